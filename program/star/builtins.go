@@ -1,7 +1,6 @@
 package star
 
-// spaceBuiltins are the builtins that are about spaces: what a program registers, reads, writes and
-// sends.
+// spaceBuiltins are the builtins that use the space: they register, read, write and send.
 var spaceBuiltins = builtinTable{
 	"cell": func(inst *instance) builtinFunc { return inst.cell }, "doc": func(inst *instance) builtinFunc { return inst.cell },
 	"handle": func(inst *instance) builtinFunc { return inst.handle }, "compute": func(inst *instance) builtinFunc { return inst.compute },

@@ -8,7 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
@@ -29,7 +29,7 @@ func (inst *instance) handle(t *starlark.Thread, b *starlark.Builtin, args starl
 		d.schema = s
 	}
 	if f, ok := fn.(*starlark.Function); !ok || f.NumParams() != 0 {
-		if err := takes(fn, 1, "a handler has one, the payload, or none"); err != nil {
+		if err := takes(fn, 1, "a handler takes one parameter, the payload, or none"); err != nil {
 			return nil, fmt.Errorf("handle %s: %w", stream, err)
 		}
 	}
@@ -51,9 +51,9 @@ func (inst *instance) compute(t *starlark.Thread, b *starlark.Builtin, args star
 	case starlark.String:
 		d.spec.Output = string(out)
 	default:
-		return nil, fmt.Errorf("compute %s: output is the name of a document, or None", id)
+		return nil, fmt.Errorf("compute %s: output must be the name of a document, or None", id)
 	}
-	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "a computation has none: it reads documents")); err != nil {
+	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "a computation takes none: it reads documents")); err != nil {
 		return nil, fmt.Errorf("compute %s: %w", id, err)
 	}
 	if err := inst.add(t, d); err != nil || d.spec.Output == "" {
@@ -70,7 +70,7 @@ func (inst *instance) effect(t *starlark.Thread, b *starlark.Builtin, args starl
 		return nil, err
 	}
 	d := &decl{kind: "effect", id: id, fn: fn, spec: space.NodeSpec{ID: id, Kind: space.Effect}}
-	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "an effect has none: it reads documents")); err != nil {
+	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "an effect takes none: it reads documents")); err != nil {
 		return nil, fmt.Errorf("effect %s: %w", id, err)
 	}
 	return starlark.None, inst.add(t, d)
@@ -87,17 +87,17 @@ func (inst *instance) each(t *starlark.Thread, b *starlark.Builtin, args starlar
 	}
 	rows, ok := of.(*value.Place)
 	if !ok {
-		return nil, fmt.Errorf("each %s: the rows are %s; a cell or doc is wanted, or a place in one: each(%q, cell(\"items\"), ...)", id, interp.Article(of.Type()), id)
+		return nil, fmt.Errorf("each %s: the rows must be a cell, a doc or a place in one, not %s: each(%q, cell(\"items\"), ...)", id, meter.Article(of.Type()), id)
 	}
 	d := &decl{kind: "rows", id: id, fn: fn, from: rows, to: id, spec: space.NodeSpec{ID: id, Kind: space.Computation}}
 	var err error
 	switch {
 	case rows.Space != "":
-		err = fmt.Errorf("the rows are of another space; a space makes nodes of its own documents")
+		err = fmt.Errorf("the rows must be in a document of this space")
 	case strings.Contains(id, model.RowMark) || strings.HasSuffix(id, model.RowMark[:1]):
-		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", model.RowMark, model.RowMark[:1])
+		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes contain it", model.RowMark, model.RowMark[:1])
 	default:
-		err = errors.Join(o.apply(&d.spec), takes(fn, 2, "it is called with the key and the row"))
+		err = errors.Join(o.apply(&d.spec), takes(fn, 2, "the function takes two parameters, the key and the row"))
 		d.spec.Writes = []space.Address{{Doc: id}}
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (inst *instance) cron(t *starlark.Thread, b *starlark.Builtin, args starlar
 	return starlark.None, inst.add(t, &decl{kind: "cron", id: name, job: job, expr: expr})
 }
 
-// cell and doc name a document.
+// cell is cell(name, default = None, space = "") and doc(...): the place of a document.
 func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name, in string
 	var def starlark.Value = starlark.None
@@ -164,8 +164,8 @@ func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlar
 	return x, nil
 }
 
-// action is action(name, done = None, keep = ""): an outbox. It returns the place of the
-// document that holds the tasks.
+// action is action(name, done = None, keep = ""): an outbox. It returns the place of the document that
+// holds the tasks.
 func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	var done starlark.Value
@@ -181,9 +181,9 @@ func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starl
 	if done != nil && done != starlark.None {
 		fn, ok := done.(starlark.Callable)
 		if !ok {
-			return nil, fmt.Errorf("action %s: done is %s; it is the function that is called when a task has ended", name, interp.Article(done.Type()))
+			return nil, fmt.Errorf("action %s: done must be a function, which is called when a task has ended, not %s", name, meter.Article(done.Type()))
 		}
-		if err := takes(fn, 1, "done has one, the task that has ended"); err != nil {
+		if err := takes(fn, 1, "done takes one parameter, the task that has ended"); err != nil {
 			return nil, fmt.Errorf("action %s: %w", name, err)
 		}
 		d.fn = fn

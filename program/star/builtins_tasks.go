@@ -6,12 +6,12 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
-// named is the name of an action, from that or from what action returned.
+// actionName returns the name of an action, given that or the place that action returned.
 func actionName(b *starlark.Builtin, x starlark.Value) (string, error) {
 	switch x := x.(type) {
 	case starlark.String:
@@ -21,16 +21,16 @@ func actionName(b *starlark.Builtin, x starlark.Value) (string, error) {
 			return x.Doc, nil
 		}
 	}
-	return "", fmt.Errorf("%s: an action is wanted, or its name; not %s", b.Name(), interp.Article(x.Type()))
+	return "", fmt.Errorf("%s: the first argument must be an action or its name, not %s", b.Name(), meter.Article(x.Type()))
 }
 
-// taskOf unpacks the arguments of a builtin that changes a task: its action, its key, and more.
+// taskArguments unpacks the arguments of a builtin that changes a task: its action, its key, and more.
 func (inst *instance) taskArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, more ...any) (tx *space.Tx, name, key string, err error) {
 	var of starlark.Value
 	if err = starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"action", &of, "key", &key}, more...)...); err != nil {
 		return nil, "", "", err
 	}
-	if tx, err = inst.inHandler(b, "tasks belong to handlers"); err == nil {
+	if tx, err = inst.inHandler(b, "only handlers change tasks"); err == nil {
 		name, err = actionName(b, of)
 	}
 	return tx, name, key, err
@@ -53,7 +53,7 @@ func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args st
 	return starlark.None, tx.Err()
 }
 
-// cancelTask is cancel_task(action, key): whether it was pending.
+// cancelTask is cancel_task(action, key): whether the task was pending.
 func (inst *instance) cancelTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	tx, name, key, err := inst.taskArguments(b, args, kwargs)
 	if err != nil {
@@ -73,7 +73,7 @@ func (inst *instance) forgetTask(_ *starlark.Thread, b *starlark.Builtin, args s
 	return starlark.None, tx.Err()
 }
 
-// task is task(action, key): what is known of a task, None if there is none. It reads that task
+// task is task(action, key): the state of a task, None if there is none. The node depends on that task
 // only.
 func (inst *instance) task(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var of starlark.Value

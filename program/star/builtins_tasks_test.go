@@ -86,9 +86,9 @@ func TestAction_WhatDoneCannotHandleIsGivenUp(t *testing.T) {
 func TestAction_MisuseIsRefused(t *testing.T) {
 	for _, c := range []struct{ text, words string }{
 		{`action("a b")`, "letters, digits"},
-		{`action("a", keep = "soon")`, `keep: "soon" is no duration`},
-		{`action("a", done = 7)`, "done is an int"},
-		{`action("a", done = lambda: 1)`, "done has one, the task that has ended"},
+		{`action("a", keep = "soon")`, `keep: "soon" is not a duration`},
+		{`action("a", done = 7)`, "done must be a function"},
+		{`action("a", done = lambda: 1)`, "done takes one parameter, the task that has ended"},
 		{"action(\"a\")\naction(\"a\")", "a"},
 		{"handle(\"a\", lambda e: 1)\naction(\"a\")", "a"},
 		{"action(\"a\")\ncompute(\"a\", lambda: 1)", "a"},
@@ -102,7 +102,7 @@ func TestAction_MisuseIsRefused(t *testing.T) {
 		{"start_task('none', 'k')", "has none of that name"},
 		{"start_task(a, '')", "key"},
 		{"start_task(c, 'k')", "has none of that name"},
-		{"start_task(a.tasks, 'k')", "an action is wanted, or its name; not a"},
+		{"start_task(a.tasks, 'k')", "the first argument must be an action or its name, not a"},
 		{"start_task(a, 'k', lambda: 1)", "input"},
 		{"a.set(1)", "a"},
 	} {
@@ -113,7 +113,7 @@ func TestAction_MisuseIsRefused(t *testing.T) {
 	}
 	s := newStage(t, compiled(t, "a = action('a')\ncompute('x', lambda: start_task(a, 'k'))\n").Space())
 	s.observe("x")
-	if len(s.errs) != 1 || !strings.Contains(s.errs[0].Error(), "tasks belong to handlers") {
+	if len(s.errs) != 1 || !strings.Contains(s.errs[0].Error(), "only handlers change tasks") {
 		t.Errorf("a computation that starts a task: %v", s.errs)
 	}
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// when are the arguments that say when an event is to be handled.
+// eventTime are the arguments that set when an event is handled.
 type eventTime struct {
 	after starlark.String
 	at    starlark.Value
-	// expires is how long from now on it may be handled, "" for ever.
+	// expires is how long from now the event may be handled, "" without end.
 	expires starlark.String
 }
 
-// time is the time, and false if there is none.
+// due returns the time from which the event may be handled, and false if that is now.
 func (w *eventTime) due(tx *space.Tx) (time.Time, bool, error) {
 	switch {
 	case w.after != "" && w.at != nil:
-		return time.Time{}, false, fmt.Errorf("after and at are two ways to say one thing; use one")
+		return time.Time{}, false, fmt.Errorf("after and at both set the time; use one of them")
 	case w.after != "":
 		d, err := durationOf("after", w.after)
 		return tx.Now().Add(d), true, err
@@ -39,7 +39,7 @@ func (w *eventTime) due(tx *space.Tx) (time.Time, bool, error) {
 	return t, true, err
 }
 
-// expiry is how long the event may be handled.
+// expiry returns the option that sets until when the event may be handled.
 func (w *eventTime) expiry(tx *space.Tx) (space.SendOption, error) {
 	d, err := durationOf("expires", w.expires)
 	if d == 0 || err != nil {
@@ -59,12 +59,12 @@ func asTime(x starlark.Value) (time.Time, error) {
 		if t, err := time.Parse(time.RFC3339, string(x)); err == nil {
 			return t.UTC(), nil
 		}
-		return time.Time{}, fmt.Errorf("%q is no time; write it like \"2026-11-22T09:00:00Z\"", meter.Clip(string(x)))
+		return time.Time{}, fmt.Errorf("%q is not a time; write it like \"2026-11-22T09:00:00Z\"", meter.Clip(string(x)))
 	}
-	return time.Time{}, fmt.Errorf("a time is milliseconds since 1970, as from now(), or a text in RFC 3339; not a %s", x.Type())
+	return time.Time{}, fmt.Errorf("a time is milliseconds since 1970, as now() returns, or an RFC 3339 string, not %s", meter.Article(x.Type()))
 }
 
-const sendsOnly = "events are sent by handlers; have one write what this reads, or send from there"
+const sendsOnly = "only handlers send events; let a handler write what this node reads, or send from the handler"
 
 // send is send(space, stream, payload = None, after = "24h", at = time, expires = "90s").
 func (inst *instance) send(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -106,7 +106,7 @@ func (inst *instance) setTimer(_ *starlark.Thread, b *starlark.Builtin, args sta
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "stream", &stream, "payload?", &payload, "after?", &w.after, "at?", &w.at, "expires?", &w.expires); err != nil {
 		return nil, err
 	}
-	tx, err := inst.inHandler(b, "timers belong to handlers")
+	tx, err := inst.inHandler(b, "only handlers use timers")
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (inst *instance) cancelTimer(_ *starlark.Thread, b *starlark.Builtin, args 
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
 		return nil, err
 	}
-	tx, err := inst.inHandler(b, "timers belong to handlers")
+	tx, err := inst.inHandler(b, "only handlers use timers")
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +139,13 @@ func (inst *instance) cancelTimer(_ *starlark.Thread, b *starlark.Builtin, args 
 	return starlark.None, tx.Err()
 }
 
-// timer is the time that a timer is set to, None if it is not.
+// timer is timer(name): the time for which a timer is set, None if it is not set.
 func (inst *instance) timer(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
 		return nil, err
 	}
-	tx, err := inst.inHandler(b, "timers belong to handlers")
+	tx, err := inst.inHandler(b, "only handlers use timers")
 	if err != nil {
 		return nil, err
 	}
@@ -155,20 +155,20 @@ func (inst *instance) timer(_ *starlark.Thread, b *starlark.Builtin, args starla
 	return starlark.None, nil
 }
 
-// now is the time, in milliseconds since 1970.
+// now is now(): the time, in milliseconds since 1970.
 func (inst *instance) now(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
 	}
-	tx, err := inst.inHandler(b, "it would not run again when the time has passed; have a handler write what is to be read")
+	tx, err := inst.inHandler(b, "a node does not run again when time passes; let a handler write the time that the node reads")
 	if err != nil {
 		return nil, err
 	}
 	return starlark.MakeInt64(tx.Now().UnixMilli()), tx.Err()
 }
 
-// event is what is being handled: its id, stream, origin (the space that sent it, None if
-// it comes from outside) and timer (its name, None if it is none).
+// event is event(): the id and stream of the event that is handled, its origin (the space that sent it,
+// None for a client), and its timer (the name, None for other events).
 func (inst *instance) event(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs); err != nil {
 		return nil, err
@@ -200,21 +200,21 @@ func (inst *instance) spaceName(_ *starlark.Thread, b *starlark.Builtin, args st
 	return starlark.String(tx.Space()), nil
 }
 
-// group is group(name): the handler's changes are in a change group, whose nodes are not
-// woken by them.
+// group is group(name): the handler's changes are in a change group, whose nodes they do not
+// invalidate.
 func (inst *instance) group(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var name string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name); err != nil {
 		return nil, err
 	}
-	tx, err := inst.inHandler(b, "a node has its group from group = ... where it is registered")
+	tx, err := inst.inHandler(b, "the group of a node is set with group = ... where it is registered")
 	if err == nil {
 		tx.Group(name)
 	}
 	return starlark.None, err
 }
 
-// log is log(message, key = value): a line for whoever operates the space.
+// log is log(message, key = value): a line in the log of the worker.
 func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	c := inst.current()
 	var parts []string
@@ -238,7 +238,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	}
 	c.lines, c.out = c.lines+1, c.out+size
 	if limit := c.Bounds.Output; c.lines > maxLogLines || c.out > limit {
-		return nil, fmt.Errorf("log: a run logs no more than %d lines and %s", maxLogLines, meter.BytesText(int64(limit)))
+		return nil, fmt.Errorf("log: a run can log at most %d lines and %s", maxLogLines, meter.BytesText(int64(limit)))
 	}
 	if !utf8.ValidString(line) {
 		line = strings.ToValidUTF8(line, "\uFFFD")
@@ -249,7 +249,7 @@ func (inst *instance) log(_ *starlark.Thread, b *starlark.Builtin, args starlark
 	return starlark.None, nil
 }
 
-// maxLink is how long the path of a link may be, in bytes.
+// maxLink bounds the path of a link, in bytes.
 const maxLink = 4096
 
 // link is link(place), or link(doc, step, ..., space = name): a value that points there.
@@ -263,7 +263,7 @@ func (inst *instance) link(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	}
 	if p, ok := args[0].(*value.Place); ok && len(args) == 1 && in == "" {
 		if size := len(p.Path.String()); size > maxLink {
-			return nil, fmt.Errorf("link: the path of a link has %d bytes at most, and this has %d", maxLink, size)
+			return nil, fmt.Errorf("link: the path of a link can have at most %d bytes, not %d", maxLink, size)
 		}
 		return value.Link{Target: model.Link{Space: p.Space, Doc: p.Doc, Path: p.Path}}, nil
 	}
@@ -271,13 +271,13 @@ func (inst *instance) link(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	for i, a := range args {
 		s, ok := a.(starlark.String)
 		if !ok {
-			return nil, fmt.Errorf("link: what it is made of are names and keys, not a %s", a.Type())
+			return nil, fmt.Errorf("link: the arguments must be names and keys, not %s", meter.Article(a.Type()))
 		}
 		steps[i] = string(s)
 		size += len(s)
 	}
 	if size > maxLink {
-		return nil, fmt.Errorf("link: the path of a link has %d bytes at most, and this has %d", maxLink, size)
+		return nil, fmt.Errorf("link: the path of a link can have at most %d bytes, not %d", maxLink, size)
 	}
 	l := model.Link{Space: in, Doc: steps[0], Path: steps[1:]}
 	if _, err := model.Of(l); err != nil {
@@ -286,7 +286,7 @@ func (inst *instance) link(_ *starlark.Thread, b *starlark.Builtin, args starlar
 	return value.Link{Target: l}, nil
 }
 
-// follow is the place that a link points to.
+// follow is follow(link): the place that a link points to.
 func (inst *instance) follow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "link", &x); err != nil {
@@ -296,12 +296,12 @@ func (inst *instance) follow(_ *starlark.Thread, b *starlark.Builtin, args starl
 	if err != nil {
 		return nil, err
 	}
-	if p, ok := x.(*value.Place); ok { // reads go through links by themselves
+	if p, ok := x.(*value.Place); ok { // reads follow links
 		return p, nil
 	}
 	l, ok := x.(value.Link)
 	if !ok {
-		return nil, fmt.Errorf("follow: a %s is no link", x.Type())
+		return nil, fmt.Errorf("follow: %s is not a link", meter.Article(x.Type()))
 	}
 	in := l.Target.Space
 	if in == tx.Space() {
@@ -315,8 +315,8 @@ func (inst *instance) follow(_ *starlark.Thread, b *starlark.Builtin, args starl
 	return up.Member(c.Path[len(c.Path)-1])
 }
 
-// linkAt is link_at(place, key): the link that stands there, None if there is none. Reading
-// the place itself reads what the link points to.
+// linkAt is link_at(place, key): the link that is stored there, None if there is none. Reading the
+// place itself reads the target of the link.
 func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value.Place
 	var k starlark.Value
@@ -335,7 +335,7 @@ func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starl
 		x = x.Child(step)
 	}
 	if x.Space != "" {
-		return nil, fmt.Errorf("link_at: %s is of another space", x)
+		return nil, fmt.Errorf("link_at: %s is in another space", x)
 	}
 	if l, ok := tx.Link(x.Doc, x.Path...); ok {
 		return value.Link{Target: l}, tx.Err()
@@ -343,7 +343,7 @@ func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starl
 	return starlark.None, tx.Err()
 }
 
-// rfc3339 writes a time as text.
+// rfc3339 is rfc3339(time): the time as text.
 func rfc3339(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var ms int64
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "time", &ms); err != nil {
@@ -352,7 +352,7 @@ func rfc3339(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwarg
 	return starlark.String(time.UnixMilli(ms).UTC().Format(time.RFC3339Nano)), nil
 }
 
-// timeOf reads a time from text.
+// timeOf is time_of(text), in milliseconds since 1970.
 func timeOf(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "text", &x); err != nil {
@@ -365,7 +365,7 @@ func timeOf(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs
 	return starlark.MakeInt64(t.UnixMilli()), nil
 }
 
-// durationBuiltin is duration("24h"), in milliseconds.
+// durationMillis is duration("24h"), in milliseconds.
 func durationMillis(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var text starlark.String
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "text", &text); err != nil {

@@ -19,7 +19,7 @@ type code struct {
 	entry  string
 	bounds meter.Bounds
 	files  map[string]*file
-	bodies fingerprint.Bodies // for fingerprints
+	bodies fingerprint.Bodies
 	// predeclared reports whether the files find a name beside the builtins that compute.
 	predeclared func(name string) bool
 	stop        stopper
@@ -29,12 +29,12 @@ type code struct {
 type file struct {
 	code *starlark.Program
 	doc  string
-	// ops are the accounted operations that it uses.
+	// ops are the charged operations that it uses.
 	ops map[string]bool
 }
 
-// fileOptions is the dialect: loops and conditions at the top, for programs that register
-// what a list names; no recursion, no while, no reassignment of globals.
+// fileOptions is the dialect: loops and conditions at the top level, for programs that register what a
+// list names; no recursion, no while, no reassignment of globals.
 var fileOptions = syntax.FileOptions{Set: true, TopLevelControl: true}
 
 // read compiles files.
@@ -49,8 +49,8 @@ func (c *code) read(src Source, names ...string) error {
 	return nil
 }
 
-// contain makes an error of a panic: whoever compiles a program is not to end with it. That
-// of a run is contained by the space.
+// contain turns a panic into an error, so that compiling a program cannot end the process. The space
+// contains panics of runs.
 func contain(file string, err *error) {
 	if p := recover(); p != nil {
 		*err = &Error{File: file, Message: meter.Clip(fmt.Sprintf("internal error: %v", p))}
@@ -80,8 +80,8 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 		case starlark.Universe.Has(name):
 			return false
 		}
-		// For each name that it does not know the library looks for one that resembles it,
-		// among all. One such error is enough.
+		// For each unknown name the library searches all known names for a similar one. A few such
+		// errors are enough.
 		unknown++
 		return unknown > maxUnknown
 	})
@@ -93,7 +93,7 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 
 const maxUnknown = 3
 
-// docOf is the string that a block begins with.
+// docOf returns the string that a block begins with.
 func docOf(stmts []syntax.Stmt) string {
 	if len(stmts) == 0 {
 		return ""

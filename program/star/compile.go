@@ -6,8 +6,9 @@ import (
 	"github.com/settlehq/settle/program/star/internal/fingerprint"
 )
 
-// Compile reads a program, executes its files once, under the limits, and collects what
-// they register. The error is an *Error, but for a Source that is no program at all.
+// Compile compiles a program, executes its files once, under the limits, and collects what they
+// register. The error is an *Error, except for a Source without a name or entry file, or one that is
+// too large.
 func Compile(src Source, o Options) (_ *Program, err error) {
 	defer contain(src.Entry, &err)
 	if err := src.check(); err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// decl is something that the files have registered. Every machine of a program has the
-// same ones, in the same order.
+// decl is something that the files have registered. Every instance of a program has the same ones, in
+// the same order.
 type decl struct {
 	kind   string // handler, computation, effect, rows, cron, action
-	id     string // or the stream
+	id     string // of a handler the stream
 	pos    syntax.Position
 	fn     starlark.Callable
 	schema *value.Schema
 	spec   space.NodeSpec
-	// rows: where they come from and where they go.
+	// from and to are the place of the rows and the document of their results, for rows.
 	from *value.Place
 	to   string
 	job  space.CronSpec
@@ -32,6 +32,7 @@ type decl struct {
 	keep time.Duration // of an action
 }
 
+// output returns the document that a node derives, "" for none.
 func (d *decl) output() string {
 	if d.kind == "rows" {
 		return d.to
@@ -39,22 +40,22 @@ func (d *decl) output() string {
 	return d.spec.Output
 }
 
-// takes refuses a function that cannot be called with so many arguments.
+// takes refuses a function that cannot be called with n arguments.
 func takes(fn starlark.Callable, n int, what string) error {
 	f, ok := fn.(*starlark.Function)
 	if !ok {
-		return fmt.Errorf("%s is a %s; it takes a function of the program", fn.Name(), fn.Type())
+		return fmt.Errorf("%s is a builtin; give a function of the program", fn.Name())
 	}
 	params := f.NumParams()
 	if f.HasVarargs() || f.HasKwargs() || f.NumKwonlyParams() > 0 {
-		return fmt.Errorf("function %s has parameters with stars; %s", f.Name(), what)
+		return fmt.Errorf("function %s has * or ** parameters; %s", f.Name(), what)
 	}
 	required := params
 	for required > 0 && f.ParamDefault(required-1) != nil {
 		required--
 	}
 	if n < required || n > params {
-		return fmt.Errorf("function %s has %d parameters; %s", f.Name(), params, what)
+		return fmt.Errorf("function %s has the wrong number of parameters, %d; %s", f.Name(), params, what)
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func (o *options) pairs() []any {
 	}
 }
 
-// apply puts the options into a spec.
+// apply sets the options in a spec.
 func (o *options) apply(spec *space.NodeSpec) (err error) {
 	spec.Group, spec.Volatile = string(o.group), o.volatile
 	if spec.Gate.Debounce, err = durationOf("debounce", o.debounce); err != nil {
@@ -107,14 +108,14 @@ func addresses(what string, list *starlark.List) (out []space.Address, err error
 	for i := range list.Len() {
 		x, ok := list.Index(i).(*value.Place)
 		if !ok {
-			return nil, fmt.Errorf("%s: a list of places is wanted, such as [stats, alarms[\"x\"]]; this has a %s", what, list.Index(i).Type())
+			return nil, fmt.Errorf("%s must be a list of places, such as [stats, alarms[\"x\"]], but contains %s", what, meter.Article(list.Index(i).Type()))
 		}
 		out = append(out, space.Address{Space: x.Space, Doc: x.Doc, Path: x.Path})
 	}
 	return out, nil
 }
 
-// durationOf reads a duration such as "100ms", "24h" or "7d"; "" is none.
+// durationOf reads a duration such as "100ms", "24h" or "7d"; "" is 0.
 func durationOf(what string, s starlark.String) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
@@ -128,12 +129,12 @@ func durationOf(what string, s starlark.String) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s: %q is no duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\"", what, meter.Clip(text))
+		return 0, fmt.Errorf("%s: %q is not a duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\"", what, meter.Clip(text))
 	}
 	return d, nil
 }
 
-// taskView is a task as a program sees it.
+// taskView returns a task as a program sees it.
 func taskView(t space.Task) starlark.Value {
 	fields := []model.Field{model.F("attempts", t.Attempts), model.F("error", t.Err)}
 	for _, f := range []model.Field{{Key: "input", Value: t.In}, {Key: "output", Value: t.Out}} {

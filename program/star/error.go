@@ -15,18 +15,17 @@ import (
 
 // Error is a mistake in a program, found when it was compiled or when it ran.
 type Error struct {
-	// File, Line and Col say where; Line is 0 if there is no place to name.
+	// File, Line and Col are the position; Line is 0 if it is not known.
 	File      string
 	Line, Col int
 	Message   string
-	// Stack are the calls that led there, the innermost first; nil for what was found
-	// before anything ran.
+	// Stack are the calls that led there, the innermost first; nil for an error of the compiler.
 	Stack []Frame
 
 	cause error
 }
 
-// Frame is a call: a function, and the place in it that was being executed.
+// Frame is a call: a function, and the position in it that was being executed.
 type Frame struct {
 	Function  string
 	File      string
@@ -37,7 +36,7 @@ func (f Frame) String() string {
 	return fmt.Sprintf("%s:%d:%d: in %s", f.File, f.Line, f.Col, f.Function)
 }
 
-// Error is "file:line:col: message", with the calls on lines of their own.
+// Error returns "file:line:col: message", and the calls on lines of their own.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -55,18 +54,18 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap is what the error was made of.
+// Unwrap returns the error from which e was made.
 func (e *Error) Unwrap() error { return e.cause }
 
-// maxFrames is how many calls an error tells.
+// maxFrames bounds the calls in an error.
 const maxFrames = 20
 
-// errorAt is an Error at a place.
+// errorAt returns an Error with a position.
 func errorAt(pos syntax.Position, format string, args ...any) *Error {
 	return &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: meter.Clip(fmt.Sprintf(format, args...))}
 }
 
-// asError turns what parsing, resolving or running has reported into an Error.
+// asError converts an error of parsing, resolving or running to an *Error.
 func asError(file string, err error) error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -91,7 +90,7 @@ func asError(file string, err error) error {
 	return &Error{File: file, Message: meter.Clip(err.Error()), cause: err}
 }
 
-// evalError names the innermost place in the program's own text.
+// evalError converts an error of a run. Its position is the innermost one in the program's own files.
 func evalError(eval *starlark.EvalError) *Error {
 	e := &Error{Message: meter.Clip(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")), cause: eval.Unwrap()}
 	for i := range eval.CallStack {
@@ -109,7 +108,7 @@ func evalError(eval *starlark.EvalError) *Error {
 	return e
 }
 
-// syntaxHint adds to what the parser says what it may be about.
+// syntaxHint adds the likely cause to a message of the parser.
 func syntaxHint(msg string) string {
 	if strings.HasPrefix(msg, "got string literal, want") {
 		return msg + "; there are no f-strings: use % or .format"

@@ -14,16 +14,16 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// machine is one instance of a program: its globals, frozen, and the calls of its functions, one
-// inside another. A run borrows a machine; a node that is pulled in the middle of the run is called on
-// the same one.
+// instance is one instance of a program: its globals, frozen, and the calls of its functions, one
+// inside another. A run borrows an instance; a node that is pulled in the middle of the run is called
+// on the same one.
 type instance struct {
 	value.Current
 	code  *code
 	calls []*call
 	depth int
 	decls []*decl
-	test  *testRun // of a machine that runs tests
+	test  *testRun // nil for an instance of a program
 	// load executes another file; nil once the program is loaded.
 	load func(t *starlark.Thread, name string) (starlark.StringDict, error)
 }
@@ -39,7 +39,7 @@ type call struct {
 	lines int
 }
 
-// enter begins a run. leave ends it.
+// enter begins a call; leave ends it.
 func (inst *instance) enter(tx *space.Tx, d *decl, ev *model.Event) *call {
 	if inst.depth == len(inst.calls) {
 		inst.calls = append(inst.calls, inst.newCall())
@@ -77,7 +77,7 @@ func (inst *instance) newCall() *call {
 	c.Thread.Name = inst.code.name
 	c.Thread.Load = func(t *starlark.Thread, name string) (starlark.StringDict, error) {
 		if inst.load == nil {
-			return nil, fmt.Errorf("files are loaded at the beginning only")
+			return nil, fmt.Errorf("load can only be called while the program is loaded")
 		}
 		return inst.load(t, name)
 	}
@@ -86,10 +86,10 @@ func (inst *instance) newCall() *call {
 	return c
 }
 
-// failure is what the space is told of a run that failed.
+// failure returns the error with which the space ends the run.
 func (c *call) failure(err error) error {
 	e := asError(c.inst.code.entry, err)
-	if own, ok := e.(*Error); ok { //nolint:errorlint // as asError has made it
+	if own, ok := e.(*Error); ok { //nolint:errorlint // asError returns it unwrapped
 		own.Message = interp.Explain(own.Message, c.Missing)
 	}
 	if isTransient(err) {
@@ -98,13 +98,13 @@ func (c *call) failure(err error) error {
 	return e
 }
 
-// isPassing reports whether a run failed for a reason that it says may pass.
+// isTransient reports whether a run failed with fail(..., transient = True).
 func isTransient(err error) bool {
 	var f *interp.Failure
 	return errors.As(err, &f) && f.Transient
 }
 
-// transaction is that of the run under way.
+// transaction returns the transaction of the run under way.
 func (inst *instance) transaction(b *starlark.Builtin) (*space.Tx, error) {
 	if inst.depth == 0 || inst.current().tx == nil {
 		return nil, fmt.Errorf("%s: while a program is loaded there is no space; call it in a handler, computation or effect", b.Name())
@@ -112,22 +112,22 @@ func (inst *instance) transaction(b *starlark.Builtin) (*space.Tx, error) {
 	return inst.current().tx, nil
 }
 
-// inHandler is the transaction of a handler.
+// inHandler returns the transaction of a handler. For other runs it fails; why is what to do.
 func (inst *instance) inHandler(b *starlark.Builtin, why string) (*space.Tx, error) {
 	tx, err := inst.transaction(b)
 	if err == nil && inst.current().ev == nil {
-		return nil, fmt.Errorf("%s: %s cannot; %s", b.Name(), inst.Run.Name(), why)
+		return nil, fmt.Errorf("%s: %s cannot call it; %s", b.Name(), inst.Run.Name(), why)
 	}
 	return tx, err
 }
 
-// add takes a declaration in. It is the last thing that a registering builtin does.
+// add registers a declaration.
 func (inst *instance) add(t *starlark.Thread, d *decl) error {
 	if inst.load == nil {
-		return fmt.Errorf("what a program consists of is registered while it is loaded, not while it runs")
+		return fmt.Errorf("a program registers its handlers and nodes while it is loaded, not while it runs")
 	}
 	if len(inst.decls) >= maxDecls {
-		return fmt.Errorf("a program registers %d things at most", maxDecls)
+		return fmt.Errorf("a program can register at most %d handlers, nodes, cron jobs and actions", maxDecls)
 	}
 	d.pos = callerOf(t)
 	inst.decls = append(inst.decls, d)
@@ -136,7 +136,7 @@ func (inst *instance) add(t *starlark.Thread, d *decl) error {
 
 const maxDecls = 10_000
 
-// callerOf is where the builtin that runs was called.
+// callerOf returns the position of the call of the builtin that runs.
 func callerOf(t *starlark.Thread) syntax.Position {
 	for i := 0; i < t.CallStackDepth(); i++ {
 		if f := t.CallFrame(i); f.Pos.Line > 0 {
@@ -146,7 +146,7 @@ func callerOf(t *starlark.Thread) syntax.Position {
 	return syntax.Position{}
 }
 
-// functions are the functions that have been registered.
+// functions returns the registered functions.
 func (inst *instance) functions() (all []starlark.Callable) {
 	for _, d := range inst.decls {
 		if d.fn != nil {

@@ -12,13 +12,13 @@ import (
 // builtinFunc is the function of a builtin.
 type builtinFunc = func(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
 
-// builtinTable are the builtins that act on an instance, by name.
+// builtinTable has the builtins that act on an instance, by name.
 type builtinTable map[string]func(inst *instance) builtinFunc
 
 func (t builtinTable) has(name string) bool { return t[name] != nil }
 
-// instantiate executes the files of c, which find the builtins of the table, and returns the globals of
-// the entry file. test is nil for a program.
+// instantiate executes the files of c with the builtins of the table, and returns the globals of the
+// entry file. test is nil for a program.
 func instantiate(c *code, table builtinTable, test *testRun) (inst *instance, globals starlark.StringDict, err error) {
 	defer contain(c.entry, &err)
 	inst = &instance{code: c, test: test}
@@ -29,7 +29,7 @@ func instantiate(c *code, table builtinTable, test *testRun) (inst *instance, gl
 	if globals, err = mods.load(&first.Thread, c.entry); err != nil {
 		return nil, nil, asError(c.entry, err)
 	}
-	for _, d := range inst.decls { // closures that no global leads to would remember things
+	for _, d := range inst.decls { // a closure that no global refers to could keep state
 		if d.fn != nil {
 			d.fn.Freeze()
 		}
@@ -38,7 +38,7 @@ func instantiate(c *code, table builtinTable, test *testRun) (inst *instance, gl
 	return inst, globals, nil
 }
 
-// predeclared are the names that the files of an instance find.
+// predeclared returns the names that the files of an instance find.
 func predeclared(inst *instance, table builtinTable) starlark.StringDict {
 	pre := interp.Builtins(&inst.Current)
 	for name, f := range table {
@@ -68,11 +68,11 @@ func (s *modules) load(t *starlark.Thread, name string) (starlark.StringDict, er
 	}
 	f := s.inst.code.files[name]
 	if f == nil {
-		return nil, fmt.Errorf("there is no file %q in this program; load finds its own files only", name)
+		return nil, fmt.Errorf("this program has no file %q; load only finds files of the same program", name)
 	}
 	for _, open := range s.stack {
 		if open == name {
-			return nil, fmt.Errorf("files load each other: %s", strings.Join(append(s.stack, name), " -> "))
+			return nil, fmt.Errorf("files load each other in a circle: %s", strings.Join(append(s.stack, name), " -> "))
 		}
 	}
 	s.stack = append(s.stack, name)

@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Program is a compiled program. It is immutable and safe for concurrent use: any number
-// of spaces run it.
+// Program is a compiled program. It is immutable and safe for concurrent use: any number of spaces run
+// it.
 type Program struct {
 	code    *code
 	version string
@@ -30,54 +30,51 @@ type Program struct {
 // Node is a computation or effect of a program.
 type Node struct {
 	ID string
-	// Kind is "computation" or "effect", or "rows" for what makes a node for each row.
+	// Kind is "computation" or "effect", or "rows" for a node that makes one for each row.
 	Kind string
 	// Output is the document that it derives, "" for none.
 	Output string
-	// Fingerprint is the same as long as the node's code is: its function, what it calls,
-	// and the constants, cells and options that it uses. Comments, layout and positions do
-	// not count.
+	// Fingerprint changes exactly when the node's code does: its function, what that calls, and the
+	// constants, cells and options that it uses. Comments, layout and positions do not count.
 	Fingerprint string
 }
 
-// Name is the name of the program.
+// Name returns the name of the program.
 func (p *Program) Name() string { return p.code.name }
 
-// Version is that of the source, see Version.
+// Version returns the version of the source, see the function Version.
 func (p *Program) Version() string { return p.version }
 
-// Doc is the text at the top of the entry file.
+// Doc returns the text at the top of the entry file.
 func (p *Program) Doc() string { return p.doc }
 
-// Space is the program as spaces run it.
+// Space returns the program for spaces to run.
 func (p *Program) Space() *space.Program { return p.space }
 
-// Nodes are the program's nodes, in the order in which they are registered.
+// Nodes returns the nodes, in the order of registration.
 func (p *Program) Nodes() []Node { return slices.Clone(p.nodes) }
 
-// Streams are those that have a handler, in the order in which they are registered.
+// Streams returns the streams that have a handler, in the order of registration.
 func (p *Program) Streams() []string { return slices.Clone(p.streams) }
 
-// Samples are an event for each handler, in the order of the file, with payloads that their schemas
-// let through. Whether a handler takes its event depends on what the space has: rehearse it.
+// Samples returns an event for each handler, in the order of the file, whose payload matches the
+// handler's schema. The handler may still fail: that depends on the documents of the space.
 func (p *Program) Samples() []Sample { return slices.Clone(p.samples) }
 
-// Sample is an event to try a handler with. Payload is JSON, "" if the handler does not say what it
-// takes.
+// Sample is an event to try a handler with. Payload is JSON, "" if the handler has no schema.
 type Sample struct{ Stream, Payload string }
 
-// Empty reports whether the program registers nothing, as a file that was cut off does.
+// Empty reports whether the program registers nothing, as a truncated file does.
 func (p *Program) Empty() bool { return len(p.nodes) == 0 && len(p.streams) == 0 }
 
-// Stop ends the runs that are under way, within an instruction or builtin, and has those
-// fail that begin later. It is for a process that stops: what is stopped has no effect,
-// and is done again elsewhere.
+// Stop ends the runs under way, within an instruction or builtin, and makes later ones fail. It is for
+// a process that stops: a stopped run has no effect, and is repeated elsewhere.
 func (p *Program) Stop(why string) { p.code.stop.stop(why) }
 
-// maxIdle is how many instances of a program are kept while nothing runs.
+// maxIdle bounds the instances of a program that are kept while nothing runs.
 const maxIdle = 16
 
-// borrow finds an instance of the program that nothing runs on, or makes one.
+// borrow returns an instance on which nothing runs, and makes one if there is none.
 func (p *Program) borrow() (*instance, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -106,15 +103,15 @@ func (p *Program) giveBack(inst *instance) {
 	}
 }
 
-// slotKey finds the machine that a space is being run with.
-func machineOf(tx *space.Tx) *instance {
+// instanceOf returns the instance that runs in a transaction, nil if none does.
+func instanceOf(tx *space.Tx) *instance {
 	inst, _ := (*tx.Slot()).(*instance)
 	return inst
 }
 
 // call runs a registered function in a transaction.
 func (p *Program) call(tx *space.Tx, i int, ev *model.Event, args func(inst *instance) (starlark.Tuple, error), use func(c *call, v starlark.Value) error) (err error) {
-	inst := machineOf(tx)
+	inst := instanceOf(tx)
 	if inst == nil || inst.code != p.code {
 		outer := inst
 		if inst, err = p.borrow(); err != nil {

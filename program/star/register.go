@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// register makes the program of what its files have registered.
+// register builds the space.Program from the declarations of an instance.
 func (p *Program) register(inst *instance) error {
 	p.space = space.NewProgram(p.code.name)
 	p.space.Version = p.version
@@ -35,13 +35,13 @@ func (p *Program) register(inst *instance) error {
 	return nil
 }
 
-// nodeNamed is what has registered a node.
+// nodeNamed returns the declaration of a node.
 func (inst *instance) nodeNamed(id string) *decl {
 	at := slices.IndexFunc(inst.decls, func(d *decl) bool { return d.spec.ID == id })
 	return inst.decls[at]
 }
 
-// register puts the declaration into the program's space.Program.
+// registerDecl adds declaration i to the space.Program.
 func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error {
 	switch d.kind {
 	case "handler":
@@ -86,7 +86,7 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 
 func noArgs(*instance) (starlark.Tuple, error) { return nil, nil }
 
-// result is what a function has returned: absent if that is None.
+// result converts the value that a function returned: None is absent.
 func (c *call) result(x starlark.Value) (model.Value, error) {
 	if x == starlark.None {
 		return model.Value{}, nil
@@ -105,7 +105,7 @@ func (c *call) result(x starlark.Value) (model.Value, error) {
 	return v, nil
 }
 
-// handler is the handler of a stream.
+// handler returns the handler of a stream.
 func (p *Program) handler(d *decl, i int) space.Handler {
 	return func(tx *space.Tx, ev *model.Event) (v model.Value, err error) {
 		err = p.call(tx, i, ev, func(inst *instance) (starlark.Tuple, error) { return inst.decls[i].payload(ev) }, func(c *call, x starlark.Value) error {
@@ -116,7 +116,7 @@ func (p *Program) handler(d *decl, i int) space.Handler {
 	}
 }
 
-// payload is the argument of a handler.
+// payload returns the argument of a handler.
 func (d *decl) payload(ev *model.Event) (starlark.Tuple, error) {
 	if d.schema != nil {
 		if err := d.schema.Check(ev.Payload, "payload"); err != nil {
@@ -133,7 +133,8 @@ func (d *decl) payload(ev *model.Event) (starlark.Tuple, error) {
 	return starlark.Tuple{x}, nil
 }
 
-// parent registers a node for each row, and takes out the rows whose keys are gone.
+// parent returns the function that registers a node for each row, and deletes the results of rows that
+// no longer exist.
 func (p *Program) parent(d *decl, i int) func(tx *space.Tx) (model.Value, error) {
 	in, out := d.from, d.to
 	version, gate, group := d.spec.Version, d.spec.Gate, d.spec.Group
@@ -158,7 +159,7 @@ func (p *Program) parent(d *decl, i int) func(tx *space.Tx) (model.Value, error)
 	}
 }
 
-// child derives the row of a key.
+// child returns the function that derives the row of a key.
 func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value, error) {
 	return func(tx *space.Tx) (model.Value, error) {
 		err := p.call(tx, i, nil, func(inst *instance) (starlark.Tuple, error) {
@@ -177,12 +178,11 @@ func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value,
 	}
 }
 
-// outside hosts the actions of a program: somebody else performs their tasks, who sees them in
-// the document and says by an event what has come of them. A program cannot do it itself, as
-// it reaches nothing but documents.
+// externalHost hosts the actions of a program. A program has no access to anything but documents, so
+// another process performs the tasks: it sees them in the document, and sends an event with the result.
 type externalHost struct{}
 
-// actionSpec is the action as a space has it.
+// actionSpec returns the action for the space.
 func (p *Program) actionSpec(d *decl, i int) *space.ActionSpec {
 	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, Host: externalHost{}}
 	if d.fn != nil {

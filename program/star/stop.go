@@ -15,7 +15,7 @@ type stopper struct {
 	threads []*starlark.Thread
 }
 
-// stop cancels every thread, and those that are watched later when they begin a run.
+// stop cancels every thread under way, and those that begin a run later.
 func (s *stopper) stop(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *stopper) stop(why string) {
 	}
 }
 
-// watch takes in a thread that stop cancels.
+// watch adds a thread that stop cancels.
 func (s *stopper) watch(t *starlark.Thread) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *stopper) check(t *starlark.Thread) {
 	}
 }
 
-// forget takes out a thread that will not run again.
+// forget removes a thread that will not run again.
 func (s *stopper) forget(t *starlark.Thread) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

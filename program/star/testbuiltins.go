@@ -14,8 +14,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// testBuiltins are the builtins of tests. Those that have the name of one of a program's stand in its
-// place.
+// testBuiltins are the builtins of tests. One that has the name of a builtin of programs replaces it.
 var testBuiltins = func() builtinTable {
 	table := maps.Clone(spaceBuiltins)
 	maps.Copy(table, builtinTable{
@@ -32,7 +31,7 @@ var testBuiltins = func() builtinTable {
 	return table
 }()
 
-// kitSpace is a space of the test's world, the test's own if name is "".
+// spaceNamed returns a space of the test's world, the test's own if name is "".
 func (inst *instance) spaceNamed(b *starlark.Builtin, name string) (TestSpace, error) {
 	if inst.test.world == nil {
 		return nil, fmt.Errorf("%s: there is no space while the file is loaded; call it in a function whose name begins with test_", b.Name())
@@ -43,9 +42,9 @@ func (inst *instance) spaceNamed(b *starlark.Builtin, name string) (TestSpace, e
 	return inst.test.world.Space(name)
 }
 
-// testSend is send(stream, payload = None, space = "", fails = "", id = ""): it returns the
-// result of the receipt. With fails, the event is to fail, with these words in its error,
-// which is returned.
+// testSend is send(stream, payload = None, space = "", fails = "", id = ""): it returns the result of
+// the receipt. With fails, the event must fail with an error that contains these words, which is
+// returned.
 func (inst *instance) testSend(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var stream, in, id string
 	var payload, fails starlark.Value = starlark.None, nil
@@ -81,11 +80,11 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	case !ok:
 		return nil, fmt.Errorf("%s %s: the event is not handled: %s", b.Name(), stream, s.Pending())
 	case fails != nil && rc.Outcome == model.Handled:
-		return nil, fmt.Errorf("%s %s: the event was to fail and was handled, with the result %s", b.Name(), stream, rc.Result)
+		return nil, fmt.Errorf("%s %s: the event was expected to fail, but was handled with the result %s", b.Name(), stream, rc.Result)
 	case fails != nil:
 		words, _ := starlark.AsString(fails)
 		if !strings.Contains(rc.Error, words) {
-			return nil, fmt.Errorf("%s %s: the event was to fail with %q and did with %q", b.Name(), stream, words, rc.Error)
+			return nil, fmt.Errorf("%s %s: the event was expected to fail with %q, but failed with %q", b.Name(), stream, words, rc.Error)
 		}
 		return starlark.String(rc.Error), nil
 	case rc.Outcome != model.Handled:
@@ -94,7 +93,7 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 	return value.FromModel(rc.Result), nil
 }
 
-// testAdvance is advance("24h"): what is due on the way is done at its time.
+// testAdvance is advance("24h"): everything due on the way is done at its time.
 func (inst *instance) testAdvance(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var by starlark.String
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "by", &by); err != nil {
@@ -117,8 +116,8 @@ func (inst *instance) testNow(_ *starlark.Thread, b *starlark.Builtin, args star
 	return starlark.MakeInt64(inst.test.world.Now().UnixMilli()), nil
 }
 
-// testExpect is expect(document or place, value, space = ""): the value is what follows from
-// all that has happened.
+// testExpect is expect(document or place, value, space = ""): it fails if the value at the place, up to
+// date, is another one.
 func (inst *instance) testExpect(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var what, want starlark.Value
 	var in string
@@ -149,9 +148,9 @@ func (inst *instance) testExpect(_ *starlark.Thread, b *starlark.Builtin, args s
 	}
 	err = inst.current().expectEqual(value.FromModel(v), want, "document "+p.String())
 	if err != nil && v.IsAbsent() && p != what {
-		err = fmt.Errorf("%w. A name has no default: that of a cell counts if expect is given the place, which load takes from the program", err)
+		err = fmt.Errorf("%w. A name has no default. To compare with the default of a cell, load the cell from the program and give it to expect", err)
 		if _, text := want.(starlark.String); text {
-			err = fmt.Errorf("%w; equal(...) compares texts that were read", err)
+			err = fmt.Errorf("%w; equal(...) compares strings that were read", err)
 		}
 	}
 	return starlark.None, err
@@ -166,7 +165,7 @@ func (inst *instance) testEqual(_ *starlark.Thread, b *starlark.Builtin, args st
 	return starlark.None, inst.current().expectEqual(have, want, "the value")
 }
 
-// differ is an error if two values are not equal.
+// expectEqual returns an error if two values are not equal. what names the first one.
 func (c *call) expectEqual(have, want starlark.Value, what string) error {
 	same, err := interp.Equal(&c.Run, have, want, 0)
 	if err != nil || same {
@@ -179,7 +178,7 @@ func (c *call) expectEqual(have, want starlark.Value, what string) error {
 	if err1 == nil && err2 == nil && value.IsContainer(x) && value.IsContainer(y) {
 		var at []string
 		for _, w := range model.Diff("", y, x) {
-			if len(w.Path) > 0 { // else the line above says it
+			if len(w.Path) > 0 { // otherwise the first line shows the difference
 				at = append(at, fmt.Sprintf("\n  %s: %s, not %s", w.Path, x.At(w.Path), y.At(w.Path)))
 			}
 		}
@@ -191,12 +190,12 @@ func (c *call) expectEqual(have, want starlark.Value, what string) error {
 // testCheck is check(condition, message...).
 func (inst *instance) testCheck(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) == 0 || len(kwargs) > 0 {
-		return nil, fmt.Errorf("check: it takes a condition, and what to say if that does not hold")
+		return nil, fmt.Errorf("check: it takes a condition, and an optional message")
 	}
 	if args[0].Truth() {
 		return starlark.None, nil
 	}
-	parts := []string{"the condition does not hold"}
+	parts := []string{"the condition is false"}
 	for _, a := range args[1:] {
 		if s, ok := starlark.AsString(a); ok {
 			parts = append(parts, s)
@@ -210,7 +209,7 @@ func (inst *instance) testCheck(_ *starlark.Thread, b *starlark.Builtin, args st
 	return nil, fmt.Errorf("%s", strings.Join(parts, " "))
 }
 
-// nodeIn reads the arguments (node, space = "").
+// nodeArguments reads the arguments (node, space = "").
 func (inst *instance) nodeArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (string, TestSpace, error) {
 	var node, in string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "node", &node, "space?", &in); err != nil {
@@ -250,7 +249,7 @@ func (inst *instance) spaceArgument(b *starlark.Builtin, args starlark.Tuple, kw
 	return inst.spaceNamed(b, in)
 }
 
-// testMark is mark(space = ""): runs are counted from here on.
+// testMark is mark(space = ""): it resets the counts of runs.
 func (inst *instance) testMark(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	s, err := inst.spaceArgument(b, args, kwargs)
 	if err == nil {
@@ -259,7 +258,7 @@ func (inst *instance) testMark(_ *starlark.Thread, b *starlark.Builtin, args sta
 	return starlark.None, err
 }
 
-// testWhy is why(node, space = ""): why it ran, or why it does not run.
+// testWhy is why(node, space = ""): why the node ran, or why it does not run.
 func (inst *instance) testWhy(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	node, s, err := inst.nodeArguments(b, args, kwargs)
 	if err != nil {
@@ -268,7 +267,7 @@ func (inst *instance) testWhy(_ *starlark.Thread, b *starlark.Builtin, args star
 	return starlark.String(s.Why(node)), nil
 }
 
-// testWatch is watch(doc, space = ""): from here on somebody watches the document.
+// testWatch is watch(doc, space = ""): it observes the document from now on.
 func (inst *instance) testWatch(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var doc, in string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "doc", &doc, "space?", &in); err != nil {
@@ -281,8 +280,8 @@ func (inst *instance) testWatch(_ *starlark.Thread, b *starlark.Builtin, args st
 	return starlark.None, s.Watch(doc)
 }
 
-// testProblems is problems(): what has gone wrong in the spaces since it was asked last. What
-// a test has asked for does not fail it.
+// testProblems is problems(): the problems of the spaces since the last call. A problem that was
+// returned does not fail the test.
 func (inst *instance) testProblems(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if _, err := inst.spaceNamed(b, ""); err != nil {
 		return nil, err
@@ -311,7 +310,7 @@ func (inst *instance) testSpaceName(*starlark.Thread, *starlark.Builtin, starlar
 	return starlark.String(testSpace), nil
 }
 
-// testRestart is restart(): every process ends and starts again.
+// testRestart is restart(): every process of the world ends and starts again.
 func (inst *instance) testRestart(_ *starlark.Thread, b *starlark.Builtin, _ starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 	if _, err := inst.spaceNamed(b, ""); err != nil {
 		return nil, err
@@ -319,9 +318,9 @@ func (inst *instance) testRestart(_ *starlark.Thread, b *starlark.Builtin, _ sta
 	return starlark.None, inst.test.world.Restart()
 }
 
-// testReplay is replay(lines): what happened in a space happens again, at the same times, in a world
-// that takes the place of the test's. The test fails if anything comes to something else. The
-// program's functions are run once, and their errors are no failure: production had them, too.
+// testReplay is replay(lines): it repeats what happened in a space, at the same times, in a world that
+// replaces the test's. The test fails if a result differs. Functions run once, and their errors do not
+// fail the test, since production had them too.
 func (inst *instance) testReplay(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var list *starlark.List
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "lines", &list); err != nil {
@@ -344,7 +343,7 @@ func (inst *instance) testReplay(_ *starlark.Thread, b *starlark.Builtin, args s
 		return nil, fmt.Errorf("%s: %w", b.Name(), err)
 	}
 	x.start, x.world = r.Start, w
-	x.world.TakeProblems() // production had them, too
+	x.world.TakeProblems() // production had them too
 	if len(r.Differences) > 0 {
 		return nil, fmt.Errorf("%s of space %s: %s", b.Name(), r.Space, strings.Join(r.Differences, "\n  "))
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// testSpace is the space that a test is about unless it says otherwise.
+// testSpace is the space of a test, unless the test names another one.
 const testSpace = "test"
 
-// testRun is what a machine that runs tests has beside others.
+// testRun is the state of a test that runs.
 type testRun struct {
 	program *Program // that is tested
 	start   time.Time
@@ -24,7 +24,7 @@ type testRun struct {
 	log     []string
 }
 
-// testsAmong finds the tests among the globals of a file, in the order of the file.
+// testsAmong returns the tests among the globals of a file, in the order of the file.
 func testsAmong(g starlark.StringDict) (tests []*starlark.Function) {
 	for _, v := range g {
 		if fn, ok := v.(*starlark.Function); ok && strings.HasPrefix(fn.Name(), "test_") {
@@ -35,7 +35,7 @@ func testsAmong(g starlark.StringDict) (tests []*starlark.Function) {
 	return tests
 }
 
-// logs keeps what the program logs.
+// addLog keeps a line that the program logs.
 func (x *testRun) addLog(i space.ConsoleInfo) {
 	x.log = append(x.log, strings.TrimSpace(i.Space+": "+i.Message+" "+pairsText(i.Args)))
 }
@@ -48,8 +48,7 @@ func pairsText(args []any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// testDocs are the documents as a test sees them: what it reads is demanded, so that it is
-// what follows from all that has happened.
+// testDocs are the documents of a test. A read is demand, so it returns the value up to date.
 type testDocs struct {
 	test *testRun
 	name string
@@ -59,7 +58,7 @@ type testDocs struct {
 func (d *testDocs) Space() string { return d.name }
 func (d *testDocs) Err() error    { return d.err }
 
-// Declares is true: a test may write anywhere.
+// Declares returns true: a test may write every document.
 func (d *testDocs) Declares(string, ...string) bool { return true }
 
 func (d *testDocs) read(in string, f func(tx *space.Tx) model.Value) (v model.Value) {
@@ -102,17 +101,17 @@ func (d *testDocs) GetShallow(doc string, path ...string) model.Value { return d
 // Peek is Get.
 func (d *testDocs) Peek(doc string, path ...string) model.Value { return d.Get(doc, path...) }
 
-// GetFrom reads a document of another space, in that.
+// GetFrom reads a document of another space in that space.
 func (d *testDocs) GetFrom(in, doc string, path ...string) model.Value {
 	return d.read(in, func(tx *space.Tx) model.Value { return tx.Get(doc, path...) })
 }
 
-// Set writes what a test begins with.
+// Set writes a document.
 func (d *testDocs) Set(doc string, v any, path ...string) {
 	d.write(func(tx *space.Tx) { tx.Set(doc, v, path...) })
 }
 
-// Delete takes something out.
+// Delete deletes a document or a part of one.
 func (d *testDocs) Delete(doc string, path ...string) {
 	d.write(func(tx *space.Tx) { tx.Delete(doc, path...) })
 }

@@ -12,39 +12,39 @@ import (
 	"github.com/settlehq/settle/program/star/internal/fingerprint"
 )
 
-// TestOptions say how tests are run. Engine is required; package program/startest fills it in.
+// TestOptions configure a run of tests. Engine is required; package program/startest sets it.
 type TestOptions struct {
 	// Engine makes the worlds of the tests.
 	Engine Engine
 	// Limits are those of the program under test.
 	Limits Limits
-	// Match, if set, tells which tests are run, by name.
+	// Match, if set, selects the tests to run by name.
 	Match func(name string) bool
 }
 
-// TestResult is how a test ended.
+// TestResult is the result of a test.
 type TestResult struct {
 	Name string
-	// Err is why it failed, nil if it did not. It is or wraps an *Error with the place in the
-	// test, or where the program failed; its text tells, too, what went wrong before.
+	// Err is why the test failed, nil if it did not. It is or wraps an *Error with the position in the
+	// test, or in the program that failed; its text also has the problems before.
 	Err error
-	// Passed is how much of the world's time has passed in it.
+	// Passed is how much time of the world has passed.
 	Passed time.Duration
 	// Log is what the test and the program have logged.
 	Log []string
 }
 
-// testLimits are those of a test itself: it may go on for longer than what it tests.
+// testLimits are the limits of a test itself, which may run longer than the program.
 var testLimits = Limits{Steps: 20_000_000, Memory: 1 << 30, Output: 4 << 20, Depth: 500}
 
-// RunTests runs the functions test_* of one of the source's files, each in a world of its own:
-// spaces in memory that run the program, and a time that passes when the test says so. The
-// error is that of a program or a file that does not compile, and that of a context that is
-// done; what a test does wrong stands in its result.
+// RunTests runs the functions test_* of one of the source's files, each in a world of its own: spaces
+// in memory that run the program, in a time that passes when the test advances it. It returns an error
+// if the program or the file does not compile, or if ctx is done; the failure of a test is in its
+// result.
 //
-// The functions of a program are run twice, and a test fails if they come to something else,
-// if a computation fails, or if an event fails that the program has sent itself. See
-// docs/starlark.md for what a test can say.
+// The functions of a program are run twice. A test fails if the two results differ, if a computation
+// fails, or if an event fails that the program itself has sent. docs/starlark.md has the builtins of
+// tests.
 func RunTests(ctx context.Context, src Source, testFile string, o TestOptions) ([]TestResult, error) {
 	if o.Engine == nil {
 		return nil, errors.New("tests need an engine: call startest.Run")
@@ -104,14 +104,14 @@ func (inst *instance) runTest(p *Program, fn *starlark.Function) (r TestResult) 
 
 func (x *testRun) call(c *call, fn *starlark.Function) (err error) {
 	defer contain(c.inst.code.entry, &err)
-	if _, err = x.world.Space(testSpace); err == nil { // its cron jobs begin here
+	if _, err = x.world.Space(testSpace); err == nil { // its cron jobs start here
 		_, err = starlark.Call(&c.Thread, fn, nil, nil)
 	}
 	return err
 }
 
-// problemError is a problem of the program as the failure of a test: where the program says
-// it went wrong, or else the test itself.
+// problemError converts a problem of the program to the failure of a test. Its position is that of the
+// program's error, or else that of the test.
 func problemError(p Problem, fn *starlark.Function) error {
 	var e *Error
 	if errors.As(p.Err, &e) {
@@ -125,10 +125,10 @@ func problemError(p Problem, fn *starlark.Function) error {
 	return errorAt(fn.Position(), "%s", p.Text)
 }
 
-// maxTold is how many problems are told behind the failure of a test, which they may be the cause of.
+// maxTold bounds the problems in the text of a failed test, which may be its cause.
 const maxTold = 5
 
-// told are problems, the oldest first, in lines.
+// problemsText returns problems, the oldest first, in lines.
 func problemsText(problems []Problem) string {
 	var lines []string
 	for _, p := range problems[:min(len(problems), maxTold)] {

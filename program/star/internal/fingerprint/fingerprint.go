@@ -19,11 +19,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// dialect is part of every fingerprint: a change of what the language means is a change of
-// every node.
+// dialect is part of every fingerprint: a change of what the language means changes every node.
 const dialect = "settle/starlark/1"
 
-// position tells functions apart.
+// position identifies a function.
 type position struct {
 	file      string
 	line, col int32
@@ -31,22 +30,21 @@ type position struct {
 
 func positionOf(p syntax.Position) position { return position{p.Filename(), p.Line, p.Col} }
 
-// body is the code of a function, as far as it can make a difference: a hash of its tokens,
-// and the names in it. What the names stand for is known when the file has been resolved and
-// executed. A function in it is a body of its own, of which the tokens are told by the hash:
-// what is nested would be gone through again and again otherwise.
+// body is the code of a function: a hash of its tokens, and the names in it. What the names stand for
+// is known once the file is resolved and executed. A function inside it is a body of its own, whose
+// tokens are represented by their hash, so that nested functions are hashed once.
 type body struct {
 	tokens hash.Hash
 	sum    []byte
 	idents []*syntax.Ident
 	inner  []*body
-	names  []string // see globals
+	names  []string // set by globals
 }
 
 // Bodies are the functions of a program, by position.
 type Bodies map[position]*body
 
-// bodiesOf finds the functions of a file. It is to be called before rewrite.
+// Read finds the functions of a file. It must be called before the file is rewritten.
 func Read(f *syntax.File) (Bodies, error) {
 	r := bodyReader{found: Bodies{}, in: &body{tokens: sha256.New()}}
 	r.walk(f)
@@ -65,7 +63,7 @@ func (r *bodyReader) emit(format string, args ...any) {
 	fmt.Fprintf(r.in.tokens, format, args...)
 }
 
-// function reads a function, and tells of it where it stands.
+// function reads a function, and puts its hash where it is defined.
 func (r *bodyReader) function(at syntax.Position, n syntax.Node) {
 	outer := r.in
 	r.in = &body{tokens: sha256.New()}
@@ -90,8 +88,8 @@ func (r *bodyReader) walk(n syntax.Node) {
 	}
 }
 
-// tokens writes the tokens of a tree. Names of fields and of arguments are tokens; other
-// names are looked up later too.
+// tokens writes the tokens of a tree. Names of fields and of arguments are tokens only; other names are
+// also looked up later.
 func (r *bodyReader) tokens(root syntax.Node) {
 	syntax.Walk(root, func(n syntax.Node) bool {
 		if n == nil {
@@ -110,12 +108,12 @@ func (r *bodyReader) tokens(root syntax.Node) {
 	})
 }
 
-// token writes one, and reports whether what is in it is to follow.
+// token writes one token, and reports whether its children follow.
 func (r *bodyReader) token(n syntax.Node, root bool) bool {
 	switch n := n.(type) {
 	case *syntax.ExprStmt:
 		if lit, ok := n.X.(*syntax.Literal); ok && lit.Token == syntax.STRING {
-			r.emit("text)") // a comment, as docstrings are
+			r.emit("text)") // a docstring, which is a comment
 			return false
 		}
 		r.emit("(expr")
@@ -169,8 +167,7 @@ func (r *bodyReader) token(n syntax.Node, root bool) bool {
 	return true
 }
 
-// globals are the names of globals in a function and those in it, in the order in which they
-// stand there.
+// globals returns the globals that a function and the functions inside it name, in order of first use.
 func (b *body) globals() []string {
 	if b.names != nil {
 		return b.names
@@ -196,15 +193,15 @@ func (b *body) eachIdent(f func(*syntax.Ident)) {
 	}
 }
 
-// fingerprints makes those of a program's nodes.
+// Hasher computes the fingerprints of a program's nodes.
 type Hasher struct {
 	bodies Bodies
-	// records are what was written of values that may be met again.
+	// records are the records made so far.
 	records map[starlark.Value]*record
 	room    int
 }
 
-// maxFollowed is how many values the nodes of a program may name, counted for each node anew.
+// maxFollowed bounds the values that the nodes of a program name, counted for each node anew.
 const maxFollowed = 10_000_000
 
 func NewHasher(bodies Bodies) *Hasher {
@@ -219,13 +216,13 @@ type Node struct {
 	Function starlark.Callable
 }
 
-// of is the fingerprint of a node: of its function and options, and of all that the
-// function names, directly or through others.
+// Of returns the fingerprint of a node: of its function and options, and of all that the function
+// names, directly or through others.
 func (f *Hasher) Of(n Node) (string, error) {
 	p := recordWriter{bodies: f.bodies, h: sha256.New()}
 	s := n.Spec
 	p.put("%s %s %q %q %v %v %t %q", dialect, n.Kind, n.ID, s.Output, s.Gate.Debounce, s.Gate.Throttle, s.Volatile, s.Group)
-	if s.Gate.MaxWait != 0 { // else it is that of a program which knows of none
+	if s.Gate.MaxWait != 0 { // else the fingerprint is that of versions without max_wait
 		p.put("max_wait %v", s.Gate.MaxWait)
 	}
 	for _, list := range [][]space.Address{s.Writes, s.Envelope, s.DeclaredReads} {
@@ -246,14 +243,14 @@ func (f *Hasher) Of(n Node) (string, error) {
 	return hex.EncodeToString(g.h.Sum(nil))[:16], nil
 }
 
-// record is what was written of a value, and the values in it that have records of their own:
-// what may be met more than once, and so in a circle.
+// record is the hash of a value, and the values in it that have records of their own: those that can be
+// reached more than once, and so in a circle.
 type record struct {
 	sum   []byte
 	inner []starlark.Value
 }
 
-// following goes from record to record. One that was met already is told by its number.
+// traversal goes from record to record. A record that was reached before is represented by its number.
 type traversal struct {
 	f       *Hasher
 	h       hash.Hash
@@ -286,7 +283,7 @@ func (f *Hasher) recordOf(x starlark.Value) *record {
 	return r
 }
 
-// printing is the making of one record.
+// recordWriter makes one record.
 type recordWriter struct {
 	bodies Bodies
 	h      hash.Hash
@@ -300,7 +297,7 @@ func (p *recordWriter) put(format string, args ...any) {
 	p.h.Write([]byte{0})
 }
 
-// longText is what a text of so many bytes is: one that gets a record of its own.
+// longText is the length of a string, in bytes, beyond which it gets a record of its own.
 const longText = 256
 
 func (p *recordWriter) value(x starlark.Value) {
@@ -330,7 +327,7 @@ func (p *recordWriter) value(x starlark.Value) {
 	}
 }
 
-// inside writes a value and tells of those in it.
+// inside writes a value, and collects the inner values that have records of their own.
 func (p *recordWriter) inside(x starlark.Value) {
 	switch x := x.(type) {
 	case *starlark.Function:
@@ -360,13 +357,13 @@ func (p *recordWriter) inside(x starlark.Value) {
 	}
 }
 
-// function puts in the code of a function and what it names.
+// function writes the code of a function and the values that it names.
 func (p *recordWriter) function(fn *starlark.Function) {
 	at := positionOf(fn.Position())
 	p.put("function")
 	b := p.bodies[at]
 	if b == nil {
-		p.put("%v", at) // cannot be; such a one changes with its place
+		p.put("%v", at) // unreachable; it would change with its position
 		return
 	}
 	p.h.Write(b.sum)

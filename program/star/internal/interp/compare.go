@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// compare is x op y. Every pair of values that is looked at counts as a step: a list that
-// holds the same list twice, and so on a hundredfold, would take for ever otherwise.
+// compare returns x op y. Every pair of values that is compared counts as a step: a list that holds the
+// same list twice, a hundred times over, would otherwise be compared without end.
 func compare(run *value.Run, op syntax.Token, x, y starlark.Value) (bool, error) {
 	if areNumbers(x, y) {
 		return starlark.Compare(op, x, y)
@@ -43,8 +43,8 @@ func compare(run *value.Run, op syntax.Token, x, y starlark.Value) (bool, error)
 	return c >= 0, nil
 }
 
-// equal reports whether two values are: lists, dicts and what was read from documents by
-// what is in them.
+// Equal reports whether two values are equal. Lists, dicts and values of documents are compared by
+// their elements.
 func Equal(run *value.Run, x, y starlark.Value, depth int) (bool, error) {
 	if err := run.Charge(1, 0); err != nil {
 		return false, err
@@ -136,7 +136,7 @@ func equalMappings(run *value.Run, a, b mapping, depth int) (same bool, err erro
 	return same && err == nil, err
 }
 
-// order compares numbers, strings, and lists or tuples of such, element by element.
+// orderOf compares numbers, strings, and lists or tuples of them, element by element.
 func orderOf(run *value.Run, x, y starlark.Value, depth int) (int, error) {
 	if err := run.Charge(1, 0); err != nil {
 		return 0, err
@@ -177,7 +177,7 @@ func orderOf(run *value.Run, x, y starlark.Value, depth int) (int, error) {
 		return 0, err
 	}
 	if isContainerValue(x) || isContainerValue(y) {
-		return 0, fmt.Errorf("%s and %s have no order", x.Type(), y.Type())
+		return 0, fmt.Errorf("%s and %s cannot be ordered", x.Type(), y.Type())
 	}
 	less, err := starlark.Compare(syntax.LT, x, y)
 	if err != nil || less {

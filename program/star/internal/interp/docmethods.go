@@ -15,11 +15,11 @@ type (
 	viewFunc  = func(run *value.Run, x *value.View, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)
 )
 
-// placeMethods are the methods of places. A field of one of these names is x.name without a
-// call, or x["name"].
+// placeMethods are the methods of places. A field of one of these names is x.name without a call, or
+// x["name"].
 var placeMethods map[string]placeFunc
 
-// viewMethod are those of objects and arrays that were read.
+// viewMethods are the methods of objects and arrays that were read.
 var viewMethods map[string]viewFunc
 
 func init() {
@@ -36,8 +36,8 @@ func unpack(name string, args starlark.Tuple, kwargs []starlark.Tuple, least int
 	return starlark.UnpackPositionalArgs(name, args, kwargs, least, vars...)
 }
 
-// placeGet is x.get(key, default=None): of what is not there, the default. x.get() is the
-// value of the place itself: for documents that are a number or a string.
+// placeGet is x.get(key, default=None). x.get() is the value of the place itself: for documents that
+// are a number or a string.
 func placeGet(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args)+len(kwargs) == 0 {
 		v, err := x.Read()
@@ -94,7 +94,7 @@ func placeItems(run *value.Run, x *value.Place, name string, args starlark.Tuple
 	})
 }
 
-// members reads what is at each key, as x[key] does.
+// placeMembers reads the value of each key, as x[key] does.
 func placeMembers(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple, as func(string, starlark.Value) starlark.Value) (starlark.Value, error) {
 	if err := unpack(name, args, kwargs, 0); err != nil {
 		return nil, err
@@ -125,10 +125,10 @@ func placeSet(run *value.Run, x *value.Place, name string, args starlark.Tuple, 
 	return starlark.None, x.Write(v)
 }
 
-// placeUpdate is x.update({...}, key = value): each key is written for itself.
+// placeUpdate is x.update({...}, key = value). Each key is a write of its own.
 func placeUpdate(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) > 1 {
-		return nil, fmt.Errorf("update takes one dict")
+		return nil, fmt.Errorf("update takes at most one positional argument, a dict")
 	}
 	if len(args) == 1 {
 		m, ok, err := asMapping(run, args[0])
@@ -136,7 +136,7 @@ func placeUpdate(run *value.Run, x *value.Place, name string, args starlark.Tupl
 			return nil, err
 		}
 		if !ok {
-			return nil, fmt.Errorf("update takes a dict, not a %s", args[0].Type())
+			return nil, fmt.Errorf("update takes a dict, not %s", meter.Article(args[0].Type()))
 		}
 		m.each(func(k, v starlark.Value) bool {
 			err = x.SetKey(k, v)
@@ -178,7 +178,7 @@ func placeAppend(run *value.Run, x *value.Place, name string, args starlark.Tupl
 	return starlark.None, x.Append(v)
 }
 
-// placePop is x.pop(key, default): the value, which is taken out.
+// placePop is x.pop(key, default): it deletes the key and returns its value.
 func placePop(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k, def starlark.Value
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
@@ -201,7 +201,7 @@ func placePop(run *value.Run, x *value.Place, name string, args starlark.Tuple, 
 	return value.FromModel(v), c.Delete()
 }
 
-// placeExists is x.exists(): whether anything is there, defaults aside.
+// placeExists is x.exists(): whether the document has a value there, defaults aside.
 func placeExists(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k starlark.Value
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
@@ -227,7 +227,8 @@ func placeExists(run *value.Run, x *value.Place, name string, args starlark.Tupl
 	return starlark.Bool(!v.IsAbsent()), tx.Err()
 }
 
-// placeSetDefault is x.setdefault(key, value): what is there, or the value, written.
+// placeSetDefault is x.setdefault(key, value): it returns the value of the key, and writes the given
+// one first if there is none.
 func placeSetDefault(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var k, def starlark.Value
 	if err := unpack(name, args, kwargs, 2, &k, &def); err != nil {

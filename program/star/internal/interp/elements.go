@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// isPlain reports whether two operands are numbers: the common case, and cheap.
+// areNumbers reports whether two operands are numbers: the common case, and cheap.
 func areNumbers(x, y starlark.Value) bool {
 	return isNumeric(x) && isNumeric(y)
 }
@@ -24,7 +24,7 @@ func isNumeric(x starlark.Value) bool {
 	return false
 }
 
-// fits refuses integers beyond 64 bits and floats that are none.
+// checkNumber refuses integers beyond 64 bits, infinite floats and NaN.
 func checkNumber(x starlark.Value, err error) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
@@ -36,14 +36,14 @@ func checkNumber(x starlark.Value, err error) (starlark.Value, error) {
 		}
 	case starlark.Float:
 		if math.IsInf(float64(x), 0) || math.IsNaN(float64(x)) {
-			return nil, fmt.Errorf("the result is no finite number")
+			return nil, fmt.Errorf("the result is not a finite number")
 		}
 	}
 	return x, nil
 }
 
-// sizeOf is how many steps it is to go through a value, and how many bytes to copy it; not
-// what it holds.
+// sizeOf returns how many steps it takes to go through a value, and how many bytes to copy it, without
+// what its elements hold.
 func sizeOf(x starlark.Value) (steps, bytes int) {
 	switch x := x.(type) {
 	case starlark.String:
@@ -65,8 +65,8 @@ func sizeOf(x starlark.Value) (steps, bytes int) {
 	return 1, 0
 }
 
-// rehash is how many steps it is to hash all keys of a dict or set again, beyond one for each:
-// whoever makes another of it does.
+// rehash returns how many steps, beyond one for each key, it takes to hash all keys of a dict or set
+// again, as copying it does.
 func rehash(x starlark.Value) (steps int) {
 	switch x := x.(type) {
 	case *starlark.Dict:
@@ -93,7 +93,7 @@ func hashSteps(k starlark.Value) (steps int) {
 	return steps
 }
 
-// chargeLoop counts the listing of keys that is made before a loop begins.
+// chargeLoop charges for the list of keys that is made before a loop begins.
 func chargeLoop(run *value.Run, x starlark.Value) error {
 	switch x := x.(type) {
 	case *value.View:
@@ -105,7 +105,7 @@ func chargeLoop(run *value.Run, x starlark.Value) error {
 	return nil
 }
 
-// viewed is the value of what was read or can be, nil for anything else.
+// asView returns the value of a view or a place, nil for anything else.
 func asView(x starlark.Value) (*value.View, error) {
 	switch x := x.(type) {
 	case *value.View:
@@ -117,7 +117,7 @@ func asView(x starlark.Value) (*value.View, error) {
 	return nil, nil
 }
 
-// collect is what is in a sequence, as a slice of its own.
+// collect returns the elements of a sequence in a slice of its own.
 func collect(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	it, ok := x.(starlark.Iterable)
 	if !ok {
@@ -142,7 +142,7 @@ func collect(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	return elems, nil
 }
 
-// dictOf is a dict of the fields of an object.
+// dictOf returns a dict of the fields of an object.
 func dictOf(run *value.Run, x *value.View) (*starlark.Dict, error) {
 	if err := run.Charge(1+x.Len(), meter.DictBytes+x.Len()*meter.EntryBytes); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func dictOf(run *value.Run, x *value.View) (*starlark.Dict, error) {
 	return d, nil
 }
 
-// fieldOf is x.name.
+// fieldOf returns x.name.
 func fieldOf(x starlark.Value, name string) (starlark.Value, error) {
 	if h, ok := x.(starlark.HasAttrs); ok {
 		v, err := h.Attr(name)
@@ -170,7 +170,7 @@ func fieldOf(x starlark.Value, name string) (starlark.Value, error) {
 	return nil, fmt.Errorf("%s has no .%s field or method", x.Type(), name)
 }
 
-// scalarAt is what is at a place that holds a scalar, or nothing; anything else is as it was.
+// scalarAt returns the value of a place, and any other x unchanged.
 func scalarAt(x starlark.Value) (starlark.Value, error) {
 	p, ok := x.(*value.Place)
 	if !ok {
@@ -191,7 +191,7 @@ func isContainerValue(y starlark.Value) bool {
 	return false
 }
 
-// sequence is a list, or an array that was read.
+// sequence is a list, or an array of a document.
 type sequence struct {
 	n  int
 	at func(int) starlark.Value
@@ -208,7 +208,7 @@ func asSequence(run *value.Run, x starlark.Value) (sequence, bool, error) {
 	return sequence{v.Len(), func(i int) starlark.Value { return value.FromModel(v.V.Index(i)) }}, true, nil
 }
 
-// mapping is a dict, or an object that was read.
+// mapping is a dict, or an object of a document.
 type mapping struct {
 	n    int
 	each func(yield func(k, v starlark.Value) bool)
@@ -239,7 +239,7 @@ func asMapping(run *value.Run, x starlark.Value) (mapping, bool, error) {
 	}}, true, nil
 }
 
-// pairs are the entries that a dict is made of.
+// pairs returns the entries that a dict is made of.
 func pairs(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	elems, err := collect(run, x)
 	if err != nil {
@@ -248,7 +248,7 @@ func pairs(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	for i, e := range elems {
 		pair, err := collect(run, e)
 		if err != nil || len(pair) != 2 {
-			return nil, fmt.Errorf("dict: element %d is no pair of a key and a value", i)
+			return nil, fmt.Errorf("dict: element %d is not a pair of a key and a value", i)
 		}
 		if err := run.ChargeKey(pair[0]); err != nil {
 			return nil, err
@@ -258,7 +258,7 @@ func pairs(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	return elems, run.Charge(len(elems), len(elems)*meter.EntryBytes)
 }
 
-// keysIn is what is in a sequence, each of it looked at as a key.
+// keysIn returns the elements of a sequence, each charged as a key.
 func keysIn(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	elems, err := collect(run, x)
 	if err != nil {
@@ -272,7 +272,7 @@ func keysIn(run *value.Run, x starlark.Value) ([]starlark.Value, error) {
 	return elems, run.Charge(len(elems), len(elems)*meter.EntryBytes)
 }
 
-// materialized is the value of a place, as a value.
+// valueAt returns the value of a place.
 func valueAt(run *value.Run, x *value.Place) (starlark.Value, error) {
 	v, err := x.Read()
 	return value.FromModel(v), err

@@ -8,14 +8,13 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// Bounds of what a program keeps: of everything that its globals hold.
+// Bounds of the values that the globals of a program hold.
 const (
 	maxGlobals      = 200_000
 	maxGlobalsDepth = 200
 )
 
-// mayFreeze refuses globals that cannot be gone through: freezing, fingerprints and much
-// else follow what they hold to its end.
+// CheckFreeze refuses globals that hold too much: freezing and fingerprints follow them to their end.
 func CheckFreeze(run *value.Run, g starlark.StringDict, registered []starlark.Callable) error {
 	w := freezeCheck{room: maxGlobals, seen: map[any]bool{}}
 	for _, name := range g.Keys() {
@@ -31,9 +30,9 @@ func CheckFreeze(run *value.Run, g starlark.StringDict, registered []starlark.Ca
 	return run.Charge((maxGlobals-w.room)/16, 0)
 }
 
-// keeping goes through values. Lists, dicts and sets are looked at once, tuples and functions
-// as often as they are met, since freezing does the same: a function that holds another twice,
-// which holds another twice, has no end, and neither has one that holds itself.
+// freezeCheck goes through values. It counts lists, dicts and sets once, tuples and functions each time
+// that they are reached, as freezing does: a function that holds another twice, which holds another
+// twice, takes very long to freeze, and one that holds itself never ends.
 type freezeCheck struct {
 	room int
 	seen map[any]bool
@@ -59,7 +58,7 @@ func (w *freezeCheck) value(x starlark.Value, depth int) bool {
 				return false
 			}
 		}
-	case *starlark.Builtin: // a method that is kept
+	case *starlark.Builtin: // a method, which holds its receiver
 		return x.Receiver() == nil || w.value(x.Receiver(), depth+1)
 	case *starlark.Function:
 		for i := range x.NumParams() {
@@ -76,7 +75,7 @@ func (w *freezeCheck) value(x starlark.Value, depth int) bool {
 	return true
 }
 
-// met reports whether x was met before.
+// seenBefore reports whether x was reached before.
 func (w *freezeCheck) seenBefore(x any) bool {
 	before := w.seen[x]
 	w.seen[x] = true

@@ -9,17 +9,18 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
-// What people write who know Python, and what they are told. Most of it would otherwise be
-// reported as something about NoneType: what is not there is None here.
+// Python programmers use names and methods that do not exist here. Without the hints most of these
+// mistakes would be reported as errors about NoneType, because a value that does not exist is None.
 
-// habits are methods of other languages, which no type has here.
+// foreignMethods are methods of other languages, which no type has here.
 var foreignMethods = []string{"sort", "reverse", "copy", "push"}
 
-// anew are ways to change an array as a whole.
+// replaceWhole has, by method, the code that replaces an array with the changed one.
 var replaceWhole = map[string]string{
 	"remove":  "x.set([v for v in x if ...])",
 	"discard": "x.set([v for v in x if ...])",
@@ -30,13 +31,13 @@ var replaceWhole = map[string]string{
 	"clear":   "x.set([])",
 }
 
-// instead are ways to do without a method of lists and dicts.
+// insteadOf has, by method, what to use in its place on lists and dicts.
 var insteadOf = map[string]string{
 	"sort": "use sorted(x)", "reverse": "use reversed(x)", "copy": "use list(x) or dict(x)",
 	"push": "use append", "index": "loop: for i, v in enumerate(x)",
 }
 
-// noMethod says that something has no method of a name, and what to do.
+// noMethod is the error for a method that x does not have. It names what to use.
 func noMethod(x starlark.Value, name string) error {
 	what := x.Type()
 	hint := insteadOf[name]
@@ -50,35 +51,28 @@ func noMethod(x starlark.Value, name string) error {
 		case !value.IsContainer(v):
 			what = v.Kind().String()
 		case v.Kind() == model.KindArray && replaceWhole[name] != "":
-			hint = "set it anew: " + replaceWhole[name]
+			hint = "replace the whole value: " + replaceWhole[name]
 		case v.Kind() == model.KindObject && name == "clear":
-			hint = "set it anew: x.set({})"
+			hint = "replace the whole value: x.set({})"
 		}
-		what = fmt.Sprintf("%s is %s, which", x, Article(what))
+		what = fmt.Sprintf("%s is %s, which", x, meter.Article(what))
 		if hint == "" {
-			hint = "it has " + strings.Join(slices.Sorted(maps.Keys(placeMethods)), ", ")
+			hint = "its methods are " + strings.Join(slices.Sorted(maps.Keys(placeMethods)), ", ")
 		}
 		return fmt.Errorf("%s has no method %s; %s", what, name, hint)
 	case *value.View:
 		if replaceWhole[name] != "" || name == "append" || name == "set" || name == "update" || name == "pop" || name == "delete" {
-			hint = "what was read never changes, list(x) or dict(x) makes something that does"
+			hint = "a value that was read cannot be changed; copy it with list(x) or dict(x)"
 		}
 	}
 	if hint != "" {
 		hint = "; " + hint
 	}
-	return fmt.Errorf("%s has no method %s%s", Article(what), name, hint)
+	return fmt.Errorf("%s has no method %s%s", meter.Article(what), name, hint)
 }
 
-func Article(what string) string {
-	if what != "" && strings.ContainsAny(what[:1], "aeio") {
-		return "an " + what
-	}
-	return "a " + what
-}
-
-// explain adds to the message of an error about None what it is that is not there: missed, if that is
-// not nil.
+// Explain adds to the message of an error about None which place does not exist: missed, if that is not
+// nil.
 func Explain(message string, missed *space.Address) string {
 	if missed == nil || !strings.Contains(message, "NoneType") {
 		return message
@@ -95,28 +89,28 @@ func Explain(message string, missed *space.Address) string {
 	return fmt.Sprintf("%s; %s is not there (None)", message, missed)
 }
 
-// absent are names that people look for in vain, and what there is instead.
+// missingNames has, for names that authors expect from other languages, what to use.
 var missingNames = map[string]string{
 	"print":    "there is no print; use log(...)",
-	"random":   "there is no randomness: a run that is made again must come to the same; take it from the payload of the event",
+	"random":   "there is no randomness: a repeated run must give the same result; take random values from the payload of the event",
 	"uuid":     "there is no randomness; event().id is unique",
-	"time":     "there is no clock but now() in a handler, and cron, timers and send(after = ...)",
-	"datetime": "there is no clock but now() in a handler, and cron, timers and send(after = ...)",
-	"sleep":    "nothing waits in a program; use send(after = ...) or set_timer",
+	"time":     "there is no clock but now() in a handler; to act later, use cron, set_timer or send(after = ...)",
+	"datetime": "there is no clock but now() in a handler; to act later, use cron, set_timer or send(after = ...)",
+	"sleep":    "a program cannot wait; use send(after = ...) or set_timer",
 	"open":     "a program has no files, no network and no environment",
 	"os":       "a program has no files, no network and no environment",
 	"http":     "a program has no files, no network and no environment",
 	"requests": "a program has no files, no network and no environment",
-	"bytes":    "there are no bytes: documents have strings, numbers, lists and objects",
-	"eval":     "a program is its text; nothing is compiled while it runs",
-	"exec":     "a program is its text; nothing is compiled while it runs",
-	"globals":  "a program cannot look into itself",
-	"id":       "values have no identity that a run could see",
-	"hash":     "there is no hash: a key can be any string, and name_of(key) makes a name of it",
-	"dir":      "a program cannot look into itself; keys() are those of an object",
+	"bytes":    "there are no bytes: documents hold strings, numbers, lists and objects",
+	"eval":     "a program cannot compile code while it runs",
+	"exec":     "a program cannot compile code while it runs",
+	"globals":  "a program cannot inspect itself",
+	"id":       "values have no identity; compare them with ==",
+	"hash":     "there is no hash: a key can be any string, and name_of(key) turns it into a name",
+	"dir":      "a program cannot inspect itself; x.keys() returns the keys of an object",
 }
 
-// hinted adds to "undefined: x" what to use instead.
+// NameHint adds what to use to the message "undefined: x".
 func NameHint(msg string) string {
 	name, ok := strings.CutPrefix(msg, "undefined: ")
 	if !ok {

@@ -31,11 +31,11 @@ func init() {
 	}
 }
 
-// withheld are the names of Starlark that a program does not get.
+// withheldNames are the builtins of Starlark that a program does not get.
 var withheldNames = []string{"print", "bytes", "hash", "dir"}
 
-// builtins are the builtins that compute, and what stands in the place of those that a program does
-// not get. They act on the run that is under way when they are called.
+// Builtins returns the builtins that compute, and for those that a program does not get a builtin that
+// fails with a hint. They act on the run that is under way when they are called.
 func Builtins(c *value.Current) starlark.StringDict {
 	pre := starlark.StringDict{}
 	for name, f := range language {
@@ -54,12 +54,12 @@ func Builtins(c *value.Current) starlark.StringDict {
 	return pre
 }
 
-// isBuiltin reports whether a program gets, or is refused, a builtin that computes.
+// IsBuiltin reports whether Builtins has a name.
 func IsBuiltin(name string) bool {
 	return language[name] != nil || name == "getattr" || slices.Contains(withheldNames, name)
 }
 
-// operation makes the builtin of an operation that rewrite has put in.
+// Operation returns the builtin of an operation that Rewrite has put into a tree.
 func Operation(c *value.Current, op string) starlark.Value {
 	if op == "%None" {
 		return starlark.None
@@ -80,8 +80,8 @@ func Operation(c *value.Current, op string) starlark.Value {
 	})
 }
 
-// attribute is x.name without a call, for a name that methods have: a field, or a method
-// that is charged like one that is called at once.
+// attribute returns x.name without a call, for the name of a method: a field, or a method that is
+// charged when it is called.
 func attribute(c *value.Current, name string, x starlark.Value) (starlark.Value, error) {
 	switch x.(type) {
 	case *value.Place, *value.View:
@@ -99,18 +99,18 @@ func attribute(c *value.Current, name string, x starlark.Value) (starlark.Value,
 	}).BindReceiver(x), nil // freezing the method freezes x
 }
 
-// universal is a builtin of the library that costs one step.
+// callUniverse calls the builtin of the library, which costs one step.
 func callUniverse(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	return starlark.Universe[b.Name()].(*starlark.Builtin).CallInternal(t, args, kwargs)
 }
 
-// one is the single argument of a builtin.
+// oneArgument returns the single argument of a builtin.
 func oneArgument(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (x starlark.Value, err error) {
 	err = starlark.UnpackPositionalArgs(b.Name(), args, kwargs, 1, &x)
 	return x, err
 }
 
-// overElements is a builtin of the library over the elements of a sequence.
+// callOverElements calls a builtin of the library with the elements of a sequence.
 func callOverElements(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	own := slices.Clone(args)
 	if len(own) > 0 {
@@ -126,7 +126,7 @@ func callOverElements(run *value.Run, t *starlark.Thread, b *starlark.Builtin, a
 	return callUniverse(run, t, b, own, kwargs)
 }
 
-// truth goes through a sequence until an element is as wanted.
+// firstThat goes through a sequence until the truth of an element is until.
 func firstThat(run *value.Run, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, until starlark.Bool) (starlark.Value, error) {
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
@@ -237,7 +237,7 @@ func makeDict(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args star
 	return callUniverse(run, t, b, own, kwargs)
 }
 
-// extreme is min and max.
+// minMax is min and max.
 func minMax(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var key starlark.Callable
 	if err := starlark.UnpackArgs(b.Name(), nil, kwargs, "key?", &key); err != nil {
@@ -251,7 +251,7 @@ func minMax(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starla
 		}
 	}
 	if len(elems) == 0 {
-		return nil, fmt.Errorf("%s: there is nothing to choose from", b.Name())
+		return nil, fmt.Errorf("%s: the sequence is empty", b.Name())
 	}
 	keys, err := keysOf(run, t, elems, key)
 	if err != nil {
@@ -356,7 +356,7 @@ func sum(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.
 	}
 	for _, e := range elems {
 		if !areNumbers(total, e) {
-			return nil, fmt.Errorf("sum: a %s is no number", e.Type())
+			return nil, fmt.Errorf("sum: %s is not a number", meter.Article(e.Type()))
 		}
 		if total, err = checkNumber(starlark.Binary(syntax.PLUS, total, e)); err != nil {
 			return nil, err
@@ -378,9 +378,9 @@ func rounded(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starl
 	f, ok := x.(starlark.Float)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("round: a %s is no number", x.Type())
+		return nil, fmt.Errorf("round: %s is not a number", meter.Article(x.Type()))
 	case digits > 15:
-		return nil, fmt.Errorf("round: digits is 15 at most")
+		return nil, fmt.Errorf("round: digits must be at most 15")
 	case digits >= 0:
 		scale := math.Pow10(digits)
 		if r := math.Round(float64(f)*scale) / scale; !math.IsInf(r, 0) {
@@ -402,7 +402,7 @@ func makeInt(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starl
 	}
 	for _, a := range given {
 		if s, ok := a.(starlark.String); ok && len(s) > 100 {
-			return nil, fmt.Errorf("int: a text of %d bytes is no integer of 64 bits", len(s))
+			return nil, fmt.Errorf("int: a string of %d bytes is an integer that does not fit into 64 bits", len(s))
 		}
 	}
 	return checkNumber(callUniverse(run, t, b, args, kwargs))
@@ -411,7 +411,7 @@ func makeInt(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starl
 func makeFloat(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(args) > 0 {
 		if s, ok := args[0].(starlark.String); ok && len(s) > 1000 {
-			return nil, fmt.Errorf("float: a text of %d bytes is no number", len(s))
+			return nil, fmt.Errorf("float: a string of %d bytes is not a number", len(s))
 		}
 	}
 	return checkNumber(callUniverse(run, t, b, args, kwargs))
@@ -426,8 +426,8 @@ func makeOrd(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starl
 	return callUniverse(run, t, b, args, kwargs)
 }
 
-// nameOf is name_of(key): a name that stands for a key. A key that is none is hashed, a few bytes
-// to a step.
+// nameOf is name_of(key): a valid name that stands for a key. A key that is not a valid name is hashed,
+// a few bytes per step.
 func nameOf(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var key string
 	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
@@ -442,7 +442,7 @@ func nameOf(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starla
 func makeRange(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	r, err := callUniverse(run, t, b, args, kwargs)
 	if err == nil && (starlark.Len(r) < 0 || starlark.Len(r) > math.MaxInt32) {
-		return nil, fmt.Errorf("range: it has more than %d numbers", math.MaxInt32)
+		return nil, fmt.Errorf("range: the range has more than %d numbers", math.MaxInt32)
 	}
 	return r, err
 }
@@ -465,8 +465,8 @@ func makeRepr(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args star
 	return starlark.String(s), err
 }
 
-// typeName is type(x). What was read from a document has the type of its value: "object"
-// or "array", which a dict and a list that the program made do not have.
+// typeName is type(x). A value that was read from a document is an "object" or an "array", which a dict
+// and a list of the program are not.
 func typeName(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	x, err := oneArgument(b, args, kwargs)
 	if err != nil {
@@ -507,7 +507,7 @@ func hasAttr(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starl
 	return starlark.Bool(v != nil && err == nil), nil
 }
 
-// failure is what fail(...) ends a run with.
+// Failure is the error with which fail(...) ends a run.
 type Failure struct {
 	message   string
 	Transient bool
@@ -515,7 +515,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.message }
 
-// failed is fail(message..., transient = False).
+// fail is fail(message..., transient = False).
 func fail(run *value.Run, _ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var passing bool
 	if err := starlark.UnpackArgs(b.Name(), nil, kwargs, "transient?", &passing); err != nil {

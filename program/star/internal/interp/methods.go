@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// libraryMethods are the names that a type of the library has as methods, or that authors who know
-// another language expect it to have.
+// libraryMethods are the methods of the types of the library, and those that authors expect from other
+// languages.
 var libraryMethods = func() map[string]bool {
 	names := map[string]bool{}
 	for _, x := range []starlark.HasAttrs{starlark.String(""), starlark.NewList(nil), starlark.NewDict(0), starlark.NewSet(0)} {
@@ -26,12 +26,12 @@ var libraryMethods = func() map[string]bool {
 	return names
 }()
 
-// isMethod reports whether a type has a method of a name, places and what was read included. A call
-// x.name(...) of such a name is charged for what it does.
+// isMethod reports whether some type, a place or a value of a document has a method of a name. A call
+// x.name(...) of such a name is charged.
 func isMethod(name string) bool { return libraryMethods[name] || placeMethods[name] != nil }
 
-// method is x.name(args): of a builtin type with what it costs, of a place, or a function
-// that stands in a field.
+// callMethod is x.name(args): a method of a builtin type, which is charged, a method of a place, or a
+// function that is the value of a field.
 func callMethod(run *value.Run, name string, t *starlark.Thread, x starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	switch x := x.(type) {
 	case *value.Place:
@@ -70,8 +70,7 @@ func native(name string, t *starlark.Thread, x starlark.HasAttrs, args starlark.
 	return f.(*starlark.Builtin).CallInternal(t, args, kwargs)
 }
 
-// stringMethod charges for the string and the arguments, and for what comes of it if that
-// may be longer.
+// stringMethod charges for the string and the arguments, and for a result that may be longer.
 func stringMethod(run *value.Run, name string, t *starlark.Thread, s starlark.String, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	steps, bytes := sizeOf(s)
 	for _, a := range args {
@@ -82,7 +81,7 @@ func stringMethod(run *value.Run, name string, t *starlark.Thread, s starlark.St
 	switch name {
 	case "strip", "lstrip", "rstrip":
 		if len(args) > 0 {
-			if chars, ok := args[0].(starlark.String); ok { // each letter is looked for among them
+			if chars, ok := args[0].(starlark.String); ok { // each character is searched for among them
 				steps += len(s) / meter.TextStep * len(chars)
 			}
 		}
@@ -117,7 +116,8 @@ func stringMethod(run *value.Run, name string, t *starlark.Thread, s starlark.St
 	return native(name, t, s, args, kwargs)
 }
 
-// beginnings is how long it takes to see whether s begins, or ends, with one of several texts.
+// prefixSteps returns how many steps it takes to compare the start, or the end, of s with each of
+// several strings.
 func prefixSteps(s starlark.String, x starlark.Value) (steps int) {
 	several, _ := x.(starlark.Tuple)
 	for _, e := range several {
@@ -128,7 +128,7 @@ func prefixSteps(s starlark.String, x starlark.Value) (steps int) {
 	return steps
 }
 
-// joinable is what is to be joined, as a list, and how long it will be.
+// joinArguments returns the strings to be joined, as a list, and the length of the result.
 func joinArguments(run *value.Run, sep starlark.String, args starlark.Tuple) (starlark.Tuple, int, error) {
 	if len(args) != 1 {
 		return args, 0, nil
@@ -146,7 +146,7 @@ func joinArguments(run *value.Run, sep starlark.String, args starlark.Tuple) (st
 	return starlark.Tuple{starlark.NewList(elems)}, 2 * n, nil
 }
 
-// replaced is how long s.replace(old, new) can be.
+// replacedLen returns how long s.replace(old, new) can be.
 func replacedLen(s string, args starlark.Tuple) int {
 	if len(args) < 2 {
 		return 0
@@ -159,7 +159,7 @@ func replacedLen(s string, args starlark.Tuple) int {
 	return len(s) + strings.Count(s, from)*len(to)
 }
 
-// pieces is how many parts a string is split into at most.
+// splitCount returns into how many parts a string is split at most.
 func splitCount(s string, args starlark.Tuple) int {
 	if len(args) > 0 {
 		if sep, ok := starlark.AsString(args[0]); ok && sep != "" {
@@ -169,7 +169,8 @@ func splitCount(s string, args starlark.Tuple) int {
 	return len(s)/2 + 1
 }
 
-// formatted makes the arguments of a format such that it is no longer than they look.
+// formatArguments converts the arguments of a format to values whose text is no longer than has been
+// charged.
 func formatArguments(run *value.Run, s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, []starlark.Tuple, int, error) {
 	longest := 0
 	plain := func(x starlark.Value) (starlark.Value, error) {
@@ -219,10 +220,10 @@ func listMethod(run *value.Run, name string, t *starlark.Thread, x *starlark.Lis
 	return native(name, t, x, args, kwargs)
 }
 
-// findIn is index and remove: what is looked for is compared as == does.
+// findIn is index and remove: elements are compared as == does.
 func findIn(run *value.Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if name == "index" && len(args) > 1 {
-		for i := range x.Len() { // the library looks within bounds
+		for i := range x.Len() { // the library searches between two indexes
 			if _, err := Equal(run, args[0], x.Index(i), 0); err != nil {
 				return nil, err
 			}

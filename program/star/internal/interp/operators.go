@@ -13,8 +13,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// operation is the function of an operation that stands for an operator or the like. What
-// the program is told in errors is its sign.
+// operator is an operation that Rewrite puts in the place of an operator. Errors name it by its sign.
 type operator struct {
 	sign string
 	run  func(run *value.Run, args starlark.Tuple) (starlark.Value, error)
@@ -73,7 +72,7 @@ func init() {
 	}
 }
 
-// maxArgs is how many arguments a star can make of a sequence.
+// maxArgs bounds the arguments that f(*x) or f(**x) passes.
 const maxArgs = 1000
 
 func arithmetic(op syntax.Token) func(run *value.Run, args starlark.Tuple) (starlark.Value, error) {
@@ -82,13 +81,13 @@ func arithmetic(op syntax.Token) func(run *value.Run, args starlark.Tuple) (star
 	}
 }
 
-// binary is x op y, charged for what it makes.
+// binary returns x op y, charged for the result.
 func binary(run *value.Run, op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
 	if areNumbers(x, y) {
 		return checkNumber(starlark.Binary(op, x, y))
 	}
 	var err error
-	if x, err = scalarAt(x); err != nil { // what is at a place may be long
+	if x, err = scalarAt(x); err != nil { // the value of a place may be long
 		return nil, err
 	}
 	if y, err = scalarAt(y); err != nil {
@@ -103,7 +102,7 @@ func binary(run *value.Run, op syntax.Token, x, y starlark.Value) (starlark.Valu
 	return checkNumber(starlark.Binary(op, x, y))
 }
 
-// costOf is what joining or repeating goes through and makes.
+// operatorCost returns what joining or repeating costs.
 func operatorCost(run *value.Run, op syntax.Token, x, y starlark.Value) (steps, bytes int) {
 	if op == syntax.STAR {
 		if n, ok := x.(starlark.Int); ok {
@@ -122,7 +121,7 @@ func operatorCost(run *value.Run, op syntax.Token, x, y starlark.Value) (steps, 
 	return sx + sy, bx + by
 }
 
-// repeats is the cost of x * n.
+// repeatCost returns the cost of x * n.
 func repeatCost(x starlark.Value, n starlark.Int) (steps, bytes int) {
 	count, ok := n.Int64()
 	if !ok || count > math.MaxInt32 {
@@ -136,7 +135,7 @@ func repeatCost(x starlark.Value, n starlark.Int) (steps, bytes int) {
 	return 1 + bytes/meter.TextStep, bytes
 }
 
-// augmented is x op= y. Lists and dicts are changed in place, as they are in Python.
+// augmented returns x op= y. Lists and dicts are changed in place, as in Python.
 func augmented(run *value.Run, x, sign, y starlark.Value) (starlark.Value, error) {
 	op := augmentedOps[string(sign.(starlark.String))]
 	switch x := x.(type) {
@@ -200,7 +199,7 @@ func augmentedField(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 	return starlark.None, x.SetField(name, v)
 }
 
-// index is x[k].
+// elementAt returns x[k].
 func elementAt(run *value.Run, x, k starlark.Value) (starlark.Value, error) {
 	switch x := x.(type) {
 	case *starlark.Dict:
@@ -222,17 +221,17 @@ func elementAt(run *value.Run, x, k starlark.Value) (starlark.Value, error) {
 		}
 		n := x.Len()
 		if at := i; at < -n || at >= n {
-			return nil, fmt.Errorf("index %d is outside of the %s of %d", i, x.Type(), n)
+			return nil, fmt.Errorf("index %d is out of range: the %s has %d elements", i, x.Type(), n)
 		}
 		if i < 0 {
 			i += n
 		}
 		return x.Index(i), nil
 	}
-	return nil, fmt.Errorf("a %s has no elements to be named by [...]", x.Type())
+	return nil, fmt.Errorf("%s cannot be indexed with [...]", meter.Article(x.Type()))
 }
 
-// setIndex is x[k] = v.
+// setElement is x[k] = v.
 func setElement(run *value.Run, x, k, v starlark.Value) error {
 	switch x := x.(type) {
 	case *starlark.Dict:
@@ -253,22 +252,22 @@ func setElement(run *value.Run, x, k, v starlark.Value) error {
 		i, err := starlark.AsInt32(k)
 		n := x.Len()
 		if err != nil || i < -n || i >= n {
-			return fmt.Errorf("index %s is outside of the %s of %d", ShortText(run, k), x.Type(), n)
+			return fmt.Errorf("index %s is out of range: the %s has %d elements", ShortText(run, k), x.Type(), n)
 		}
 		if i < 0 {
 			i += n
 		}
 		return x.SetIndex(i, v)
 	}
-	return fmt.Errorf("an element of a %s cannot be assigned to", x.Type())
+	return fmt.Errorf("the elements of %s cannot be assigned to", meter.Article(x.Type()))
 }
 
-// slice is x[lo:hi:step].
+// sliceOf returns x[lo:hi:step].
 func sliceOf(run *value.Run, x, lo, hi, step starlark.Value) (starlark.Value, error) {
 	switch v := x.(type) {
 	case *value.View, *value.Place:
 		if !value.IsList(x) {
-			return nil, fmt.Errorf("an object has no slices")
+			return nil, fmt.Errorf("an object cannot be sliced")
 		}
 		elems, err := collect(run, x)
 		if err != nil {
@@ -289,23 +288,23 @@ func sliceOf(run *value.Run, x, lo, hi, step starlark.Value) (starlark.Value, er
 	}
 	s, ok := x.(starlark.Sliceable)
 	if !ok {
-		return nil, fmt.Errorf("a %s has no slices", x.Type())
+		return nil, fmt.Errorf("%s cannot be sliced", meter.Article(x.Type()))
 	}
 	return sliced(s, lo, hi, step)
 }
 
-// sliced is what the interpreter does with a slice.
+// sliced does what the interpreter does for a slice.
 func sliced(x starlark.Sliceable, lo, hi, step starlark.Value) (starlark.Value, error) {
 	n, by := x.Len(), 1
 	for _, a := range []starlark.Value{lo, hi, step} {
 		if _, ok := a.(starlark.Int); !ok && a != starlark.None {
-			return nil, fmt.Errorf("the bounds of a slice are integers, not %s", a.Type())
+			return nil, fmt.Errorf("the bounds of a slice must be integers, not %s", meter.Article(a.Type()))
 		}
 	}
 	if step != starlark.None {
 		i, err := starlark.AsInt32(step)
 		if err != nil || i == 0 {
-			return nil, fmt.Errorf("the step of a slice is an integer other than 0")
+			return nil, fmt.Errorf("the step of a slice must be an integer other than 0")
 		}
 		by = i
 	}
@@ -340,19 +339,19 @@ func sliced(x starlark.Sliceable, lo, hi, step starlark.Value) (starlark.Value, 
 	return x.Slice(from, to, by), nil
 }
 
-// spread is what f(*x) passes.
+// spreadArgs returns the arguments that f(*x) passes.
 func spreadArgs(run *value.Run, x starlark.Value) (starlark.Value, error) {
 	if n := starlark.Len(x); n > maxArgs {
-		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, n)
+		return nil, fmt.Errorf("a call can have at most %d arguments, not %d", maxArgs, n)
 	}
 	elems, err := collect(run, x)
 	if err == nil && len(elems) > maxArgs {
-		err = fmt.Errorf("a call takes %d arguments at most", maxArgs)
+		err = fmt.Errorf("a call can have at most %d arguments", maxArgs)
 	}
 	return starlark.Tuple(elems), err
 }
 
-// spreadNames is what f(**x) passes.
+// spreadKwargs returns the arguments that f(**x) passes.
 func spreadKwargs(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 	d := a[0]
 	if x, err := asView(d); err != nil {
@@ -364,21 +363,21 @@ func spreadKwargs(run *value.Run, a starlark.Tuple) (starlark.Value, error) {
 	}
 	dict, ok := d.(*starlark.Dict)
 	if !ok {
-		return nil, fmt.Errorf("what follows ** is a dict, not a %s", d.Type())
+		return nil, fmt.Errorf("the argument after ** must be a dict, not %s", meter.Article(d.Type()))
 	}
 	if dict.Len() > maxArgs {
-		return nil, fmt.Errorf("a call takes %d arguments at most, and this has %d", maxArgs, dict.Len())
+		return nil, fmt.Errorf("a call can have at most %d arguments, not %d", maxArgs, dict.Len())
 	}
 	return dict, run.Charge(sizeOf(dict))
 }
 
-// in is x in y.
+// contains is x in y.
 func contains(run *value.Run, x, y starlark.Value) (bool, error) {
 	switch y := y.(type) {
 	case starlark.String:
 		s, ok := x.(starlark.String)
 		if !ok {
-			return false, fmt.Errorf("only a string can be in a string, not a %s", x.Type())
+			return false, fmt.Errorf("only a string can be in a string, not %s", meter.Article(x.Type()))
 		}
 		if err := run.Charge(1+len(y)/meter.TextStep, 0); err != nil {
 			return false, err
@@ -419,7 +418,7 @@ func contains(run *value.Run, x, y starlark.Value) (bool, error) {
 		}
 		return y.Has(x)
 	}
-	return false, fmt.Errorf("nothing can be in a %s", y.Type())
+	return false, fmt.Errorf("the right operand of in cannot be %s", meter.Article(y.Type()))
 }
 
 func containsElement(run *value.Run, x starlark.Value, n int, at func(int) starlark.Value) (bool, error) {

@@ -13,15 +13,15 @@ import (
 	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
-// The interpreter counts instructions, and nothing else: one of them can join two lists of
-// a million, search a long string or compare what is nested a hundredfold. So the tree of a
-// file is rewritten before it is compiled. What can cost more than its instruction becomes
-// a call of an operation that is charged for what it goes through and allocates:
+// The interpreter counts instructions, and one of them can join two lists of a million elements, search
+// a long string or compare deeply nested values. So the tree of a file is rewritten before it is
+// compiled. An expression that can cost more than its instruction becomes a call of an operation, which
+// charges for what it goes through and allocates:
 //
-//	x + y            %add(x, y)               but not if one of them is a number written out
-//	x == y           %eq(x, y)                also because a place is equal to what is there
-//	x.join(y)        %m.join(x, y)            every name that a builtin type has as a method
-//	x[k]             %index(x, k)             but not if k is written out
+//	x + y            %add(x, y)               unless one of them is a literal number
+//	x == y           %eq(x, y)                also because a place is equal to its value
+//	x.join(y)        %m.join(x, y)            for every name of a method of a builtin type
+//	x[k]             %index(x, k)             unless k is a short literal
 //	x[k] = v         %setindex(x, k, v)
 //	x[k] += v        %augindex(x, k, "+", v)
 //	x[a:b]           %slice(x, a, b, None)
@@ -29,9 +29,9 @@ import (
 //	for k in x       for k in %iter(x)
 //	f(*a, **k)       f(*%args(a), **%kwargs(k))
 //
-// No program can name these operations. Positions stay what they were.
+// A program cannot name these operations. The positions of the tree stay the same.
 
-// maxNesting is how deep statements and expressions may stand inside each other.
+// MaxNesting is how deep statements and expressions may be nested.
 const MaxNesting = 300
 
 // rewriter rewrites one file.
@@ -42,8 +42,8 @@ type rewriter struct {
 	err   error
 }
 
-// rewrite makes the tree of a file one whose costs are counted, and returns the operations
-// that it uses. What the dialect does not have is refused.
+// Rewrite changes the tree of a file into one whose costs are counted, and returns the operations that
+// it uses. It refuses what the dialect does not have; the error is a syntax.Error.
 func Rewrite(f *syntax.File) (map[string]bool, error) {
 	r := &rewriter{ops: map[string]bool{}, frame: newFrame()}
 	r.stmts(f.Stmts)
@@ -56,7 +56,7 @@ func (r *rewriter) refuse(n syntax.Node, format string, args ...any) {
 	}
 }
 
-// deeper reports whether there may be another level; shallower takes it back.
+// deeper enters a level of nesting, and reports whether that is allowed; shallower leaves it.
 func (r *rewriter) deeper(pos syntax.Position) bool {
 	r.depth++
 	if r.depth > MaxNesting && r.err == nil {
@@ -100,7 +100,7 @@ func (r *rewriter) stmt(s syntax.Stmt) syntax.Stmt {
 		s.X = r.iterated(s.X)
 		r.block(s.For, s.Body)
 	case *syntax.WhileStmt:
-		r.refuse(s, "there is no while; a for over a range comes to an end")
+		r.refuse(s, "there is no while; use a for loop over a range")
 	case *syntax.ReturnStmt:
 		if s.Result != nil {
 			s.Result = r.expr(s.Result)
@@ -116,13 +116,13 @@ func (r *rewriter) block(pos syntax.Position, body []syntax.Stmt) {
 	r.shallower()
 }
 
-// maxParams is how many parameters a function may have: named arguments are looked for among
-// them one by one.
+// maxParams bounds the parameters of a function: a named argument is searched for among them one by
+// one.
 const maxParams = 100
 
 func (r *rewriter) params(params []syntax.Expr) {
 	if len(params) > maxParams {
-		r.refuse(params[maxParams], "a function has %d parameters at most", maxParams)
+		r.refuse(params[maxParams], "a function can have at most %d parameters", maxParams)
 	}
 	for _, p := range params {
 		if b, ok := p.(*syntax.BinaryExpr); ok && b.Op == syntax.EQ {
@@ -131,7 +131,7 @@ func (r *rewriter) params(params []syntax.Expr) {
 	}
 }
 
-// target checks what is assigned to one by one: names, and fields of what names say.
+// target checks the target of an assignment to several variables, which can only be names.
 func (r *rewriter) target(x syntax.Expr) {
 	switch x := x.(type) {
 	case *syntax.Ident:
@@ -147,11 +147,11 @@ func (r *rewriter) target(x syntax.Expr) {
 			r.target(e)
 		}
 	default:
-		r.refuse(x, "only names can be assigned to here; assign to a place in a statement of its own")
+		r.refuse(x, "only names can be assigned to here; write to a place in a statement of its own")
 	}
 }
 
-// assign rewrites an assignment. Those to an index become calls.
+// assign rewrites an assignment. An assignment to an index becomes a call.
 func (r *rewriter) assign(s *syntax.AssignStmt) syntax.Stmt {
 	s.RHS = r.expr(s.RHS)
 	lhs := s.LHS
@@ -192,10 +192,10 @@ func (r *rewriter) assign(s *syntax.AssignStmt) syntax.Stmt {
 	return s
 }
 
-// x2 is another use of a name.
+// sameName returns another use of a name.
 func sameName(x *syntax.Ident) *syntax.Ident { return &syntax.Ident{NamePos: x.NamePos, Name: x.Name} }
 
-// call is a call of an operation.
+// call returns a call of an operation.
 func (r *rewriter) call(pos syntax.Position, op string, args ...syntax.Expr) syntax.Expr {
 	r.ops[op] = true
 	return &syntax.CallExpr{Fn: &syntax.Ident{NamePos: pos, Name: op}, Lparen: pos, Args: args, Rparen: pos}
@@ -269,8 +269,7 @@ func (r *rewriter) rewritten(x syntax.Expr) syntax.Expr {
 	return x
 }
 
-// shallowStart is about where an expression begins. That of a long chain would have to be
-// looked for at its other end.
+// nearStart returns roughly where an expression begins. The start of a long chain is at its other end.
 func nearStart(x syntax.Expr) syntax.Position {
 	switch x := x.(type) {
 	case *syntax.BinaryExpr:
@@ -310,11 +309,11 @@ func (r *rewriter) literal(x *syntax.Literal) {
 		r.refuse(x, "the integer does not fit into 64 bits")
 	}
 	if x.Token == syntax.BYTES {
-		r.refuse(x, "there are no bytes: documents have strings, numbers, lists and objects")
+		r.refuse(x, "there are no bytes: documents hold strings, numbers, lists and objects")
 	}
 }
 
-// binaryOps are the operations that stand for operators.
+// binaryOps are the operations that replace operators.
 var binaryOps = map[syntax.Token]string{
 	syntax.PLUS: "%add", syntax.MINUS: "%sub", syntax.STAR: "%mul", syntax.PERCENT: "%mod",
 	syntax.SLASH: "%div", syntax.SLASHSLASH: "%quo",
@@ -333,16 +332,16 @@ func (r *rewriter) binary(x *syntax.BinaryExpr) syntax.Expr {
 			return x
 		}
 	case syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT:
-		return x // of numbers, and nothing grows
+		return x // for numbers only, and the result is no larger
 	}
 	if op := binaryOps[x.Op]; op != "" {
 		return r.call(x.OpPos, op, x.X, x.Y)
 	}
-	r.refuse(x, "the operator %s is not there", x.Op)
+	r.refuse(x, "there is no operator %s", x.Op)
 	return x
 }
 
-// isNumber reports whether x is a number that is written out.
+// isNumberLiteral reports whether x is a literal number.
 func isNumberLiteral(x syntax.Expr) bool {
 	switch x := x.(type) {
 	case *syntax.Literal:
@@ -353,8 +352,7 @@ func isNumberLiteral(x syntax.Expr) bool {
 	return false
 }
 
-// isShort reports whether x is written out, and short enough to be hashed at the cost of an
-// instruction.
+// isShortLiteral reports whether x is a literal that can be hashed at the cost of an instruction.
 func isShortLiteral(x syntax.Expr) bool {
 	lit, ok := x.(*syntax.Literal)
 	if !ok {
@@ -364,7 +362,7 @@ func isShortLiteral(x syntax.Expr) bool {
 	return len(text) <= meter.TextStep
 }
 
-// isScalar reports whether x is a short scalar that is written out.
+// isScalarLiteral reports whether x is a short literal scalar.
 func isScalarLiteral(x syntax.Expr) bool {
 	switch x := x.(type) {
 	case *syntax.Literal:
@@ -375,7 +373,7 @@ func isScalarLiteral(x syntax.Expr) bool {
 	return isNumberLiteral(x)
 }
 
-// iterated is what a loop goes through: the keys of an object are listed first.
+// iterated rewrites the sequence of a loop: the keys of an object are listed first.
 func (r *rewriter) iterated(x syntax.Expr) syntax.Expr {
 	x = r.expr(x)
 	if _, ok := x.(*syntax.ListExpr); ok {
@@ -424,7 +422,7 @@ func (r *rewriter) dict(x *syntax.DictExpr) syntax.Expr {
 	return r.call(x.Lbrace, "%dict", x)
 }
 
-// key is a key that is to be hashed.
+// key rewrites a key that will be hashed.
 func (r *rewriter) key(k syntax.Expr) syntax.Expr {
 	k = r.expr(k)
 	if isScalarLiteral(k) {
@@ -446,7 +444,7 @@ func (r *rewriter) comprehension(x *syntax.Comprehension) syntax.Expr {
 	e, ok := x.Body.(*syntax.DictEntry)
 	if !ok {
 		if x.Curly {
-			r.refuse(x, "there are no comprehensions of sets; use set([...])")
+			r.refuse(x, "there are no set comprehensions; use set([...])")
 		}
 		x.Body = r.expr(x.Body)
 		return x
@@ -455,27 +453,27 @@ func (r *rewriter) comprehension(x *syntax.Comprehension) syntax.Expr {
 	return r.call(x.Lbrack, "%dict", x)
 }
 
-// frame is what a call of a function takes: the interpreter makes room for its variables, and
-// for what is written out in a list, when the function is called, and counts nothing for it.
+// frame is the size of the call of a function. The interpreter allocates its variables and the elements
+// of its literal lists when the function is called, and counts nothing for it.
 type frame struct {
 	names    map[string]bool // variables
-	literals int             // elements of lists and tuples that are written out
+	literals int             // elements of literal lists and tuples
 }
 
 func newFrame() *frame { return &frame{names: map[string]bool{}} }
 
-// smallFrame is how many values a call has room for at the cost of its instructions.
+// smallFrame is how many values a call may have at the cost of its instructions.
 const smallFrame = 128
 
-// enter begins a function, and returns the frame of the one that it is in.
+// enter begins a function, and returns the frame of the enclosing one.
 func (r *rewriter) enter(params []syntax.Expr) (outer *frame) {
 	outer, r.frame = r.frame, newFrame()
 	r.frame.literals = len(params)
 	return outer
 }
 
-// charged is the expression that counts the call of a function with a large frame, and has the
-// value of result, if there is one; nil for a function with a small frame.
+// frameCharge returns the expression that charges for a call with a large frame, and has the value of
+// result if that is not nil; nil for a small frame.
 func (r *rewriter) frameCharge(pos syntax.Position, result syntax.Expr) syntax.Expr {
 	size := len(r.frame.names) + r.frame.literals
 	if size <= smallFrame {

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// writer writes values as text, and charges for it while it does: what holds the same list
-// many times over is short in memory and endless on paper.
+// writer writes values as text, and charges for it: a list that holds the same list many times over is
+// small in memory, and its text is not.
 type writer struct {
 	run *value.Run
 	b   strings.Builder
@@ -21,7 +21,7 @@ type writer struct {
 	max int // bytes, 0 for no bound but the memory of the run
 }
 
-// text is str(x).
+// Text is str(x).
 func Text(run *value.Run, x starlark.Value) (string, error) {
 	if s, ok := x.(starlark.String); ok {
 		return string(s), nil
@@ -36,7 +36,7 @@ func repr(run *value.Run, x starlark.Value) (string, error) {
 	return w.b.String(), w.err
 }
 
-// shortText is a value for an error message.
+// ShortText returns the beginning of repr(x), for an error message.
 func ShortText(run *value.Run, x starlark.Value) string {
 	w := writer{run: run, max: 200}
 	w.value(x, 0)
@@ -49,7 +49,7 @@ func (w *writer) put(s string) {
 	}
 	if w.max > 0 && w.b.Len()+len(s) > w.max {
 		w.b.WriteString("...")
-		w.err = fmt.Errorf("it is longer than %d bytes", w.max)
+		w.err = fmt.Errorf("the text is longer than %d bytes", w.max)
 		return
 	}
 	if w.err = w.run.Charge(1+len(s)/meter.TextStep, 2*len(s)); w.err == nil {
@@ -154,7 +154,7 @@ func (w *writer) view(v model.Value, depth int) {
 	w.put("}")
 }
 
-// written is a text that stands for a value where the library writes it into another.
+// rawText is a string that the library writes into another one unquoted.
 type rawText string
 
 func (t rawText) String() string        { return string(t) }
@@ -163,7 +163,8 @@ func (t rawText) Freeze()               {}
 func (t rawText) Truth() starlark.Bool  { return len(t) > 0 }
 func (t rawText) Hash() (uint32, error) { return 0, nil }
 
-// plainText makes of what a format is to insert something that is no longer than it looks.
+// formatArgument converts an argument of a format to a value whose text is no longer than the returned
+// number of bytes.
 func formatArgument(run *value.Run, x starlark.Value) (starlark.Value, int, error) {
 	x, err := scalarAt(x)
 	if err != nil {
@@ -179,7 +180,7 @@ func formatArgument(run *value.Run, x starlark.Value) (starlark.Value, int, erro
 	return rawText(s), len(s), err
 }
 
-// interpolate is format % x.
+// formatPercent is format % x.
 func formatPercent(run *value.Run, format string, x starlark.Value) (starlark.Value, error) {
 	verbs := strings.Count(format, "%")
 	longest, total := 0, 0
@@ -234,7 +235,7 @@ func formatPercent(run *value.Run, format string, x starlark.Value) (starlark.Va
 	return percent(format, arg)
 }
 
-// callMethodless formats what has been looked at.
+// percent calls the library for arguments that have been charged.
 func percent(format string, arg starlark.Value) (starlark.Value, error) {
 	x, err := starlark.Binary(syntax.PERCENT, starlark.String(format), arg)
 	if err != nil && strings.HasPrefix(err.Error(), "unknown conversion") {

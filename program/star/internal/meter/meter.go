@@ -6,7 +6,6 @@ package meter
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"go.starlark.net/starlark"
 )
@@ -16,7 +15,7 @@ type Bounds struct {
 	// Steps is how many instructions the run may execute, and Memory how many bytes it may allocate.
 	Steps  uint64
 	Memory int64
-	// Output is how many bytes each value has that leaves the run, and Depth how deep it may be nested.
+	// Output is how many bytes a value that leaves the run may have, and Depth how deep it may be nested.
 	Output, Depth int
 }
 
@@ -71,7 +70,7 @@ func (m *Meter) Exhaust() error {
 	return err
 }
 
-// charge counts an operation before it acts: steps for what it goes through, bytes for what it
+// Charge counts an operation before it acts: steps for what it goes through, bytes for what it
 // allocates. After an error the operation must not act.
 func (m *Meter) Charge(steps int, bytes int) error {
 	if bytes > 0 {
@@ -88,7 +87,7 @@ func (m *Meter) Charge(steps int, bytes int) error {
 // maxKeyValues is how many values a tuple that is a key may have, those in inner tuples included.
 const maxKeyValues = 1000
 
-// chargeKey counts the hashing of a key, and refuses a tuple that is too large for one.
+// ChargeKey charges for hashing a key, and refuses a tuple that is too large for a key.
 func (m *Meter) ChargeKey(k starlark.Value) error {
 	switch k := k.(type) {
 	case starlark.String:
@@ -140,32 +139,10 @@ func (m *Meter) chargeCollisions(k starlark.Value) error {
 	return nil
 }
 
-// checkDepth refuses values that are nested deeper than Bounds.Depth.
+// CheckDepth refuses values that are nested deeper than Bounds.Depth.
 func (m *Meter) CheckDepth(depth int) error {
 	if depth <= m.Bounds.Depth {
 		return nil
 	}
 	return fmt.Errorf("the values are nested more than %d deep", m.Bounds.Depth)
-}
-
-// bytesText writes a number of bytes in the largest unit that it is a multiple of.
-func BytesText(n int64) string {
-	switch {
-	case n >= 1<<20 && n%(1<<20) == 0:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 1<<10 && n%(1<<10) == 0:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// maxMessage bounds the text of an error in bytes: it becomes part of a receipt.
-const maxMessage = 2000
-
-// clip cuts a text for an error message.
-func Clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "..."
 }

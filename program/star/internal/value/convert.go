@@ -11,10 +11,10 @@ import (
 	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
-// leave makes a value of a document of one of the language. What is nested deeper or is
-// longer than the limits is an error, and so is what no document holds.
+// ToModel converts a value of the language to one of a document. It refuses values that are larger or
+// nested deeper than the limits of the run, and types that a document cannot hold.
 func (run *Run) ToModel(x starlark.Value) (model.Value, error) {
-	switch x := x.(type) { // the common cases, without an account
+	switch x := x.(type) { // the common cases, which need no accounting
 	case starlark.Int:
 		if i, ok := x.Int64(); ok {
 			return model.Int(i), nil
@@ -37,7 +37,7 @@ func (run *Run) convert(x starlark.Value) (model.Value, error) {
 // reader is a place, the value of which leaves the run.
 type reader interface{ Read() (model.Value, error) }
 
-// conversion is the making of one value.
+// conversion converts one value.
 type conversion struct {
 	run   *Run
 	room  int // bytes left of Limits.Output
@@ -47,7 +47,7 @@ type conversion struct {
 func (c *conversion) take(n int) error {
 	c.nodes++
 	if c.room -= n; c.room < 0 {
-		return fmt.Errorf("the value has more than %s; that is the limit for what leaves a run", meter.BytesText(int64(c.run.Bounds.Output)))
+		return fmt.Errorf("the value is larger than %s, the limit for a value that leaves a run", meter.BytesText(int64(c.run.Bounds.Output)))
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 	case starlark.Float:
 		f := float64(x)
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return model.Value{}, fmt.Errorf("%v is no number that a document can hold", x)
+			return model.Value{}, fmt.Errorf("%v cannot be stored in a document, which holds finite numbers", x)
 		}
 		return model.Float(f), c.take(8)
 	case starlark.String:
@@ -102,12 +102,12 @@ func (c *conversion) value(x starlark.Value, depth int) (model.Value, error) {
 	case starlark.Tuple:
 		return c.array(len(x), x.Index, depth)
 	case *starlark.Set:
-		return model.Value{}, fmt.Errorf("a set is no value of a document; use sorted(s)")
+		return model.Value{}, fmt.Errorf("a set cannot be stored in a document; use sorted(s)")
 	}
-	return model.Value{}, fmt.Errorf("a %s is no value of a document", x.Type())
+	return model.Value{}, fmt.Errorf("%s cannot be stored in a document", meter.Article(x.Type()))
 }
 
-// whole takes a value that is of a document already.
+// whole accounts for a value of a document, which needs no conversion.
 func (c *conversion) whole(v model.Value, depth int) error {
 	size, nodes, deep := Measure(v)
 	c.nodes += nodes
@@ -132,7 +132,7 @@ func (c *conversion) object(d *starlark.Dict, depth int) (model.Value, error) {
 	for k, x := range d.Entries() {
 		s, ok := k.(starlark.String)
 		if !ok {
-			return model.Value{}, fmt.Errorf("a key of a document's object is a string, not a %s", k.Type())
+			return model.Value{}, fmt.Errorf("the key of an object in a document must be a string, not %s", meter.Article(k.Type()))
 		}
 		if !utf8.ValidString(string(s)) {
 			return model.Value{}, fmt.Errorf("a key is not valid UTF-8")

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// link is a link to a place, as a value: see model.Link.
+// Link is a link to a place, as a value of the language: see model.Link.
 type Link struct{ Target model.Link }
 
 func (x Link) Type() string          { return "link" }
@@ -24,7 +24,7 @@ func (x Link) String() string {
 	return "link(" + where + ")"
 }
 
-// Attr are the parts of a link.
+// Attr returns a part of the link: its space, document or path.
 func (x Link) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "space":
@@ -42,7 +42,7 @@ func (x Link) Attr(name string) (starlark.Value, error) {
 }
 func (x Link) AttrNames() []string { return []string{"doc", "path", "space"} }
 
-// CompareSameType compares where two links point.
+// CompareSameType compares the targets of two links.
 func (x Link) CompareSameType(op syntax.Token, y starlark.Value, depth int) (bool, error) {
 	same := x.String() == y.(Link).String()
 	switch op {

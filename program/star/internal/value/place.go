@@ -13,26 +13,27 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// place is a place in a document: what cell and doc return, and the objects and arrays
-// inside. It holds no value. A field that is a scalar is read when it is named, and exactly
-// that path; one that is a container is another place, which is read when it is used:
+// Place is a location in a document: cell and doc return places, and so do the objects and arrays
+// inside. It holds no value. A scalar field is read when it is named, at exactly that path; a container
+// is another place, which is read when it is used:
 //
-//	for k in x, len(x), k in x, x.keys(), if x     its shape: which keys there are, or how many elements
-//	x == y, str(x), return x, send(..., x)         all of it
-//	for e in x                                     all of it, if x is an array: elements have no names
+//	for k in x, len(x), k in x, x.keys(), if x     the keys, or the number of elements
+//	x == y, str(x), return x, send(..., x)         the whole value
+//	for e in x                                     the whole value if x is an array
 //
-// What is not there has the value of the default, and is None where that says nothing.
+// Where the document has no value, the place has that of the default, and None where there is no
+// default.
 type Place struct {
 	Cur   *Current
-	Space string // "" for the own one
+	Space string // "" for the own space
 	Doc   string
 	Path  model.Path
-	// def is the default of the place, absent if there is none; origin that of the document.
+	// byDefault is the default of the place, absent if there is none; docDefault that of the document.
 	ByDefault   model.Value
 	DocDefault  model.Value
-	DefaultSize int // how many values the default has, those inside included
-	// kept is set on places that live as long as the machine; kids are those inside that
-	// were named, with their paths.
+	DefaultSize int // how many values the default has, inner ones included
+	// remembers is set on places that live as long as the instance; children are the places inside that
+	// were named.
 	Remembers bool
 	Children  map[string]*Place
 }
@@ -46,8 +47,8 @@ var (
 	_ starlark.HasBinary   = (*Place)(nil)
 )
 
-// Bounds of what is remembered: how many places inside of one, and of all of a machine, and
-// how long their names may be.
+// Bounds of the children that places keep: for one place, for all of an instance, and the length of a
+// name in bytes.
 const (
 	maxChildren   = 64
 	MaxRemembered = 4096
@@ -58,21 +59,22 @@ func (x *Place) Type() string          { return "place" }
 func (x *Place) Freeze()               {}
 func (x *Place) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable: place %s", x) }
 
-// String names the place; str(x) gives its value.
+// String returns the address of the place; str(x) in a program is its value.
 func (x *Place) String() string { return x.address().String() }
 
 func (x *Place) address() *space.Address {
 	return &space.Address{Space: x.Space, Doc: x.Doc, Path: x.Path}
 }
 
-// tx is the transaction of the run under way.
+// Tx returns the documents of the run under way. While the program is loaded there is none.
 func (x *Place) Tx() (Documents, error) {
 	if x.Cur.Run == nil || x.Cur.Run.Docs == nil {
-		return nil, fmt.Errorf("%s is read while the program is loaded; documents are there in handlers, computations and effects", x)
+		return nil, fmt.Errorf("%s is read while the program is loaded; read documents in handlers, computations and effects", x)
 	}
 	return x.Cur.Run.Docs, nil
 }
 
+// Child returns the place inside x at a step. It reads nothing.
 func (x *Place) Child(step string) *Place {
 	if k := x.Children[step]; k != nil {
 		return k
@@ -97,7 +99,7 @@ func (x *Place) Child(step string) *Place {
 	return k
 }
 
-// read is the value, all of it.
+// Read returns the whole value.
 func (x *Place) Read() (model.Value, error) {
 	tx, err := x.Tx()
 	if err != nil {
@@ -109,7 +111,8 @@ func (x *Place) Read() (model.Value, error) {
 	return x.withDefault(tx.Get(x.Doc, x.Path...)), tx.Err()
 }
 
-// outline is the value, of which only the shape is looked at.
+// ReadShallow returns the value for a caller that uses only its keys or its length: the node then
+// depends on no more than that.
 func (x *Place) ReadShallow() model.Value {
 	tx, err := x.Tx()
 	switch {
@@ -121,8 +124,8 @@ func (x *Place) ReadShallow() model.Value {
 	return x.withDefault(tx.GetShallow(x.Doc, x.Path...))
 }
 
-// filled is what is at the place with what its default adds. To look at a large default is
-// charged for: what a charge finds wrong ends the run at its next instruction.
+// withDefault adds to a value the fields of the default that it lacks. Going through a large default is
+// charged; if the charge fails, the run ends at its next instruction.
 func (x *Place) withDefault(v model.Value) model.Value {
 	if !v.IsAbsent() {
 		x.Cur.chargeDefault(x.DefaultSize)
@@ -130,14 +133,14 @@ func (x *Place) withDefault(v model.Value) model.Value {
 	return withDefaults(v, x.ByDefault)
 }
 
-// chargeDefault counts the going through a default of n values.
+// chargeDefault charges the run for going through a default of n values.
 func (c *Current) chargeDefault(n int) {
 	if c.Run != nil && n >= 16 {
 		_ = c.Run.Charge(n/4, 48*n)
 	}
 }
 
-// withDefaults is a value with the fields of the default that it lacks.
+// withDefaults adds to v the fields of def that it lacks.
 func withDefaults(v, def model.Value) model.Value {
 	if v.IsAbsent() || def.IsAbsent() {
 		if v.IsAbsent() {
@@ -148,7 +151,7 @@ func withDefaults(v, def model.Value) model.Value {
 	if v.Kind() != model.KindObject || def.Kind() != model.KindObject || v.IsLink() {
 		return v
 	}
-	var added []model.Field // by key, as those of the default are
+	var added []model.Field // sorted by key, as the fields of the default are
 	for k, d := range def.All() {
 		have := v.Get(k)
 		if full := withDefaults(have, d); have.IsAbsent() || have.Kind() == model.KindObject && !model.Equal(have, full) {
@@ -167,7 +170,7 @@ func withDefaults(v, def model.Value) model.Value {
 	return model.Object(fields...)
 }
 
-// member reads what is at a step: a scalar, or a place inside.
+// Member reads the value at a step: a scalar, or a place inside x.
 func (x *Place) Member(step string) (starlark.Value, error) {
 	tx, err := x.Tx()
 	if err != nil {
@@ -197,17 +200,18 @@ func (x *Place) Member(step string) (starlark.Value, error) {
 	return x.scalar(v), nil
 }
 
-// got is a value that was read, and notes it if it is a text: a test may take it for a place.
+// scalar converts a value that was read, and notes a string: a test may take it for the name of a
+// document.
 func (x *Place) scalar(v model.Value) starlark.Value {
 	x.Cur.Run.LastText, _ = v.AsString()
 	return FromModel(v)
 }
 
-// probe reads a place if it holds a scalar, and finds out without a trace whether it holds
-// a container: that is read by whoever uses it.
+// readScalar reads a scalar. Whether the value is a container is found out with Peek, without a
+// dependency: the place is read when it is used.
 func (x *Place) readScalar(tx Documents) model.Value {
 	if !x.ByDefault.IsAbsent() && !IsContainer(x.ByDefault) {
-		return tx.Get(x.Doc, x.Path...) // a scalar, most likely
+		return tx.Get(x.Doc, x.Path...) // a scalar, usually
 	}
 	v := tx.Peek(x.Doc, x.Path...)
 	switch {
@@ -221,18 +225,18 @@ func (x *Place) readScalar(tx Documents) model.Value {
 	return tx.GetShallow(x.Doc, x.Path...)
 }
 
-// Attr is x.name.
+// Attr implements x.name.
 func (x *Place) Attr(name string) (starlark.Value, error) {
 	if x.ByDefault.Kind() == model.KindObject && x.ByDefault.Len() > 0 && x.ByDefault.Get(name).IsAbsent() {
-		return nil, starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default has none; declare it there, or use %s[%q]", x, name, x, name))
+		return nil, starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default does not declare one; add it to the default, or use %s[%q]", x, name, x, name))
 	}
 	return x.Member(name)
 }
 
-// AttrNames are the fields of the default.
+// AttrNames returns the fields of the default.
 func (x *Place) AttrNames() []string { return x.ByDefault.Keys() }
 
-// Get is x[k].
+// Get implements x[k].
 func (x *Place) Get(k starlark.Value) (starlark.Value, bool, error) {
 	step, err := x.Step(k)
 	if err != nil {
@@ -242,7 +246,7 @@ func (x *Place) Get(k starlark.Value) (starlark.Value, bool, error) {
 	return v, err == nil, err
 }
 
-// step is a key or an index as a step of a path. For an index the length is looked at.
+// Step converts a key or an index to a step of a path. An index makes the node depend on the length.
 func (x *Place) Step(k starlark.Value) (string, error) {
 	if s, ok := k.(starlark.String); ok {
 		return string(s), nil
@@ -250,8 +254,8 @@ func (x *Place) Step(k starlark.Value) (string, error) {
 	return stepOf(x.ReadShallow(), k)
 }
 
-// Truth is false for what is empty or not there; a document that is a scalar is as true as
-// that.
+// Truth is false for an empty container and for a value that does not exist; a scalar has its own
+// truth.
 func (x *Place) Truth() starlark.Bool {
 	v := x.ReadShallow()
 	if IsContainer(v) {
@@ -260,10 +264,10 @@ func (x *Place) Truth() starlark.Bool {
 	return FromModel(v).Truth()
 }
 
-// Len is how many keys or elements there are.
+// Len returns the number of keys or elements.
 func (x *Place) Len() int { return x.ReadShallow().Len() }
 
-// Has is k in x.
+// Has implements k in x.
 func (x *Place) Has(k starlark.Value) (bool, error) {
 	v := x.ReadShallow()
 	if v.Kind() == model.KindArray {
@@ -275,17 +279,17 @@ func (x *Place) Has(k starlark.Value) (bool, error) {
 	return (&View{V: v}).Has(k)
 }
 
-// Iterate goes through the keys, or the elements.
+// Iterate iterates over the keys of an object, or the elements of an array.
 func (x *Place) Iterate() starlark.Iterator {
 	v := x.ReadShallow()
 	if v.Kind() == model.KindArray {
-		v, _ = x.Read() // an error has failed the transaction
+		v, _ = x.Read() // an error fails the transaction
 	}
 	return (&View{V: v}).Iterate()
 }
 
-// Binary lets lists that were read be joined with others, and calculates with documents
-// that are a number or a string.
+// Binary implements x + y for arrays, and the operators of numbers and strings for documents that are
+// one.
 func (x *Place) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	if IsList(x) {
 		return concat(op, x, y, side)
@@ -320,15 +324,15 @@ func (x *Place) CompareSameType(op syntax.Token, y starlark.Value, depth int) (b
 	return (&View{V: a}).CompareSameType(op, &View{V: b}, depth)
 }
 
-// SetField is x.name = v.
+// SetField implements x.name = v.
 func (x *Place) SetField(name string, v starlark.Value) error {
 	if x.ByDefault.Kind() == model.KindObject && x.ByDefault.Len() > 0 && x.ByDefault.Get(name).IsAbsent() {
-		return starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default has none; declare it there, or use %s[%q]", x, name, x, name))
+		return starlark.NoSuchAttrError(fmt.Sprintf("%s has no field %s: its default does not declare one; add it to the default, or use %s[%q]", x, name, x, name))
 	}
 	return x.Child(name).Write(v)
 }
 
-// SetKey is x[k] = v.
+// SetKey implements x[k] = v.
 func (x *Place) SetKey(k, v starlark.Value) error {
 	step, err := x.Step(k)
 	if err != nil {
@@ -337,7 +341,7 @@ func (x *Place) SetKey(k, v starlark.Value) error {
 	return x.Child(step).Write(v)
 }
 
-// write replaces what is at the place.
+// Write replaces the value of the place.
 func (x *Place) Write(v starlark.Value) error {
 	if err := x.mayWrite(); err != nil {
 		return err
@@ -353,7 +357,7 @@ func (x *Place) Write(v starlark.Value) error {
 	return x.put(run, val)
 }
 
-// chargeWrite counts what a write copies: the container that it is in, and those above.
+// chargeWrite charges for the containers that a write copies.
 func (x *Place) chargeWrite(run *Run) error {
 	v, n := run.Docs.Peek(x.Doc), 1
 	for i := 0; i < len(x.Path) && v.Len() > 0; i++ {
@@ -363,8 +367,8 @@ func (x *Place) chargeWrite(run *Run) error {
 	return run.Charge(n, 0)
 }
 
-// put writes a value. A document that is not there yet gets its default first, so that
-// whoever reads it elsewhere finds all of its fields.
+// put writes a value. A document that does not exist yet gets its default first, so that readers
+// elsewhere find all of its fields.
 func (x *Place) put(run *Run, v model.Value) error {
 	if len(x.Path) > 0 && x.DocDefault.Len() > 0 && run.Docs.Peek(x.Doc).IsAbsent() {
 		whole, err := x.DocDefault.Set(x.Path, v)
@@ -378,21 +382,22 @@ func (x *Place) put(run *Run, v model.Value) error {
 	return run.Docs.Err()
 }
 
-// mayWrite refuses what the core would refuse later, and what it only counts.
+// mayWrite refuses a write that the space would refuse later, or would only count as a write outside
+// the declared surfaces.
 func (x *Place) mayWrite() error {
 	tx, err := x.Tx()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is written while the program is loaded; handlers write documents", x)
+		return fmt.Errorf("%s is written while the program is loaded; write documents in handlers", x)
 	case x.Space != "" && x.Space != tx.Space():
-		return fmt.Errorf("write %s: a space is changed by itself only; send it an event", x)
+		return fmt.Errorf("write %s: a program can only write documents of its own space; send the other space an event", x)
 	case !x.Cur.Run.Handles && !tx.Declares(x.Doc, x.Path...):
-		return fmt.Errorf("write %s: %s may only read; a computation writes by returning a value, and elsewhere to what it declares with writes = [...]", x, x.Cur.Run.Name())
+		return fmt.Errorf("write %s: %s may only read it; a computation returns its output, and declares other places that it writes with writes = [...]", x, x.Cur.Run.Name())
 	}
 	return nil
 }
 
-// drop takes out what is at the place.
+// Delete deletes the value of the place.
 func (x *Place) Delete() error {
 	if err := x.mayWrite(); err != nil {
 		return err
@@ -405,7 +410,7 @@ func (x *Place) Delete() error {
 	return tx.Err()
 }
 
-// add appends to an array.
+// Append appends to an array.
 func (x *Place) Append(v starlark.Value) error {
 	if err := x.mayWrite(); err != nil {
 		return err
@@ -418,7 +423,7 @@ func (x *Place) Append(v starlark.Value) error {
 		return fmt.Errorf("append: %s is not an array", x)
 	}
 	if x.Cur.Run.Docs.Peek(x.Doc, x.Path...).IsAbsent() {
-		if err := x.put(x.Cur.Run, have); err != nil { // what the default has
+		if err := x.put(x.Cur.Run, have); err != nil { // the elements of the default
 			return err
 		}
 	}
@@ -427,7 +432,7 @@ func (x *Place) Append(v starlark.Value) error {
 
 func (x *Place) isArray() bool { return x.ReadShallow().Kind() == model.KindArray }
 
-// keys are those of an object, sorted.
+// Keys returns the keys of an object, sorted.
 func (x *Place) Keys() ([]string, error) {
 	v := x.ReadShallow()
 	if v.Kind() == model.KindArray {

@@ -14,17 +14,17 @@ import (
 // and writes.
 type Run struct {
 	meter.Meter
-	// docs is nil while the program is loaded.
+	// Docs is nil while the program is loaded.
 	Docs Documents
 	// Name names the node, handler or test that runs, for errors.
 	Name func() string
-	// handles is set for the run of a handler, which may write everywhere.
+	// Handles is true in a handler, which may write every document of its space.
 	Handles  bool
-	Missing  *space.Address // what was read last, if nothing is there
-	LastText string         // the text that was read last
+	Missing  *space.Address // what was read last, if it does not exist
+	LastText string         // the string that was read last, for the hints of tests
 }
 
-// documents is what places read and write through: a transaction, or the documents of a test.
+// Documents is what places read and write through: a transaction, or the documents of a test.
 type Documents interface {
 	Space() string
 	Get(doc string, path ...string) model.Value
@@ -41,6 +41,6 @@ type Documents interface {
 // through it, so that reading `stats.departures` needs no lookup.
 type Current struct {
 	Run *Run // nil while none is
-	// remembered counts the places that places remember.
+	// remembered counts the places that are kept as children of others.
 	remembered int
 }

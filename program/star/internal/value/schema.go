@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
-// schema is what a payload must look like, made of what stands in payload = ...:
+// Schema describes the payloads that a handler accepts. A program writes it as payload = ...:
 //
 //	str int float bool any    a scalar of that type; an int is a float too, any is anything
 //	[s]                       an array of s
@@ -32,14 +32,14 @@ type field struct {
 	inner    *Schema
 }
 
-// schemaOf reads a schema.
+// SchemaOf reads a schema.
 func SchemaOf(x starlark.Value) (*Schema, error) {
 	room := maxSchema
 	return schemaAt(x, 0, &room)
 }
 
-// maxSchema is how many parts a schema may have. One that names another twice, which names
-// another twice, has many.
+// maxSchema bounds the parts of a schema: one that contains another twice, which contains another
+// twice, has very many.
 const maxSchema = 2000
 
 func schemaAt(x starlark.Value, depth int, room *int) (*Schema, error) {
@@ -57,7 +57,7 @@ func schemaAt(x starlark.Value, depth int, room *int) (*Schema, error) {
 		}
 	case *starlark.List:
 		if x.Len() != 1 {
-			return nil, fmt.Errorf("the schema of an array is a list of one: [str]")
+			return nil, fmt.Errorf("the schema of an array is a list with one element, such as [str]")
 		}
 		elem, err := schemaAt(x.Index(0), depth+1, room)
 		if err != nil {
@@ -67,7 +67,7 @@ func schemaAt(x starlark.Value, depth int, room *int) (*Schema, error) {
 	case *starlark.Dict:
 		return objectSchema(x, depth, room)
 	}
-	return nil, fmt.Errorf("%s is no schema; use str, int, float, bool, any, dict, [schema] or {\"field\": schema}", x.Type())
+	return nil, fmt.Errorf("%s is not a schema; use str, int, float, bool, any, dict, [schema] or {\"field\": schema}", x.Type())
 }
 
 func objectSchema(d *starlark.Dict, depth int, room *int) (*Schema, error) {
@@ -75,7 +75,7 @@ func objectSchema(d *starlark.Dict, depth int, room *int) (*Schema, error) {
 	for k, v := range d.Entries() {
 		name, ok := starlark.AsString(k)
 		if !ok {
-			return nil, fmt.Errorf("the fields of a schema have names, not %s", k.Type())
+			return nil, fmt.Errorf("a field of a schema must be named by a string, not %s", meter.Article(k.Type()))
 		}
 		inner, err := schemaAt(v, depth+1, room)
 		if err != nil {
@@ -87,7 +87,7 @@ func objectSchema(d *starlark.Dict, depth int, room *int) (*Schema, error) {
 	slices.SortFunc(s.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i := range s.fields {
 		if i > 0 && s.fields[i].name == s.fields[i-1].name {
-			return nil, fmt.Errorf("field %s is there twice", s.fields[i].name)
+			return nil, fmt.Errorf("field %s is declared twice", s.fields[i].name)
 		}
 	}
 	s.text = "{" + s.names() + "}"
@@ -113,7 +113,7 @@ func (s *Schema) field(name string) *field {
 	return nil
 }
 
-// check refuses a value that is not as the schema says. at is where it stands.
+// Check refuses a value that does not match the schema. at is the path of the value, for errors.
 func (s *Schema) Check(v model.Value, at string) error {
 	switch {
 	case s.object:
@@ -181,14 +181,16 @@ func (s *Schema) checkObject(v model.Value, at string) error {
 }
 
 func wrong(at, want string, v model.Value) error {
-	have := v.Kind().String()
-	if v.IsAbsent() {
-		have = "nothing"
+	switch {
+	case v.IsAbsent():
+		return fmt.Errorf("%s must be %s, and is missing", at, want)
+	case v.IsNull():
+		return fmt.Errorf("%s must be %s, not null", at, want)
 	}
-	return fmt.Errorf("%s is to be %s and is %s", at, want, have)
+	return fmt.Errorf("%s must be %s, not %s", at, want, meter.Article(v.Kind().String()))
 }
 
-// sample is JSON that fits.
+// Sample returns JSON that matches the schema.
 func (s *Schema) Sample() string {
 	switch {
 	case s.elem != nil:

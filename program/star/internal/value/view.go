@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
-// view is an object or an array that was read: the payload of an event, a default, an
-// element of either. It never changes. Fields are attributes and keys; what is not there
-// is None.
+// View is an object or an array that was read: the payload of an event, a default, an element of
+// either. It never changes. Its fields are attributes and keys; a field that does not exist is None.
 type View struct {
 	V      model.Value
 	Schema *Schema // of a payload; nil if there is none
@@ -44,7 +43,8 @@ func TypeOf(v model.Value) string {
 	return "object"
 }
 
-// Attr is a field. Methods are called, and what is called is rewritten: see rewrite.go.
+// Attr implements x.name for a field. Calls of methods are rewritten to operations, which package
+// interp has.
 func (x *View) Attr(name string) (starlark.Value, error) {
 	if x.V.Kind() != model.KindObject {
 		return nil, nil
@@ -77,7 +77,7 @@ func (x *View) AttrNames() []string {
 	return names[:min(len(names), 100)]
 }
 
-// Get is x[k].
+// Get implements x[k].
 func (x *View) Get(k starlark.Value) (starlark.Value, bool, error) {
 	step, err := stepOf(x.V, k)
 	if err != nil {
@@ -86,13 +86,12 @@ func (x *View) Get(k starlark.Value) (starlark.Value, bool, error) {
 	return FromModel(x.V.At(model.Path{step})), true, nil
 }
 
-// stepOf is a key or an index as a step of a path. An index that is negative counts from the
-// end; one that is outside is an error.
+// stepOf converts a key or an index to a step of a path. A negative index counts from the end.
 func stepOf(v model.Value, k starlark.Value) (string, error) {
 	switch k := k.(type) {
 	case starlark.String:
 		if v.Kind() == model.KindArray {
-			return "", fmt.Errorf("an array has indexes, not the key %s", meter.Clip(k.String()))
+			return "", fmt.Errorf("an array has no key %s; use an index", meter.Clip(k.String()))
 		}
 		return string(k), nil
 	case starlark.Int:
@@ -104,14 +103,14 @@ func stepOf(v model.Value, k starlark.Value) (string, error) {
 			i += v.Len()
 		}
 		if err != nil || i < 0 || i >= v.Len() {
-			return "", fmt.Errorf("index %v is outside of the array of %d", k, v.Len())
+			return "", fmt.Errorf("index %v is out of range: the array has %d elements", k, v.Len())
 		}
 		return strconv.Itoa(i), nil
 	}
-	return "", fmt.Errorf("a key is a string, an index a number; this is a %s", k.Type())
+	return "", fmt.Errorf("a key must be a string and an index a number, not %s", meter.Article(k.Type()))
 }
 
-// Has is `k in x`: a key of an object, an element of an array.
+// Has implements k in x: a key of an object, or a scalar element of an array.
 func (x *View) Has(k starlark.Value) (bool, error) {
 	if x.V.Kind() == model.KindObject {
 		s, ok := k.(starlark.String)
@@ -125,7 +124,7 @@ func (x *View) Has(k starlark.Value) (bool, error) {
 	return false, nil
 }
 
-// sameScalar compares an element with a scalar. Containers go through containsDeep.
+// sameScalar compares an element with a scalar. Package interp compares containers, and charges for it.
 func sameScalar(e model.Value, k starlark.Value) bool {
 	if IsContainer(e) {
 		return false
@@ -134,7 +133,7 @@ func sameScalar(e model.Value, k starlark.Value) bool {
 	return same && err == nil
 }
 
-// Iterate goes through the keys of an object, or the elements of an array.
+// Iterate iterates over the keys of an object, or the elements of an array.
 func (x *View) Iterate() starlark.Iterator {
 	if x.V.Kind() == model.KindObject {
 		return &keyIterator{keys: x.V.Keys()}
@@ -168,12 +167,12 @@ func (it *elementIterator) Next(p *starlark.Value) bool {
 }
 func (*elementIterator) Done() {}
 
-// Binary lets lists that were read be joined with others.
+// Binary implements x + y for arrays.
 func (x *View) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	return concat(op, x, y, side)
 }
 
-// joined is x + y for lists of which one at least was read.
+// concat returns x + y for lists of which at least one was read.
 func concat(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	if op != syntax.PLUS {
 		return nil, nil
@@ -226,8 +225,8 @@ func IsList(x starlark.Value) bool {
 	return false
 }
 
-// show is a value of a document as the language sees it: scalars as they are, null and
-// what is not there as None, and containers as a view that converts what is looked at.
+// FromModel converts a value of a document to one of the language: scalars directly, null and absent to
+// None, and containers to a View, which converts the elements that are used.
 func FromModel(v model.Value) starlark.Value {
 	switch v.Kind() {
 	case model.KindBool:
@@ -252,14 +251,14 @@ func FromModel(v model.Value) starlark.Value {
 	return starlark.None
 }
 
-// isContainer reports whether a value is shown as one.
+// IsContainer reports whether a value is an object or an array, and no link.
 func IsContainer(v model.Value) bool {
 	k := v.Kind()
 	return (k == model.KindArray || k == model.KindObject) && !v.IsLink()
 }
 
-// measure is about how large a value is, how many values it has and how deep they are
-// nested.
+// Measure returns approximately how many bytes a value has, how many values it contains, and how deep
+// they are nested.
 func Measure(v model.Value) (size, nodes, depth int) {
 	switch v.Kind() {
 	case model.KindString:
