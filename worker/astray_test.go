@@ -31,7 +31,7 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 		p.stop()
 		w.wantHandled(home, numbered(4)...)
 		w.wantPosition(wrong, 3)
-		if n := strings.Count(w.logged.String(), "sent on to its own"); n != 3 {
+		if n := strings.Count(w.logged.String(), "forwarded to its own"); n != 3 {
 			t.Errorf("%d warnings, want one per event:\n%s", n, w.logged)
 		}
 	})
