@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,6 +43,9 @@ type Flags struct {
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
+
+// defaultStop is how long a program may take to stop whose flags were not parsed.
+const defaultStop = 20 * time.Second
 
 // Process is a program that has connected.
 type Process struct {
@@ -83,7 +87,7 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 		p.Logger.Info("running", "role", role, "id", p.ID, "partitions", p.Bus.Partitions())
 		<-ctx.Done()
 		p.Logger.Info("stopping", "role", role, "id", p.ID)
-		last, cancel := context.WithTimeout(context.Background(), f.Stop)
+		last, cancel := context.WithTimeout(context.Background(), cmp.Or(f.Stop, defaultStop))
 		defer cancel()
 		err = stop(last)
 	}
