@@ -127,7 +127,7 @@ func TestProvision_SetsEveryLimit(t *testing.T) {
 			t.Errorf("%s: %d partitions, horizon %v", way, b.Partitions(), b.Horizon())
 		}
 		lane, err := b.JetStream().Stream(t.Context(), strings.ToUpper(prefix)+"_LANE_2")
-		if err != nil || lane.CachedInfo().Config.MaxBytes != 1<<30 {
+		if err != nil || lane.CachedInfo().Config.MaxBytes != 1<<26 {
 			t.Errorf("%s: the lane has %+v, %v", way, lane, err)
 		}
 		dead, err := b.JetStream().Stream(t.Context(), strings.ToUpper(prefix)+"_DEAD")
@@ -136,7 +136,7 @@ func TestProvision_SetsEveryLimit(t *testing.T) {
 		}
 	}
 	b, err := bus.Connect(t.Context(), bus.Config{
-		URL: d.Server().ClientURL(), Prefix: "go", Partitions: 3, Horizon: 48 * time.Hour, LaneMaxBytes: 1 << 30, DeadLetterMaxAge: 72 * time.Hour,
+		URL: d.Server().ClientURL(), Prefix: "go", Partitions: 3, Horizon: 48 * time.Hour, LaneMaxBytes: 1 << 26, DeadLetterMaxAge: 72 * time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,9 +146,9 @@ func TestProvision_SetsEveryLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("in Go", "go")
-	want(t, 0, "deployment flag", "provision", "--prefix", "flag", "--partitions", "3", "--horizon", "48h", "--lane-max-bytes", "1073741824", "--dead-letter-max-age", "72h")
+	want(t, 0, "deployment flag", "provision", "--prefix", "flag", "--partitions", "3", "--horizon", "48h", "--lane-max-bytes", "67108864", "--dead-letter-max-age", "72h")
 	check("by flag", "flag")
-	for name, value := range map[string]string{"PARTITIONS": "3", "HORIZON": "48h", "LANE_MAX_BYTES": "1073741824", "DEAD_LETTER_MAX_AGE": "72h"} {
+	for name, value := range map[string]string{"PARTITIONS": "3", "HORIZON": "48h", "LANE_MAX_BYTES": "67108864", "DEAD_LETTER_MAX_AGE": "72h"} {
 		t.Setenv("SETTLE_"+name, value)
 	}
 	want(t, 0, "deployment env", "provision", "--prefix", "env")
