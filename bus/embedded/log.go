@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// keptLines is how many of the errors of a server are kept for who asks why it did not start.
+// keptLines is how many of the errors of a server are kept to explain why it did not start.
 const keptLines = 3
 
 // serverLog passes the server's log on, and notes what tells how its start goes.

@@ -116,7 +116,7 @@ func (cl *client) answer(j *journey, op Op, epoch uint64, answer func()) {
 	cl.tell(Step{Moment: Answered, Op: op})
 }
 
-// post sends what nobody answers, and what therefore is sent once.
+// post sends a message that is not answered, and therefore sent once.
 func (cl *client) post(op Op, arrive func()) {
 	cl.mu.Lock()
 	cl.count(&op)
@@ -178,7 +178,7 @@ type travel struct {
 	calling  sync.Mutex // held during callbacks
 }
 
-// publish submits a message that nobody acknowledges: it is sent at most once,
+// publish submits a message that is not acknowledged: it is sent at most once,
 // and its answer is that there is none.
 func (cl *client) publish(op Op, arrive func()) error {
 	if err := cl.err(context.Background()); err != nil {
