@@ -38,8 +38,8 @@ type Config struct {
 	// SyncInterval is how often FsyncInterval writes through. Default 2 min.
 	SyncInterval time.Duration
 	// Listen is "" for no listener, "host:port", or ":port" for loopback. Port 0
-	// takes a free one. Anyone who can reach it has all rights, unless ConfigFile
-	// says otherwise.
+	// takes a free one. Every client that can reach it has all rights, unless ConfigFile
+	// limits them.
 	Listen string
 	// ConfigFile is a nats-server configuration to start from: accounts, leaf
 	// nodes, TLS, monitoring. StoreDir, Fsync and Listen win over it; without

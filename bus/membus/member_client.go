@@ -56,7 +56,7 @@ func (c *memberClient) Ping(ctx context.Context, id string) (bool, error) {
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
-// goes on with new ones.
+// then delivers new ones.
 func (c *memberClient) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
 	if err := c.awaitLink(ctx); err != nil {
 		return err

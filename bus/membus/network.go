@@ -69,7 +69,7 @@ type Moment int
 const (
 	// Leaves: a try of a request leaves the client.
 	Leaves Moment = iota
-	// Arrives: it has reached the server, which has done as it was told.
+	// Arrives: it has reached the server, which has executed it.
 	Arrives
 	// Answered: the client has its answer, and has acted on it.
 	Answered
@@ -121,7 +121,7 @@ func (cl *client) countQuestion(op *Op) {
 	op.Nth = c.n
 }
 
-// tell reports a step, if anybody wants to know.
+// tell reports a step, if a network is attached.
 func (cl *client) tell(s Step) {
 	if cl.net != nil {
 		cl.net.Step(s)

@@ -62,8 +62,7 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 	return err
 }
 
-// open hands a question to a process that serves the endpoint, and reports whether there is
-// anybody.
+// open hands a question to a process that serves the endpoint, and reports whether there is one.
 func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool {
 	e := cl.server.choose(endpoint)
 	switch {

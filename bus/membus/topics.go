@@ -137,7 +137,7 @@ func (s *topicStore) subscribeChannel(c *channel) *Subscription[model.Part] {
 	return subscribe(s.data, c.subs)
 }
 
-// say reports whether anybody listens.
+// say sends a part, and reports whether there is a listener.
 func (s *topicStore) say(c *channel, p model.Part) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -236,8 +236,8 @@ func (c *Cluster) Shutdown() {
 }
 
 // StepDown has the leader of a stream resign. Another is elected, or the same again,
-// after this has returned. A stream that has no leader at the moment is asked again: either
-// a server says so, or each leaves the answer to another.
+// after this has returned. The request is repeated while the stream has no leader: then a server
+// answers with an error, or none answers.
 func StepDown(nc *nats.Conn, stream string) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
