@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // batch is how many messages a follower fetches at a time: enough to be quick,
@@ -50,7 +51,7 @@ func (cl *client) underWay(ctx context.Context, d Delivery, since time.Time) err
 // after a disconnection, with no gap and no repetition.
 func follow[T any](ctx context.Context, c *client, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
 	op = c.following(op)
-	epoch := c.Epoch()
+	epoch := port.EpochOf(ctx, c.Epoch())
 	for {
 		if err := c.awaitLink(ctx); err != nil {
 			return err
