@@ -167,7 +167,7 @@ func (h *host) trace() space.Trace {
 // begins records that a handler begins.
 func (h *host) begins(ev *model.Event) model.Trace {
 	h.code.base.Store(h.core.Seq())
-	h.code.handles(ev.Stream, ev.ID, cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
+	h.code.handles(ev.Stream, ev.ID, h.core.AttemptRecorded(ev.Stream, ev.ID), cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
 	if h.spans.tracer == nil {
 		return ev.Trace
 	}

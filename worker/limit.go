@@ -103,7 +103,7 @@ func (u *underWay) judge() *space.Overrun {
 		return nil
 	}
 	u.host.serving.givenUp.Store(true)
-	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit}
+	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit, Recorded: u.recorded}
 	if n := len(u.nodes); n > 0 && !u.cancelled { // a node with time left is not held back
 		o.Stream, o.Event, o.Node = "", "", u.nodes[n-1]
 	}

@@ -17,6 +17,7 @@ const codeLate = 10 * time.Second
 type underWay struct {
 	mu            sync.Mutex
 	stream, event string   // of the handler, "" if there is none
+	recorded      bool     // the log has a record of the handler's attempt
 	nodes         []string // the innermost last
 	begun         uint64   // runs that were not nested
 	handled       eventName
@@ -33,10 +34,10 @@ type underWay struct {
 // eventName identifies an event of a space.
 type eventName struct{ stream, event string }
 
-func (u *underWay) handles(stream, event string, limit time.Duration) {
+func (u *underWay) handles(stream, event string, recorded bool, limit time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.stream, u.event = stream, event
+	u.stream, u.event, u.recorded = stream, event, recorded
 	u.handled = eventName{stream, event}
 	u.begun++
 	u.moves(limit)
