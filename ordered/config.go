@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/faultlog"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -85,6 +86,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	id     string        // of this process, and of no other that there ever was
+	ledger ledger.Config // of every key
 	faults *faultlog.Log // where faults are logged that may last
 }
 

@@ -228,6 +228,27 @@ func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
 	})
 }
 
+// An event that expires while it waits behind another one is not handled, although it had not when it was
+// read from the lane.
+func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := accounts()
+		h["flaky"] = func(*ordered.Tx, *model.Event) (any, error) { return nil, ordered.Transient(errors.New("not now")) }
+		p := w.serve(ordered.Config{Name: "o1", Handlers: h, RetryMin: 2 * time.Second, RetryMax: 2 * time.Second}, nil)
+		w.send("alice", "flaky", "f", ``)
+		sent := make(chan error, 1)
+		m := model.Message{Space: "alice", Stream: "pay", ID: "e1", Payload: []byte(`{"cents":1}`), Expires: time.Now().Add(time.Second).UnixMilli()}
+		w.client.Send(m, func(_ model.SendResult, err error) { sent <- err })
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		w.eventuallyEnds("alice", "f failed 5", "e1 expired 0")
+		w.wantDoc("alice", "balance", "absent")
+		w.stop(p)
+	})
+}
+
 func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 	w := newWorld(t, 1)
 	nothing := func(*ordered.Tx, *model.Event) (any, error) { return nil, nil }
