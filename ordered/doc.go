@@ -72,8 +72,8 @@
 //
 // # What it leaves out
 //
-// Events do not wait for a time: one that is sent with NotBefore in the future is refused.
-// There are no computations, effects, timers and links. A deployment that needs them later
+// There are no computations, effects, timers and links. An event from outside may wait for a time, as for a
+// full worker (NotBefore, docs/adr/0018); a handler cannot send one that does. A deployment that needs them later
 // moves to full workers over the same data: they go on where the last commit is. Do not run
 // both at a time over one deployment; it is safe, and both do each other's work again.
 //

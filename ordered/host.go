@@ -186,7 +186,8 @@ func (h *host) append() {
 // takesOver reports whether the key is to be taken over now: there is something to do or to
 // save in it, and another has not just taken it.
 func (h *host) takesOver() bool {
-	work := !h.core.Lane().Done() || h.core.Replica().Seq > h.saver.seq
+	due := h.core.Replica().Later.Next()
+	work := !h.core.Lane().Done() || h.core.Replica().Seq > h.saver.seq || due != 0 && due <= time.Now().UnixMilli()
 	return work && !h.p.draining() && h.lostWait() <= 0
 }
 
@@ -195,7 +196,7 @@ func (h *host) listen(more bool) error {
 	var timer <-chan time.Time
 	var ready <-chan struct{}
 	if more {
-		ready = atOnce
+		ready = always
 	} else {
 		if h.under == nil {
 			h.core.ReleaseMemory()
@@ -222,8 +223,8 @@ func (h *host) listen(more bool) error {
 	return nil
 }
 
-// atOnce is closed.
-var atOnce = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+// always is closed: what waits for it need not.
+var always = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // listenToTheEnd waits for what is under way when the partition is given up.
 func (h *host) listenToTheEnd() error {
@@ -257,7 +258,10 @@ func (h *host) wakeAt() time.Duration {
 	c := h.core
 	sooner(c.NotBefore()-h.now(), c.NotBefore() > h.now())
 	due := c.Due()
-	sooner(time.Until(time.UnixMilli(due)), due != 0)
+	if !c.owned() {
+		due = c.Replica().Later.Next()
+	}
+	sooner(time.Until(time.UnixMilli(due)), due > time.Now().UnixMilli())
 	sooner(h.lostWait(), !c.owned() && h.lostWait() > 0)
 	sooner(time.Until(h.saver.due), c.owned() && c.Replica().Seq > h.saver.seq && !h.saver.saving)
 	_, refill := c.Lane().Refill()
@@ -374,9 +378,6 @@ func (h *host) load() error {
 	behind, err := h.findBehind(rep)
 	if err != nil {
 		return err
-	}
-	if n := rep.Later.Len(); n > 0 {
-		h.p.s.cfg.faults.Warn("events of the key wait for a time; only a full worker handles them", h.key, "key", h.key, "events", n)
 	}
 	h.core = newCore(&h.p.s.cfg, rep, &h.code, h.overran)
 	h.busy = time.Now()

@@ -52,7 +52,7 @@ func (h *host) refill() {
 
 // event is the event that a lane message carries, by the same rules as a worker's.
 func (h *host) event(m *model.Message) model.Event {
-	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, Expires: m.Expires, Trace: m.Trace}
+	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
 		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // or it would wait for a predecessor that nobody sends
@@ -61,8 +61,8 @@ func (h *host) event(m *model.Message) model.Event {
 	if ev.Invalid = m.Invalid; ev.Invalid != "" {
 		return ev // a tombstone: it is there for its position
 	}
-	if m.NotBefore < 0 || m.NotBefore > time.Now().UnixMilli() {
-		ev.Invalid = "it is not to be handled yet, and nobody here keeps it until then: leave NotBefore out, or serve the space with a full worker"
+	if m.NotBefore < 0 {
+		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
 		return ev
 	}
 	if m.Expires < 0 {

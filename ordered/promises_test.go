@@ -121,7 +121,7 @@ func unitHost(t *testing.T) (*host, *fakeBus) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = ctx, cancel
-	p := &partition{s: s, bus: b, began: time.Now(), ctx: ctx, cancel: cancel, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p := &partition{s: s, bus: b, began: time.Now(), ctx: ctx, cancel: cancel, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}, due: newDues()}
 	p.strays = misroute.New(b, 0, s.cfg.Logger)
 	h := newHost(p, "k", 0)
 	p.hosts["k"] = h

@@ -20,12 +20,17 @@ type saver struct {
 	under     *replica.Checkpoint
 	underLane uint64
 	failure   string // why the last save failed, "" if it did not
+	// dueAt is the time of the saved item, see takeDue, or unknownDue, and underDue that of the one under way.
+	dueAt, underDue int64
 }
 
 func newSaver(st model.SpaceState, rep *replica.Replica) saver {
 	s := saver{revs: map[string]uint64{"": st.Mark.Rev}, seq: st.Mark.Seq, lane: rep.LaneDone()}
-	for _, list := range [][]model.StateDoc{st.Docs, st.Pieces, st.Later} {
+	for _, list := range [][]model.StateDoc{st.Docs, st.Pieces, st.Later, st.Due} {
 		s.note(list)
+	}
+	if len(st.Due) > 0 {
+		s.dueAt = unknownDue // a newer one may be saved than was read
 	}
 	return s
 }
@@ -58,6 +63,7 @@ func (h *host) checkpoint() bool {
 		h.p.s.cfg.faults.Error("checkpoint", h.key, "key", h.key, "error", err)
 		return false
 	}
+	s.takeDue(rep, &c)
 	for i := range c.Docs {
 		c.Docs[i].Rev = s.revs[c.Docs[i].Doc]
 	}
@@ -76,7 +82,7 @@ func (h *host) saved(err error) error {
 	s.revs[""] = c.Mark.Rev
 	s.failure = ""
 	if err != nil {
-		s.failure = firstLine(err.Error())
+		s.failure, s.dueAt = firstLine(err.Error()), unknownDue
 		h.core.Replica().Spoil(*c)
 		var newer *model.OutdatedError
 		switch {
@@ -88,7 +94,7 @@ func (h *host) saved(err error) error {
 		return nil
 	}
 	h.core.Replica().MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
-	s.seq, s.lane = max(s.seq, c.Mark.Seq), max(s.lane, s.underLane)
+	s.seq, s.lane, s.dueAt = max(s.seq, c.Mark.Seq), max(s.lane, s.underLane), s.underDue
 	return nil
 }
 
