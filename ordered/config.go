@@ -92,14 +92,10 @@ type Config struct {
 
 // Limits that nobody has wanted to choose yet.
 const (
-	// maxGroup is how many events one commit decides at most.
-	maxGroup = 1024
 	// inboxEvents and inboxBytes bound what is read and not handled, per key. The rest stays
 	// in the stream and is read again.
 	inboxEvents = 4096
 	inboxBytes  = 8 << 20
-	// lostAttempts is how many attempts at an event may end with the process.
-	lostAttempts = 3
 	// loads is how many keys are loaded at a time.
 	loads = 64
 	// readPage is how many messages are read at a time.

@@ -24,20 +24,14 @@ const (
 	// pauseMin and pauseMax are the pauses after conflicts, and pauseMax bounds the pause after an attempt that
 	// ended with its process.
 	pauseMin, pauseMax = 25 * time.Millisecond, time.Second
-	// conflictWindow is how long an event may meet conflicts with other runtimes until that is reported.
-	conflictWindow = 30 * time.Second
-	// maxLater is how many events of a key may wait for a time.
-	maxLater = 100_000
 )
 
-// forLedgers is how the ledgers of all keys behave.
-func (c *Config) forLedgers(maxPayload int) ledger.Config {
-	return ledger.Config{
-		Runtime: c.id, PauseMin: pauseMin, PauseMax: pauseMax, Limits: ledger.Limits{
-			MaxCommitBytes: maxPayload / 2, MaxGroup: maxGroup, MaxLater: maxLater, MaxChain: c.MaxChain,
-			EventRetries: c.Attempts, LostAttempts: lostAttempts, RetryMin: c.RetryMin, RetryMax: c.RetryMax, ConflictWindow: conflictWindow,
-		},
-	}
+// forLedgers configures the ledgers of all keys. The limits that Config does not have are the defaults of spaces.
+func (c *Config) forLedgers(maxPayload int) error {
+	c.ledger = ledger.Config{Runtime: c.id, PauseMin: pauseMin, PauseMax: pauseMax, Limits: ledger.Limits{
+		MaxCommitBytes: maxPayload / 2, MaxChain: c.MaxChain, EventRetries: c.Attempts, RetryMin: c.RetryMin, RetryMax: c.RetryMax,
+	}}
+	return c.ledger.Fill()
 }
 
 // newCore makes the core of a key out of its confirmed state.

@@ -117,7 +117,9 @@ func unitHost(t *testing.T) (*host, *fakeBus) {
 		id: "o1", Handlers: map[string]Handler{}, Attempts: 5, Heartbeat: time.Hour, Idle: time.Second, MaxAwake: 10, Checkpoint: time.Second,
 		RetryMin: time.Millisecond, RetryMax: time.Millisecond, MaxChain: 100, Logger: slog.New(slog.DiscardHandler),
 	}}
-	s.cfg.ledger = s.cfg.forLedgers(b.MaxPayload())
+	if err := s.cfg.forLedgers(b.MaxPayload()); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = ctx, cancel

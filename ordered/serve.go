@@ -55,7 +55,9 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := cfg.fill(bus.Horizon()); err != nil {
 		return err
 	}
-	cfg.ledger = cfg.forLedgers(bus.MaxPayload())
+	if err := cfg.forLedgers(bus.MaxPayload()); err != nil {
+		return fmt.Errorf("server %s: %w", cfg.Name, err)
+	}
 	s := &server{bus: bus, cfg: cfg, partitions: map[int]*partition{}, loads: make(chan struct{}, loads)}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer s.cancel()
