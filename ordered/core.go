@@ -21,14 +21,14 @@ type core struct {
 }
 
 const (
-	// pauseMin and pauseMax are the pauses after conflicts, and pauseMax bounds the pause after an attempt that
+	// shortestPause and longestPause are the pauses after conflicts, and longestPause bounds the pause after an attempt that
 	// ended with its process.
-	pauseMin, pauseMax = 25 * time.Millisecond, time.Second
+	shortestPause, longestPause = 25 * time.Millisecond, time.Second
 )
 
 // forLedgers configures the ledgers of all keys. The limits that Config does not have are the defaults of spaces.
 func (c *Config) forLedgers(maxPayload int) error {
-	c.ledger = ledger.Config{Runtime: c.id, PauseMin: pauseMin, PauseMax: pauseMax, Limits: ledger.Limits{
+	c.ledger = ledger.Config{Runtime: c.id, PauseMin: shortestPause, PauseMax: longestPause, Limits: ledger.Limits{
 		MaxCommitBytes: maxPayload / 2, MaxChain: c.MaxChain, EventRetries: c.Attempts, RetryMin: c.RetryMin, RetryMax: c.RetryMax,
 	}}
 	return c.ledger.Fill()
