@@ -54,6 +54,7 @@ func (b *fakeBus) Epoch() uint64                                { return b.epoch
 func (b *fakeBus) Partitions() int                              { return max(b.parts, 1) }
 func (b *fakeBus) Hindsight() time.Duration                     { return 0 }
 func (b *fakeBus) Forget(string)                                {}
+func (b *fakeBus) Append(model.Append, func(uint64, error))     {}
 
 func (b *fakeBus) LogTail(context.Context, int, int) ([]model.LogEntry, error) { return nil, nil }
 func (b *fakeBus) LaneEnd(context.Context, int) (uint64, error)                { return b.laneEnd, nil }
@@ -313,36 +314,71 @@ func TestHost_ALogThatEndsBeforeWhatIsKnownIsRefused(t *testing.T) {
 	}
 }
 
-// An event that finds no room in a commit is handled in the next one, and the one behind it, too.
+// An event that finds no room in a commit is handled in the next one, and those behind it share commits again.
 func TestCore_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
 	h, _ := taken(t)
 	c := h.core
 	h.p.s.cfg.Handlers["x"] = func(tx *Tx, ev *model.Event) (any, error) {
-		size := 10 << 10 // less than half of the 28 KiB that a commit takes
-		if ev.ID == "e2" || ev.ID == "e4" {
-			size = 20 << 10 // and more
-		}
+		size := map[string]int{"e1": 10 << 10, "e2": 20 << 10, "e3": 10 << 10, "e4": 20 << 10}[ev.ID] // of 28 KiB that a commit takes
 		tx.Set(ev.ID, strings.Repeat("x", size))
 		return nil, nil
 	}
-	offered(h, 4)
+	offered(h, 6)
 	var got []string
 	crowded := false
 	for range 8 {
-		c.work(4, 0, time.Now())
+		c.work(6, 0, time.Now())
 		crowded = crowded || c.Crowded()
 		if a := c.Append(); a != nil {
+			together := ""
 			for i := range a.Commit.Txs {
-				got = append(got, a.Commit.Txs[i].Receipt.Event)
+				together += a.Commit.Txs[i].Receipt.Event
 			}
-			c.work(4, 0, time.Now()) // beside what is under way
+			got = append(got, together)
+			c.work(6, 0, time.Now()) // beside what is under way
 			if _, err := c.Confirm(a.Expect + 1); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4"}); fmt.Sprint(got) != want || !crowded {
+	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4", "e5e6"}); fmt.Sprint(got) != want || !crowded {
 		t.Errorf("handled are %v, want %v", got, want)
+	}
+}
+
+// An attempt that was given up is counted once, also if the next life of the host, which has marked it, ends before
+// the event does.
+func TestCore_AnAttemptThatWasGivenUpIsCountedOnce(t *testing.T) {
+	h, _ := unitHost(t)
+	h.p.s.cfg.Handlers["x"] = func(*Tx, *model.Event) (any, error) { return nil, Transient(errStore) }
+	h.overran = &overrun{stream: "x", event: "e1", limit: time.Second}
+	seq := uint64(0)
+	tries := func(now time.Duration) (tries int) {
+		h.core.work(1, now, time.Now())
+		h.append()
+		if h.under == nil {
+			return 0
+		}
+		if h.under.Trying != nil {
+			tries = h.under.Trying.Tries
+		}
+		seq++
+		if err := h.answered(answer{seq: seq}); err != nil {
+			t.Fatal(err)
+		}
+		return tries
+	}
+	want := []int{0, 0, 2, 1} // the takeover, a pause, the mark, and it is taken back
+	for life := range 2 {
+		h.core = newCore(&h.p.s.cfg, h.core.Replica(), &h.code, h.overran)
+		offered(h, 1)
+		var got []int
+		for i := range want {
+			got = append(got, tries(time.Duration(i)*time.Minute))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("life %d: the marks are of %v attempts, want %v", life+1, got, want)
+		}
 	}
 }
 
