@@ -33,8 +33,8 @@ type agenda struct {
 	// queued counts those that are in the lane.
 	queued int
 	nth    int
-	// made says that it was made from the confirmed state, stale that it is to be made anew, and renewed that
-	// it was. undecided says that a transaction may be undone that has changed any of this.
+	// made is set once the agenda follows from the confirmed state, stale while it has to be made anew, and renewed
+	// until BeginPass has seen that it was. undecided is set while a transaction may be undone that has changed any of this.
 	made, undecided, stale, renewed bool
 }
 
