@@ -70,13 +70,13 @@ func (h *host) readClock() error {
 func (h *host) readLane() error {
 	for {
 		after := h.core.ReadLaneAfter()
-		page := h.nextPage()
+		page := h.inbox.page()
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
 		if err != nil {
 			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
 		room := h.offerAll(events)
-		if !room || len(events) < page || !h.queued.hasRoom(h.core) {
+		if !room || len(events) < page || !h.inbox.queued.hasRoom(h.core) {
 			return nil // Ready.Refill requests the rest
 		}
 	}
@@ -88,12 +88,7 @@ func (h *host) offerAll(events []model.Message) bool {
 		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
 			return false
 		}
-		size := eventBytes(&events[i])
-		h.mu.Lock()
-		h.queued.see(size)
-		h.mu.Unlock()
-		h.queued.took(size)
-		h.env.counters.backlog.Add(int64(size))
+		h.inbox.read(&events[i])
 	}
 	return true
 }
@@ -201,7 +196,7 @@ func (h *host) asksAgain(what string, err error) bool {
 func (h *host) refill(after uint64) {
 	h.refilling = true
 	wait := pause.Backoff(h.dry)
-	page := h.nextPage()
+	page := h.inbox.page()
 	h.env.tasks.Go(func() { // ends with the read
 		_ = pause.For(h.ctx, wait)
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)

@@ -43,23 +43,12 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 		p.aside.known.Expect(&s, a.UpTo)
 		b := backlog{done: s.Done, last: s.Last}
 		if h := p.hosts[s.Space]; h != nil { // the host was requested before the position was known
-			h.owesBehind(b)
+			h.inbox.owesBehind(b)
 			continue
 		}
 		p.asleep[s.Space] = b
 		p.hostOf(s.Space, false)
 	}
-}
-
-// owesBehind makes a host read its unhandled events, which will not be delivered.
-func (h *host) owesBehind(b backlog) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if b.last > 0 {
-		h.inbox.left, h.last = max(h.inbox.left, b.last), max(h.last, b.last)
-	}
-	h.low.Store(min(h.low.Load(), b.done))
-	h.rouse()
 }
 
 // findBehind makes sure that the event exists up to which the lane must be read before any later
@@ -125,7 +114,7 @@ func (p *partition) reached(now time.Time) (r reach, read uint64) {
 		behind = append(behind, model.Aside{Space: space, Done: b.done, Last: b.last})
 	}
 	for _, h := range p.hosts { // any order: sorted later
-		if b := h.backlog(); b.done != allDone {
+		if b := h.inbox.backlog(); b.done != allDone {
 			behind = append(behind, model.Aside{Space: h.space, Done: b.done, Last: b.last})
 		}
 	}

@@ -289,11 +289,11 @@ func (a *Attachment) followLane(ctx context.Context) error {
 	a.read = max(a.read, from, ahead.DoneWith(a.host.space))
 	return bus.FollowLane(ctx, partition, a.read, func(m model.Message) {
 		a.read = m.Seq
-		if m.Space != a.host.space || a.host.tryOffer(m) {
+		if m.Space != a.host.space || a.host.inbox.tryOffer(m) {
 			return
 		}
-		if !a.host.waitForRoom(mostCredit) || !a.host.tryOffer(m) {
-			a.host.leave(m.Seq)
+		if !a.host.inbox.waitForRoom(a.host.ctx.Done(), mostCredit) || !a.host.inbox.tryOffer(m) {
+			a.host.inbox.leave(m.Seq)
 		}
 	})
 }

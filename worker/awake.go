@@ -91,7 +91,7 @@ func (a *awake) dismiss(h *host) {
 	h.rest.place, h.rest.leaving = nil, true
 	a.leaving++
 	h.dismissed.Store(true)
-	h.rouse()
+	h.inbox.rouse()
 }
 
 // loaded records that a host is loaded, or that loading failed.

@@ -27,11 +27,11 @@ func (w *Worker) Held() Held {
 		}
 		p.mu.Unlock()
 		for _, h := range p.all() {
-			h.mu.Lock()
+			h.inbox.mu.Lock()
 			all.Inbox = max(all.Inbox, len(h.inbox.events))
 			all.Calls = max(all.Calls, len(h.inbox.calls))
 			all.Glances = max(all.Glances, len(h.inbox.glances))
-			h.mu.Unlock()
+			h.inbox.mu.Unlock()
 		}
 	}
 	return all

@@ -168,7 +168,7 @@ func (p *partition) figures(state string) PartitionFigures {
 	}
 	p.mu.Unlock()
 	for _, h := range p.all() {
-		if h.laneDone() != allDone {
+		if h.inbox.laneDone() != allDone {
 			f.Unsaved++
 		}
 	}

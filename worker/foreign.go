@@ -51,7 +51,7 @@ func (h *host) followLog() {
 				select {
 				case heard <- e:
 					after = e.Seq
-					h.rouse()
+					h.inbox.rouse()
 				case <-ctx.Done():
 				}
 			})

@@ -133,10 +133,10 @@ type glanced struct {
 // glance passes a request to the loop, which may be busy without end: requests whose callers have
 // given up make room.
 func (h *host) glance(g *glance) {
-	h.mu.Lock()
+	h.inbox.mu.Lock()
 	h.inbox.glances = append(slices.DeleteFunc(h.inbox.glances, (*glance).over), g)
-	h.mu.Unlock()
-	h.rouse()
+	h.inbox.mu.Unlock()
+	h.inbox.rouse()
 }
 
 func (g *glance) over() bool { return g.ctx.Err() != nil }

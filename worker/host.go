@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,32 +32,15 @@ type host struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
-	wake   chan struct{} // the inbox is not empty
-	room   chan struct{} // the inbox has room again
+	inbox  *inbox
 
-	mu    sync.Mutex
-	inbox inbox
-	// last is the highest lane sequence that was delivered to the space.
-	last uint64
+	mu sync.Mutex
 	// unsaved is why the last save of a draining host failed.
 	unsaved error
 	// missed is the last record of jobs whose times were passed over; only the loop uses it.
 	missed space.Missed
 	// timers is the number of events that wait for a time.
 	timers atomic.Int64
-	// inCore is the number of events that waited in the core, and taken the lane sequence up to which it
-	// had them, at the end of the loop's last pass. It was offered the events up to offered: the others
-	// were left in the stream.
-	inCore         int
-	taken, offered uint64
-	// queued limits the bytes that wait for the space.
-	queued queued
-	// spare is the memory of the last batch of events, reused for the next.
-	spare []model.Message
-
-	// low is the lane sequence up to which the space has nothing left to do or to
-	// save, or allDone.
-	low atomic.Uint64
 	// due is when the space must be woken in case the host ends, in milliseconds since
 	// 1970; 0 for never, unknownDue if that is not known.
 	due atomic.Int64
@@ -85,10 +67,6 @@ type host struct {
 	stays    time.Duration
 	observed int // leases of documents
 
-	// doneBefore is the lane sequence up to which the space was done when the host was made, or
-	// when it had nothing left to do. Its own cursor may be far behind that, if it seldom
-	// receives events.
-	doneBefore uint64
 	// behind, if not 0, is the lane sequence up to which events of the space were
 	// delivered before this host existed: they must be read again.
 	behind    uint64
@@ -140,39 +118,18 @@ type env struct {
 	awake     *awake
 }
 
-// inbox holds the inputs that wait for the loop.
-type inbox struct {
-	events []model.Message
-	bytes  int // of the events
-	calls  []func()
-	// glances are kept separately: expired ones are dropped, however long the loop is
-	// busy.
-	glances []*glance
-	// mirrored are the present values of foreign documents. A busy loop misses
-	// values in between, and nothing piles up.
-	mirrored map[space.Ref]mirrored
-	// left is the highest lane sequence that was left in the stream because the
-	// inbox was full.
-	left uint64
-}
-
-const (
-	// allDone in host.low means that the host does not hold the lane position back.
-	allDone = math.MaxUint64
-	// readPage is how many log or lane entries are read at a time.
-	readPage = 512
-)
+// readPage is how many log or lane entries are read at a time.
+const readPage = 512
 
 // newHost returns a host that does not run yet, of a space that has b left to do.
 func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
 		env: e, space: name, program: program, wanted: program, started: time.Now(), nonce: rand.Text(),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		done: make(chan struct{}), inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes),
 		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
 		saver: saver{revs: map[string]uint64{}, noted: noted{}},
 	}
-	h.behind, h.last, h.doneBefore, h.offered = b.last, b.last, b.done, b.last
-	h.low.Store(b.done)
+	h.behind = b.last
 	h.due.Store(unknownDue)
 	h.ctx, h.cancel = context.WithCancel(e.ctx)
 	h.code.host = h
@@ -182,26 +139,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 }
 
 // call makes the loop run f.
-func (h *host) call(f func()) {
-	h.mu.Lock()
-	h.inbox.calls = append(h.inbox.calls, f)
-	h.mu.Unlock()
-	h.rouse()
-}
-
-func (h *host) tellRoom() {
-	select {
-	case h.room <- struct{}{}:
-	default:
-	}
-}
-
-func (h *host) rouse() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
+func (h *host) call(f func()) { h.inbox.call(f) }
 
 // observe adds or removes an observation of a document, or, without a document, records that another
 // runtime has attached to the space or detached.
@@ -261,7 +199,7 @@ func (h *host) run() {
 			return
 		}
 		at, due := h.directsAt()
-		if !ready.More && !due && !h.canTakeIn() {
+		if !ready.More && !due && !h.inbox.canTake(h.core) {
 			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.stays, h.dueIn(ready.Due))))
 		}
 	}
@@ -294,7 +232,7 @@ func (h *host) sleep(until time.Duration) {
 		timer = t.C
 	}
 	select {
-	case <-h.wake:
+	case <-h.inbox.wake:
 	case <-timer:
 	case <-h.ctx.Done():
 	}
@@ -307,24 +245,12 @@ func (h *host) now() time.Duration { return time.Since(h.started) }
 // has room.
 func (h *host) takeIn() {
 	h.takeForeign()
-	h.mu.Lock()
-	room, bytes := h.queued.room(h.core, h.inbox.events)
-	in := h.inbox
-	h.inbox = inbox{events: h.spare, bytes: in.bytes - bytes}
-	h.spare = nil
-	all := len(in.events) <= room
-	if !all {
-		h.inbox.events, h.inbox.left = in.events[room:], in.left
-		in.events, in.left = in.events[:room], 0
-	}
-	h.mu.Unlock()
+	in, whole := h.inbox.take(h.core)
 	if len(in.events) > 0 {
 		h.stirred = true
-		h.tellRoom()
 	}
 	for i := range in.events {
 		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
-		h.queued.took(eventBytes(&in.events[i]))
 	}
 	if in.left > 0 {
 		h.core.LeftInStream(in.left)
@@ -333,13 +259,7 @@ func (h *host) takeIn() {
 		f()
 	}
 	if len(in.events)+len(in.calls) > 0 { // the pass may take long
-		h.mu.Lock()
-		if n := len(in.events); n > 0 {
-			h.offered = in.events[n-1].Seq
-		}
-		h.offered = max(h.offered, in.left)
-		h.countCore()
-		h.mu.Unlock()
+		h.inbox.offered(&in, h.core)
 	}
 	h.queries.glances = append(h.queries.glances, in.glances...)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
@@ -347,27 +267,11 @@ func (h *host) takeIn() {
 			h.core.Mirror(ref.Space, ref.Doc, m.value)
 		}
 	}
-	if all {
-		h.recycle(in.events)
+	if whole {
+		h.inbox.recycle(in.events)
 	}
 	h.takeForeign() // unless the calls have made transactions, or after one was answered
 	h.makeDirects()
-}
-
-// recycle keeps the memory of a processed batch.
-func (h *host) recycle(batch []model.Message) {
-	clear(batch)
-	h.mu.Lock()
-	h.spare = batch[:0]
-	h.mu.Unlock()
-}
-
-// canTakeIn reports whether events wait for which the core has room.
-func (h *host) canTakeIn() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n, _ := h.queued.room(h.core, h.inbox.events)
-	return n > 0
 }
 
 func (h *host) settle() space.Ready {
@@ -385,40 +289,17 @@ func (h *host) settle() space.Ready {
 	return ready
 }
 
-// publish records how far the space is done with its lane. Events that are handled but not
-// saved count as not done: if this worker dies, the next one must find the
-// event, load the space for it and save.
+// publish records, for other goroutines, how far the space is.
 func (h *host) publish() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.countCore()
-	h.env.counters.backlog.Add(int64(-h.queued.trim(h.inCore)))
-	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
+	saved := h.core.Seq() <= h.saver.saved
+	h.inbox.done(h.core, h.core.Owned() && h.core.Durable() && saved, h.saver.lane)
+	h.clean.Store(saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	h.publishDue()
 	h.timers.Store(int64(h.core.WaitForTime()))
 	if m := h.core.LastMissed(); m != h.missed {
 		h.missed = m
 		h.env.counters.missed.note(h.space, m)
 	}
-	switch {
-	case len(h.inbox.events) > 0 || h.inbox.left > 0:
-	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
-		h.low.Store(allDone)
-	default:
-		h.low.Store(max(h.saver.lane, h.doneBefore))
-	}
-}
-
-// countCore records how many events the core has. Only the loop calls it, and h.mu is held.
-func (h *host) countCore() { h.inCore, h.taken = h.core.Waiting(), h.core.ReadLaneAfter() }
-
-func (h *host) laneDone() uint64 { return h.low.Load() }
-
-// backlog returns what the host has left to do; done is allDone if that is nothing.
-func (h *host) backlog() backlog {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return backlog{done: h.low.Load(), last: h.last}
 }
 
 // carryOut executes the core's requests.
@@ -429,7 +310,7 @@ func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Unfollow {
 		h.unfollow(ref)
 	}
-	if r.Refill != nil && !h.refilling && h.queued.hasRoom(h.core) {
+	if r.Refill != nil && !h.refilling && h.inbox.queued.hasRoom(h.core) {
 		h.refill(r.Refill.After)
 	}
 	h.recall()

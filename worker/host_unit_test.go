@@ -34,21 +34,21 @@ func owned(t *testing.T) *host {
 func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
 	h := owned(t)
 	h.publish()
-	if got := h.laneDone(); got != allDone {
+	if got := h.inbox.laneDone(); got != allDone {
 		t.Fatalf("with nothing left to do, it is done up to %d", got)
 	}
-	h.leave(7) // the inbox was full, and is empty by now
+	h.inbox.leave(7) // the inbox was full, and is empty by now
 	h.publish()
-	if got := h.laneDone(); got != 6 {
+	if got := h.inbox.laneDone(); got != 6 {
 		t.Errorf("event 7 was left in the stream, and the space is done up to %d", got)
 	}
 	h = owned(t)
 	h.publish()
-	if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
+	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
 		t.Fatal("there is no room")
 	}
 	h.publish()
-	if got := h.laneDone(); got != 8 {
+	if got := h.inbox.laneDone(); got != 8 {
 		t.Errorf("event 9 waits in the inbox, and the space is done up to %d", got)
 	}
 }
@@ -213,10 +213,10 @@ func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
 		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
 		passed := make(chan uint64)
 		go func() { passed <- h.passOver(h.ctx, after, model.ErrPurged) }() // ends with the call
-		<-h.wake
-		h.mu.Lock()
+		<-h.inbox.wake
+		h.inbox.mu.Lock()
 		calls := h.inbox.calls
-		h.mu.Unlock()
+		h.inbox.mu.Unlock()
 		for _, f := range calls {
 			f()
 		}
@@ -234,8 +234,8 @@ func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
 	ref := space.Ref{Space: "t", Doc: "d"}
 	over, end := context.WithCancel(t.Context())
 	end()
-	h.mirror(ref, mirrored{t.Context(), model.Int(2)})
-	h.mirror(ref, mirrored{over, model.Int(1)})
+	h.inbox.mirror(ref, mirrored{t.Context(), model.Int(2)})
+	h.inbox.mirror(ref, mirrored{over, model.Int(1)})
 	if got := h.inbox.mirrored[ref].value.String(); got != "2" {
 		t.Errorf("the space is told %s, want 2", got)
 	}
@@ -410,8 +410,8 @@ func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing
 // Behind an event that was left in the stream all are left, though there is room by now: the order stays.
 func TestInbox_BehindOneThatWasLeftAllAreLeft(t *testing.T) {
 	h := newTestHost(t, 0)
-	h.leave(5)
-	if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
+	h.inbox.leave(5)
+	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
 		t.Error("it waits for room, and one was left already")
 	}
 	if len(h.inbox.events) != 0 || h.inbox.left != 6 {

@@ -83,21 +83,6 @@ const (
 	lateAfter = time.Second
 )
 
-// waits returns what waits for the space of a host, false if the space is done with its lane. If more waits
-// for a space than it has room for, it reads and handles one page at a time, so that at times no event
-// that was read is left; and handled events count as not done until they are saved.
-func (h *host) waits(partition int) (Load, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l := Load{Space: h.space, Partition: partition, Events: len(h.inbox.events) + h.inCore}
-	low := h.low.Load()
-	if low == allDone {
-		return l, l.Events > 0
-	}
-	l.unread, l.span = h.inbox.left > 0 || h.taken < h.offered, h.last-min(h.last, low)
-	return l, true
-}
-
 // compareLoads orders spaces by the number of waiting events, largest first.
 func compareLoads(a, b Load) int {
 	switch {
@@ -116,7 +101,8 @@ func compareLoads(a, b Load) int {
 func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late, lateCount int) {
 	for _, p := range partitions {
 		for _, h := range p.all() {
-			if l, some := h.waits(p.number); some {
+			if l, some := h.inbox.load(); some {
+				l.Space, l.Partition = h.space, p.number
 				busiest = append(busiest, l)
 			}
 			if due := h.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/settlehq/settle/lookup"
-	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
@@ -30,31 +29,10 @@ func (h *host) follow(ref space.Ref) {
 					return
 				}
 				begun, last = true, revision
-				h.mirror(ref, mirrored{follow, c.Value})
+				h.inbox.mirror(ref, mirrored{follow, c.Value})
 			})
 		})
 	})
-}
-
-// mirrored is the value of a foreign document, valid until ctx ends.
-type mirrored struct {
-	ctx   context.Context
-	value model.Value
-}
-
-// mirror passes the value of a foreign document to the loop, unless the mirror has
-// ended: a new one may have begun, and have delivered its value.
-func (h *host) mirror(ref space.Ref, m mirrored) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return
-	}
-	if h.inbox.mirrored == nil {
-		h.inbox.mirrored = map[space.Ref]mirrored{}
-	}
-	h.inbox.mirrored[ref] = m
-	h.rouse()
 }
 
 func (h *host) unfollow(ref space.Ref) {

@@ -75,10 +75,6 @@ type partition struct {
 	retention retention
 }
 
-// backlog is the remaining work of a space without a host: it is done with its lane
-// up to done, and events were delivered up to last.
-type backlog struct{ done, last uint64 }
-
 func startPartition(w *Worker, number int, took time.Duration) *partition {
 	bus := port.Session(w.bus)
 	p := &partition{
@@ -191,11 +187,11 @@ func (p *partition) take(m *model.Message, patient bool) *host {
 		}
 		b.last = m.Seq
 		p.asleep[m.Space] = b
-	case h.tryOffer(*m):
+	case h.inbox.tryOffer(*m):
 	case patient:
 		return h
 	default:
-		h.leave(m.Seq)
+		h.inbox.leave(m.Seq)
 	}
 	p.read = m.Seq
 	return nil
@@ -317,13 +313,13 @@ func (p *partition) forget(h *host) {
 	if p.hosts[h.space] == h {
 		delete(p.hosts, h.space)
 		p.noteDue(h)
-		if b := h.backlog(); b.done != allDone {
+		if b := h.inbox.backlog(); b.done != allDone {
 			p.asleep[h.space] = b
 			p.noteFailure(h)
 		}
 	}
 	p.mu.Unlock()
-	h.unload() // it cannot be found any more
+	h.inbox.unload() // it cannot be found any more
 	p.w.awake.left(h)
 	p.w.runs.leaves(h.space)
 	p.bus.Forget(h.space)

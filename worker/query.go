@@ -185,7 +185,7 @@ func (h *host) answerQueries() {
 		done := h.tryAnswer(q)
 		if done {
 			h.core.Unobserve(q.doc)
-			h.rouse() // an input: the core has to settle
+			h.inbox.rouse() // an input: the core has to settle
 		}
 		return done
 	})

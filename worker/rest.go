@@ -108,21 +108,13 @@ func (s *saver) clean(h *host) bool {
 	return len(s.noted) == 0
 }
 
-// empties reports whether nothing waits for the loop, and the space has no work
-// left. No input can arrive while it is called with the partition's lock held.
-func (h *host) empties() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in := &h.inbox
-	return len(in.events) == 0 && len(in.calls) == 0 && len(in.glances) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
-}
-
 // leave removes a host from the partition, unless it is still needed.
 func (p *partition) leave(h *host) bool {
 	p.w.cfg.beforeLeaving()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.hosts[h.space] != h || p.leases.any(h.space) || !h.empties() {
+	// No input can arrive with the partition locked.
+	if p.closed || p.hosts[h.space] != h || p.leases.any(h.space) || !h.inbox.isEmpty() {
 		return false
 	}
 	delete(p.hosts, h.space)

@@ -75,14 +75,7 @@ func (p *partition) stats() PartitionStats {
 		Read: p.read, Saved: p.saved, Activations: p.activations, Evictions: p.evictions,
 	}
 	for _, h := range p.hosts { // any order: a sum
-		s.Events += h.eventsWaiting()
+		s.Events += h.inbox.waiting()
 	}
 	return s
-}
-
-// eventsWaiting returns the number of events that wait for the loop, or in the core.
-func (h *host) eventsWaiting() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.inbox.events) + h.inCore
 }

@@ -110,7 +110,7 @@ func (p *partition) noteStuck(now time.Time) {
 		at[space] = s
 	}
 	for _, h := range p.hosts { // any order: each on its own
-		note(h.space, h, h.laneDone())
+		note(h.space, h, h.inbox.laneDone())
 	}
 	for space, b := range p.asleep { // any order: each on its own
 		note(space, nil, b.done)
@@ -159,7 +159,7 @@ func (p *partition) standing(now time.Time) (out []found) {
 		_, waits := p.waiting[space]
 		b, asleep := p.asleep[space]
 		switch failure := p.stuck.failures[space]; {
-		case f.host != nil && f.host.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
+		case f.host != nil && f.host.inbox.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
 			continue // it has continued
 		case f.host != nil && s.moves(f.host):
 			s.since = now
