@@ -29,7 +29,7 @@ func (h *host) activate() error {
 		cfg.MaxCommitBytes = limit
 	}
 	cfg.Trace = h.trace()
-	cfg.Guard = h.guard()
+	cfg.Guard = h.code.guard()
 	cfg.DocumentWait = max(h.env.cfg.DocumentWait, 0)
 	if h.core, err = space.New(cfg, h.program, r); err != nil {
 		return err

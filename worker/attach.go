@@ -263,7 +263,7 @@ func (a *Attachment) keepLease(w *Watch) {
 			return
 		}
 		w.renew()
-		a.host.tellLate()
+		a.host.code.warnLate(time.Now())
 	}
 }
 

@@ -23,20 +23,14 @@ type host struct {
 	space   string
 	program *space.Program // the program at the start
 	core    *space.Space
-	started time.Time
 	// nonce distinguishes this host's appends from those of any other host that the space has
 	// had under the same worker id, which a replica that is behind may not
 	// show: an append is recognised in the log by its id.
 	nonce string
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{} // closed when run has returned
-	inbox  *inbox
+	*lifetime
+	inbox *inbox
 
-	mu sync.Mutex
-	// unsaved is why the last save of a draining host failed.
-	unsaved error
 	// missed is the last record of jobs whose times were passed over; only the loop uses it.
 	missed space.Missed
 	// timers is the number of events that wait for a time.
@@ -70,11 +64,9 @@ type host struct {
 	// behind, if not 0, is the lane sequence up to which events of the space were
 	// delivered before this host existed: they must be read again.
 	behind    uint64
-	draining  bool
 	appending bool // an append is in flight
 	watch     stopwatch
-	code      underWay
-	serving   serving
+	code      runningCode
 	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
 	overruns  []space.Overrun
 	refilling bool
@@ -82,7 +74,6 @@ type host struct {
 	dry       int         // number of successive empty reads of the lane
 	asked     atomic.Bool // a checkpoint was requested
 	clean     atomic.Bool // there was nothing to save
-	isLoaded  atomic.Bool // the space has been loaded
 	saver     saver
 	retained  retained
 	mirrors   map[space.Ref]context.CancelFunc
@@ -92,12 +83,10 @@ type host struct {
 	queries   queries
 
 	// joins reports that the host attaches to its space instead of taking it over. Such a
-	// host saves nothing. entered is closed when it has joined.
+	// host saves nothing.
 	joins   bool
-	entered chan struct{}
 	directs directs
 	tasks   *tasks.List
-	failed  error // why the host has ended, if it failed
 }
 
 // env is the surroundings of a host: its worker's partition, or its
@@ -124,15 +113,15 @@ const readPage = 512
 // newHost returns a host that does not run yet, of a space that has b left to do.
 func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
-		env: e, space: name, program: program, wanted: program, started: time.Now(), nonce: rand.Text(),
-		done: make(chan struct{}), inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes),
-		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
-		saver: saver{revs: map[string]uint64{}, noted: noted{}},
+		env: e, space: name, program: program, wanted: program, nonce: rand.Text(),
+		lifetime: newLifetime(e.ctx), inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes),
+		mirrors: map[space.Ref]context.CancelFunc{},
+		saver:   saver{revs: map[string]uint64{}, noted: noted{}},
 	}
 	h.behind = b.last
 	h.due.Store(unknownDue)
-	h.ctx, h.cancel = context.WithCancel(e.ctx)
-	h.code.host = h
+	h.code.space, h.code.cfg, h.code.ends = name, e.cfg, h.ctx
+	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
 	h.tasks = tasksOf(h)
 	h.spans.init(e.cfg.Tracer, name)
 	return h
@@ -179,7 +168,7 @@ func (h *host) run() {
 		h.failToActivate(err)
 		return
 	}
-	h.isLoaded.Store(true)
+	h.loaded.Store(true)
 	if p := h.env.partition; p != nil {
 		p.able(h.space)
 	}
@@ -203,6 +192,45 @@ func (h *host) run() {
 			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.stays, h.dueIn(ready.Due))))
 		}
 	}
+}
+
+// serve runs the host, and calls then when it has ended or was given up. The goroutine of a host that was
+// given up continues, and is not waited for.
+func (h *host) serve(tasks *sync.WaitGroup, then func()) {
+	tasks.Add(1)
+	ended := func() {
+		defer tasks.Done()
+		then()
+	}
+	h.gone = ended
+	go func() { // ends with the host, or when the code returns for which the host was given up
+		defer func() { // code may have ended the goroutine
+			if h.code.leaves() {
+				h.env.counters.abandoned.Done()
+				return
+			}
+			go ended() // tasks waits for this goroutine; it cannot panic
+		}()
+		h.run()
+	}()
+}
+
+// abandon gives the host up because of code that does not return.
+func (h *host) abandon(o *space.Overrun) {
+	err := &space.LimitError{Stream: o.Stream, Event: o.Event, Node: o.Node, Limit: o.Limit}
+	h.env.cfg.Logger.Error("a handler or node is given up; the space is loaded again and goes on, and the goroutine stays until the code returns",
+		"space", h.space, "worker", h.env.cfg.ID, "error", err)
+	switch p := h.env.partition; p {
+	case nil:
+		h.failWith(err)
+	default:
+		h.noteUnsaved(err) // the next owner reads from the log what is done and not saved
+		p.mu.Lock()
+		p.overruns.note(h.space, o, time.Now())
+		p.mu.Unlock()
+	}
+	h.end()
+	go h.gone() // ends with the partition, or the attachment
 }
 
 // enter requests the takeover or the join of the space.
@@ -237,9 +265,6 @@ func (h *host) sleep(until time.Duration) {
 	case <-h.ctx.Done():
 	}
 }
-
-// now is the core's clock: monotonic, from the host's start.
-func (h *host) now() time.Duration { return time.Since(h.started) }
 
 // takeIn passes the inbox to the core, events only as far as the core
 // has room.
@@ -367,7 +392,7 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 // fail ends the host with an error.
 func (h *host) fail(what string, err error) {
 	h.report(what, err)
-	h.endFor(what, err)
+	h.endWith(fmt.Errorf("%s: %w", what, err))
 }
 
 // failToActivate ends a host that failed to load. The space is tried again after a pause.
@@ -377,25 +402,6 @@ func (h *host) failToActivate(err error) {
 		p.unable(h.space)
 	}
 	h.fail("activate space", err)
-}
-
-func (h *host) endFor(what string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.failed == nil && h.ctx.Err() == nil {
-		h.failed = fmt.Errorf("%s: %w", what, err)
-	}
-	h.cancel()
-}
-
-// whyEnded returns why the host has ended.
-func (h *host) whyEnded() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.failed != nil {
-		return h.failed
-	}
-	return model.ErrStopped
 }
 
 // report logs an error, unless the host is just being stopped.
@@ -414,16 +420,14 @@ func (h *host) report(what string, err error) {
 // end by itself for long; it is ended.
 func (h *host) drain() error {
 	h.call(func() { h.draining = true; h.core.Hold() })
-	if !h.isLoaded.Load() {
+	if !h.loaded.Load() {
 		h.cancel()
 	}
 	select {
 	case <-h.done:
 	case <-h.ctx.Done():
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.unsaved
+	return h.notSaved()
 }
 
 // finished reports whether a draining host has nothing in flight, and saves.

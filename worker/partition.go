@@ -351,7 +351,7 @@ func (p *partition) tick() {
 			p.expireLeases(now)
 			p.retryLost()
 			for _, h := range p.all() {
-				h.tellLate()
+				h.code.warnLate(time.Now())
 			}
 		case <-t.C:
 			for _, h := range p.all() {

@@ -218,8 +218,6 @@ func (s *saver) finish(h *host) {
 	err := h.save(h.ctx, &c)
 	s.settle(h, c, err)
 	if err != nil && !errors.Is(err, model.ErrOutdated) {
-		h.mu.Lock()
-		h.unsaved = fmt.Errorf("save space %s: %w", h.space, err)
-		h.mu.Unlock()
+		h.noteUnsaved(fmt.Errorf("save space %s: %w", h.space, err))
 	}
 }

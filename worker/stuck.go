@@ -125,9 +125,7 @@ func (p *partition) noteStuck(now time.Time) {
 
 // noteFailure records why a host has ended. p.mu is held.
 func (p *partition) noteFailure(h *host) {
-	h.mu.Lock()
-	failed := h.failed
-	h.mu.Unlock()
+	failed := h.failure()
 	if failed == nil {
 		return
 	}
@@ -280,21 +278,6 @@ func (h *host) standsAt() Stuck {
 		s.Cause, s.Why = space.CauseComputation, "its computations do not come to rest, or wait for a time"
 	}
 	return s
-}
-
-// since returns the code that the loop is in, and since when it is known to be there: since it was
-// first seen there.
-func (u *underWay) since(now time.Time) (stream, event, node string, since time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.idle() {
-		return "", "", "", now
-	}
-	u.look(now)
-	if n := len(u.nodes); n > 0 {
-		node = u.nodes[n-1]
-	}
-	return u.stream, u.event, node, u.seenAt
 }
 
 // clockTime formats a time for people, in UTC like all log lines of a worker.
