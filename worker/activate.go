@@ -31,17 +31,17 @@ func (h *host) activate() error {
 	cfg.Trace = h.trace()
 	cfg.Guard = h.code.guard()
 	cfg.DocumentWait = max(h.env.cfg.DocumentWait, 0)
-	if h.core, err = space.New(cfg, h.program, r); err != nil {
+	if h.core, err = space.New(cfg, h.start.program, r); err != nil {
 		return err
 	}
 	h.core.Rehydrate(observations(st, h.build()))
 	h.core.OnError(h.env.cfg.OnError)
 	h.core.OnConsole(h.env.cfg.OnConsole)
-	for _, o := range h.overruns {
+	for _, o := range h.start.overruns {
 		o.Until += h.now()
 		h.core.Overran(o)
 	}
-	if h.behind == 0 {
+	if h.start.behind == 0 {
 		return nil // the partition's reader began before the first event that is left to do
 	}
 	if err := h.findBehind(); err != nil {
@@ -49,7 +49,7 @@ func (h *host) activate() error {
 	}
 	// The lane may be read from a replica that is behind. No later event is handled before
 	// the events that were already delivered have been read.
-	h.core.LeftInStream(h.behind)
+	h.core.LeftInStream(h.start.behind)
 	return h.readLane()
 }
 
@@ -182,36 +182,12 @@ func (h *host) catchUp() error {
 // a pause. A worker reloads a space whose host has ended for that reason; an attached
 // host has no worker that would reload it.
 func (h *host) asksAgain(what string, err error) bool {
-	if !h.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
+	if !h.start.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 		return false
 	}
 	h.report(what, err)
 	_ = pause.For(h.ctx, askPause)
 	return true
-}
-
-// refill reads lane events that were left in the stream. One read runs at
-// a time; its events arrive through the loop. A replica that is behind, or a store
-// that refuses, is retried at growing intervals.
-func (h *host) refill(after uint64) {
-	h.refilling = true
-	wait := pause.Backoff(h.dry)
-	page := h.inbox.page()
-	h.env.tasks.Go(func() { // ends with the read
-		_ = pause.For(h.ctx, wait)
-		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
-		h.call(func() {
-			h.refilling = false
-			if h.dry++; len(events) > 0 {
-				h.dry = 0
-			}
-			if err != nil {
-				h.report("read lane", err)
-				return
-			}
-			h.offerAll(events)
-		})
-	})
 }
 
 // eventOf returns the event that a lane message carries. It depends only on the message

@@ -55,11 +55,11 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 // event is handled. The host would wait for a removed event without end: in that case the event is
 // the last one left before it. A store that may answer from the past is asked for as long as it may.
 func (h *host) findBehind() error {
-	for began := time.Now(); h.behind > h.core.ReadLaneAfter(); {
-		m, there, err := h.env.bus.LaneEvent(h.ctx, h.env.partition.number, h.behind)
+	for began := time.Now(); h.start.behind > h.core.ReadLaneAfter(); {
+		m, there, err := h.env.bus.LaneEvent(h.ctx, h.env.partition.number, h.start.behind)
 		switch {
 		case err != nil:
-			return fmt.Errorf("look at event %d of the lane: %w", h.behind, err)
+			return fmt.Errorf("look at event %d of the lane: %w", h.start.behind, err)
 		case there && m.Space == h.space:
 			return nil
 		case time.Since(began) >= h.env.bus.Hindsight():
@@ -74,13 +74,13 @@ func (h *host) findBehind() error {
 
 func (h *host) lastBehind() error {
 	last := h.core.ReadLaneAfter()
-	for after := last; after < h.behind; {
+	for after := last; after < h.start.behind; {
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
 		if err != nil {
 			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
 		for i := range events {
-			if after = events[i].Seq; after <= h.behind {
+			if after = events[i].Seq; after <= h.start.behind {
 				last = after
 			}
 		}
@@ -88,8 +88,8 @@ func (h *host) lastBehind() error {
 			break
 		}
 	}
-	h.env.cfg.Logger.Warn("an event is not in the lane any more that was not handled", "space", h.space, "sequence", h.behind, "last", last)
-	h.behind = last
+	h.env.cfg.Logger.Warn("an event is not in the lane any more that was not handled", "space", h.space, "sequence", h.start.behind, "last", last)
+	h.start.behind = last
 	return nil
 }
 

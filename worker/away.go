@@ -15,7 +15,7 @@ func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), por
 // noteUndone records how many spaces of a partition are cut off before they are saved.
 func (p *partition) noteUndone() {
 	for _, h := range p.all() {
-		if !h.clean.Load() {
+		if !h.saver.clean.Load() {
 			p.undone++
 		}
 	}

@@ -1,16 +1,11 @@
 package worker
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/settlehq/settle/internal/runlimit"
-	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/space"
 )
 
 // RunCounts counts the runs of nodes, per space and node: it shows which nodes did
@@ -142,57 +137,4 @@ func (c *counters) committed(commit *model.Commit) {
 		}
 	}
 	c.receipts.Add(n)
-}
-
-// trace returns the callbacks that the core calls for the host.
-func (h *host) trace() space.Trace {
-	t := space.Trace{RunEnd: func(i space.RunInfo) {
-		if i.Kind == space.Computation {
-			h.env.runs.add(RunKey{h.space, i.Node})
-		}
-		h.watch.stop(i.Node, i.Kind)
-	}}
-	t.RunBegan = func(node string, kind space.NodeKind) {
-		h.code.runs(node, h.env.cfg.RunLimit)
-		h.watch.start(kind)
-	}
-	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.ended, h.changed
-	if h.spans.tracer != nil {
-		t.PassEnd = h.spans.passEnd
-	}
-	return t
-}
-
-// begins records that a handler begins.
-func (h *host) begins(ev *model.Event) model.Trace {
-	h.code.base.Store(h.core.Seq())
-	h.code.handles(ev.Stream, ev.ID, cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
-	if h.spans.tracer == nil {
-		return ev.Trace
-	}
-	return h.spans.handleStart(ev)
-}
-
-// longChain is the depth at which a chain of events that send each other is logged: a tenth of
-// the default limit.
-const longChain = lineage.DefaultMaxChain / 10
-
-// ended logs failed and refused events, and chains that seem to have no
-// end. It does not log payloads.
-func (h *host) ended(i space.HandleInfo) {
-	if h.spans.tracer != nil {
-		h.spans.handleEnd(i)
-	}
-	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
-		h.env.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
-			"event", i.Event.ID, "error", i.Receipt.Error)
-	}
-	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
-		h.env.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at space.Config.MaxChain", longChain),
-			"space", h.space, "stream", i.Event.Stream, "event", i.Event.ID)
-	}
-	if i.Stack != nil {
-		h.env.cfg.Logger.Error("handler panicked", "space", h.space, "stream", i.Event.Stream, "event", i.Event.ID,
-			"stack", string(i.Stack))
-	}
 }

@@ -49,6 +49,24 @@ func (p *partition) purges() bool {
 	}
 }
 
+// loaded returns the spaces that have a host.
+func (p *partition) loaded() (list []*storedSpace) {
+	for _, h := range p.all() {
+		list = append(list, &h.saver.stored)
+	}
+	return list
+}
+
+// hasHost reports whether a space has a host.
+func (p *partition) hasHost(space string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hosts[space] != nil
+}
+
+// load starts a host of a space, if the space can be served.
+func (p *partition) load(space string) { _ = p.ask(space, func(*host) {}) }
+
 // inDoubt returns the range that is in doubt, nil if there is none.
 func (p *partition) inDoubt() *doubt.Range {
 	p.mu.Lock()

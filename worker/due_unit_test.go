@@ -46,8 +46,8 @@ func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
 	} {
 		h := newTestHost(t, 0)
 		b := &itemBus{there: c.known}
-		h.env.bus = b
-		if _, err := h.saveEarlier(t.Context(), c.at, c.seq); err != nil {
+		h.saver.bus = b
+		if _, err := h.saver.saveEarlier(t.Context(), c.at, c.seq); err != nil {
 			t.Fatal(err)
 		}
 		if got := readDue(b.saved); got != c.want || c.want > 0 && b.saved[0].Seq != c.wantSeq {
@@ -90,7 +90,7 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 		}
 		h.saver.dueAt = saved
 		var c checkpoint
-		if h.saver.takeDue(h, &c); c.dueAt != want {
+		if h.saver.takeDue(h.core, h.nextDue(), &c); c.dueAt != want {
 			t.Errorf("where %d is saved, %d is to be, want %d", saved, c.dueAt, want)
 		}
 	}
@@ -100,9 +100,9 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.dueAt = 5000
-	h.saver.settle(h, checkpoint{moved: true, dueAt: 0}, model.ErrStopped)
+	h.saver.settle(h.core, checkpoint{moved: true, dueAt: 0}, model.ErrStopped)
 	var c checkpoint
-	h.saver.takeDue(h, &c)
+	h.saver.takeDue(h.core, h.nextDue(), &c)
 	if len(c.Docs) != 1 || c.Docs[0].Data != nil {
 		t.Errorf("the next checkpoint has %+v, want the deletion of the item", c.Docs)
 	}

@@ -49,7 +49,7 @@ func (w *Worker) Mirrors() int {
 	for _, p := range w.parts() {
 		for _, h := range p.all() {
 			counted := make(chan struct{})
-			h.call(func() { n.Add(int64(len(h.mirrors))); close(counted) })
+			h.call(func() { n.Add(int64(len(h.mirrors.all))); close(counted) })
 			select {
 			case <-counted:
 			case <-h.done:

@@ -133,7 +133,7 @@ func (w *Worker) Figures() Figures {
 	f.Losses, f.LossCount = lossesNow(serving)
 	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
 	f.Missed = w.counters.missed.newest()
-	f.Next, f.Limit = w.awake.nextFew(), w.awake.limit
+	f.Next, f.Limit = w.residency.nextFew(), w.residency.limit
 	w.figuresOf.fill(&f)
 	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
 	return f

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -19,74 +20,66 @@ import (
 // requests, and sets the one timer. The core belongs to the goroutine of run; all
 // others go through the inbox.
 type host struct {
-	env     *env
-	space   string
-	program *space.Program // the program at the start
-	core    *space.Space
+	env   *env
+	space string
+	core  *space.Space
+	start beginning
+	*lifetime
+	inbox *inbox
+	loop  *loop // of the components below
+
+	code    runningCode
+	tracing tracing
+	// The space in its log, its bucket and its lane.
+	appends appends
+	remote  remoteCommits
+	saver   saver
+	reads   laneReads
+	// What others want of the space, and it of others.
+	queries queries
+	directs directs
+	mirrors mirrors
+	tasks   *tasks.List
+	// Whether the space stays in memory, and what its partition knows of it.
+	resident  resident
+	idle      idleness
+	published published
+}
+
+// beginning is how a host begins.
+type beginning struct {
+	program *space.Program
+	// wanted is the program that the space was last assigned. It is guarded by the
+	// partition's lock.
+	wanted *space.Program
+	// joins reports that the host attaches to its space instead of taking it over. Such a
+	// host saves nothing.
+	joins bool
+	// behind, if not 0, is the lane sequence up to which events of the space were
+	// delivered before this host existed: they must be read again.
+	behind uint64
+	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
+	overruns []space.Overrun
+}
+
+// appends are the commits that a host appends to the log, one at a time.
+type appends struct {
+	inFlight bool
 	// nonce distinguishes this host's appends from those of any other host that the space has
 	// had under the same worker id, which a replica that is behind may not
 	// show: an append is recognised in the log by its id.
 	nonce string
+}
 
-	*lifetime
-	inbox *inbox
-
-	// missed is the last record of jobs whose times were passed over; only the loop uses it.
-	missed space.Missed
-	// timers is the number of events that wait for a time.
-	timers atomic.Int64
+// published is what other goroutines know of a host's work.
+type published struct {
 	// due is when the space must be woken in case the host ends, in milliseconds since
 	// 1970; 0 for never, unknownDue if that is not known.
 	due atomic.Int64
-
-	// wanted is the program that the space was last assigned. It is guarded by the
-	// partition's lock.
-	wanted *space.Program
-
-	// rest belongs to awake. dismissed reports that the host is asked to leave; a host with
-	// toDrain leaves anyway, however its neighbours are drained before it.
-	rest      rest
-	dismissed atomic.Bool
-	toDrain   atomic.Bool
-	// told is the standing that awake knows, stirred reports that something has happened since, up to
-	// stirredAt in the log. The host does not leave before stays. lastSave reports that it has
-	// saved in order to leave. left reports that it has left.
-	told                    standing
-	stirred, lastSave, left bool
-	stirredAt               uint64
-	// seen is stirredAt for other goroutines, compared the end of the partition's log up to which
-	// the space is known to have no further commits; it belongs to retention.
-	seen     atomic.Uint64
-	compared uint64
-	stays    time.Duration
-	observed int // leases of documents
-
-	// behind, if not 0, is the lane sequence up to which events of the space were
-	// delivered before this host existed: they must be read again.
-	behind    uint64
-	appending bool // an append is in flight
-	watch     stopwatch
-	code      runningCode
-	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
-	overruns  []space.Overrun
-	refilling bool
-	recalling bool        // the events handled under reused positions are being read
-	dry       int         // number of successive empty reads of the lane
-	asked     atomic.Bool // a checkpoint was requested
-	clean     atomic.Bool // there was nothing to save
-	saver     saver
-	retained  retained
-	mirrors   map[space.Ref]context.CancelFunc
-	followed  uint64 // number of mirrored documents so far
-	spans     spans
-	foreign   foreign
-	queries   queries
-
-	// joins reports that the host attaches to its space instead of taking it over. Such a
-	// host saves nothing.
-	joins   bool
-	directs directs
-	tasks   *tasks.List
+	// timers is the number of events that wait for a time.
+	timers atomic.Int64
+	// missed is the last record of jobs whose times were passed over; only the loop uses it.
+	missed space.Missed
 }
 
 // env is the surroundings of a host: its worker's partition, or its
@@ -102,9 +95,9 @@ type env struct {
 	// performing limits the concurrent attempts at tasks, nil in an attachment.
 	performing *tasks.Slots
 	clock      *serverclock.Clock
-	// partition and awake are nil in an attachment.
+	// partition and residency are nil in an attachment.
 	partition *partition
-	awake     *awake
+	residency *residency
 }
 
 // readPage is how many log or lane entries are read at a time.
@@ -113,19 +106,30 @@ const readPage = 512
 // newHost returns a host that does not run yet, of a space that has b left to do.
 func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
-		env: e, space: name, program: program, wanted: program, nonce: rand.Text(),
-		lifetime: newLifetime(e.ctx), inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes),
-		mirrors: map[space.Ref]context.CancelFunc{},
-		saver:   saver{revs: map[string]uint64{}, noted: noted{}},
+		env: e, space: name, start: beginning{program: program, wanted: program, behind: b.last}, lifetime: newLifetime(e.ctx),
+		inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes), appends: appends{nonce: rand.Text()},
+		tracing: tracing{space: name, cfg: e.cfg, spans: spans{tracer: e.cfg.Tracer, space: name}},
 	}
-	h.behind = b.last
-	h.due.Store(unknownDue)
+	h.published.due.Store(unknownDue)
+	h.loop = &loop{
+		space: name, ctx: h.ctx, bus: e.bus, cfg: e.cfg,
+		beside: e.tasks.Go, call: h.call, wake: h.inbox.rouse, report: h.report, fail: h.fail,
+	}
 	h.code.space, h.code.cfg, h.code.ends = name, e.cfg, h.ctx
 	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
+	h.resident.space, h.resident.wake = name, h.inbox.rouse
+	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
+	h.mirrors = mirrors{
+		loop: h.loop, watcher: fmt.Sprintf("%s-%s-%s", e.cfg.ID, name, h.appends.nonce), deliver: h.inbox.mirror,
+		all: map[space.Ref]context.CancelFunc{},
+	}
+	h.saver.init(name, e.bus, h.report, h.readMissed, func() { h.call(h.readMissed) })
 	h.tasks = tasksOf(h)
-	h.spans.init(e.cfg.Tracer, name)
 	return h
 }
+
+// readMissed reads the commits of other runtimes that the host does not know.
+func (h *host) readMissed() { h.remote.readMissed(h.core) }
 
 // call makes the loop run f.
 func (h *host) call(f func()) { h.inbox.call(f) }
@@ -135,21 +139,21 @@ func (h *host) call(f func()) { h.inbox.call(f) }
 func (h *host) observe(doc string, on bool) {
 	attended := func() {}
 	if doc == "" && on {
-		attended = h.awaitMark()
+		attended = h.code.awaitMark(h.loop)
 	}
 	h.call(func() {
-		h.stirred = true
+		h.idle.stirred = true
 		switch {
 		case doc == "":
 			attended()
-			h.attend(on)
+			h.remote.attend(h.core, on)
 			return
 		case !on:
-			h.observed--
+			h.idle.observed--
 			h.core.Unobserve(doc)
 			return
 		}
-		h.observed++
+		h.idle.observed++
 		if err := h.core.Observe(doc); err != nil {
 			h.env.cfg.faults.Warn("observe", h.space+" "+doc, "space", h.space, "document", doc, "error", err)
 		}
@@ -161,8 +165,8 @@ func (h *host) observe(doc string, on bool) {
 func (h *host) run() {
 	defer h.end()
 	err := h.activate()
-	if h.env.awake != nil {
-		h.env.awake.loaded()
+	if h.env.residency != nil {
+		h.env.residency.loaded()
 	}
 	if err != nil {
 		h.failToActivate(err)
@@ -187,9 +191,12 @@ func (h *host) run() {
 		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
-		at, due := h.directsAt()
+		at, due := time.Duration(0), false
+		if !h.draining {
+			at, due = h.directs.next(h.core, h.now())
+		}
 		if !ready.More && !due && !h.inbox.canTake(h.core) {
-			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.stays, h.dueIn(ready.Due))))
+			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.idle.stays, h.dueIn(ready.Due))))
 		}
 	}
 }
@@ -236,7 +243,7 @@ func (h *host) abandon(o *space.Overrun) {
 // enter requests the takeover or the join of the space.
 func (h *host) enter() {
 	h.core.TermAt(h.env.clock.Millis())
-	if h.joins {
+	if h.start.joins {
 		h.core.Attach()
 	} else {
 		h.core.TakeOver()
@@ -269,10 +276,10 @@ func (h *host) sleep(until time.Duration) {
 // takeIn passes the inbox to the core, events only as far as the core
 // has room.
 func (h *host) takeIn() {
-	h.takeForeign()
+	h.remote.take(h.core)
 	in, whole := h.inbox.take(h.core)
 	if len(in.events) > 0 {
-		h.stirred = true
+		h.idle.stirred = true
 	}
 	for i := range in.events {
 		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
@@ -295,22 +302,24 @@ func (h *host) takeIn() {
 	if whole {
 		h.inbox.recycle(in.events)
 	}
-	h.takeForeign() // unless the calls have made transactions, or after one was answered
-	h.makeDirects()
+	h.remote.take(h.core) // unless the calls have made transactions, or after one was answered
+	if !h.draining {
+		h.directs.make(h.core, h.now())
+	}
 }
 
 func (h *host) settle() space.Ready {
-	h.spans.beginPass()
+	h.tracing.spans.beginPass()
 	began := h.now()
 	ready := h.core.Settle(began)
-	h.watch.tell(h.core)
+	h.tracing.watch.tell(h.core)
 	if h.core.Busy(h.now() - began) {
 		found := h.core.Markers()
 		last := found[len(found)-1]
 		h.env.cfg.faults.Warn("a space does not come to rest: it is at work most of the time", h.space, "space", h.space,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
 	}
-	h.spans.endPass()
+	h.tracing.spans.endPass()
 	return ready
 }
 
@@ -318,11 +327,11 @@ func (h *host) settle() space.Ready {
 func (h *host) publish() {
 	saved := h.core.Seq() <= h.saver.saved
 	h.inbox.done(h.core, h.core.Owned() && h.core.Durable() && saved, h.saver.lane)
-	h.clean.Store(saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
+	h.saver.clean.Store(saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	h.publishDue()
-	h.timers.Store(int64(h.core.WaitForTime()))
-	if m := h.core.LastMissed(); m != h.missed {
-		h.missed = m
+	h.published.timers.Store(int64(h.core.WaitForTime()))
+	if m := h.core.LastMissed(); m != h.published.missed {
+		h.published.missed = m
 		h.env.counters.missed.note(h.space, m)
 	}
 }
@@ -330,28 +339,28 @@ func (h *host) publish() {
 // carryOut executes the core's requests.
 func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Follow {
-		h.follow(ref)
+		h.mirrors.follow(ref)
 	}
 	for _, ref := range r.Unfollow {
-		h.unfollow(ref)
+		h.mirrors.unfollow(ref)
 	}
-	if r.Refill != nil && !h.refilling && h.inbox.queued.hasRoom(h.core) {
-		h.refill(r.Refill.After)
+	if r.Refill != nil && !h.reads.refilling && h.inbox.queued.hasRoom(h.core) {
+		h.reads.refill(h.loop, r.Refill.After, h.inbox.page(), func(events []model.Message) { h.offerAll(events) })
 	}
-	h.recall()
+	h.reads.recall(h.loop, h.core)
 	if r.Append != nil {
 		h.append(r.Append)
 	}
-	h.redoDirects(r.Undone)
+	h.directs.redo(h.core, h.now(), r.Undone)
 }
 
 // append sends a commit to the log. The result arrives through the inbox.
 func (h *host) append(a *space.Append) {
-	h.appending = true
+	h.appends.inFlight = true
 	if p := h.env.partition; p != nil {
 		p.retention.appended.Add(int64(len(a.Data)))
 	}
-	if h.joins && h.leavesToDo(a.Commit) != 0 {
+	if h.start.joins && h.leavesToDo(a.Commit) != 0 {
 		h.announce(a)
 		return
 	}
@@ -359,9 +368,9 @@ func (h *host) append(a *space.Append) {
 }
 
 func (h *host) send(a *space.Append) {
-	trace, end := h.spans.beginCommit(a.Commit)
+	trace, end := h.tracing.spans.beginCommit(a.Commit)
 	h.env.bus.Append(model.Append{
-		Space: h.space, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
+		Space: h.space, ID: a.Commit.ID() + "/" + h.appends.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
 	}, func(seq uint64, err error) {
 		end(seq, err)
 		h.call(func() { h.appended(a.Commit, seq, err) })
@@ -369,11 +378,11 @@ func (h *host) send(a *space.Append) {
 }
 
 func (h *host) appended(c *model.Commit, seq uint64, err error) {
-	h.appending, h.directs.crowded = false, false
+	h.appends.inFlight, h.directs.crowded = false, false
 	switch {
 	case err == nil:
 		h.env.counters.committed(c)
-		h.confirmDirects(c)
+		h.directs.confirm(c)
 		h.queries.confirmed++
 		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)
@@ -432,11 +441,11 @@ func (h *host) drain() error {
 
 // finished reports whether a draining host has nothing in flight, and saves.
 func (h *host) finished() bool {
-	if h.appending || h.saver.saving || !h.core.Settled() {
+	if h.appends.inFlight || h.saver.saving || !h.core.Settled() {
 		return false
 	}
-	if !h.joins {
-		h.saver.finish(h)
+	if !h.start.joins {
+		h.saveRest()
 	}
 	h.publish()
 	return true
@@ -444,4 +453,65 @@ func (h *host) finished() bool {
 
 // handedOver reports whether the host ended because it was drained or stopped, or has
 // left, rather than because it was deposed or failed.
-func (h *host) handedOver() bool { return h.left || h.draining || h.env.ctx.Err() != nil }
+func (h *host) handedOver() bool { return h.idle.left || h.draining || h.env.ctx.Err() != nil }
+
+// checkpoint saves the space if it has changed. It does not block the loop.
+func (h *host) checkpoint() {
+	if h.saver.asked.Swap(true) {
+		return // the loop has not processed the last request yet
+	}
+	h.call(func() {
+		h.saver.asked.Store(false)
+		c, ok := h.saver.due(h.core, h.build(), h.nextDue)
+		if !ok {
+			return
+		}
+		h.saver.saving = true
+		h.env.tasks.Go(func() { // ends with the save
+			err := h.saver.save(h.ctx, &c)
+			h.call(func() { h.saver.settle(h.core, c, err) })
+		})
+	})
+}
+
+// saveRest saves the remaining changes, as the last act of a draining host.
+func (h *host) saveRest() {
+	c, ok := h.saver.due(h.core, h.build(), h.nextDue)
+	if !ok {
+		return
+	}
+	err := h.saver.save(h.ctx, &c)
+	h.saver.settle(h.core, c, err)
+	if err != nil && !errors.Is(err, model.ErrOutdated) {
+		h.noteUnsaved(fmt.Errorf("save space %s: %w", h.space, err))
+	}
+}
+
+// trace returns the callbacks that the core calls for the host.
+func (h *host) trace() space.Trace {
+	t := space.Trace{RunEnd: func(i space.RunInfo) {
+		if i.Kind == space.Computation {
+			h.env.runs.add(RunKey{h.space, i.Node})
+		}
+		h.tracing.watch.stop(i.Node, i.Kind)
+	}}
+	t.RunBegan = func(node string, kind space.NodeKind) {
+		h.code.runs(node, h.env.cfg.RunLimit)
+		h.tracing.watch.start(kind)
+	}
+	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.tracing.ended, h.tracing.changed
+	if h.tracing.spans.tracer != nil {
+		t.PassEnd = h.tracing.spans.passEnd
+	}
+	return t
+}
+
+// begins records that a handler begins.
+func (h *host) begins(ev *model.Event) model.Trace {
+	h.code.base.Store(h.core.Seq())
+	h.code.handles(ev.Stream, ev.ID, cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
+	if h.tracing.spans.tracer == nil {
+		return ev.Trace
+	}
+	return h.tracing.spans.handleStart(ev)
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -79,7 +78,7 @@ func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
 	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
 	h.saver.noted["node.c"] = model.StateDoc{Doc: "node.c", Seq: 3}
 	c := checkpoint{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
-	h.saver.settleObserved(h, &c, errors.New("the store is out of order"))
+	h.saver.settleObserved(&c, errors.New("the store is out of order"))
 	got := map[string]uint64{}
 	for _, d := range h.saver.noted.drain() {
 		got[d.Doc] = d.Seq
@@ -147,12 +146,11 @@ func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
 
 // One that was to make room has something to do: another one makes room instead.
 func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
-	a := &awake{limit: 2, hosts: 2}
-	one, other := newTestHost(t, 0), newTestHost(t, 0)
-	one.space, other.space = "a", "b"
+	a := &residency{limit: 2, hosts: 2}
+	one, other := &resident{space: "a", wake: func() {}}, &resident{space: "b", wake: func() {}}
 	a.rests(one)
 	a.rests(other)
-	if a.admit(nil, "c") {
+	if a.admit(loadRequest{"c", nil}) {
 		t.Fatal("there is room")
 	}
 	if !one.dismissed.Load() || other.dismissed.Load() {
@@ -172,9 +170,9 @@ func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second, third := &direct{ctx: t.Context()}, &direct{ctx: t.Context()}, &direct{ctx: t.Context()}
-	h.directs.underWay = map[uint64]*direct{4: first, 5: second}
+	h.directs.undecided = map[uint64]*direct{4: first, 5: second}
 	h.directs.waiting = []*direct{third}
-	h.redoDirects([]uint64{4, 5})
+	h.directs.redo(h.core, h.now(), []uint64{4, 5})
 	if got := h.directs.waiting; !slices.Equal(got, []*direct{first, second, third}) {
 		t.Errorf("they wait in another order: %v", got)
 	}
@@ -197,12 +195,12 @@ func (b *followBus) Epoch() uint64 { return 0 }
 func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
 	h := owned(t)
 	b := &followBus{after: make(chan uint64, 1)}
-	h.env.bus = b
-	h.attend(true)
+	h.loop.bus = b
+	h.remote.attend(h.core, true)
 	if after := <-b.after; after != 1 {
 		t.Errorf("it is followed behind %d, want 1", after)
 	}
-	h.attend(false)
+	h.remote.attend(h.core, false)
 	h.env.tasks.Wait()
 }
 
@@ -212,7 +210,7 @@ func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
 		h := owned(t)
 		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
 		passed := make(chan uint64)
-		go func() { passed <- h.passOver(h.ctx, after, model.ErrPurged) }() // ends with the call
+		go func() { passed <- h.remote.passOver(h.ctx, h.core, after, model.ErrPurged) }() // ends with the call
 		<-h.inbox.wake
 		h.inbox.mu.Lock()
 		calls := h.inbox.calls
@@ -253,10 +251,9 @@ func (b *headBus) Head(context.Context, string) (uint64, error) { return b.head,
 func TestUnheard_OneCommitIsEnough(t *testing.T) {
 	for head, looks := range map[uint64]bool{1: false, 2: true, 3: true} {
 		h := owned(t)
-		h.env.bus = &headBus{head: head}
-		h.seen.Store(1)
-		u := unheard{last: 5}
-		if err := u.look(t.Context(), []*host{h}, 9); err != nil {
+		h.saver.stored.seen.Store(1)
+		m := missedCommits{last: 5}
+		if err := m.look(t.Context(), &headBus{head: head}, []*storedSpace{&h.saver.stored}, 9); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(h.inbox.calls); (n == 1) != looks {
@@ -300,8 +297,8 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.env.bus, h.env.tasks = b, &sync.WaitGroup{}
-	for h.overtaken(); ; {
+	h.loop.bus = b
+	for h.readMissed(); ; {
 		h.env.tasks.Wait()
 		calls := h.inbox.calls
 		if h.inbox.calls = nil; len(calls) == 0 {
@@ -398,9 +395,7 @@ func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing
 	now := time.Now()
 	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
 		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
-		p := testPartition(t.Context(), b)
-		p.w.cfg.PurgeDelay = time.Minute
-		r := &retention{p: p}
+		r := &retention{bus: b, cfg: &Config{PurgeDelay: time.Minute}}
 		if err := r.sleeper(t.Context(), "s", 100, now); err != nil || b.below != want {
 			t.Errorf("its checkpoint has stood for %v: purged below %d, %v, want %d", age, b.below, err, want)
 		}

@@ -20,6 +20,8 @@ type lifetime struct {
 	gone    func()      // called when the host is given up, instead of when it ends
 	loaded  atomic.Bool // the space has been loaded
 
+	// toDrain reports that the host will be drained, however its neighbours are drained before it.
+	toDrain atomic.Bool
 	// draining reports that the host finishes running work, and then ends. It belongs to the loop.
 	draining bool
 

@@ -105,24 +105,14 @@ func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late
 				l.Space, l.Partition = h.space, p.number
 				busiest = append(busiest, l)
 			}
-			if due := h.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
-				late = append(late, Late{h.space, p.number, int(h.timers.Load()), time.UnixMilli(due).UTC()})
+			if due := h.published.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
+				late = append(late, Late{h.space, p.number, int(h.published.timers.Load()), time.UnixMilli(due).UTC()})
 			}
 		}
 	}
 	slices.SortFunc(busiest, compareLoads)
 	slices.SortFunc(late, func(a, b Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
 	return busiest[:min(len(busiest), maxLoads)], late[:min(len(late), maxLoads)], len(late)
-}
-
-// nextFew returns the first few of the spaces that wait to be loaded.
-func (a *awake) nextFew() (names []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, w := range a.queue[:min(len(a.queue), maxLoads)] {
-		names = append(names, w.space)
-	}
-	return names
 }
 
 // figuresOf are the additions of sidecars to the worker's figures.

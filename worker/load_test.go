@@ -51,7 +51,7 @@ func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
 	p := &partition{hosts: map[string]*host{}}
 	for name, due := range map[string]int64{"now": 1_000_000, "soon": 1_000_500, "just": 999_001, "late": 999_000, "later": 1_000, "none": 0, "at work": atOnce} {
 		h := &host{space: name, inbox: newInbox(backlog{}, new(atomic.Int64), 0)}
-		h.due.Store(due)
+		h.published.due.Store(due)
 		p.hosts[name] = h
 	}
 	_, late, count := loadOf([]*partition{p}, now)

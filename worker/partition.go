@@ -90,13 +90,13 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 		return bus.FollowLeases(ctx, number, p.lease)
 	})
 	p.keep("follow lane", p.followLane)
-	p.retention.p = p
+	p.retention = retention{bus: bus, number: number, name: p.name, cfg: &w.cfg, clock: &p.clock, spaces: p}
 	p.keep("list the spaces that are due", p.listDue)
-	p.tasks.Go(p.wakeDue)                      // ends with p.ctx
-	p.tasks.Go(p.tick)                         // ends with p.ctx
-	p.tasks.Go(p.retention.run)                // ends with p.ctx
-	p.tasks.Go(p.callRoll)                     // ends within two seconds, or with p.ctx
-	p.tasks.Go(func() { p.strays.Run(p.ctx) }) // ends with p.ctx
+	p.tasks.Go(p.wakeDue)                         // ends with p.ctx
+	p.tasks.Go(p.tick)                            // ends with p.ctx
+	p.tasks.Go(func() { p.retention.run(p.ctx) }) // ends with p.ctx
+	p.tasks.Go(p.callRoll)                        // ends within two seconds, or with p.ctx
+	p.tasks.Go(func() { p.strays.Run(p.ctx) })    // ends with p.ctx
 	return p
 }
 
@@ -104,7 +104,7 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 func (p *partition) env() *env {
 	return &env{
 		ctx: p.ctx, bus: p.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
-		clock: &p.clock, counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, awake: &p.w.awake,
+		clock: &p.clock, counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, residency: &p.w.residency,
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *partition) hostOf(space string, known bool) *host {
 	if p.putOff(space) {
 		return nil
 	}
-	if !p.w.awake.admit(p, space) {
+	if !p.w.residency.admit(loadRequest{space, p.admitted}) {
 		p.waiting[space] = nil
 		return nil
 	}
@@ -300,7 +300,7 @@ func (p *partition) startHost(space string, program *space.Program) *host {
 	for k := range p.leases[space] { // any order: each counts once
 		h.observe(k.doc, true)
 	}
-	h.overruns = p.overruns.of(space, time.Now())
+	h.start.overruns = p.overruns.of(space, time.Now())
 	h.serve(&p.tasks, func() { p.forget(h) }) // ends when the host is done with the space
 	return h
 }
@@ -320,7 +320,7 @@ func (p *partition) forget(h *host) {
 	}
 	p.mu.Unlock()
 	h.inbox.unload() // it cannot be found any more
-	p.w.awake.left(h)
+	p.w.residency.left(&h.resident)
 	p.w.runs.leaves(h.space)
 	p.bus.Forget(h.space)
 	if h.handedOver() {
@@ -355,7 +355,7 @@ func (p *partition) tick() {
 			}
 		case <-t.C:
 			for _, h := range p.all() {
-				if !h.clean.Load() {
+				if !h.saver.clean.Load() {
 					h.checkpoint()
 				}
 			}

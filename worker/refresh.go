@@ -64,8 +64,8 @@ func (p *partition) refreshHost(h *host) error {
 		return err
 	case program == nil:
 		return ErrNoProgram
-	case program != h.wanted:
-		h.wanted = program
+	case program != h.start.wanted:
+		h.start.wanted = program
 		h.call(func() { h.change(program) })
 	}
 	return nil
@@ -88,7 +88,7 @@ func (w *withoutProgram) add(h *host, err error) {
 func (w *withoutProgram) tell(p *partition) {
 	if w.n > 0 {
 		p.w.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.w.cfg.ID,
-			"spaces", w.n, "space", w.first.space, "program", w.first.wanted.Name, "version", w.first.wanted.Version, "error", w.err)
+			"spaces", w.n, "space", w.first.space, "program", w.first.start.wanted.Name, "version", w.first.start.wanted.Version, "error", w.err)
 	}
 }
 
@@ -97,16 +97,10 @@ func (h *host) change(p *space.Program) {
 	if h.draining {
 		return // the next host gets it
 	}
-	h.stirred = true
+	h.idle.stirred = true
 	if err := h.core.Change(p); err != nil {
 		h.report("change the program", err)
 	}
-}
-
-// changed is the core's callback after it has changed to another program.
-func (h *host) changed(i space.ProgramInfo) {
-	h.env.cfg.Logger.Debug("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
-		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
 }
 
 // build identifies the code of nodes without a version. Two programs may be of one executable.

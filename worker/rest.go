@@ -6,10 +6,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// A host leaves memory when its space has come to rest and awake has asked it to leave.
+// A host leaves memory when its space has come to rest and residency has asked it to leave.
 // Nothing may be lost between that decision and an input that arrives at the same moment:
 //
-//	dismissed:  awake asks, from outside
+//	dismissed:  residency asks, from outside
 //	at rest?    the loop checks its work; if there is any, the host stays
 //	saved?      if not, it saves, and checks again when that is answered
 //	leave       partition and inbox are locked: if the inbox is empty and there is no observer,
@@ -19,25 +19,40 @@ import (
 // finds none, and starts another. The host that has left appends and saves nothing any more,
 // so the two never conflict.
 
-// considerLeaving reports the host's standing to awake, and returns whether it has left.
+// idleness is what the loop of a host knows of its rest.
+type idleness struct {
+	// told is the standing that residency knows, stirred reports that something has happened since, up to
+	// stirredAt in the log.
+	told      standing
+	stirred   bool
+	stirredAt uint64
+	// lastSave reports that the host has saved in order to leave. It does not leave before stays. left reports
+	// that it has left.
+	lastSave bool
+	stays    time.Duration
+	left     bool
+	observed int // leases of documents
+}
+
+// considerLeaving reports the host's standing to residency, and returns whether it has left.
 func (h *host) considerLeaving(r space.Ready) (left bool) {
 	if h.env.partition == nil {
 		return false // it is attached, for as long as the application wants
 	}
 	now := h.standing(r)
-	if seq := h.core.Seq(); seq != h.stirredAt {
-		h.stirred, h.stirredAt = true, seq
-		h.seen.Store(seq)
+	if seq := h.core.Seq(); seq != h.idle.stirredAt {
+		h.idle.stirred, h.idle.stirredAt = true, seq
+		h.saver.stored.seen.Store(seq)
 	}
 	switch {
-	case now != resting && now != h.told:
-		h.env.awake.stirs(h, now == held)
-	case now == resting && (now != h.told || h.stirred):
-		h.env.awake.rests(h)
+	case now != resting && now != h.idle.told:
+		h.env.residency.stirs(&h.resident, now == held)
+	case now == resting && (now != h.idle.told || h.idle.stirred):
+		h.env.residency.rests(&h.resident)
 	}
-	h.told, h.stirred = now, false
-	if now != resting || !h.dismissed.Load() || h.toDrain.Load() {
-		h.lastSave = false
+	h.idle.told, h.idle.stirred = now, false
+	if now != resting || !h.resident.dismissed.Load() || h.toDrain.Load() {
+		h.idle.lastSave = false
 		return false
 	}
 	return h.tryToLeave()
@@ -53,15 +68,15 @@ const (
 )
 
 func (h *host) standing(r space.Ready) standing {
-	if h.stays <= h.now() {
-		h.stays = 0
+	if h.idle.stays <= h.now() {
+		h.idle.stays = 0
 	}
 	switch {
-	case r.More || h.appending || h.refilling || h.draining || !h.core.Owned():
+	case r.More || h.appends.inFlight || h.reads.refilling || h.draining || !h.core.Owned():
 		return busy
-	case r.Wake != 0 || len(h.mirrors) > 0 || h.foreign.attached > 0 || h.observed > 0 ||
-		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.underWay) > 0 ||
-		h.stays > 0 || h.tasks.Pending() || !h.core.Durable():
+	case r.Wake != 0 || len(h.mirrors.all) > 0 || h.remote.attached > 0 || h.idle.observed > 0 ||
+		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.undecided) > 0 ||
+		h.idle.stays > 0 || h.tasks.Pending() || !h.core.Durable():
 		return held
 	}
 	return resting
@@ -69,11 +84,11 @@ func (h *host) standing(r space.Ready) standing {
 
 // tryToLeave saves unsaved changes, and leaves.
 func (h *host) tryToLeave() (left bool) {
-	switch clean := h.saver.clean(h); {
-	case h.saver.saving || h.asked.Load():
+	switch clean := h.saver.isClean(h.core, h.build()); {
+	case h.saver.saving || h.saver.asked.Load():
 		return false // it is called again after that
-	case !clean && !h.lastSave:
-		h.lastSave = true
+	case !clean && !h.idle.lastSave:
+		h.idle.lastSave = true
 		h.checkpoint()
 		return false
 	case !clean:
@@ -91,21 +106,9 @@ func (h *host) tryToLeave() (left bool) {
 
 // stay ends an unsuccessful attempt to leave; the next is not before until.
 func (h *host) stay(until time.Duration) {
-	h.lastSave, h.told = false, held
-	h.stays = until
-	h.env.awake.stirs(h, true)
-}
-
-// clean reports whether there is nothing to save. For a node that is not up to date, no observation
-// can be saved, whatever it has read before.
-func (s *saver) clean(h *host) bool {
-	if s.saving || h.core.Seq() > s.saved {
-		return false
-	}
-	if err := s.noted.take(h.core, h.build()); err != nil {
-		h.report("checkpoint", err)
-	}
-	return len(s.noted) == 0
+	h.idle.lastSave, h.idle.told = false, held
+	h.idle.stays = until
+	h.env.residency.stirs(&h.resident, true)
 }
 
 // leave removes a host from the partition, unless it is still needed.
@@ -118,7 +121,7 @@ func (p *partition) leave(h *host) bool {
 		return false
 	}
 	delete(p.hosts, h.space)
-	h.left = true
+	h.idle.left = true
 	p.noteDue(h)
 	p.evictions++
 	return true

@@ -38,9 +38,7 @@ type PartitionStats struct {
 
 // Awake returns the number of spaces that are in memory or being loaded.
 func (w *Worker) Awake() int {
-	w.awake.mu.Lock()
-	defer w.awake.mu.Unlock()
-	return w.awake.hosts
+	return w.residency.stats().Awake
 }
 
 // Stats returns the worker's statistics, by partition. Its cost grows with the number of
@@ -52,19 +50,13 @@ func (w *Worker) Stats() Stats {
 		parts = append(parts, p)
 	}
 	w.mu.Unlock()
-	s := w.awake.stats()
+	s := w.residency.stats()
 	s.Abandoned = w.counters.abandoned.Now()
 	for _, p := range parts {
 		s.Partitions = append(s.Partitions, p.stats())
 	}
 	slices.SortFunc(s.Partitions, func(a, b PartitionStats) int { return cmp.Compare(a.Partition, b.Partition) })
 	return s
-}
-
-func (a *awake) stats() Stats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return Stats{Awake: a.hosts, Loading: a.loading, Resting: a.resting.Len(), Waiting: len(a.queue)}
 }
 
 func (p *partition) stats() PartitionStats {

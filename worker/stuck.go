@@ -264,7 +264,7 @@ func (h *host) standsAt() Stuck {
 		s.Stream, s.Event = p.Stream, p.Event
 	}
 	switch {
-	case h.appending:
+	case h.appends.inFlight:
 		s.Cause, s.Why = CauseUncommitted, "the log has not answered its commit yet"
 	case waits:
 		s.Cause, s.Why = p.Cause(clock)

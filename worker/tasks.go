@@ -17,7 +17,7 @@ func tasksOf(h *host) *tasks.List {
 
 // lookAtTasks processes the log's records of tasks.
 func (h *host) lookAtTasks() {
-	if h.core != nil && !h.joins {
+	if h.core != nil && !h.start.joins {
 		h.tasks.Look(h.core)
 	}
 }

@@ -23,8 +23,8 @@ type Worker struct {
 	roster  *roster.Roster
 	runs    *RunCounts
 
-	counters counters
-	awake    awake
+	counters  counters
+	residency residency
 	// performing limits the concurrent attempts at tasks.
 	performing *tasks.Slots
 
@@ -76,7 +76,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		w.cfg.History = w.horizon + model.MaxClockSkew
 	}
 	w.performing = tasks.NewSlots(w.cfg.Performing)
-	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
+	w.residency.limit, w.residency.idle = max(cfg.MaxAwake, 0), cfg.Idle
 	w.besides.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
@@ -126,9 +126,9 @@ func (w *Worker) begin() bool {
 	if w.ctx.Err() != nil {
 		return false
 	}
-	w.tasks.Go(w.run)                           // ends with w.ctx
-	w.tasks.Go(w.watchPeers)                    // likewise
-	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
+	w.tasks.Go(w.run)                               // ends with w.ctx
+	w.tasks.Go(w.watchPeers)                        // likewise
+	w.tasks.Go(func() { w.residency.sweep(w.ctx) }) // likewise
 	w.offerFigures()
 	return true
 }

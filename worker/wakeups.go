@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
@@ -186,8 +185,8 @@ func (p *partition) wakeThose() (next int64) {
 // failed is not woken again at once; one that has left at rest is woken at its time. p.mu
 // is held.
 func (p *partition) noteDue(h *host) {
-	at := h.due.Load()
-	if soon := p.w.cfg.Now().Add(p.w.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.left {
+	at := h.published.due.Load()
+	if soon := p.w.cfg.Now().Add(p.w.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {
 		at = soon
 	}
 	switch {
@@ -211,7 +210,7 @@ func (h *host) publishDue() {
 	if h.core.FollowsUp() {
 		at = atOnce
 	}
-	h.due.Store(at)
+	h.published.due.Store(at)
 }
 
 // dueIn returns when to read the clock again for an event that waits for a time, 0 for none.
@@ -220,41 +219,6 @@ func (h *host) dueIn(at int64) time.Duration {
 		return 0
 	}
 	return h.now() + max(nap(at, h.env.cfg.Now()), 1)
-}
-
-// takeDue adds the space's wake-up time to a checkpoint, unless the time is never and known
-// to be saved. An unchanged time is saved again: another runtime, which was about to take
-// the space over or is attached to it, may have saved another time, from an older state.
-// A follow-up of a waiting event is not covered by the lane: the lane position may have passed
-// its place long ago.
-func (s *saver) takeDue(h *host, c *checkpoint) {
-	c.dueAt = h.nextDue()
-	if h.core.FollowsUp() && s.dueAt != 0 {
-		c.dueAt = atOnce
-	}
-	if c.dueAt != s.dueAt || c.dueAt != 0 {
-		c.Docs = append(c.Docs, dueItem(c.dueAt, h.core.Seq()))
-	}
-}
-
-func dueItem(at int64, seq uint64) model.StateDoc {
-	d := model.StateDoc{Doc: model.DueKey, Seq: seq}
-	if at != 0 {
-		d.Data = strconv.AppendInt(nil, at, 10)
-	}
-	return d
-}
-
-// readDue is the inverse of dueItem; it returns 0 if there is no item.
-func readDue(items []model.StateDoc) int64 {
-	if len(items) == 0 {
-		return 0
-	}
-	at, err := strconv.ParseInt(string(items[0].Data), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return at
 }
 
 // announce saves a wake-up time for the events that a commit of an attached runtime will
@@ -274,7 +238,7 @@ func (h *host) announce(a *space.Append) {
 	h.env.tasks.Go(func() { // ends when the item is saved, or with the host
 		for dry := 0; ; dry++ {
 			_ = pause.For(h.ctx, pause.Backoff(dry))
-			_, err := h.saveEarlier(h.ctx, at, a.Expect+1)
+			_, err := h.saver.saveEarlier(h.ctx, at, a.Expect+1)
 			if err == nil {
 				h.call(func() { h.send(a) })
 				return
@@ -287,44 +251,6 @@ func (h *host) announce(a *space.Append) {
 			}
 		}
 	})
-}
-
-// saveEarlier saves a time at or before which the space is woken, for a log sequence of at least seq. An
-// earlier saved time stays. It returns the revision of the item, and
-// model.ErrOutdated if another runtime has saved the item meanwhile.
-//
-// The item may have been saved for a later commit, by a runtime that did not know the
-// waiting events: a sequence does not decide which of two times is valid, so the earlier one counts. A
-// space that is woken without need corrects it.
-func (h *host) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint64, err error) {
-	there, err := h.env.bus.LoadItem(ctx, h.space, model.DueKey)
-	if err != nil {
-		return 0, err
-	}
-	if known := readDue([]model.StateDoc{there}); known != 0 && known <= at {
-		if there.Seq >= seq {
-			return there.Rev, nil
-		}
-		at = known // saved again, so that no earlier state replaces it
-	}
-	d := []model.StateDoc{dueItem(at, max(seq, there.Seq+1))}
-	d[0].Rev = there.Rev
-	err = h.env.bus.SaveState(ctx, h.space, d, nil)
-	return d[0].Rev, err
-}
-
-// keepDue makes sure that the space is woken in time even if its item was
-// saved for a later state than the checkpoint's.
-func (h *host) keepDue(ctx context.Context, docs []model.StateDoc) error {
-	i := slices.IndexFunc(docs, func(d model.StateDoc) bool { return d.Doc == model.DueKey })
-	if i < 0 || docs[i].Data == nil {
-		return nil
-	}
-	rev, err := h.saveEarlier(ctx, readDue(docs[i:i+1]), docs[i].Seq)
-	if err == nil {
-		docs[i].Rev = rev
-	}
-	return err
 }
 
 // leavesToDo returns the function leavesToDo of a commit, including the tasks that the commit may start.
