@@ -55,7 +55,7 @@ func (h *host) activate() error {
 
 // readClock reads the server's time, unless the partition has done so.
 func (h *host) readClock() error {
-	if h.env.partition != nil {
+	if h.env.home != nil {
 		return nil
 	}
 	err := h.env.clock.Read(h.ctx, h.env.bus, model.PartitionOf(h.space, h.env.bus.Partitions()))
@@ -127,17 +127,15 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		h.saver.remember(st, r.LaneDone())
 		return lookup.Replay(h.ctx, h.env.bus, r)
 	})
-	p := h.env.partition
-	wasLost := p != nil && p.losses.has(h.space) // otherwise the takeover is refused if the log has lost its end
+	wasLost := h.env.home != nil && h.env.home.isRefused(h.space) // otherwise the takeover is refused if the log has lost its end
 	if known := st.Newest(); err == nil && (known > r.Seq || wasLost) {
 		err = h.checkHead(known) // a log that has lost its end would assign the sequence again
 	}
 	if err == nil {
 		err = h.mend(r)
 	}
-	if err == nil && wasLost && p.losses.over(h.space) {
-		p.w.beginAnew(p) // the loss may have put the lane in doubt as well
-		err = model.ErrStopped
+	if err == nil && wasLost && h.env.home.accepted(h.space) {
+		err = model.ErrStopped // the partition begins anew
 	}
 	return st, r, err
 }

@@ -56,7 +56,7 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 // the last one left before it. A store that may answer from the past is asked for as long as it may.
 func (h *host) findBehind() error {
 	for began := time.Now(); h.start.behind > h.core.ReadLaneAfter(); {
-		m, there, err := h.env.bus.LaneEvent(h.ctx, h.env.partition.number, h.start.behind)
+		m, there, err := h.env.bus.LaneEvent(h.ctx, model.PartitionOf(h.space, h.env.bus.Partitions()), h.start.behind)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look at event %d of the lane: %w", h.start.behind, err)
@@ -105,7 +105,7 @@ type reach struct {
 func (p *partition) reached(now time.Time) (r reach, read uint64) {
 	p.mu.Lock()
 	read = p.read
-	lagging := p.aside.marks.Lagging(now, p.w.cfg.Aside, read)
+	lagging := p.aside.marks.Lagging(now, p.cfg.Aside, read)
 	if p.doubt != nil {
 		lagging = 0 // cursors do not show which events are handled
 	}
@@ -161,7 +161,7 @@ func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
 
 func (p *partition) isSaved(ctx context.Context, name string, err error) bool {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already
-		p.w.cfg.faults.Warn("save a position", p.name+" "+name, "partition", p.number, "of", name, "error", err)
+		p.cfg.faults.Warn("save a position", p.name()+" "+name, "partition", p.number, "of", name, "error", err)
 	}
 	return err == nil
 }

@@ -16,7 +16,7 @@ func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), por
 func (p *partition) noteUndone() {
 	for _, h := range p.all() {
 		if !h.saver.clean.Load() {
-			p.undone++
+			p.tenure.undone++
 		}
 	}
 }
@@ -25,8 +25,8 @@ func (p *partition) noteUndone() {
 func (w *Worker) awayError(parts []*partition) error {
 	spaces, of := 0, []string{}
 	for _, p := range parts {
-		if p.undone > 0 {
-			spaces += p.undone
+		if p.tenure.undone > 0 {
+			spaces += p.tenure.undone
 			of = append(of, fmt.Sprint(p.number))
 		}
 	}

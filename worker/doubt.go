@@ -3,16 +3,19 @@ package worker
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space"
 )
 
 // lane returns the partition's lane as package doubt reads it.
 func (p *partition) lane() *doubt.Lane {
 	return &doubt.Lane{
-		Bus: p.bus, Partition: p.number, Margin: min(doubt.Margin, p.w.cfg.PurgeDelay/2), Again: p.w.cfg.Heartbeat,
-		Faults: p.w.cfg.faults, Process: []any{"worker", p.w.cfg.ID},
+		Bus: p.bus, Partition: p.number, Margin: min(doubt.Margin, p.cfg.PurgeDelay/2), Again: p.cfg.Heartbeat,
+		Faults: p.cfg.faults, Process: []any{"worker", p.cfg.ID},
 	}
 }
 
@@ -74,23 +77,55 @@ func (p *partition) inDoubt() *doubt.Range {
 	return p.doubt
 }
 
+// comparison waits until the lane is compared with the log, and returns the range that is in doubt.
+func (p *partition) comparison(ctx context.Context) (*doubt.Range, error) {
+	select {
+	case <-p.compared:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.laneErr != nil {
+		return nil, fmt.Errorf("compare the lane with the log: %w", p.laneErr)
+	}
+	return p.doubt, nil
+}
+
+// overran records that the host of a space was given up.
+func (p *partition) overran(name string, o *space.Overrun) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.overruns.note(name, o, time.Now())
+}
+
+// lost records that the store has lost data of a space.
+func (p *partition) lost(e *model.LossError) { p.losses.note(e) }
+
+// isRefused reports whether a space is refused because of a loss.
+func (p *partition) isRefused(space string) bool { return p.losses.has(space) }
+
+// accepted records that a space can be served, and reports whether it was refused. The loss may have put the lane
+// in doubt as well, so the partition begins anew then.
+func (p *partition) accepted(space string) (wasRefused bool) {
+	if wasRefused = p.losses.over(space); wasRefused {
+		p.beginAnew(p)
+	}
+	return wasRefused
+}
+
+// appended counts bytes that a space appends to the log.
+func (p *partition) appended(bytes int) { p.retention.appended.Add(int64(bytes)) }
+
 // mend sets aside, to be handled, events that the cursor of a space has passed and
 // that have no receipt.
 func (h *host) mend(r *replica.Replica) error {
-	p := h.env.partition
-	if p == nil {
+	if h.env.home == nil {
 		return nil
 	}
-	select {
-	case <-p.compared:
-	case <-h.ctx.Done():
-		return h.ctx.Err()
-	}
-	p.mu.Lock()
-	d, err := p.doubt, p.laneErr
-	p.mu.Unlock()
+	d, err := h.env.home.comparison(h.ctx)
 	if err != nil {
-		return fmt.Errorf("compare the lane with the log: %w", err)
+		return err
 	}
 	if d == nil || r.Cursor.Floor <= d.After {
 		return nil

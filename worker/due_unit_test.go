@@ -127,10 +127,10 @@ func (b *listBus) DueSpaces(context.Context, int) ([]model.Due, error) {
 
 // testPartition is one that serves nobody: there are no programs.
 func testPartition(ctx context.Context, b Bus) *partition {
-	w := &Worker{cfg: Config{Now: time.Now, Programs: func(string) (*space.Program, error) { return nil, nil }, beforeLeaving: func() {}}, bus: b}
+	cfg := &Config{Now: time.Now, Programs: func(string) (*space.Program, error) { return nil, nil }, beforeLeaving: func() {}}
 	return &partition{
-		w: w, bus: b, ctx: ctx, hosts: map[string]*host{}, asleep: map[string]backlog{}, waiting: map[string][]func(*host){},
-		leases: leases{}, dues: newDues(),
+		env: env{bus: b, ctx: ctx, cfg: cfg}, hosts: map[string]*host{}, asleep: map[string]backlog{}, waiting: map[string][]func(*host){},
+		leases: leases{}, wakeups: newWakeups(),
 	}
 }
 
@@ -144,15 +144,15 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 			{{Space: "served", At: 100}, {Space: "first", At: 200}, {Space: "second", At: 300}},
 		}}
 		p := testPartition(ctx, b)
-		p.dues.place()
-		p.dues.served["served"] = true
+		p.wakeups.place()
+		p.wakeups.served["served"] = true
 		ended := make(chan error)
 		go func() { ended <- p.listDue(ctx) }() // ends with ctx
 		due := func() map[string]int64 {
 			synctest.Wait()
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return maps.Clone(p.dues.at)
+			return maps.Clone(p.wakeups.at)
 		}
 		if at := due(); at["first"] != 200 || len(at) != 1 {
 			t.Errorf("after the first list %v is due", at)
@@ -173,8 +173,8 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 func TestDue_ASpaceThatIsWokenInVainIsWokenAgain(t *testing.T) {
 	p := testPartition(t.Context(), &listBus{})
 	now := time.Now()
-	p.w.cfg.Now = func() time.Time { return now }
-	p.dues.set("s", now.UnixMilli()-1)
+	p.cfg.Now = func() time.Time { return now }
+	p.wakeups.set("s", now.UnixMilli()-1)
 	if next := p.wakeThose(); next <= now.UnixMilli() || next > now.Add(maxNap).UnixMilli() {
 		t.Errorf("it is woken again at %d, now is %d", next, now.UnixMilli())
 	}

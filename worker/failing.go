@@ -64,8 +64,8 @@ func (p *partition) putOff(space string) bool {
 	p.waiting[space] = nil
 	p.tasks.Go(func() { // ends with p.ctx
 		p.returns.after(p.ctx, left, space, func() {
-			if again := (loadRequest{space, p.admitted}); p.w.residency.admit(again) {
-				p.w.residency.admitted(again)
+			if again := (loadRequest{space, p.admitted}); p.residency.admit(again) {
+				p.residency.admitted(again)
 			}
 		})
 	})

@@ -134,7 +134,7 @@ func (w *Worker) Figures() Figures {
 	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
 	f.Missed = w.counters.missed.newest()
 	f.Next, f.Limit = w.residency.nextFew(), w.residency.limit
-	w.figuresOf.fill(&f)
+	w.sidecars.fill(&f)
 	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
 	return f
 }
@@ -159,7 +159,7 @@ func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
 func (p *partition) figures(state string) PartitionFigures {
 	s := p.stats()
 	f := PartitionFigures{
-		Partition: p.number, State: state, Since: p.began.UTC(), Took: p.took,
+		Partition: p.number, State: state, Since: p.tenure.began.UTC(), Took: p.tenure.took,
 		Awake: s.Awake, Events: s.Events, Read: s.Read, Saved: s.Saved,
 	}
 	p.mu.Lock()

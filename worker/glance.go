@@ -103,7 +103,7 @@ func (p *partition) glance(name string, g *glance) Glance {
 	if _, waits := p.waiting[name]; waits {
 		return Glance{Stale: staleBusy, Passing: true}
 	}
-	switch program, err := p.w.cfg.Programs(name); {
+	switch program, err := p.cfg.Programs(name); {
 	case err != nil:
 		return Glance{Stale: "the program of the space could not be had: " + err.Error(), Passing: true}
 	case program == nil:

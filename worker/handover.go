@@ -23,7 +23,7 @@ func (w *Worker) place() {
 	now := time.Now()
 	mine := w.roster.Share(w.bus.Partitions(), now)
 	for p, part := range w.partitions { // any order: each on its own
-		if !slices.Contains(mine, p) || w.usurped(part, now) {
+		if !slices.Contains(mine, p) || w.ownerConflict(part, now) {
 			delete(w.partitions, p)
 			w.leaving[p] = part
 			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
@@ -40,17 +40,25 @@ func (w *Worker) place() {
 		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.May(p, wait, now) {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
 			took := w.roster.Hold(p, now)
-			w.partitions[p] = startPartition(w, p, took)
+			w.partitions[p] = startPartition(w.env(), p, took, w.bus.Epoch, w.beginAnew)
 		}
 	}
 }
 
-// usurped reports whether another worker serves a partition that this worker has
+// env returns what the worker provides for its partitions.
+func (w *Worker) env() env {
+	return env{
+		ctx: w.ctx, bus: w.bus, horizon: w.horizon, cfg: &w.cfg,
+		counters: &w.counters, runs: w.runs, performing: w.performing, residency: &w.residency,
+	}
+}
+
+// ownerConflict reports whether another worker serves a partition that this worker has
 // had for a while: the other worker has taken this one for dead. Its takeovers are in the logs, so
 // this worker leaves the partition alone until the other has noticed the error and has handed the
 // partition back. w.mu is held.
-func (w *Worker) usurped(part *partition, now time.Time) bool {
-	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
+func (w *Worker) ownerConflict(part *partition, now time.Time) bool {
+	return now.Sub(part.tenure.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
 // beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its
@@ -68,7 +76,7 @@ func (w *Worker) beginAnew(part *partition) {
 	w.tasks.Go(func() { // ends with the partition's goroutines, some of which user code may hold up
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Handover)
 		defer cancel()
-		_ = wait(ctx, &part.tasks)
+		_ = wait(ctx, part.tasks)
 		w.roster.LetGo(part.number)
 		w.left(part)
 	})
@@ -117,7 +125,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	defer end()
 	parts := w.withdraw()
 	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()
-	w.besides.leave()
+	w.sidecars.leave()
 	w.poke()
 	var drains sync.WaitGroup
 	errs := make([]error, len(parts))
@@ -130,7 +138,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		within(ctx, drained, w.pace(ctx, len(parts)-i))
 	}
 	drains.Wait()
-	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.besides.tasks))
+	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.sidecars.tasks))
 	w.mu.Lock()
 	w.cancel() // see begin
 	w.mu.Unlock()
@@ -147,7 +155,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 func (w *Worker) takeLeave(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.Handover)
 	defer cancel()
-	err := w.say(bounded, true)
+	err := w.members.announceNow(bounded, true)
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("worker %s has left and could not say so; the others notice when they hear nothing of it: %w", w.cfg.ID, err)
 	}

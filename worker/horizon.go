@@ -28,9 +28,9 @@ func (p *partition) purge(ctx context.Context, last *purge) {
 	if now := time.Now(); done == 0 || now.Before(last.next) {
 		return
 	}
-	more, err := p.bus.PurgeLane(ctx, p.number, done, p.w.horizon+model.MaxClockSkew)
+	more, err := p.bus.PurgeLane(ctx, p.number, done, p.horizon+model.MaxClockSkew)
 	if err != nil && ctx.Err() == nil {
-		p.w.cfg.faults.Warn("purge handled events from the lane", p.name, "partition", p.number, "up to", done, "error", err)
+		p.cfg.faults.Warn("purge handled events from the lane", p.name(), "partition", p.number, "up to", done, "error", err)
 	}
 	if !more {
 		last.next = time.Now().Add(purgeEvery)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -95,9 +96,28 @@ type env struct {
 	// performing limits the concurrent attempts at tasks, nil in an attachment.
 	performing *tasks.Slots
 	clock      *serverclock.Clock
-	// partition and residency are nil in an attachment.
-	partition *partition
+	// home and residency are nil in an attachment.
+	home      home
 	residency *residency
+}
+
+// home is the partition of a host, as the host knows it.
+type home interface {
+	// able records that a space is served, unable that it could not be loaded, and overran that its host was given up.
+	able(space string)
+	unable(space string)
+	overran(space string, o *space.Overrun)
+	// lost records that the store has lost data of a space, isRefused reports whether a space is refused for that
+	// reason, and accepted that it can be served, in which case the partition begins anew if it was refused.
+	lost(*model.LossError)
+	isRefused(space string) bool
+	accepted(space string) (wasRefused bool)
+	// comparison waits until the lane is compared with the log, and returns the range that is in doubt.
+	comparison(ctx context.Context) (*doubt.Range, error)
+	// appended counts bytes that a space appends to the log.
+	appended(bytes int)
+	// leave lets a host leave memory, unless it is still needed.
+	leave(*host) bool
 }
 
 // readPage is how many log or lane entries are read at a time.
@@ -173,8 +193,8 @@ func (h *host) run() {
 		return
 	}
 	h.loaded.Store(true)
-	if p := h.env.partition; p != nil {
-		p.able(h.space)
+	if h.env.home != nil {
+		h.env.home.able(h.space)
 	}
 	h.enter()
 	for h.ctx.Err() == nil {
@@ -227,14 +247,11 @@ func (h *host) abandon(o *space.Overrun) {
 	err := &space.LimitError{Stream: o.Stream, Event: o.Event, Node: o.Node, Limit: o.Limit}
 	h.env.cfg.Logger.Error("a handler or node is given up; the space is loaded again and goes on, and the goroutine stays until the code returns",
 		"space", h.space, "worker", h.env.cfg.ID, "error", err)
-	switch p := h.env.partition; p {
-	case nil:
+	if h.env.home == nil {
 		h.failWith(err)
-	default:
+	} else {
 		h.noteUnsaved(err) // the next owner reads from the log what is done and not saved
-		p.mu.Lock()
-		p.overruns.note(h.space, o, time.Now())
-		p.mu.Unlock()
+		h.env.home.overran(h.space, o)
 	}
 	h.end()
 	go h.gone() // ends with the partition, or the attachment
@@ -357,8 +374,8 @@ func (h *host) carryOut(r space.Ready) {
 // append sends a commit to the log. The result arrives through the inbox.
 func (h *host) append(a *space.Append) {
 	h.appends.inFlight = true
-	if p := h.env.partition; p != nil {
-		p.retention.appended.Add(int64(len(a.Data)))
+	if h.env.home != nil {
+		h.env.home.appended(len(a.Data))
 	}
 	if h.start.joins && h.leavesToDo(a.Commit) != 0 {
 		h.announce(a)
@@ -407,16 +424,16 @@ func (h *host) fail(what string, err error) {
 // failToActivate ends a host that failed to load. The space is tried again after a pause.
 func (h *host) failToActivate(err error) {
 	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
-	if p := h.env.partition; p != nil && !isOver && isLoss(err) == nil {
-		p.unable(h.space)
+	if h.env.home != nil && !isOver && isLoss(err) == nil {
+		h.env.home.unable(h.space)
 	}
 	h.fail("activate space", err)
 }
 
 // report logs an error, unless the host is just being stopped.
 func (h *host) report(what string, err error) {
-	if lost := isLoss(err); lost != nil && h.env.partition != nil {
-		h.env.partition.losses.note(lost)
+	if lost := isLoss(err); lost != nil && h.env.home != nil {
+		h.env.home.lost(lost)
 		return
 	}
 	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -15,8 +17,8 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{w: &Worker{cfg: Config{BacklogBytes: 1 << 20}}, ctx: t.Context()}
-	h := newHost(p.env(), "s", space.NewProgram("none"), backlog{})
+	e := &env{ctx: t.Context(), cfg: &Config{BacklogBytes: 1 << 20}, tasks: &sync.WaitGroup{}, counters: &counters{}, clock: &serverclock.Clock{}}
+	h := newHost(e, "s", space.NewProgram("none"), backlog{})
 	t.Cleanup(h.cancel)
 	h.core = core
 	return h

@@ -114,24 +114,3 @@ func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late
 	slices.SortFunc(late, func(a, b Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
 	return busiest[:min(len(busiest), maxLoads)], late[:min(len(late), maxLoads)], len(late)
 }
-
-// figuresOf are the additions of sidecars to the worker's figures.
-type figuresOf struct {
-	mu  sync.Mutex
-	add []func(*Figures)
-}
-
-// Tell registers f, which adds to the figures of the worker at each status request.
-func (w *Worker) Tell(f func(*Figures)) {
-	w.figuresOf.mu.Lock()
-	defer w.figuresOf.mu.Unlock()
-	w.figuresOf.add = append(w.figuresOf.add, f)
-}
-
-func (o *figuresOf) fill(f *Figures) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, add := range o.add {
-		add(f)
-	}
-}

@@ -34,7 +34,9 @@ func (l *Loss) What() string {
 
 // losses are the refusals of a partition, by space; the key "" means that the whole partition is refused.
 type losses struct {
-	p   *partition
+	number int // of the partition
+	cfg    *Config
+
 	mu  sync.Mutex
 	all map[string]*Loss
 }
@@ -56,13 +58,16 @@ func (l *losses) note(e *model.LossError) {
 		}
 		l.all[e.Space] = r
 	}
-	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.p.number, e.Space, e.Known, e.Found, e.Error()
-	about := []any{"worker", l.p.w.cfg.ID, "partition", l.p.number, "error", r.Why}
+	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.number, e.Space, e.Known, e.Found, e.Error()
+	about := []any{"worker", l.cfg.ID, "partition", l.number, "error", r.Why}
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
-	l.p.w.cfg.faults.Error(refusing, l.p.name+" "+e.Space, about...)
+	l.cfg.faults.Error(refusing, l.name(e.Space), about...)
 }
+
+// name names a loss for the log.
+func (l *losses) name(space string) string { return strconv.Itoa(l.number) + " " + space }
 
 // has reports whether a space is refused.
 func (l *losses) has(space string) bool {
@@ -80,8 +85,8 @@ func (l *losses) over(space string) bool {
 		return false
 	}
 	delete(l.all, space)
-	l.p.w.cfg.faults.Over(refusing, l.p.name+" "+space)
-	l.p.w.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", "worker", l.p.w.cfg.ID, "partition", l.p.number, "space", space, "refused_since", r.Since)
+	l.cfg.faults.Over(refusing, l.name(space))
+	l.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", "worker", l.cfg.ID, "partition", l.number, "space", space, "refused_since", r.Since)
 	return true
 }
 

@@ -24,28 +24,49 @@ const positionLane = doubt.PositionLane
 // partition serves the spaces of one partition: it reads the lane, passes events
 // and leases to the spaces' hosts, and has them saved periodically.
 type partition struct {
-	w      *Worker
-	bus    Bus // a session
-	number int
-	name   string // the number, for the log
-	began  time.Time
-	took   time.Duration // time between learning of its ownership and the start of serving
-	undone int           // spaces that were not saved when it was drained; set by drain
-
-	ctx    context.Context
+	env    // shared with its hosts; its bus is a session
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	number int
+	tenure tenure
+	// current is the epoch of the worker's bus, and beginAnew gives the partition up, to be served again.
+	current   func() uint64
+	beginAnew func(*partition)
 
-	mu    sync.Mutex
-	hosts map[string]*host
+	mu     sync.Mutex
+	closed bool // no new hosts
+	hosts  map[string]*host
 	// asleep are the spaces without a host that are not done with their lane: those
 	// without a program, and those whose host has ended.
 	asleep map[string]backlog
 	// waiting are the spaces that wait for their turn to be loaded, with the functions to
 	// call then.
 	waiting map[string][]func(*host)
-	closed  bool // no new hosts
 	leases  leases
+	lanePosition
+	wakeups  wakeups
+	stuck    stuckSpaces
+	overruns overruns
+	failings failings
+
+	losses    losses
+	returns   returns
+	retention retention
+}
+
+// tenure is the time for which a worker serves a partition. undone, activations and evictions are guarded by the
+// lock of the partition.
+type tenure struct {
+	began time.Time
+	took  time.Duration // time between learning of its ownership and the start of serving
+	// undone is the number of spaces that were not saved when the partition was drained.
+	undone int
+	// activations and evictions count the spaces that were loaded, and that have left memory.
+	activations, evictions uint64
+}
+
+// lanePosition is how far the partition has come in its lane. It is guarded by the lock of the partition, except
+// credit, strays and compared.
+type lanePosition struct {
 	// credit belongs to the lane reader.
 	credit credit
 	// strays forwards events in the lane that belong to other partitions.
@@ -57,40 +78,30 @@ type partition struct {
 	aside aside
 	// doubt is the range of the lane that is in doubt. compared is closed when the range is known,
 	// or when laneErr holds the reason why it is not: no space is served before.
-	doubt *doubt.Range
-	// clock is the server's clock.
-	clock      serverclock.Clock
+	doubt      *doubt.Range
 	laneErr    error
 	compared   chan struct{}
 	isCompared func()
-	dues       dues
-	stuck      stuckSpaces
-	losses     losses
-	overruns   overruns
-	failings   failings
-	returns    returns
-
-	activations, evictions uint64
-
-	retention retention
 }
 
-func startPartition(w *Worker, number int, took time.Duration) *partition {
-	bus := port.Session(w.bus)
+// startPartition begins to serve a partition. e is what the worker provides for it.
+func startPartition(e env, number int, took time.Duration, current func() uint64, beginAnew func(*partition)) *partition {
 	p := &partition{
-		w: w, bus: bus, number: number, name: strconv.Itoa(number), began: time.Now(), took: took, hosts: map[string]*host{}, asleep: map[string]backlog{},
-		waiting: map[string][]func(*host){}, leases: leases{}, dues: newDues(), overruns: overruns{}, failings: failings{},
-		strays: stray.New(bus, number, w.cfg.Logger),
+		env: e, number: number, tenure: tenure{began: time.Now(), took: took}, current: current, beginAnew: beginAnew,
+		hosts: map[string]*host{}, asleep: map[string]backlog{}, waiting: map[string][]func(*host){}, leases: leases{},
+		wakeups: newWakeups(), overruns: overruns{}, failings: failings{},
 	}
-	p.losses.p = p
+	p.bus, p.tasks, p.clock, p.home = port.Session(e.bus), &sync.WaitGroup{}, &serverclock.Clock{}, p
+	p.ctx, p.cancel = context.WithCancel(e.ctx)
+	p.strays = stray.New(p.bus, number, p.cfg.Logger)
 	p.compared = make(chan struct{})
 	p.isCompared = sync.OnceFunc(func() { close(p.compared) })
-	p.ctx, p.cancel = context.WithCancel(w.ctx)
+	p.losses = losses{number: number, cfg: p.cfg}
+	p.retention = retention{bus: p.bus, number: number, cfg: p.cfg, clock: p.clock, spaces: p}
 	p.keep("follow leases", func(ctx context.Context) error {
-		return bus.FollowLeases(ctx, number, p.lease)
+		return p.bus.FollowLeases(ctx, number, p.lease)
 	})
 	p.keep("follow lane", p.followLane)
-	p.retention = retention{bus: bus, number: number, name: p.name, cfg: &w.cfg, clock: &p.clock, spaces: p}
 	p.keep("list the spaces that are due", p.listDue)
 	p.tasks.Go(p.wakeDue)                         // ends with p.ctx
 	p.tasks.Go(p.tick)                            // ends with p.ctx
@@ -100,21 +111,16 @@ func startPartition(w *Worker, number int, took time.Duration) *partition {
 	return p
 }
 
-// env returns the surroundings of the partition's hosts.
-func (p *partition) env() *env {
-	return &env{
-		ctx: p.ctx, bus: p.bus, horizon: p.w.horizon, cfg: &p.w.cfg, tasks: &p.tasks,
-		clock: &p.clock, counters: &p.w.counters, runs: p.w.runs, performing: p.w.performing, partition: p, residency: &p.w.residency,
-	}
-}
+// name is the number of the partition, for the log.
+func (p *partition) name() string { return strconv.Itoa(p.number) }
 
 func (p *partition) keep(what string, f func(ctx context.Context) error) {
-	p.tasks.Go(func() { retry(p.ctx, &p.w.cfg, what, p.name, []any{"partition", p.number}, f) })
+	p.tasks.Go(func() { retry(p.ctx, p.cfg, what, p.name(), []any{"partition", p.number}, f) })
 }
 
 func (p *partition) followLane(ctx context.Context) error {
-	if p.w.bus.Epoch() != p.bus.Epoch() {
-		p.w.beginAnew(p)
+	if p.current() != p.bus.Epoch() {
+		p.beginAnew(p)
 		return model.ErrStopped
 	}
 	from, err := p.bus.LoadPosition(ctx, p.number, positionLane)
@@ -135,7 +141,7 @@ func (p *partition) followLane(ctx context.Context) error {
 		return err
 	case back: // the lane was truncated while this partition read it
 		p.isCompared()
-		p.w.beginAnew(p)
+		p.beginAnew(p)
 		return model.ErrStopped
 	}
 	p.mu.Lock()
@@ -144,7 +150,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	}
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
-	p.dues.place()
+	p.wakeups.place()
 	p.mu.Unlock()
 	p.isCompared() // the spaces that were set aside come first, in the same order every time
 	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
@@ -214,7 +220,7 @@ func (p *partition) hostOf(space string, known bool) *host {
 	if p.putOff(space) {
 		return nil
 	}
-	if !p.w.residency.admit(loadRequest{space, p.admitted}) {
+	if !p.residency.admit(loadRequest{space, p.admitted}) {
 		p.waiting[space] = nil
 		return nil
 	}
@@ -226,10 +232,10 @@ func (p *partition) programOf(name string, known bool) *space.Program {
 	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.bus.Partitions()) != p.number {
 		return nil
 	}
-	program, err := p.w.cfg.Programs(name)
+	program, err := p.cfg.Programs(name)
 	if err != nil || program == nil {
 		if !known {
-			log := p.w.cfg.Logger.With("space", name)
+			log := p.cfg.Logger.With("space", name)
 			if err != nil {
 				log = log.With("error", err)
 			}
@@ -294,14 +300,14 @@ func (p *partition) startHost(space string, program *space.Program) *host {
 		b.done = p.read
 	}
 	delete(p.asleep, space)
-	h := newHost(p.env(), space, program, b)
+	h := newHost(&p.env, space, program, b)
 	p.hosts[space] = h
-	p.activations++
+	p.tenure.activations++
 	for k := range p.leases[space] { // any order: each counts once
 		h.observe(k.doc, true)
 	}
 	h.start.overruns = p.overruns.of(space, time.Now())
-	h.serve(&p.tasks, func() { p.forget(h) }) // ends when the host is done with the space
+	h.serve(p.tasks, func() { p.forget(h) }) // ends when the host is done with the space
 	return h
 }
 
@@ -320,13 +326,13 @@ func (p *partition) forget(h *host) {
 	}
 	p.mu.Unlock()
 	h.inbox.unload() // it cannot be found any more
-	p.w.residency.left(&h.resident)
-	p.w.runs.leaves(h.space)
+	p.residency.left(&h.resident)
+	p.runs.leaves(h.space)
 	p.bus.Forget(h.space)
 	if h.handedOver() {
 		return
 	}
-	p.returns.after(p.ctx, p.w.cfg.Heartbeat, h.space, func() {
+	p.returns.after(p.ctx, p.cfg.Heartbeat, h.space, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if _, behind := p.asleep[h.space]; behind || p.leases.any(h.space) {
@@ -338,7 +344,7 @@ func (p *partition) forget(h *host) {
 // tick does the periodic work: it ends leases, saves spaces and the lane
 // position, purges the lane, and checks for code that does not return.
 func (p *partition) tick() {
-	t := time.NewTicker(p.w.cfg.Checkpoint)
+	t := time.NewTicker(p.cfg.Checkpoint)
 	defer t.Stop()
 	leases := time.NewTicker(LeaseTTL / 6)
 	defer leases.Stop()
@@ -376,7 +382,7 @@ func (p *partition) callRoll() {
 			return
 		}
 		if err := p.bus.CallRoll(p.number); err != nil {
-			p.w.cfg.Logger.Warn("call roll", "partition", p.number, "error", err)
+			p.cfg.Logger.Warn("call roll", "partition", p.number, "error", err)
 		}
 	}
 }
@@ -422,7 +428,7 @@ func (p *partition) drain(ctx context.Context) error {
 		p.savePosition(saving)
 	}
 	p.cancel()
-	return errors.Join(unsaved.err(), err, wait(ctx, &p.tasks))
+	return errors.Join(unsaved.err(), err, wait(ctx, p.tasks))
 }
 
 // abandon ends the partition at once: nothing is finished, and nothing is saved.

@@ -58,7 +58,7 @@ func (p *partition) refresh() {
 
 // refreshHost assigns a host its present program. The error is why that is not known.
 func (p *partition) refreshHost(h *host) error {
-	program, err := p.w.cfg.Programs(h.space)
+	program, err := p.cfg.Programs(h.space)
 	switch {
 	case err != nil:
 		return err
@@ -87,7 +87,7 @@ func (w *withoutProgram) add(h *host, err error) {
 
 func (w *withoutProgram) tell(p *partition) {
 	if w.n > 0 {
-		p.w.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.w.cfg.ID,
+		p.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.cfg.ID,
 			"spaces", w.n, "space", w.first.space, "program", w.first.start.wanted.Name, "version", w.first.start.wanted.Version, "error", w.err)
 	}
 }

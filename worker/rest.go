@@ -36,7 +36,7 @@ type idleness struct {
 
 // considerLeaving reports the host's standing to residency, and returns whether it has left.
 func (h *host) considerLeaving(r space.Ready) (left bool) {
-	if h.env.partition == nil {
+	if h.env.home == nil {
 		return false // it is attached, for as long as the application wants
 	}
 	now := h.standing(r)
@@ -95,7 +95,7 @@ func (h *host) tryToLeave() (left bool) {
 		h.stay(h.now() + h.env.cfg.Checkpoint)
 	case h.core.Throttled() > h.now():
 		h.stay(h.core.Throttled())
-	case h.env.partition.leave(h):
+	case h.env.home.leave(h):
 		h.env.cfg.Logger.Debug("space leaves memory", "space", h.space)
 		return true
 	default: // it processes its inputs, and is called again
@@ -113,7 +113,7 @@ func (h *host) stay(until time.Duration) {
 
 // leave removes a host from the partition, unless it is still needed.
 func (p *partition) leave(h *host) bool {
-	p.w.cfg.beforeLeaving()
+	p.cfg.beforeLeaving()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// No input can arrive with the partition locked.
@@ -123,6 +123,6 @@ func (p *partition) leave(h *host) bool {
 	delete(p.hosts, h.space)
 	h.idle.left = true
 	p.noteDue(h)
-	p.evictions++
+	p.tenure.evictions++
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +43,6 @@ const (
 type retention struct {
 	bus    Bus
 	number int
-	name   string // the number, for the log
 	cfg    *Config
 	clock  *serverclock.Clock
 	spaces storedSpaces
@@ -122,7 +122,7 @@ func (r *retention) run(ctx context.Context) {
 		r.next = now.Add(retainEvery)
 		r.appended.Store(0)
 		if err := r.look(ctx, now); err != nil && ctx.Err() == nil {
-			r.cfg.faults.Warn("purge the log", r.name, "partition", r.number, "error", err)
+			r.cfg.faults.Warn("purge the log", strconv.Itoa(r.number), "partition", r.number, "error", err)
 		}
 	}
 }

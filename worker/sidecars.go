@@ -5,12 +5,15 @@ import (
 	"sync"
 )
 
-// besides are services that run along with a worker and belong to its process; they
-// answer from the worker's state.
-type besides struct {
+// sidecars are services that run along with a worker and belong to its process; they
+// answer from the worker's state, and add to its figures.
+type sidecars struct {
 	tasks   sync.WaitGroup
 	leaving chan struct{} // closed when Stop begins
 	once    sync.Once
+
+	mu  sync.Mutex
+	add []func(*Figures)
 }
 
 // Beside runs f along with the worker. leaving is closed when the worker begins to stop;
@@ -18,7 +21,23 @@ type besides struct {
 // spaces are handed over and the other workers know that it leaves. ctx ends when the worker is killed, or
 // when Stop has waited for too long.
 func (w *Worker) Beside(f func(ctx context.Context, leaving <-chan struct{})) {
-	w.besides.tasks.Go(func() { f(w.ctx, w.besides.leaving) }) // ends with Stop or Kill
+	w.sidecars.tasks.Go(func() { f(w.ctx, w.sidecars.leaving) }) // ends with Stop or Kill
 }
 
-func (b *besides) leave() { b.once.Do(func() { close(b.leaving) }) }
+// Tell registers f, which adds to the figures of the worker at each status request.
+func (w *Worker) Tell(f func(*Figures)) {
+	w.sidecars.mu.Lock()
+	defer w.sidecars.mu.Unlock()
+	w.sidecars.add = append(w.sidecars.add, f)
+}
+
+func (s *sidecars) leave() { s.once.Do(func() { close(s.leaving) }) }
+
+// fill adds to the figures of the worker.
+func (s *sidecars) fill(f *Figures) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, add := range s.add {
+		add(f)
+	}
+}

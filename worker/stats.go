@@ -64,7 +64,7 @@ func (p *partition) stats() PartitionStats {
 	defer p.mu.Unlock()
 	s := PartitionStats{
 		Partition: p.number, Awake: len(p.hosts), Dormant: len(p.asleep), Observed: len(p.leases),
-		Read: p.read, Saved: p.saved, Activations: p.activations, Evictions: p.evictions,
+		Read: p.read, Saved: p.saved, Activations: p.tenure.activations, Evictions: p.tenure.evictions,
 	}
 	for _, h := range p.hosts { // any order: a sum
 		s.Events += h.inbox.waiting()

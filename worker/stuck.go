@@ -171,7 +171,7 @@ func (p *partition) standing(now time.Time) (out []found) {
 			f.Cause, f.Why = CauseQueued, "waits to be loaded: others are loaded first"
 		default:
 			f.Cause, f.Why = CauseLoading, "is to be loaded"
-			if program, err := p.w.cfg.Programs(space); err != nil {
+			if program, err := p.cfg.Programs(space); err != nil {
 				f.Cause, f.Why = CauseNoProgram, "there is no program that it is to run: "+firstLine(err.Error())
 			} else if program == nil {
 				f.Cause, f.Why = CauseNoProgram, "there is no program that it is to run"

@@ -38,12 +38,12 @@ func nap(at int64, now time.Time) time.Duration {
 // atOnce as the time of a due item means that there is work to do now.
 const atOnce = 1
 
-// dues are the spaces of a partition that must be woken at a time. They are guarded by the
+// wakeups are the spaces of a partition that must be woken at a time. They are guarded by the
 // partition's lock, except for changed.
-type dues struct {
+type wakeups struct {
 	// at is the known time of each space, 0 for one that needs no waking.
 	at   map[string]int64
-	heap dueHeap
+	heap wakeupHeap
 	// placed is closed when the lane position is known: items that are listed afterwards are not older.
 	placed  chan struct{}
 	changed chan struct{}
@@ -52,19 +52,19 @@ type dues struct {
 	served map[string]bool
 }
 
-// wakeUp is a time at which to check a space. If a space has several, only the one that
+// wakeup is a time at which to check a space. If a space has several, only the one that
 // matches at counts.
-type wakeUp struct {
+type wakeup struct {
 	at    int64
 	space string
 }
 
-func newDues() dues {
-	return dues{at: map[string]int64{}, served: map[string]bool{}, placed: make(chan struct{}), changed: make(chan struct{}, 1)}
+func newWakeups() wakeups {
+	return wakeups{at: map[string]int64{}, served: map[string]bool{}, placed: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
 // place records that the lane position is known. The partition's lock is held.
-func (d *dues) place() {
+func (d *wakeups) place() {
 	select {
 	case <-d.placed:
 	default:
@@ -73,13 +73,13 @@ func (d *dues) place() {
 }
 
 // set records when a space without a host must be woken. The partition's lock is held.
-func (d *dues) set(space string, at int64) {
+func (d *wakeups) set(space string, at int64) {
 	if at == 0 {
 		delete(d.at, space)
 		return
 	}
 	d.at[space] = at
-	heap.Push(&d.heap, wakeUp{at, space})
+	heap.Push(&d.heap, wakeup{at, space})
 	d.tidy()
 	select {
 	case d.changed <- struct{}{}:
@@ -88,20 +88,20 @@ func (d *dues) set(space string, at int64) {
 }
 
 // tidy drops obsolete entries once they are most of the heap.
-func (d *dues) tidy() {
+func (d *wakeups) tidy() {
 	if len(d.heap) < 2*len(d.at)+64 {
 		return
 	}
 	d.heap = d.heap[:0]
 	for space, at := range d.at { // any order: a heap is made of them
-		d.heap = append(d.heap, wakeUp{at, space})
+		d.heap = append(d.heap, wakeup{at, space})
 	}
 	heap.Init(&d.heap)
 }
 
 // take removes a space that is due by now, "" if there is none, and returns when the next one
 // will be, 0 if none waits.
-func (d *dues) take(now int64) (space string, next int64) {
+func (d *wakeups) take(now int64) (space string, next int64) {
 	for len(d.heap) > 0 {
 		w := d.heap[0]
 		switch {
@@ -121,7 +121,7 @@ func (d *dues) take(now int64) (space string, next int64) {
 // behind any more.
 func (p *partition) listDue(ctx context.Context) error {
 	select {
-	case <-p.dues.placed:
+	case <-p.wakeups.placed:
 	case <-ctx.Done():
 		return nil
 	}
@@ -132,15 +132,15 @@ func (p *partition) listDue(ctx context.Context) error {
 		}
 		p.mu.Lock()
 		for _, due := range list {
-			if at, known := p.dues.at[due.Space]; p.hosts[due.Space] == nil && !p.dues.served[due.Space] && (!known || due.At < at) {
-				p.dues.set(due.Space, due.At)
+			if at, known := p.wakeups.at[due.Space]; p.hosts[due.Space] == nil && !p.wakeups.served[due.Space] && (!known || due.At < at) {
+				p.wakeups.set(due.Space, due.At)
 			}
 		}
 		p.mu.Unlock()
 		_ = pause.For(ctx, then)
 	}
 	p.mu.Lock()
-	p.dues.served = nil
+	p.wakeups.served = nil
 	p.mu.Unlock()
 	<-ctx.Done()
 	return nil
@@ -150,12 +150,12 @@ func (p *partition) listDue(ctx context.Context) error {
 func (p *partition) wakeDue() {
 	for p.ctx.Err() == nil {
 		next := p.wakeThose()
-		t := time.NewTimer(nap(next, p.w.cfg.Now()))
+		t := time.NewTimer(nap(next, p.cfg.Now()))
 		if next == 0 {
 			t.Stop() // nothing waits
 		}
 		select {
-		case <-p.dues.changed:
+		case <-p.wakeups.changed:
 		case <-t.C:
 		case <-p.ctx.Done():
 		}
@@ -165,13 +165,13 @@ func (p *partition) wakeDue() {
 
 // wakeThose wakes the due spaces, and returns when the next one will be due.
 func (p *partition) wakeThose() (next int64) {
-	now := p.w.cfg.Now().UnixMilli()
+	now := p.cfg.Now().UnixMilli()
 	for {
 		p.mu.Lock()
-		space, next := p.dues.take(now)
+		space, next := p.wakeups.take(now)
 		if space != "" && p.hosts[space] == nil {
 			// If the host fails, the space is tried again.
-			p.dues.set(space, now+maxNap.Milliseconds())
+			p.wakeups.set(space, now+maxNap.Milliseconds())
 		}
 		p.mu.Unlock()
 		if space == "" {
@@ -186,17 +186,17 @@ func (p *partition) wakeThose() (next int64) {
 // is held.
 func (p *partition) noteDue(h *host) {
 	at := h.published.due.Load()
-	if soon := p.w.cfg.Now().Add(p.w.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {
+	if soon := p.cfg.Now().Add(p.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {
 		at = soon
 	}
 	switch {
 	case at != unknownDue:
-		if p.dues.served != nil {
-			p.dues.served[h.space] = true
+		if p.wakeups.served != nil {
+			p.wakeups.served[h.space] = true
 		}
-		p.dues.set(h.space, at)
-	case p.dues.at[h.space] != 0:
-		p.dues.set(h.space, p.w.cfg.Now().Add(maxNap).UnixMilli())
+		p.wakeups.set(h.space, at)
+	case p.wakeups.at[h.space] != 0:
+		p.wakeups.set(h.space, p.cfg.Now().Add(maxNap).UnixMilli())
 	}
 }
 
@@ -285,17 +285,17 @@ func leavesToDo(c *model.Commit) int64 {
 	return at
 }
 
-// dueHeap is a heap with the earliest time first.
-type dueHeap []wakeUp
+// wakeupHeap is a heap with the earliest time first.
+type wakeupHeap []wakeup
 
-func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(i, j int) bool {
+func (h wakeupHeap) Len() int { return len(h) }
+func (h wakeupHeap) Less(i, j int) bool {
 	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].space < h[j].space
 }
-func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *dueHeap) Push(w any)   { *h = append(*h, w.(wakeUp)) }
+func (h wakeupHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *wakeupHeap) Push(w any)   { *h = append(*h, w.(wakeup)) }
 
-func (h *dueHeap) Pop() any {
+func (h *wakeupHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	*h = old[:len(old)-1]

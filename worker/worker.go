@@ -29,26 +29,21 @@ type Worker struct {
 	performing *tasks.Slots
 
 	// ctx ends when the worker stops or is killed.
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
-	moved  chan struct{} // the roster may have changed
-	shared chan struct{} // closed when the first share of the partitions is served
-	// speaking is held while an announcement is in flight.
-	speaking chan struct{}
+	ctx     context.Context
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+	moved   chan struct{} // the roster may have changed
+	shared  chan struct{} // closed when the first share of the partitions is served
+	members membership
 
-	mu sync.Mutex
-	// announced is when the worker last announced itself, outage when that last took
-	// far too long.
-	announced, outage time.Time
-	partitions        map[int]*partition
+	mu         sync.Mutex
+	partitions map[int]*partition
 	// leaving are partitions that are being handed over. One that returns
 	// meanwhile is served again when that is done: two of one number would compete
 	// for every space.
-	leaving   map[int]*partition
-	stopped   bool
-	besides   besides
-	figuresOf figuresOf
+	leaving  map[int]*partition
+	stopped  bool
+	sidecars sidecars
 }
 
 // minPayload leaves room for a receipt of any event: see the minimum of
@@ -69,7 +64,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 			ID: cfg.ID, Weight: cfg.Weight, Life: rand.Text(),
 			Host: cfg.Host, Version: cfg.Version, Program: cfg.Program, Connection: cfg.Connection, Since: time.Now().UTC(),
 		}, cfg.MemberTTL),
-		moved: make(chan struct{}, 1), speaking: make(chan struct{}, 1), shared: make(chan struct{}),
+		moved: make(chan struct{}, 1), shared: make(chan struct{}),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
 	if w.cfg.History == 0 {
@@ -77,8 +72,11 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	}
 	w.performing = tasks.NewSlots(w.cfg.Performing)
 	w.residency.limit, w.residency.idle = max(cfg.MaxAwake, 0), cfg.Idle
-	w.besides.leaving = make(chan struct{})
+	w.sidecars.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.members = membership{
+		ctx: w.ctx, bus: bus, cfg: &w.cfg, roster: w.roster, changed: w.poke, speaking: make(chan struct{}, 1),
+	}
 	return w, nil
 }
 
@@ -103,10 +101,10 @@ func (w *Worker) Start(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := w.introduce(ctx); err != nil {
+	if err := w.members.introduce(ctx); err != nil {
 		return err
 	}
-	w.lookAround()
+	w.members.lookAround()
 	if !w.begin() {
 		return context.Canceled
 	}
@@ -127,7 +125,7 @@ func (w *Worker) begin() bool {
 		return false
 	}
 	w.tasks.Go(w.run)                               // ends with w.ctx
-	w.tasks.Go(w.watchPeers)                        // likewise
+	w.tasks.Go(w.members.watchPeers)                // likewise
 	w.tasks.Go(func() { w.residency.sweep(w.ctx) }) // likewise
 	w.offerFigures()
 	return true
@@ -148,9 +146,11 @@ func (w *Worker) run() {
 			due = true
 		}
 		if due {
-			w.announce()
+			w.members.announce()
 		}
-		w.judgeTwins()
+		if w.members.checkDuplicateID() {
+			w.Kill()
+		}
 		select {
 		case <-w.ctx.Done():
 			return
@@ -174,82 +174,6 @@ func ticked(c <-chan time.Time) bool {
 	default:
 		return false
 	}
-}
-
-// announce announces the worker, and records when that took far too long: after
-// an outage of the store, or of this process, the others need a moment to return.
-func (w *Worker) announce() {
-	if w.ctx.Err() != nil {
-		return // a heartbeat that came due at the end has nothing to announce
-	}
-	err := w.say(w.ctx, false)
-	if err != nil && w.ctx.Err() == nil {
-		w.cfg.faults.Warn("announce worker", "", "worker", w.cfg.ID, "error", err)
-	}
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err != nil || now.Sub(w.announced) > 3*w.cfg.Heartbeat {
-		w.roster.Excuse(w.announced, now)
-		w.outage = now
-	}
-	w.announced = now
-}
-
-// say announces the worker, one announcement after the other: an older one that
-// arrived behind a newer one would undo it.
-func (w *Worker) say(ctx context.Context, left bool) error {
-	select {
-	case w.speaking <- struct{}{}:
-		defer func() { <-w.speaking }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if !left && w.roster.Self().Left {
-		return nil // the departure was announced
-	}
-	return w.bus.Announce(ctx, w.roster.Beat(left))
-}
-
-// watchPeers pings the others once per heartbeat, independently of run: a process
-// that hangs answers late or never, and must not delay anything else.
-func (w *Worker) watchPeers() {
-	_ = pause.For(w.ctx, w.cfg.Heartbeat/2) // halfway between two announcements
-	beat := time.NewTicker(w.cfg.Heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-w.ctx.Done():
-			return
-		case <-beat.C:
-		}
-		w.mu.Lock()
-		settled := time.Since(w.outage) > w.cfg.MemberTTL/3 && time.Since(w.announced) <= 3*w.cfg.Heartbeat
-		w.mu.Unlock()
-		if settled {
-			w.lookAround()
-		}
-	}
-}
-
-// lookAround pings the other members, all at once: the ping of a process that is gone has
-// no responder.
-func (w *Worker) lookAround() {
-	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
-	defer cancel()
-	var pings sync.WaitGroup
-	for _, m := range w.roster.Live(time.Now()) {
-		if m.ID == w.cfg.ID {
-			continue
-		}
-		pings.Go(func() { // ends with ctx at the latest
-			if alive, err := w.bus.Ping(ctx, m.ID); err == nil && !alive {
-				w.roster.Suspect(m.ID, m.Beat)
-				w.poke()
-			}
-		})
-	}
-	pings.Wait()
 }
 
 // Kill stops the worker at once, as a crash would: nothing is finished, saved
