@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -93,28 +92,6 @@ func (h *host) offerAll(events []model.Message) bool {
 	return true
 }
 
-// dryReads is the number of empty reads after which a reader that expects an entry
-// asks the leader whether the log still reaches that far.
-const dryReads = 5
-
-// askPause is the pause before a host retries a store that has failed.
-const askPause = 200 * time.Millisecond
-
-// checkHead returns an error for a log that ends before its known position.
-func (h *host) checkHead(known uint64) error {
-	head, err := h.env.bus.Head(h.ctx, h.space)
-	for err != nil && h.core != nil && h.asksAgain("read the head of the log", err) {
-		head, err = h.env.bus.Head(h.ctx, h.space)
-	}
-	if err != nil {
-		return fmt.Errorf("read the head: %w", err)
-	}
-	if head < known {
-		return &model.LossError{Kind: model.LossOfLog, Partition: model.PartitionOf(h.space, h.env.bus.Partitions()), Space: h.space, Known: known, Found: head}
-	}
-	return nil
-}
-
 // load reads the space from its checkpoint and the log behind it.
 func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 	err = lookup.OverGaps(h.ctx, h.space, func() error {
@@ -140,88 +117,66 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 	return st, r, err
 }
 
-// catchUp integrates the commits of other runtimes since the head that a refused
-// append expected. There is at least one such commit, so a reader that finds none
-// is behind, and reads again.
-func (h *host) catchUp() error {
-	integrated, dry := 0, 0
-	for h.ctx.Err() == nil {
-		_ = pause.For(h.ctx, pause.Backoff(dry))
-		entries, err := h.env.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
-		if err != nil && h.asksAgain("read the log", err) {
-			continue
+// mend sets aside, to be handled, events that the cursor of a space has passed and
+// that have no receipt.
+func (h *host) mend(r *replica.Replica) error {
+	if h.env.home == nil {
+		return nil
+	}
+	d, err := h.env.home.comparison(h.ctx)
+	if err != nil {
+		return err
+	}
+	if d == nil || r.Cursor.Floor <= d.After {
+		return nil
+	}
+	c, err := d.Mend(h.ctx, h.env.bus, h.space, r.Cursor, r.Seq)
+	if err != nil {
+		return err
+	}
+	r.Cursor = c
+	h.saver.lane = min(h.saver.lane, r.LaneDone())
+	return nil
+}
+
+// findBehind makes sure that the event exists up to which the lane must be read before any later
+// event is handled. The host would wait for a removed event without end: in that case the event is
+// the last one left before it. A store that may answer from the past is asked for as long as it may.
+func (h *host) findBehind() error {
+	for began := time.Now(); h.start.behind > h.core.ReadLaneAfter(); {
+		m, there, err := h.env.bus.LaneEvent(h.ctx, model.PartitionOf(h.space, h.env.bus.Partitions()), h.start.behind)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look at event %d of the lane: %w", h.start.behind, err)
+		case there && m.Space == h.space:
+			return nil
+		case time.Since(began) >= h.env.bus.Hindsight():
+			return h.lastBehind()
 		}
-		if err != nil {
-			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
-		}
-		if err := h.core.Integrate(entries...); err != nil {
+		if err := pause.For(h.ctx, h.env.cfg.Heartbeat); err != nil {
 			return err
 		}
-		if integrated += len(entries); integrated > 0 && len(entries) < readPage {
-			break
+	}
+	return nil
+}
+
+func (h *host) lastBehind() error {
+	last := h.core.ReadLaneAfter()
+	for after := last; after < h.start.behind; {
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
+		if err != nil {
+			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
-		if dry++; len(entries) > 0 {
-			dry = 0
-		}
-		if dry > dryReads {
-			if err := h.checkHead(h.core.Seq()); err != nil {
-				return err
+		for i := range events {
+			if after = events[i].Seq; after <= h.start.behind {
+				last = after
 			}
 		}
+		if len(events) < readPage {
+			break
+		}
 	}
-	h.core.Resume()
-	if !h.core.Owned() && !h.core.Deposed() && !h.draining {
-		h.enter() // the refused commit was the takeover or the join
-	}
-	return h.ctx.Err()
-}
-
-// asksAgain reports whether a failed read of the store is to be repeated after
-// a pause. A worker reloads a space whose host has ended for that reason; an attached
-// host has no worker that would reload it.
-func (h *host) asksAgain(what string, err error) bool {
-	if !h.start.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
-		return false
-	}
-	h.report(what, err)
-	_ = pause.For(h.ctx, askPause)
-	return true
-}
-
-// eventOf returns the event that a lane message carries. It depends only on the message
-// and the deployment's horizon, so every owner gets the same result.
-func eventOf(m *model.Message, horizon time.Duration) model.Event {
-	ev := model.Event{
-		Space: m.Space, Stream: m.Stream, ID: m.ID,
-		Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace,
-	}
-	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
-		ev.Invalid = "the event id and the position header do not belong together"
-		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // otherwise it would wait for a predecessor that will not arrive
-		return ev
-	}
-	if m.Invalid != "" {
-		ev.Invalid = m.Invalid // a tombstone, which only occupies its position
-		return ev
-	}
-	if m.NotBefore < 0 {
-		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
-		return ev
-	}
-	if m.Expires < 0 {
-		ev.Invalid = "what it says of the time after which it is not to be handled is no time; use milliseconds since 1970"
-		return ev
-	}
-	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {
-		ev.Invalid = err.Error()
-		return ev
-	}
-	if len(m.Payload) == 0 {
-		return ev
-	}
-	var err error
-	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
-		ev.Invalid = "the payload is not JSON: " + err.Error()
-	}
-	return ev
+	h.env.cfg.Logger.Warn("an event is not in the lane any more that was not handled", "space", h.space, "sequence", h.start.behind, "last", last)
+	h.start.behind = last
+	return nil
 }

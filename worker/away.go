@@ -12,15 +12,6 @@ import (
 // cutOff reports whether such a context ended because no server could be reached.
 func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), port.ErrNoServer) }
 
-// noteUndone records how many spaces of a partition are cut off before they are saved.
-func (p *partition) noteUndone() {
-	for _, h := range p.all() {
-		if !h.saver.clean.Load() {
-			p.tenure.undone++
-		}
-	}
-}
-
 // awayError lists what a worker left unfinished because it had to leave without a server.
 func (w *Worker) awayError(parts []*partition) error {
 	spaces, of := 0, []string{}

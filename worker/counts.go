@@ -1,11 +1,14 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // RunCounts counts the runs of nodes, per space and node: it shows which nodes did
@@ -80,13 +83,6 @@ func (c *RunCounts) addUp(d departure) {
 	delete(c.spaces, d.space)
 }
 
-// Runs returns the number of runs of every computation on this worker,
-// whether or not the run was committed. The runs of
-// spaces that left memory long ago are under the zero RunKey.
-func (w *Worker) Runs() map[RunKey]uint64 {
-	return w.runs.all()
-}
-
 func (c *RunCounts) all() map[RunKey]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,11 +115,6 @@ type counters struct {
 	missed                     missedLog
 }
 
-// Counts returns the counters.
-func (w *Worker) Counts() Counts {
-	return w.counters.read()
-}
-
 func (c *counters) read() Counts {
 	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Refused: c.refused.Load()}
 }
@@ -138,3 +129,32 @@ func (c *counters) committed(commit *model.Commit) {
 	}
 	c.receipts.Add(n)
 }
+
+// missedLog holds the last of a worker.
+type missedLog struct {
+	mu  sync.Mutex
+	all []Missed
+}
+
+func (l *missedLog) note(name string, m space.Missed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(was Missed) bool { return was.Space == name && was.Cron == m.Cron })
+	l.all = append(l.all, Missed{name, m.Cron, m.Times, time.UnixMilli(m.At).UTC()})
+	if len(l.all) > maxLoads {
+		l.all = l.all[1:]
+	}
+}
+
+func (l *missedLog) newest() []Missed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+const (
+	// maxLoads is how many spaces of each kind are named.
+	maxLoads = 5
+	// lateAfter is how long a timer may be due before it counts as late.
+	lateAfter = time.Second
+)

@@ -89,7 +89,7 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.saver.dueAt = saved
-		var c checkpoint
+		var c unsaved
 		if h.saver.takeDue(h.core, h.nextDue(), &c); c.dueAt != want {
 			t.Errorf("where %d is saved, %d is to be, want %d", saved, c.dueAt, want)
 		}
@@ -100,8 +100,8 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.dueAt = 5000
-	h.saver.settle(h.core, checkpoint{moved: true, dueAt: 0}, model.ErrStopped)
-	var c checkpoint
+	h.saver.settle(h.core, unsaved{moved: true, dueAt: 0}, model.ErrStopped)
+	var c unsaved
 	h.saver.takeDue(h.core, h.nextDue(), &c)
 	if len(c.Docs) != 1 || c.Docs[0].Data != nil {
 		t.Errorf("the next checkpoint has %+v, want the deletion of the item", c.Docs)

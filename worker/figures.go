@@ -102,43 +102,6 @@ type PartitionFigures struct {
 // FiguresEndpoint returns the endpoint at which a worker answers with its Figures.
 func FiguresEndpoint(id string) string { return "worker-" + id }
 
-// Figures returns the worker's current figures.
-func (w *Worker) Figures() Figures {
-	c, s := w.Counts(), w.Stats()
-	f := Figures{
-		Commits: c.Commits, Receipts: c.Receipts, Refused: c.Refused,
-		Awake: s.Awake, Loading: s.Loading, Queued: s.Waiting, Backlog: w.counters.backlog.Load(),
-	}
-	f.Abandoned = s.Abandoned
-	f.Describe(w.roster.Self(), w.bus, w.cfg.Now())
-	w.mu.Lock()
-	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
-	for _, p := range w.partitions { // any order: sorted below
-		serving = append(serving, p)
-	}
-	for _, p := range w.leaving { // any order: sorted below
-		leaving = append(leaving, p)
-	}
-	w.mu.Unlock()
-	for _, p := range serving {
-		f.Partitions = append(f.Partitions, p.figures("serving"))
-	}
-	for _, p := range leaving {
-		f.Partitions = append(f.Partitions, p.figures("leaving"))
-	}
-	for p, since := range w.roster.Wanted() { // any order: sorted below
-		f.Partitions = append(f.Partitions, PartitionFigures{Partition: p, State: "waiting", Since: since.UTC()})
-	}
-	f.Stuck, f.StuckCount = w.stuckNow(serving)
-	f.Losses, f.LossCount = lossesNow(serving)
-	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
-	f.Missed = w.counters.missed.newest()
-	f.Next, f.Limit = w.residency.nextFew(), w.residency.limit
-	w.sidecars.fill(&f)
-	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
-	return f
-}
-
 // Describe fills in the figures of the process, independent of its partitions, and what its bus knows of the
 // store.
 func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
@@ -154,25 +117,6 @@ func (f *Figures) Describe(self model.Member, bus Bus, now time.Time) {
 	if len(f.Rewinds) > 0 {
 		f.Rewound = f.Rewinds[0]
 	}
-}
-
-func (p *partition) figures(state string) PartitionFigures {
-	s := p.stats()
-	f := PartitionFigures{
-		Partition: p.number, State: state, Since: p.tenure.began.UTC(), Took: p.tenure.took,
-		Awake: s.Awake, Events: s.Events, Read: s.Read, Saved: s.Saved,
-	}
-	p.mu.Lock()
-	if p.aside.upTo > f.Saved {
-		f.Saved, f.Aside = p.aside.upTo, p.aside.spaces
-	}
-	p.mu.Unlock()
-	for _, h := range p.all() {
-		if h.inbox.laneDone() != allDone {
-			f.Unsaved++
-		}
-	}
-	return f
 }
 
 // FleetService is the service under which every worker offers its figures, besides the service that answers
@@ -210,16 +154,6 @@ var binary = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 })
 
-// offerFigures answers status requests, as soon as that is possible.
-func (w *Worker) offerFigures() {
-	w.tasks.Go(func() { // ends when the endpoint is offered, or with w.ctx
-		OfferFigures(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {
-			w.cfg.faults.Warn("offer the worker's figures", "", "worker", w.cfg.ID, "error", err)
-			_ = pause.For(w.ctx, w.cfg.MemberTTL)
-		})
-	})
-}
-
 // OfferFigures answers status requests with the figures of a process, until ctx ends. It returns when
 // the endpoint is offered, or ctx ends. It passes each error to failed, which must block until the next attempt is due.
 func OfferFigures(ctx context.Context, bus Bus, id string, figures func() Figures, failed func(error)) {
@@ -237,4 +171,81 @@ func OfferFigures(ctx context.Context, bus Bus, id string, figures func() Figure
 		}
 		failed(err)
 	}
+}
+
+// Figures returns the worker's current figures.
+func (w *Worker) Figures() Figures {
+	c, s := w.Counts(), w.Stats()
+	f := Figures{
+		Commits: c.Commits, Receipts: c.Receipts, Refused: c.Refused,
+		Awake: s.Awake, Loading: s.Loading, Queued: s.Waiting, Backlog: w.counters.backlog.Load(),
+	}
+	f.Abandoned = s.Abandoned
+	f.Describe(w.roster.Self(), w.bus, w.cfg.Now())
+	w.mu.Lock()
+	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
+	for _, p := range w.partitions { // any order: sorted below
+		serving = append(serving, p)
+	}
+	for _, p := range w.leaving { // any order: sorted below
+		leaving = append(leaving, p)
+	}
+	w.mu.Unlock()
+	for _, p := range serving {
+		f.Partitions = append(f.Partitions, p.figures("serving"))
+	}
+	for _, p := range leaving {
+		f.Partitions = append(f.Partitions, p.figures("leaving"))
+	}
+	for p, since := range w.roster.Wanted() { // any order: sorted below
+		f.Partitions = append(f.Partitions, PartitionFigures{Partition: p, State: "waiting", Since: since.UTC()})
+	}
+	f.Stuck, f.StuckCount = w.stuckNow(serving)
+	f.Losses, f.LossCount = lossesNow(serving)
+	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
+	f.Missed = w.counters.missed.newest()
+	f.Next, f.Limit = w.residency.nextFew(), w.residency.limit
+	w.sidecars.fill(&f)
+	slices.SortFunc(f.Partitions, func(a, b PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
+	return f
+}
+
+func (p *partition) figures(state string) PartitionFigures {
+	s := p.stats()
+	f := PartitionFigures{
+		Partition: p.number, State: state, Since: p.tenure.began.UTC(), Took: p.tenure.took,
+		Awake: s.Awake, Events: s.Events, Read: s.Read, Saved: s.Saved,
+	}
+	p.mu.Lock()
+	if p.aside.upTo > f.Saved {
+		f.Saved, f.Aside = p.aside.upTo, p.aside.spaces
+	}
+	p.mu.Unlock()
+	for _, h := range p.all() {
+		if h.inbox.laneDone() != allDone {
+			f.Unsaved++
+		}
+	}
+	return f
+}
+
+// offerFigures answers status requests, as soon as that is possible.
+func (w *Worker) offerFigures() {
+	w.tasks.Go(func() { // ends when the endpoint is offered, or with w.ctx
+		OfferFigures(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {
+			w.cfg.faults.Warn("offer the worker's figures", "", "worker", w.cfg.ID, "error", err)
+			_ = pause.For(w.ctx, w.cfg.MemberTTL)
+		})
+	})
+}
+
+// lossesNow returns the first losses of all partitions, and the number of all.
+func lossesNow(partitions []*partition) (first []Loss, count int) {
+	for _, p := range partitions {
+		first = append(first, p.losses.now()...)
+	}
+	slices.SortFunc(first, func(a, b Loss) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
+	})
+	return first[:min(len(first), maxStuck)], len(first)
 }

@@ -216,14 +216,3 @@ func (w *Worker) pace(ctx context.Context, left int) time.Duration {
 	}
 	return min(mostPace, time.Until(end)/time.Duration(2*left))
 }
-
-// within waits for done, for at most d and until ctx ends.
-func within(ctx context.Context, done <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}

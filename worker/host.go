@@ -120,9 +120,6 @@ type home interface {
 	leave(*host) bool
 }
 
-// readPage is how many log or lane entries are read at a time.
-const readPage = 512
-
 // newHost returns a host that does not run yet, of a space that has b left to do.
 func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	h := &host{
@@ -143,13 +140,14 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 		loop: h.loop, watcher: fmt.Sprintf("%s-%s-%s", e.cfg.ID, name, h.appends.nonce), deliver: h.inbox.mirror,
 		all: map[space.Ref]context.CancelFunc{},
 	}
-	h.saver.init(name, e.bus, h.report, h.readMissed, func() { h.call(h.readMissed) })
-	h.tasks = tasksOf(h)
+	readMissed := func() { h.remote.readMissed(h.core) }
+	h.saver.init(name, e.bus, h.report, readMissed, func() { h.call(readMissed) })
+	h.tasks = tasks.New(tasks.Host{ // only the owner of a space performs its tasks
+		Space: name, Ctx: h.ctx, Slots: e.performing, Logger: e.cfg.Logger, Warn: e.cfg.faults.Warn,
+		Now: h.now, Go: e.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report,
+	})
 	return h
 }
-
-// readMissed reads the commits of other runtimes that the host does not know.
-func (h *host) readMissed() { h.remote.readMissed(h.core) }
 
 // call makes the loop run f.
 func (h *host) call(f func()) { h.inbox.call(f) }
@@ -257,16 +255,6 @@ func (h *host) abandon(o *space.Overrun) {
 	go h.gone() // ends with the partition, or the attachment
 }
 
-// enter requests the takeover or the join of the space.
-func (h *host) enter() {
-	h.core.TermAt(h.env.clock.Millis())
-	if h.start.joins {
-		h.core.Attach()
-	} else {
-		h.core.TakeOver()
-	}
-}
-
 // earliest returns the earlier of two times, of which 0 is never.
 func earliest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
@@ -369,50 +357,6 @@ func (h *host) carryOut(r space.Ready) {
 		h.append(r.Append)
 	}
 	h.directs.redo(h.core, h.now(), r.Undone)
-}
-
-// append sends a commit to the log. The result arrives through the inbox.
-func (h *host) append(a *space.Append) {
-	h.appends.inFlight = true
-	if h.env.home != nil {
-		h.env.home.appended(len(a.Data))
-	}
-	if h.start.joins && h.leavesToDo(a.Commit) != 0 {
-		h.announce(a)
-		return
-	}
-	h.send(a)
-}
-
-func (h *host) send(a *space.Append) {
-	trace, end := h.tracing.spans.beginCommit(a.Commit)
-	h.env.bus.Append(model.Append{
-		Space: h.space, ID: a.Commit.ID() + "/" + h.appends.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
-	}, func(seq uint64, err error) {
-		end(seq, err)
-		h.call(func() { h.appended(a.Commit, seq, err) })
-	})
-}
-
-func (h *host) appended(c *model.Commit, seq uint64, err error) {
-	h.appends.inFlight, h.directs.crowded = false, false
-	switch {
-	case err == nil:
-		h.env.counters.committed(c)
-		h.directs.confirm(c)
-		h.queries.confirmed++
-		if err = h.core.Confirm(seq); c.Join && err == nil {
-			close(h.entered)
-		}
-	case errors.Is(err, model.ErrRefused):
-		h.env.counters.refused.Add(1)
-		h.queries.refused++
-		h.core.Refuse()
-		err = h.catchUp()
-	}
-	if err != nil {
-		h.fail("append commit", err)
-	}
 }
 
 // fail ends the host with an error.

@@ -77,7 +77,7 @@ func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
 	h.saver.noted["node.c"] = model.StateDoc{Doc: "node.c", Seq: 3}
-	c := checkpoint{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
+	c := unsaved{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
 	h.saver.settleObserved(&c, errors.New("the store is out of order"))
 	got := map[string]uint64{}
 	for _, d := range h.saver.noted.drain() {
@@ -298,7 +298,7 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 		}
 	}
 	h.loop.bus = b
-	for h.readMissed(); ; {
+	for h.remote.readMissed(h.core); ; {
 		h.env.tasks.Wait()
 		calls := h.inbox.calls
 		if h.inbox.calls = nil; len(calls) == 0 {

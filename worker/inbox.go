@@ -62,6 +62,15 @@ type laneProgress struct {
 	taken, offered uint64
 }
 
+// laneLoad is what waits for a space: events were read and are not handled; unread reports that events wait in the
+// lane for which the space has no room, and span bounds the number of events that the space is not known to be done
+// with.
+type laneLoad struct {
+	events int
+	unread bool
+	span   uint64
+}
+
 // backlog is the remaining work of a space: it is done with its lane up to done, and events were
 // delivered up to last.
 type backlog struct{ done, last uint64 }
@@ -70,13 +79,6 @@ type backlog struct{ done, last uint64 }
 type mirrored struct {
 	ctx   interface{ Err() error }
 	value model.Value
-}
-
-// laneCore is the lane of a space as its core has it.
-type laneCore interface {
-	LaneRoom() int
-	Waiting() int
-	ReadLaneAfter() uint64
 }
 
 // allDone as the position of a space means that the space does not hold the lane position back.
@@ -292,13 +294,13 @@ func (in *inbox) waiting() int {
 // load returns what waits for the space, false if the space is done with its lane. If more waits
 // for a space than it has room for, it reads and handles one page at a time, so that at times no event
 // that was read is left; and handled events count as not done until they are saved.
-func (in *inbox) load() (l Load, some bool) {
+func (in *inbox) load() (l laneLoad, some bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	l.Events = len(in.events) + in.lane.inCore
+	l.events = len(in.events) + in.lane.inCore
 	low := in.lane.low.Load()
 	if low == allDone {
-		return l, l.Events > 0
+		return l, l.events > 0
 	}
 	l.unread, l.span = in.left > 0 || in.lane.taken < in.lane.offered, in.lane.last-min(in.lane.last, low)
 	return l, true

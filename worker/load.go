@@ -3,10 +3,7 @@ package worker
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
-
-	"github.com/settlehq/settle/space"
 )
 
 // Load is a space with many waiting events.
@@ -42,28 +39,6 @@ type Missed struct {
 	At    time.Time `json:"at"`
 }
 
-// missedLog holds the last of a worker.
-type missedLog struct {
-	mu  sync.Mutex
-	all []Missed
-}
-
-func (l *missedLog) note(name string, m space.Missed) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = slices.DeleteFunc(l.all, func(was Missed) bool { return was.Space == name && was.Cron == m.Cron })
-	l.all = append(l.all, Missed{name, m.Cron, m.Times, time.UnixMilli(m.At).UTC()})
-	if len(l.all) > maxLoads {
-		l.all = l.all[1:]
-	}
-}
-
-func (l *missedLog) newest() []Missed {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.all)
-}
-
 // Watches are the live queries that a worker serves.
 type Watches struct {
 	// Open is the number of open ones, of at most Limit; Refused found no room.
@@ -75,13 +50,6 @@ type Watches struct {
 	Document string `json:"document,omitzero"`
 	Most     int    `json:"most,omitzero"`
 }
-
-const (
-	// maxLoads is how many spaces of each kind are named.
-	maxLoads = 5
-	// lateAfter is how long a timer may be due before it counts as late.
-	lateAfter = time.Second
-)
 
 // compareLoads orders spaces by the number of waiting events, largest first.
 func compareLoads(a, b Load) int {
@@ -102,8 +70,7 @@ func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late
 	for _, p := range partitions {
 		for _, h := range p.all() {
 			if l, some := h.inbox.load(); some {
-				l.Space, l.Partition = h.space, p.number
-				busiest = append(busiest, l)
+				busiest = append(busiest, Load{Space: h.space, Partition: p.number, Events: l.events, unread: l.unread, span: l.span})
 			}
 			if due := h.published.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
 				late = append(late, Late{h.space, p.number, int(h.published.timers.Load()), time.UnixMilli(due).UTC()})

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -36,6 +35,7 @@ func (l *Loss) What() string {
 type losses struct {
 	number int // of the partition
 	cfg    *Config
+	about  []any // that of the log lines
 
 	mu  sync.Mutex
 	all map[string]*Loss
@@ -59,7 +59,7 @@ func (l *losses) note(e *model.LossError) {
 		l.all[e.Space] = r
 	}
 	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.number, e.Space, e.Known, e.Found, e.Error()
-	about := []any{"worker", l.cfg.ID, "partition", l.number, "error", r.Why}
+	about := slices.Concat(l.about, []any{"error", r.Why})
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
@@ -86,7 +86,7 @@ func (l *losses) over(space string) bool {
 	}
 	delete(l.all, space)
 	l.cfg.faults.Over(refusing, l.name(space))
-	l.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", "worker", l.cfg.ID, "partition", l.number, "space", space, "refused_since", r.Since)
+	l.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
 	return true
 }
 
@@ -98,30 +98,6 @@ func (l *losses) now() (list []Loss) {
 		list = append(list, *r)
 	}
 	return list
-}
-
-// retryLost wakes the refused spaces: nothing else might, and an operator may have
-// accepted their loss.
-func (p *partition) retryLost() {
-	lost := p.losses.now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range lost {
-		if lost[i].Space != "" {
-			p.hostOf(lost[i].Space, true)
-		}
-	}
-}
-
-// lossesNow returns the first losses of all partitions, and the number of all.
-func lossesNow(partitions []*partition) (first []Loss, count int) {
-	for _, p := range partitions {
-		first = append(first, p.losses.now()...)
-	}
-	slices.SortFunc(first, func(a, b Loss) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
-	})
-	return first[:min(len(first), maxStuck)], len(first)
 }
 
 // isLoss returns the loss in an error, nil if there is none.

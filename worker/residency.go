@@ -256,10 +256,12 @@ func (r *residency) dismissBefore(when time.Time) {
 	}
 }
 
-func (r *residency) stats() Stats {
+// counts returns how many spaces are in memory or being loaded, how many of them are being loaded and how many rest,
+// and how many wait.
+func (r *residency) counts() (hosts, loading, resting, waiting int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{Awake: r.hosts, Loading: r.loading, Resting: r.resting.Len(), Waiting: len(r.queue)}
+	return r.hosts, r.loading, r.resting.Len(), len(r.queue)
 }
 
 // nextFew returns the first few of the spaces that wait to be loaded.

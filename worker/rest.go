@@ -19,67 +19,43 @@ import (
 // finds none, and starts another. The host that has left appends and saves nothing any more,
 // so the two never conflict.
 
-// idleness is what the loop of a host knows of its rest.
-type idleness struct {
-	// told is the standing that residency knows, stirred reports that something has happened since, up to
-	// stirredAt in the log.
-	told      standing
-	stirred   bool
-	stirredAt uint64
-	// lastSave reports that the host has saved in order to leave. It does not leave before stays. left reports
-	// that it has left.
-	lastSave bool
-	stays    time.Duration
-	left     bool
-	observed int // leases of documents
-}
-
-// considerLeaving reports the host's standing to residency, and returns whether it has left.
+// considerLeaving reports the host's state to residency, and returns whether it has left.
 func (h *host) considerLeaving(r space.Ready) (left bool) {
 	if h.env.home == nil {
 		return false // it is attached, for as long as the application wants
 	}
-	now := h.standing(r)
+	now := h.idleState(r)
 	if seq := h.core.Seq(); seq != h.idle.stirredAt {
 		h.idle.stirred, h.idle.stirredAt = true, seq
 		h.saver.stored.seen.Store(seq)
 	}
 	switch {
-	case now != resting && now != h.idle.told:
-		h.env.residency.stirs(&h.resident, now == held)
-	case now == resting && (now != h.idle.told || h.idle.stirred):
+	case now != isIdle && now != h.idle.told:
+		h.env.residency.stirs(&h.resident, now == isHeld)
+	case now == isIdle && (now != h.idle.told || h.idle.stirred):
 		h.env.residency.rests(&h.resident)
 	}
 	h.idle.told, h.idle.stirred = now, false
-	if now != resting || !h.resident.dismissed.Load() || h.toDrain.Load() {
+	if now != isIdle || !h.resident.dismissed.Load() || h.toDrain.Load() {
 		h.idle.lastSave = false
 		return false
 	}
 	return h.tryToLeave()
 }
 
-// standing is the state of a host that has done its present work.
-type standing int
-
-const (
-	busy    standing = iota // something is in flight
-	held                    // nothing is, but it must not leave
-	resting                 // the space may leave once it is saved
-)
-
-func (h *host) standing(r space.Ready) standing {
+func (h *host) idleState(r space.Ready) idleState {
 	if h.idle.stays <= h.now() {
 		h.idle.stays = 0
 	}
 	switch {
 	case r.More || h.appends.inFlight || h.reads.refilling || h.draining || !h.core.Owned():
-		return busy
+		return isBusy
 	case r.Wake != 0 || len(h.mirrors.all) > 0 || h.remote.attached > 0 || h.idle.observed > 0 ||
 		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.undecided) > 0 ||
 		h.idle.stays > 0 || h.tasks.Pending() || !h.core.Durable():
-		return held
+		return isHeld
 	}
-	return resting
+	return isIdle
 }
 
 // tryToLeave saves unsaved changes, and leaves.
@@ -106,23 +82,7 @@ func (h *host) tryToLeave() (left bool) {
 
 // stay ends an unsuccessful attempt to leave; the next is not before until.
 func (h *host) stay(until time.Duration) {
-	h.idle.lastSave, h.idle.told = false, held
+	h.idle.lastSave, h.idle.told = false, isHeld
 	h.idle.stays = until
 	h.env.residency.stirs(&h.resident, true)
-}
-
-// leave removes a host from the partition, unless it is still needed.
-func (p *partition) leave(h *host) bool {
-	p.cfg.beforeLeaving()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// No input can arrive with the partition locked.
-	if p.closed || p.hosts[h.space] != h || p.leases.any(h.space) || !h.inbox.isEmpty() {
-		return false
-	}
-	delete(p.hosts, h.space)
-	h.idle.left = true
-	p.noteDue(h)
-	p.tenure.evictions++
-	return true
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"sync"
 )
 
@@ -14,21 +13,6 @@ type sidecars struct {
 
 	mu  sync.Mutex
 	add []func(*Figures)
-}
-
-// Beside runs f along with the worker. leaving is closed when the worker begins to stop;
-// f must then finish and return. Stop waits for it, but only after the worker's
-// spaces are handed over and the other workers know that it leaves. ctx ends when the worker is killed, or
-// when Stop has waited for too long.
-func (w *Worker) Beside(f func(ctx context.Context, leaving <-chan struct{})) {
-	w.sidecars.tasks.Go(func() { f(w.ctx, w.sidecars.leaving) }) // ends with Stop or Kill
-}
-
-// Tell registers f, which adds to the figures of the worker at each status request.
-func (w *Worker) Tell(f func(*Figures)) {
-	w.sidecars.mu.Lock()
-	defer w.sidecars.mu.Unlock()
-	w.sidecars.add = append(w.sidecars.add, f)
 }
 
 func (s *sidecars) leave() { s.once.Do(func() { close(s.leaving) }) }

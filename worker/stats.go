@@ -38,7 +38,8 @@ type PartitionStats struct {
 
 // Awake returns the number of spaces that are in memory or being loaded.
 func (w *Worker) Awake() int {
-	return w.residency.stats().Awake
+	hosts, _, _, _ := w.residency.counts()
+	return hosts
 }
 
 // Stats returns the worker's statistics, by partition. Its cost grows with the number of
@@ -50,7 +51,8 @@ func (w *Worker) Stats() Stats {
 		parts = append(parts, p)
 	}
 	w.mu.Unlock()
-	s := w.residency.stats()
+	var s Stats
+	s.Awake, s.Loading, s.Resting, s.Waiting = w.residency.counts()
 	s.Abandoned = w.counters.abandoned.Now()
 	for _, p := range parts {
 		s.Partitions = append(s.Partitions, p.stats())
@@ -70,4 +72,16 @@ func (p *partition) stats() PartitionStats {
 		s.Events += h.inbox.waiting()
 	}
 	return s
+}
+
+// Runs returns the number of runs of every computation on this worker,
+// whether or not the run was committed. The runs of
+// spaces that left memory long ago are under the zero RunKey.
+func (w *Worker) Runs() map[RunKey]uint64 {
+	return w.runs.all()
+}
+
+// Counts returns the counters.
+func (w *Worker) Counts() Counts {
+	return w.counters.read()
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -59,39 +58,17 @@ const (
 	tellWithin = 300 * time.Millisecond
 )
 
-// standstill is how far a space is done with its lane, and since when it has made no progress. One
-// pass may handle hundreds of events until their commit moves done: a handler that begins with another
-// event is progress as well, and so is a computation that was not seen running since then. The same
-// event again is a retry, and the same computation may be one that does not come to rest.
-type standstill struct {
-	done  uint64
-	event eventName // of the last handler call
-	nodes map[string]bool
-	since time.Time
-}
+// clockTime formats a time for people, in UTC like all log lines of a worker.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
-// moves records the code that the host is in, and reports whether that is progress.
-func (s *standstill) moves(h *host) bool {
-	event, node := h.code.last()
-	moved := event != eventName{} && event != s.event
-	if moved {
-		s.event, s.nodes = event, nil
-	}
-	if node == "" || s.nodes[node] {
-		return moved
-	}
-	if s.nodes == nil {
-		s.nodes = map[string]bool{}
-	}
-	s.nodes[node] = true
-	return true
-}
-
-// stuckSpaces is what a partition knows of the spaces that hold its position back.
-type stuckSpaces struct {
-	at map[string]standstill
-	// failures are why hosts of those have ended.
-	failures map[string]string
+// stalled is a space that stands still, with the available information about it.
+type stalled struct {
+	Stuck
+	p    *partition
+	host *host // nil if it has none
+	done uint64
+	// says receives the report of the host's loop; it has room for that.
+	says chan Stuck
 }
 
 // noteStuck records which spaces have made no progress since the last call. p.mu is not held.
@@ -104,7 +81,7 @@ func (p *partition) noteStuck(now time.Time) {
 			return
 		}
 		s, known := p.stuck.at[space]
-		if h != nil && s.moves(h) || !known || s.done != done {
+		if h != nil && s.moves(&h.code) || !known || s.done != done {
 			s.done, s.since = done, now
 		}
 		at[space] = s
@@ -123,43 +100,21 @@ func (p *partition) noteStuck(now time.Time) {
 	}
 }
 
-// noteFailure records why a host has ended. p.mu is held.
-func (p *partition) noteFailure(h *host) {
-	failed := h.failure()
-	if failed == nil {
-		return
-	}
-	if p.stuck.failures == nil {
-		p.stuck.failures = map[string]string{}
-	}
-	p.stuck.failures[h.space] = firstLine(failed.Error())
-}
-
-// found is a space that stands still, with the available information about it.
-type found struct {
-	Stuck
-	p    *partition
-	host *host // nil if it has none
-	done uint64
-	// says receives the report of the host's loop; it has room for that.
-	says chan Stuck
-}
-
 // standing returns the spaces of the partition that have stood still for long enough.
-func (p *partition) standing(now time.Time) (out []found) {
+func (p *partition) standing(now time.Time) (out []stalled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for space, s := range p.stuck.at { // any order: sorted by the caller
 		if now.Sub(s.since) < StuckAfter {
 			continue
 		}
-		f := found{p: p, host: p.hosts[space], done: s.done, Stuck: Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
+		f := stalled{p: p, host: p.hosts[space], done: s.done, Stuck: Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
 		_, waits := p.waiting[space]
 		b, asleep := p.asleep[space]
 		switch failure := p.stuck.failures[space]; {
 		case f.host != nil && f.host.inbox.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
 			continue // it has continued
-		case f.host != nil && s.moves(f.host):
+		case f.host != nil && s.moves(&f.host.code):
 			s.since = now
 			p.stuck.at[space] = s
 			continue
@@ -185,11 +140,11 @@ func (p *partition) standing(now time.Time) (out []found) {
 // stuckNow returns the spaces that have held back a saved position for longest, and the number
 // of all.
 func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
-	var all []found
+	var all []stalled
 	for _, p := range partitions {
 		all = append(all, p.standing(time.Now())...)
 	}
-	slices.SortFunc(all, func(a, b found) int {
+	slices.SortFunc(all, func(a, b stalled) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
 	})
 	count = len(all)
@@ -212,7 +167,7 @@ func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
 
 // ask requests a report from the host's loop. A loop that is in application code does
 // not process the request; that code is known without it.
-func (f *found) ask() {
+func (f *stalled) ask() {
 	h := f.host
 	if h == nil || f.Cause == CauseFailed {
 		return
@@ -231,7 +186,7 @@ func (f *found) ask() {
 }
 
 // tell waits for the loop's report, and looks up when its event was stored.
-func (f *found) tell(ctx context.Context, bus Bus) {
+func (f *stalled) tell(ctx context.Context, bus Bus) {
 	if f.says != nil {
 		select {
 		case s := <-f.says:
@@ -278,17 +233,4 @@ func (h *host) standsAt() Stuck {
 		s.Cause, s.Why = space.CauseComputation, "its computations do not come to rest, or wait for a time"
 	}
 	return s
-}
-
-// clockTime formats a time for people, in UTC like all log lines of a worker.
-func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
-
-// firstLine returns the first line of an error, shortened to the available room.
-func firstLine(text string) string {
-	const most = 200
-	line, _, _ := strings.Cut(text, "\n")
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "..."
-	}
-	return line
 }

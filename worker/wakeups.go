@@ -2,15 +2,9 @@ package worker
 
 import (
 	"container/heap"
-	"context"
-	"errors"
-	"slices"
 	"time"
 
-	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/space"
 )
 
 // Events may wait for a time (docs/adr/0018) while their space is not loaded or
@@ -117,151 +111,9 @@ func (d *wakeups) take(now int64) (space string, next int64) {
 	return "", 0
 }
 
-// listDue reads the items of the saved states: at once, and again when no replica can be
-// behind any more.
-func (p *partition) listDue(ctx context.Context) error {
-	select {
-	case <-p.wakeups.placed:
-	case <-ctx.Done():
-		return nil
-	}
-	for _, then := range []time.Duration{port.StaleLeader, 0} {
-		list, err := p.bus.DueSpaces(ctx, p.number)
-		if err != nil {
-			return err
-		}
-		p.mu.Lock()
-		for _, due := range list {
-			if at, known := p.wakeups.at[due.Space]; p.hosts[due.Space] == nil && !p.wakeups.served[due.Space] && (!known || due.At < at) {
-				p.wakeups.set(due.Space, due.At)
-			}
-		}
-		p.mu.Unlock()
-		_ = pause.For(ctx, then)
-	}
-	p.mu.Lock()
-	p.wakeups.served = nil
-	p.mu.Unlock()
-	<-ctx.Done()
-	return nil
-}
-
-// wakeDue wakes spaces when they are due.
-func (p *partition) wakeDue() {
-	for p.ctx.Err() == nil {
-		next := p.wakeThose()
-		t := time.NewTimer(nap(next, p.cfg.Now()))
-		if next == 0 {
-			t.Stop() // nothing waits
-		}
-		select {
-		case <-p.wakeups.changed:
-		case <-t.C:
-		case <-p.ctx.Done():
-		}
-		t.Stop()
-	}
-}
-
-// wakeThose wakes the due spaces, and returns when the next one will be due.
-func (p *partition) wakeThose() (next int64) {
-	now := p.cfg.Now().UnixMilli()
-	for {
-		p.mu.Lock()
-		space, next := p.wakeups.take(now)
-		if space != "" && p.hosts[space] == nil {
-			// If the host fails, the space is tried again.
-			p.wakeups.set(space, now+maxNap.Milliseconds())
-		}
-		p.mu.Unlock()
-		if space == "" {
-			return next
-		}
-		_ = p.ask(space, func(*host) {}) // a space without a program waits, like its events
-	}
-}
-
-// noteDue records the remaining work of a host that is about to end. A space whose host was deposed or
-// failed is not woken again at once; one that has left at rest is woken at its time. p.mu
-// is held.
-func (p *partition) noteDue(h *host) {
-	at := h.published.due.Load()
-	if soon := p.cfg.Now().Add(p.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {
-		at = soon
-	}
-	switch {
-	case at != unknownDue:
-		if p.wakeups.served != nil {
-			p.wakeups.served[h.space] = true
-		}
-		p.wakeups.set(h.space, at)
-	case p.wakeups.at[h.space] != 0:
-		p.wakeups.set(h.space, p.cfg.Now().Add(maxNap).UnixMilli())
-	}
-}
-
 // unknownDue in host.due means that the space has not been loaded, and in saver.dueAt that
 // the saved time is not known.
 const unknownDue = -1
-
-// publishDue records when the space must be woken in case this host ends.
-func (h *host) publishDue() {
-	at := h.nextDue()
-	if h.core.FollowsUp() {
-		at = atOnce
-	}
-	h.published.due.Store(at)
-}
-
-// dueIn returns when to read the clock again for an event that waits for a time, 0 for none.
-func (h *host) dueIn(at int64) time.Duration {
-	if at == 0 {
-		return 0
-	}
-	return h.now() + max(nap(at, h.env.cfg.Now()), 1)
-}
-
-// announce saves a wake-up time for the events that a commit of an attached runtime will
-// leave waiting, or as follow-ups, and sends the commit then. Once the commit is in the log, no runtime
-// may be left to save the time, and no event of the lane leads to the space.
-//
-// The time also covers events that wait already: the item replaces one of an earlier state, which may
-// have been saved a moment ago.
-func (h *host) announce(a *space.Append) {
-	at := h.leavesToDo(a.Commit)
-	if next := h.core.NextDue(); next != 0 {
-		at = min(at, next)
-	}
-	if h.core.FollowsUp() {
-		at = atOnce
-	}
-	h.env.tasks.Go(func() { // ends when the item is saved, or with the host
-		for dry := 0; ; dry++ {
-			_ = pause.For(h.ctx, pause.Backoff(dry))
-			_, err := h.saver.saveEarlier(h.ctx, at, a.Expect+1)
-			if err == nil {
-				h.call(func() { h.send(a) })
-				return
-			}
-			if h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
-				return
-			}
-			if !allAre(err, model.ErrOutdated) {
-				h.report("save when the space is due", err)
-			}
-		}
-	})
-}
-
-// leavesToDo returns the function leavesToDo of a commit, including the tasks that the commit may start.
-func (h *host) leavesToDo(c *model.Commit) int64 {
-	for i := range c.Txs {
-		if slices.ContainsFunc(c.Txs[i].Writes, func(w model.Write) bool { return h.core.Program().HoldsTasks(w.Doc) }) {
-			return atOnce
-		}
-	}
-	return leavesToDo(c)
-}
 
 // leavesToDo returns the earliest time at which a commit leaves work in its space, 0
 // if it leaves none.

@@ -86,8 +86,8 @@ func (w *Watch) renew() {
 
 func (w *Watch) answerRollCalls(ctx context.Context) error {
 	mine := model.PartitionOf(w.Space, w.Bus.Partitions())
-	return w.Bus.FollowRollCalls(ctx, func(partition int) {
-		if partition == mine {
+	return w.Bus.FollowRollCalls(ctx, func(number int) {
+		if number == mine {
 			_ = w.lease(LeaseTTL) // best effort: renewal comes anyway
 		}
 	})

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -142,7 +141,7 @@ func (w *Worker) run() {
 			shared()
 		}
 		if !due && w.roster.Due() {
-			_ = pause.For(w.ctx, together)
+			_ = pause.For(w.ctx, announceDelay)
 			due = true
 		}
 		if due {
@@ -162,19 +161,9 @@ func (w *Worker) run() {
 	}
 }
 
-// together is how long a change waits for others to be announced with it: partitions that
+// announceDelay is how long a change waits for others to be announced with it: partitions that
 // are released one by one at the same moment make one announcement.
-const together = time.Millisecond
-
-// ticked reports whether a ticker has a tick, and takes it.
-func ticked(c <-chan time.Time) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+const announceDelay = time.Millisecond
 
 // Kill stops the worker at once, as a crash would: nothing is finished, saved
 // or announced. The bus should be killed with it.
@@ -216,37 +205,17 @@ func (w *Worker) keep(what string, f func(ctx context.Context) error) {
 	w.tasks.Go(func() { retry(w.ctx, &w.cfg, what, "", nil, f) })
 }
 
-// retry runs f until ctx ends or the bus is stopped, and restarts it if it fails. of and about name the
-// subject of f in the log.
-func retry(ctx context.Context, cfg *Config, what, of string, about []any, f func(ctx context.Context) error) {
-	for ctx.Err() == nil {
-		err := f(ctx)
-		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
-			return
-		}
-		wait := 200 * time.Millisecond
-		switch {
-		case errors.Is(err, model.ErrRewound): // the bus has reported a rewind already
-		case isLoss(err) != nil: // see losses
-			wait = lossPause
-		default:
-			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it
-				wait = lossPause
-			}
-			cfg.faults.Warn(what, of, slices.Concat([]any{"worker", cfg.ID}, about, []any{"error", err})...)
-		}
-		_ = pause.For(ctx, wait)
-	}
+// Beside runs f along with the worker. leaving is closed when the worker begins to stop;
+// f must then finish and return. Stop waits for it, but only after the worker's
+// spaces are handed over and the other workers know that it leaves. ctx ends when the worker is killed, or
+// when Stop has waited for too long.
+func (w *Worker) Beside(f func(ctx context.Context, leaving <-chan struct{})) {
+	w.sidecars.tasks.Go(func() { f(w.ctx, w.sidecars.leaving) }) // ends with Stop or Kill
 }
 
-// wait waits for a group, until ctx ends.
-func wait(ctx context.Context, g *sync.WaitGroup) error {
-	done := make(chan struct{})
-	go func() { g.Wait(); close(done) }() // ends with the group
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// Tell registers f, which adds to the figures of the worker at each status request.
+func (w *Worker) Tell(f func(*Figures)) {
+	w.sidecars.mu.Lock()
+	defer w.sidecars.mu.Unlock()
+	w.sidecars.add = append(w.sidecars.add, f)
 }
