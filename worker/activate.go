@@ -30,9 +30,11 @@ func (h *host) activate() error {
 	cfg.Trace = h.trace()
 	cfg.Guard = h.code.guard()
 	cfg.DocumentWait = max(h.env.cfg.DocumentWait, 0)
-	if h.core, err = space.New(cfg, h.start.program, r); err != nil {
+	core, err := space.New(cfg, h.start.program, r)
+	if err != nil {
 		return err
 	}
+	h.core = core
 	h.core.Rehydrate(observations(st, h.build()))
 	h.core.OnError(h.env.cfg.OnError)
 	h.core.OnConsole(h.env.cfg.OnConsole)

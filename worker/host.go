@@ -23,7 +23,7 @@ import (
 type host struct {
 	env   *env
 	space string
-	core  *space.Space
+	core  spaceCore
 	start beginning
 	*lifetime
 	inbox *inbox

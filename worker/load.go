@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -62,22 +61,4 @@ func compareLoads(a, b Load) int {
 		return cmp.Compare(b.span, a.span)
 	}
 	return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.span, a.span), cmp.Compare(a.Space, b.Space))
-}
-
-// loadOf returns the spaces with most waiting events, and those with late events, the
-// oldest first, with the number of all late spaces.
-func loadOf(partitions []*partition, now time.Time) (busiest []Load, late []Late, lateCount int) {
-	for _, p := range partitions {
-		for _, h := range p.all() {
-			if l, some := h.inbox.load(); some {
-				busiest = append(busiest, Load{Space: h.space, Partition: p.number, Events: l.events, unread: l.unread, span: l.span})
-			}
-			if due := h.published.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
-				late = append(late, Late{h.space, p.number, int(h.published.timers.Load()), time.UnixMilli(due).UTC()})
-			}
-		}
-	}
-	slices.SortFunc(busiest, compareLoads)
-	slices.SortFunc(late, func(a, b Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
-	return busiest[:min(len(busiest), maxLoads)], late[:min(len(late), maxLoads)], len(late)
 }

@@ -74,7 +74,7 @@ func (w *stopwatch) stop(node string, kind space.NodeKind) {
 }
 
 // tell reports the measured runs.
-func (w *stopwatch) tell(core *space.Space) {
+func (w *stopwatch) tell(core graphCore) {
 	for _, m := range w.took {
 		core.Measured(m.node, m.took)
 	}
