@@ -8,7 +8,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -25,15 +25,15 @@ import (
 // "in": ...}}}. The end of a task is reported by an event to the stream of that name; see Complete.
 type Action[In, Out any] struct {
 	name string
-	in   *shape.Shape[In]
-	out  *shape.Shape[Out]
+	in   *codec.Codec[In]
+	out  *codec.Codec[Out]
 }
 
 // NewAction returns the action of that name. It panics like NewStream.
 func NewAction[In, Out any](name string) Action[In, Out] {
 	must(model.CheckName("action", name))
 	return Action[In, Out]{
-		name: name, in: shapeOf[In]("the input of action " + name), out: shapeOf[Out]("the result of action " + name),
+		name: name, in: codecOf[In]("the input of action " + name), out: codecOf[Out]("the result of action " + name),
 	}
 }
 
@@ -134,7 +134,7 @@ func (a Action[In, Out]) Perform(p *Program, do func(ctx context.Context, key st
 }
 
 // encodeResult encodes a task's result. A result that cannot be encoded is a permanent error.
-func encodeResult[T any](s *shape.Shape[T], out T) (Value, error) {
+func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 	if _, none := any(out).(None); none {
 		return Value{}, nil
 	}

@@ -3,7 +3,6 @@ package settle
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -32,9 +31,10 @@ type AttachConfig struct {
 	// still takes effect once. It requires Program: an event for which that has no handler ends as
 	// refused, even if the owner's program has one.
 	Events bool
-	// ConflictWindow is how long a transaction is retried that loses against other commits; default
-	// 30 s.
-	ConflictWindow time.Duration
+	// Limits and Budgets are those of this runtime. ConflictWindow is how long a transaction is
+	// retried that loses against other commits.
+	Limits
+	Budgets
 
 	Logger    *slog.Logger
 	Tracer    trace.Tracer
@@ -55,14 +55,15 @@ type AttachConfig struct {
 func Attach(ctx context.Context, bus port.Bus, cfg AttachConfig) (*Attachment, error) {
 	own := worker.AttachConfig{
 		ID: cfg.ID, Space: cfg.Space, Events: cfg.Events,
-		Settings: space.Config{ConflictWindow: cfg.ConflictWindow},
-		Logger:   cfg.Logger, Tracer: cfg.Tracer, OnError: cfg.OnError, OnConsole: cfg.OnConsole,
+		Limits: cfg.Limits, Budgets: cfg.Budgets,
+		Logger: cfg.Logger, Tracer: cfg.Tracer, OnError: cfg.OnError, OnConsole: cfg.OnConsole,
 	}
 	if p := cfg.Program; p != nil {
-		if p.Err() != nil {
-			return nil, p.Err()
+		core, err := p.Core()
+		if err != nil {
+			return nil, err
 		}
-		own.Program = p.p
+		own.Program = core
 	}
 	if b, knows := bus.(interface {
 		MayCommit(ctx context.Context, space string) error

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
@@ -72,7 +72,7 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, ag
 			if c.bus.Epoch() != w.epoch {
 				seen = 0 // the log may not reach there any more
 			}
-			h, err := lookup.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, seen)
+			h, err := history.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, seen)
 			switch {
 			case errors.Is(err, ErrRewound) && ctx.Err() == nil:
 				_ = pause.For(ctx, lookPause)

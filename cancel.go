@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lineage"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
@@ -163,7 +163,7 @@ func (c *Client) conclude(ctx context.Context, a *Attachment, of EventRef) (*Rec
 func (c *Client) mark(ctx context.Context, a *Attachment, of EventRef, why string) error {
 	for marked := false; ; marked = true {
 		var slot uint64
-		w, err := lookup.FindWaiting(ctx, c.bus, of.Space, of.Stream, of.Event)
+		w, err := history.FindWaiting(ctx, c.bus, of.Space, of.Stream, of.Event)
 		if err != nil {
 			return err
 		}

@@ -70,10 +70,10 @@ func (b *cancelBatch) markAll(ctx context.Context) {
 	for i := range todo {
 		todo[i] = i
 	}
-	for {
+	for round := 0; ; round++ {
 		var parked []int
 		for _, i := range todo {
-			if b.markOne(ctx, i) {
+			if b.markOne(ctx, i, round > 0) {
 				parked = append(parked, i)
 			}
 		}
@@ -89,12 +89,16 @@ func (b *cancelBatch) markAll(ctx context.Context) {
 	}
 }
 
-// markOne marks an event, and reports whether it is parked instead.
-func (b *cancelBatch) markOne(ctx context.Context, i int) (parked bool) {
+// markOne marks an event, and reports whether it is parked instead; wasParked tells that it was when it was last
+// looked up.
+func (b *cancelBatch) markOne(ctx context.Context, i int, wasParked bool) (parked bool) {
 	r := &b.all[i]
 	of := r.Event
 	t, err := b.c.Tree(ctx, TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
 	switch {
+	case err != nil && wasParked && ctx.Err() != nil:
+		r.Err = stillParked(ctx, of)
+		return false
 	case err != nil:
 		r.Err = err
 		return false

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/settlehq/settle"
@@ -44,7 +46,7 @@ func cancelling(t *testing.T, wait func(string), workers int) (context.Context, 
 	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
 	t.Cleanup(cancel)
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(gateProgram(wait)), Workers: workers, Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond,
+		Programs: settle.Always(gateProgram(wait)), Workers: workers, Options: settle.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond},
 		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -157,7 +159,7 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	if err != nil || len(tree.Root.Caused) != 1 {
 		t.Fatalf("tree: %+v, %v", tree, err)
 	}
-	for _, of := range []settle.EventRef{at("e0"), tree.Root.Caused[0].Ref} {
+	for _, of := range []settle.EventRef{at("e0"), tree.Root.Caused[0].EventRef} {
 		rc, err := d.Client().Cancel(ctx, of, "no")
 		if err != nil || rc.Outcome != settle.EventCancelled {
 			t.Errorf("%v: %+v, %v", of, rc, err)
@@ -217,7 +219,7 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 		if err != nil || len(tree.Root.Caused) != 1 {
 			t.Fatalf("tree: %+v, %v", tree, err)
 		}
-		sent = append(sent, tree.Root.Caused[0].Ref)
+		sent = append(sent, tree.Root.Caused[0].EventRef)
 	}
 	short, end := context.WithTimeout(ctx, time.Second)
 	defer end()
@@ -320,4 +322,39 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e3", NotBefore: time.Now().Add(time.Hour), Expires: time.Now()}); err == nil {
 		t.Error("an event was sent that expires before it may be handled")
 	}
+}
+
+// CancelAll marks a parked event after a coordinator has released it, and not before: a mark needs an event in
+// its space. Until then the event's space is not touched.
+func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.relays()
+		c, _ := w.client("c", nil)
+		if _, err := c.Call(t.Context(), pass("e1", "b")); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
+		if err != nil || len(tree.Root.Caused) != 1 || tree.States["parked"] != 1 {
+			t.Fatalf("%+v, %v", tree, err)
+		}
+		parked := []settle.EventRef{tree.Root.Caused[0].EventRef}
+		short, end := context.WithTimeout(t.Context(), 10*time.Second)
+		defer end()
+		all, err := c.CancelAll(short, parked, "no")
+		if err != nil || len(all) != 1 || !errors.Is(all[0].Err, context.DeadlineExceeded) || !strings.Contains(all[0].Err.Error(), "is parked") {
+			t.Errorf("without a coordinator: %+v, %v", all, err)
+		}
+		if marks, at, err := c.Get(t.Context(), "b", space.CancelDoc); err != nil || at > 0 {
+			t.Errorf("marks in the space of the parked event: %v at %d, %v", marks, at, err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			w.coordinate()
+		}()
+		all, err = c.CancelAll(t.Context(), parked, "no")
+		if err != nil || len(all) != 1 || all[0].Err != nil || all[0].Receipt.Event != parked[0].Event {
+			t.Errorf("with a coordinator: %+v, %v", all, err)
+		}
+	})
 }

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -74,17 +74,17 @@ func (c Cell[T]) Delete(w Writer) {
 type place[T any] struct {
 	space, doc string
 	path       model.Path
-	shape      *shape.Shape[T]
+	codec      *codec.Codec[T]
 	or         Value // read where there is no value
 }
 
 func newPlace[T any](what, doc string) place[T] {
 	must(model.CheckName(what, doc))
-	return place[T]{doc: doc, shape: shapeOf[T](what + " " + doc)}
+	return place[T]{doc: doc, codec: codecOf[T](what + " " + doc)}
 }
 
-func shapeOf[T any](what string) *shape.Shape[T] {
-	s, err := shape.Of[T]()
+func codecOf[T any](what string) *codec.Codec[T] {
+	s, err := codec.Of[T]()
 	if err != nil {
 		must(fmt.Errorf("%s: %w", what, err))
 	}
@@ -93,14 +93,14 @@ func shapeOf[T any](what string) *shape.Shape[T] {
 
 func part[F, T any](of place[T], path []string) place[F] {
 	what := fmt.Sprintf("field %s of %s", model.Path(path), of.doc)
-	found, err := shape.Field(reflect.TypeFor[T](), path...)
+	found, err := codec.Field(reflect.TypeFor[T](), path...)
 	if want := reflect.TypeFor[F](); err == nil && found != want && want != reflect.TypeFor[Value]() {
 		err = fmt.Errorf("it is of type %v in %v, not %v", found, reflect.TypeFor[T](), want)
 	}
 	if err != nil {
 		must(fmt.Errorf("%s: %w", what, err))
 	}
-	return place[F]{space: of.space, doc: of.doc, path: slices.Concat(of.path, path), shape: shapeOf[F](what)}
+	return place[F]{space: of.space, doc: of.doc, path: slices.Concat(of.path, path), codec: codecOf[F](what)}
 }
 
 func must(err error) {
@@ -130,9 +130,9 @@ func (p place[T]) Get(r Reader) T {
 // standIn encodes the value of Or: kept as a T, it could be modified by one reader while another
 // space reads it.
 func (p place[T]) standIn(value T) Value {
-	v, err := p.shape.Encode(value)
+	v, err := p.codec.Encode(value)
 	if err == nil {
-		_, err = p.shape.Decode(v)
+		_, err = p.codec.Decode(v)
 	}
 	if err != nil {
 		must(fmt.Errorf("the value that stands for %s: %w", p, err))
@@ -142,7 +142,7 @@ func (p place[T]) standIn(value T) Value {
 
 // instead returns the value to read where there is none.
 func (p place[T]) instead() T {
-	t, _ := p.shape.Decode(p.or) // checked by standIn
+	t, _ := p.codec.Decode(p.or) // checked by standIn
 	return t
 }
 
@@ -182,7 +182,7 @@ func (p place[T]) Decode(v Value) (t T, err error) {
 	if v.IsAbsent() {
 		return p.instead(), nil
 	}
-	if t, err = p.shape.Decode(v); err != nil {
+	if t, err = p.codec.Decode(v); err != nil {
 		err = fmt.Errorf("read %s: %w", p, err)
 	}
 	return t, err
@@ -257,7 +257,7 @@ func (p place[T]) encode(w Writer, t T) (Value, bool) {
 	if !p.own(w) {
 		return Value{}, false
 	}
-	v, err := p.shape.Encode(t)
+	v, err := p.codec.Encode(t)
 	if err != nil {
 		w.Fail(fmt.Errorf("write %s: %w", p, err))
 	}

@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/telemetry"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
@@ -39,7 +39,7 @@ type Client struct {
 // ErrForgotten reports that an event is older than the horizon, or than what is kept of the log
 // (WorkerConfig.History): whether and how it was handled is no longer known. Sending it again under
 // its id has no effect.
-var ErrForgotten = lookup.ErrForgotten
+var ErrForgotten = history.ErrForgotten
 
 // ErrRewound reports that the store has gone back to an earlier state (a power cut without fsync, a
 // snapshot of its machine, an older copy of its files), so that the awaited receipt or change may
@@ -228,7 +228,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 // a number of commits logarithmic in the length of the log. The error is ErrForgotten if the event
 // was handled so long ago that neither lane nor log has its receipt.
 func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
-	h, err := lookup.FindReceipt(ctx, c.bus, space, stream, id)
+	h, err := history.FindReceipt(ctx, c.bus, space, stream, id)
 	if h == nil || err != nil {
 		return nil, err
 	}
@@ -237,10 +237,10 @@ func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Re
 
 // Handling is how an event ended: the receipt, the events that the handler sent, and the commit
 // that contains it.
-type Handling = lookup.Handling
+type Handling = history.Handling
 
 // ReceiptFilter selects receipts of a space.
-type ReceiptFilter = lookup.ReceiptFilter
+type ReceiptFilter = history.ReceiptFilter
 
 // Receipts iterates over the receipts of a space in the order of the log, oldest first:
 //
@@ -248,7 +248,7 @@ type ReceiptFilter = lookup.ReceiptFilter
 //
 // The iteration ends after the first error.
 func (c *Client) Receipts(ctx context.Context, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
-	return lookup.Receipts(ctx, c.bus, space, f)
+	return history.Receipts(ctx, c.bus, space, f)
 }
 
 // Get returns a document as it is in the log, and its revision: the log sequence of the commit that
@@ -258,7 +258,7 @@ func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, err
 	if err := checkDoc(space, doc); err != nil {
 		return Value{}, 0, err
 	}
-	d, err := lookup.Read(ctx, c.bus, space, doc)
+	d, err := history.Read(ctx, c.bus, space, doc)
 	if err != nil {
 		return Value{}, 0, err
 	}
@@ -298,7 +298,7 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 // values. Changes made in between are delivered as one value.
 func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
 	known := from
-	return c.changes(ctx, space, doc, func(ch lookup.Change) {
+	return c.changes(ctx, space, doc, func(ch history.Change) {
 		if ch.Rewound {
 			known = 0
 		}
@@ -316,10 +316,10 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 // state. Revisions increase, unless the store goes back to an earlier state, as after a power cut without fsync:
 // then deliver gets the document as it is now, at a revision that may be the same or lower, and changes between may be left out.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	return c.changes(ctx, space, doc, func(ch lookup.Change) { deliver(ch.Value, ch.Revision) }, opts)
+	return c.changes(ctx, space, doc, func(ch history.Change) { deliver(ch.Value, ch.Revision) }, opts)
 }
 
-func (c *Client) changes(ctx context.Context, space, doc string, deliver func(lookup.Change), opts []WatchOption) error {
+func (c *Client) changes(ctx context.Context, space, doc string, deliver func(history.Change), opts []WatchOption) error {
 	if err := checkDoc(space, doc); err != nil {
 		return err
 	}

@@ -5,21 +5,21 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 )
 
 // DeadLetter is an event that failed or was refused, with its payload, the error, and whether it
 // was redriven or dismissed.
-type DeadLetter = trail.Dead
+type DeadLetter = history.Dead
 
 // NoLetterError reports that an event has no dead letter.
-type NoLetterError = trail.NoLetterError
+type NoLetterError = history.NoLetterError
 
 // DeadLetters iterates over the dead letters of a space, or of all spaces if space is "", oldest
 // first, in their state at the start of the iteration. It ends after the first error.
 func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		err := trail.EachDead(ctx, c.bus, space, func(d DeadLetter) error {
+		err := history.EachDead(ctx, c.bus, space, func(d DeadLetter) error {
 			if !yield(d, nil) {
 				return errEnough
 			}
@@ -31,38 +31,38 @@ func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLe
 	}
 }
 
-// errEnough stops trail.EachDead when the caller ends the iteration.
+// errEnough stops history.EachDead when the caller ends the iteration.
 var errEnough = errors.New("enough")
 
 // DeadFilter selects dead letters, DeadCounts counts them, and OpenDead holds those of a filter
 // that were open at one moment. Pace limits the rate of a bulk operation, and DeadDone is its
 // result for one letter.
 type (
-	DeadFilter = trail.DeadFilter
-	DeadCounts = trail.DeadCounts
-	OpenDead   = trail.OpenDead
-	Pace       = trail.Pace
-	DeadDone   = trail.DeadDone
+	DeadFilter = history.DeadFilter
+	DeadCounts = history.DeadCounts
+	OpenDead   = history.OpenDead
+	Pace       = history.Pace
+	DeadDone   = history.DeadDone
 )
 
 // CountDead counts the dead letters of a space, or of all spaces if space is "". It takes a few
 // requests whatever their number, since coordinators keep totals.
 func (c *Client) CountDead(ctx context.Context, space string) (DeadCounts, error) {
-	return trail.CountDead(ctx, c.bus, space)
+	return history.CountDead(ctx, c.bus, space)
 }
 
 // CountOpenDead counts the dead letters matching the filter that are open: neither redriven nor
 // dismissed. A filter by space, or by stream, takes a few requests whatever their number; one by
 // both lists the names of the space's letters, and one by error or time reads them all.
 func (c *Client) CountOpenDead(ctx context.Context, f DeadFilter) (int, error) {
-	return trail.CountOpen(ctx, c.bus, f)
+	return history.CountOpen(ctx, c.bus, f)
 }
 
 // OpenDead finds the dead letters matching the filter that are open: neither redriven nor
 // dismissed. OpenDead.Redrive and OpenDead.Dismiss process all of them; after an interruption, call
 // OpenDead and that method again to continue.
 func (c *Client) OpenDead(ctx context.Context, f DeadFilter) (*OpenDead, error) {
-	return trail.SelectDead(ctx, c.bus, f)
+	return history.SelectDead(ctx, c.bus, f)
 }
 
 // Dismiss records that a dead letter needs no further action, and why. The letter stays, with
@@ -71,7 +71,7 @@ func (c *Client) OpenDead(ctx context.Context, f DeadFilter) (*OpenDead, error) 
 // "" if only one event of the space has the id. Without such a letter, the error is a
 // *NoLetterError.
 func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) (of EventRef, again bool, err error) {
-	return trail.Dismiss(ctx, c.bus, space, stream, id, reason)
+	return history.Dismiss(ctx, c.bus, space, stream, id, reason)
 }
 
 // Redrive sends an event that failed or was refused again, with its original payload, under an id
@@ -79,5 +79,5 @@ func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) 
 // by SendResult.Duplicate. If that event fails again it has a dead letter of its own, and is
 // redriven by its own id. stream may be "" if only one event of the space has the id.
 func (c *Client) Redrive(ctx context.Context, space, stream, id string) (EventRef, SendResult, error) {
-	return trail.Redrive(ctx, c.bus, space, stream, id)
+	return history.Redrive(ctx, c.bus, space, stream, id)
 }

@@ -61,7 +61,7 @@ func (d Derived[T]) Compute(p *Program, run func(v *View) (T, error), options ..
 		if err != nil || tx.Err() != nil {
 			return none(err)
 		}
-		return d.shape.Encode(t)
+		return d.codec.Encode(t)
 	}}
 	switch {
 	case run == nil:
@@ -150,7 +150,7 @@ func (r Ref[T]) Lookup(from Reader) (t T, ok bool) {
 	if r.IsZero() {
 		return t, false
 	}
-	p := place[T]{space: r.to.Space, doc: r.to.Doc, path: r.to.Path, shape: shapeOf[T]("a link")}
+	p := place[T]{space: r.to.Space, doc: r.to.Doc, path: r.to.Path, codec: codecOf[T]("a link")}
 	return p.Lookup(from)
 }
 

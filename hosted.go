@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // HostedLabel is the program name that workers announce if they run deployed programs only; see
@@ -44,7 +44,7 @@ func (cfg *WorkerConfig) host(ctx context.Context, bus port.Bus) (*hosting, erro
 	h.registry, err = program.Open(ctx, records, program.Config{
 		Logger: logger.With("worker", cfg.ID), OnChange: h.refresh,
 		Compile: func(v *program.Version) (*space.Program, error) {
-			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Limits, Context: within})
+			p, err := star.Compile(v.Source(), star.Options{Limits: cfg.Starlark, Context: within})
 			if err != nil {
 				return nil, err
 			}
@@ -72,7 +72,7 @@ func (h *hosting) notify(w *Worker) {
 		return
 	}
 	h.worker.Store(w)
-	w.Tell(func(f *worker.Figures) {
+	w.Tell(func(f *status.Figures) {
 		for _, t := range h.registry.Troubles() {
 			f.Unrunnable = append(f.Unrunnable, t.String())
 		}

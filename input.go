@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -21,13 +21,13 @@ import (
 // forgotten.
 type Input[T any] struct {
 	name  string
-	value *shape.Shape[T]
+	value *codec.Codec[T]
 }
 
 // NewInput returns the input of that name. It panics like NewCell.
 func NewInput[T any](name string) Input[T] {
 	must(model.CheckName("input", name))
-	return Input[T]{name: name, value: shapeOf[T]("input " + name)}
+	return Input[T]{name: name, value: codecOf[T]("input " + name)}
 }
 
 // Name returns the name of the input, which is also that of its document and its stream.

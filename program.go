@@ -294,6 +294,10 @@ func (p *Program) Err() error {
 	return p.missing()
 }
 
+// Core returns the program in the form that package space runs, and the first mistake in it, for
+// hosts other than a worker. Applications do not need it.
+func (p *Program) Core() (*space.Program, error) { return p.p, p.Err() }
+
 // reads records that a node reads inputs.
 func (p *Program) reads(node string, inputs []string) {
 	for _, input := range inputs {
@@ -348,6 +352,6 @@ func (ps Programs) resolve() (func(string) (*space.Program, error), error) {
 		if p == nil {
 			return nil, nil
 		}
-		return p.p, p.Err()
+		return p.Core()
 	}, nil
 }

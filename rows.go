@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -74,15 +74,15 @@ func NameOf(key string) string { return model.NameOf(key) }
 // rows holds what Rows and DerivedRows have in common.
 type rows[T any] struct {
 	all place[map[string]T]
-	row *shape.Shape[T]
+	row *codec.Codec[T]
 }
 
 func newRows[T any](what, doc string) rows[T] {
-	return rows[T]{all: newPlace[map[string]T](what, doc), row: shapeOf[T](what + " " + doc)}
+	return rows[T]{all: newPlace[map[string]T](what, doc), row: codecOf[T](what + " " + doc)}
 }
 
 func (r rows[T]) at(key string) place[T] {
-	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, shape: r.row}
+	return place[T]{space: r.all.space, doc: r.all.doc, path: model.Path{key}, codec: r.row}
 }
 
 // Name returns the name of the document.

@@ -17,7 +17,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/gateway"
-	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/devserver"
+	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/worker"
 )
@@ -26,9 +27,12 @@ import (
 type Config struct {
 	// Programs returns the program of each space.
 	Programs Programs
-	// Hosted and Limits are as in WorkerConfig: they make the workers run deployed programs, too.
+	// Hosted makes the workers run deployed programs, too, as in WorkerConfig.
 	Hosted bool
-	Limits star.Limits
+	// Options are what can be tuned of the workers, Starlark and Live as in WorkerConfig.
+	Options
+	Starlark star.Limits `prefix:"starlark-"`
+	Live     live.Config
 	// Server configures the embedded server. StoreDir is where its data is kept, by default
 	// DefaultStoreDir. It is ignored if Bus names another server (URL, Context or Server).
 	Server embedded.Config
@@ -37,18 +41,6 @@ type Config struct {
 	Bus bus.Config
 	// Workers is the number of workers to start; default 1, negative for none (see AddWorker).
 	Workers int
-	// Heartbeat, MemberTTL and Checkpoint are as in WorkerConfig.
-	Heartbeat, MemberTTL, Checkpoint time.Duration
-	// Idle and MaxAwake control when spaces are unloaded, as in WorkerConfig.
-	Idle     time.Duration
-	MaxAwake int
-	// RunLimit is how long one run of a handler, computation or effect may take, DocumentWait how
-	// long an event waits for a document of another space, as in WorkerConfig.
-	RunLimit, DocumentWait time.Duration
-	// History, HistoryBytes and PurgeDelay control how much of the logs is kept that no restart
-	// needs, as in WorkerConfig.
-	History, PurgeDelay time.Duration
-	HistoryBytes        int64
 	// Logger receives what an operator should know, such as events that failed. By default warnings
 	// and errors go to slog.Default().
 	Logger *slog.Logger
@@ -59,7 +51,7 @@ type Config struct {
 	OnConsole func(ConsoleInfo)
 	// HTTP serves the documents of all spaces over HTTP, by the first worker, if its Addr is set;
 	// see package gateway.
-	HTTP gateway.Config
+	HTTP gateway.Config `prefix:"http-"`
 	// Now is the wall clock by which events become due, for tests; default time.Now.
 	Now func() time.Time
 }
@@ -67,7 +59,7 @@ type Config struct {
 // DefaultStoreDir is where an embedded server keeps its data, relative to the working directory,
 // unless Config.Server names another directory. If the server listens, it writes its address there,
 // so that settle commands run in the same working directory find it.
-const DefaultStoreDir = here.Store
+const DefaultStoreDir = devserver.Store
 
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
@@ -156,7 +148,7 @@ func (d *Deployment) announce() {
 	if d.server == nil || d.server.ClientURL() == "" {
 		return
 	}
-	p := here.Place{NATS: d.server.ClientURL(), PID: os.Getpid()}
+	p := devserver.Server{NATS: d.server.ClientURL(), PID: os.Getpid()}
 	if d.cfg.HTTP.Addr != "" {
 		p.HTTP = "http://" + d.cfg.HTTP.Addr
 	}
@@ -250,10 +242,8 @@ func (cfg *Config) worker(id string) WorkerConfig {
 		web = cfg.HTTP
 	}
 	return WorkerConfig{
-		ID: id, Programs: cfg.Programs, Hosted: cfg.Hosted, Limits: cfg.Limits, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
-		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, RunLimit: cfg.RunLimit, DocumentWait: cfg.DocumentWait, Logger: cfg.Logger, Tracer: cfg.Tracer,
-		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
-		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now, HTTP: web,
+		ID: id, Programs: cfg.Programs, Hosted: cfg.Hosted, Options: cfg.Options, Starlark: cfg.Starlark, Live: cfg.Live, HTTP: web,
+		Logger: cfg.Logger, Tracer: cfg.Tracer, OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	}
 }
 

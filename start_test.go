@@ -38,7 +38,7 @@ func TestStartWorker_TakesItsShareByWeight(t *testing.T) {
 		server := membus.NewServer(membus.Config{Partitions: 8})
 		for id, weight := range map[string]float64{"small": 1, "large": 3} {
 			b := server.Connect(id)
-			w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter()), Weight: weight})
+			w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter()), Options: settle.Options{Weight: weight}})
 			if err != nil {
 				t.Fatal(err)
 			}

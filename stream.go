@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/settlehq/settle/internal/shape"
+	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -19,8 +19,8 @@ import (
 // Use None for a payload or result that does not exist.
 type Stream[In, Out any] struct {
 	name string
-	in   *shape.Shape[In]
-	out  *shape.Shape[Out]
+	in   *codec.Codec[In]
+	out  *codec.Codec[Out]
 }
 
 // None is the payload or result of a stream, or the input or result of an action, that has none:
@@ -49,7 +49,7 @@ type Tick struct {
 func NewStream[In, Out any](name string) Stream[In, Out] {
 	must(model.CheckName("stream", name))
 	return Stream[In, Out]{
-		name: name, in: shapeOf[In]("the payload of stream " + name), out: shapeOf[Out]("the result of stream " + name),
+		name: name, in: codecOf[In]("the payload of stream " + name), out: codecOf[Out]("the result of stream " + name),
 	}
 }
 

@@ -6,27 +6,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
 
-// The result of Client.Tree; package trail documents the fields.
+// The result of Client.Tree; package history documents the fields.
 type (
 	// Tree is an event with all that it has caused so far.
-	Tree = trail.Tree
+	Tree = history.Tree
 	// TreeNode is one event of a tree.
-	TreeNode = trail.Node
+	TreeNode = history.TreeNode
 	// TreeQuery selects the event, and how much of its tree is returned.
-	TreeQuery = trail.Query
+	TreeQuery = history.TreeQuery
 	// EventRef names an event.
-	EventRef = trail.Ref
+	EventRef = history.EventRef
 	// EventState is the state of an event; its constants are in package lineage.
 	EventState = lineage.State
 	// MissingError reports that an event is not known, and what to check.
-	MissingError = trail.MissingError
+	MissingError = history.MissingError
 	// AmbiguousError reports that several events have an id.
-	AmbiguousError = trail.AmbiguousError
+	AmbiguousError = history.AmbiguousError
 )
 
 // Undelivered is the stream that notifies a space of its own events that were refused elsewhere,
@@ -40,13 +40,13 @@ const Undelivered = model.Undelivered
 func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	asking, end := context.WithTimeout(ctx, askTimeout(ctx))
 	defer end()
-	t, asked := trail.Ask(asking, c.bus, q)
+	t, asked := history.RequestTree(asking, c.bus, q)
 	if asked == nil || ctx.Err() != nil || errors.Is(asked, model.ErrStopped) {
 		return t, asked
 	}
 	// A coordinator may be unable to answer, for instance because the tree is too large for a
 	// message; the client then reads the logs itself. Errors of its own reading are more precise.
-	t, err := trail.Walk(ctx, c.bus, q)
+	t, err := history.ReadTree(ctx, c.bus, q)
 	if err == nil {
 		t.Unattended = errors.Is(asked, model.ErrNobody)
 	}
@@ -75,7 +75,7 @@ func askTimeout(ctx context.Context) time.Duration {
 func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ended, waited := trail.Wait(bound, c.bus, space, stream, id)
+	ended, waited := history.WaitTree(bound, c.bus, space, stream, id)
 	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
 		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
 	}

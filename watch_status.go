@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -48,7 +48,7 @@ func WatchStatus(report func(Status)) WatchOption {
 // worker; the status comes from a live query beside it, which asks for no values.
 type watchStatus struct {
 	report  func(Status)
-	deliver func(lookup.Change)
+	deliver func(history.Change)
 	// queued holds events of the live query until they are reported. The live query must not wait
 	// for a slow callback: it would take the connection for lost.
 	queued chan live.Event
@@ -70,7 +70,7 @@ type watchStatus struct {
 // maxQueued bounds queued when callbacks are slow; the newest events are kept.
 const maxQueued = 16
 
-func newWatchStatus(report func(Status), deliver func(lookup.Change)) *watchStatus {
+func newWatchStatus(report func(Status), deliver func(history.Change)) *watchStatus {
 	return &watchStatus{report: report, deliver: deliver, queued: make(chan live.Event, maxQueued), calling: make(chan struct{}, 1)}
 }
 
@@ -78,7 +78,7 @@ func newWatchStatus(report func(Status), deliver func(lookup.Change)) *watchStat
 func (s *watchStatus) run(ctx context.Context, w worker.Watch) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return w.Changes(ctx, func(c lookup.Change) {
+		return w.Changes(ctx, func(c history.Change) {
 			s.call(ctx, func() { s.change(c) })
 			s.call(ctx, s.reportChange)
 		})
@@ -147,7 +147,7 @@ func (s *watchStatus) enqueue(e live.Event) {
 }
 
 // change delivers a value.
-func (s *watchStatus) change(c lookup.Change) {
+func (s *watchStatus) change(c history.Change) {
 	s.deliver(c)
 	s.begun, s.revision, s.read = true, c.Revision, max(c.Revision, c.Read)
 }

@@ -3,6 +3,7 @@ package settle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,18 +12,27 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
 // Worker hosts spaces over a bus. Stop hands them over to other workers, Kill does not.
 type Worker = worker.Worker
 
-// WorkerConfig configures a worker. ID and Programs (or Hosted) are required; the rest has
-// defaults. worker.Config documents each option in full.
+// Options are what can be tuned of a worker, Limits what of them bounds a space, and Budgets what
+// bounds its passes. Package options turns them into flags and environment variables.
+type (
+	Options = worker.Options
+	Limits  = ledger.Limits
+	Budgets = space.Budgets
+)
+
+// WorkerConfig configures a worker. ID and Programs (or Hosted) are required.
 type WorkerConfig struct {
 	ID       string
 	Programs Programs
@@ -30,44 +40,18 @@ type WorkerConfig struct {
 	// rules that `settle deploy` writes; Programs may then be nil. See package program. A worker
 	// that hosts them serves nothing before it has read the rules.
 	Hosted bool
-	// Limits bounds what one run of a hosted program may use.
-	Limits star.Limits
 	// Program is announced as the name of Programs; see worker.Config. Default: "hosted" if Hosted
 	// is set and Programs is nil.
 	Program string
-	// Heartbeat is the interval at which the worker announces itself, default 500 ms; MemberTTL is
-	// how long a worker that has stopped announcing keeps its partitions, default 15 s; Checkpoint
-	// is the interval at which changed documents are saved, default 1 s.
-	Heartbeat, MemberTTL, Checkpoint time.Duration
-	// Idle is how long a space is at rest before it is unloaded, default 1 minute, negative for
-	// never; MaxAwake is the maximum number of spaces in memory, default 10,000, negative for no
-	// limit.
-	Idle     time.Duration
-	MaxAwake int
-	// Weight is the worker's share of the partitions relative to other workers, default 1;
-	// Performing is the maximum number of concurrent attempts of actions and inputs over all
-	// spaces, default 256; BacklogBytes is the approximate memory for events that were read but not
-	// handled, default 64 MiB; Handover is how long a running handler may continue while its
-	// partition moves to another worker, default 5 s.
-	//
-	// DocumentWait is how long an event waits for a document of another space that cannot be read
-	// before it fails; default 5 minutes, negative for no limit.
-	//
-	// RunLimit is how long one run of a handler, computation or effect may take, default 30 s,
-	// negative for no limit; Within sets it for one handler. A run that has not returned one second
-	// later is abandoned; see worker.Config.
-	Weight       float64
-	Performing   int
-	RunLimit     time.Duration
-	DocumentWait time.Duration
-	BacklogBytes int64
-	Handover     time.Duration
-	// History is how long commits are kept that no restart needs, by default one hour longer than
-	// the deployment's horizon; HistoryBytes is how much of them is kept per partition, default 1
-	// GiB, negative for no limit; PurgeDelay is how old a checkpoint must be before the commits
-	// that it covers are purged, default 3 minutes.
-	History, PurgeDelay time.Duration
-	HistoryBytes        int64
+	// Options are what can be tuned.
+	Options
+	// Starlark bounds what one run of a hosted program may use.
+	Starlark star.Limits `prefix:"starlark-"`
+	// Live bounds the reads and watches that the worker serves concurrently.
+	Live live.Config
+	// HTTP serves the documents of all spaces over HTTP, too, if its Addr is set; see package
+	// gateway.
+	HTTP gateway.Config `prefix:"http-"`
 	// Logger receives what an operator should know, Tracer spans; nil discards them.
 	Logger *slog.Logger
 	Tracer trace.Tracer
@@ -75,11 +59,6 @@ type WorkerConfig struct {
 	// them concurrently, and they must not block; by default both are logged.
 	OnError   func(ErrorInfo)
 	OnConsole func(ConsoleInfo)
-	// HTTP serves the documents of all spaces over HTTP, too, if its Addr is set; see package
-	// gateway.
-	HTTP gateway.Config
-	// Live bounds the reads and watches that the worker serves concurrently.
-	Live live.Config
 	// Now is the wall clock, for tests; default time.Now.
 	Now func() time.Time
 }
@@ -92,6 +71,9 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, 
 	programs, err := cfg.own()
 	if err != nil {
 		return nil, err
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("worker %s: %w", cfg.ID, err)
 	}
 	if b, can := bus.(interface {
 		AwaitDeployment(ctx context.Context) error
@@ -132,18 +114,21 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, 
 	}
 	answers := live.NewServer(bus, w, cfg.Live)
 	w.Beside(answers.Run)
-	w.Tell(func(f *worker.Figures) { f.Watches = answers.Watches() })
+	w.Tell(func(f *status.Figures) { f.Watches = answers.Watches() })
 	serveHTTP(w, answers)
 	return w, nil
+}
+
+// check returns an error for the first invalid option, before anything is started.
+func (cfg *WorkerConfig) check() error {
+	checked := *cfg
+	return errors.Join(checked.Options.Fill(), checked.Starlark.Fill(), checked.Live.Fill(), checked.HTTP.Fill())
 }
 
 // inner returns the configuration of package worker.
 func (cfg *WorkerConfig) inner() worker.Config {
 	return worker.Config{
-		ID: cfg.ID, Program: cfg.Program, Heartbeat: cfg.Heartbeat, MemberTTL: cfg.MemberTTL,
-		Checkpoint: cfg.Checkpoint, Idle: cfg.Idle, MaxAwake: cfg.MaxAwake, Logger: cfg.Logger, Tracer: cfg.Tracer,
-		Weight: cfg.Weight, Performing: cfg.Performing, BacklogBytes: cfg.BacklogBytes, Handover: cfg.Handover, RunLimit: cfg.RunLimit, DocumentWait: cfg.DocumentWait,
-		History: cfg.History, HistoryBytes: cfg.HistoryBytes, PurgeDelay: cfg.PurgeDelay,
+		ID: cfg.ID, Program: cfg.Program, Options: cfg.Options, Logger: cfg.Logger, Tracer: cfg.Tracer,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	}
 }

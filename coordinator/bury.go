@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
@@ -62,8 +62,8 @@ func (t *tail) write(b deadLetter) bool {
 	doubted := time.Now().Add(min(hindsight-time.Since(d.Ended), hindsight))
 	// A deposed leader that does not know that it is may lack the newest events.
 	ok := t.retry("read the payload of a dead letter", d, func() (err error) {
-		payload, err = trail.Payload(t.c.ctx, bus, trail.Ref{Space: d.Space, Stream: d.Stream, Event: d.Event})
-		if trail.IsGone(err) && (d.Lane == 0 || !time.Now().Before(doubted)) {
+		payload, err = history.Payload(t.c.ctx, bus, history.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event})
+		if history.IsGone(err) && (d.Lane == 0 || !time.Now().Before(doubted)) {
 			d.Lost, err = err.Error(), nil
 		}
 		return err
@@ -93,7 +93,7 @@ func (t *tail) retry(what string, d *model.DeadLetter, do func() error) bool {
 		}
 		if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
 			about := []any{"space", d.Space, "stream", d.Stream, "event", d.Event, "error", err}
-			if trail.IsGone(err) {
+			if history.IsGone(err) {
 				t.c.cfg.Logger.Debug(what, about...) // it is not believed yet, and told by the letter
 			} else {
 				t.c.faults.Error(what, t.name, about...)

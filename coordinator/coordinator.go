@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -88,9 +88,9 @@ func (c *Coordinator) Start() {
 	}
 }
 
-// serve serves package trail's answers, as soon as that is possible.
+// serve serves package history's answers, as soon as that is possible.
 func (c *Coordinator) serve() {
-	service := trail.Service(c.ctx, c.bus)
+	service := history.Service(c.ctx, c.bus)
 	for backoff := minPause; c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
 		err := c.bus.Serve(c.ctx, service)
 		if err == nil || c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {

@@ -1,6 +1,6 @@
 // Package coordinator releases the sends of committed transactions into the lanes of their target
 // spaces, notifies spaces of refused sends, stores dead letters, and answers what events have
-// caused (package trail).
+// caused (package history).
 //
 // A transaction's sends to other spaces are part of its commit, and so exist if and only if the
 // commit is in the log. A coordinator tails the logs and puts each of them into its target's lane,

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -329,7 +329,7 @@ func endOf(ctx context.Context, bus port.Bus, partition int) (anchor, error) {
 // two servers can be compared only up to a margin.
 func isLater(bus port.Bus, stored, saved time.Time) bool {
 	if bus.Hindsight() > 0 {
-		saved = saved.Add(doubt.Margin)
+		saved = saved.Add(truncation.Margin)
 	}
 	return stored.After(saved)
 }

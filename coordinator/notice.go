@@ -3,7 +3,7 @@ package coordinator
 import (
 	"context"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
@@ -12,7 +12,7 @@ import (
 // stream, the payload cannot be read, or it is a tombstone.
 func (t *tail) notice(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
-	origin := trail.NoticeTo(rc)
+	origin := history.NoticeTo(rc)
 	if origin == "" {
 		return
 	}

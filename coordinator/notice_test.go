@@ -13,7 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
@@ -230,7 +230,7 @@ func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
 			t.Errorf("the origin ended %v, want %v", got, want)
 		}
-		d, err := lookup.Read(context.Background(), w.client, "a", "undelivered")
+		d, err := history.Read(context.Background(), w.client, "a", "undelivered")
 		if event, _ := d.Value.AsString(); err != nil || !strings.HasSuffix(event, ":1") {
 			t.Errorf("the origin's handler noted %v, %v", d.Value, err)
 		}

@@ -47,7 +47,7 @@ func TestIncident_TheDiskTakesNothingMore(t *testing.T) {
 	})
 	begin(t, env, "spaceworker").says(t, "msg=running")
 	eventually(t, "an event is handled", func() bool { return runs("handled", "send", "alice", "add", "1", "--id", "a1", "--wait") })
-	const noRoom, silent = "the store has no room, or fails, as w-1 finds: ", "is there and does not store, and does not say why"
+	const noRoom, silent = "the store has no room, or fails; w-1 reports: ", "is there and does not store, and does not say why"
 	if runs(noRoom, "fleet") || runs("could not store something", "doctor") {
 		t.Error("with room, the store is said to have none")
 	}

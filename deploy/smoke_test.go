@@ -70,7 +70,7 @@ func (c *cast) worker(id string) *settle.Worker {
 	b := c.as(bus.RoleWorker, id)
 	c.must(b.Provision(c.t.Context())) // as cmd/spaceworker does
 	w, err := settle.StartWorker(c.t.Context(), b, settle.WorkerConfig{
-		ID: id, Programs: settle.Always(shop()), Heartbeat: 50 * time.Millisecond, Checkpoint: 50 * time.Millisecond,
+		ID: id, Programs: settle.Always(shop()), Options: settle.Options{Heartbeat: 50 * time.Millisecond, Checkpoint: 50 * time.Millisecond},
 		Logger: slog.New(refusals{bus.RoleWorker, &c.mu, &c.refused}),
 	})
 	c.must(err)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,20 @@ type Config struct {
 	// any.
 	Hosts []string
 	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
-	WriteTimeout time.Duration
+	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of an answer."`
 	Logger       *slog.Logger
+}
+
+// Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
+func (c *Config) Fill() error {
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, writeTimeout)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.WriteTimeout < 0 {
+		return fmt.Errorf("HTTP: WriteTimeout is %v; use a positive duration, or 0 for the default", c.WriteTimeout)
+	}
+	return nil
 }
 
 // Gateway is a listening server. Listen creates it.
@@ -57,13 +70,10 @@ func Listen(cfg Config) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("HTTP address %q: %w; give one as 127.0.0.1:8470", cfg.Addr, err)
 	}
-	if cfg.WriteTimeout == 0 {
-		cfg.WriteTimeout = writeTimeout
+	if err := cfg.Fill(); err != nil {
+		return nil, err
 	}
 	g := &Gateway{cfg: cfg, loopback: isLoopback(host), log: cfg.Logger}
-	if g.log == nil {
-		g.log = slog.New(slog.DiscardHandler)
-	}
 	if !g.loopback && cfg.Token == "" {
 		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and would give all of them access to every document: set a token, or listen on 127.0.0.1", cfg.Addr)
 	}

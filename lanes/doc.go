@@ -58,7 +58,7 @@
 //     committed, and Integrate the state after it;
 //  5. read again from where Refill says, whenever it says so;
 //  6. when Reissued says so, and the log has everything that was confirmed, tell it by Recall which events of an origin it
-//     has handled (package lookup finds them).
+//     has handled (package history finds them).
 //
 // A lane has one owner and no locks. The example of the package is such a program in small.
 package lanes

@@ -12,27 +12,13 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Config says how a ledger behaves. All of it must be set; the packages above have the defaults.
+// Config configures a ledger. All of it must be set; see Limits.Fill.
 type Config struct {
 	// Space and Runtime name the space and the process that serves it here.
 	Space, Runtime string
-	// MaxCommitBytes bounds the encoded size of a commit, MaxGroup how many transactions make one full.
-	MaxCommitBytes int
-	MaxGroup       int
-	// LaneLimit is how many waiting events are kept in memory; 0 for lanes.DefaultLimit.
-	LaneLimit int
-	// MaxLater is how many events may wait for their time.
-	MaxLater int
 	// WithoutEvents leaves the events of the space to other runtimes.
 	WithoutEvents bool
-	// EventRetries is how many attempts an event has that fails in a way that may pass, LostAttempts how
-	// many that end with their process; negative for no end of it.
-	EventRetries int
-	LostAttempts int
-	// RetryMin, doubled up to RetryMax, is the pause between attempts, and after conflicts from the second
-	// on. When those have lasted for ConflictWindow, that is reported.
-	RetryMin, RetryMax time.Duration
-	ConflictWindow     time.Duration
+	Limits
 }
 
 // Append is a commit on its way to the log.

@@ -41,8 +41,7 @@ func newAlone(t *testing.T) *alone {
 		},
 	}
 	w.l = New(Config{
-		Space: home, Runtime: "r1", MaxCommitBytes: 64 << 10, MaxGroup: 100, MaxLater: 10, EventRetries: 100,
-		LostAttempts: 2, RetryMin: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond, ConflictWindow: time.Second,
+		Space: home, Runtime: "r1", Limits: Limits{MaxCommitBytes: 64 << 10, MaxGroup: 100, MaxLater: 10, EventRetries: 100, LostAttempts: 2, RetryMin: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond, ConflictWindow: time.Second},
 	}, w.host, replica.New(home))
 	w.l.TakeOver()
 	w.confirm(w.pass())

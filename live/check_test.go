@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
@@ -46,7 +46,7 @@ func TestLookAfter_SpacesThatDoNotAnswerKeepNobodyUp(t *testing.T) {
 		for i := range 10_000 {
 			space := fmt.Sprintf("s%04d", i/10)
 			f := &feed{space: space, doc: strconv.Itoa(i % 10), subs: map[*sub]bool{}, cancel: func() {}}
-			f.take(lookup.Change{Read: 1})
+			f.take(history.Change{Read: 1})
 			s.feeds[place{f.space, f.doc}] = f
 			if space[4] != '0' {
 				fine = append(fine, f)

@@ -8,9 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -24,7 +25,7 @@ type feed struct {
 	mu     sync.Mutex
 	back   bool   // the store has gone back while this process has known it
 	newest Event  // the zero Event as long as nothing is known
-	read   uint64 // up to where the log was read for that, see lookup.Change
+	read   uint64 // up to where the log was read for that, see history.Change
 	subs   map[*sub]bool
 	// confirming says that the document is being read for watchers that wait to be admitted.
 	confirming bool
@@ -59,7 +60,7 @@ func (s *Server) begin(ctx context.Context, f *feed) {
 		Bus: s.bus, Space: f.space, Doc: f.doc, Logger: s.log,
 		Watcher: s.host.ID() + "-live-" + rand.Text()[:12],
 	}
-	take := func(c lookup.Change) {
+	take := func(c history.Change) {
 		f.mu.Lock()
 		f.back = s.bus.Epoch() > 0
 		f.mu.Unlock()
@@ -85,7 +86,7 @@ func textOf(v model.Value) []byte {
 const again = 200 * time.Millisecond
 
 // take passes a change on to all who watch, unless it is known.
-func (f *feed) take(c lookup.Change) {
+func (f *feed) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c.Rewound {
@@ -155,7 +156,7 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, Heartbeat)
 	defer cancel()
-	d, err := lookup.Read(ctx, s.bus, f.space, f.doc)
+	d, err := history.Read(ctx, s.bus, f.space, f.doc)
 	if err != nil {
 		return // it is asked again
 	}
@@ -228,10 +229,10 @@ func (s *sub) take() (news []Event) {
 }
 
 // Watches says how many watches are served now, and what most of them are of.
-func (s *Server) Watches() worker.Watches {
+func (s *Server) Watches() status.Watches {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := worker.Watches{Open: s.watching, Limit: s.cfg.MaxWatches, Refused: s.refused}
+	w := status.Watches{Open: s.watching, Limit: s.cfg.MaxWatches, Refused: s.refused}
 	for at, f := range s.feeds { // any order: the most, and of several the first by name
 		f.mu.Lock()
 		n := len(f.subs)

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
 // A reading of the log that begins again may begin with what was before.
 func TestFeed_TakesNothingThatIsOlder(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
-	for _, c := range []lookup.Change{
+	for _, c := range []history.Change{
 		{Value: model.Int(0)}, // there is none so far
 		{Value: model.Int(3), Revision: 3},
 		{Value: model.Int(2), Revision: 2},
@@ -40,20 +40,20 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 	back := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
 	fresh := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[back], f.subs[fresh] = true, true
-	f.take(lookup.Change{Read: 9})
+	f.take(history.Change{Read: 9})
 	if e := back.take()[0]; e.Kind != Deleted || e.Revision != 9 {
 		t.Errorf("who knows revision 5 is told %+v", e)
 	}
 	if e := fresh.take()[0]; e.Kind != Deleted || e.Revision != 0 {
 		t.Errorf("who knows nothing is told %+v", e)
 	}
-	f.take(lookup.Change{Value: model.Int(1), Revision: 12, Read: 12})
-	f.take(lookup.Change{Read: 12}) // behind: the reading began again, and knows no better
+	f.take(history.Change{Value: model.Int(1), Revision: 12, Read: 12})
+	f.take(history.Change{Read: 12}) // behind: the reading began again, and knows no better
 	if f.newest.Kind != Value {
 		t.Errorf("the newest is %+v", f.newest)
 	}
-	f.take(lookup.Change{Read: 20})
-	f.take(lookup.Change{Read: 25}) // nothing new
+	f.take(history.Change{Read: 20})
+	f.take(history.Change{Read: 25}) // nothing new
 	for _, s := range []*sub{back, fresh} {
 		if e := s.take()[0]; e.Kind != Deleted || e.Revision != 20 {
 			t.Errorf("who watched is told %+v", e)
@@ -65,20 +65,20 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 func TestFeed_AWatchThatJoinsIsShownNothingOlderThanItsCall(t *testing.T) {
 	for _, c := range []struct {
 		there uint64 // the revision that the document had when it came
-		takes []lookup.Change
+		takes []history.Change
 		shown string
 	}{
 		{3, nil, "3"},
 		{5, nil, ""},
-		{5, []lookup.Change{{Value: model.Int(4), Revision: 4, Read: 4}}, ""},
-		{5, []lookup.Change{{Value: model.Int(5), Revision: 5, Read: 5}}, "5"},
-		{5, []lookup.Change{{Value: model.Int(6), Revision: 6, Read: 6}}, "6"},
-		{5, []lookup.Change{{Value: model.Int(2), Revision: 2, Read: 2, Rewound: true}}, "2"},
-		{4, []lookup.Change{{Read: 9}}, "-"},
-		{4, []lookup.Change{{Revision: 4, Read: 4}}, "-"},
+		{5, []history.Change{{Value: model.Int(4), Revision: 4, Read: 4}}, ""},
+		{5, []history.Change{{Value: model.Int(5), Revision: 5, Read: 5}}, "5"},
+		{5, []history.Change{{Value: model.Int(6), Revision: 6, Read: 6}}, "6"},
+		{5, []history.Change{{Value: model.Int(2), Revision: 2, Read: 2, Rewound: true}}, "2"},
+		{4, []history.Change{{Read: 9}}, "-"},
+		{4, []history.Change{{Revision: 4, Read: 4}}, "-"},
 	} {
 		f := &feed{subs: map[*sub]bool{}, standing: Event{Kind: Current}}
-		f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 3})
+		f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 3})
 		s := &sub{feed: f, news: make(chan struct{}, 1), waits: true}
 		f.subs[s] = true
 		s.offer(f.newest)
@@ -113,14 +113,14 @@ func TestFeed_AWatchThatJoinsIsNotShownWhatWasDeletedAndForgotten(t *testing.T) 
 	b := membus.NewServer(membus.Config{Partitions: 1}).Connect("a")
 	defer b.Close()
 	f := &feed{space: "s", doc: "n", ctx: t.Context(), subs: map[*sub]bool{}}
-	f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 3})
+	f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 3})
 	s := &sub{feed: f, news: make(chan struct{}, 1), waits: true}
 	f.subs[s] = true
 	(&Server{bus: b}).confirm(f)
 	if news := s.take(); len(news) > 0 {
 		t.Errorf("it is shown %+v", news)
 	}
-	f.take(lookup.Change{Read: 9})
+	f.take(history.Change{Read: 9})
 	if news := s.take(); len(news) != 1 || news[0].Kind != Deleted {
 		t.Errorf("then it is shown %+v", news)
 	}
@@ -138,12 +138,12 @@ func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 		}
 	}
 	said("", glanced{}, 0) // nothing was read yet
-	f.take(lookup.Change{Read: 3})
+	f.take(history.Change{Read: 3})
 	said(Current, glanced{}, time.Second)
 	said(Current, glanced{Revision: 7}, 2*time.Second)
 	said(Current, glanced{Revision: 9}, 6*time.Second)
 	said(Stale, glanced{Revision: 9}, 11*time.Second)
-	f.take(lookup.Change{Value: model.Int(1), Revision: 9, Read: 9})
+	f.take(history.Change{Value: model.Int(1), Revision: 9, Read: 9})
 	said(Current, glanced{Revision: 9}, 12*time.Second)
 }
 
@@ -151,7 +151,7 @@ func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 // has what is.
 func TestFeed_IsCurrentWhenADeletionWasForgottenThatTheOwnerRemembers(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
-	f.take(lookup.Change{Read: 20})
+	f.take(history.Change{Read: 20})
 	began := time.Now()
 	for _, after := range []time.Duration{0, lasting + time.Second} {
 		if f.stands(glanced{Revision: 9}, began.Add(after)); f.standing.Kind != Current {
@@ -172,7 +172,7 @@ func TestFeed_GoesBackWithTheStore(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	here := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[here] = true
-	f.take(lookup.Change{Value: model.Int(9), Revision: 9, Read: 9})
+	f.take(history.Change{Value: model.Int(9), Revision: 9, Read: 9})
 	here.take()
 	wantBack := func(who string, s *sub) {
 		t.Helper()
@@ -181,7 +181,7 @@ func TestFeed_GoesBackWithTheStore(t *testing.T) {
 		}
 	}
 	f.back = true
-	f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 3, Rewound: true})
+	f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 3, Rewound: true})
 	wantBack("who was here", here)
 	again := &sub{feed: f, news: make(chan struct{}, 1), last: 9, begun: true}
 	again.compare(f)
@@ -203,7 +203,7 @@ func TestFeed_AWatcherKnowsARevisionThatTheDocumentNeverHad(t *testing.T) {
 		back  bool
 	}{{2, false}, {3, false}, {4, true}, {7, true}, {8, false}, {math.MaxUint64, false}} {
 		f := &feed{subs: map[*sub]bool{}}
-		f.take(lookup.Change{Value: model.Int(3), Revision: 3, Read: 7})
+		f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 7})
 		s := &sub{feed: f, news: make(chan struct{}, 1), last: c.knows, begun: true}
 		s.compare(f)
 		s.offer(f.newest)
@@ -213,7 +213,7 @@ func TestFeed_AWatcherKnowsARevisionThatTheDocumentNeverHad(t *testing.T) {
 		}
 	}
 	f := &feed{subs: map[*sub]bool{}} // a deletion that is forgotten has the revision up to which was read
-	f.take(lookup.Change{Read: 7})
+	f.take(history.Change{Read: 7})
 	s := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
 	s.compare(f)
 	s.offer(f.newest)
@@ -254,7 +254,7 @@ func TestSay_WhatDoesNotFitIsAnError(t *testing.T) {
 // A doubt that was settled has lasted for no time when it comes up again.
 func TestFeed_ADoubtThatWasSettledBeginsAnew(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
-	f.take(lookup.Change{Value: model.Int(1), Revision: 1, Read: 1})
+	f.take(history.Change{Value: model.Int(1), Revision: 1, Read: 1})
 	began, doubt := time.Now(), glanced{Revision: 1, Stale: "it has yet to be computed", Passing: true}
 	for _, step := range []struct {
 		after time.Duration
@@ -279,7 +279,7 @@ func TestFeed_TellsOfEachReason(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	s := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[s] = true
-	f.take(lookup.Change{Value: model.Int(1), Revision: 1, Read: 1})
+	f.take(history.Change{Value: model.Int(1), Revision: 1, Read: 1})
 	s.take()
 	for _, why := range []string{"a fails", "b fails"} {
 		f.stands(glanced{Revision: 1, Stale: why}, time.Now())

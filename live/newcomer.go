@@ -1,8 +1,8 @@
 package live
 
 import (
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 )
 
 // A watch that joins a feed begins with what the feed has; and the feed may be behind, since its
@@ -27,7 +27,7 @@ func (s *Server) confirm(f *feed) {
 			return
 		}
 		epoch := s.bus.Epoch()
-		d, err := lookup.Read(f.ctx, s.bus, f.space, f.doc)
+		d, err := history.Read(f.ctx, s.bus, f.space, f.doc)
 		if err != nil || s.bus.Epoch() != epoch {
 			_ = pause.For(f.ctx, again)
 			continue

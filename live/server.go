@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,11 +39,29 @@ type Host interface {
 	Glance(ctx context.Context, places []worker.Place) []worker.Glance
 }
 
-// Config says how a Server behaves. All of it is optional.
+// Config configures a Server. All of it is optional.
 type Config struct {
-	// MaxWatches and MaxGets bound what is served at a time; defaults 10,000 and 1,000.
-	MaxWatches, MaxGets int
-	Logger              *slog.Logger
+	// MaxWatches is the largest number of watches that are served at a time; default 10,000.
+	MaxWatches int `help:"The largest number of watches that the worker serves at a time."`
+	// MaxGets is the largest number of gets that are served at a time; default 1,000.
+	MaxGets int          `help:"The largest number of gets that the worker serves at a time."`
+	Logger  *slog.Logger `kong:"-"`
+}
+
+// Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
+func (c *Config) Fill() error {
+	c.MaxWatches = cmp.Or(c.MaxWatches, 10_000)
+	c.MaxGets = cmp.Or(c.MaxGets, 1_000)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.MaxWatches < 0:
+		return fmt.Errorf("MaxWatches is %d; use a positive number, or 0 for the default", c.MaxWatches)
+	case c.MaxGets < 0:
+		return fmt.Errorf("MaxGets is %d; use a positive number, or 0 for the default", c.MaxGets)
+	}
+	return nil
 }
 
 // Server answers in the process of a worker. Use NewServer, and Run beside the worker.
@@ -83,16 +102,8 @@ func busy(what string, n int) error {
 
 // NewServer makes a server. It does nothing before Run.
 func NewServer(bus port.Client, host Host, cfg Config) *Server {
-	if cfg.MaxWatches == 0 {
-		cfg.MaxWatches = 10_000
-	}
-	if cfg.MaxGets == 0 {
-		cfg.MaxGets = 1_000
-	}
+	_ = cfg.Fill() // a negative number takes nothing
 	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, leaving: make(chan struct{}), feeds: map[place]*feed{}}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

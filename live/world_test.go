@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -202,7 +202,7 @@ func (w *world) get(doc string) live.Answer {
 // logged is a document as the log has it.
 func (w *world) logged(doc string) (string, uint64) {
 	w.Helper()
-	d, err := lookup.Read(w.Context(), w.bus, "s", doc)
+	d, err := history.Read(w.Context(), w.bus, "s", doc)
 	if err != nil {
 		w.Fatal(err)
 	}

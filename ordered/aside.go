@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/setaside"
-	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
@@ -126,7 +126,7 @@ func (p *partition) reached(now time.Time) (done uint64, ahead model.Ahead, read
 func (p *partition) savePosition(ctx context.Context) error {
 	done, ahead, read := p.reached(time.Now())
 	if sent := p.strays.Sent(read); sent > 0 {
-		if err := p.bus.SavePosition(ctx, p.number, stray.Position, sent); err != nil {
+		if err := p.bus.SavePosition(ctx, p.number, misroute.Position, sent); err != nil {
 			return err
 		}
 		p.strays.Saved(sent)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // A server says of itself what a worker does, under the same endpoint and in the same words, so that `settle
@@ -61,17 +61,17 @@ func (h *host) standsAt() (s standing) {
 	}
 	switch {
 	case l.under != nil:
-		s.cause = worker.CauseUncommitted
+		s.cause = status.CauseUncommitted
 	case s.event != "" && l.head.until > h.now():
-		s.cause, s.tries = worker.CauseRetry, l.head.tries
+		s.cause, s.tries = status.CauseRetry, l.head.tries
 	case s.event != "":
-		s.cause = worker.CauseTurn
+		s.cause = status.CauseTurn
 	case l.lane.Held() > 0:
-		s.cause, s.held = worker.CauseEarly, l.lane.Held()
+		s.cause, s.held = status.CauseEarly, l.lane.Held()
 	case l.rep.Seq > h.saver.seq:
-		s.cause, s.failure = worker.CauseUnsaved, h.saver.failure
+		s.cause, s.failure = status.CauseUnsaved, h.saver.failure
 	default:
-		s.cause = worker.CauseTurn
+		s.cause = status.CauseTurn
 	}
 	return s
 }
@@ -80,26 +80,26 @@ func (h *host) standsAt() (s standing) {
 func (h *host) fails(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.at = standing{cause: worker.CauseFailed, failure: firstLine(err.Error())}
+	h.at = standing{cause: status.CauseFailed, failure: firstLine(err.Error())}
 }
 
 // why is what a key is at for people.
 func (s *standing) why(attempts int) string {
 	switch s.cause {
-	case worker.CauseUncommitted:
+	case status.CauseUncommitted:
 		return "the log has not answered its commit yet"
-	case worker.CauseRetry:
+	case status.CauseRetry:
 		return fmt.Sprintf("attempt %d of %d at a time, after an error that may pass", s.tries+1, attempts)
-	case worker.CauseEarly:
+	case status.CauseEarly:
 		return fmt.Sprintf("it has %d events from other spaces that come behind one that is not here yet", s.held)
-	case worker.CauseUnsaved:
+	case status.CauseUnsaved:
 		if s.failure == "" {
 			return "what it has done is not saved yet"
 		}
 		return "what it has done cannot be saved: " + s.failure
-	case worker.CauseFailed:
+	case status.CauseFailed:
 		return "it cannot be served: " + s.failure
-	case worker.CauseTurn:
+	case status.CauseTurn:
 		return "it waits for its turn: another server has it, or it is at work"
 	}
 	return "it is being loaded"
@@ -124,7 +124,7 @@ func (p *partition) noteStuck(now time.Time) {
 }
 
 // stuck are the keys of the partition that have stood still for long enough.
-func (p *partition) stuck(now time.Time) (out []worker.Stuck) {
+func (p *partition) stuck(now time.Time) (out []status.Stuck) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, was := range p.still { // any order: sorted by the caller
@@ -132,13 +132,13 @@ func (p *partition) stuck(now time.Time) (out []worker.Stuck) {
 		if h == nil || now.Sub(was.since) < stuckAfter || was.goesOn(h) {
 			continue
 		}
-		s := worker.Stuck{Space: key, Partition: p.number, Since: was.since.UTC()}
+		s := status.Stuck{Space: key, Partition: p.number, Since: was.since.UTC()}
 		if stream, event, since := h.code.since(now); event != "" {
-			s.Stream, s.Event, s.Cause = stream, event, worker.CauseRunning
+			s.Stream, s.Event, s.Cause = stream, event, status.CauseRunning
 			s.Why = "its handler has been running since " + since.UTC().Format("15:04:05") + " UTC"
 		} else {
 			h.mu.Lock()
-			s.Stream, s.Event, s.Cause, s.Why = h.at.stream, h.at.event, cmp.Or(h.at.cause, worker.CauseLoading), h.at.why(p.s.cfg.Attempts)
+			s.Stream, s.Event, s.Cause, s.Why = h.at.stream, h.at.event, cmp.Or(h.at.cause, status.CauseLoading), h.at.why(p.s.cfg.Attempts)
 			h.mu.Unlock()
 		}
 		out = append(out, s)
@@ -147,10 +147,10 @@ func (p *partition) stuck(now time.Time) (out []worker.Stuck) {
 }
 
 // figures are those of the partition, and what waits for which key.
-func (p *partition) figures() (f worker.PartitionFigures, busiest []worker.Load, lost []worker.Loss) {
+func (p *partition) figures() (f status.Partition, busiest []status.Load, lost []status.Loss) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f = worker.PartitionFigures{Partition: p.number, State: "serving", Since: p.began.UTC(), Awake: len(p.hosts), Read: p.read, Saved: p.saved}
+	f = status.Partition{Partition: p.number, State: "serving", Since: p.began.UTC(), Awake: len(p.hosts), Read: p.read, Saved: p.saved}
 	if p.aside.upTo > p.saved {
 		f.Saved, f.Aside = p.aside.upTo, p.aside.keys
 	}
@@ -165,7 +165,7 @@ func (p *partition) figures() (f worker.PartitionFigures, busiest []worker.Load,
 		events := len(h.inbox) + h.waiting
 		h.mu.Unlock()
 		if f.Events += events; events > 0 {
-			busiest = append(busiest, worker.Load{Space: key, Partition: p.number, Events: events})
+			busiest = append(busiest, status.Load{Space: key, Partition: p.number, Events: events})
 		}
 	}
 	for _, l := range p.lost { // any order: sorted by the caller
@@ -175,8 +175,8 @@ func (p *partition) figures() (f worker.PartitionFigures, busiest []worker.Load,
 }
 
 // figures says what the server does now.
-func (s *server) figures() worker.Figures {
-	f := worker.Figures{
+func (s *server) figures() status.Figures {
+	f := status.Figures{
 		Commits: s.counts.commits.Load(), Receipts: s.counts.receipts.Load(), Refused: s.counts.refused.Load(),
 		Awake: int(s.awake.Load()), Loading: len(s.loads), Abandoned: s.abandoned.Now(),
 	}
@@ -194,14 +194,14 @@ func (s *server) figures() worker.Figures {
 		f.Stuck = append(f.Stuck, p.stuck(now)...)
 	}
 	f.StuckCount, f.LossCount = len(f.Stuck), len(f.Losses)
-	slices.SortFunc(f.Partitions, func(a, b worker.PartitionFigures) int { return cmp.Compare(a.Partition, b.Partition) })
-	slices.SortFunc(f.Busiest, func(a, b worker.Load) int {
+	slices.SortFunc(f.Partitions, func(a, b status.Partition) int { return cmp.Compare(a.Partition, b.Partition) })
+	slices.SortFunc(f.Busiest, func(a, b status.Load) int {
 		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(a.Space, b.Space))
 	})
-	slices.SortFunc(f.Losses, func(a, b worker.Loss) int {
+	slices.SortFunc(f.Losses, func(a, b status.Loss) int {
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
 	})
-	slices.SortFunc(f.Stuck, func(a, b worker.Stuck) int {
+	slices.SortFunc(f.Stuck, func(a, b status.Stuck) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
 	})
 	f.Busiest, f.Losses, f.Stuck = f.Busiest[:min(len(f.Busiest), maxLoads)], f.Losses[:min(len(f.Losses), maxLosses)], f.Stuck[:min(len(f.Stuck), maxStuck)]
@@ -210,7 +210,7 @@ func (s *server) figures() worker.Figures {
 }
 
 // date looks up when the events were stored that keys stand still at.
-func (s *server) date(stuck []worker.Stuck) {
+func (s *server) date(stuck []status.Stuck) {
 	ctx, cancel := context.WithTimeout(s.ctx, tellWithin)
 	defer cancel()
 	var looking sync.WaitGroup
@@ -231,7 +231,7 @@ func (s *server) date(stuck []worker.Stuck) {
 // offerFigures answers who asks for them, as soon as that is possible.
 func (s *server) offerFigures() {
 	s.tasks.Go(func() { // ends when it is offered, or with s.ctx
-		worker.OfferFigures(s.ctx, s.bus, s.cfg.id, s.figures, func(err error) {
+		status.Offer(s.ctx, s.bus, s.cfg.id, s.figures, func(err error) {
 			s.cfg.faults.Warn("offer the server's figures", "", "server", s.cfg.id, "error", err)
 			_ = pause.For(s.ctx, s.cfg.TTL)
 		})

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
@@ -377,7 +377,7 @@ func (h *host) load() error {
 		return err
 	}
 	h.saver = newSaver(st, rep)
-	if err := lookup.Replay(h.p.ctx, h.p.bus, rep); err != nil {
+	if err := history.Replay(h.p.ctx, h.p.bus, rep); err != nil {
 		return err
 	}
 	if err := h.checkEnd(&st, rep.Seq); err != nil {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // refused is the loss that an error is, nil if it is none.
@@ -26,13 +26,13 @@ const refusing = "refused: the store has lost what is known of it"
 func (p *partition) noteLoss(e *model.LossError) {
 	p.mu.Lock()
 	if p.lost == nil {
-		p.lost = map[string]worker.Loss{}
+		p.lost = map[string]status.Loss{}
 	}
 	since := time.Now().UTC()
 	if was, known := p.lost[e.Space]; known {
 		since = was.Since
 	}
-	p.lost[e.Space] = worker.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
+	p.lost[e.Space] = status.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
 	p.mu.Unlock()
 	p.s.cfg.faults.Error(refusing, p.name+" "+e.Space, "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
 }
@@ -53,8 +53,8 @@ func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error
 	if err := p.clock.Read(ctx, p.bus, p.number); err != nil {
 		return 0, err
 	}
-	lane := doubt.Lane{
-		Bus: p.bus, Partition: p.number, Margin: doubt.Margin, Again: p.s.cfg.Heartbeat,
+	lane := truncation.Lane{
+		Bus: p.bus, Partition: p.number, Margin: truncation.Margin, Retry: p.s.cfg.Heartbeat,
 		Faults: p.s.cfg.faults, Process: []any{"server", p.s.cfg.id},
 	}
 	d, from, err := lane.Compare(ctx, from)
@@ -80,7 +80,7 @@ func (h *host) mend(rep *replica.Replica) error {
 	h.p.mu.Lock()
 	d := h.p.doubt
 	h.p.mu.Unlock()
-	c, err := d.Mend(h.p.ctx, h.p.bus, h.key, rep.Cursor, rep.Seq)
+	c, err := d.Reopen(h.p.ctx, h.p.bus, h.key, rep.Cursor, rep.Seq)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 		w.server.LoseLane(0, 0)
 		second := w.serve(ordered.Config{Name: "o2"}, nil)
 		w.pass(time.Minute)
-		lost, err := loss.In(t.Context(), w.client, 0)
+		lost, err := loss.InPartition(t.Context(), w.client, 0)
 		if err != nil || len(lost) != 1 {
 			t.Fatalf("what is lost is %v, %v", lost, err)
 		}
@@ -142,7 +142,7 @@ func TestLostEnd_AKeyWhoseLogIsLostIsGoneOnWithWhenThatIsAccepted(t *testing.T) 
 		if n := len(w.receipts("alice")); n != 0 {
 			t.Errorf("%d events were handled on top of a log that was lost", n)
 		}
-		lost, err := loss.Of(t.Context(), w.client, "alice")
+		lost, err := loss.InSpace(t.Context(), w.client, "alice")
 		if err != nil || lost == nil {
 			t.Fatalf("what is lost is %v, %v", lost, err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -105,11 +105,11 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 	if got := len(ends(t, plain, "bank", 4*n)); got != 4*n {
 		t.Errorf("the bank has handled %d transfers", got)
 	}
-	d, err := lookup.Read(t.Context(), plain, "bank", "balance")
+	d, err := history.Read(t.Context(), plain, "bank", "balance")
 	if err != nil || d.Value.String() != fmt.Sprint(4*n) {
 		t.Errorf("the bank has %v (%v)", d, err)
 	}
-	if rc, err := lookup.FindReceipt(t.Context(), plain, "carol", "pay", "e7"); err != nil || rc == nil || rc.Tx.Receipt.Result.String() != "7" {
+	if rc, err := history.FindReceipt(t.Context(), plain, "carol", "pay", "e7"); err != nil || rc == nil || rc.Tx.Receipt.Result.String() != "7" {
 		t.Errorf("the receipt of carol's e7: %+v, %v", rc, err)
 	}
 }

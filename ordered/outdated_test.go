@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 	"github.com/settlehq/settle/replica"
@@ -19,7 +19,7 @@ func (w *world) saveAsAnother(key string) {
 	w.Helper()
 	r, err := replica.Load(key, w.server.LoadState(key))
 	if err == nil {
-		err = lookup.Replay(context.Background(), w.client, r)
+		err = history.Replay(context.Background(), w.client, r)
 	}
 	if err != nil {
 		w.Fatal(err)

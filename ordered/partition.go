@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // positionLane names the saved position up to which a lane is done with, as workers have it.
-const positionLane = doubt.PositionLane
+const positionLane = truncation.PositionLane
 
 // partition serves the keys of one partition: it reads the lane, hands events to the keys'
 // hosts, and purges what nobody needs any more.
@@ -37,8 +37,8 @@ type partition struct {
 	tasks   sync.WaitGroup
 	serving sync.WaitGroup // the hosts
 
-	clock  serverclock.Clock // that of the server
-	strays *stray.Forwarder  // what stands in the lane and belongs to other partitions
+	clock  serverclock.Clock   // that of the server
+	strays *misroute.Forwarder // what stands in the lane and belongs to other partitions
 
 	mu    sync.Mutex
 	hosts map[string]*host
@@ -48,17 +48,17 @@ type partition struct {
 	aside       aside
 	marks       map[string]uint64 // see retain
 	// doubt is the range of the lane that is in doubt. Compared says that this is known.
-	doubt    *doubt.Range
+	doubt    *truncation.Range
 	compared bool
 	// lost is what is refused, by key, and under "" all of the partition.
-	lost map[string]worker.Loss
+	lost map[string]status.Loss
 	// still are the keys that hold the position back.
 	still map[string]standstill
 }
 
 func startPartition(s *server, number int) *partition {
 	p := &partition{s: s, bus: port.Session(s.bus), number: number, name: strconv.Itoa(number), began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
-	p.strays = stray.New(p.bus, number, s.cfg.Logger)
+	p.strays = misroute.New(p.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
 	p.tasks.Go(p.tick)                         // ends with p.ctx

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/misroute"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"
@@ -122,7 +122,7 @@ func unitHost(t *testing.T) (*host, *fakeBus) {
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = ctx, cancel
 	p := &partition{s: s, bus: b, ctx: ctx, cancel: cancel, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
-	p.strays = stray.New(b, 0, s.cfg.Logger)
+	p.strays = misroute.New(b, 0, s.cfg.Logger)
 	h := newHost(p, "k", 0)
 	p.hosts["k"] = h
 	rep := replica.New("k")
@@ -505,7 +505,7 @@ func TestPartition_ThePositionWaits(t *testing.T) {
 		t.Errorf("saved up to %d, %v, %v", p.saved, b.positions, err)
 	}
 	h.low.Store(allDone)
-	p.doubt = &doubt.Range{After: 2, UpTo: 9}
+	p.doubt = &truncation.Range{After: 2, UpTo: 9}
 	if err := p.savePosition(t.Context()); err != nil || p.saved != 9 || p.doubt != nil {
 		t.Errorf("saved up to %d, %v, in doubt is %v", p.saved, err, p.doubt)
 	}

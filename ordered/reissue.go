@@ -1,6 +1,6 @@
 package ordered
 
-import "github.com/settlehq/settle/lookup"
+import "github.com/settlehq/settle/history"
 
 // recall reads what the key has handled under positions that their origin has given out again, if the lane asks for it: the events of
 // that origin wait for it.
@@ -9,7 +9,7 @@ func (h *host) recall() {
 	if !asked || h.p.draining() {
 		return
 	}
-	handled, err := lookup.Recall(h.p.ctx, h.p.bus, h.key, of, h.ledger.rep.Seq)
+	handled, err := history.Recall(h.p.ctx, h.p.bus, h.key, of, h.ledger.rep.Seq)
 	if err != nil {
 		h.p.report("read what key "+h.key+" had handled before positions were given out again", err)
 		return // it is asked for again

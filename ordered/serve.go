@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
@@ -213,7 +213,7 @@ func (a answers) ID() string          { return a.s.cfg.id }
 func (a answers) Owner(string) string { return a.s.cfg.id }
 
 func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (worker.Answer, error) {
-	d, err := lookup.Read(ctx, a.s.bus, key, doc)
+	d, err := history.Read(ctx, a.s.bus, key, doc)
 	if err != nil {
 		return worker.Answer{}, err
 	}

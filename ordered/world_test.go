@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -156,7 +156,7 @@ func (w *world) wantOrder(key string, ids ...string) {
 // doc is a document as the log has it.
 func (w *world) doc(key, doc string) string {
 	w.Helper()
-	d, err := lookup.Read(context.Background(), w.client, key, doc)
+	d, err := history.Read(context.Background(), w.client, key, doc)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // handling took effect, and at most one exists per event: the commit is a compare-and-set on the
 // head of the space, and the runtime that makes it has read every earlier receipt. Exactly-once
 // handling needs nothing else. The package does no I/O. The log is the index of its receipts:
-// lookup.FindReceipt bisects it (docs/adr/0015).
+// history.FindReceipt bisects it (docs/adr/0015).
 //
 //	event ----handled----> receipt with the handler's return value
 //	      ----failed-----> receipt with the error; nothing the handler wrote is kept

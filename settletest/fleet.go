@@ -142,8 +142,12 @@ func (f *Fleet) Start() string {
 	id := fmt.Sprintf("w%d", f.started)
 	b := f.server.Connect(id)
 	b.Inject(f.fate)
-	cfg := worker.Config{ID: id, Programs: f.programs, Build: "settletest", Space: f.opts.kit.Space, OnError: f.noteError}
-	cfg.Space.CheckIdempotency = !f.opts.kit.Lenient
+	settings := f.opts.kit.Space
+	cfg := worker.Config{
+		ID: id, Programs: f.programs, Build: "settletest", OnError: f.noteError,
+		Options:          worker.Options{Limits: settings.Limits, Budgets: settings.Budgets},
+		CheckIdempotency: !f.opts.kit.Lenient, Rehearsals: settings.Rehearsals,
+	}
 	w, err := worker.New(b, cfg)
 	if err == nil {
 		err = w.Start(f.t.Context())

@@ -7,7 +7,6 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/kit"
-	"github.com/settlehq/settle/internal/reveal"
 	"github.com/settlehq/settle/space"
 )
 
@@ -57,7 +56,7 @@ func programsOf(programs any) kit.Programs {
 		if p == nil {
 			return nil, nil
 		}
-		return reveal.Program(p)
+		return p.Core()
 	}
 }
 

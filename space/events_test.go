@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -563,12 +564,12 @@ func TestConfigRefusesNonsense(t *testing.T) {
 	for what, cfg := range map[string]Config{
 		"no space":          {Runtime: "w1"},
 		"no runtime":        {Space: "s"},
-		"a tiny commit":     {Space: "s", Runtime: "w1", MaxCommitBytes: 1024},
-		"no group":          {Space: "s", Runtime: "w1", MaxGroup: -1},
-		"no budget":         {Space: "s", Runtime: "w1", RunBudget: -1},
-		"no iterations":     {Space: "s", Runtime: "w1", MaxIterations: -1},
-		"no room":           {Space: "s", Runtime: "w1", LaneLimit: -1},
-		"a pause backwards": {Space: "s", Runtime: "w1", BackoffMin: -1},
+		"a tiny commit":     {Space: "s", Runtime: "w1", Limits: ledger.Limits{MaxCommitBytes: 1024}},
+		"no group":          {Space: "s", Runtime: "w1", Limits: ledger.Limits{MaxGroup: -1}},
+		"no budget":         {Space: "s", Runtime: "w1", Budgets: Budgets{RunBudget: -1}},
+		"no iterations":     {Space: "s", Runtime: "w1", Budgets: Budgets{MaxIterations: -1}},
+		"no room":           {Space: "s", Runtime: "w1", Limits: ledger.Limits{LaneLimit: -1}},
+		"a pause backwards": {Space: "s", Runtime: "w1", Budgets: Budgets{BackoffMin: -1}},
 		"a space in a name": {Space: "a b", Runtime: "w1"},
 	} {
 		if err := cfg.fill(); err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -124,7 +125,7 @@ func (s *stage) cmdRegister(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
-	cfg := Config{LostAttempts: -1} // a story that is not about this has no marks in it
+	cfg := Config{Limits: ledger.Limits{LostAttempts: -1}} // a story that is not about this has no marks in it
 	for name, field := range map[string]*int{
 		"max-iterations": &cfg.MaxIterations, "run-budget": &cfg.RunBudget,
 		"lane-limit": &cfg.LaneLimit, "max-group": &cfg.MaxGroup,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -67,18 +67,18 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 			if results[i] != fmt.Sprint(i+1) {
 				t.Errorf("event %d has the result %s", i, results[i])
 			}
-			h, err := lookup.FindReceipt(ctx, b, "alice", "add", fmt.Sprint("e", i))
+			h, err := history.FindReceipt(ctx, b, "alice", "add", fmt.Sprint("e", i))
 			if err != nil || h == nil || h.Tx.Receipt.Result.String() != results[i] || h.Stored.IsZero() {
 				t.Fatalf("event %d: found %+v, %v", i, h, err)
 			}
 			for _, s := range h.Tx.Sends {
-				f, err := lookup.FindReceipt(ctx, b, "alice", "note", s.ID)
+				f, err := history.FindReceipt(ctx, b, "alice", "note", s.ID)
 				if err != nil || f == nil || f.Tx.Receipt.Result.String() != fmt.Sprint(i) || f.Seq < h.Seq {
 					t.Errorf("the follow-up of event %d: %+v, %v", i, f, err)
 				}
 			}
 		}
-		if h, err := lookup.FindReceipt(ctx, b, "alice", "add", "never"); h != nil || err != nil {
+		if h, err := history.FindReceipt(ctx, b, "alice", "add", "never"); h != nil || err != nil {
 			t.Errorf("an event that nobody has sent: %+v, %v", h, err)
 		}
 	})

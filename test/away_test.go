@@ -87,9 +87,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 	start := func(b *bus.Bus, id string) *settle.Worker {
 		t.Helper()
 		w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-			ID: id, Programs: settle.Always(adding()), Handover: 200 * time.Millisecond,
-			Checkpoint: time.Hour, // so that there is something to save
-			Heartbeat:  deployHeartbeat,
+			ID: id, Programs: settle.Always(adding()), Options: settle.Options{Handover: 200 * time.Millisecond, Checkpoint: time.Hour, Heartbeat: deployHeartbeat},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -88,7 +88,7 @@ func wantSaved(t *testing.T, d *deployment, space string, docs map[string]string
 func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	cfg := settle.Config{
-		Programs: settle.Always(relay()), Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat,
+		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
 		Server: embedded.Config{StoreDir: dir, Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2},
 	}
 	ctx := testContext(t)
@@ -228,7 +228,7 @@ func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 		b := connect(t, d)
 		start := func() (*settle.Worker, error) {
 			return settle.StartWorker(ctx, b, settle.WorkerConfig{
-				ID: "same", Programs: settle.Always(relay()), Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat,
+				ID: "same", Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
 			})
 		}
 		w, err := start()

@@ -88,7 +88,7 @@ func onCluster(t *testing.T) settle.Config {
 	t.Helper()
 	c := cluster.start(t)
 	return settle.Config{
-		Heartbeat: 5 * deployHeartbeat, // every one is stored three times
+		Options: settle.Options{Heartbeat: 5 * deployHeartbeat}, // every one is stored three times
 		Bus: bus.Config{
 			URL: c.URLs(), Prefix: fmt.Sprintf("d%d", cluster.deployments.Add(1)), AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},

@@ -35,7 +35,7 @@ func tally() *settle.Program {
 type rush struct {
 	*testing.T
 	d      *deployment
-	h      *history
+	h      *callHistory
 	spaces []string
 	seed   uint64
 	// past: readers may be answered from the past, because leaders are deposed.

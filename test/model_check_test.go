@@ -8,7 +8,7 @@ import (
 
 // telling builds a history by hand: what is called in turn is answered in turn.
 type telling struct {
-	h   *history
+	h   *callHistory
 	now time.Duration
 }
 

@@ -15,17 +15,17 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history is what clients have asked for and been answered, with the times of both.
+// callHistory is what clients have asked for and been answered, with the times of both.
 // It is right if there is one order of all operations, each somewhere between its call
 // and its answer, in which the small machine below could have answered the same.
-type history struct {
+type callHistory struct {
 	mu    sync.Mutex
 	start time.Time
 	ops   []porcupine.Operation
 	track map[string]int // lanes of the drawing
 }
 
-func newHistory() *history { return &history{start: time.Now(), track: map[string]int{}} }
+func newHistory() *callHistory { return &callHistory{start: time.Now(), track: map[string]int{}} }
 
 // asked is the question of an operation, answered what came of it.
 type asked struct {
@@ -59,14 +59,14 @@ const (
 )
 
 // begin notes the call of an operation. The function that it returns notes the answer.
-func (h *history) begin(who string, in asked) func(answered) {
+func (h *callHistory) begin(who string, in asked) func(answered) {
 	call := time.Since(h.start)
 	return func(out answered) {
 		h.add(who, in, out, call, time.Since(h.start))
 	}
 }
 
-func (h *history) add(who string, in asked, out answered, call, answer time.Duration) {
+func (h *callHistory) add(who string, in asked, out answered, call, answer time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := h.track[who]; !ok {
@@ -269,7 +269,7 @@ func (in asked) event() string { return in.space + " " + in.id }
 const checkLimit = patience
 
 // check looks for an order, and shows what it has found.
-func (h *history) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
+func (h *callHistory) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return porcupine.CheckOperationsVerbose(lanesAndReceipts, handlings(arrivals(h.ops)), checkLimit)
@@ -277,13 +277,13 @@ func (h *history) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
 
 // allowed reports whether there is such an order. An answer that does not come within
 // the limit counts as none.
-func (h *history) allowed() bool {
+func (h *callHistory) allowed() bool {
 	result, _ := h.check()
 	return result == porcupine.Ok
 }
 
 // wantAllowed draws a history that is not.
-func (h *history) wantAllowed(t *testing.T) {
+func (h *callHistory) wantAllowed(t *testing.T) {
 	t.Helper()
 	result, info := h.check()
 	if result == porcupine.Ok {

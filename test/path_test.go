@@ -164,7 +164,7 @@ func disagreement(t *testing.T, base settle.Config) {
 	ctx := testContext(t)
 	rival := connect(t, d)
 	w, err := settle.StartWorker(ctx, hermit{rival}, settle.WorkerConfig{
-		ID: "rival", Programs: settle.Always(relay()), Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat,
+		ID: "rival", Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func ownerOf(t *testing.T, d *deployment) *racer {
 	t.Helper()
 	r, b := &racer{id: "owner"}, connect(t, d)
 	w, err := settle.StartWorker(testContext(t), b, settle.WorkerConfig{
-		ID: r.id, Programs: settle.Always(hits(&r.attempts)), Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint,
+		ID: r.id, Programs: settle.Always(hits(&r.attempts)), Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint},
 	})
 	if err != nil {
 		t.Fatal(err)

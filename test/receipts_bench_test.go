@@ -7,7 +7,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
@@ -99,7 +99,7 @@ func BenchmarkFindReceipt(b *testing.B) {
 	event := func(i int) string { return fmt.Sprint("e", (i*7919+n/2)%n) }
 	b.Run("bisection", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if h, err := lookup.FindReceipt(b.Context(), conn, "s", "add", event(i)); err != nil || h == nil {
+			if h, err := history.FindReceipt(b.Context(), conn, "s", "add", event(i)); err != nil || h == nil {
 				b.Fatalf("%v, %v", h, err)
 			}
 		}

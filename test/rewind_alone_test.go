@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/program"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // alone starts a deployment on a server that goes back, with one worker that is at hand.
@@ -21,8 +21,7 @@ func alone(t *testing.T, cfg settle.Config) (*deployment, *settle.Worker) {
 	b := connect(t, d)
 	t.Cleanup(b.Close)
 	w, err := settle.StartWorker(testContext(t), b, settle.WorkerConfig{
-		ID: "w1", Programs: cfg.Programs, Hosted: cfg.Hosted, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint,
-		Idle: cfg.Idle,
+		ID: "w1", Programs: cfg.Programs, Hosted: cfg.Hosted, Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint, Idle: cfg.Idle},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +127,7 @@ func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
 	send("still", "two")
 	eventually(t, c, "still", "arrived", 2)
 	refused := func(space string) bool {
-		return slices.ContainsFunc(w.Figures().Losses, func(l worker.Loss) bool { return l.Space == space })
+		return slices.ContainsFunc(w.Figures().Losses, func(l status.Loss) bool { return l.Space == space })
 	}
 	until(t, func() bool { return refused("a") })
 	if losses := w.Figures().Losses; refused("still") || refused("") {

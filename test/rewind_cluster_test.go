@@ -18,13 +18,14 @@ import (
 // The leader of all streams in a cluster of three stops, comes back with older files, and leads again: the others give it what it has lost before it
 // does, so nothing is lost, nothing is handled twice, and nothing stands still.
 func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
+	t.Parallel() // a cluster takes its time, and nearly no CPU
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Shutdown)
 	d := deploy(t, settle.Config{
-		Programs: settle.Always(relay()), Heartbeat: 5 * deployHeartbeat, Idle: 10 * time.Millisecond,
+		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: 5 * deployHeartbeat, Idle: 10 * time.Millisecond},
 		Bus: bus.Config{
 			URL: c.URLs(), Prefix: "tail", Partitions: 1, AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},
@@ -74,5 +75,61 @@ func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
 	once(t, readLog(t, d.Bus(), "b"))
 	if rewinds := d.Bus().Rewinds(); len(rewinds) > 0 {
 		t.Errorf("streams are said to have gone back: %+v", rewinds)
+	}
+}
+
+// Two of three servers come back with older files and elect a leader of their own; the third, which has everything,
+// follows and loses it. That is a store gone back: it is recorded, and what is sent afterwards is handled, once.
+func TestRewind_AMajorityOfAClusterGoesBack(t *testing.T) {
+	t.Parallel()
+	c, err := natstest.StartCluster(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Shutdown)
+	d := deploy(t, settle.Config{
+		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: 5 * deployHeartbeat},
+		Bus: bus.Config{
+			URL: c.URLs(), Prefix: "most", Partitions: 1, AckTimeout: 2 * time.Second,
+			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},
+		},
+	})
+	client := d.Client()
+	sendAll(t, client, 1, 8)
+	eventually(t, client, "a", "departed", 8)
+	eventually(t, client, "b", "arrived", 8)
+	var older [2]string
+	for i := range older {
+		older[i] = filepath.Join(t.TempDir(), "older")
+		files := c.Stop(i)
+		if err := errors.Join(os.CopyFS(older[i], os.DirFS(files)), c.Start(i, files)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sendAll(t, client, 9, 16)
+	eventually(t, client, "a", "departed", 16)
+	eventually(t, client, "b", "arrived", 16)
+	newest := c.Stop(2)
+	for i := range older {
+		c.Stop(i)
+	}
+	for i, files := range older {
+		if err := c.Start(i, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sendAll(t, client, 13, 20) // of which four were handled and are lost
+	eventually(t, client, "a", "departed", 16)
+	eventually(t, client, "b", "arrived", 16)
+	if err := c.Start(2, newest); err != nil {
+		t.Fatal(err)
+	}
+	sendAll(t, client, 9, 24) // of which four were lost, and four are new
+	eventually(t, client, "a", "departed", 24)
+	eventually(t, client, "b", "arrived", 24)
+	once(t, readLog(t, d.Bus(), "a"))
+	once(t, readLog(t, d.Bus(), "b"))
+	if len(d.Bus().Rewinds()) == 0 {
+		t.Error("no stream is said to have gone back")
 	}
 }

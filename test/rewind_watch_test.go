@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/lookup"
 )
 
 // errNotThere is why something is looked for again.
@@ -191,7 +191,7 @@ func TestRewind_AWatchThatComesBackWithARevisionThatWasGivenOutAgain(t *testing.
 		t.Fatal(err)
 	}
 	depart(4, 2) // its commit and that of the takeover stand where those of flights 2 and 3 stood
-	now, err := lookup.Read(ctx, d.Bus(), "a", "departed")
+	now, err := history.Read(ctx, d.Bus(), "a", "departed")
 	if err != nil || now.Seq != had.Revision {
 		t.Fatalf("the document has revision %d, and had %d: the test proves nothing (%v)", now.Seq, had.Revision, err)
 	}

@@ -67,7 +67,7 @@ func (f *rolled) start(id string) {
 		programs = f.programs(id)
 	}
 	w, err := settle.StartWorker(testContext(f.t), b, settle.WorkerConfig{
-		ID: id, Programs: programs, Heartbeat: f.d.cfg.Heartbeat, MemberTTL: f.d.cfg.MemberTTL, Checkpoint: f.d.cfg.Checkpoint,
+		ID: id, Programs: programs, Options: settle.Options{Heartbeat: f.d.cfg.Heartbeat, MemberTTL: f.d.cfg.MemberTTL, Checkpoint: f.d.cfg.Checkpoint},
 	})
 	if err != nil {
 		f.t.Fatal(err)

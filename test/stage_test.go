@@ -48,7 +48,7 @@ func (s *stage) worker(id string, options ...func(*bus.Config)) *actor {
 	s.Helper()
 	a := s.actor(id, options...)
 	w, err := settle.StartWorker(testContext(s.T), a.line, settle.WorkerConfig{
-		ID: id, Programs: settle.Always(orders(a.notes)), Heartbeat: s.d.cfg.Heartbeat, MemberTTL: s.d.cfg.MemberTTL, Checkpoint: s.d.cfg.Checkpoint,
+		ID: id, Programs: settle.Always(orders(a.notes)), Options: settle.Options{Heartbeat: s.d.cfg.Heartbeat, MemberTTL: s.d.cfg.MemberTTL, Checkpoint: s.d.cfg.Checkpoint},
 	})
 	if err != nil {
 		s.Fatal(err)

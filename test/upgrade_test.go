@@ -151,7 +151,7 @@ func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T
 func startUpgrade(t *testing.T) *upgrade {
 	d := deploy(t, settle.Config{
 		Hosted: true, Workers: -1, Bus: bus.Config{Partitions: 6},
-		MemberTTL: patience, // nobody is taken for dead because the machine is slow
+		Options: settle.Options{MemberTTL: patience}, // nobody is taken for dead because the machine is slow
 	})
 	u := &upgrade{t: t, d: d, workers: map[string]*settle.Worker{}, enough: make(chan struct{}), story: map[string][]string{}, counts: map[string]int{}, isLate: map[string]bool{}}
 	for i := range upgradeSpaces {
@@ -166,7 +166,7 @@ func startUpgrade(t *testing.T) *upgrade {
 			of = u.late
 		}
 		w, err := settle.StartWorker(testContext(t), of, settle.WorkerConfig{
-			ID: id, Hosted: true, Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint,
+			ID: id, Hosted: true, Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	r.set("one", ids...)
 	d := deploy(t, settle.Config{
 		Programs: settle.Always(relayOf("none")), Workers: -1, Bus: bus.Config{Partitions: 4},
-		MemberTTL: patience, // nobody is taken for dead because the machine is slow
+		Options: settle.Options{MemberTTL: patience}, // nobody is taken for dead because the machine is slow
 	})
 	f := &rolled{t: t, d: d, workers: map[string]rolledWorker{}, programs: r.programs}
 	for _, id := range ids {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -22,15 +22,7 @@ func (h *host) activate() error {
 	if err != nil {
 		return err
 	}
-	cfg := h.env.cfg.Space
-	cfg.Space, cfg.Runtime = h.space, h.env.cfg.ID
-	if limit := h.env.bus.MaxPayload() / 2; cfg.MaxCommitBytes == 0 || cfg.MaxCommitBytes > limit {
-		cfg.MaxCommitBytes = limit
-	}
-	cfg.Trace = h.trace()
-	cfg.Guard = h.code.guard()
-	cfg.DocumentWait = max(h.env.cfg.DocumentWait, 0)
-	core, err := space.New(cfg, h.start.program, r)
+	core, err := space.New(h.settings(), h.start.program, r)
 	if err != nil {
 		return err
 	}
@@ -52,6 +44,17 @@ func (h *host) activate() error {
 	// the events that were already delivered have been read.
 	h.core.LeftInStream(h.start.behind)
 	return h.readLane()
+}
+
+// settings returns the configuration of the core. The server may have come back with another
+// max_payload since the worker has started.
+func (h *host) settings() space.Config {
+	cfg := h.env.cfg
+	return space.Config{
+		Space: h.space, Runtime: cfg.ID, Limits: cfg.within(h.env.bus.MaxPayload()).Limits, Budgets: cfg.Budgets,
+		WithoutEvents: cfg.withoutEvents, DocumentWait: max(cfg.DocumentWait, 0),
+		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Guard: h.code.guard(), Trace: h.trace(),
+	}
 }
 
 // readClock reads the server's time, unless the partition has done so.
@@ -96,7 +99,7 @@ func (h *host) offerAll(events []model.Message) bool {
 
 // load reads the space from its checkpoint and the log behind it.
 func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
-	err = lookup.OverGaps(h.ctx, h.space, func() error {
+	err = history.OverGaps(h.ctx, h.space, func() error {
 		if st, err = h.env.bus.LoadState(h.ctx, h.space); err != nil {
 			return fmt.Errorf("load checkpoint: %w", err)
 		}
@@ -104,7 +107,7 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 			return err
 		}
 		h.saver.remember(st, r.LaneDone())
-		return lookup.Replay(h.ctx, h.env.bus, r)
+		return history.Replay(h.ctx, h.env.bus, r)
 	})
 	wasLost := h.env.home != nil && h.env.home.isRefused(h.space) // otherwise the takeover is refused if the log has lost its end
 	if known := st.Newest(); err == nil && (known > r.Seq || wasLost) {
@@ -132,7 +135,7 @@ func (h *host) mend(r *replica.Replica) error {
 	if d == nil || r.Cursor.Floor <= d.After {
 		return nil
 	}
-	c, err := d.Mend(h.ctx, h.env.bus, h.space, r.Cursor, r.Seq)
+	c, err := d.Reopen(h.ctx, h.env.bus, h.space, r.Cursor, r.Seq)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 		p.stop()
 		w.wantHandled(home, numbered(4)...)
 		w.wantPosition(wrong, 3)
-		if n := strings.Count(w.logged.String(), "sent on to its own"); n != 3 {
+		if n := strings.Count(w.logged.String(), "forwarded to its own"); n != 3 {
 			t.Errorf("%d warnings, want one per event:\n%s", n, w.logged)
 		}
 	})
@@ -49,7 +49,7 @@ func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 		w.send(neighbour, "add", "e1")
 		w.send(spacesOf(1, 2, 2)[1], "add", "e1")
 		w.server.LimitLanes(1)
-		p := w.process(worker.Config{ID: "a", Checkpoint: 10 * time.Millisecond}, nil)
+		p := w.process(worker.Config{ID: "a", Options: worker.Options{Checkpoint: 10 * time.Millisecond}}, nil)
 		w.eventuallyHandled(neighbour, 1)
 		w.pass(time.Second)
 		w.wantPosition(wrong, 0)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/internal/serverclock"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -32,9 +33,10 @@ type AttachConfig struct {
 	// an event without a handler in it is refused, even if the owner has one.
 	Events bool
 
-	// Settings configure the space's core; Attach fills in Space, Runtime, WithoutEvents and
-	// Trace. ConflictWindow limits for how long a transaction is retried after conflicts.
-	Settings space.Config
+	// Limits and Budgets are those of this runtime. ConflictWindow limits for how long a transaction
+	// is retried after conflicts.
+	ledger.Limits
+	space.Budgets
 
 	// Handover limits how long Close retries while no server can be reached; default 5 s.
 	Handover time.Duration
@@ -129,16 +131,16 @@ func (c *AttachConfig) check() error {
 func (c *AttachConfig) config() (*Config, error) {
 	cfg := Config{
 		ID: c.ID, Programs: func(string) (*space.Program, error) { return nil, nil }, // not called: the host has its program
-		Handover: c.Handover, Space: c.Settings, OnError: c.OnError, OnConsole: c.OnConsole, Logger: c.Logger, Tracer: c.Tracer,
+		Options: Options{Handover: c.Handover, Limits: c.Limits, Budgets: c.Budgets}, withoutEvents: !c.Events,
+		OnError: c.OnError, OnConsole: c.OnConsole, Logger: c.Logger, Tracer: c.Tracer,
 	}
-	cfg.Space.WithoutEvents = !c.Events
 	return &cfg, cfg.fill()
 }
 
 // Transact makes a transaction and returns when it is in the log, on top of all earlier
 // commits. f may be called several times: whenever the commit of another runtime has
 // undone the transaction, f runs again on the new state, at once and then after growing pauses,
-// for as long as Settings.ConflictWindow. After that, Transact returns a space.ConvergenceError, and
+// for as long as ConflictWindow. After that, Transact returns a space.ConvergenceError, and
 // passes it to OnError. An error of f is returned, and f is not called again. by names
 // the author in the log.
 //

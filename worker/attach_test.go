@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -319,7 +320,7 @@ func TestAttach_ATransactionThatMeetsConflictsAllTheTimeEndsInALoudError(t *test
 		w := newWorld(t, 1)
 		var reported atomic.Int64
 		a := w.attach("a", func(c *worker.AttachConfig) {
-			c.Settings.ConflictWindow = 5 * time.Second
+			c.ConflictWindow = 5 * time.Second
 			c.OnError = func(i space.ErrorInfo) {
 				var never *space.ConvergenceError
 				if errors.As(i.Err, &never) {
@@ -395,7 +396,7 @@ func TestAttach_ATransactionWhoseCallerHasGoneIsNotMadeAgain(t *testing.T) {
 func TestAttach_TransactionsThatFindNoRoomGoIntoTheNextCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		a := w.attach("app", func(c *worker.AttachConfig) { c.Settings.MaxCommitBytes = 40 << 10 })
+		a := w.attach("app", func(c *worker.AttachConfig) { c.MaxCommitBytes = 40 << 10 })
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
@@ -480,7 +481,7 @@ func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
 		for _, cfg := range []worker.AttachConfig{
 			{ID: "app", Space: "no good"},
 			{ID: "no good", Space: "s"},
-			{ID: "app", Space: "s", Settings: space.Config{MaxGroup: -1}},
+			{ID: "app", Space: "s", Limits: ledger.Limits{MaxGroup: -1}},
 			{ID: "app", Space: "s", Events: true}, // without a program
 		} {
 			if a, err := worker.Attach(t.Context(), w.client, cfg); err == nil {
@@ -568,7 +569,7 @@ func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.worker("w1")
-		a := w.attach("app", func(c *worker.AttachConfig) { c.Settings.MaxCommitBytes = 40 << 10 })
+		a := w.attach("app", func(c *worker.AttachConfig) { c.MaxCommitBytes = 40 << 10 })
 		held := make(chan struct{})
 		first := true // the hook is called by one goroutine
 		a.bus.Inject(func(op membus.Op) membus.Fate {

@@ -102,7 +102,7 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		const size, spaces, each, limit = 256 << 10, 4, 60, 6 << 20
 		w := newWorld(t, 1)
 		p, hang := slowBook(t, time.Millisecond)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p), BacklogBytes: limit}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{BacklogBytes: limit}}, nil)
 		payload := `"` + strings.Repeat("x", size) + `"`
 		most := int64(0)
 		for i := range spaces {

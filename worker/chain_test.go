@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -58,8 +59,9 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 		w.coordinator()
 		start := func(id string) *process {
 			return w.process(worker.Config{
-				ID: id, Programs: always(endless(t)), Checkpoint: 10 * time.Millisecond, Heartbeat: 20 * time.Millisecond,
-				Space: space.Config{MaxChain: most, MaxGroup: 1},
+				ID: id, Programs: always(endless(t)), Options: worker.Options{
+					Checkpoint: 10 * time.Millisecond, Heartbeat: 20 * time.Millisecond, Limits: ledger.Limits{MaxChain: most, MaxGroup: 1},
+				},
 			}, nil)
 		}
 		p := start("w1")
@@ -74,7 +76,7 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 			t.Fatalf("%d events of the chain were handled, want %d; it ended in space %s with %+v", n, most, in, last)
 		}
 		w.eventually("the event is a dead letter", func() bool {
-			_, _, err := trail.Redrive(t.Context(), w.client, in, "on", last.Event)
+			_, _, err := history.Redrive(t.Context(), w.client, in, "on", last.Event)
 			return err == nil
 		})
 		w.eventually("it has gone on for as many again", func() bool {
@@ -115,7 +117,7 @@ func TestChain_NoticesOfRefusedEventsAreLinksOfIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(p), Space: space.Config{MaxChain: 10}}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{Limits: ledger.Limits{MaxChain: 10}}}, nil)
 		w.send("s", "insist", "e1")
 		n, last, _ := w.chain("s")
 		if n != 5 || last.Outcome != model.Failed || !strings.Contains(last.Error, "its depth is 10") {

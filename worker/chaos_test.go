@@ -92,8 +92,8 @@ func (c *chaos) run() {
 
 // join starts a worker, with bad luck one that believes to be alone.
 func (c *chaos) join() {
-	cfg := worker.Config{ID: fmt.Sprintf("w%d", watchers.next()), Checkpoint: time.Duration(20+c.draw(300)) * time.Millisecond}
-	cfg.Space.LaneLimit = []int{0, 3}[c.draw(2)]
+	cfg := worker.Config{ID: fmt.Sprintf("w%d", watchers.next()), Options: worker.Options{Checkpoint: time.Duration(20+c.draw(300)) * time.Millisecond}}
+	cfg.LaneLimit = []int{0, 3}[c.draw(2)]
 	b := c.server.Connect(cfg.ID)
 	b.Inject(c.faults(b))
 	var wrap func(*membus.Bus) port.Bus

@@ -74,7 +74,7 @@ func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
 func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
 		w.sendMany("s", "add", 5)
 		time.Sleep(time.Second)
 		late := &only{label: "save", fate: membus.Delay}
@@ -97,7 +97,7 @@ func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testi
 func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
 		spaces := spacesOf(0, 1, 5)
 		for _, s := range spaces {
 			w.sendMany(s, "add", 10)

@@ -3,7 +3,6 @@ package worker
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -24,63 +23,9 @@ type Config struct {
 	// pointer for the same program.
 	Programs func(space string) (*space.Program, error)
 
-	// Heartbeat is how often the worker announces itself and checks for other workers
-	// that have gone; default 500 ms. A dead process is detected within two.
-	Heartbeat time.Duration
-	// MemberTTL is how long a member whose heartbeat has stopped, but whose process answers,
-	// keeps its partitions; default 15 s, because the store itself may be silent
-	// for 4 to 9 s while it elects a leader.
-	MemberTTL time.Duration
-	// Handover is how long a partition that moves to another worker may take to finish
-	// running work and save, until it is cut off; default 5 s. The other worker waits for
-	// at most slightly longer. It is also how long Stop retries while no
-	// server can be reached.
-	Handover time.Duration
-	// Checkpoint is how often changed documents are saved; default 1 s. It limits
-	// how far the STATE bucket trails the log.
-	Checkpoint time.Duration
-	// Aside is how long a space may hold back the position up to which its partition is known to be done with
-	// its lane, until the partition sets it aside (docs/adr/0033); default 5 s.
-	Aside time.Duration
-	// Idle is how long a space is at rest, with no work and no observer,
-	// before it leaves memory; default 1 min, negative never. It is loaded again for the
-	// next event or observer.
-	Idle time.Duration
-	// MaxAwake is how many spaces may be in memory; default 10,000, negative without
-	// limit. Beyond it, the spaces that have been at rest longest leave at once; if all
-	// have work, the limit is exceeded.
-	MaxAwake int
-	// History is how long commits stay in the log after no restart needs them:
-	// receipts and trees are read from them. The default is the deployment's
-	// horizon, plus the hour for which lanes remember events longer. HistoryBytes limits
-	// their size per partition, whatever their age; default 1 GiB, negative without
-	// limit. PurgeDelay is how old a checkpoint must be before commits that it
-	// covers are purged; default 3 min, which is longer than servers that do not sync always take to
-	// write accepted data to disk (sync_interval, 2 min). Workers may differ.
-	History      time.Duration
-	HistoryBytes int64
-	PurgeDelay   time.Duration
-	// BacklogBytes limits, roughly, the memory of events that have been read and not
-	// handled, over all spaces; default 64 MiB. Beyond it events stay in the stream,
-	// except one per space. One space gets at most 8 MiB.
-	BacklogBytes int64
-	// DocumentWait is how long an event waits for an unreadable document of another space that its handler,
-	// or a document that the handler reads, needs; default 5 min, negative without limit. After that the
-	// event fails. The worker that serves the space measures the time, and another owner starts again.
-	// The default exceeds the time that a store takes to restart or to elect a leader, since the event becomes
-	// a dead letter.
-	DocumentWait time.Duration
-	// RunLimit is how long one run of a handler or of a node may take; default 30 s, negative
-	// without limit. space.Program.Within overrides it for a handler. Code that has
-	// not returned a second later is given up (docs/adr/0034): its space is loaded again and continues, for as
-	// many attempts as a handler that ends its process has, and its goroutine is left behind. At
-	// 100 such goroutines, no more code is given up until some have returned.
-	RunLimit time.Duration
-	// Performing is how many tasks (see tasks.Performer) run at a time, over all spaces;
-	// default 256.
-	Performing int
-	// Weight is this worker's share of the partitions relative to others; 0 is 1.
-	Weight float64
+	// Options are what can be tuned.
+	Options
+
 	// Program is announced as the name of the programs that this worker hosts, so that
 	// operators see when workers of one deployment host different ones: events without a
 	// handler in the program are refused. Optional.
@@ -98,9 +43,10 @@ type Config struct {
 	// Version of their own. Default: a hash of the executable's file.
 	Build string
 
-	// Space is the template for the spaces' own settings. The worker fills in Space and
-	// Runtime.
-	Space space.Config
+	// CheckIdempotency and Rehearsals make every space repeat the runs of its program, for tests; see
+	// space.Config.
+	CheckIdempotency bool
+	Rehearsals       int
 
 	// OnError and OnConsole receive the errors and the output of user code, with
 	// their origin. They are called while a space runs, by several spaces
@@ -112,6 +58,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Tracer records spans; nil records none and costs nothing.
 	Tracer trace.Tracer
+
+	// withoutEvents leaves the events of the space to other runtimes, for an attachment.
+	withoutEvents bool
 
 	// faults logs faults that may last.
 	faults *faultlog.Log
@@ -128,43 +77,8 @@ func (c *Config) fill() error {
 	if c.Programs == nil {
 		return fmt.Errorf("worker %s: Programs is nil; it tells which program a space runs", c.ID)
 	}
-	if c.Weight < 0 || math.IsNaN(c.Weight) || math.IsInf(c.Weight, 0) {
-		return fmt.Errorf("worker %s: weight %v is no share of the partitions", c.ID, c.Weight)
-	}
-	if min(c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint, c.Aside) < 0 {
-		return fmt.Errorf("worker %s: heartbeat %v, member TTL %v, handover limit %v, checkpoint interval %v and the time until a space is set aside, %v, must not be negative; 0 is the default", c.ID, c.Heartbeat, c.MemberTTL, c.Handover, c.Checkpoint, c.Aside)
-	}
-	if c.History < 0 || c.PurgeDelay < 0 {
-		return fmt.Errorf("worker %s: history %v and purge delay %v must not be negative; 0 is the default", c.ID, c.History, c.PurgeDelay)
-	}
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&c.Heartbeat, 500*time.Millisecond)
-	def(&c.MemberTTL, 15*time.Second)
-	if c.BacklogBytes <= 0 {
-		c.BacklogBytes = 64 << 20
-	}
-	def(&c.Handover, 5*time.Second)
-	def(&c.Checkpoint, time.Second)
-	def(&c.Aside, 5*time.Second)
-	def(&c.Idle, time.Minute)
-	def(&c.RunLimit, 30*time.Second)
-	def(&c.DocumentWait, 5*time.Minute)
-	def(&c.PurgeDelay, 3*time.Minute)
-	if c.HistoryBytes == 0 {
-		c.HistoryBytes = 1 << 30
-	}
-	if c.HistoryBytes < 0 {
-		c.HistoryBytes = math.MaxInt64
-	}
-	if c.Performing <= 0 {
-		c.Performing = 256
-	}
-	if c.MaxAwake == 0 {
-		c.MaxAwake = 10_000
+	if err := c.Options.Fill(); err != nil {
+		return fmt.Errorf("worker %s: %w", c.ID, err)
 	}
 	if c.Build == "" {
 		c.Build = executable()

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
 // RunCounts counts the runs of nodes, per space and node: it shows which nodes did
@@ -102,51 +103,52 @@ func (c *RunCounts) all() map[RunKey]uint64 {
 type Counts struct {
 	// Commits that were accepted, takeovers included.
 	Commits uint64
-	// Receipts in them: events that this worker has handled exactly once.
-	Receipts uint64
+	// Receipts in them, and those of them whose outcome is not "handled".
+	Receipts, Failed uint64
 	// Refused appends: another runtime had appended first.
 	Refused uint64
 }
 
 type counters struct {
-	commits, receipts, refused atomic.Uint64
-	abandoned                  runlimit.Abandoned
-	backlog                    atomic.Int64 // bytes of the events that wait for their spaces
-	missed                     missedLog
+	commits, receipts, failed, refused atomic.Uint64
+	abandoned                          runlimit.Abandoned
+	backlog                            atomic.Int64 // bytes of the events that wait for their spaces
+	missed                             missedLog
 }
 
 func (c *counters) read() Counts {
-	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Refused: c.refused.Load()}
+	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Failed: c.failed.Load(), Refused: c.refused.Load()}
 }
 
 func (c *counters) committed(commit *model.Commit) {
 	c.commits.Add(1)
-	n := uint64(0)
 	for i := range commit.Txs {
-		if commit.Txs[i].Receipt != nil {
-			n++
+		if r := commit.Txs[i].Receipt; r != nil {
+			c.receipts.Add(1)
+			if r.Outcome != model.Handled {
+				c.failed.Add(1)
+			}
 		}
 	}
-	c.receipts.Add(n)
 }
 
 // missedLog holds the last of a worker.
 type missedLog struct {
 	mu  sync.Mutex
-	all []Missed
+	all []status.Missed
 }
 
 func (l *missedLog) note(name string, m space.Missed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = slices.DeleteFunc(l.all, func(was Missed) bool { return was.Space == name && was.Cron == m.Cron })
-	l.all = append(l.all, Missed{name, m.Cron, m.Times, time.UnixMilli(m.At).UTC()})
+	l.all = slices.DeleteFunc(l.all, func(was status.Missed) bool { return was.Space == name && was.Cron == m.Cron })
+	l.all = append(l.all, status.Missed{Space: name, Cron: m.Cron, Times: m.Times, At: time.UnixMilli(m.At).UTC()})
 	if len(l.all) > maxLoads {
 		l.all = l.all[1:]
 	}
 }
 
-func (l *missedLog) newest() []Missed {
+func (l *missedLog) newest() []status.Missed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)

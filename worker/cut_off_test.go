@@ -277,7 +277,7 @@ func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 		first.stop()
 		w.server.LoseLane(0, 4)
 		w.send("s", "add", "n1") // at 5, of which the cursor says that it is done
-		second := w.process(worker.Config{ID: "w2", Idle: time.Second}, func(b *membus.Bus) port.Bus { return unpositioned{b} })
+		second := w.process(worker.Config{ID: "w2", Options: worker.Options{Idle: time.Second}}, func(b *membus.Bus) port.Bus { return unpositioned{b} })
 		w.eventuallyHandled("s", 11)
 		w.eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
 		w.send("s", "add", "n2")

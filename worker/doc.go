@@ -87,7 +87,7 @@
 //
 // The owner purges the part of the log that no restart needs (docs/adr/0019). A reader that
 // finds commits missing before the next one loads the checkpoint again, which is
-// newer: see lookup/gaps.go.
+// newer: see history/gaps.go.
 //
 // The checkpoint includes what nodes have read, with fingerprints of the values,
 // so that the next owner runs only nodes whose inputs have changed since. It is valid for the

@@ -70,7 +70,7 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 func TestDocumentWait_MayHaveNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t)), DocumentWait: -1}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
+		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t)), Options: worker.Options{DocumentWait: -1}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		w.send("s", "direct", "e1")
 		w.pass(time.Hour)
 		if ends := fmt.Sprint(w.ends("s")); ends != "[]" {

@@ -66,7 +66,7 @@ func (w *world) setsTimer(b *between, in time.Duration) {
 func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.send("s", "remind", "e1", `{"in":62000,"on":"now"}`)
 		w.pass(61 * time.Second)
@@ -90,7 +90,7 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *test
 func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.send("s", "remind", "e1", `{"in":60000,"on":"now"}`)
 		w.eventuallyHandled("s", 1)
@@ -118,7 +118,7 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 			t.Run(fmt.Sprint(ahead, " ", in), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, 1)
-					cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Second}
+					cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}
 					w1 := w.process(cfg, nil)
 					w.send("s", "now", "e1")
 					w.eventuallyHandled("s", 1)
@@ -149,7 +149,7 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Idle: time.Second, Programs: always(reminders(t)), Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}
+		cfg := worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}, Programs: always(reminders(t))}
 		w1 := w.process(cfg, nil)
 		w.send("s", "now", "e0")
 		w.eventuallyHandled("s", 1)
@@ -173,7 +173,7 @@ func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.send("s", "now", "e1")
 		w.eventuallyHandled("s", 1)
@@ -221,7 +221,7 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}, nil)
 		w.send("s", "remind", "e1", `{"in":3600000,"on":"now"}`)
 		w.pass(11 * time.Second)
 		if n := len(w.server.DueSpaces(0)); n != 1 {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -67,7 +67,7 @@ func (w *world) handledAt(name, id string) time.Time {
 func TestDue_ASpaceThatSleepsIsWokenWhenItsTimeHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(reminders(t))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(reminders(t))}, nil)
 		at := time.Now().Add(time.Hour)
 		for i := range 20 {
 			w.sendLater(fmt.Sprint("s", i), "later", at.Add(time.Duration(i)*time.Second))
@@ -102,7 +102,7 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 		t.Run(fmt.Sprint("saved ", saved), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Hour, Idle: -1}
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour, Idle: -1}}
 				if saved {
 					cfg.Checkpoint = time.Second
 				}
@@ -137,9 +137,9 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 				w := newWorld(t, 1)
 				var requests atomic.Int64
 				var w1 *process
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
 				// One event goes into each commit, so that the follow-up is in another one.
-				cfg.Space.MaxGroup = 1
+				cfg.MaxGroup = 1
 				w1 = w.process(cfg, nil)
 				w.send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
 				w.send("other", "now", "e2")
@@ -180,7 +180,7 @@ func TestDue_AJumpForwardsFiresWhatHasComeDueAndOneBackLosesNothing(t *testing.T
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				var c clock
-				w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Idle: idle, Now: c.now}, nil)
+				w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Idle: idle}, Now: c.now}, nil)
 				start := time.Now()
 				w.sendLater("s", "e1", start.Add(time.Hour))
 				w.sendLater("s", "e2", start.Add(2*time.Hour))
@@ -241,7 +241,7 @@ func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testi
 		t.Run(fmt.Sprint("follow-up ", follow), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Hour}
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour}}
 				w.send("s", "now", "e1")
 				w1 := w.process(worker.Config{ID: "w1", Programs: cfg.Programs}, nil)
 				w.eventuallyHandled("s", 1)
@@ -283,7 +283,7 @@ func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 5000
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Idle: -1}}
 		w1 := w.process(cfg, nil)
 		at := time.Now().Add(time.Hour)
 		for i := range n {
@@ -336,7 +336,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 		w.send("s", "remind", "e2", `{"in":90000,"on":"now"}`)
 		w.eventuallyHandled("s", 1)
 		find := func(stream, id string) string {
-			h, err := lookup.FindReceipt(t.Context(), w.client, "s", stream, id)
+			h, err := history.FindReceipt(t.Context(), w.client, "s", stream, id)
 			if err != nil {
 				return err.Error()
 			}
@@ -359,7 +359,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 			}
 			w.pass(5 * time.Second)
 		}
-		waiting, err := lookup.FindWaiting(t.Context(), w.client, "s", "now", "e1")
+		waiting, err := history.FindWaiting(t.Context(), w.client, "s", "now", "e1")
 		if err != nil || waiting == nil || waiting.NotBefore != model.NotBefore(at) {
 			t.Errorf("it waits: %+v, %v", waiting, err)
 		}
@@ -379,7 +379,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: time.Second}, nil)
+		w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}, nil)
 		w.sendLater("s", "e1", time.Now().Add(time.Minute))
 		w.pass(3 * time.Second)
 		began := w.server.Head("s")
@@ -387,11 +387,11 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 		w.eventuallyHandled("s", 1)
 		w.pass(3 * time.Second)
 		w.server.PurgeLog("s", began+1)
-		if h, err := lookup.FindReceipt(t.Context(), w.client, "s", "now", "e1"); h != nil || err != nil {
+		if h, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1"); h != nil || err != nil {
 			t.Errorf("while it waits: %+v, %v", h, err)
 		}
 		w.pass(time.Minute)
-		h, err := lookup.FindReceipt(t.Context(), w.client, "s", "now", "e1")
+		h, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1")
 		if err != nil || h == nil || h.Tx.Receipt.Outcome != model.Handled {
 			t.Fatalf("when it is handled: %+v, %v", h, err)
 		}
@@ -399,7 +399,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 		w.eventuallyHandled("s", 3)
 		w.pass(3 * time.Second)
 		w.server.PurgeLog("s", h.Seq+1)
-		if _, err := lookup.FindReceipt(t.Context(), w.client, "s", "now", "e1"); !errors.Is(err, lookup.ErrForgotten) {
+		if _, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1"); !errors.Is(err, history.ErrForgotten) {
 			t.Errorf("when the log has forgotten it: %v", err)
 		}
 	})
@@ -410,7 +410,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 5 * time.Second, Idle: -1}
+		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.sendLater("s", "e1", time.Now().Add(time.Minute))
 		w.pass(time.Second)

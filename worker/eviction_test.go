@@ -21,7 +21,7 @@ import (
 // idler starts a worker whose spaces leave memory after a second.
 func (w *world) idler(id string) *process {
 	w.Helper()
-	return w.process(worker.Config{ID: id, Idle: time.Second}, nil)
+	return w.process(worker.Config{ID: id, Options: worker.Options{Idle: time.Second}}, nil)
 }
 
 // eventuallyEmpty waits until no space is in memory.
@@ -75,7 +75,7 @@ func TestEviction_ASpaceThatIsUsedStays(t *testing.T) {
 func TestEviction_NeverWithoutALimitOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Idle: -1}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: -1}}, nil)
 		w.send("s", "add", "e1")
 		w.pass(time.Hour)
 		if n := w1.Awake(); n != 1 {
@@ -150,7 +150,7 @@ func TestEviction_AHeldEffectKeepsTheSpace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(p)}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(p)}, nil)
 		w.send("s", "add", "e1")
 		w.pass(10 * time.Second)
 		w.send("s", "add", "e2")
@@ -171,7 +171,7 @@ func TestEviction_AHeldEffectKeepsTheSpace(t *testing.T) {
 func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Checkpoint: time.Hour}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Checkpoint: time.Hour}}, nil)
 		w1.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "save" {
 				return membus.Delay
@@ -217,7 +217,7 @@ func (w *world) comeAndGo(seed uint64) {
 	some := func(r *rand.Rand, most time.Duration) time.Duration {
 		return time.Duration(r.Int64N(int64(most/unit)+1)) * unit
 	}
-	w1 := w.process(worker.Config{ID: "w1", Idle: time.Millisecond + some(r, 3*time.Millisecond), Checkpoint: 10 * time.Millisecond}, nil)
+	w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Millisecond + some(r, 3*time.Millisecond), Checkpoint: 10 * time.Millisecond}}, nil)
 	if unit == time.Microsecond {
 		slow := rand.New(rand.NewPCG(seed, 2))
 		w1.bus.Inject(func(membus.Op) membus.Fate {
@@ -280,7 +280,7 @@ func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Idle: time.Second}
+				cfg := worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}}
 				var w1 *process
 				times := 0
 				cfg.BeforeLeaving(func() {
@@ -320,7 +320,7 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		const limit, spaces = 20, 500
-		w1 := w.process(worker.Config{ID: "w1", MaxAwake: limit}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: limit}}, nil)
 		var most atomic.Int64
 		w1.bus.Inject(func(op membus.Op) membus.Fate {
 			most.Store(max(most.Load(), int64(w1.Awake()))) // one at a time
@@ -346,7 +346,7 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 func TestEviction_MoreSpacesThanThereIsRoomForAreServedIfTheyAreWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", MaxAwake: 3}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: 3}}, nil)
 		var seen []*watched
 		for i := range 10 {
 			seen = append(seen, w.watch("s"+strconv.Itoa(i), "double"))
@@ -406,7 +406,7 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
-		w1 := w.process(worker.Config{ID: "w1", Idle: 10 * time.Millisecond, MaxAwake: 50}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: 10 * time.Millisecond, MaxAwake: 50}}, nil)
 		const spaces = 2000
 		for i := range spaces {
 			s := "s" + strconv.Itoa(i)
@@ -447,7 +447,7 @@ func (w *world) laneEnd(partition int) uint64 {
 func TestEviction_ASpaceThatIsAttachedToIsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", MaxAwake: 1}, nil)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: 1}}, nil)
 		w.attach("app").add()
 		w.pass(time.Second)
 		w.send("other", "add", "e1")

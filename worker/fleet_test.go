@@ -235,7 +235,7 @@ func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Handover: time.Minute}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Handover: time.Minute}}, nil)
 		w.send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond) // handled, and not saved
 		w1.bus.Inject(func(op membus.Op) membus.Fate {
@@ -369,13 +369,13 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
 		w.send("s", "add", "e1")
 		time.Sleep(time.Second)
 		w1.crash()
 		w.send("s", "add", "e2")
 		w.send("s", "add", "e3")
-		w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) port.Bus { return &forgetfulReplica{Bus: b} })
+		w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, func(b *membus.Bus) port.Bus { return &forgetfulReplica{Bus: b} })
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", numbered(3)...)
 	})

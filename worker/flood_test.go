@@ -45,7 +45,7 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := worker.Config{ID: "w1", Programs: always(p)}
-		cfg.Space.LaneLimit = 100
+		cfg.LaneLimit = 100
 		w1 := w.process(cfg, nil)
 		const n = inbox + 3000
 		w.flood("flooded", "slow", 1, n)
@@ -154,7 +154,7 @@ func TestFlood_WhatFoundNoRoomIsReadAgainInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1"}
-		cfg.Space.LaneLimit, cfg.Space.MaxGroup = 5, 7
+		cfg.LaneLimit, cfg.MaxGroup = 5, 7
 		w.process(cfg, nil)
 		sent := 0
 		for range 10 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -45,7 +45,7 @@ func TestGlance_IsHowADocumentThatIsObservedStands(t *testing.T) {
 		w.send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		w.eventually("double is computed", func() bool { return w.doc("s", "double") == "4" })
-		d, err := lookup.Read(t.Context(), w.client, "s", "double")
+		d, err := history.Read(t.Context(), w.client, "s", "double")
 		if err != nil {
 			t.Fatal(err)
 		}

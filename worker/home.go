@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -47,7 +47,7 @@ func (p *partition) accepted(space string) (wasRefused bool) {
 }
 
 // comparison waits until the lane is compared with the log, and returns the range that is in doubt.
-func (p *partition) comparison(ctx context.Context) (*doubt.Range, error) {
+func (p *partition) comparison(ctx context.Context) (*truncation.Range, error) {
 	select {
 	case <-p.compared:
 	case <-ctx.Done():

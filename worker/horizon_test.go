@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -266,9 +266,9 @@ func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
 		id := model.TimedEventID(time.Now(), "x")
-		find := func(want error) *lookup.Handling {
+		find := func(want error) *history.Handling {
 			t.Helper()
-			h, err := lookup.FindReceipt(context.Background(), w.client, "s", "add", id)
+			h, err := history.FindReceipt(context.Background(), w.client, "s", "add", id)
 			if !errors.Is(err, want) {
 				t.Errorf("%+v, %v; want %v", h, err, want)
 			}
@@ -284,6 +284,6 @@ func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
 			t.Errorf("once it is handled: %+v", h)
 		}
 		w.pass(forgotten)
-		find(lookup.ErrForgotten)
+		find(history.ErrForgotten)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
 	"github.com/settlehq/settle/internal/serverclock"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -113,7 +113,7 @@ type home interface {
 	isRefused(space string) bool
 	accepted(space string) (wasRefused bool)
 	// comparison waits until the lane is compared with the log, and returns the range that is in doubt.
-	comparison(ctx context.Context) (*doubt.Range, error)
+	comparison(ctx context.Context) (*truncation.Range, error)
 	// appended counts bytes that a space appends to the log.
 	appended(bytes int)
 	// leave lets a host leave memory, unless it is still needed.

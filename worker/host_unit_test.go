@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -166,7 +167,7 @@ func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
 func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
 	h := newTestHost(t, 0)
 	var err error
-	if h.core, err = space.New(space.Config{Space: "s", Runtime: "w", ConflictWindow: time.Minute}, space.NewProgram("none"), replica.New("s")); err != nil {
+	if h.core, err = space.New(space.Config{Space: "s", Runtime: "w", Limits: ledger.Limits{ConflictWindow: time.Minute}}, space.NewProgram("none"), replica.New("s")); err != nil {
 		t.Fatal(err)
 	}
 	first, second, third := &direct{ctx: t.Context()}, &direct{ctx: t.Context()}, &direct{ctx: t.Context()}
@@ -395,7 +396,7 @@ func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing
 	now := time.Now()
 	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
 		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
-		r := &retention{bus: b, cfg: &Config{PurgeDelay: time.Minute}}
+		r := &retention{bus: b, cfg: &Config{Options: Options{PurgeDelay: time.Minute}}}
 		if err := r.sleeper(t.Context(), "s", 100, now); err != nil || b.below != want {
 			t.Errorf("its checkpoint has stood for %v: purged below %d, %v, want %d", age, b.below, err, want)
 		}

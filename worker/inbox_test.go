@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/internal/serverclock"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -13,11 +14,11 @@ import (
 
 func newTestHost(t *testing.T, laneLimit int) *host {
 	t.Helper()
-	core, err := space.New(space.Config{Space: "s", Runtime: "w", LaneLimit: laneLimit}, space.NewProgram("none"), replica.New("s"))
+	core, err := space.New(space.Config{Space: "s", Runtime: "w", Limits: ledger.Limits{LaneLimit: laneLimit}}, space.NewProgram("none"), replica.New("s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{ctx: t.Context(), cfg: &Config{BacklogBytes: 1 << 20}, tasks: &sync.WaitGroup{}, counters: &counters{}, clock: &serverclock.Clock{}}
+	e := &env{ctx: t.Context(), cfg: &Config{Options: Options{BacklogBytes: 1 << 20}}, tasks: &sync.WaitGroup{}, counters: &counters{}, clock: &serverclock.Clock{}}
 	h := newHost(e, "s", space.NewProgram("none"), backlog{})
 	t.Cleanup(h.cancel)
 	h.core = core

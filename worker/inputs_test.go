@@ -65,7 +65,7 @@ func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T)
 			}
 			return model.String(fmt.Sprint(key, n)), nil
 		}
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
 		w.send("s", "go", "e1", `"SFO"`)
 		w.pass(time.Minute)
 		if n := out.count("", "SFO"); n != 0 {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/setaside"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 )
 
@@ -137,16 +137,16 @@ func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error
 	return from, nil
 }
 
-// lane returns the partition's lane as package doubt reads it.
-func (p *partition) lane() *doubt.Lane {
-	return &doubt.Lane{
-		Bus: p.bus, Partition: p.number, Margin: min(doubt.Margin, p.cfg.PurgeDelay/2), Again: p.cfg.Heartbeat,
+// lane returns the partition's lane for package truncation.
+func (p *partition) lane() *truncation.Lane {
+	return &truncation.Lane{
+		Bus: p.bus, Partition: p.number, Margin: min(truncation.Margin, p.cfg.PurgeDelay/2), Retry: p.cfg.Heartbeat,
 		Faults: p.cfg.faults, Process: []any{"worker", p.cfg.ID},
 	}
 }
 
 // inDoubt returns the range that is in doubt, nil if there is none.
-func (p *partition) inDoubt() *doubt.Range {
+func (p *partition) inDoubt() *truncation.Range {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.doubt
@@ -193,7 +193,7 @@ func (p *partition) reached(now time.Time) (r reach, read uint64) {
 // worker owns the partition by the time it is written.
 func (p *partition) savePosition(ctx context.Context) {
 	r, read := p.reached(time.Now())
-	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, stray.Position, sent) {
+	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, misroute.Position, sent) {
 		p.strays.Saved(sent)
 	}
 	p.mu.Lock()

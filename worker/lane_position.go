@@ -3,9 +3,9 @@ package worker
 import (
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/setaside"
-	"github.com/settlehq/settle/internal/stray"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 )
 
@@ -15,7 +15,7 @@ type lanePosition struct {
 	// credit belongs to the lane reader.
 	credit credit
 	// strays forwards events in the lane that belong to other partitions.
-	strays *stray.Forwarder
+	strays *misroute.Forwarder
 	// read is the lane sequence up to which events were passed to hosts, saved the
 	// position that was saved last.
 	read  uint64
@@ -23,7 +23,7 @@ type lanePosition struct {
 	aside aheadPosition
 	// doubt is the range of the lane that is in doubt. compared is closed when the range is known,
 	// or when laneErr holds the reason why it is not: no space is served before.
-	doubt      *doubt.Range
+	doubt      *truncation.Range
 	laneErr    error
 	compared   chan struct{}
 	isCompared func()
@@ -60,4 +60,4 @@ type lanePurge struct{ next time.Time }
 
 // positionLane names the saved position up to which a partition's lane has been
 // handled completely: where the next owner starts to read.
-const positionLane = doubt.PositionLane
+const positionLane = truncation.PositionLane

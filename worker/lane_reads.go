@@ -1,8 +1,8 @@
 package worker
 
 import (
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 )
 
@@ -53,7 +53,7 @@ func (r *laneReads) recall(l *loop, core recallingCore) {
 	r.recalling = true
 	upTo := core.Seq()
 	l.beside(func() { // ends with the read
-		handled, err := lookup.Recall(l.ctx, l.bus, l.space, of, upTo)
+		handled, err := history.Recall(l.ctx, l.bus, l.space, of, upTo)
 		if err != nil {
 			_ = pause.For(l.ctx, askPause)
 		}

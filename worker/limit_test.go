@@ -176,7 +176,7 @@ func TestLimit_AWorkerThatIsStoppedSaysThatASpaceWasGivenUp(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Handover: 5 * time.Minute}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{Handover: 5 * time.Minute}}, nil)
 		w.send("s", "add", "e1")
 		w.send("s", "hang", "bad")
 		w.eventuallyWithin(time.Minute, "the handler is called", func() bool { return e.called.Load() == 1 })
@@ -195,7 +195,7 @@ func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: 8 * time.Second}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: 8 * time.Second}}, nil)
 		w.send("s", "heed", "bad")
 		w.send("s", "add", "e1")
 		w.eventuallyEnds("s", "bad failed 5", "e1 handled 0")
@@ -281,7 +281,7 @@ func TestLimit_HowManyAreGivenUpIsBounded(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: time.Second}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
 		const spaces = 34 // three attempts each are more than a hundred
 		for i := range spaces {
 			w.send(fmt.Sprintf("s%d", i), "hang", "bad")
@@ -307,7 +307,7 @@ func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: time.Second}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
 		for i := range 34 {
 			w.send(fmt.Sprintf("s%d", i), "hang", "bad")
 		}
@@ -336,7 +336,7 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Idle: time.Hour}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{Idle: time.Hour}}, nil)
 		w.send("s", "want", "a")
 		w.eventuallyEnds("s", "a handled 0")
 		w.pass(40 * time.Second)
@@ -360,7 +360,7 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), RunLimit: -1}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: -1}}, nil)
 		w.send("s", "leave", "bad")
 		w.send("s", "want", "good")
 		w.eventuallyWithin(time.Minute, "both end", func() bool { return len(w.ends("s")) == 2 })

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
 // A space that has more in its lane than it has room for comes before all others, and of several the one of which
 // most is left; then those of most events.
 func TestLoads_TheSpaceForWhichMostWaitsIsFirst(t *testing.T) {
-	loads := []Load{
-		{Space: "few", Events: 1},
-		{Space: "near", Events: 512, unread: true, span: 2000},
-		{Space: "many", Events: 40},
-		{Space: "far", Events: 0, unread: true, span: 90_000},
-		{Space: "as many", Events: 40},
-		{Space: "behind", Events: 40, span: 50},
+	loads := []load{
+		{Load: status.Load{Space: "few", Events: 1}},
+		{Load: status.Load{Space: "near", Events: 512}, unread: true, span: 2000},
+		{Load: status.Load{Space: "many", Events: 40}},
+		{Load: status.Load{Space: "far", Events: 0}, unread: true, span: 90_000},
+		{Load: status.Load{Space: "as many", Events: 40}},
+		{Load: status.Load{Space: "behind", Events: 40}, span: 50},
 	}
 	slices.SortFunc(loads, compareLoads)
 	var got []string
@@ -57,5 +58,16 @@ func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
 	_, late, count := loadOf([]*partition{p}, now)
 	if count != 2 || len(late) != 2 || late[0].Space != "later" || late[1].Space != "late" {
 		t.Errorf("%d are late: %+v", count, late)
+	}
+}
+
+// The causes of the core have the same names in reports, whose readers do not link the core.
+func TestCauses_AreThoseOfTheCore(t *testing.T) {
+	for reported, core := range map[string]string{ // any order: each on its own
+		status.CauseRetry: space.CauseRetry, status.CauseLost: space.CauseLost, status.CauseTurn: space.CauseTurn,
+	} {
+		if reported != core {
+			t.Errorf("a report says %q where the core says %q", reported, core)
+		}
 	}
 }

@@ -8,28 +8,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 )
-
-// Loss is a partition or a space that a worker refuses to serve, because a stream lacks data that it is
-// known to have had: see model.LossError.
-type Loss struct {
-	Kind      model.LossKind `json:"kind"`
-	Partition int            `json:"partition"`
-	Space     string         `json:"space,omitzero"`
-	Known     uint64         `json:"known,omitzero"`
-	Found     uint64         `json:"found,omitzero"`
-	// Since is when the worker detected it first, Why is the reason as text.
-	Since time.Time `json:"since"`
-	Why   string    `json:"why"`
-}
-
-// What names the refused partition or space.
-func (l *Loss) What() string {
-	if l.Space != "" {
-		return "space " + l.Space
-	}
-	return "partition " + strconv.Itoa(l.Partition)
-}
 
 // losses are the refusals of a partition, by space; the key "" means that the whole partition is refused.
 type losses struct {
@@ -38,7 +18,7 @@ type losses struct {
 	about  []any // that of the log lines
 
 	mu  sync.Mutex
-	all map[string]*Loss
+	all map[string]*status.Loss
 }
 
 // lossPause is the pause before a loss is checked again.
@@ -52,9 +32,9 @@ func (l *losses) note(e *model.LossError) {
 	defer l.mu.Unlock()
 	r := l.all[e.Space]
 	if r == nil {
-		r = &Loss{Since: time.Now().UTC()}
+		r = &status.Loss{Since: time.Now().UTC()}
 		if l.all == nil {
-			l.all = map[string]*Loss{}
+			l.all = map[string]*status.Loss{}
 		}
 		l.all[e.Space] = r
 	}
@@ -91,7 +71,7 @@ func (l *losses) over(space string) bool {
 }
 
 // now returns the losses of the partition.
-func (l *losses) now() (list []Loss) {
+func (l *losses) now() (list []status.Loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.all { // any order: sorted by the caller

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -18,7 +18,7 @@ import (
 // accept has workers go on without what is lost of a partition, and returns what that is.
 func (w *world) accept(partition int) []*loss.Loss {
 	w.Helper()
-	lost, err := loss.In(w.Context(), w.client, partition)
+	lost, err := loss.InPartition(w.Context(), w.client, partition)
 	for _, l := range lost {
 		if err == nil {
 			err = l.Accept(w.Context(), w.client, nil)
@@ -27,7 +27,7 @@ func (w *world) accept(partition int) []*loss.Loss {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if left, err := loss.In(w.Context(), w.client, partition); len(left) > 0 || err != nil {
+	if left, err := loss.InPartition(w.Context(), w.client, partition); len(left) > 0 || err != nil {
 		w.Fatalf("after that, there is still %v, %v", left, err)
 	}
 	return lost
@@ -183,8 +183,8 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 		if got := w.doc("b", "n"); got != "2" {
 			t.Errorf("n of b is %s, want 2", got)
 		}
-		if _, err := lookup.FindReceipt(t.Context(), w.client, "s", "forward", "e3"); !errors.Is(err, lookup.ErrForgotten) {
-			t.Errorf("the receipt of e3: %v, want %v", err, lookup.ErrForgotten)
+		if _, err := history.FindReceipt(t.Context(), w.client, "s", "forward", "e3"); !errors.Is(err, history.ErrForgotten) {
+			t.Errorf("the receipt of e3: %v, want %v", err, history.ErrForgotten)
 		}
 		if !w.sendAgain("s", "forward", "e3") {
 			t.Error("e3 is taken for a new event, and its lane has it")
@@ -237,7 +237,7 @@ func TestLoss_AStateThatIsLostCannotBeAccepted(t *testing.T) {
 		second := w.process(worker.Config{ID: "w2"}, nil)
 		w.send("s", "add", "n1")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfState, Space: "s"})
-		l, err := loss.Of(t.Context(), w.client, "s")
+		l, err := loss.InSpace(t.Context(), w.client, "s")
 		if err != nil || l == nil {
 			t.Fatalf("what is lost is %v, %v", l, err)
 		}
@@ -276,7 +276,7 @@ func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &halfway{}
-		first := w.process(worker.Config{ID: "w1", Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) port.Bus {
+		first := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 100 * time.Millisecond}}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/space"
 )
 
@@ -34,7 +34,7 @@ func (m *mirrors) follow(ref space.Ref) {
 	m.beside(func() { // ends with follow
 		of, about := m.space+" "+ref.Space+" "+ref.Doc, []any{"space", m.space, "of", ref.Space, "document", ref.Doc}
 		retry(follow, m.cfg, "mirror document", of, about, func(ctx context.Context) error {
-			return watch.Changes(ctx, func(c lookup.Change) {
+			return watch.Changes(ctx, func(c history.Change) {
 				revision, news := c.Since(last)
 				if begun && !news {
 					return

@@ -236,7 +236,7 @@ func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		var bus *brokenFollow
-		a.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, func(b *membus.Bus) port.Bus {
+		a.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, func(b *membus.Bus) port.Bus {
 			bus = &brokenFollow{Bus: b, stop: make(chan struct{}, 1)}
 			return bus
 		})

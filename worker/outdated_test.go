@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/worker"
 )
@@ -16,7 +16,7 @@ func (w *world) saveAsAnother(space string) {
 	w.Helper()
 	r, err := replica.Load(space, w.server.LoadState(space))
 	if err == nil {
-		err = lookup.Replay(w.Context(), w.client, r)
+		err = history.Replay(w.Context(), w.client, r)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -40,7 +40,7 @@ func (w *world) saveAsAnother(space string) {
 func TestSaver_AMarkThatAnotherHasSavedAtTheSameSequenceIsAsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Checkpoint: 10 * time.Second}, nil)
+		p := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}}, nil)
 		lane := w.send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		w.pass(time.Second)

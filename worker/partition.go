@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/serverclock"
-	"github.com/settlehq/settle/internal/stray"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -66,7 +66,7 @@ func startPartition(e env, number int, took time.Duration, current func() uint64
 	}
 	p.bus, p.tasks, p.clock, p.home = port.Session(e.bus), &sync.WaitGroup{}, &serverclock.Clock{}, p
 	p.ctx, p.cancel = context.WithCancel(e.ctx)
-	p.strays = stray.New(p.bus, number, p.cfg.Logger)
+	p.strays = misroute.New(p.bus, number, p.cfg.Logger)
 	p.compared = make(chan struct{})
 	p.isCompared = sync.OnceFunc(func() { close(p.compared) })
 	p.losses = losses{number: number, cfg: p.cfg, about: []any{"worker", p.cfg.ID, "partition", number}}

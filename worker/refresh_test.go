@@ -230,7 +230,7 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				w := newWorld(t, 1)
 				var d registry
 				d.set(edition(t, "v1", 3, nil), nil)
-				p := w.process(worker.Config{ID: "w1", Programs: d.of, Checkpoint: time.Hour}, nil)
+				p := w.process(worker.Config{ID: "w1", Programs: d.of, Options: worker.Options{Checkpoint: time.Hour}}, nil)
 				w.send("s", "add", "e1", "1")
 				w.eventuallyHandled("s", 1)
 				var holding, lost atomic.Bool
@@ -354,7 +354,7 @@ func TestRefresh_JobsAreTheNewOnesAndTimersStay(t *testing.T) {
 		w := newWorld(t, 1)
 		var d registry
 		d.set(jobs(t, "hourly", time.Hour), nil)
-		p := w.process(worker.Config{ID: "w1", Programs: d.of, Idle: -1}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: d.of, Options: worker.Options{Idle: -1}}, nil)
 		w.pass(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)) + time.Second)
 		began := time.Now()
 		w.send("s", "remind", "e1", `{"in":7200000,"on":"now"}`)

@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/lineage"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -133,7 +132,7 @@ func (r *reissue) pay(first, last int) {
 // counted is how often each event has taken effect in a document.
 func (r *reissue) counted(space, doc string) model.Value {
 	r.Helper()
-	d, err := lookup.Read(r.Context(), r.client, space, doc)
+	d, err := history.Read(r.Context(), r.client, space, doc)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -329,7 +328,7 @@ func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
 				t.Errorf("%+v", rc)
 			}
 		}
-		tree, err := trail.Ask(t.Context(), r.client, trail.Query{Event: "e1", Space: r.from})
+		tree, err := history.RequestTree(t.Context(), r.client, history.TreeQuery{Event: "e1", Space: r.from})
 		if err != nil || !tree.Settled || tree.Events != 2 || tree.States[lineage.Handled] != 2 {
 			t.Errorf("the tree: %+v, %v", tree, err)
 		}
@@ -415,7 +414,7 @@ func TestReissue_AServerWhoseClockIsSetBackLosesNothingSilently(t *testing.T) {
 			if !strings.Contains(d.Error, "gone back") {
 				t.Errorf("a dead letter says: %s", d.Error)
 			}
-			if _, _, err := trail.Redrive(t.Context(), r.client, d.Space, d.Stream, d.Event); err != nil {
+			if _, _, err := history.Redrive(t.Context(), r.client, d.Space, d.Stream, d.Event); err != nil {
 				t.Error(err)
 			}
 		}
@@ -441,7 +440,7 @@ func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
 		p.crash()
 		r.server.LoseLog(0, end)
 		r.start()
-		lost, err := loss.Of(t.Context(), r.client, r.from)
+		lost, err := loss.InSpace(t.Context(), r.client, r.from)
 		if err != nil || lost == nil || lost.Events() != 2 {
 			t.Fatalf("%+v, %v", lost, err)
 		}

@@ -22,7 +22,7 @@ import (
 // The commit at which a checkpoint was made stays, and so does the head. All three are facts that
 // stay true, so it does not matter which worker purges, on what knowledge, when, or how
 // often: a worker that has lost the partition, or another with a longer History, does no
-// harm. A concurrent reader detects the gap, and loads the newer checkpoint (see lookup/gaps.go).
+// harm. A concurrent reader detects the gap, and loads the newer checkpoint (see history/gaps.go).
 //
 // The owner of a partition purges the logs of its spaces. It checks loaded spaces
 // each time; to find the others it queries the log for all spaces with more than one

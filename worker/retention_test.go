@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -20,7 +20,7 @@ import (
 
 // frugal is a worker that keeps nothing of the log that a restart does not need.
 func frugal(id string) worker.Config {
-	return worker.Config{ID: id, HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}
+	return worker.Config{ID: id, Options: worker.Options{HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}}
 }
 
 // left is how many commits of a space the log holds.
@@ -168,7 +168,7 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.coordinator()
-		w.process(worker.Config{ID: "w1", History: time.Hour}, nil)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{History: time.Hour}}, nil)
 		w.sendMany("s", "add", 5)
 		w.pass(time.Hour - 10*time.Minute)
 		w.sendMany("s", "get", 2)
@@ -178,7 +178,7 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 		if n := w.left("s"); n == len(w.commits("s")) || n < 2 {
 			t.Errorf("the log holds %d of %d commits, want those of the last hour", n, len(w.commits("s")))
 		}
-		if h, err := lookup.FindReceipt(t.Context(), w.client, "s", "get", "e2"); err != nil || h == nil {
+		if h, err := history.FindReceipt(t.Context(), w.client, "s", "get", "e2"); err != nil || h == nil {
 			t.Errorf("the receipt of an event of the last hour: %v, %v", h, err)
 		}
 	})
@@ -194,7 +194,7 @@ func TestRetention_AReceiptIsThereAsLongAsItsEventByDefault(t *testing.T) {
 		for range 20 {
 			w.pass(7 * time.Minute)
 			_, there := w.server.FindEvent("s", "add", "e2")
-			h, err := lookup.FindReceipt(t.Context(), w.client, "s", "add", "e2")
+			h, err := history.FindReceipt(t.Context(), w.client, "s", "add", "e2")
 			if there && (err != nil || h == nil) {
 				t.Fatalf("the event is in the lane, and its receipt: %v, %v", h, err)
 			}
@@ -284,16 +284,6 @@ func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.
 	})
 }
 
-func TestRetention_NonsenseIsRefused(t *testing.T) {
-	w := newWorld(t, 1)
-	for _, cfg := range []worker.Config{{History: -1}, {PurgeDelay: -1}} {
-		cfg.ID, cfg.Programs = "w1", always(book(t))
-		if _, err := worker.New(w.client, cfg); err == nil || !strings.Contains(err.Error(), "negative") {
-			t.Errorf("%+v: %v", cfg, err)
-		}
-	}
-}
-
 // Who reads slower than the log is purged misses changes, and never sees an older value
 // after a newer one, nor one that there never was.
 func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
@@ -309,7 +299,7 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { // ends with ctx
-			done <- lookup.Follow(ctx, w.client, "s", "n", func(v model.Value, rev uint64) {
+			done <- history.Follow(ctx, w.client, "s", "n", func(v model.Value, rev uint64) {
 				values, revisions = append(values, v.String()), append(revisions, rev)
 				if len(values) == 1 {
 					<-stuck
@@ -517,7 +507,7 @@ func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
 		commits := w.server.History("s")
 		w.server.PurgeLog("s", commits[len(commits)-1].Seq) // a hand that knows no better
 		w.server.ForgetState("s")
-		if _, err := lookup.Read(t.Context(), w.client, "s", "n"); !errors.Is(err, model.ErrPurged) || !strings.Contains(err.Error(), "lost") {
+		if _, err := history.Read(t.Context(), w.client, "s", "n"); !errors.Is(err, model.ErrPurged) || !strings.Contains(err.Error(), "lost") {
 			t.Errorf("reading says %v", err)
 		}
 		w.worker("w2")
@@ -554,18 +544,18 @@ func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 			}
 		}
 		for id, stream := range map[string]string{"e5": "add", "c5": "chain", own: "chain"} {
-			if h, err := lookup.FindReceipt(t.Context(), w.client, "s", stream, id); !errors.Is(err, lookup.ErrForgotten) {
+			if h, err := history.FindReceipt(t.Context(), w.client, "s", stream, id); !errors.Is(err, history.ErrForgotten) {
 				t.Errorf("the receipt of %s: %v, %v, want ErrForgotten", id, h, err)
 			}
 		}
-		if _, err := lookup.FindOrigin(t.Context(), w.client, own); !errors.Is(err, lookup.ErrForgotten) {
+		if _, err := history.FindOrigin(t.Context(), w.client, own); !errors.Is(err, history.ErrForgotten) {
 			t.Errorf("the origin of %s: %v, want ErrForgotten", own, err)
 		}
-		if h, err := lookup.FindReceipt(t.Context(), w.client, "s", "add", "new"); err != nil || h == nil {
+		if h, err := history.FindReceipt(t.Context(), w.client, "s", "add", "new"); err != nil || h == nil {
 			t.Errorf("the receipt that is there: %v, %v", h, err)
 		}
 		var listed []string
-		for h, err := range lookup.Receipts(t.Context(), w.client, "s", lookup.ReceiptFilter{}) {
+		for h, err := range history.Receipts(t.Context(), w.client, "s", history.ReceiptFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"sync"
+
+	"github.com/settlehq/settle/status"
 )
 
 // sidecars are services that run along with a worker and belong to its process; they
@@ -12,13 +14,13 @@ type sidecars struct {
 	once    sync.Once
 
 	mu  sync.Mutex
-	add []func(*Figures)
+	add []func(*status.Figures)
 }
 
 func (s *sidecars) leave() { s.once.Do(func() { close(s.leaving) }) }
 
 // fill adds to the figures of the worker.
-func (s *sidecars) fill(f *Figures) {
+func (s *sidecars) fill(f *status.Figures) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, add := range s.add {

@@ -69,7 +69,7 @@ func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 				return acting, nil
 			}
 			return blocking, nil
-		}, RunLimit: -1}, nil)
+		}, Options: worker.Options{RunLimit: -1}}, nil)
 		w.send("acts", "start", "e1", `"deaf"`)
 		w.send("blocks", "stick", "e2")
 		w.pass(time.Second)

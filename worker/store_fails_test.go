@@ -161,7 +161,7 @@ func (w *world) lostLaneWorker(cfg worker.Config) (*process, *lostLane) {
 func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Checkpoint: 10 * time.Second})
+		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}})
 		lane := w.send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		w.hand(bus.lose)
@@ -230,8 +230,8 @@ func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
 		t.Run(stream, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Checkpoint: 20 * time.Millisecond, Idle: -1}
-				cfg.Space.MaxGroup = 1
+				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
+				cfg.MaxGroup = 1
 				w1 := w.process(cfg, nil)
 				w.send("s", "remind", "e1", `{"in":60000,"on":"`+stream+`"}`)
 				w.send("other", "now", "e2")
@@ -296,7 +296,7 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 			}
 		}}
 		bus := &halfway{}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, how)), Checkpoint: 100 * time.Millisecond}, func(b *membus.Bus) port.Bus {
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, how)), Options: worker.Options{Checkpoint: 100 * time.Millisecond}}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})

@@ -9,43 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/space"
-)
-
-// Stuck is a space that holds back the position up to which its whole partition is known to be done.
-// After Config.Aside the partition continues without it.
-type Stuck struct {
-	Space     string `json:"space"`
-	Partition int    `json:"partition"`
-	// Stream and Event name the event that it stands at, "" if there is none, or if it is not known. Stored is when
-	// that event was stored, the zero time if that is not known. Since is when the worker first saw the
-	// space stand still there.
-	Stream string    `json:"stream,omitzero"`
-	Event  string    `json:"event,omitzero"`
-	Stored time.Time `json:"stored,omitzero"`
-	Since  time.Time `json:"since"`
-	// Cause is one of the Cause constants, Why is the reason as text.
-	Cause string `json:"cause"`
-	Why   string `json:"why"`
-}
-
-// Why a space stands still, in addition to the causes of the core (space.Parked).
-const (
-	CauseNoProgram   = "no program"    // no program is assigned to it
-	CauseRunning     = "running"       // its handler, or a node of it, has not returned
-	CauseQueued      = "queued"        // other spaces are loaded first
-	CauseLoading     = "loading"       // it is being loaded
-	CauseFailed      = "failed"        // it could not be loaded, or served
-	CauseUnsaved     = "unsaved"       // its changes cannot be saved
-	CauseUncommitted = "uncommitted"   // the log does not answer
-	CauseEarly       = "early"         // it has an event whose predecessor is missing
-	CauseBusy        = "not answering" // it is working, and has not reported at what
-)
-
-// Causes of the core, for importers that do not import package space.
-const (
-	CauseRetry = space.CauseRetry
-	CauseLost  = space.CauseLost
-	CauseTurn  = space.CauseTurn
+	"github.com/settlehq/settle/status"
 )
 
 const (
@@ -63,12 +27,12 @@ func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" 
 
 // stalled is a space that stands still, with the available information about it.
 type stalled struct {
-	Stuck
+	status.Stuck
 	p    *partition
 	host *host // nil if it has none
 	done uint64
 	// says receives the report of the host's loop; it has room for that.
-	says chan Stuck
+	says chan status.Stuck
 }
 
 // noteStuck records which spaces have made no progress since the last call. p.mu is not held.
@@ -108,7 +72,7 @@ func (p *partition) standing(now time.Time) (out []stalled) {
 		if now.Sub(s.since) < StuckAfter {
 			continue
 		}
-		f := stalled{p: p, host: p.hosts[space], done: s.done, Stuck: Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
+		f := stalled{p: p, host: p.hosts[space], done: s.done, Stuck: status.Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
 		_, waits := p.waiting[space]
 		b, asleep := p.asleep[space]
 		switch failure := p.stuck.failures[space]; {
@@ -119,17 +83,17 @@ func (p *partition) standing(now time.Time) (out []stalled) {
 			p.stuck.at[space] = s
 			continue
 		case failure != "":
-			f.Cause, f.Why = CauseFailed, "it cannot be served: "+failure
+			f.Cause, f.Why = status.CauseFailed, "it cannot be served: "+failure
 		case f.host != nil:
-			f.Cause, f.Why = CauseBusy, "it is being loaded, or at work, and has not said at what"
+			f.Cause, f.Why = status.CauseBusy, "it is being loaded, or at work, and has not said at what"
 		case waits:
-			f.Cause, f.Why = CauseQueued, "waits to be loaded: others are loaded first"
+			f.Cause, f.Why = status.CauseQueued, "waits to be loaded: others are loaded first"
 		default:
-			f.Cause, f.Why = CauseLoading, "is to be loaded"
+			f.Cause, f.Why = status.CauseLoading, "is to be loaded"
 			if program, err := p.cfg.Programs(space); err != nil {
-				f.Cause, f.Why = CauseNoProgram, "there is no program that it is to run: "+firstLine(err.Error())
+				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run: "+firstLine(err.Error())
 			} else if program == nil {
-				f.Cause, f.Why = CauseNoProgram, "there is no program that it is to run"
+				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run"
 			}
 		}
 		out = append(out, f)
@@ -139,7 +103,7 @@ func (p *partition) standing(now time.Time) (out []stalled) {
 
 // stuckNow returns the spaces that have held back a saved position for longest, and the number
 // of all.
-func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
+func (w *Worker) stuckNow(partitions []*partition) (oldest []status.Stuck, count int) {
 	var all []stalled
 	for _, p := range partitions {
 		all = append(all, p.standing(time.Now())...)
@@ -169,18 +133,18 @@ func (w *Worker) stuckNow(partitions []*partition) (oldest []Stuck, count int) {
 // not process the request; that code is known without it.
 func (f *stalled) ask() {
 	h := f.host
-	if h == nil || f.Cause == CauseFailed {
+	if h == nil || f.Cause == status.CauseFailed {
 		return
 	}
 	if stream, event, node, since := h.code.since(time.Now()); stream != "" || node != "" {
-		f.Stream, f.Event, f.Cause = stream, event, CauseRunning
+		f.Stream, f.Event, f.Cause = stream, event, status.CauseRunning
 		f.Why = "its handler has been running since " + clockTime(since)
 		if node != "" {
 			f.Why = "node " + node + " has been running since " + clockTime(since)
 		}
 		return
 	}
-	says := make(chan Stuck, 1)
+	says := make(chan status.Stuck, 1)
 	f.says = says
 	h.call(func() { says <- h.standsAt() })
 }
@@ -202,7 +166,7 @@ func (f *stalled) tell(ctx context.Context, bus Bus) {
 		}
 		return
 	}
-	if f.host != nil && f.Cause != CauseFailed {
+	if f.host != nil && f.Cause != status.CauseFailed {
 		return
 	}
 	if events, err := bus.ReadLane(ctx, f.Space, f.done, 1); err == nil && len(events) > 0 {
@@ -211,8 +175,8 @@ func (f *stalled) tell(ctx context.Context, bus Bus) {
 }
 
 // standsAt returns the loop's report. Only the loop calls it.
-func (h *host) standsAt() Stuck {
-	var s Stuck
+func (h *host) standsAt() status.Stuck {
+	var s status.Stuck
 	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
 	p, waits := h.core.Parked()
 	if waits {
@@ -220,15 +184,15 @@ func (h *host) standsAt() Stuck {
 	}
 	switch {
 	case h.appends.inFlight:
-		s.Cause, s.Why = CauseUncommitted, "the log has not answered its commit yet"
+		s.Cause, s.Why = status.CauseUncommitted, "the log has not answered its commit yet"
 	case waits:
 		s.Cause, s.Why = p.Cause(clock)
 	case h.core.Waiting() > 0:
-		s.Cause, s.Why = CauseEarly, "it has "+strconv.Itoa(h.core.Waiting())+" events from other spaces that come behind one that is not here yet"
+		s.Cause, s.Why = status.CauseEarly, "it has "+strconv.Itoa(h.core.Waiting())+" events from other spaces that come behind one that is not here yet"
 	case h.saver.failure != "":
-		s.Cause, s.Why = CauseUnsaved, "what it has done cannot be saved: "+h.saver.failure
+		s.Cause, s.Why = status.CauseUnsaved, "what it has done cannot be saved: "+h.saver.failure
 	case h.core.Owned() && h.core.Seq() > h.saver.saved:
-		s.Cause, s.Why = CauseUnsaved, "what it has done is not saved yet"
+		s.Cause, s.Why = status.CauseUnsaved, "what it has done is not saved yet"
 	default:
 		s.Cause, s.Why = space.CauseComputation, "its computations do not come to rest, or wait for a time"
 	}

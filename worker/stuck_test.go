@@ -15,11 +15,12 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
 // stuckLines are what a worker says of spaces that stand still, without the times.
-func stuckLines(f *worker.Figures) (lines []string) {
+func stuckLines(f *status.Figures) (lines []string) {
 	for _, s := range f.Stuck {
 		lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Why))
 	}
@@ -28,9 +29,9 @@ func stuckLines(f *worker.Figures) (lines []string) {
 }
 
 // wantStuck waits until the worker says just this of spaces that stand still, each a beginning.
-func (w *world) wantStuck(p *process, want ...string) worker.Figures {
+func (w *world) wantStuck(p *process, want ...string) status.Figures {
 	w.Helper()
-	var f worker.Figures
+	var f status.Figures
 	said := func() bool {
 		f = p.Figures()
 		lines := stuckLines(&f)
@@ -140,7 +141,7 @@ func TestStuck_TheOldestAreNamedAndAllAreCounted(t *testing.T) {
 				w.pass(10 * time.Second)
 			}
 		}
-		var f worker.Figures
+		var f status.Figures
 		w.eventually("all are counted", func() bool { f = proc.Figures(); return f.StuckCount == 50 })
 		if len(f.Stuck) != 20 {
 			t.Fatalf("%d are named", len(f.Stuck))

@@ -65,11 +65,11 @@ func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
 func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Checkpoint: time.Hour}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
 		w.send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		w1.crash() // what it has not saved is for the next one to save
-		w2 := w.process(worker.Config{ID: "w2", Checkpoint: 50 * time.Millisecond}, nil)
+		w2 := w.process(worker.Config{ID: "w2", Options: worker.Options{Checkpoint: 50 * time.Millisecond}}, nil)
 		var appends, saves atomic.Int64
 		w2.bus.Inject(func(op membus.Op) membus.Fate {
 			switch op.Label {

@@ -27,7 +27,7 @@ func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
 			}
 			return model.String("well"), nil
 		}
-		w1 := w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do}))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.send("s", "start", "e2", `"b"`)
 		w.send("s", "start", "e3", `"a"`) // is pending, or done
@@ -96,11 +96,11 @@ func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 					w := newWorld(t, 1)
 					out := newOutside()
 					var requests atomic.Int64
-					cfg := worker.Config{ID: "w1", Checkpoint: checkpoint, Programs: always(office(t, &tasks.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
+					cfg := worker.Config{ID: "w1", Options: worker.Options{Checkpoint: checkpoint}, Programs: always(office(t, &tasks.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
 						time.Sleep(7 * time.Millisecond)
 						return out.do(ctx, key, in)
 					}}))}
-					cfg.Space.MaxGroup = 1
+					cfg.MaxGroup = 1
 					b := w.server.Connect("w1")
 					var w1 *process
 					b.Inject(func(op membus.Op) membus.Fate {
@@ -149,7 +149,7 @@ func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", MemberTTL: 3 * time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
+		cfg := worker.Config{ID: "w1", Options: worker.Options{MemberTTL: 3 * time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
@@ -258,7 +258,7 @@ func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.pass(2 * time.Second)
 		if got := w.task("s", "a"); got.State != space.TaskPending || got.Attempts != 2 || got.Err != "no answer to number 2" {
@@ -333,7 +333,7 @@ func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
 			}
 			return model.Value{}, errors.New("closed")
 		}
-		w.process(worker.Config{ID: "w1", Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}, nil)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}, nil)
 		for _, key := range []string{"again", "heard", "late"} {
 			w.send("s", "start", "start-"+key, `"`+key+`"`)
 			w.pass(time.Second / 2)
@@ -370,7 +370,7 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Performing: 10, Idle: time.Second, Programs: always(office(t, &tasks.Performer{Do: out.do, AtATime: 8}))}
+		cfg := worker.Config{ID: "w1", Options: worker.Options{Performing: 10, Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, AtATime: 8}))}
 		w1 := w.process(cfg, nil)
 		for s := range 4 {
 			w.send(fmt.Sprint("s", s), "many", "e1", "250")
@@ -425,7 +425,7 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1})), Checkpoint: time.Second, Idle: time.Second}
+		cfg := worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1})), Options: worker.Options{Checkpoint: time.Second, Idle: time.Second}}
 		w1 := w.process(cfg, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.send("other", "start", "e2", `"b"`)
@@ -453,7 +453,7 @@ func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		p := office(t, &tasks.Performer{Do: out.do})
-		cfg := worker.Config{ID: "w1", Programs: always(p), Idle: time.Second}
+		cfg := worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{Idle: time.Second}}
 		w1 := w.process(cfg, nil)
 		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
 		w.pass(time.Minute)
@@ -477,7 +477,7 @@ func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, nil)), Idle: time.Second}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, nil)), Options: worker.Options{Idle: time.Second}}, nil)
 		w.send("s", "start", "e1", `"a"`)
 		w.send("s", "start", "e2", `"b"`)
 		w.pass(time.Minute)

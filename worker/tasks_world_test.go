@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -135,7 +135,7 @@ func office(t *testing.T, how *tasks.Performer) *space.Program {
 // task is a task as the log has it.
 func (w *world) task(name, key string) space.Task {
 	w.Helper()
-	d, err := lookup.Read(w.Context(), w.client, name, "work")
+	d, err := history.Read(w.Context(), w.client, name, "work")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (w *world) eventuallyTask(name, key string, state space.TaskState) {
 // doneTasks says how often Done was called for which tasks.
 func (w *world) doneTasks(name string) model.Value {
 	w.Helper()
-	d, err := lookup.Read(w.Context(), w.client, name, "ended")
+	d, err := history.Read(w.Context(), w.client, name, "ended")
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (t *tracing) ended(i space.HandleInfo) {
 			"event", i.Event.ID, "error", i.Receipt.Error)
 	}
 	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
-		t.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at space.Config.MaxChain", longChain),
+		t.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
 			"space", t.space, "stream", i.Event.Stream, "event", i.Event.ID)
 	}
 	if i.Stack != nil {

@@ -51,7 +51,7 @@ func TestUserCode_ThatDoesNotReturnIsNamedOnce(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck := make(chan struct{})
 		nap := func() { time.Sleep(9 * time.Second) }
-		p := w.process(worker.Config{ID: "w1", Programs: always(sticking(t, stuck, nap)), RunLimit: -1}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: always(sticking(t, stuck, nap)), Options: worker.Options{RunLimit: -1}}, nil)
 		for _, id := range []string{"n1", "n2", "n3"} {
 			w.send("naps", "nap", id)
 		}

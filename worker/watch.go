@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/faultlog"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -36,14 +36,14 @@ type Watch struct {
 // Run delivers the document's confirmed value and then each change, with the log
 // sequence of the commit that made it (0 if there was none), until ctx ends.
 func (w *Watch) Run(ctx context.Context, deliver func(v model.Value, revision uint64)) error {
-	return w.Changes(ctx, func(c lookup.Change) { deliver(c.Value, c.Revision) })
+	return w.Changes(ctx, func(c history.Change) { deliver(c.Value, c.Revision) })
 }
 
 // Changes is like Run, and also passes the value that each change has replaced.
-func (w *Watch) Changes(ctx context.Context, deliver func(lookup.Change)) error {
+func (w *Watch) Changes(ctx context.Context, deliver func(history.Change)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.demand(ctx) })
-	g.Go(func() error { return lookup.Changes(ctx, w.Bus, w.Space, w.Doc, deliver) })
+	g.Go(func() error { return history.Changes(ctx, w.Bus, w.Space, w.Doc, deliver) })
 	return g.Wait()
 }
 

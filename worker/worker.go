@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker/roster"
 	"github.com/settlehq/settle/worker/tasks"
 )
@@ -66,9 +68,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 		moved: make(chan struct{}, 1), shared: make(chan struct{}),
 		partitions: map[int]*partition{}, leaving: map[int]*partition{},
 	}
-	if w.cfg.History == 0 {
-		w.cfg.History = w.horizon + model.MaxClockSkew
-	}
+	w.cfg.History = cmp.Or(w.cfg.History, w.horizon+model.MaxClockSkew)
 	w.performing = tasks.NewSlots(w.cfg.Performing)
 	w.residency.limit, w.residency.idle = max(cfg.MaxAwake, 0), cfg.Idle
 	w.sidecars.leaving = make(chan struct{})
@@ -78,6 +78,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	}
 	return w, nil
 }
+
+// Options returns the options that the worker runs with, defaults included.
+func (w *Worker) Options() Options { return w.cfg.within(w.bus.MaxPayload()) }
 
 // Start announces the worker, reads the other members and takes its share of the
 // partitions. It returns once the shares are known and those partitions are
@@ -214,7 +217,7 @@ func (w *Worker) Beside(f func(ctx context.Context, leaving <-chan struct{})) {
 }
 
 // Tell registers f, which adds to the figures of the worker at each status request.
-func (w *Worker) Tell(f func(*Figures)) {
+func (w *Worker) Tell(f func(*status.Figures)) {
 	w.sidecars.mu.Lock()
 	defer w.sidecars.mu.Unlock()
 	w.sidecars.add = append(w.sidecars.add, f)

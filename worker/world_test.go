@@ -13,8 +13,8 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -219,7 +219,7 @@ func numbered(n int) []string {
 // doc is a document as the log has it.
 func (w *world) doc(space, doc string) string {
 	w.Helper()
-	d, err := lookup.Read(w.Context(), w.client, space, doc)
+	d, err := history.Read(w.Context(), w.client, space, doc)
 	if err != nil {
 		w.Fatal(err)
 	}

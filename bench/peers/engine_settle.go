@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -152,7 +153,7 @@ func (e *settleEngine) add(n space.NodeSpec) {
 func (e *settleEngine) start() {
 	core, err := space.New(space.Config{
 		Space: home, Runtime: "peers",
-		MaxCommitBytes: 64 << 20, // so that an update of the largest graph is one commit
+		Limits: ledger.Limits{MaxCommitBytes: 64 << 20}, // so that an update of the largest graph is one commit
 	}, e.program, replica.New(home))
 	must(err)
 	e.core = core

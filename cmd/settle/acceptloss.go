@@ -66,7 +66,7 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 // which is model.ErrNoStream then.
 func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss, err error) {
 	if c.Space != "" {
-		l, err := loss.Of(ctx, b, c.Space)
+		l, err := loss.InSpace(ctx, b, c.Space)
 		if l != nil {
 			list = append(list, l)
 		}
@@ -78,7 +78,7 @@ func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss
 	}
 	var missing []error
 	for p := first; p < behind; p++ {
-		found, err := loss.In(ctx, b, p)
+		found, err := loss.InPartition(ctx, b, p)
 		if errors.Is(err, model.ErrNoStream) {
 			missing = append(missing, fmt.Errorf("partition %d: %w", p, err))
 			continue

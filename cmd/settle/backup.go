@@ -97,7 +97,7 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 	case c.Store == "" && c.Config != "":
 		return usage(errors.New("--config is of the server of --store: give both"))
 	case c.Store == "":
-		c.here()
+		c.useLocalServer()
 		cfg.URL = c.NATS
 	default:
 		if c.NATS != "" || c.Context != "" {

@@ -66,7 +66,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 // One stream is restored under live workers, and what that costs relative to the others is said: what workers refuse, and
 // how to go on.
 func TestRestore_OneStream(t *testing.T) {
-	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond})
+	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Options: settle.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond}})
 	here, there := spaceIn(0), spaceIn(1)
 	add := func(space, id string) {
 		t.Helper()

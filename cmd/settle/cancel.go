@@ -9,7 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -52,7 +52,7 @@ func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 		if root := tree.Root; root.State.Ended() {
 			return fmt.Errorf("%s/%s %s had ended before: %s", root.Space, root.Stream, root.Event, endedHow(root))
 		}
-		return takeBack(ctx, io, client, tree.Root.Ref, c.Reason)
+		return takeBack(ctx, io, client, tree.Root.EventRef, c.Reason)
 	})
 }
 
@@ -153,8 +153,8 @@ func endedHow(n *settle.TreeNode) string {
 // stillOpen are the events of a tree that have not ended and are not done. A notice that a send was
 // refused is none of them: the cancelling itself causes it, and it ends by itself.
 func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle.EventRef) {
-	if !n.State.Ended() && !done[n.Ref] && n.Stream != model.Undelivered {
-		open = append(open, n.Ref)
+	if !n.State.Ended() && !done[n.EventRef] && n.Stream != model.Undelivered {
+		open = append(open, n.EventRef)
 	}
 	for _, child := range n.Caused {
 		open = append(open, stillOpen(child, done)...)
@@ -191,7 +191,7 @@ func (c *skipCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, client *settle.Client) error {
 		ctx, end := context.WithTimeout(ctx, c.Timeout)
 		defer end()
-		first, err := lookup.FirstOpen(ctx, b, c.Space)
+		first, err := history.FirstOpen(ctx, b, c.Space)
 		switch {
 		case err != nil:
 			return err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -104,7 +104,7 @@ func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bu
 		cfg.URL, cfg.Context, cfg.Creds = c.To, "", c.ToCreds
 	} else {
 		own := c.connection
-		own.here()
+		own.useLocalServer()
 		cfg.URL = own.NATS
 	}
 	to, err := bus.Connect(ctx, cfg)
@@ -236,11 +236,11 @@ func (x *cloning) records(ctx context.Context, under string) error {
 
 // space copies the documents of a space, as of one moment.
 func (x *cloning) space(ctx context.Context, name string) (counts cloneCounts, err error) {
-	from, err := lookup.ReadContents(ctx, x.from, name)
+	from, err := history.ReadContents(ctx, x.from, name)
 	if err != nil || from.Seq == 0 {
 		return counts, err // it has no log any more
 	}
-	to, err := lookup.ReadContents(ctx, x.to, name)
+	to, err := history.ReadContents(ctx, x.to, name)
 	if err != nil {
 		return counts, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -198,7 +198,7 @@ const answerTime = 2 * time.Second
 func noteUnattended(ctx context.Context, io streams, b *bus.Bus) {
 	patient, end := context.WithTimeout(ctx, answerTime)
 	defer end()
-	_, err := b.Ask(patient, trail.AskDead, []byte(`{"limit":1}`))
+	_, err := b.Ask(patient, history.AskDead, []byte(`{"limit":1}`))
 	if errors.Is(err, model.ErrNobody) || err != nil && patient.Err() != nil && ctx.Err() == nil {
 		fmt.Fprintln(io.err, "no coordinator answers; it is coordinators that write dead letters, so this list may be behind")
 	}

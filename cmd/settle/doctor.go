@@ -37,7 +37,7 @@ func (doctorCmd) Help() string {
 
 // Run looks at a deployment, and says what is well, what is not, and what can be lost.
 func (c *doctorCmd) Run(ctx context.Context, io streams) error {
-	c.here()
+	c.useLocalServer()
 	if c.Acknowledge {
 		if err := c.acknowledge(ctx, io); err != nil {
 			return err
@@ -173,7 +173,7 @@ type provisionCmd struct {
 
 // Run creates what is missing of a deployment, and checks what is there.
 func (c *provisionCmd) Run(ctx context.Context, io streams) error {
-	c.here()
+	c.useLocalServer()
 	if c.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Wait)

@@ -18,11 +18,11 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // impostor is a worker that only says things of itself, until the end of the test.
-func impostor(t *testing.T, url string, figures worker.Figures) {
+func impostor(t *testing.T, url string, figures status.Figures) {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{URL: url})
 	if err != nil {
@@ -32,8 +32,8 @@ func impostor(t *testing.T, url string, figures worker.Figures) {
 	if err := b.AnswerPings(t.Context(), figures.Worker); err != nil {
 		t.Fatal(err)
 	}
-	err = b.Serve(t.Context(), model.Service{Name: worker.FleetService, Description: "test", Endpoints: []model.Endpoint{{
-		Name: worker.FiguresEndpoint(figures.Worker), Description: "test",
+	err = b.Serve(t.Context(), model.Service{Name: status.ServiceName, Description: "test", Endpoints: []model.Endpoint{{
+		Name: status.Endpoint(figures.Worker), Description: "test",
 		Answer: func([]byte) ([]byte, error) {
 			f := figures
 			f.Now = time.Now().Add(time.Until(figures.Now))
@@ -60,12 +60,12 @@ func TestDoctor_WorkersOfOtherFilesAndOtherClocks(t *testing.T) {
 			t.Errorf("of a deployment that is well the doctor says %q", not)
 		}
 	}
-	impostor(t, d.Server().ClientURL(), worker.Figures{Worker: "x1", Binary: "another"})
+	impostor(t, d.Server().ClientURL(), status.Figures{Worker: "x1", Binary: "another"})
 	wantSoon(t, 1, `"check": "versions" | workers run different program files: | another (x1)`, "doctor", "--json")
 	wantSoon(t, 0, "! workers of different program files: | another (x1)", "fleet")
-	impostor(t, d.Server().ClientURL(), worker.Figures{Worker: "x2", Now: time.Now().Add(-10 * time.Minute)})
+	impostor(t, d.Server().ClientURL(), status.Figures{Worker: "x2", Now: time.Now().Add(-10 * time.Minute)})
 	wantSoon(t, 2, `"check": "clock" | the clock of worker x2 is | behind this machine's`, "doctor", "--json")
-	wantSoon(t, 0, "! the clock of x2 is | from this machine's", "fleet")
+	wantSoon(t, 0, "! the clock of x2 differs from this machine's by", "fleet")
 }
 
 // A worker that is stopped keeps its connection, and says nothing.
@@ -185,7 +185,7 @@ func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	}
 	fill(t, server.ClientURL())
 	wantSoon(t, 2, `"check": "storage" | could not store something within the last minute: | insufficient`, "doctor", "--json")
-	wantSoon(t, 0, "the store has no room, or fails, as", "fleet")
+	wantSoon(t, 0, "the store has no room, or fails;", "fleet")
 }
 
 // fill stores messages until the server has no room for more.
@@ -221,7 +221,7 @@ func TestDoctor_WatchPrintsWhatHasChanged(t *testing.T) {
 		said.Write(p)
 		switch {
 		case !sent && strings.Contains(said.String(), `"check":"permissions"`): // the last of the first look
-			impostor(t, d.Server().ClientURL(), worker.Figures{Worker: "x2", Now: time.Now().Add(-10 * time.Minute)})
+			impostor(t, d.Server().ClientURL(), status.Figures{Worker: "x2", Now: time.Now().Add(-10 * time.Minute)})
 			sent = true
 		case sent && strings.Contains(said.String(), "the clock of worker x2"):
 			cancel()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -96,7 +96,7 @@ func (c *exportCmd) export(ctx context.Context, to streams, out io.Writer, b *bu
 
 // exportSpace prints the documents of one space, all as of one log sequence.
 func exportSpace(ctx context.Context, out io.Writer, b *bus.Bus, space string) (n int, seq uint64, err error) {
-	all, err := lookup.ReadContents(ctx, b, space)
+	all, err := history.ReadContents(ctx, b, space)
 	switch {
 	case err != nil:
 		return 0, 0, err

@@ -27,7 +27,7 @@ type fleetCmd struct {
 	Every time.Duration `help:"The interval of --watch." default:"1s"`
 }
 
-// Run prints who is there, who serves what, and what is behind.
+// Run prints the members, the owners of partitions, and backlogs.
 func (c *fleetCmd) Run(ctx context.Context, io streams) error {
 	if c.Every <= 0 {
 		return usage(fmt.Errorf("--every %v: use a positive duration", c.Every))
@@ -43,7 +43,7 @@ func (c *fleetCmd) Run(ctx context.Context, io streams) error {
 				return err
 			}
 			if pause.For(ctx, c.Every) != nil {
-				return nil // interrupted: that is how watching ends
+				return nil // interrupted, which is the normal end
 			}
 		}
 	})
@@ -81,7 +81,7 @@ func fleetJSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// place is where a space is, and why.
+// place is the JSON output of --space: where a space is served, and why.
 type place struct {
 	Space      string            `json:"space"`
 	Partition  int               `json:"partition"`
@@ -102,7 +102,7 @@ func explain(f *fleet.Fleet, space string) place {
 	}
 }
 
-// sheetFor is how to write to out, and how many columns there are.
+// sheetFor returns the sheet for out, and its number of columns.
 func sheetFor(out io.Writer) (sheet, int) {
 	s, width := sheet{out: out}, 120
 	f, ok := out.(*os.File)

@@ -13,11 +13,11 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker/roster"
 )
 
@@ -60,7 +60,7 @@ func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
 	if code := run(t.Context(), []string{"fleet", "--nats", server.ClientURL()}, &out, io.Discard); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"no worker is here", "Start one: spaceworker", "no coordinator is here"} {
+	for _, want := range []string{"no worker runs", "Start one: spaceworker", "no coordinator runs"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output does not say %q:\n%s", want, &out)
 		}
@@ -75,7 +75,7 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 		m := fleet.Member{
 			ID: fmt.Sprintf("w%d", i+1), State: fleet.Here, Since: at.Add(-time.Duration(i*i) * time.Minute), Weight: 1,
 			Host: "a-host-with-a-long-name.example.com", Version: "1.2.3", Holds: []int{i, i + 1, i + 2},
-			Figures: &worker.Figures{Worker: "w", Receipts: uint64(i) * 123_456, Awake: i * 100},
+			Figures: &status.Figures{Worker: "w", Receipts: uint64(i) * 123_456, Awake: i * 100},
 		}
 		switch i {
 		case 3:
@@ -100,7 +100,7 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"w4 has ended without leaving", "w8 does not answer", "nobody yet, w4 is to", "w10, moves to w1"} {
+	for _, want := range []string{"w4 has ended without leaving", "w8 does not answer", "no worker yet, next: w4", "w10, moves to w1"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output does not say %q", want)
 		}
@@ -160,7 +160,7 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 // `nats micro info NAME` is to show one answer per process.
 func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 	url, _ := deployed(t, orders())
-	all := []string{live.ServiceName, worker.FleetService, trail.ServiceName}
+	all := []string{live.ServiceName, status.ServiceName, history.ServiceName}
 	names := map[string]int{}
 	seen := func() bool {
 		survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})

@@ -14,11 +14,11 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 )
 
-// sheet writes text for people, in colour where that can be.
+// sheet writes text for people, in colour if the output is a terminal.
 type sheet struct {
 	out   io.Writer
 	color bool
-	// width is that of the terminal, 0 if out is none: then lines may be as long as they like.
+	// width is the number of columns of the terminal, 0 if out is none and lines may have any length.
 	width int
 }
 
@@ -29,12 +29,12 @@ func (s sheet) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Colours, as the terminal has them.
+// Colour codes of terminals.
 const (
 	bold, faint, red, green, yellow = "1", "2", "31", "32", "33"
 )
 
-// cell is a text and its colour; right says that it is a number.
+// cell is a text and its colour. right aligns it to the right, for numbers.
 type cell struct {
 	text, code string
 	right      bool
@@ -56,11 +56,11 @@ func grouped(n uint64) string {
 	return s
 }
 
-// below stands before what is put below a line.
+// below indents a cell that is printed below its line.
 const below = "    "
 
-// table prints rows below a heading, in columns that are as wide as they need to be. If that is more
-// than the terminal is, the last column is put below each line.
+// table prints rows below a heading, in columns as wide as their widest cell. If the terminal is too
+// narrow, each cell of the last column is printed below its line.
 func (s sheet) table(heading []string, rows [][]cell) {
 	width := make([]int, len(heading))
 	sum := 2 * (len(heading) - 1)
@@ -107,11 +107,11 @@ func (s sheet) table(heading []string, rows [][]cell) {
 
 var stateColors = map[fleet.State]string{fleet.Here: green, fleet.Leaving: yellow, fleet.Silent: red, fleet.Gone: red}
 
-// printFleet prints everything: the members, the partitions, and what is wrong.
+// printFleet prints the members, the partitions, the stuck spaces and the problems.
 func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
 	fmt.Fprintf(s.out, "%s  %s, %s, %s\n\n", s.paint(bold, prefix), plural(len(f.Workers), "worker"),
 		plural(len(f.Coordinators), "coordinator"), plural(len(f.Partitions), "partition"))
-	wide := width >= 100
+	wide := width >= 110
 	if len(f.Workers) > 0 {
 		printWorkers(s, f, wide)
 		fmt.Fprintln(s.out)
@@ -121,6 +121,9 @@ func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
 		fmt.Fprintln(s.out)
 	}
 	printPartitions(s, f, wide)
+	if names := normal(f); len(names) > 0 {
+		fmt.Fprintln(s.out, s.paint(faint, "Normal while events arrive, unless a number keeps growing: "+strings.Join(names, ", ")))
+	}
 	if len(f.Stuck) > 0 {
 		fmt.Fprintln(s.out)
 		printStuck(s, f)
@@ -134,7 +137,11 @@ func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
 }
 
 func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
-	heading := []string{"WORKER", "STATE", "UP", "PARTITIONS", "AWAKE", "WAITING", "HANDLED", "REFUSED"}
+	waiting := "WAITING"
+	if wide {
+		waiting = "EVENTS WAITING"
+	}
+	heading := []string{"WORKER", "STATE", "UP", "PARTITIONS", "AWAKE", waiting, "HANDLED", "APPENDS REFUSED"}
 	labelled := wide && slices.ContainsFunc(f.Workers, func(m fleet.Member) bool { return m.Program != "" })
 	if labelled {
 		heading = append(heading, "PROGRAM")
@@ -142,7 +149,7 @@ func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
 	if wide {
 		heading = append(heading, "WEIGHT", "VERSION", "HOST")
 	}
-	left := map[string][]int{} // of workers that do not answer: what no other has taken over yet
+	left := map[string][]int{} // partitions of workers that do not answer, until another takes them over
 	for _, h := range f.Hanging() {
 		left[h.Worker] = h.Left
 	}
@@ -154,7 +161,7 @@ func printWorkers(s sheet, f *fleet.Fleet, wide bool) {
 			for _, p := range g.Partitions {
 				waiting += p.Events
 			}
-			row = append(row, number(g.Awake), number(waiting), number(g.Receipts), number(g.Refused))
+			row = append(row, number(g.Awake), number(waiting), number(g.Receipts-min(g.Failed, g.Receipts)), number(g.Refused))
 		} else {
 			none := cell{text: "-", code: faint, right: true}
 			row = append(row, none, none, none, none)
@@ -202,9 +209,9 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 		case len(p.Served) == 0 && len(p.Silent) > 0:
 			by = cell{text: strings.Join(p.Silent, ", ") + " does not answer", code: red}
 		case len(p.Served) == 0 && p.Owner == "":
-			by = cell{text: "nobody", code: red}
+			by = cell{text: "no worker", code: red}
 		case len(p.Served) == 0:
-			by = cell{text: "nobody yet, " + p.Owner + " is to", code: yellow}
+			by = cell{text: "no worker yet, next: " + p.Owner, code: yellow}
 		case !slices.Contains(p.Served, p.Owner):
 			by = cell{text: by.text + ", moves to " + p.Owner, code: yellow}
 		}
@@ -232,15 +239,36 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 	s.table(heading, rows)
 }
 
-// fewEvents are usual: they are being handled, or their position is not saved yet.
+// fewEvents is a normal number of unhandled events: they are being handled, or their position is
+// not saved yet.
 const fewEvents = 10
 
-// mostlyOne reports whether most of the events that wait in a partition are of one space.
+// mostlyOne reports whether most of the unhandled events of a partition belong to one space.
 func mostlyOne(p fleet.Partition) bool {
 	return p.Events >= fewEvents && p.BusiestEvents > p.Events/2
 }
 
-// printStuck names the spaces that stand still.
+// normal returns the names of the columns with a backlog that is expected under load.
+func normal(f *fleet.Fleet) (names []string) {
+	var behind, events, unreleased, unsaved bool
+	for _, c := range f.Coordinators {
+		behind = behind || c.Unreleased > 0
+	}
+	for _, p := range f.Partitions {
+		events, unreleased, unsaved = events || p.Events > 0, unreleased || p.Unreleased > 0, unsaved || p.Unsaved > 0
+	}
+	for _, column := range []struct {
+		name  string
+		shown bool
+	}{{"BEHIND", behind}, {"UNHANDLED", events}, {"UNRELEASED", unreleased}, {"UNSAVED", unsaved}} {
+		if column.shown {
+			names = append(names, column.name)
+		}
+	}
+	return names
+}
+
+// printStuck lists the spaces that make no progress.
 func printStuck(s sheet, f *fleet.Fleet) {
 	rows := make([][]cell, len(f.Stuck))
 	for i := range f.Stuck {
@@ -257,13 +285,13 @@ func printStuck(s sheet, f *fleet.Fleet) {
 	}
 }
 
-// clockOff is from when on a worker's clock is told of.
+// clockOff is the difference between clocks above which a worker is reported.
 const clockOff = time.Second
 
-// troubles are what somebody should look at, and what to do.
+// troubles returns the problems that an operator should look at, with the remedy.
 func troubles(f *fleet.Fleet) (out []string) {
 	if len(f.Staying()) == 0 {
-		out = append(out, "no worker is here: events wait in their lanes. Start one: spaceworker")
+		out = append(out, "no worker runs: events wait in their lanes. Start one: spaceworker")
 	}
 	coordinators := 0
 	for _, c := range f.Coordinators {
@@ -272,7 +300,7 @@ func troubles(f *fleet.Fleet) (out []string) {
 		}
 	}
 	if coordinators == 0 {
-		out = append(out, "no coordinator is here: what spaces send to each other waits. Start one: coordinator")
+		out = append(out, "no coordinator runs: events between spaces wait. Start one: coordinator")
 	}
 	if hosts := f.Programs(); len(hosts) > 1 {
 		out = append(out, "workers of different programs: "+strings.Join(hosts, ", ")+". Events that a worker's program has no handler for are refused for good. Give each program a deployment (--prefix) of its own")
@@ -283,26 +311,26 @@ func troubles(f *fleet.Fleet) (out []string) {
 	}
 	by, texts := fleet.RewindText(f.Rewinds)
 	for i := range by {
-		out = append(out, fmt.Sprintf("the store has gone back, as %s noticed %s. What was stored last is lost; senders that have the events can send them again. `settle doctor --acknowledge` ends this", by[i], texts[i]))
+		out = append(out, fmt.Sprintf("the store has gone back to an earlier state; %s noticed it %s. The newest messages are lost; senders that have the events can send them again. `settle doctor --acknowledge` ends this report", by[i], texts[i]))
 	}
 	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
 		switch {
 		case m.State == fleet.Silent && m.Coordinates():
 			out = append(out, sentences(m.ID+" does not answer: it hangs, or its machine is cut off", "Another coordinator does its work, if there is one"))
 		case m.State == fleet.Silent:
-			out = append(out, sentences(m.ID+" does not answer: it hangs, or its machine is cut off", hanging[m.ID], "End the process if it does not come back: nothing is lost by that"))
+			out = append(out, sentences(m.ID+" does not answer: it hangs, or its machine is cut off", hanging[m.ID], "If it does not recover, end the process: nothing is lost"))
 		case m.State == fleet.Gone:
-			out = append(out, m.ID+" has ended without leaving. It is listed for an hour after its last word")
+			out = append(out, m.ID+" has ended without leaving. It is listed for an hour after its last announcement")
 		}
 		if m.Ahead.Abs() > clockOff {
-			out = append(out, fmt.Sprintf("the clock of %s is %s from this machine's: timers are due by the workers' clocks. Let every machine keep time (chrony, systemd-timesyncd)", m.ID, m.Ahead.Abs().Round(time.Millisecond)))
+			out = append(out, fmt.Sprintf("the clock of %s differs from this machine's by %s: timers are due by the workers' clocks. Synchronise the clocks (chrony, systemd-timesyncd)", m.ID, m.Ahead.Abs().Round(time.Millisecond)))
 		}
 		if went := m.WentBack(f.Noted()); went != "" {
-			out = append(out, fmt.Sprintf("the store has gone back, as %s noticed %s. What was stored last is lost; senders that have the events can send them again", m.ID, went))
+			out = append(out, fmt.Sprintf("the store has gone back to an earlier state; %s noticed it %s. The newest messages are lost; senders that have the events can send them again", m.ID, went))
 		}
 		if m.State == fleet.Here {
 			for _, l := range m.Full {
-				out = append(out, fmt.Sprintf("the lane of partition %d has no room for what other spaces send, as %s has found since %s; %s, the first one for space %s. Nothing is lost: see storage in settle doctor",
+				out = append(out, fmt.Sprintf("the lane of partition %d has no room for events from other spaces; %s reports this since %s; %s, the first one for space %s. Nothing is lost: see storage in settle doctor",
 					l.Partition, m.ID, l.Since.Format(time.RFC3339), waiting(l.Waiting), l.Space))
 			}
 		}
@@ -312,24 +340,24 @@ func troubles(f *fleet.Fleet) (out []string) {
 			out = append(out, m.ID+" is denied by the server: "+what+". Give its user the permissions of the role "+m.Kind()+": settle permissions")
 		}
 		if m.Figures != nil && m.Figures.Unstored != "" {
-			out = append(out, "the store has no room, or fails, as "+m.ID+" finds: "+m.Figures.Unstored+". What it has done waits. Free the disk and restart the NATS server, or raise the limit")
+			out = append(out, "the store has no room, or fails; "+m.ID+" reports: "+m.Figures.Unstored+". Its commits wait. Free the disk and restart the NATS server, or raise the limit")
 		}
 	}
 	if binaries := f.Binaries(); len(binaries) > 1 {
-		out = append(out, "workers of different program files: "+strings.Join(binaries, ", ")+". That is right during an upgrade")
+		out = append(out, "workers of different program files: "+strings.Join(binaries, ", ")+". This is normal during an upgrade")
 	}
 	for _, p := range f.Partitions {
 		if p.Unread != "" {
 			out = append(out, fmt.Sprintf("partition %d cannot be read: %s; `settle doctor` says what to do", p.Number, p.Unread))
 		}
 		if len(p.Served) > 1 {
-			out = append(out, fmt.Sprintf("partition %d is served by %s at once: one of them does not know yet that the other has it, as for a moment after it was stopped or cut off. Nothing is lost; the appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
+			out = append(out, fmt.Sprintf("partition %d is served by %s at once: one of them has not noticed yet that the other has taken over, as for a moment after a pause or a disconnection. Nothing is lost; the appends of one are refused", p.Number, strings.Join(p.Served, " and ")))
 		}
 	}
 	return out
 }
 
-// waiting says how many events wait.
+// waiting returns a number of waiting events in words.
 func waiting(n int) string {
 	if n == 1 {
 		return "1 event waits"
@@ -337,7 +365,7 @@ func waiting(n int) string {
 	return fmt.Sprintf("%d events wait", n)
 }
 
-// sentences puts sentences together, without those that are empty.
+// sentences joins sentences, and omits empty ones.
 func sentences(all ...string) string {
 	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
 	for i, s := range all[1:] {
@@ -347,29 +375,29 @@ func sentences(all ...string) string {
 	return strings.Join(all, ". ")
 }
 
-// loadOf is what a worker has too much of.
+// loadOf returns the signs of overload of a worker.
 func loadOf(m *fleet.Member) (out []string) {
 	f := m.Figures
 	if f == nil {
 		return nil
 	}
 	if f.Queued > 0 {
-		out = append(out, fmt.Sprintf("%s wait to be loaded by %s, the next ones: %s; %d are in memory", plural(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake))
+		out = append(out, fmt.Sprintf("%s wait to be loaded by %s, next: %s; %d are in memory", plural(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake))
 	}
 	if f.Abandoned > 0 {
-		out = append(out, fmt.Sprintf("%s in handlers or nodes of %s were given up and have not returned: each holds memory, and a processor if it computes", plural(f.Abandoned, "goroutine"), m.ID))
+		out = append(out, fmt.Sprintf("%s in handlers or nodes of %s were given up and have not returned: each holds memory, and a processor while it computes", plural(f.Abandoned, "goroutine"), m.ID))
 	}
 	for _, l := range f.Late {
-		out = append(out, fmt.Sprintf("timers of space %s are late on %s: the first of %s that wait was due at %s", l.Space, m.ID, plural(l.Waiting, "event"), l.Since.Format(time.RFC3339)))
+		out = append(out, fmt.Sprintf("timers of space %s are late on %s: the first of %s was due at %s", l.Space, m.ID, plural(l.Waiting, "event"), l.Since.Format(time.RFC3339)))
 	}
 	if more := f.LateCount - len(f.Late); more > 0 {
 		out = append(out, fmt.Sprintf("timers of %s more are late on %s", plural(more, "space"), m.ID))
 	}
 	for _, l := range f.Missed {
-		out = append(out, fmt.Sprintf("job %s of space %s has passed over %s behind the one of %s, as %s saw: nothing ran then", l.Cron, l.Space, plural(l.Times, "time"), l.At.Format(time.RFC3339), m.ID))
+		out = append(out, fmt.Sprintf("job %s of space %s has skipped %s after the one of %s, as %s reports: no worker ran then", l.Cron, l.Space, plural(l.Times, "time"), l.At.Format(time.RFC3339), m.ID))
 	}
 	if w := &f.Watches; w.Limit > 0 && w.Open >= w.Limit {
-		out = append(out, fmt.Sprintf("%s answers %d watches, which is as many as it may, %d of them of %s/%s; it has refused %d", m.ID, w.Open, w.Most, w.Space, w.Document, w.Refused))
+		out = append(out, fmt.Sprintf("%s serves %d watches, which is its limit, %d of them of %s/%s; it has refused %d", m.ID, w.Open, w.Most, w.Space, w.Document, w.Refused))
 	}
 	for _, text := range f.Unrunnable {
 		out = append(out, "a deployed version cannot run on "+m.ID+": "+text)
@@ -377,7 +405,7 @@ func loadOf(m *fleet.Member) (out []string) {
 	return out
 }
 
-// lossesOf are the partitions and spaces that a worker refuses.
+// lossesOf returns the partitions and spaces that a worker refuses to serve.
 func lossesOf(m *fleet.Member) (out []string) {
 	if m.Figures == nil {
 		return nil
@@ -392,17 +420,17 @@ func lossesOf(m *fleet.Member) (out []string) {
 	return out
 }
 
-// printPlace says where a space is, and why.
+// printPlace prints where a space is served, and why.
 func printPlace(s sheet, p place) {
 	fmt.Fprintf(s.out, "space %s is in partition %d of %d (a hash of its name)\n", s.paint(bold, p.Space), p.Partition, p.Partitions)
 	switch {
 	case p.Owner == "":
-		fmt.Fprintln(s.out, "nobody serves it: no worker is here. Its events wait. Start one: spaceworker")
+		fmt.Fprintln(s.out, "no worker runs, so its events wait. Start one: spaceworker")
 		return
 	case len(p.Served) == 0 && len(p.Silent) > 0:
 		fmt.Fprintf(s.out, "%s serves it and does not answer: it hangs, or its machine is cut off. %s takes it over after the member TTL (15 s by default)\n", s.paint(bold, strings.Join(p.Silent, " and ")), s.paint(bold, p.Owner))
 	case len(p.Served) == 0:
-		fmt.Fprintf(s.out, "nobody serves it yet; %s is to\n", s.paint(bold, p.Owner))
+		fmt.Fprintf(s.out, "no worker serves it yet; next: %s\n", s.paint(bold, p.Owner))
 	case !slices.Contains(p.Served, p.Owner):
 		fmt.Fprintf(s.out, "%s serves it, and hands it over to %s\n", strings.Join(p.Served, " and "), s.paint(bold, p.Owner))
 	default:
@@ -419,9 +447,9 @@ func printPlace(s sheet, p place) {
 		case r.Owner:
 			why = cell{text: "has the highest score of those with room", code: green}
 		case r.Full && !passed:
-			why = cell{text: "scores higher, but has its share of partitions already"}
+			why = cell{text: "scores higher, but already has its share of partitions"}
 		case r.Full:
-			why = cell{text: "has its share already", code: faint}
+			why = cell{text: "already has its share", code: faint}
 		}
 		passed = passed || r.Owner
 		rows = append(rows, []cell{{text: r.Member, code: bold}, {text: fmt.Sprintf("%.3f", r.Score), right: true}, why})
@@ -429,7 +457,8 @@ func printPlace(s sheet, p place) {
 	s.table([]string{"WORKER", "SCORE", ""}, rows)
 }
 
-// ranges writes the partitions of a member: 0 3 5-7. Of one that does not answer, they are those that are left.
+// ranges returns the partitions of a member in short form: 0 3 5-7. For a member that does not answer,
+// left are those that no other worker has taken over.
 func ranges(m fleet.Member, left []int) string {
 	holds := m.Holds
 	switch m.State {
@@ -451,7 +480,7 @@ func up(now time.Time, m fleet.Member) string {
 	return brief(now.Sub(m.Since))
 }
 
-// brief is a duration in its two largest units at the most.
+// brief returns a duration in at most its two largest units.
 func brief(d time.Duration) string {
 	switch {
 	case d <= 0:

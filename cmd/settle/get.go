@@ -8,8 +8,8 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/live"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
 )
 
@@ -98,7 +98,7 @@ func (c *getCmd) check() error {
 // read reads the document; stale is why it is not what it should be, if it is not.
 func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, stale string, err error) {
 	if c.At != nil {
-		d, err := lookup.ReadAt(ctx, b, c.Space, c.Doc, *c.At)
+		d, err := history.ReadAt(ctx, b, c.Space, c.Doc, *c.At)
 		if err != nil {
 			return v, 0, "", err
 		}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 )
@@ -17,7 +17,7 @@ import (
 func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	all, err := lookup.ReadContents(ctx, b, c.Space)
+	all, err := history.ReadContents(ctx, b, c.Space)
 	switch {
 	case err != nil:
 		return err
@@ -66,7 +66,7 @@ func exists(ctx context.Context, b *bus.Bus, space string) (bool, error) {
 }
 
 // documents are those that a space has, and those that it would derive.
-func (c *getCmd) documents(all *lookup.Contents, derived []string) []documentLine {
+func (c *getCmd) documents(all *history.Contents, derived []string) []documentLine {
 	names := append(all.DocIDs(), derived...)
 	slices.Sort(names)
 	names = slices.Compact(names)

@@ -116,7 +116,7 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 	want(t, 0, "stored", "send", "cart", "end", "--id", "bad", "--wait=none")
 	want(t, 0, "stored", "send", "cart", "add", "--id", "a2", "--wait=none")
 	w.ends(t)
-	wantSoon(t, 0, "no worker is here | w-ends has ended without leaving", "fleet")
+	wantSoon(t, 0, "no worker runs | w-ends has ended without leaving", "fleet")
 
 	attempt := 0
 	for died := 1; attempt < 3; died++ {
@@ -125,7 +125,7 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 		}
 		w = newMember(t, self, "worker", "w-ends")
 		w.ends(t)
-		f := wantSoon(t, 0, "no worker is here", "fleet")
+		f := wantSoon(t, 0, "no worker runs", "fleet")
 		if next := fmt.Sprintf("attempt %d has begun", attempt+1); strings.Contains(f, next) {
 			attempt++
 			says(t, f, "STUCK SPACE", "cart", "end/bad")
@@ -157,15 +157,15 @@ func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
 
 	frozen.signal(t, syscall.SIGSTOP)
 	out = wantSoon(t, 0, "! c-frozen does not answer: it hangs, or its machine is cut off. Another coordinator does its work", "fleet")
-	saysNot(t, out, "c-well does not answer", "no coordinator is here")
+	saysNot(t, out, "c-well does not answer", "no coordinator runs")
 	out = wantSoon(t, 1, "coordinators   one | listens and does not answer: c-frozen | those that answer do its work", "doctor")
 	saysNot(t, out, "answer: c-well")
 
 	well.kill()
-	wantSoon(t, 0, "c-well has ended without leaving | no coordinator is here: what spaces send to each other waits. Start one: coordinator", "fleet")
+	wantSoon(t, 0, "c-well has ended without leaving | no coordinator runs: events between spaces wait. Start one: coordinator", "fleet")
 	wantSoon(t, 2, "✗ coordinators | no coordinator answers | Start one", "doctor")
 	frozen.signal(t, syscall.SIGCONT)
-	goneSoon(t, "no coordinator is here")
+	goneSoon(t, "no coordinator runs")
 	saysNot(t, wantSoon(t, 1, "coordinators   one", "doctor"), "no coordinator answers")
 }
 
@@ -186,7 +186,7 @@ func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
 	saysNot(t, wantSoon(t, 0, "2 workers, 1 coordinator", "fleet"), "program files")
 	saysNot(t, wantSoon(t, 1, "2 workers: w-old1, w-old2", "doctor"), "program files")
 	newMember(t, other, "worker", "w-new")
-	wantSoon(t, 0, "! workers of different program files: | (w-new) | (w-old1, w-old2) | That is right during an upgrade", "fleet")
+	wantSoon(t, 0, "! workers of different program files: | (w-new) | (w-old1, w-old2) | This is normal during an upgrade", "fleet")
 	wantSoon(t, 1, `"check": "versions" | workers run different program files: | (w-new) | (w-old1, w-old2)`, "doctor", "--json")
 }
 
@@ -226,7 +226,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 		"KV_SETTLE_STATE_1": "what it has done ",
 	} {
 		t.Run(stream, func(t *testing.T) {
-			d := started(t, settle.Config{Programs: settle.Always(counter()), Checkpoint: 20 * time.Millisecond})
+			d := started(t, settle.Config{Programs: settle.Always(counter()), Options: settle.Options{Checkpoint: 20 * time.Millisecond}})
 			limit := func(bytes int64) {
 				t.Helper()
 				s, err := d.Bus().JetStream().Stream(t.Context(), stream)
@@ -305,5 +305,5 @@ func TestIncident_ALogAndALaneHaveLostTheirEnds(t *testing.T) {
 	defer s.Shutdown()
 	out := wantSoon(t, 2, "✗ log and lanes | SETTLE_LOG_1 ends at 0, and is known to have reached | SETTLE_LANE_0 ends at 0, and events up to | were handled", "doctor")
 	saysNot(t, out, "SETTLE_LOG_0 ends", "SETTLE_LANE_1 ends")
-	wantSoon(t, 0, "no worker is here", "fleet")
+	wantSoon(t, 0, "no worker runs", "fleet")
 }

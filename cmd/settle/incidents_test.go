@@ -308,13 +308,13 @@ func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	}
 	s.again("older")
 	const each = "stream SETTLE_LANE_0 was known up to | stream SETTLE_LOG_0 was known up to | stream KV_SETTLE_STATE_0 was known up to"
-	wantSoon(t, 0, "the store has gone back, as | "+each, "fleet")
-	wantSoon(t, 1, "the store has gone back, as | "+each+" | Senders that have the events can send them again", "doctor", "--json")
+	wantSoon(t, 0, "the store has gone back to an earlier state; | "+each, "fleet")
+	wantSoon(t, 1, "the store has gone back to an earlier state; | "+each+" | Senders that have the events can send them again", "doctor", "--json")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a2", "--wait")
 	s.stop(d)
 	d = s.adding()
-	wantSoon(t, 1, "the store has gone back, as | "+each+" | settle doctor --acknowledge", "doctor", "--json")
-	wantSoon(t, 0, "the store has gone back, as | "+each, "fleet")
+	wantSoon(t, 1, "the store has gone back to an earlier state; | "+each+" | settle doctor --acknowledge", "doctor", "--json")
+	wantSoon(t, 0, "the store has gone back to an earlier state; | "+each, "fleet")
 	acknowledged(t)
 }
 
@@ -359,7 +359,7 @@ func TestIncident_AStoreHasGoneBackAndACoordinatorAloneKnewIt(t *testing.T) {
 		}
 	}
 	s.again("older")
-	const found = "the store has gone back, as coordinator c1 noticed | stream SETTLE_LOG_0 was known up to"
+	const found = "the store has gone back to an earlier state; coordinator c1 noticed it | stream SETTLE_LOG_0 was known up to"
 	wantSoon(t, 0, found, "fleet")
 	wantSoon(t, 2, found, "doctor", "--json")
 	c.Stop()
@@ -391,8 +391,8 @@ func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
 	}
 	limit(1)
 	want(t, 0, "handled", "send", here, "pass", "--id", "p1", "--wait")
-	wantSoon(t, 0, "the lane of partition 1 has no room for what other spaces send, as | 1 event waits, the first one for space "+there, "fleet")
-	wantSoon(t, 1, "has found no room in the lane of partition 1 since | 1 event of other spaces | Raise the limit", "doctor", "--json")
+	wantSoon(t, 0, "the lane of partition 1 has no room for events from other spaces; | 1 event waits, the first one for space "+there, "fleet")
+	wantSoon(t, 1, "finds no room in the lane of partition 1 since | 1 event from other spaces | Raise the limit", "doctor", "--json")
 	limit(-1)
 	want(t, 0, "handled", "send", here, "pass", "--id", "p2", "--wait=tree")
 	gone := func() bool { return !strings.Contains(wantSoon(t, 0, "2 partitions", "fleet"), "has no room") }
@@ -444,7 +444,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	defer func() { s.Shutdown() }()
 	t.Setenv("NATS_URL", s.ClientURL())
 	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(counter()), Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond,
+		Programs: settle.Always(counter()), Options: settle.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond},
 		Bus: bus.Config{URL: s.ClientURL(), Partitions: 2, Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}},
 	})
 	if err != nil {
@@ -471,7 +471,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 
 	s = replace(s, "two", "three", "one", "SETTLE_LANE_0")
 	wantSoon(t, 0, "partition 0 is refused by | the lane ends at 0, but its events were handled up to 3 | settle accept-loss --partition 0", "fleet")
-	wantSoon(t, 2, "refuses partition 0 since | `settle accept-loss` says what is lost", "doctor", "--json")
+	wantSoon(t, 2, "refuses partition 0 since | `settle accept-loss` lists what is lost", "doctor", "--json")
 	want(t, 0, "handled", "send", there, "add", "--id", "b0", "--wait")
 	want(t, 1, "partition 0 is refused | lane ends at 0, and its events were handled up to 3 | nothing was changed", "accept-loss")
 	wantSoon(t, 0, "partition 0 is refused by", "fleet")

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -65,8 +65,8 @@ func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
 		return settle.DeadLetter{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: settle.Failed, Error: text}}
 	}
 	letters := []settle.DeadLetter{letter("at-01a202c10f4e-vpd4dmor3ngfrq44", long), letter("e2", "locked"), letter("e3", "locked")}
-	letters[1].Dismissed, letters[1].Redriven = &trail.Dismissal{Reason: "a duplicate"}, &trail.Redriven{Event: "e2:r1", State: "failed"}
-	letters[2].Dismissed = &trail.Dismissal{}
+	letters[1].Dismissed, letters[1].Redriven = &history.Dismissal{Reason: "a duplicate"}, &history.Redriven{Event: "e2:r1", State: "failed"}
+	letters[2].Dismissed = &history.Dismissal{}
 	var out bytes.Buffer
 	sheet{out: &out, width: 80}.printLetters(letters)
 	fitting(t, out.String())
@@ -83,7 +83,7 @@ func TestTree_OnANarrowTerminalRemarksAreBelowAndFit(t *testing.T) {
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more. ", 20)
 	node := func(space, event, text string, caused ...*settle.TreeNode) *settle.TreeNode {
-		return &settle.TreeNode{Ref: settle.EventRef{Space: space, Stream: "undelivered", Event: event}, State: "failed", Ended: start, Error: text, Caused: caused}
+		return &settle.TreeNode{EventRef: settle.EventRef{Space: space, Stream: "undelivered", Event: event}, State: "failed", Ended: start, Error: text, Caused: caused}
 	}
 	tree := &settle.Tree{Root: node("a-space-of-a-name", "at-01a202c10f4e-vpd4dmor3ngfrq44", long,
 		node("b", "b:1:1:0", "short"), node("b", "b:1:1:1", long, node("c", "c:1:1:2:undelivered", "a bit too long for the line")), node("d", strings.Repeat("d", 50), "no"))}

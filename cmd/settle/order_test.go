@@ -103,7 +103,7 @@ func beginRole(ctx context.Context, role string, p process.Process, programs set
 		c.Start()
 		return func(context.Context) error { c.Stop(); return nil }, nil
 	}
-	w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{ID: p.ID, Programs: programs, Heartbeat: 100 * time.Millisecond, Logger: p.Logger})
+	w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{ID: p.ID, Programs: programs, Options: settle.Options{Heartbeat: 100 * time.Millisecond}, Logger: p.Logger})
 	if err != nil {
 		return nil, err
 	}

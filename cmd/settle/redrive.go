@@ -8,7 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 )
 
 // letterChoice says about which dead letters something is to be done.
@@ -183,7 +183,7 @@ func (c *dismissCmd) dismiss(ctx context.Context, io streams, b *bus.Bus, client
 		fmt.Fprintf(io.out, "%s: had been dismissed already; the first reason stays\n", event)
 		return nil
 	}
-	as, sent, err := trail.SentAgain(ctx, b, r)
+	as, sent, err := history.SentAgain(ctx, b, r)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: dismissed, but whether it had been sent again is not known: %w", event, err)

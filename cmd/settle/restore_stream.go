@@ -29,7 +29,7 @@ func (c *restoreCmd) restoreStream(ctx context.Context, io streams, cfg bus.Conf
 		return fmt.Errorf("the stream is restored, and the deployment cannot be connected to: %w", err)
 	}
 	defer b.Close()
-	refused, err := loss.In(ctx, b, f.Partition)
+	refused, err := loss.InPartition(ctx, b, f.Partition)
 	switch {
 	case errors.Is(err, model.ErrNoStream):
 		fmt.Fprintf(io.out, "another stream of partition %d is missing, and nothing of it is served until that is there (%v): restore it too\n", f.Partition, err)

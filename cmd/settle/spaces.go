@@ -11,7 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/model"
 )
 
@@ -34,10 +34,10 @@ func (c *connection) AfterApply() error {
 // processes.
 func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
-	at, file := c.here()
+	at, file := c.useLocalServer()
 	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Version: version, Logger: log})
 	if err != nil {
-		return notHere(err, at, file)
+		return unreachable(err, at, file)
 	}
 	defer b.Close()
 	defects, err := n.met(ctx, b.Defects, b.Partitions())
@@ -62,26 +62,26 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	return f(b, client)
 }
 
-// here takes the server that runs in this directory, or in one above it, if nobody says which one
-// is meant, and returns which file says where that is.
-func (c *connection) here() (p here.Place, file string) {
+// useLocalServer connects to the server that runs in this directory or in one above it, unless a flag
+// or the environment names a server. It returns that server and the path of its record, "" for none.
+func (c *connection) useLocalServer() (s devserver.Server, file string) {
 	if c.NATS != "" || c.Context != "" || os.Getenv("NATS_URL") != "" || os.Getenv("NATS_CONTEXT") != "" {
-		return p, ""
+		return s, ""
 	}
-	p, file, _ = here.Find(".")
-	c.NATS = p.NATS
-	return p, file
+	s, file, _ = devserver.Find(".")
+	c.NATS = s.NATS
+	return s, file
 }
 
-// notHere says of a server that cannot be reached why it was looked for there.
-func notHere(err error, p here.Place, file string) error {
+// unreachable adds to a connection error where the server's address comes from.
+func unreachable(err error, s devserver.Server, file string) error {
 	switch {
 	case file == "":
 		return err
-	case p.Gone():
-		return fmt.Errorf("the server that %s names (%s, process %d) has ended; start it again (settle dev, or go run .), or name another one (--nats)", file, p.NATS, p.PID)
+	case s.Exited():
+		return fmt.Errorf("the server that %s names (%s, process %d) has exited; start it again (settle dev, or go run .), or name another one (--nats)", file, s.NATS, s.PID)
 	}
-	return fmt.Errorf("%w; %s names it (process %d)", err, file, p.PID)
+	return fmt.Errorf("%w; the address is from %s (process %d)", err, file, s.PID)
 }
 
 // whereCmd is `settle where`.

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/model"
 )
 
@@ -65,7 +65,7 @@ func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
 	if err := d.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, found := here.Find("."); found {
+	if _, _, found := devserver.Find("."); found {
 		t.Error("it is found after it has ended")
 	}
 
@@ -73,10 +73,10 @@ func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (here.Place{NATS: "nats://127.0.0.1:1", PID: ended.Process.Pid}).Announce(here.Store); err != nil {
+	if _, err := (devserver.Server{NATS: "nats://127.0.0.1:1", PID: ended.Process.Pid}).Announce(devserver.Store); err != nil {
 		t.Fatal(err)
 	}
-	want(t, 1, "dev.json names (nats://127.0.0.1:1, process | ) has ended; start it again (settle dev, or go run .), or name another one (--nats)\n", "where", "shop")
+	want(t, 1, "dev.json names (nats://127.0.0.1:1, process | ) has exited; start it again (settle dev, or go run .), or name another one (--nats)\n", "where", "shop")
 	t.Setenv("NATS_URL", "nats://127.0.0.1:2")
 	want(t, 1, "at nats://127.0.0.1:2 (NATS_URL)", "where", "shop")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -39,7 +39,7 @@ func (c *timersCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.use(ctx, io, ofSpaces(c.Space).patient(c.Timeout), func(b *bus.Bus, _ *settle.Client) error {
-		all, exists, err := lookup.ReadWaiting(ctx, b, c.Space)
+		all, exists, err := history.ReadWaiting(ctx, b, c.Space)
 		switch {
 		case err != nil:
 			return usageIfName(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/lineage"
 )
 
@@ -228,7 +228,7 @@ func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
 	d := running(t)
 	want(t, 0, "settled", "send", "shop", "order", "--id", "o1", "--wait=tree")
 	nc := d.Bus().Conn()
-	m, err := nc.Request("$SRV.INFO."+trail.ServiceName, nil, patience)
+	m, err := nc.Request("$SRV.INFO."+history.ServiceName, nil, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,22 +344,22 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 
 // The offsets count from the time in the first line, also of an event that had waited for hours.
 func TestPrintTree_IsReadAtAGlance(t *testing.T) {
-	ref := func(space, stream, event string) trail.Ref {
-		return trail.Ref{Space: space, Stream: stream, Event: event}
+	ref := func(space, stream, event string) history.EventRef {
+		return history.EventRef{Space: space, Stream: stream, Event: event}
 	}
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more of this. ", 20)
 	tree := &settle.Tree{
-		CausedBy: []trail.Ref{ref("a", "two", "a:1:1:0"), ref("a", "one", "e1")},
+		CausedBy: []history.EventRef{ref("a", "two", "a:1:1:0"), ref("a", "one", "e1")},
 		Events:   7, States: map[settle.EventState]int{"handled": 2, "failed": 2, "queued": 1, "parked": 1, "refused": 1},
-		Root: &trail.Node{Ref: ref("a", "order", "a:1:2:0"), State: "handled", Sent: start, Ended: start.Add(2 * time.Millisecond), Caused: []*trail.Node{
-			{Ref: ref("b", "charge", "a:1:3:0"), State: "failed", Ended: start.Add(1234 * time.Millisecond), Error: "line one\nline two", Caused: []*trail.Node{
-				{Ref: ref("b", "charge", "a:1:3:0:r1"), State: "failed", Kind: "redrive", Error: long},
+		Root: &history.TreeNode{EventRef: ref("a", "order", "a:1:2:0"), State: "handled", Sent: start, Ended: start.Add(2 * time.Millisecond), Caused: []*history.TreeNode{
+			{EventRef: ref("b", "charge", "a:1:3:0"), State: "failed", Ended: start.Add(1234 * time.Millisecond), Error: "line one\nline two", Caused: []*history.TreeNode{
+				{EventRef: ref("b", "charge", "a:1:3:0:r1"), State: "failed", Kind: "redrive", Error: long},
 			}},
-			{Ref: ref("c", "ship", "a:1:3:1"), State: "queued", Lane: 9, Sent: start.Add(5 * time.Millisecond)},
-			{Ref: ref("d", "ship", "a:1:3:2"), State: "parked"},
-			{Ref: ref("d", "wrap", "a:1:3:3"), State: "refused", Error: "no handler", Caused: []*trail.Node{
-				{Ref: ref("a", "undelivered", "a:1:3:3:undelivered"), State: "handled", Kind: "notice"},
+			{EventRef: ref("c", "ship", "a:1:3:1"), State: "queued", Lane: 9, Sent: start.Add(5 * time.Millisecond)},
+			{EventRef: ref("d", "ship", "a:1:3:2"), State: "parked"},
+			{EventRef: ref("d", "wrap", "a:1:3:3"), State: "refused", Error: "no handler", Caused: []*history.TreeNode{
+				{EventRef: ref("a", "undelivered", "a:1:3:3:undelivered"), State: "handled", Kind: "notice"},
 			}},
 		}},
 	}
@@ -389,14 +389,14 @@ caused by a/two  a:1:1:0
 
 // Depth does not make a tree wider than a terminal.
 func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
-	leaf := func(id string) *trail.Node {
-		return &trail.Node{Ref: trail.Ref{Space: "a", Stream: "s", Event: id}, State: "handled"}
+	leaf := func(id string) *history.TreeNode {
+		return &history.TreeNode{EventRef: history.EventRef{Space: "a", Stream: "s", Event: id}, State: "handled"}
 	}
 	root := leaf("e0")
 	at := root
 	for i := 1; i <= 7; i++ {
 		next := leaf(fmt.Sprint("e", i))
-		at.Caused = []*trail.Node{next}
+		at.Caused = []*history.TreeNode{next}
 		if i == 5 || i == 6 {
 			at.Caused = append(at.Caused, leaf(fmt.Sprint("f", i)))
 		}
@@ -425,9 +425,9 @@ func TestPrintTree_InFullKeepsTheLinesOfAnError(t *testing.T) {
 	long := strings.Repeat("no more of this. ", 20)
 	tree := &settle.Tree{
 		Events: 4, More: true, States: map[settle.EventState]int{"failed": 4},
-		Root: &trail.Node{Ref: trail.Ref{Space: "a", Stream: "order", Event: "e1"}, State: "failed", Sent: start, Ended: start, Error: "one\ntwo", Caused: []*trail.Node{
-			{Ref: trail.Ref{Space: "b", Stream: "s", Event: "x"}, State: "failed", Ended: start.Add(216 * time.Second), Error: "three\n" + long, More: 1},
-			{Ref: trail.Ref{Space: "b", Stream: "s", Event: "y"}, State: "failed", Ended: start.Add(9999 * time.Millisecond), Error: "four\nfive"},
+		Root: &history.TreeNode{EventRef: history.EventRef{Space: "a", Stream: "order", Event: "e1"}, State: "failed", Sent: start, Ended: start, Error: "one\ntwo", Caused: []*history.TreeNode{
+			{EventRef: history.EventRef{Space: "b", Stream: "s", Event: "x"}, State: "failed", Ended: start.Add(216 * time.Second), Error: "three\n" + long, More: 1},
+			{EventRef: history.EventRef{Space: "b", Stream: "s", Event: "y"}, State: "failed", Ended: start.Add(9999 * time.Millisecond), Error: "four\nfive"},
 		}},
 	}
 	var out bytes.Buffer

@@ -67,10 +67,8 @@ func main() {
 		defer end(nil)
 		err = f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
-				ID: p.ID, Programs: programs[f.Program], Hosted: f.Program == settle.HostedLabel, Program: f.Program, Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint,
-				Idle: f.Idle, MaxAwake: f.MaxAwake,
-				Weight: f.Weight, Performing: f.Performing, RunLimit: f.RunLimit, DocumentWait: f.DocumentWait,
-				History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay,
+				ID: p.ID, Programs: programs[f.Program], Hosted: f.Program == settle.HostedLabel, Program: f.Program, Options: settle.Options{Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint, Idle: f.Idle, MaxAwake: f.MaxAwake, Weight: f.Weight, Performing: f.Performing, RunLimit: f.RunLimit, DocumentWait: f.DocumentWait, History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay},
+
 				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,
 			})
 			if err != nil {

@@ -56,7 +56,7 @@ func TestACrashBetweenCommitAndPaymentPaysOnce(t *testing.T) {
 			t.Parallel()
 			service := &dying{after: after, die: make(chan struct{}), charged: map[string]int64{}}
 			d, err := settle.Start(t.Context(), settle.Config{
-				Programs: settle.Always(cart.Program(service.charge)), Heartbeat: 100 * time.Millisecond,
+				Programs: settle.Always(cart.Program(service.charge)), Options: settle.Options{Heartbeat: 100 * time.Millisecond},
 				Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval},
 			})
 			if err != nil {

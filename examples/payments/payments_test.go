@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/ordered"
@@ -128,7 +128,7 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-func deadLetters(t *testing.T, c *settle.Client) (list []trail.Dead) {
+func deadLetters(t *testing.T, c *settle.Client) (list []history.Dead) {
 	t.Helper()
 	for d, err := range c.DeadLetters(t.Context(), "") {
 		if err != nil {

@@ -72,7 +72,7 @@ func ledgerOf(id string) string { return fmt.Sprintf("ledger-%d", len(id)*7%ledg
 
 func config(dir string) settle.Config {
 	return settle.Config{
-		Programs: settle.Always(bank()), Workers: 2, Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond, Checkpoint: 20 * time.Millisecond,
+		Programs: settle.Always(bank()), Workers: 2, Options: settle.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond, Checkpoint: 20 * time.Millisecond},
 		Server: embedded.Config{StoreDir: dir, Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: partitions},
 		Logger: slog.New(slog.DiscardHandler),
 	}

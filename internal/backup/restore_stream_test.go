@@ -113,7 +113,7 @@ func untilHandled(ctx context.Context, t *testing.T, d *settle.Deployment, want 
 
 func refusedOf(ctx context.Context, t *testing.T, d *settle.Deployment) []*loss.Loss {
 	t.Helper()
-	list, err := loss.In(ctx, d.Bus(), home)
+	list, err := loss.InPartition(ctx, d.Bus(), home)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (r *endless) do(ctx context.Context) (err error) {
 	}
 	// The server survives, so a saved checkpoint is durable.
 	r.deployment, err = settle.Start(ctx, settle.Config{
-		Programs: programs, Bus: config(""), HistoryBytes: r.cfg.HistoryBytes, PurgeDelay: 1,
+		Programs: programs, Bus: config(""), Options: settle.Options{HistoryBytes: r.cfg.HistoryBytes, PurgeDelay: 1},
 	})
 	if err != nil {
 		return err

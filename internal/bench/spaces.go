@@ -123,7 +123,7 @@ type spacesRun struct {
 func (r *spacesRun) connect(ctx context.Context) (err error) {
 	r.deployment, err = settle.Start(ctx, settle.Config{
 		Programs: settle.Always(counterProgram), Bus: bus.Config{URL: r.cfg.URL, Partitions: r.cfg.Partitions},
-		Idle: r.cfg.Idle, MaxAwake: r.cfg.Active,
+		Options: settle.Options{Idle: r.cfg.Idle, MaxAwake: r.cfg.Active},
 	})
 	if err != nil {
 		return err

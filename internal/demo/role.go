@@ -64,7 +64,7 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-		ID: r.ID, Programs: ps, Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint,
+		ID: r.ID, Programs: ps, Options: settle.Options{Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint},
 	})
 	if err != nil {
 		return err

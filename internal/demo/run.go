@@ -121,7 +121,7 @@ func (r *run) config() settle.Config {
 	return settle.Config{
 		Workers: r.o.Workers,
 		Server:  r.place.server(r.o.Fsync), Bus: r.place.bus(r.o.Partitions),
-		Heartbeat: heartbeat, Checkpoint: checkpoint, Tracer: r.o.Tracer,
+		Options: settle.Options{Heartbeat: heartbeat, Checkpoint: checkpoint}, Tracer: r.o.Tracer,
 	}
 }
 

@@ -12,8 +12,8 @@ func TestDev_TheContextOfAnotherThatRunsIsLeftAlone(t *testing.T) {
 	quietHome(t)
 	one := start(t, t.TempDir(), nil)
 	two := start(t, t.TempDir(), nil)
-	if got := bus.ContextURL(dev.ContextName); got != one.place.NATS {
-		t.Errorf("the context names %s, not %s", got, one.place.NATS)
+	if got := bus.ContextURL(dev.ContextName); got != one.server.NATS {
+		t.Errorf("the context names %s, not %s", got, one.server.NATS)
 	}
 	if !strings.Contains(two.out.String(), "nats --context settle-dev-") {
 		t.Errorf("the second says nothing of its context:\n%s", two.out)

@@ -36,7 +36,7 @@ type Config struct {
 	// Out receives the output for people.
 	Out io.Writer
 	// Ready, if set, is called when everything runs and the files are watched.
-	Ready func(Place)
+	Ready func(Server)
 	// NATSPort and HTTPPort are the first ports to try; default 7422 and 7333.
 	NATSPort, HTTPPort int
 	// Rehearsal is how long a start may try out events to find one to suggest; default 300 ms.
@@ -62,7 +62,7 @@ type dev struct {
 	bus      *bus.Bus
 	programs []*hosted
 	told     []string // files that were reported as new
-	place    Place
+	server   Server
 	began    time.Time
 }
 
@@ -157,8 +157,8 @@ func (d *dev) start(ctx context.Context) error {
 		return err
 	}
 	d.bus = d.run.Bus()
-	d.place = Place{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
-	return keepPorts(d.place, d.store())
+	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
+	return keepPorts(d.server, d.store())
 }
 
 // partitions returns 0 for existing data, whose number of partitions is kept.
@@ -196,8 +196,8 @@ func (d *dev) isSample() bool { return d.programs[0].file == "" }
 
 // serve watches the files until ctx ends.
 func (d *dev) serve(ctx context.Context) error {
-	if _, err := bus.SaveContext(contextFor(d.place.NATS), d.place.NATS, "settle dev"); err != nil {
-		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", contextFor(d.place.NATS), err, d.place.NATS)
+	if _, err := bus.SaveContext(contextFor(d.server.NATS), d.server.NATS, "settle dev"); err != nil {
+		fmt.Fprintf(d.cfg.Out, "the nats context %s could not be written (%v); use --server %s\n", contextFor(d.server.NATS), err, d.server.NATS)
 	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -219,7 +219,7 @@ func (d *dev) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	if d.cfg.Ready != nil {
-		d.cfg.Ready(d.place)
+		d.cfg.Ready(d.server)
 	}
 	return d.watch(ctx, w, rules)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/dev"
-	"github.com/settlehq/settle/internal/here"
+	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/starter"
 	"github.com/settlehq/settle/program"
@@ -38,19 +38,19 @@ var portsFrom = 20_000 + 100*rand.IntN(100)
 // server is a dev server that runs in a directory, and somebody who works there.
 type server struct {
 	*testing.T
-	dir   string
-	place dev.Place
-	out   *screen
-	stop  func()
+	dir    string
+	server dev.Server
+	out    *screen
+	stop   func()
 }
 
 func start(t *testing.T, dir string, change func(*dev.Config)) *server {
 	t.Helper()
 	s := &server{T: t, dir: dir, out: newScreen()}
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan dev.Place, 1), make(chan error, 1)
+	ready, ended := make(chan dev.Server, 1), make(chan error, 1)
 	cfg := dev.Config{
-		Programs: []string{dir}, Dir: dir, Version: "test", Out: s.out, Ready: func(p dev.Place) { ready <- p },
+		Programs: []string{dir}, Dir: dir, Version: "test", Out: s.out, Ready: func(p dev.Server) { ready <- p },
 		NATSPort: portsFrom, HTTPPort: portsFrom + 50, Rehearsal: patience,
 	}
 	if change != nil {
@@ -70,7 +70,7 @@ func start(t *testing.T, dir string, change func(*dev.Config)) *server {
 	})
 	t.Cleanup(s.stop)
 	select {
-	case s.place = <-ready:
+	case s.server = <-ready:
 	case err := <-ended:
 		ended <- err
 		t.Fatalf("settle dev ended with %v\n%s", err, s.out)
@@ -163,7 +163,7 @@ func (s *server) decide(spaces string, change func(program.Rule) (program.Choice
 
 func (s *server) bus() *bus.Bus {
 	s.Helper()
-	b, err := bus.Connect(s.Context(), bus.Config{URL: s.place.NATS, Name: "client/test"})
+	b, err := bus.Connect(s.Context(), bus.Config{URL: s.server.NATS, Name: "client/test"})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
 	if n := strings.Count(s.out.String(), "  spaces "); n != 1 {
 		t.Errorf("the label spaces is there %d times", n)
 	}
-	resp, err := http.Get(s.place.HTTP + "/v1/spaces/fridge/documents/verdict")
+	resp, err := http.Get(s.server.HTTP + "/v1/spaces/fridge/documents/verdict")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
 
 	text, err := os.ReadFile(filepath.Join(home, "nats", "context", dev.ContextName+".json"))
 	var saved struct{ URL string }
-	if err != nil || json.Unmarshal(text, &saved) != nil || saved.URL != s.place.NATS {
+	if err != nil || json.Unmarshal(text, &saved) != nil || saved.URL != s.server.NATS {
 		t.Errorf("the nats context: %s, %v", text, err)
 	}
 	b, err := bus.Connect(t.Context(), bus.Config{Context: dev.ContextName})
@@ -343,11 +343,11 @@ func TestDev_StartsFullWithASampleIfThereIsNoProgram(t *testing.T) {
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if p, _, found := here.Find(deep); !found || p != s.place {
+	if p, _, found := devserver.Find(deep); !found || p != s.server {
 		t.Errorf("found from below: %v %v", p, found)
 	}
 	s.stop()
-	if _, _, found := here.Find(deep); found {
+	if _, _, found := devserver.Find(deep); found {
 		t.Error("it is found after it has ended")
 	}
 }
@@ -356,11 +356,11 @@ func TestDev_PortsThatAreTakenAreLeftAndTwoDirectoriesDoNotMeet(t *testing.T) {
 	quietHome(t)
 	one := start(t, t.TempDir(), nil)
 	two := start(t, t.TempDir(), nil)
-	if one.place.NATS == two.place.NATS || one.place.HTTP == two.place.HTTP {
-		t.Errorf("one is at %v, two at %v", one.place, two.place)
+	if one.server.NATS == two.server.NATS || one.server.HTTP == two.server.HTTP {
+		t.Errorf("one is at %v, two at %v", one.server, two.server)
 	}
-	if host, _, err := net.SplitHostPort(strings.TrimPrefix(two.place.HTTP, "http://")); err != nil || host != "127.0.0.1" {
-		t.Errorf("it listens at %s", two.place.HTTP)
+	if host, _, err := net.SplitHostPort(strings.TrimPrefix(two.server.HTTP, "http://")); err != nil || host != "127.0.0.1" {
+		t.Errorf("it listens at %s", two.server.HTTP)
 	}
 }
 
@@ -380,7 +380,7 @@ func TestDev_AServerThatComesBackIsWhereItWas(t *testing.T) {
 	}
 	for range 2 {
 		s := start(t, dir, nil)
-		if p := s.place; p.NATS != fmt.Sprintf("nats://127.0.0.1:%d", was[0]) || p.HTTP != fmt.Sprintf("http://127.0.0.1:%d", was[1]) {
+		if p := s.server; p.NATS != fmt.Sprintf("nats://127.0.0.1:%d", was[0]) || p.HTTP != fmt.Sprintf("http://127.0.0.1:%d", was[1]) {
 			t.Errorf("it was at %v and is at %v", was, p)
 		}
 		s.stop()

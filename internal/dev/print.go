@@ -22,8 +22,8 @@ func (d *dev) print(ctx context.Context) error {
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
-	line("HTTP", "curl -N %s/v1/spaces/%s/documents/%s/watch", d.place.HTTP, space, doc)
-	line("NATS", "nats --context %s sub 'settle.>'   (%s)", contextFor(d.place.NATS), d.place.NATS)
+	line("HTTP", "curl -N %s/v1/spaces/%s/documents/%s/watch", d.server.HTTP, space, doc)
+	line("NATS", "nats --context %s sub 'settle.>'   (%s)", contextFor(d.server.NATS), d.server.NATS)
 	lines, err := d.spaces(ctx)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
@@ -65,7 +66,7 @@ func rehearse(p *star.Program, name string, s star.Sample) (changes []string, ha
 			return nil, false
 		}
 	}
-	o := kit.Options{Start: time.Now(), Lenient: true, Space: space.Config{MaxChain: rehearsalChain}}
+	o := kit.Options{Start: time.Now(), Lenient: true, Space: space.Config{Limits: ledger.Limits{MaxChain: rehearsalChain}}}
 	w, err := kit.New(kit.Always(p.Space()), o).Space(name)
 	if err != nil {
 		return nil, false

@@ -20,7 +20,7 @@ func (j *judge) deployment() {
 		j.bad(Failure, CheckDeployment, text,
 			"Nothing can be sent or hosted.", "Check --prefix and the account, or create one: `settle provision`.")
 	case j.Settings != nil:
-		j.bad(Failure, CheckDeployment, j.Settings.Error(), "Programs refuse to use a deployment whose settings they cannot read or were not told.", "See the text.")
+		j.bad(Failure, CheckDeployment, j.Settings.Error(), "Programs refuse to use a deployment whose settings they cannot read or are not configured with.", "See the text.")
 	default:
 		j.ok(CheckDeployment, "prefix %s, %s, horizon %v", j.Prefix, count(j.Partitions, "partition"), j.Horizon)
 	}

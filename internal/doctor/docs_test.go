@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -28,8 +29,8 @@ func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 		}
 	}
 	for _, cause := range []string{
-		worker.CauseNoProgram, worker.CauseRunning, worker.CauseQueued, worker.CauseLoading, worker.CauseFailed, worker.CauseUnsaved,
-		worker.CauseUncommitted, worker.CauseEarly, worker.CauseBusy,
+		status.CauseNoProgram, status.CauseRunning, status.CauseQueued, status.CauseLoading, status.CauseFailed, status.CauseUnsaved,
+		status.CauseUncommitted, status.CauseEarly, status.CauseBusy,
 		space.CauseRetry, space.CauseLost, space.CauseDocument, space.CauseGate, space.CauseComputation, space.CauseTurn,
 	} {
 		if !strings.Contains(string(text), "`"+cause+"`") {

@@ -165,12 +165,12 @@ func (j *judge) servers() {
 	}
 	for _, u := range j.Unreachable {
 		j.bad(Warning, CheckServers, fmt.Sprintf("%s does not answer: %v", u.What, u.Why),
-			"The cluster has told of this server. Either it is down, or it cannot be reached from here; nothing is known of its version.",
+			"The cluster lists this server. Either it is down, or it cannot be reached from here; its version is not known.",
 			"Start it, or let this machine reach it.")
 	}
 	if v := distinct(j.Servers, func(s bus.ServerFacts) string { return s.Version }); len(v) > 1 {
 		j.bad(Warning, CheckServers, "the servers have different versions: "+strings.Join(v, ", "),
-			"That is right during an upgrade. For long it is not: a stream that needs what one of them does not know is taken out of service there.",
+			"This is normal during an upgrade, but not for long: a stream that needs what one of them does not know is taken out of service there.",
 			"Finish the upgrade.")
 	}
 }
@@ -216,7 +216,7 @@ func (j *judge) jetStream() {
 	}
 	for _, s := range j.Servers {
 		if !s.JetStream {
-			j.bad(Warning, CheckJetStream, s.Name+" has no JetStream", "It carries messages, and stores none.", "That is fine for a leaf node. A member of the cluster should store.")
+			j.bad(Warning, CheckJetStream, s.Name+" has no JetStream", "It carries messages, and stores none.", "That is normal for a leaf node. A member of the cluster should store.")
 		}
 	}
 }

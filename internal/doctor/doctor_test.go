@@ -85,15 +85,15 @@ var deployments = []struct {
 	level Level
 	says  string // parts of the report, joined, separated by |
 }{
-	{"one server that writes through", single, nil, OK, "loses power: Nothing that was acknowledged|disk is lost: Everything since the last backup|0 to mend"},
+	{"one server that writes through", single, nil, OK, "loses power: Nothing that was acknowledged|disk is lost: Everything since the last backup|0 failures"},
 	{"one server with the default", single, relaxed, Warning, "! durability settle-1 writes to the disk every 2 minutes|loses power: Up to 2 minutes of what was acknowledged|refuses to serve it|The NATS server is killed: Nothing"},
 	{"one server that cannot be seen into", single, func(s *bus.Survey) { s.Servers[0].Disk, s.Monitor = nil, bus.ErrNoMonitor }, Warning, "durability not known|--monitor http://HOST:8222|loses power: Not known"},
 	{"an embedded server that writes through", single, func(s *bus.Survey) {
 		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncAlways: true, ByProcess: true}, bus.ErrNoMonitor
-	}, OK, "settle-1 writes to the disk before it acknowledges, says the process that embeds it|loses power: Nothing"},
+	}, OK, "settle-1 writes to the disk before it acknowledges, according to the process that embeds it|loses power: Nothing"},
 	{"a monitoring port that does not answer where that is known otherwise", single, func(s *bus.Survey) {
 		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncAlways: true, ByProcess: true}, errors.New("connection refused")
-	}, Warning, "says the process that embeds it|not all that was asked has answered: connection refused"},
+	}, Warning, "according to the process that embeds it|not every server has answered: connection refused"},
 	{"an embedded server that does not", single, func(s *bus.Survey) {
 		s.Servers[0].Disk, s.Monitor = &bus.DiskFacts{SyncInterval: 2 * time.Minute, ByProcess: true}, bus.ErrNoMonitor
 	}, Warning, "settle-1 writes to the disk every 2 minutes|embedded.FsyncAlways|Up to 2 minutes"},
@@ -146,7 +146,7 @@ var deployments = []struct {
 		s.Servers[0].Clock = &bus.ClockFacts{Offset: 3 * time.Second, Uncertainty: 4 * time.Second}
 	}, OK, "agree to within 1s"},
 	{"no worker", single, func(s *bus.Survey) { s.Members[0].Answers = false }, Failure, "✗ workers no worker answers|none is handled"},
-	{"a worker that was killed", single, func(s *bus.Survey) { s.Members = append(s.Members, bus.MemberFacts{ID: "w0"}) }, OK, "1 worker: w1|1 that have ended without a word, as when they are killed: w0"},
+	{"a worker that was killed", single, func(s *bus.Survey) { s.Members = append(s.Members, bus.MemberFacts{ID: "w0"}) }, OK, "1 worker: w1|1 that have ended without leaving, as when they are killed: w0"},
 	{"workers of different programs", single, func(s *bus.Survey) {
 		s.Members = []bus.MemberFacts{{ID: "w1", Program: "counter", Answers: true}, {ID: "w2", Program: "flights", Answers: true}, {ID: "w3", Answers: true}}
 	}, Warning, "! of different programs: counter (w1), flights (w2)|are refused for good"},
@@ -187,7 +187,7 @@ var deployments = []struct {
 	{"an old backup", single, func(s *bus.Survey) { s.Backup = backedUp(169*time.Hour, 168*time.Hour) }, Warning, "! backup the newest was made 169h0m0s ago"},
 	{"an old backup from a clock that is ahead", single, func(s *bus.Survey) { s.Backup = backedUp(-time.Hour, 200*time.Hour) }, Warning, "! backup the newest was made 200h0m0s ago"},
 	{"a backup that cannot be seen", single, func(s *bus.Survey) { s.BackupUnseen = errors.New("no answer") }, Warning, "! backup it is not known when the newest was made: no answer"},
-	{"nobody has a name", single, func(s *bus.Survey) { s.User = bus.UserFacts{Account: "$G", Unlimited: true} }, Warning, "may do everything|Whoever reaches the server"},
+	{"nobody has a name", single, func(s *bus.Survey) { s.User = bus.UserFacts{Account: "$G", Unlimited: true} }, Warning, "with all permissions|Every client that reaches the server"},
 	{"a user without a role", single, func(s *bus.Survey) {
 		s.User = bus.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"reader": {"publish settle.api.>"}}}
 	}, Warning, "user x of account A has the rights of no role; a reader needs besides: publish settle.api.>"},

@@ -48,7 +48,7 @@ func (j *judge) durability() {
 		}
 		said, do := " (sync_interval: always)", "Set `sync_interval: always` in the jetstream block"
 		if s.Disk.ByProcess {
-			said, do = ", says the process that embeds it", "Give it embedded.Config.Fsync: embedded.FsyncAlways, which is the default"
+			said, do = ", according to the process that embeds it", "Give it embedded.Config.Fsync: embedded.FsyncAlways, which is the default"
 		}
 		every := span(s.Disk.SyncInterval)
 		switch {
@@ -67,8 +67,8 @@ func (j *judge) durability() {
 	silent := j.Monitor != nil && !errors.Is(j.Monitor, bus.ErrNoMonitor)
 	if weakest, _ := j.syncs(); weakest != unknown || j.allKnown() {
 		if silent {
-			j.bad(Warning, CheckDurability, "not all that was asked has answered: "+j.Monitor.Error(),
-				"What is said above was learned in another way.", "Check the address and the credentials.")
+			j.bad(Warning, CheckDurability, "not every server has answered: "+j.Monitor.Error(),
+				"The result above is from another source.", "Check the address and the credentials.")
 		}
 		return
 	}
@@ -77,7 +77,7 @@ func (j *judge) durability() {
 		found += " (" + j.Monitor.Error() + ")"
 	}
 	j.bad(Warning, CheckDurability, found,
-		"Servers tell it only on their monitoring port and to the system account, and settle.Start of the one that it embeds. By default they write every two minutes, and a power cut costs that much.",
+		"Servers report it only on their monitoring port and to the system account, and settle.Start reports it for its embedded server. By default they write every two minutes, and a power failure loses that much.",
 		"Give --monitor http://HOST:8222 for each server, or --system-creds FILE, or look for `sync_interval: always` in their configuration.")
 }
 
@@ -109,7 +109,7 @@ func (j *judge) singleLosses() []Loss {
 	case always:
 		cut = nothing
 	case interval:
-		cut = fmt.Sprintf("Up to %s of what was acknowledged, from each stream separately. A worker that finds a log or a lane shorter than it knows it to be refuses to serve it and says so; if the workers lost their memory as well, events that were handled may be handled again.", span(longest))
+		cut = fmt.Sprintf("Up to %s of what was acknowledged, from each stream separately. A worker that finds a log or a lane shorter than known refuses to serve it and reports that; if the workers lost their memory as well, events that were handled may be handled again.", span(longest))
 	}
 	return []Loss{
 		{"The NATS server is killed", nothing + " Everything waits until it is back."},

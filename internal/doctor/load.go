@@ -27,9 +27,9 @@ func (j *judge) timers() {
 				continue
 			}
 			fine = false
-			j.bad(Warning, CheckTimers, fmt.Sprintf("space %s, on %s: the first of %s that wait for their time was due %v ago, at %s", l.Space, m.ID, count(l.Waiting, "event"), age.Round(time.Second), l.Since.Format(time.RFC3339)),
-				"Timers, jobs and delayed events of the space are handled late by that: they are handled one at a time, like its other events.",
-				"If the space is named as stuck above, see that first. `settle timers "+l.Space+"` lists what waits. Let fewer come due at one moment, or divide them among several spaces.")
+			j.bad(Warning, CheckTimers, fmt.Sprintf("space %s, on %s: the first of %s was due %v ago, at %s", l.Space, m.ID, count(l.Waiting, "event"), age.Round(time.Second), l.Since.Format(time.RFC3339)),
+				"Timers, jobs and delayed events of the space are handled late: one at a time, like its other events.",
+				"If the space is listed as stuck above, see there first. `settle timers "+l.Space+"` lists what waits. Let fewer come due at one moment, or divide them among several spaces.")
 		}
 		if more := m.Figures.LateCount - len(m.Figures.Late); more > 0 && !fine {
 			j.bad(Warning, CheckTimers, fmt.Sprintf("%s more on %s are late with what is due", count(more, "space"), m.ID), "See above.", "See above, and more workers if there are many: they divide the partitions.")
@@ -45,9 +45,9 @@ func (j *judge) timers() {
 				continue
 			}
 			fine = false
-			j.bad(Warning, CheckTimers, fmt.Sprintf("job %s of space %s has passed over %s behind the one of %s, as %s saw", missed.Cron, missed.Space, count(missed.Times, "time"), missed.At.Format(time.RFC3339), m.ID),
-				"Nothing ran when they were due, and the job's CatchUp says that they are not made up for one by one.",
-				"Find out why its partition was not served. If each time matters, give the job CatchUp All; what one event is to do for several is in its payload (missed).")
+			j.bad(Warning, CheckTimers, fmt.Sprintf("job %s of space %s has skipped %s after the one of %s, as %s reports", missed.Cron, missed.Space, count(missed.Times, "time"), missed.At.Format(time.RFC3339), m.ID),
+				"No worker ran when they were due, and the job's CatchUp setting does not repeat each of them.",
+				"Find out why its partition was not served. If each time matters, give the job CatchUp All; the payload of its event has the number of skipped times (missed).")
 		}
 	}
 	if fine {
@@ -68,11 +68,11 @@ func (j *judge) waking() {
 		}
 		fine = false
 		f := m.Figures
-		text := fmt.Sprintf("%s wait to be loaded by %s, the next ones: %s; %d are in memory", count(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake)
-		do := "Wait if it becomes less: that is right after a start, or if much was due at one moment. Else more workers: they divide the partitions."
+		text := fmt.Sprintf("%s wait to be loaded by %s, next: %s; %d are in memory", count(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake)
+		do := "Wait if the number decreases: it is normal after a start, or when many timers were due at one moment. Otherwise add workers: they divide the partitions."
 		if f.Limit > 0 && f.Awake >= f.Limit {
 			text += fmt.Sprintf(", of at most %d", f.Limit)
-			do += " As many are in memory as may be (--max-awake), and those that are busy or stuck make no room."
+			do += " The limit of spaces in memory is reached (--max-awake), and busy or stuck spaces stay there."
 		}
 		j.bad(Warning, CheckWaking, text, "Their events and timers wait until they are in memory.", do)
 	}
@@ -98,7 +98,7 @@ func (j *judge) watches() {
 			continue
 		}
 		fine = false
-		text := fmt.Sprintf("worker %s answers %d watches, of at most %d; %d of them of document %s of space %s", m.ID, w.Open, w.Limit, w.Most, w.Document, w.Space)
+		text := fmt.Sprintf("worker %s serves %d watches, of at most %d; %d of them of document %s of space %s", m.ID, w.Open, w.Limit, w.Most, w.Document, w.Space)
 		if w.Refused > 0 {
 			text += fmt.Sprintf("; it has refused %d", w.Refused)
 		}
@@ -124,7 +124,7 @@ func (j *judge) unrunnable() {
 			}
 			told[text] = true
 			j.bad(Failure, CheckPrograms, "on worker "+m.ID+": "+text,
-				"What was deployed does not run. Events of spaces for which nothing runs wait, and are kept.",
+				"The deployed version does not run. Events of spaces for which nothing runs wait, and are kept.",
 				"Deploy a version that compiles on these workers, or go back: `settle versions` lists them, `settle rollback` goes back.")
 		}
 	}

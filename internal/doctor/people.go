@@ -9,17 +9,17 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 )
 
 // coordinatorService is the service name of coordinators.
-const coordinatorService = trail.ServiceName
+const coordinatorService = history.ServiceName
 
 func (j *judge) workers() {
 	if j.MembersUnseen != nil {
-		j.bad(Warning, CheckWorkers, "the workers' bucket could not be read: "+j.MembersUnseen.Error(), "It is not known whether a worker runs.", "Use a user that may read.")
+		j.bad(Warning, CheckWorkers, "the workers' bucket could not be read: "+j.MembersUnseen.Error(), "Whether a worker runs is not known.", "Use a user that may read.")
 		return
 	}
 	var there, gone, frozen []string
@@ -49,7 +49,7 @@ func (j *judge) workers() {
 	j.programs()
 	j.hanging(frozen)
 	if len(gone) > 0 {
-		j.ok(CheckWorkers, "%d that have ended without a word, as when they are killed: %s", len(gone), clip(gone))
+		j.ok(CheckWorkers, "%d that have ended without leaving, as when they are killed: %s", len(gone), clip(gone))
 	}
 }
 
@@ -68,7 +68,7 @@ func (j *judge) hanging(frozen []string) {
 		}
 		j.bad(Warning, CheckWorkers, text,
 			"The process hangs, or its machine is cut off. Others take its partitions over after the member TTL (15 s by default); until then its spaces stand still.",
-			"Look at the process, and end it if it does not come back: nothing is lost by that.")
+			"Examine the process, and end it if it does not recover: nothing is lost.")
 	}
 	if more := len(frozen) - maxNamed; more > 0 {
 		j.bad(Warning, CheckWorkers, fmt.Sprintf("%d more listen and do not answer", more), "See above.", "See above; `settle fleet` names all.")
@@ -109,7 +109,7 @@ const manyUnread = 10_000
 
 func (j *judge) coordinators() {
 	if j.ServicesUnseen != nil {
-		j.bad(Warning, CheckCoordinator, "could not be asked: "+j.ServicesUnseen.Error(), "It is not known whether a coordinator runs.", "Use a user that may publish to $SRV.>.")
+		j.bad(Warning, CheckCoordinator, "could not be asked: "+j.ServicesUnseen.Error(), "Whether a coordinator runs is not known.", "Use a user that may publish to $SRV.>.")
 	} else {
 		j.present()
 		j.frozenCoordinators()
@@ -120,7 +120,7 @@ func (j *judge) coordinators() {
 	}
 	if behind > manyUnread {
 		j.bad(Warning, CheckCoordinator, fmt.Sprintf("%d log entries are not read yet", behind),
-			"Events that spaces send to each other arrive late by that much, and dead letters are shown late.", "Wait if it becomes less. Else see the coordinators' logs.")
+			"Events between spaces and dead letters arrive late by that much.", "Wait if the number decreases. Otherwise see the coordinators' logs.")
 	}
 }
 
@@ -138,7 +138,7 @@ func (j *judge) frozenCoordinators() {
 	if len(frozen) > 0 {
 		j.bad(Warning, CheckCoordinator, "listens and does not answer: "+clip(frozen),
 			"The process hangs, or its machine is cut off. Each coordinator reads the whole log, so those that answer do its work.",
-			"Look at the process, and end it if it does not come back: nothing is lost by that.")
+			"Examine the process, and end it if it does not recover: nothing is lost.")
 	}
 }
 
@@ -177,7 +177,7 @@ func (j *judge) present() {
 	}
 	if v := distinct(versions, strings.Clone); len(v) > 1 {
 		j.bad(Warning, CheckVersions, "processes of different versions: "+strings.Join(v, ", "),
-			"That is right during an upgrade.", "Finish the upgrade.")
+			"This is normal during an upgrade.", "Finish the upgrade.")
 	}
 }
 
@@ -222,10 +222,10 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 		level = Warning
 	}
 	if level == OK {
-		j.ok(CheckDead, "%s: `settle dead --open` lists those about which nothing was done", text)
+		j.ok(CheckDead, "%s: `settle dead --open` lists the open ones", text)
 		return
 	}
-	j.bad(level, CheckDead, text, "What these events should have done is not done, and nobody has looked at them.",
+	j.bad(level, CheckDead, text, "What these events should have done is not done, and no operator has looked at them.",
 		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
 }
 
@@ -311,14 +311,14 @@ func (j *judge) permissions() {
 	u := j.User
 	who := "user " + u.User
 	if u.User == "" {
-		who = "nobody in particular"
+		who = "a client without a user"
 	}
 	switch {
 	case u.Unknown != nil:
-		j.bad(Warning, CheckPermissions, "not known: "+u.Unknown.Error(), "What this user may do cannot be compared with what it needs.", "Allow it to publish to $SYS.REQ.USER.INFO.")
+		j.bad(Warning, CheckPermissions, "not known: "+u.Unknown.Error(), "The permissions of this user cannot be compared with the required ones.", "Allow it to publish to $SYS.REQ.USER.INFO.")
 	case u.Unlimited && (u.Account == "$G" || u.User == ""):
-		j.bad(Warning, CheckPermissions, "we are "+who+", and may do everything",
-			"Whoever reaches the server can read and write everything in it, past all rules of Settle.", "Fine on one machine. Else give each role a user: deploy/nats has the permissions.")
+		j.bad(Warning, CheckPermissions, "connected as "+who+", with all permissions",
+			"Every client that reaches the server can read and write everything in it, past all rules of Settle.", "Acceptable on one machine. Otherwise give each role a user: deploy/nats has the permissions.")
 	case u.Unlimited:
 		j.ok(CheckPermissions, "%s of account %s may do everything", who, u.Account)
 	case len(u.Roles) == 0:

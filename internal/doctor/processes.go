@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // processes judges the workers' figures.
@@ -48,9 +48,9 @@ func (j *judge) fullLanes() {
 				continue
 			}
 			told[l.Partition] = true
-			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s has found no room in the lane of partition %d since %s: %s of other spaces that it holds back, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), count(l.Waiting, "event"), l.Space),
-				"What spaces send to those of the partition waits, and so may what stands behind that in a log, for other partitions too. Nothing is lost.",
-				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage says that it is full. What fills a lane is not handled yet, or was handled within the horizon.")
+			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s finds no room in the lane of partition %d since %s: %s from other spaces wait, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), count(l.Waiting, "event"), l.Space),
+				"Events from other spaces to this partition wait, and so may later events in the same logs, for other partitions too. Nothing is lost.",
+				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage says that it is full. The events in a lane are not handled yet, or were handled within the horizon.")
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (j *judge) fullLanes() {
 func (j *judge) binaries() {
 	if b := j.fleet.Binaries(); len(b) > 1 {
 		j.bad(Warning, CheckVersions, "workers run different program files: "+strings.Join(b, ", "),
-			"That is right during an upgrade. For long it is not: what a space does then depends on which worker serves it.",
+			"This is normal during an upgrade, but not for long: the behaviour of a space depends on the worker that serves it.",
 			"Finish the upgrade, or go back.")
 	}
 }
@@ -78,14 +78,14 @@ func (j *judge) workerClocks() {
 		}
 		j.bad(level, CheckClock, fmt.Sprintf("the clock of worker %s is %v %s this machine's", m.ID, m.Ahead.Abs().Round(time.Millisecond), which),
 			"Timers, delayed events and jobs are due by the clock of the worker that serves their space. No order and no receipt depends on it.",
-			"Let every machine keep time: chrony or systemd-timesyncd. If the servers' clocks are said to be off as well, it is this machine's.")
+			"Let every machine keep time: chrony or systemd-timesyncd. If the servers' clocks are reported as well, it is this machine's clock that is off.")
 	}
 }
 
 // rewound reports a store that has gone back: from the records in the deployment, and from the figures of members
 // for rewinds without a record.
 func (j *judge) rewound() {
-	const lost = "What was stored last is lost, events that were acknowledged among it. What is sent since is handled."
+	const lost = "The newest messages are lost, including acknowledged events. Events that are sent since are handled."
 	const do = "Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. "
 	var news []model.RewindNote
 	for _, n := range j.Rewinds {
@@ -95,16 +95,16 @@ func (j *judge) rewound() {
 	}
 	by, texts := fleet.RewindText(news)
 	for i := range by[:min(len(by), maxNamed)] {
-		j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as %s noticed %s", by[i], texts[i]), lost,
-			do+"`settle doctor --acknowledge` says that this is known; else it is said for 7 days.")
+		j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back to an earlier state; %s noticed it %s", by[i], texts[i]), lost,
+			do+"`settle doctor --acknowledge` acknowledges this; otherwise it is reported for 7 days.")
 	}
 	if j.fleet == nil {
 		return
 	}
 	for _, m := range slices.Concat(j.fleet.Workers, j.fleet.Coordinators) {
 		if went := m.WentBack(j.Rewinds); went != "" {
-			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back, as %s %s noticed %s", m.Kind(), m.ID, went), lost,
-				do+"This is said until it is started again.")
+			j.bad(Warning, CheckReach, fmt.Sprintf("the store has gone back to an earlier state; %s %s noticed it %s", m.Kind(), m.ID, went), lost,
+				do+"This is reported until it is started again.")
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (j *judge) refusals() {
 			if told++; told > maxNamed {
 				continue
 			}
-			do := "Copy all streams first. Start a server that still has the messages, or restore the last backup of all streams; or go on without them: `settle accept-loss` says what is lost."
+			do := "Copy all streams first. Start a server that still has the messages, or restore the last backup of all streams; or continue without them: `settle accept-loss` lists what is lost."
 			if l.Kind == model.LossOfState {
 				do = "This cannot be accepted: restore the last backup of all streams, or move what is there to a new deployment (`settle export`, `settle import`)."
 			}
@@ -160,8 +160,8 @@ func (j *judge) unserved() {
 		}
 	}
 	if len(numbers) > 0 && len(j.fleet.Staying()) > 0 {
-		j.bad(Warning, CheckWorkers, "partitions that nobody serves: "+clip(numbers),
-			"Their events wait. That is right for a moment after a worker has come or gone.",
+		j.bad(Warning, CheckWorkers, "partitions that no worker serves: "+clip(numbers),
+			"Their events wait. This is normal for a moment after a worker has started or stopped.",
 			"If it stays so, see the log of the worker that is to serve them: `settle fleet` names it.")
 	}
 }
@@ -180,7 +180,7 @@ func (j *judge) stuck() {
 	for i := range j.fleet.Stuck {
 		s := &j.fleet.Stuck[i]
 		age := j.fleet.At.Sub(s.Since)
-		if age < stuckWarning && s.Cause != worker.CauseNoProgram && s.Cause != worker.CauseFailed && s.Cause != worker.CauseLost {
+		if age < stuckWarning && s.Cause != status.CauseNoProgram && s.Cause != status.CauseFailed && s.Cause != status.CauseLost {
 			continue // it may continue by itself
 		}
 		if told++; told > maxNamed {
@@ -218,15 +218,15 @@ func stuckText(s *fleet.Stuck, now time.Time) string {
 	return text
 }
 
-// stuckAdvice is the advice for each worker.Stuck.Cause.
+// stuckAdvice is the advice for each status.Stuck.Cause.
 var stuckAdvice = map[string]string{
-	worker.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
-	worker.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
+	status.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
+	status.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
 	space.CauseDocument:     "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
-	worker.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
-	worker.CauseUncommitted: "See cluster, replicas and storage above.",
-	worker.CauseLost:        "See what the process that ended last has written: a panic in a goroutine of the handler's own, os.Exit, or no memory. After three such attempts the event fails, and its space goes on.",
-	worker.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
+	status.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
+	status.CauseUncommitted: "See cluster, replicas and storage above.",
+	status.CauseLost:        "See what the process that ended last has written: a panic in a goroutine of the handler's own, os.Exit, or no memory. After three such attempts the event fails, and its space goes on.",
+	status.CauseFailed:      "See the log of its worker, and the log and lanes of its partition above.",
 }
 
 // givenUp reports goroutines in code that did not return and was given up.
@@ -267,13 +267,13 @@ func (j *judge) backlog() {
 			text += fmt.Sprintf("; %d of them of space %s", p.BusiestEvents, p.Busiest)
 		}
 		if p.BusiestEvents > p.Events/2 {
-			j.bad(Warning, CheckBacklog, text, "A space handles one event at a time, in order: this one is sent more than it handles, or stands still. Others of the partition go on beside it.",
-				"If it is named as stuck above, see that first. More workers do not help one space: send it less, make its handlers quicker, or divide what it does among several spaces.")
+			j.bad(Warning, CheckBacklog, text, "A space handles one event at a time, in order: this one receives more than it handles, or is stuck. The other spaces of the partition continue.",
+				"If it is listed as stuck above, see there first. More workers do not help one space: send it less, make its handlers faster, or divide its work among several spaces.")
 			continue
 		}
 		j.bad(Warning, CheckBacklog, text,
-			"Events are handled late by that, or one space holds back what is known of the others.",
-			"If spaces are named as stuck above, see them first. Else there is more to do than is done: more workers, or fewer events; `settle fleet` shows whether it becomes less.")
+			"Events are handled late, or one space holds back the saved position of the others.",
+			"If spaces are listed as stuck above, see there first. Otherwise events arrive faster than they are handled: add workers, or send less; `settle fleet` shows whether the number decreases.")
 	}
 	switch unread := slices.ContainsFunc(j.fleet.Partitions, func(p fleet.Partition) bool { return p.Unread != "" }); {
 	case fine && unread:

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func well() *fleet.Fleet {
 	f := &fleet.Fleet{At: noon}
 	for i, id := range []string{"w1", "w2"} {
-		f.Workers = append(f.Workers, fleet.Member{ID: id, State: fleet.Here, Weight: 1, Holds: []int{i}, Figures: &worker.Figures{Worker: id, Binary: "abc"}})
+		f.Workers = append(f.Workers, fleet.Member{ID: id, State: fleet.Here, Weight: 1, Holds: []int{i}, Figures: &status.Figures{Worker: id, Binary: "abc"}})
 		f.Partitions = append(f.Partitions, fleet.Partition{Number: i, Owner: id, Served: []string{id}, Events: 3, Oldest: noon.Add(-time.Second)})
 	}
 	return f
@@ -29,7 +29,7 @@ func well() *fleet.Fleet {
 func standing(age time.Duration, cause string) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.StuckCount++
-		f.Stuck = append(f.Stuck, fleet.Stuck{Worker: "w1", Stuck: worker.Stuck{
+		f.Stuck = append(f.Stuck, fleet.Stuck{Worker: "w1", Stuck: status.Stuck{
 			Space: "cart", Stream: "pay", Event: "p1", Since: noon.Add(-age), Cause: cause, Why: "its handler has been running since 10:02:00 UTC",
 		}})
 	}
@@ -40,7 +40,7 @@ func late(age time.Duration, spaces int) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		g := f.Workers[0].Figures
 		g.Now, g.LateCount = noon, spaces
-		g.Late = []worker.Late{{Space: "clock", Waiting: 3, Since: noon.Add(-age)}}
+		g.Late = []status.Late{{Space: "clock", Waiting: 3, Since: noon.Add(-age)}}
 	}
 }
 
@@ -48,7 +48,7 @@ func late(age time.Duration, spaces int) func(*fleet.Fleet) {
 func missed(age time.Duration) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Now = noon
-		f.Workers[0].Figures.Missed = []worker.Missed{{Space: "clock", Cron: "hourly", Times: 9, At: noon.Add(-age)}}
+		f.Workers[0].Figures.Missed = []status.Missed{{Space: "clock", Cron: "hourly", Times: 9, At: noon.Add(-age)}}
 	}
 }
 
@@ -63,7 +63,7 @@ func queued(n, limit int) func(*fleet.Fleet) {
 // watches has a worker answer so many of 100.
 func watches(open int, refused uint64) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Watches = worker.Watches{Open: open, Limit: 100, Refused: refused, Space: "cart", Document: "n", Most: 60}
+		f.Workers[0].Figures.Watches = status.Watches{Open: open, Limit: 100, Refused: refused, Space: "cart", Document: "n", Most: 60}
 	}
 }
 
@@ -77,23 +77,23 @@ var fleets = []struct {
 	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 30s", "program files|clock of worker"},
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
 	{"a partition whose lane was lost", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
-	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` says what is lost", ""},
+		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
+	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` lists what is lost", ""},
 	{"a space whose state was lost", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Losses = []worker.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
+		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
 	}, Failure, "refuses space cart since|This cannot be accepted", "accept-loss"},
 	{"many spaces whose logs were lost", func(f *fleet.Fleet) {
 		for range 7 {
-			f.Workers[0].Figures.Losses = append(f.Workers[0].Figures.Losses, worker.Loss{Kind: model.LossOfLog, Space: "cart"})
+			f.Workers[0].Figures.Losses = append(f.Workers[0].Figures.Losses, status.Loss{Kind: model.LossOfLog, Space: "cart"})
 		}
 	}, Failure, "2 more are refused", ""},
 	{"a store that has gone back", func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Rewound = model.Rewind{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
-	}, Warning, "! log and lanes the store has gone back, as worker w1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
+	}, Warning, "! log and lanes the store has gone back to an earlier state; worker w1 noticed it at 1970-01-01T00:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80", ""},
 	{"a store that has gone back, as a coordinator knows", func(f *fleet.Fleet) {
 		back := []model.Rewind{{At: time.Unix(0, 0).UTC(), Stream: "SETTLE_LOG_0", Known: 90, Found: "it ends at 80"}}
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{Rewinds: back, RewindCount: 3}}}
-	}, Warning, "! log and lanes the store has gone back, as coordinator c1 noticed at 1970-01-01T00:00:00Z: stream SETTLE_LOG_0 was known up to 90, and it ends at 80; and 2 more|until it is started again", "worker w1 noticed"},
+	}, Warning, "! log and lanes the store has gone back to an earlier state; coordinator c1 noticed it at 1970-01-01T00:00:00Z: stream SETTLE_LOG_0 was known up to 90, and it ends at 80; and 2 more|until it is started again", "worker w1 noticed"},
 	{"a coordinator that has noticed nothing", func(f *fleet.Fleet) {
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Noticed: &coordinator.Figures{}}}
 	}, OK, "", "gone back|denied"},
@@ -113,45 +113,45 @@ var fleets = []struct {
 	{"a lane without room", func(f *fleet.Fleet) {
 		full := []model.FullLane{{Partition: 1, Space: "cart", Since: time.Unix(0, 0).UTC(), Waiting: 1024}}
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Here, Full: full}, {ID: "c2", State: fleet.Here, Full: full}}
-	}, Warning, "! coordinator c1 has found no room in the lane of partition 1 since 1970-01-01T00:00:00Z: 1024 events of other spaces that it holds back, the first one for space cart|Raise the limit", "c2 has found"},
+	}, Warning, "! coordinator c1 finds no room in the lane of partition 1 since 1970-01-01T00:00:00Z: 1024 events from other spaces wait, the first one for space cart|Raise the limit", "c2 has found"},
 	{"a lane without room, of a coordinator that has ended", func(f *fleet.Fleet) {
 		f.Coordinators = []fleet.Member{{ID: "c1", State: fleet.Gone, Full: []model.FullLane{{Partition: 1, Space: "cart"}}}}
 	}, OK, "", "no room"},
-	{"a partition that nobody serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that nobody serves: 1", ""},
-	{"a space that stands still for an hour", standing(time.Hour, worker.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
+	{"a partition that no worker serves", func(f *fleet.Fleet) { f.Partitions[1].Served = nil }, Warning, "partitions that no worker serves: 1", ""},
+	{"a space that stands still for an hour", standing(time.Hour, status.CauseRunning), Failure, "✗ stuck spaces space cart at event p1 of stream pay, on w1, for 1h0m0s: its handler has been running since 10:02:00 UTC|Code that does not return belongs in an action", ""},
 	{"a space that stands still for a minute", standing(time.Minute, "gate"), Warning, "! stuck spaces space cart at event p1|See the log of w1", ""},
 	{"a space that has just stopped at an old event", func(f *fleet.Fleet) {
-		standing(20*time.Second, worker.CauseRunning)(f)
+		standing(20*time.Second, status.CauseRunning)(f)
 		f.Stuck[0].Stored = noon.Add(-time.Hour)
 	}, OK, "stuck spaces none for longer than 30s", "cart"},
 	{"a space that stands still at an old event", func(f *fleet.Fleet) {
-		standing(time.Minute, worker.CauseRunning)(f)
+		standing(time.Minute, status.CauseRunning)(f)
 		f.Stuck[0].Stored = noon.Add(-time.Hour)
 	}, Warning, "! stuck spaces space cart at event p1 of stream pay, on w1, for 1m0s: its handler has been running since 10:02:00 UTC; the event was stored 1h0m0s ago", "✗"},
-	{"a space that has just stopped", standing(20*time.Second, worker.CauseRunning), OK, "stuck spaces none for longer than 30s", "cart"},
-	{"a space that has just been found to have no program", standing(6*time.Second, worker.CauseNoProgram), Warning, "space cart at event p1|Deploy a program for it", ""},
+	{"a space that has just stopped", standing(20*time.Second, status.CauseRunning), OK, "stuck spaces none for longer than 30s", "cart"},
+	{"a space that has just been found to have no program", standing(6*time.Second, status.CauseNoProgram), Warning, "space cart at event p1|Deploy a program for it", ""},
 	{"many of them", func(f *fleet.Fleet) {
 		for range 9 {
-			standing(time.Hour, worker.CauseNoProgram)(f)
+			standing(time.Hour, status.CauseNoProgram)(f)
 		}
 		f.StuckCount = 400
 	}, Failure, "395 more stand still|`settle fleet` names the 20 oldest", ""},
 	{"handlers that were given up", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 3 }, Warning, "! given up worker w2 has 3 goroutines in handlers or nodes that were given up and have not returned|At 100, no more is given up|restart the worker", "worker w1 has|No more is given up"},
 	{"as many as may be", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 100 }, Failure, "✗ given up worker w2 has 100 goroutines|No more is given up", "has still to return"},
 	{"all have returned", func(f *fleet.Fleet) { f.Workers[1].Figures.Abandoned = 0 }, OK, "✓ given up no handler or node that was given up has still to return", "goroutine"},
-	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|more workers, or fewer events", "partition 0:"},
+	{"a backlog", func(f *fleet.Fleet) { f.Partitions[1].Events, f.Partitions[1].Oldest = 120_003, noon.Add(-time.Hour) }, Warning, "partition 1: 120003 events since the first that is not known to be handled, 1h0m0s ago|add workers, or send less", "partition 0:"},
 	{"a backlog that is mostly of one space", func(f *fleet.Fleet) {
 		p := &f.Partitions[1]
 		p.Events, p.Oldest, p.Busiest, p.BusiestEvents = 1_000_003, noon.Add(-time.Hour), "hot", 1_000_000
 	}, Warning, "1h0m0s ago; 1000000 of them of space hot|More workers do not help one space", "fewer events"},
-	{"timers that are late", late(31*time.Second, 7), Warning, "! timers space clock, on w1: the first of 3 events that wait for their time was due 31s ago, at 2026-11-21T11:59:29Z|`settle timers clock`|6 spaces more on w1 are late", "none is late"},
+	{"timers that are late", late(31*time.Second, 7), Warning, "! timers space clock, on w1: the first of 3 events was due 31s ago, at 2026-11-21T11:59:29Z|`settle timers clock`|6 spaces more on w1 are late", "none is late"},
 	{"timers that have just come due", late(29*time.Second, 7), OK, "✓ timers none is late by more than 30s", "space clock"},
-	{"a job that was missed", missed(23 * time.Hour), Warning, "! timers job hourly of space clock has passed over 9 times behind the one of 2026-11-20T13:00:00Z, as w1 saw", "none is late"},
+	{"a job that was missed", missed(23 * time.Hour), Warning, "! timers job hourly of space clock has skipped 9 times after the one of 2026-11-20T13:00:00Z, as w1 reports", "none is late"},
 	{"a job that was missed long ago", missed(25 * time.Hour), OK, "✓ timers none is late", "hourly"},
-	{"many spaces that wait to be loaded", queued(100, 0), Warning, "! waking 100 spaces wait to be loaded by w2, the next ones: a, b; 7 are in memory Their", "--max-awake"},
-	{"many that find no room", queued(10_000, 7), Warning, "10000 spaces wait to be loaded by w2, the next ones: a, b; 7 are in memory, of at most 7|(--max-awake)", ""},
+	{"many spaces that wait to be loaded", queued(100, 0), Warning, "! waking 100 spaces wait to be loaded by w2, next: a, b; 7 are in memory Their", "--max-awake"},
+	{"many that find no room", queued(10_000, 7), Warning, "10000 spaces wait to be loaded by w2, next: a, b; 7 are in memory, of at most 7|(--max-awake)", ""},
 	{"a few spaces that wait to be loaded", queued(99, 7), OK, "✓ waking fewer than 100 spaces", "a, b"},
-	{"many watches", watches(80, 0), Warning, "! watches worker w1 answers 80 watches, of at most 100; 60 of them of document n of space cart", "refused 0"},
+	{"many watches", watches(80, 0), Warning, "! watches worker w1 serves 80 watches, of at most 100; 60 of them of document n of space cart", "refused 0"},
 	{"too many watches", watches(100, 3), Warning, "of space cart; it has refused 3", ""},
 	{"watches for which there is room", watches(79, 0), OK, "✓ watches 79, and room for more", "cart"},
 	{"a version that does not compile", func(f *fleet.Fleet) {
@@ -201,10 +201,10 @@ func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	f.Workers[1].State, f.Workers[1].Holds = fleet.Silent, []int{0, 1}
 	f.Partitions[0].Silent, f.Partitions[1].Silent, f.Partitions[1].Served = []string{"w2"}, []string{"w2"}, nil
 	text := strings.Join(strings.Fields(printed(t, Judge(s, f, nil, BackupAge))), " ")
-	if strings.Contains(text, "nobody serves") {
+	if strings.Contains(text, "no worker serves") {
 		t.Errorf("the partition of a worker that hangs is named twice:\n%s", text)
 	}
-	for _, part := range []string{"! listens and does not answer: w2; partition 0 that it served is served by w1 now, and partition 1 that it serves stands still until", "have ended without a word, as when they are killed: w3"} {
+	for _, part := range []string{"! listens and does not answer: w2; partition 0 that it served is served by w1 now, and partition 1 that it serves stands still until", "have ended without leaving, as when they are killed: w3"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
@@ -266,9 +266,9 @@ func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 	knows := func(ago time.Duration) *fleet.Fleet {
 		r := back
 		r.At = noon.Add(-ago)
-		return &fleet.Fleet{At: noon, Workers: []fleet.Member{{ID: "w1", State: fleet.Here, Figures: &worker.Figures{Rewinds: []model.Rewind{r}, RewindCount: 1, Rewound: r}}}}
+		return &fleet.Fleet{At: noon, Workers: []fleet.Member{{ID: "w1", State: fleet.Here, Figures: &status.Figures{Rewinds: []model.Rewind{r}, RewindCount: 1, Rewound: r}}}}
 	}
-	const noted = "the store has gone back, as client shop noticed at 2026-11-20T12:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80"
+	const noted = "the store has gone back to an earlier state; client shop noticed it at 2026-11-20T12:00:00Z: stream SETTLE_LANE_0 was known up to 90, and it ends at 80"
 	for name, c := range map[string]struct {
 		notes []model.RewindNote
 		fleet *fleet.Fleet

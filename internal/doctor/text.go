@@ -38,7 +38,7 @@ func (r *Report) Print(w io.Writer) error {
 			fold(&b, "   ", l.Lost)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d ok, %d to think about, %d to mend.\n", worst[OK], worst[Warning], worst[Failure])
+	fmt.Fprintf(&b, "\n%d ok, %s, %s.\n", worst[OK], count(worst[Warning], "warning"), count(worst[Failure], "failure"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // attemptsWithin is how many of the last log entries of a partition are searched for records of attempts.
@@ -61,8 +61,8 @@ func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
 		if !is || n < 2 && len(p.Served) > 0 {
 			continue // it is the first attempt that is recorded, and may be under way
 		}
-		s := Stuck{Worker: p.Owner, Stuck: worker.Stuck{
-			Space: space, Partition: p.Number, Stream: stream, Event: t.Event, Since: t.stored.UTC(), Cause: worker.CauseLost,
+		s := Stuck{Worker: p.Owner, Stuck: status.Stuck{
+			Space: space, Partition: p.Number, Stream: stream, Event: t.Event, Since: t.stored.UTC(), Cause: status.CauseLost,
 			Why: fmt.Sprintf("attempt %d has begun, and its worker is not here any more", n),
 		}}
 		before := "the one before it"

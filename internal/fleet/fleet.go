@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker/roster"
 )
 
@@ -55,7 +55,7 @@ type Fleet struct {
 
 // Stuck is a space that stands still, as its worker says.
 type Stuck struct {
-	worker.Stuck
+	status.Stuck
 	Worker string `json:"worker"`
 }
 
@@ -73,7 +73,7 @@ type Member struct {
 	Since      time.Time       `json:"since,omitzero"`
 	Weight     float64         `json:"weight"`
 	Holds      []int           `json:"holds,omitzero"`
-	Figures    *worker.Figures `json:"figures,omitzero"`
+	Figures    *status.Figures `json:"figures,omitzero"`
 	// Ahead is by how much the worker's clock is ahead of this one's, at least: what may be the way
 	// of the answer is none of it.
 	Ahead time.Duration `json:"ahead_ns,omitzero"`
@@ -233,11 +233,11 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 		return
 	}
 	asked := time.Now()
-	reply, err := b.Ask(ctx, worker.FiguresEndpoint(m.ID), nil)
+	reply, err := b.Ask(ctx, status.Endpoint(m.ID), nil)
 	if err != nil {
 		return // an older version, or it is just leaving
 	}
-	var f worker.Figures
+	var f status.Figures
 	if json.Unmarshal(reply, &f) == nil {
 		m.Figures = &f
 		m.Ahead = ahead(f.Now, asked, time.Now())
@@ -416,7 +416,7 @@ func (p *Partition) count(ctx context.Context, b Bus, done, end uint64) error {
 }
 
 // add takes over what a worker says of the partition.
-func (p *Partition) add(f *worker.Figures) {
+func (p *Partition) add(f *status.Figures) {
 	if f == nil {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
+	"github.com/settlehq/settle/status"
 )
 
 // Every stream that has gone back is named, up to a bound, those first in which something may be lost.
@@ -20,21 +20,21 @@ func TestWentBack_NamesEveryStream(t *testing.T) {
 		many = append(many, back(fmt.Sprint("L", i), 0))
 	}
 	for name, c := range map[string]struct {
-		figures *worker.Figures
+		figures *status.Figures
 		want    string
 	}{
 		"no figures": {nil, ""},
-		"none":       {&worker.Figures{}, ""},
+		"none":       {&status.Figures{}, ""},
 		"a worker of an earlier version": {
-			&worker.Figures{Rewound: back("LOG_0", 0)},
+			&status.Figures{Rewound: back("LOG_0", 0)},
 			"at 2026-11-21T12:00:00Z: stream LOG_0 was known up to 90, and it ends at 80",
 		},
 		"three at once": {
-			&worker.Figures{Rewound: back("KV_SETTLE_WORKERS", 0), RewindCount: 3, Rewinds: []model.Rewind{back("KV_SETTLE_WORKERS", 0), back("LOG_0", time.Second), back("LANE_0", time.Second)}},
+			&status.Figures{Rewound: back("KV_SETTLE_WORKERS", 0), RewindCount: 3, Rewinds: []model.Rewind{back("KV_SETTLE_WORKERS", 0), back("LOG_0", time.Second), back("LANE_0", time.Second)}},
 			"at 2026-11-21T12:00:00Z: stream LOG_0 was known up to 90, and it ends at 80; stream LANE_0 was known up to 90, and it ends at 80; stream KV_SETTLE_WORKERS was known up to 90, and it ends at 80",
 		},
 		"one an hour before": {
-			&worker.Figures{Rewound: back("LOG_0", 0), RewindCount: 2, Rewinds: []model.Rewind{back("LOG_0", 0), back("LANE_0", time.Hour)}},
+			&status.Figures{Rewound: back("LOG_0", 0), RewindCount: 2, Rewinds: []model.Rewind{back("LOG_0", 0), back("LANE_0", time.Hour)}},
 			"at 2026-11-21T12:00:00Z: stream LOG_0 was known up to 90, and it ends at 80; stream LANE_0 was known up to 90, and it ends at 80 (at 2026-11-21T11:00:00Z)",
 		},
 	} {
@@ -42,7 +42,7 @@ func TestWentBack_NamesEveryStream(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	got := (&Member{Figures: &worker.Figures{Rewound: many[0], Rewinds: many, RewindCount: 193}}).WentBack(nil)
+	got := (&Member{Figures: &status.Figures{Rewound: many[0], Rewinds: many, RewindCount: 193}}).WentBack(nil)
 	if want := "; stream L5 was known up to 90, and it ends at 80; and 187 more"; len(got) < len(want) || got[len(got)-len(want):] != want {
 		t.Errorf("of very many: %q", got)
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
@@ -57,7 +57,7 @@ func (s *Space) end(tx *model.Tx) []model.Event {
 		}
 	}
 	delete(s.failures, k)
-	origin := trail.NoticeTo(&rc)
+	origin := history.NoticeTo(&rc)
 	if origin == "" {
 		return nil
 	}

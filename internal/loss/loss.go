@@ -1,16 +1,16 @@
-// Package loss finds what workers refuse because a stream lacks what is known of it, and has them
-// go on without that, if an operator says so: exactly from what the store has.
+// Package loss finds streams that workers refuse because they lack known data, and lets an operator
+// accept the loss (`settle accept-loss`), so that workers continue with what the store still has.
 //
-//	a lane   The events that are in it are told from those that were handled by their receipts and
-//	         by when the position of the lane was saved (package doubt), and it is filled up to
-//	         what is known of it, so that no sequence is given out twice.
-//	a log    The state of the space stays as it was saved. Empty commits are appended up to what
-//	         the state reflects, and a takeover behind that. What the lost commits have sent to
-//	         other spaces, and nobody has any more, is replaced by tombstones: a target would wait
-//	         for it for ever, and refuses those instead, with a dead letter.
+//	a lane   Receipts, and the time at which the lane position was saved (package truncation), decide
+//	         which of its events are handled. The lane is filled up to the known sequence, so that
+//	         no sequence is assigned twice.
+//	a log    The state of the space stays as it was saved. Empty commits are appended up to the
+//	         sequence that the state reflects, and a takeover after them. Events that the lost commits
+//	         have sent to other spaces, and that no stream has, are replaced by tombstones: the target
+//	         would wait for such an event forever, and refuses it instead, with a dead letter.
 //
-// A state that is lost while the log was purged cannot be gone on without: what it held of the
-// positions between spaces is nowhere else. It has to be restored.
+// A state that is lost after the log was purged cannot be accepted: the positions between spaces
+// that it contained are stored nowhere else. It has to be restored.
 package loss
 
 import (
@@ -22,37 +22,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/settlehq/settle/internal/doubt"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/internal/pause"
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
 )
 
-// Bus is what this package needs of the outside world.
+// Bus is the bus that this package uses.
 type Bus = port.Bus
 
-// Loss is something that is refused.
+// Loss is one stream, or one space, that is refused.
 type Loss struct {
 	model.LossError
-	// Ahead are the documents that were saved by commits behind the checkpoint that are lost: they
-	// reflect more than the others do.
+	// Ahead are the documents that were saved by lost commits after the checkpoint, and so are
+	// newer than the others.
 	Ahead []string
-	// Gone are, of a log, the events to other spaces that are lost with it, by target.
+	// Gone are the events to other spaces that are lost with a log, by target.
 	Gone []Gap
-	// Left is how many messages the lane holds.
+	// Left is the number of messages in the lane.
 	Left uint64
 }
 
-// Gap is what a target has not had of what a space has sent to it, and the log has not either.
+// Gap names the events to one target that neither the target has handled nor the log contains.
 type Gap struct {
 	To        string
 	Positions []uint64
 }
 
-// Events is how many events to other spaces are lost.
+// Events returns the number of lost events to other spaces.
 func (l *Loss) Events() (n int) {
 	for i := range l.Gone {
 		n += len(l.Gone[i].Positions)
@@ -60,48 +60,48 @@ func (l *Loss) Events() (n int) {
 	return n
 }
 
-// ErrState says that a state cannot be gone on without.
-var ErrState = errors.New("this cannot be accepted: what a state holds of the positions between spaces is nowhere else. Restore a backup of all streams, or move what is there to a new deployment: settle export, settle import")
+// ErrState is returned for a lost state, which cannot be accepted.
+var ErrState = errors.New("this cannot be accepted: the positions between spaces that a state contains are stored nowhere else. Restore a backup of all streams, or move the remaining data to a new deployment: settle export, settle import")
 
-// lookAgain is the pause between two looks at a leader that may be one no more.
-const lookAgain = 2 * time.Second
+// retryDelay is the delay before a loss is confirmed by a second read: a deposed leader may have answered.
+const retryDelay = 2 * time.Second
 
-// Of finds out what is refused of one space, nil if nothing is.
-func Of(ctx context.Context, b Bus, space string) (l *Loss, err error) {
+// InSpace returns the loss of one space, nil if there is none.
+func InSpace(ctx context.Context, b Bus, space string) (l *Loss, err error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
-	err = insist(ctx, b, func() (bool, error) {
-		l, err = lookAtSpace(ctx, b, space)
+	err = confirm(ctx, b, func() (bool, error) {
+		l, err = ofSpace(ctx, b, space)
 		return l != nil, err
 	})
 	return l, err
 }
 
-// In finds out what is refused of a partition: the lane, and spaces.
-func In(ctx context.Context, b Bus, partition int) (list []*Loss, err error) {
-	err = insist(ctx, b, func() (bool, error) {
-		list, err = lookAtPartition(ctx, b, partition)
+// InPartition returns the losses of a partition: of its lane, and of its spaces.
+func InPartition(ctx context.Context, b Bus, partition int) (list []*Loss, err error) {
+	err = confirm(ctx, b, func() (bool, error) {
+		list, err = ofPartition(ctx, b, partition)
 		return len(list) > 0, err
 	})
 	return list, err
 }
 
-// insist repeats a look that has found something for as long as a leader may answer from the past.
-func insist(ctx context.Context, b Bus, look func() (bool, error)) error {
+// confirm repeats a read that has found a loss for as long as a deposed leader may answer from the past.
+func confirm(ctx context.Context, b Bus, read func() (bool, error)) error {
 	for began := time.Now(); ; {
-		found, err := look()
+		found, err := read()
 		if err != nil || !found || time.Since(began) >= b.Hindsight() {
 			return err
 		}
-		if err := pause.For(ctx, lookAgain); err != nil {
+		if err := pause.For(ctx, retryDelay); err != nil {
 			return err
 		}
 	}
 }
 
-func lookAtPartition(ctx context.Context, b Bus, partition int) (list []*Loss, err error) {
-	lane, err := lookAtLane(ctx, b, partition)
+func ofPartition(ctx context.Context, b Bus, partition int) (list []*Loss, err error) {
+	lane, err := ofLane(ctx, b, partition)
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +112,14 @@ func lookAtPartition(ctx context.Context, b Bus, partition int) (list []*Loss, e
 	if err != nil {
 		return nil, err
 	}
-	logged, err := b.LogSpaces(ctx, partition) // of which the state may be lost
+	logged, err := b.LogSpaces(ctx, partition) // the state of such a space may be lost
 	if err != nil {
 		return nil, err
 	}
 	spaces = append(spaces, logged...)
 	slices.Sort(spaces)
 	for _, space := range slices.Compact(spaces) {
-		l, err := lookAtSpace(ctx, b, space)
+		l, err := ofSpace(ctx, b, space)
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +130,11 @@ func lookAtPartition(ctx context.Context, b Bus, partition int) (list []*Loss, e
 	return list, nil
 }
 
-func laneOf(b Bus, partition int) *doubt.Lane {
-	return &doubt.Lane{Bus: b, Partition: partition, Margin: doubt.Margin, Again: lookAgain, Faults: faultlog.New(slog.New(slog.DiscardHandler))}
+func laneOf(b Bus, partition int) *truncation.Lane {
+	return &truncation.Lane{Bus: b, Partition: partition, Margin: truncation.Margin, Retry: retryDelay, Faults: faultlog.New(slog.New(slog.DiscardHandler))}
 }
 
-func lookAtLane(ctx context.Context, b Bus, partition int) (*Loss, error) {
+func ofLane(ctx context.Context, b Bus, partition int) (*Loss, error) {
 	lost, err := laneOf(b, partition).Lost(ctx)
 	if err != nil || lost == nil {
 		return nil, err
@@ -150,7 +150,7 @@ func lookAtLane(ctx context.Context, b Bus, partition int) (*Loss, error) {
 	return l, nil
 }
 
-func lookAtSpace(ctx context.Context, b Bus, space string) (*Loss, error) {
+func ofSpace(ctx context.Context, b Bus, space string) (*Loss, error) {
 	s, err := read(ctx, b, space)
 	if state, is := errors.AsType[*model.LossError](err); is {
 		state.Partition = model.PartitionOf(space, b.Partitions())
@@ -171,7 +171,7 @@ func lookAtSpace(ctx context.Context, b Bus, space string) (*Loss, error) {
 	return l, err
 }
 
-// stored is what the store has of a space.
+// stored is the stored data of a space.
 type stored struct {
 	*replica.Replica
 	state       model.SpaceState
@@ -179,14 +179,14 @@ type stored struct {
 }
 
 func read(ctx context.Context, b Bus, space string) (s stored, err error) {
-	err = lookup.OverGaps(ctx, space, func() error {
+	err = history.OverGaps(ctx, space, func() error {
 		if s.state, err = b.LoadState(ctx, space); err != nil {
 			return err
 		}
 		if s.Replica, err = replica.Load(space, s.state); err != nil {
 			return err
 		}
-		return lookup.Replay(ctx, b, s.Replica)
+		return history.Replay(ctx, b, s.Replica)
 	})
 	if err == nil {
 		s.known = s.state.Newest()
@@ -195,8 +195,8 @@ func read(ctx context.Context, b Bus, space string) (s stored, err error) {
 	return s, err
 }
 
-// gone are the events to other spaces that are lost with the end of a log: their targets have not
-// handled them, and neither the log nor the lanes of the targets have them.
+// gone returns the events to other spaces that are lost with the tail of a log: their targets have not
+// handled them, and neither the log nor the lanes of the targets contain them.
 func gone(ctx context.Context, b Bus, s stored) (list []Gap, err error) {
 	logged, err := sent(ctx, b, s.Space)
 	if err != nil {
@@ -227,7 +227,7 @@ func gone(ctx context.Context, b Bus, s stored) (list []Gap, err error) {
 
 const readPage = 512
 
-// sent are the positions of events to other spaces that the log of a space has, by target.
+// sent returns the positions of the events to other spaces in the log of a space, by target.
 func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool, error) {
 	found := map[string]map[uint64]bool{}
 	for after := uint64(0); ; {
@@ -256,8 +256,8 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool,
 	}
 }
 
-// arrivals are the positions of an origin that a target has had: all up to one, and those that
-// wait in its lane.
+// arrivals are the positions of an origin that have reached a target: all up to upTo are handled, and
+// the waiting ones are in its lane.
 type arrivals struct {
 	upTo    uint64
 	waiting map[uint64]bool
@@ -269,7 +269,7 @@ func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error
 	}
 	s, err := read(ctx, b, to)
 	if err != nil {
-		return a, fmt.Errorf("what space %s has had of %s: %w", to, from, err)
+		return a, fmt.Errorf("events in space %s from %s: %w", to, from, err)
 	}
 	a.upTo, a.waiting = s.Inbound[from].Position, map[uint64]bool{}
 	for after := s.LaneDone(); ; {
@@ -289,8 +289,8 @@ func arrived(ctx context.Context, b Bus, from, to string) (a arrivals, err error
 	}
 }
 
-// Accept has workers go on without what is lost. It can be repeated if it fails half way through.
-// progress, which may be nil, is called with how far a log has come.
+// Accept repairs the stream so that workers continue without the lost data. It can be repeated after a
+// failure. progress, which may be nil, is called with the sequence that a log has reached.
 func (l *Loss) Accept(ctx context.Context, b Bus, progress func(at, upTo uint64)) error {
 	switch l.Kind {
 	case model.LossOfLane:
@@ -301,14 +301,14 @@ func (l *Loss) Accept(ctx context.Context, b Bus, progress func(at, upTo uint64)
 	return l.acceptLog(ctx, b, progress)
 }
 
-// acceptLane fills the lane beyond what any space of the partition knows of it: their receipts may
-// be lost as well.
+// acceptLane fills the lane beyond every sequence that a space of the partition knows: receipts may be
+// lost as well.
 func (l *Loss) acceptLane(ctx context.Context, b Bus) error {
 	spaces, err := b.SavedSpaces(ctx, l.Partition)
 	if err != nil {
 		return err
 	}
-	var known []doubt.Evidence
+	var known []truncation.Evidence
 	for _, space := range spaces {
 		st, err := b.LoadState(ctx, space)
 		if err != nil {
@@ -327,9 +327,9 @@ func (l *Loss) acceptLane(ctx context.Context, b Bus) error {
 	return laneOf(b, l.Partition).Accept(ctx, known...)
 }
 
-// evidence is up to where a space knows its lane, and since when that is saved.
-func evidence(ctx context.Context, b Bus, s *replica.Replica) (doubt.Evidence, error) {
-	e := doubt.Evidence{Seq: s.Cursor.Floor}
+// evidence returns the lane sequence that a space knows, and when that was saved.
+func evidence(ctx context.Context, b Bus, s *replica.Replica) (truncation.Evidence, error) {
+	e := truncation.Evidence{Seq: s.Cursor.Floor}
 	if n := len(s.Cursor.Held); n > 0 {
 		e.Seq = max(e.Seq, s.Cursor.Held[n-1])
 	}
@@ -355,7 +355,7 @@ func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint
 	}
 	for _, g := range l.Gone {
 		for _, p := range g.Positions {
-			if err := bury(ctx, b, l, g.To, p); err != nil {
+			if err := sendTombstone(ctx, b, l, g.To, p); err != nil {
 				return err
 			}
 		}
@@ -379,12 +379,12 @@ func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint
 	}
 }
 
-// bury has a target refuse an event that is lost.
-func bury(ctx context.Context, b Bus, l *Loss, to string, position uint64) error {
-	m := model.Message{ // without a term, its position alone counts (docs/adr/0035)
+// sendTombstone makes a target refuse a lost event.
+func sendTombstone(ctx context.Context, b Bus, l *Loss, to string, position uint64) error {
+	m := model.Message{ // without a term, so only its position counts (docs/adr/0035)
 		Space: to, Stream: lostStream, ID: model.TxID{Space: l.Space, Epoch: l.Known, N: position}.Event(0), Position: position,
 	}
-	m = m.Tombstone(fmt.Sprintf("what space %s sent as number %d was lost with the end of its log", l.Space, position))
+	m = m.Tombstone(fmt.Sprintf("event number %[2]d from space %[1]s was lost with the tail of its log", l.Space, position))
 	done := make(chan error, 1)
 	b.Send(m, func(_ model.SendResult, err error) { done <- err })
 	if err := await(ctx, done); err != nil {

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/kit"
-	"github.com/settlehq/settle/lookup"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
 )
 
@@ -30,7 +31,7 @@ const page = 500
 type recorder struct {
 	kit.Recording
 	ctx     context.Context
-	bus     lookup.Bus
+	bus     port.Client
 	sent    map[uint64]*model.Message // by lane sequence
 	entries []model.LogEntry
 	derived []string
@@ -39,8 +40,8 @@ type recorder struct {
 }
 
 // Record records a space, which may continue meanwhile.
-func Record(ctx context.Context, bus lookup.Bus, space string, o Options) (*kit.Recording, error) {
-	now, err := lookup.ReadContents(ctx, bus, space)
+func Record(ctx context.Context, bus port.Client, space string, o Options) (*kit.Recording, error) {
+	now, err := history.ReadContents(ctx, bus, space)
 	switch {
 	case err != nil:
 		return nil, err
@@ -79,7 +80,7 @@ func (r *recorder) isCell(name string) bool {
 }
 
 func (r *recorder) readLog() error {
-	return lookup.OverGaps(r.ctx, r.Space, func() error {
+	return history.OverGaps(r.ctx, r.Space, func() error {
 		r.entries = nil
 		for after := uint64(0); ; {
 			entries, err := r.bus.ReadLog(r.ctx, r.Space, after, page)
@@ -138,7 +139,7 @@ func (r *recorder) begin(wish uint64) error {
 		}
 		r.From = max(wish, first)
 		err := r.before()
-		if past, is := errors.AsType[*lookup.PastError](err); is && past.From > first && tries < len(r.names) {
+		if past, is := errors.AsType[*history.PastError](err); is && past.From > first && tries < len(r.names) {
 			first = past.From
 			continue
 		}
@@ -159,7 +160,7 @@ func (r *recorder) before() error {
 		if !r.isCell(name) {
 			continue
 		}
-		d, err := lookup.ReadAt(r.ctx, r.bus, r.Space, name, r.From)
+		d, err := history.ReadAt(r.ctx, r.bus, r.Space, name, r.From)
 		if err != nil {
 			return err
 		}

@@ -27,9 +27,9 @@ const (
 
 var linkRules = []linkRule{
 	{"port", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 115},
-	{"lookup", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 120},
+	{"history", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 122},
 	{"coordinator", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
-	{"coordinator/trail", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 125},
+	{"status", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 116},
 	{"worker", []string{natsServer, starlark, exporters, testKit}, 245},
 	{"live", []string{natsServer, starlark, exporters, testKit}, 245},
 	{"gateway", []string{natsServer, starlark, exporters, testKit}, 250},

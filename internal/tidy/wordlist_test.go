@@ -17,9 +17,9 @@ var heldToWords = []string{
 	"cmd/coordinator",
 	"cmd/spaceworker",
 	"coordinator",
-	"coordinator/trail",
 	"cron",
 	"gateway",
+	"history",
 	"internal/bench",
 	"internal/demo",
 	"internal/dev",
@@ -27,14 +27,14 @@ var heldToWords = []string{
 	"internal/pause",
 	"internal/process",
 	"internal/replay",
-	"internal/shape",
+	"internal/codec",
 	"internal/starter",
-	"lookup",
 	"model",
 	"program",
 	"receipts",
 	"replica",
 	"settletest",
+	"status",
 }
 
 // heldInComments are the directories whose comments keep to the word list, and whose texts are not

@@ -91,17 +91,34 @@ type Limits struct {
 	// Steps is how many instructions a run may execute; default 1,000,000, some tens of
 	// milliseconds. A builtin that goes through a long value counts as many as it
 	// would take written out.
-	Steps uint64
+	Steps uint64 `help:"Instructions of a run of a Starlark program."`
 	// Memory is how many bytes a run may allocate in all, whether it still needs them or
 	// not; default 64 MiB. Each step counts as 32.
-	Memory int64
+	Memory int64 `help:"Bytes that a run of a Starlark program may allocate."`
 	// Output bounds what leaves a run, in bytes: the result, each value that is
 	// written or sent, and all that it logs; default 256 KiB. A log has no more
 	// than 100 lines in any case.
-	Output int
+	Output int `help:"Bytes that leave a run of a Starlark program."`
 	// Depth is how deep values may be nested when they leave a run or are compared;
 	// default 64, at most 500.
-	Depth int
+	Depth int `help:"Values inside each other that leave a run of a Starlark program; 500 at most."`
+}
+
+// maxDepth bounds Limits.Depth.
+const maxDepth = 500
+
+// Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
+func (l *Limits) Fill() error {
+	switch {
+	case l.Memory < 0:
+		return fmt.Errorf("Memory is %d; use a positive number, or 0 for the default", l.Memory)
+	case l.Output < 0:
+		return fmt.Errorf("Output is %d; use a positive number, or 0 for the default", l.Output)
+	case l.Depth < 0 || l.Depth > maxDepth:
+		return fmt.Errorf("Depth is %d; use 1 to %d, or 0 for the default", l.Depth, maxDepth)
+	}
+	*l = l.fill()
+	return nil
 }
 
 func (l Limits) fill() Limits {
@@ -117,7 +134,7 @@ func (l Limits) fill() Limits {
 	if l.Depth <= 0 {
 		l.Depth = 64
 	}
-	l.Depth = min(l.Depth, 500)
+	l.Depth = min(l.Depth, maxDepth)
 	return l
 }
 

@@ -83,9 +83,9 @@ func (r *workerRole) Run() error {
 		}
 		wk, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
 			ID: p.ID, Programs: programs(w), Hosted: true, Logger: p.Logger,
-			Now:          func() time.Time { return time.Now().Add(r.Skew) },
-			HTTP:         gateway.Config{Addr: r.HTTP, Token: webToken, Logger: p.Logger},
-			HistoryBytes: r.HistoryBytes, PurgeDelay: r.PurgeDelay, Idle: r.Idle,
+			Now:     func() time.Time { return time.Now().Add(r.Skew) },
+			HTTP:    gateway.Config{Addr: r.HTTP, Token: webToken, Logger: p.Logger},
+			Options: settle.Options{HistoryBytes: r.HistoryBytes, PurgeDelay: r.PurgeDelay, Idle: r.Idle},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)

@@ -11,7 +11,7 @@
 //	- h.core.SpoilCheckpoint(c.Checkpoint)
 //	+ _ = c
 //	= it is equivalent, because ... (only if it is)
-//	? ./worker ./lookup (only if other packages are to be tried than plan.go says)
+//	? ./worker ./history (only if other packages are to be tried than plan.go says)
 //
 // that is: the mutant's name and file, the promise that it breaks, the old text and the new one.
 // Behind the sign comes the text itself, without one space; of a text of several lines, each line

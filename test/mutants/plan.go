@@ -24,14 +24,13 @@ var usual = []struct {
 	{"worker/roster", []step{{pkg: "./worker/roster"}, fewSeeds, {pkg: "./worker"}, {pkg: "./test"}, moreSeeds}},
 	{"worker/tasks", []step{{pkg: "./worker/tasks"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"worker", []step{{pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
-	{"coordinator/trail", []step{{pkg: "./coordinator/trail"}, fewSeeds, {pkg: "./test"}, {pkg: "./cmd/settle"}, moreSeeds}},
-	{"coordinator", []step{{pkg: "./coordinator"}, {pkg: "./coordinator/trail"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
-	{"lookup", []step{{pkg: "./lookup"}, fewSeeds, {pkg: "./worker"}, {pkg: "./live"}, {pkg: "./coordinator/trail"}, {pkg: "./test"}, {pkg: "."}, {pkg: "./cmd/settle"}}},
+	{"coordinator", []step{{pkg: "./coordinator"}, {pkg: "./history"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
+	{"history", []step{{pkg: "./history"}, fewSeeds, {pkg: "./worker"}, {pkg: "./live"}, {pkg: "./coordinator"}, {pkg: "./test"}, {pkg: "."}, {pkg: "./cmd/settle"}}},
 	{"live", []step{{pkg: "./live"}, {pkg: "./gateway"}, {pkg: "./test"}, {pkg: "."}}},
 	{"gateway", []step{{pkg: "./gateway"}, {pkg: "./test"}}},
 	{"program", []step{{pkg: "./program"}, {pkg: "./program/star"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
 	{"ordered", []step{{pkg: "./ordered"}, {pkg: "./test"}}},
-	{"internal/doubt", []step{{pkg: "./worker"}, {pkg: "./ordered"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
+	{"internal/truncation", []step{{pkg: "./worker"}, {pkg: "./ordered"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
 	{"bus", []step{{pkg: "./bus"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
 }
 

@@ -121,8 +121,8 @@ func (d *deployment) begin(ctx context.Context) error {
 	started := make(chan error, 1)
 	go func() { // ends when the worker serves, or the context
 		w, err := settle.StartWorker(ctx, buses[0], settle.WorkerConfig{
-			ID: fmt.Sprintf("w%d", d.life), Programs: settle.Always(program()), Heartbeat: 100 * time.Millisecond,
-			Checkpoint: 200 * time.Millisecond, Logger: slog.New(d.log),
+			ID: fmt.Sprintf("w%d", d.life), Programs: settle.Always(program()), Options: settle.Options{Heartbeat: 100 * time.Millisecond, Checkpoint: 200 * time.Millisecond},
+			Logger: slog.New(d.log),
 		})
 		d.worker = w
 		started <- err

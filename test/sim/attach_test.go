@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -18,10 +19,10 @@ func (w *world) startAttached(p *process, i item) {
 	w.beginsWith(p)
 	cfg := worker.AttachConfig{
 		ID: p.who + "-" + fmt.Sprint(keyed(w.plan.seed, "attached", p.name).below(1000)), Space: i.space, Program: w.newPrograms(p)(i.space, w.editionOf(p)), Events: i.a,
-		Settings: space.Config{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: maxChain},
-		Logger:   slog.New(logger{w, p, ""}),
+		Limits: ledger.Limits{LaneLimit: w.plan.laneLimit, MaxGroup: w.plan.maxGroup, MaxChain: maxChain},
+		Logger: slog.New(logger{w, p, ""}),
 	}
-	p.space, p.runLimit = i.space, attachedLimit
+	p.space, p.id, p.runLimit = i.space, cfg.ID, attachedLimit
 	p.attached = make(chan struct{})
 	w.running.Go(func() { // ends when the application is attached, or has been killed
 		for p.ctx.Err() == nil {

@@ -2,9 +2,10 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
-	"github.com/settlehq/settle/lookup"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
@@ -44,8 +45,9 @@ func (w *world) checkDead() {
 }
 
 // checkReplica: saved state and the log behind it add up to what the log alone does, and
-// after a good end the saved state has everything that events have changed. What was computed
-// for somebody, or written by an application, is saved when the space next has an owner.
+// after a good end the saved state has everything that events have changed. What was computed for an observer,
+// or written by an application, is saved when the space next has an owner; so is what an attached runtime
+// that has ended has written, and while it lives, rest waits for it (see waiting).
 func (w *world) checkReplica(f *fold) {
 	st := w.server.LoadState(f.space)
 	r, err := replica.Load(f.space, st)
@@ -70,18 +72,33 @@ func (w *world) checkReplica(f *fold) {
 		if got, want := r.Doc(doc).Value, f.docs[doc]; !model.Equal(got, want) {
 			w.violate("replica", "space %s: %s is %s in the log, and %s as loaded", f.space, doc, want, got)
 		}
-		saved, _ := w.server.Saved(f.space, doc)
-		if w.plan.history > 0 && f.docs[doc].IsAbsent() && r.Doc(doc).Value.IsAbsent() {
-			continue // a deposed owner has put it back after its marker was purged; nobody believes it
-		}
-		if got := parse(saved.Data); computations[doc] == nil && doc != "extra" && doc != rate+"-wanted" && doc != "app" && doc != "when" && doc != space.CancelDoc && !model.Equal(got, f.docs[doc]) {
-			w.violate("replica", "space %s: %s is %s in the log, and was left as %s", f.space, doc, f.docs[doc], got)
+		if why := f.unsaved(doc); why != "" && f.writer(doc) == "" {
+			w.violate("replica", "%s", why)
 		}
 	}
 	f.checkAgenda(r)
 	if r.Seq != f.seq || r.Epoch != f.epoch || r.Owner != f.owner {
 		w.violate("replica", "space %s: loaded up to %d of %s since %d, want %d of %s since %d", f.space, r.Seq, r.Owner, r.Epoch, f.seq, f.owner, f.epoch)
 	}
+}
+
+// unsaved says how the saved state of a document differs from the log, "" if it does not or need not be saved.
+func (f *fold) unsaved(doc string) string {
+	if computations[doc] != nil || doc == "extra" || doc == rate+"-wanted" || doc == "app" || doc == "when" || doc == space.CancelDoc {
+		return ""
+	}
+	saved, _ := f.w.server.Saved(f.space, doc)
+	got := parse(saved.Data)
+	if model.Equal(got, f.docs[doc]) || f.w.plan.history > 0 && f.docs[doc].IsAbsent() {
+		return "" // or a deposed owner has put it back after its marker was purged; no runtime believes it
+	}
+	return fmt.Sprintf("space %s: %s is %s in the log, and was left as %s", f.space, doc, f.docs[doc], got)
+}
+
+// writer returns the attached runtime that has written the newest revision of a document, "" if it was the owner.
+func (f *fold) writer(doc string) string {
+	h := f.history[doc]
+	return h[len(h)-1].attached
 }
 
 // untold is an event that the space has refused, and whose sender has not been told of it.
@@ -127,7 +144,7 @@ func (w *world) checkOp(o *op) {
 		}
 		w.count("events that were too large")
 		return
-	case errors.Is(o.err, lookup.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
+	case errors.Is(o.err, history.ErrForgotten) && h != nil && !w.inLog(o.space, h.seq):
 		w.count("receipts that were forgotten")
 		return
 	case o.err != nil:

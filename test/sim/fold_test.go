@@ -46,8 +46,9 @@ type fold struct {
 
 // revision is a value that a document had from a log sequence on.
 type revision struct {
-	seq   uint64
-	value model.Value
+	seq      uint64
+	value    model.Value
+	attached string // the runtime that has written it, if it is an attached one
 }
 
 type handling struct {
@@ -113,6 +114,14 @@ func (f *fold) checkEpoch(c *model.Commit) {
 	}
 }
 
+// attachedOf returns the runtime of a commit if it is an attached one.
+func (f *fold) attachedOf(c *model.Commit) string {
+	if c.Epoch == f.epoch && c.Runtime == f.owner {
+		return ""
+	}
+	return c.Runtime
+}
+
 func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	if last := f.txs[c.Epoch]; tx.N <= last {
 		f.wrong("ids", "transaction %d of epoch %d comes after %d", tx.N, c.Epoch, last)
@@ -155,7 +164,7 @@ func (f *fold) transaction(c *model.Commit, tx *model.Tx) {
 	}
 	for doc, v := range after { // any order: each document once
 		f.docs[doc] = v
-		f.history[doc] = append(f.history[doc], revision{f.seq, v})
+		f.history[doc] = append(f.history[doc], revision{f.seq, v, f.attachedOf(c)})
 	}
 	if node, ok := nodeOf(tx.By); ok {
 		f.computed(node)

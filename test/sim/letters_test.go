@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/coordinator/trail"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -104,7 +104,7 @@ func (w *world) checkLetter(o *op) {
 	var tooLong *settle.MissingError
 	switch {
 	case o.skipped || errors.As(o.err, &tooLong) || errors.Is(o.err, model.ErrLaneFull) || errors.Is(o.err, settle.ErrForgotten):
-	case trail.IsGone(o.err) && w.plan.has("stale"):
+	case history.IsGone(o.err) && w.plan.has("stale"):
 		// The letter has no payload, and a replica that is behind does not know of the event: the
 		// coordinator, too, may have asked such a one.
 		w.count("letters without a payload that could not be found")

@@ -77,6 +77,9 @@ func (w *world) waiting() string {
 			return fmt.Sprintf("the lane position of partition %d is %d, its end %d", part, at, end)
 		}
 	}
+	if why := w.unsavedOfAttached(); why != "" {
+		return why
+	}
 	for _, o := range w.ops {
 		if o.ended == 0 && o.p.died == 0 && !(o.isPatient() && w.folds[o.space].handled[o.key()] == nil) {
 			return fmt.Sprintf("%s waits", o)
@@ -88,6 +91,23 @@ func (w *world) waiting() string {
 		}
 		if want := w.current(v.space, v.doc); len(v.values) == 0 || !model.Equal(v.values[len(v.values)-1], want) {
 			return fmt.Sprintf("%s has not seen that %s of %s is %s", v.p.name, v.doc, v.space, want)
+		}
+	}
+	return ""
+}
+
+// unsavedOfAttached names a document that an application has written which is still attached, and that is not
+// saved: the owner saves it as soon as it has heard of the attachment, whose first lease may be lost.
+func (w *world) unsavedOfAttached() string {
+	for _, p := range w.procs { // any order: whether there is one
+		if p.attachment == nil || p.died > 0 || p.left > 0 {
+			continue
+		}
+		f := w.folds[p.space]
+		for doc := range f.history { // any order: whether there is one
+			if why := f.unsaved(doc); why != "" && f.writer(doc) == p.id {
+				return why
+			}
 		}
 	}
 	return ""

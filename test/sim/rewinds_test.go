@@ -318,7 +318,7 @@ func (w *past) operate(ctx context.Context) {
 	defer bus.Kill()
 	for ; ctx.Err() == nil; w.pass(keyed(w.seed, "operator", int(w.now())).between(time.Second, 5*time.Second)) {
 		for partition := range w.server.Partitions() {
-			list, err := loss.In(ctx, bus, partition)
+			list, err := loss.InPartition(ctx, bus, partition)
 			for _, l := range list {
 				if err == nil {
 					w.note("the operator accepts %v", &l.LossError)
@@ -384,8 +384,7 @@ func (w *past) start(who string) {
 	}
 	cfg := worker.Config{
 		ID: who, Programs: func(string) (*space.Program, error) { return twice(w), nil }, Logger: slog.New(w),
-		Heartbeat: 50 * time.Millisecond, MemberTTL: 400 * time.Millisecond, Checkpoint: c.about(100 * time.Millisecond),
-		Idle: c.about(300 * time.Millisecond),
+		Options: worker.Options{Heartbeat: 50 * time.Millisecond, MemberTTL: 400 * time.Millisecond, Checkpoint: c.about(100 * time.Millisecond), Idle: c.about(300 * time.Millisecond)},
 	}
 	if w.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = w.history, 1

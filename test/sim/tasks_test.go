@@ -141,8 +141,10 @@ func (p *plan) wants(doc string) []space.Address {
 	return []space.Address{(&space.ActionSpec{Name: rate, Input: true}).Wants()}
 }
 
-// perform is an attempt at a task.
+// perform is an attempt at a task. One that does not notice the death of its process goes on, and the run waits for it.
 func (w *world) perform(ctx context.Context, of, action, key string, in model.Value) (model.Value, error) {
+	w.running.Add(1)
+	defer w.running.Done()
 	name := of + "/" + action + "/" + key
 	w.mu.Lock()
 	w.outside.tried[name]++

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -82,7 +83,7 @@ func (w *world) count(what string) {
 // process is one life of a worker, a coordinator or a client.
 type process struct {
 	who, name string // the slot, and the life
-	id        string // of a worker
+	id        string // of a worker or an attachment
 	bus       *membus.Bus
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -280,9 +281,11 @@ func (w *world) startWorker(p *process) {
 	o, c := &w.plan.options, keyed(w.plan.seed, "worker", p.name)
 	p.id = oneOf(c, p.who, p.who+"-"+fmt.Sprint(c.below(1000))) // a restart may use the name again
 	cfg := worker.Config{
-		ID: p.id, Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
-		Idle: o.idle, MaxAwake: o.maxAwake, Logger: slog.New(logger{w, p, ""}),
-		Space: space.Config{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: maxChain},
+		ID: p.id, Logger: slog.New(logger{w, p, ""}),
+		Options: worker.Options{
+			Heartbeat: c.between(o.heartbeat, o.heartbeat*3/2), MemberTTL: c.between(o.ttl, o.ttl*3/2), Checkpoint: c.between(o.checkpoint, o.checkpoint*2),
+			Idle: o.idle, MaxAwake: o.maxAwake, Limits: ledger.Limits{LaneLimit: o.laneLimit, MaxGroup: o.maxGroup, MaxChain: maxChain},
+		},
 	}
 	if o.history > 0 {
 		cfg.HistoryBytes, cfg.PurgeDelay = o.history, 1

@@ -29,7 +29,7 @@ func main() {
 		return cart.Paid{Receipt: "receipt " + key}, ctx.Err()
 	}
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(cart.Program(charge)), Server: embedded.Config{StoreDir: dir}, Heartbeat: 200 * time.Millisecond,
+		Programs: settle.Always(cart.Program(charge)), Server: embedded.Config{StoreDir: dir}, Options: settle.Options{Heartbeat: 200 * time.Millisecond},
 	})
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()

@@ -1,0 +1,54 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// Who watched, was away, and finds neither the document nor a word about its deletion is told
+// that it is gone, once.
+func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
+	var seen []string
+	f := follower{deliver: func(c Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision)) }}
+	there, gone := model.Int(1), model.Value{}
+	for _, d := range []replica.Document{
+		{Value: gone, Read: 3},          // there never was one
+		{Value: gone, Read: 4},          // nor is there
+		{Value: there, Seq: 5, Read: 5}, // it is made
+		{Value: gone, Read: 5},          // a replica that is behind
+		{Value: gone, Read: 9},          // away meanwhile: deleted at 7, say, and forgotten
+		{Value: gone, Read: 11},
+		{Value: there, Seq: 8, Read: 11}, // never again what is older
+		{Value: there, Seq: 12, Read: 12},
+	} {
+		f.deliverNewer(&d, 0)
+	}
+	want := []string{"absent at 0", "1 at 5", "absent at 9", "1 at 12"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen was %q, not %q", seen, want)
+	}
+}
+
+// The same for one who comes back and knows a revision.
+func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
+	for _, c := range []struct {
+		change   Change
+		known    uint64
+		revision uint64
+		news     bool
+	}{
+		{Change{Read: 9}, 5, 9, true},
+		{Change{Read: 5}, 5, 5, false},
+		{Change{Read: 9}, 0, 0, false}, // who knows nothing is told of nothing new
+		{Change{Value: model.Int(1), Revision: 7, Read: 9}, 5, 7, true},
+		{Change{Revision: 4, Read: 9}, 5, 4, false},
+	} {
+		if revision, news := c.change.Since(c.known); revision != c.revision || news != c.news {
+			t.Errorf("%+v since %d is %d, %v", c.change, c.known, revision, news)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/receipts"
+)
+
+const (
+	// readPage is the number of log or lane entries read per request.
+	readPage = 512
+	// dryReads is how often a reader that expects an entry may read nothing before it asks the
+	// leader whether the log still reaches that far.
+	dryReads = 5
+)
+
+// logReader searches the log of one space, up to its head as of the reader's creation.
+type logReader struct {
+	ctx   context.Context
+	bus   port.Client
+	space string
+	head  uint64
+	// owners caches results of owned.
+	owners map[uint64]bool
+}
+
+// logged is a commit in the log.
+type logged struct {
+	seq    uint64
+	prev   uint64 // model.LogEntry.Prev
+	stored time.Time
+	c      *model.Commit
+}
+
+// readLogOf returns a reader. Its head is the leader's, and not below seen unless the store goes
+// back meanwhile.
+func readLogOf(ctx context.Context, bus port.Client, space string, seen uint64) (*logReader, error) {
+	for began, dry := bus.Epoch(), 0; ; dry++ {
+		_ = pause.For(ctx, pause.Backoff(dry))
+		epoch := bus.Epoch()
+		head, err := bus.Head(ctx, space)
+		switch {
+		case err != nil:
+			return nil, err
+		case head >= seen || epoch != began:
+			return &logReader{ctx: ctx, bus: bus, space: space, head: head, owners: map[uint64]bool{}}, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// entry returns the first commit at or after a sequence. There must be one.
+func (l *logReader) entry(seq uint64) (*logged, error) {
+	page, err := l.page(seq-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	return page[0], nil
+}
+
+// page returns up to n commits after a sequence that is below the head, at least one. A server
+// replica that returns none lags, and is read again; after several tries the leader is asked
+// whether the log still reaches that far.
+func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
+	for dry := 0; ; dry++ {
+		_ = pause.For(l.ctx, pause.Backoff(dry))
+		entries, err := l.bus.ReadLog(l.ctx, l.space, behind, n)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(entries) > 0:
+			return decodeAll(entries)
+		case l.ctx.Err() != nil:
+			return nil, l.ctx.Err()
+		}
+		if dry%dryReads == dryReads-1 {
+			if err := l.checkHead(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func (l *logReader) checkHead() error {
+	head, err := l.bus.Head(l.ctx, l.space)
+	if err == nil && head < l.head {
+		err = fmt.Errorf("the log of space %s ends at %d, and was seen to reach %d: the stream has lost messages (a power cut without fsync, or an old backup): %w", l.space, head, l.head, model.ErrRewound)
+	}
+	return err
+}
+
+func decodeAll(entries []model.LogEntry) ([]*logged, error) {
+	out := make([]*logged, len(entries))
+	for i, e := range entries {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			return nil, fmt.Errorf("log sequence %d: %w", e.Seq, err)
+		}
+		out[i] = &logged{e.Seq, e.Prev, e.Stored, c}
+	}
+	return out, nil
+}
+
+// verdict is the position of a commit relative to the one searched.
+type verdict int
+
+const (
+	unknown verdict = iota
+	before          // the searched commit is later
+	after           // this is the searched commit, or it is earlier
+)
+
+func beforeOrAfter(isBefore bool) verdict {
+	if isBefore {
+		return before
+	}
+	return after
+}
+
+// bisect returns the first commit after a sequence for which judge returns after, nil if there is
+// none, and whether an earlier one yielded before. The verdicts, except unknown ones, must be
+// ordered: before never follows after.
+func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) (found *logged, preceded bool, err error) {
+	low, high := behind, l.head+1 // the result lies between the two, both excluded
+	for low+1 < high {
+		mid := low + (high-low)/2
+		e, v, err := l.witness(mid, high, judge)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case v == before:
+			low, preceded = e.seq, true
+		case v == after:
+			found, high = e, mid
+		default:
+			high = mid
+		}
+	}
+	if preceded {
+		preceded, err = l.holds(low)
+	}
+	return found, preceded, err
+}
+
+// holds reports whether a commit that was read is still in the log. If it was purged meanwhile, the
+// searched commit may have been purged, too.
+func (l *logReader) holds(seq uint64) (bool, error) {
+	e, err := l.entry(seq)
+	return err == nil && e.seq == seq, err
+}
+
+// witness returns the first commit from a sequence on, but below a bound, for which judge returns a
+// verdict other than unknown.
+func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, error)) (*logged, verdict, error) {
+	for n := 1; from < bound; n = min(8*n, readPage) {
+		page, err := l.page(from-1, n)
+		if err != nil {
+			return nil, unknown, err
+		}
+		for _, e := range page {
+			if e.seq >= bound {
+				return nil, unknown, nil
+			}
+			if v, err := judge(e); v != unknown || err != nil {
+				return e, v, err
+			}
+			from = e.seq + 1
+		}
+	}
+	return nil, unknown, nil
+}
+
+// scan reads on after a sequence until it finds the handling of an event, or reaches the head.
+// Pages grow: a follow-up is usually handled at once. If commits were purged on the way, and none
+// of the others contains it, the error is ErrForgotten.
+func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
+	whole := true
+	for n := 4; behind < l.head; n = min(4*n, readPage) {
+		page, err := l.page(behind, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			if h := e.handling(l.space, key); h != nil {
+				return h, nil
+			}
+			whole = whole && e.prev <= behind
+			behind = e.seq
+		}
+	}
+	if !whole {
+		return nil, ErrForgotten
+	}
+	return nil, nil
+}
+
+// owned reports whether the runtime of an epoch owned the space, so that the next takeover deposed
+// it. A runtime that joined is not deposed; if the beginning of the epoch was purged, this is not
+// known.
+func (l *logReader) owned(epoch uint64) (bool, error) {
+	if owned, known := l.owners[epoch]; known {
+		return owned, nil
+	}
+	if epoch == 0 || epoch > l.head {
+		return false, nil
+	}
+	e, err := l.entry(epoch)
+	if err != nil {
+		return false, err
+	}
+	l.owners[epoch] = e.seq == epoch && e.c.Takeover
+	return l.owners[epoch], nil
+}
+
+// handling returns the transaction of the commit that handled an event, or nil.
+func (e *logged) handling(space string, key receipts.Key) *Handling {
+	tx := receipts.Find(e.c, key)
+	if tx == nil {
+		return nil
+	}
+	return e.handlingOf(space, tx)
+}
+
+func (e *logged) handlingOf(space string, tx *model.Tx) *Handling {
+	return &Handling{
+		Space: space, Seq: e.seq, Stored: e.stored, Runtime: e.c.Runtime,
+		ID: model.TxID{Space: space, Epoch: e.c.Epoch, N: tx.N}, Tx: *tx,
+	}
+}
+
+// handlings returns all handlings of the commit that match, in order.
+func (e *logged) handlings(space string, match func(*Handling) bool) (list []*Handling) {
+	for i := range e.c.Txs {
+		if e.c.Txs[i].Receipt == nil {
+			continue
+		}
+		if h := e.handlingOf(space, &e.c.Txs[i]); match(h) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// sends reports whether a transaction of the commit sent an event to its own space.
+func (e *logged) sends(key receipts.Key) bool {
+	for i := range e.c.Txs {
+		for _, s := range e.c.Txs[i].Sends {
+			if s.ID == key.ID && s.Stream == key.Stream && s.To == e.c.Space {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,37 @@
+package history_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+)
+
+// countingBus counts how often an event is looked up.
+type countingBus struct {
+	port.Client
+	looks atomic.Int64
+}
+
+func (b *countingBus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+	b.looks.Add(1)
+	return b.Client.FindEvent(ctx, space, stream, id)
+}
+
+// However long an event is waited for, it is looked up when the wait begins and once more,
+// when a leader that was deposed must know it; all else is told by the logs.
+func TestWait_LooksForWhatNeverComesOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := &countingBus{Client: w.client}
+		if err := <-w.waiting(t.Context(), b, "a", "e1"); err == nil { // after five minutes
+			t.Error("what never came has ended")
+		}
+		if n := b.looks.Load(); n != 2 {
+			t.Errorf("looked up %d times, want 2", n)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package history_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/replica"
+)
+
+// scriptedLog is the log of a space as one replica after the other shows it.
+type scriptedLog struct {
+	port.Client // nil: what is not asked here
+	entries     []model.LogEntry
+	state       model.SpaceState
+	head        uint64
+	epoch       uint64
+	shows       []int  // how many entries the next readings see; then all
+	read        func() // called after each reading, if set
+	follow      []func(deliver func(model.LogEntry)) error
+}
+
+// setting is an entry that sets document n, at a sequence behind another one.
+func setting(seq, prev uint64, n int64) model.LogEntry {
+	tx := model.Tx{N: seq, By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(n)}}}
+	c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
+	return model.LogEntry{Space: "s", Seq: seq, Prev: prev, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))}
+}
+
+// settings are entries that count document n from 1.
+func settings(n uint64) (list []model.LogEntry) {
+	for seq := uint64(1); seq <= n; seq++ {
+		list = append(list, setting(seq, seq-1, int64(seq)))
+	}
+	return list
+}
+
+func (h *scriptedLog) Epoch() uint64                                { return h.epoch }
+func (h *scriptedLog) Head(context.Context, string) (uint64, error) { return h.head, nil }
+
+func (h *scriptedLog) LoadState(context.Context, string) (model.SpaceState, error) {
+	return h.state, nil
+}
+
+func (h *scriptedLog) ReadLog(_ context.Context, _ string, after uint64, limit int) (found []model.LogEntry, err error) {
+	seen := h.entries
+	if len(h.shows) > 0 {
+		seen, h.shows = seen[:h.shows[0]], h.shows[1:]
+	}
+	for _, e := range seen {
+		if e.Seq > after && len(found) < limit {
+			found = append(found, e)
+		}
+	}
+	if h.read != nil {
+		h.read()
+	}
+	return found, nil
+}
+
+func (h *scriptedLog) FollowSpace(ctx context.Context, _ string, _ uint64, deliver func(model.LogEntry)) error {
+	if len(h.follow) == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	next := h.follow[0]
+	h.follow = h.follow[1:]
+	return next(deliver)
+}
+
+// within runs a test in virtual time, with a context that ends.
+func within(t *testing.T, f func(ctx context.Context)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// The leader says how far the log goes; a replica that shows less is read again. It may show
+// nothing at all, which is not taken for there being no such document.
+func TestRead_AReplicaThatIsBehindIsNotBelieved(t *testing.T) {
+	for _, shows := range [][]int{{0}, {1}, {0, 1, 1, 0}} {
+		within(t, func(ctx context.Context) {
+			d, err := history.Read(ctx, &scriptedLog{entries: settings(2), head: 2, shows: shows}, "s", "n")
+			if err != nil || d.Value.String() != "2" || d.Seq != 2 {
+				t.Errorf("with replicas that show %v: %+v, %v", shows, d, err)
+			}
+		})
+		within(t, func(ctx context.Context) {
+			c, err := history.ReadContents(ctx, &scriptedLog{entries: settings(2), head: 2, shows: shows}, "s")
+			if err != nil || c.Seq != 2 || c.Doc("n").Value.String() != "2" {
+				t.Errorf("the space, with replicas that show %v: %+v, %v", shows, c, err)
+			}
+		})
+	}
+}
+
+// A space of which the store has lost what the leader has said is not waited for.
+func TestReadContents_GoesBackWithTheStore(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		h := &scriptedLog{entries: settings(1), head: 5}
+		h.read = func() { h.epoch = 1 }
+		if _, err := history.ReadContents(ctx, h, "s"); !errors.Is(err, model.ErrRewound) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+func TestReplay_GoesOnBehindAPage(t *testing.T) {
+	r := replica.New("s")
+	if err := history.Replay(t.Context(), &scriptedLog{entries: settings(600)}, r); err != nil || r.Seq != 600 {
+		t.Errorf("replayed up to %d, %v", r.Seq, err)
+	}
+}
+
+// Where commits have been purged, a checkpoint has taken their place, if not at once. An entry
+// whose predecessor is not there is never applied.
+func TestReadContents_AGapIsCoveredByACheckpoint(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		_, err := history.ReadContents(ctx, &scriptedLog{entries: []model.LogEntry{setting(1, 0, 1), setting(3, 2, 3)}, head: 3}, "s")
+		if !errors.Is(err, model.ErrPurged) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	within(t, func(ctx context.Context) {
+		h := &scriptedLog{entries: []model.LogEntry{setting(3, 2, 3)}, head: 3}
+		covered := replica.New("s")
+		if err := history.Replay(ctx, &scriptedLog{entries: settings(2)}, covered); err != nil {
+			t.Fatal(err)
+		}
+		c, err := covered.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.read = func() { h.state.Docs, h.state.Mark = c.Docs, c.Mark }
+		got, err := history.ReadContents(ctx, h, "s")
+		if err != nil || got.Seq != 3 || got.Doc("n").Value.String() != "3" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// followed is what Changes delivers until there have been so many, or it ends.
+func followed(ctx context.Context, h *scriptedLog, most int) (seen []string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = history.Changes(ctx, h, "s", "n", func(c history.Change) {
+		seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision, " ", c.Rewound))
+		if len(seen) == most {
+			cancel()
+		}
+	})
+	return seen, err
+}
+
+func TestFollow_GoesOnBehindWhatWasPurged(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		h := &scriptedLog{entries: settings(1), head: 1}
+		h.follow = append(h.follow, func(func(model.LogEntry)) error {
+			h.entries, h.head = settings(3), 3
+			return fmt.Errorf("follow: %w", model.ErrPurged)
+		})
+		if seen, err := followed(ctx, h, 2); !slices.Equal(seen, []string{"1 at 1 false", "3 at 3 false"}) {
+			t.Errorf("seen were %q, %v", seen, err)
+		}
+	})
+}
+
+// With a store that has gone back, a watcher is told so once, and gets what there is now though its
+// revision is lower.
+func TestFollow_GoesBackWithTheStore(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		h := &scriptedLog{entries: settings(5), head: 5}
+		h.follow = append(h.follow, func(func(model.LogEntry)) error {
+			h.entries, h.head, h.epoch = settings(1), 1, 1
+			return model.ErrRewound
+		}, func(deliver func(model.LogEntry)) error {
+			deliver(setting(2, 1, 20))
+			return nil
+		})
+		want := []string{"5 at 5 false", "1 at 1 true", "20 at 2 false"}
+		if seen, err := followed(ctx, h, 3); !slices.Equal(seen, want) {
+			t.Errorf("seen were %q, %v, want %q", seen, err, want)
+		}
+	})
+}
+
+// What was read of a store while it went back may not be there any more.
+func TestFollow_WhatWasReadOfAnEarlierPastIsReadAgain(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		h := &scriptedLog{entries: settings(5), head: 5}
+		h.read = func() { h.entries, h.head, h.epoch, h.read = settings(1), 1, 1, nil }
+		if seen, err := followed(ctx, h, 1); !slices.Equal(seen, []string{"1 at 1 false"}) {
+			t.Errorf("seen were %q, %v", seen, err)
+		}
+	})
+}
+
+// Behind an entry that cannot be applied would come values that the document never had.
+func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		h := &scriptedLog{entries: settings(1), head: 1}
+		h.follow = append(h.follow, func(deliver func(model.LogEntry)) error {
+			deliver(model.LogEntry{Space: "s", Seq: 2, Prev: 1, Data: []byte("no commit")})
+			deliver(setting(3, 2, 3))
+			return nil
+		})
+		if seen, err := followed(ctx, h, 9); !slices.Equal(seen, []string{"1 at 1 false"}) || err == nil {
+			t.Errorf("seen were %q, %v", seen, err)
+		}
+	})
+}

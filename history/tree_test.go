@@ -1,0 +1,203 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+)
+
+func TestTree_IsWhatTheEventHasCausedInTheOrderInWhichItWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		w.send("a", "e1", script(to("b", script(to("c", nil), to("b", nil))), to("a", script(to("c", nil))), to("b", nil)))
+		w.rest()
+		tree := w.wantShape(history.TreeQuery{Event: "e1", Space: "a"}, "a:handled(b:handled(c:handled b:handled) a:handled(c:handled) b:handled)")
+		if tree.Events != 7 || !tree.Settled || tree.More || tree.States[lineage.Handled] != 7 || len(tree.CausedBy) != 0 {
+			t.Errorf("the tree says %+v", tree)
+		}
+		root := tree.Root
+		if root.Lane != 1 || root.Commit == 0 || root.Runtime != "w1" || root.Tx == "" || root.Stream != "do" || root.Result.String() != "1" {
+			t.Errorf("the root says %+v", root)
+		}
+		leaf := root.Caused[0].Caused[0]
+		of := w.wantShape(history.TreeQuery{Event: leaf.Event}, "c:handled") // the id says where it is
+		if want := []history.EventRef{root.Caused[0].EventRef, root.EventRef}; !slices.Equal(of.CausedBy, want) {
+			t.Errorf("it was caused by %v, want %v", of.CausedBy, want)
+		}
+		own := root.Caused[1] // a follow-up, which lies in no lane
+		of = w.wantShape(history.TreeQuery{Event: own.Event}, "a:handled(c:handled)")
+		if want := []history.EventRef{root.EventRef}; !slices.Equal(of.CausedBy, want) {
+			t.Errorf("the follow-up was caused by %v, want %v", of.CausedBy, want)
+		}
+		data, err := json.Marshal(tree)
+		var again history.Tree
+		if err == nil {
+			err = json.Unmarshal(data, &again)
+		}
+		if err != nil || shape(again.Root) != shape(tree.Root) || again.Events != 7 {
+			t.Errorf("as JSON it is %s, %v", data, err)
+		}
+	})
+}
+
+func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.send("a", "e1", script(to("b", nil), to("a", ends("fail")), sent{To: "c", Stream: "unknown"}, to("idle", nil), to("a", ends("panic"))))
+		w.rest()
+		const q = "e1"
+		tree := w.wantShape(history.TreeQuery{Event: q}, "a:handled(b:parked a:failed c:parked idle:parked a:failed)")
+		if tree.Settled {
+			t.Error("it is said to be settled")
+		}
+		parked := tree.Root.Caused[0].Event
+		of := w.wantShape(history.TreeQuery{Event: parked}, "b:parked")
+		if want := []history.EventRef{tree.Root.EventRef}; !slices.Equal(of.CausedBy, want) || of.Root.Stream != "do" || of.Root.Position != 1 {
+			t.Errorf("the parked one says %+v, caused by %v", of.Root, of.CausedBy)
+		}
+		w.coordinate()
+		w.rest()
+		tree = w.wantShape(history.TreeQuery{Event: q}, "a:handled(b:handled a:failed c:refused(notice a:handled) idle:queued a:failed)")
+		if e := tree.Root.Caused[1].Error; e != "it is told to fail" {
+			t.Errorf("the failed one says %q", e)
+		}
+		if e := tree.Root.Caused[2].Error; !strings.Contains(e, "unknown") {
+			t.Errorf("the refused one says %q", e)
+		}
+		notice := tree.Root.Caused[2].Caused[0]
+		of = w.tree(history.TreeQuery{Event: notice.Event})
+		if want := []history.EventRef{tree.Root.Caused[2].EventRef, tree.Root.EventRef}; !slices.Equal(of.CausedBy, want) {
+			t.Errorf("the notice was caused by %v, want %v", of.CausedBy, want)
+		}
+	})
+}
+
+// handAuthor writes the log of space a by hand.
+type handAuthor struct {
+	*world
+	head uint64
+}
+
+func (a *handAuthor) commit(c model.Commit) uint64 {
+	a.Helper()
+	c.Version, c.Space, c.Runtime = model.CommitVersion, "a", "w"
+	var txs []byte
+	for i := range c.Txs {
+		if i > 0 {
+			txs = append(txs, ',')
+		}
+		txs = model.AppendTx(txs, &c.Txs[i])
+	}
+	seq, err := a.server.Append(model.Append{Space: "a", ID: fmt.Sprint(a.head), Expect: a.head, Data: model.AppendCommit(nil, &c, txs)})
+	if err != nil {
+		a.Fatal(err)
+	}
+	a.head = seq
+	return seq
+}
+
+func TestTree_WhatASendersTransactionNeverCommittedIsDroppedOnceThatIsCertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &handAuthor{world: newWorld(t)}
+		epoch := a.commit(model.Commit{Takeover: true})
+		id := func(n uint64) string { return model.TxID{Space: "a", Epoch: epoch, N: n}.Event(0) }
+		sends := func(n uint64) []model.Tx {
+			return []model.Tx{{
+				N: n, By: "handle go", Receipt: &model.Receipt{Event: fmt.Sprint("e", n), Outcome: model.Handled},
+				Sends: []model.Send{{ID: id(n), To: "b", Stream: "do", Position: n}},
+			}}
+		}
+		a.commit(model.Commit{Epoch: epoch, Txs: sends(1)})
+		a.commit(model.Commit{Epoch: epoch, Txs: sends(3)})
+		a.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
+		a.wantShape(history.TreeQuery{Event: id(2)}, ":dropped") // its number was passed over
+		a.wantMissing(history.TreeQuery{Event: id(4)})           // it may come yet
+		a.commit(model.Commit{Takeover: true})
+		tree := a.wantShape(history.TreeQuery{Event: id(4)}, ":dropped")
+		if !tree.Settled || tree.Root.Error == "" {
+			t.Errorf("the dropped one says %+v", tree.Root)
+		}
+		a.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
+		a.wantMissing(history.TreeQuery{Event: "a:99:1:0"})
+		a.wantMissing(history.TreeQuery{Event: id(3), Space: "c"})
+	})
+}
+
+func (w *world) wantMissing(q history.TreeQuery) {
+	w.Helper()
+	_, err := history.ReadTree(context.Background(), w.client, q)
+	var missing *history.MissingError
+	if !errors.As(err, &missing) || !strings.Contains(err.Error(), q.Event) || !strings.Contains(err.Error(), "check") {
+		w.Errorf("walk %+v: %v, want a MissingError that says what to check", q, err)
+	}
+}
+
+func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.send("a", "e1", nil)
+		w.send("b", "e1", nil)
+		w.sendBytes("a", "mend", "e1", nil)
+		w.rest()
+		w.wantMissing(history.TreeQuery{Event: "e2"})
+		w.wantMissing(history.TreeQuery{Event: "e1", Space: "c"})
+		w.wantMissing(history.TreeQuery{Event: "e1", Space: "b", Stream: "mend"})
+		w.wantShape(history.TreeQuery{Event: "e1", Space: "b"}, "b:handled")
+		w.wantShape(history.TreeQuery{Event: "e1", Space: "a", Stream: "do"}, "a:handled")
+		var several *history.AmbiguousError
+		for q, n := range map[history.TreeQuery]int{{Event: "e1"}: 3, {Event: "e1", Space: "a"}: 2, {Event: "e1", Stream: "do"}: 2} {
+			if _, err := history.ReadTree(t.Context(), w.client, q); !errors.As(err, &several) || len(several.Found) != n {
+				t.Errorf("walk %+v: %v, want %d of them", q, err, n)
+			}
+			if names := strings.Contains(several.Error(), "--space"); names != (q.Space == "") {
+				t.Errorf("walk %+v: %v: the space is what is missing: %v", q, several, q.Space == "")
+			}
+		}
+		for _, bad := range []history.TreeQuery{{}, {Event: "*"}, {Event: "e", Space: "a.b"}, {Event: "e", Stream: ">"}} {
+			var name *model.NameError
+			if _, err := history.ReadTree(t.Context(), w.client, bad); !errors.As(err, &name) {
+				t.Errorf("walk %+v: %v, want a NameError", bad, err)
+			}
+		}
+	})
+}
+
+func TestTree_IsBoundedInSizeAndDepthAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		wide, deep := script(), (*act)(nil)
+		for range 20 {
+			wide.Send = append(wide.Send, to("b", script(to("c", nil))))
+			deep = script(to("b", script(to("a", deep))))
+		}
+		w.send("a", "wide", wide)
+		w.send("a", "deep", deep)
+		w.rest()
+		if tree := w.tree(history.TreeQuery{Event: "wide"}); tree.Events != 41 || tree.More || !tree.Settled {
+			t.Errorf("unbounded: %d events, more %t, settled %t", tree.Events, tree.More, tree.Settled)
+		}
+		tree := w.wantShape(history.TreeQuery{Event: "wide", MaxEvents: 4}, "a:handled(b:handled(+1) b:handled(+1) b:handled(+1) +17)")
+		if tree.Events != 4 || !tree.More || tree.Settled {
+			t.Errorf("bounded: %+v", tree)
+		}
+		w.wantShape(history.TreeQuery{Event: "deep", MaxDepth: 3}, "a:handled(b:handled(a:handled(b:handled(+1))))")
+		if tree := w.tree(history.TreeQuery{Event: "deep"}); tree.Events != 41 || tree.More {
+			t.Errorf("%d events, more %t", tree.Events, tree.More)
+		}
+	})
+}

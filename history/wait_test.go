@@ -1,0 +1,300 @@
+package history_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+)
+
+// waiting starts to wait for the tree of an event, and returns its end.
+func (w *world) waiting(ctx context.Context, bus port.Client, space, id string) <-chan error {
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait in vain is to be an error
+	go func() {                                            // ends with ctx, or when the tree has settled
+		defer cancel()
+		_, err := history.WaitTree(ctx, bus, space, "do", id)
+		ended <- err
+	}()
+	return ended
+}
+
+func over(ended <-chan error) bool {
+	synctest.Wait()
+	return len(ended) > 0
+}
+
+func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ended := w.waiting(t.Context(), w.client, "a", "e1")
+		w.rest()
+		if over(ended) {
+			t.Fatal("it has settled before it was sent")
+		}
+		w.work("w1")
+		w.send("a", "e1", script(to("b", script(to("idle", nil))), to("a", nil), to("b", nil)))
+		w.rest()
+		if over(ended) {
+			t.Fatal("it has settled though what it sent is parked")
+		}
+		w.coordinate()
+		w.rest()
+		if over(ended) {
+			t.Fatal("it has settled though one event has nobody to handle it")
+		}
+		w.finish("idle")
+		w.rest()
+		if !over(ended) || <-ended != nil {
+			t.Error("it has not settled")
+		}
+		began := time.Now()
+		if err := <-w.waiting(t.Context(), w.client, "a", "e1"); err != nil || time.Since(began) > time.Second {
+			t.Errorf("waiting for what has long settled: %v, after %v", err, time.Since(began))
+		}
+	})
+}
+
+// finish writes, as an owner of that space would, that its first event is handled.
+func (w *world) finish(space string) {
+	w.Helper()
+	m := w.server.ReadLane(space, 0, 1)[0]
+	tx := model.Tx{N: 1, By: "handle " + m.Stream, Receipt: &model.Receipt{Event: m.ID, Lane: m.Seq, Pos: m.Position, Outcome: model.Handled}}
+	epoch, err := w.server.Append(model.Append{Space: space, ID: "t", Data: model.AppendCommit(nil, &model.Commit{Version: 1, Space: space, Runtime: "x", Takeover: true}, nil)})
+	if err == nil {
+		c := &model.Commit{Version: 1, Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}}
+		_, err = w.server.Append(model.Append{Space: space, ID: "u", Expect: epoch, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.send("a", "e1", script(to("b", nil), to("c", nil)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := history.WaitTree(ctx, w.client, "a", "do", "e1")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 2") {
+			t.Errorf("wait: %v", err)
+		}
+		w.client.Kill()
+		if _, err := history.WaitTree(t.Context(), w.client, "a", "do", "e1"); !errors.Is(err, model.ErrStopped) {
+			t.Errorf("wait: %v, want ErrStopped", err)
+		}
+		var name *model.NameError
+		if _, err := history.WaitTree(t.Context(), w.client, "a", "", "e1"); !errors.As(err, &name) {
+			t.Errorf("wait: %v, want a NameError", err)
+		}
+	})
+}
+
+func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		kill := w.work("w1")
+		w.send("a", "e1", script(sent{To: "b", Stream: "unknown"}))
+		w.rest()
+		w.coordinate()
+		ended := w.waiting(t.Context(), w.client, "a", "e1")
+		w.rest()
+		if !over(ended) || <-ended != nil {
+			t.Fatal("it has not settled")
+		}
+		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:handled(b:refused(notice a:handled))")
+		if !tree.Settled {
+			t.Error("it is not settled")
+		}
+		kill()
+	})
+}
+
+// chain makes an act that is passed on so many times, and what is done at its end.
+func chain(n int, last *act) *act {
+	for range n {
+		last = script(to("a", last))
+	}
+	return last
+}
+
+// What is shown of a tree is no bound of the wait for it.
+func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.coordinate()
+		const beyond = history.DefaultDepth + 50
+		w.send("a", "failing", chain(beyond, ends("fail")))
+		states, err := history.WaitTree(t.Context(), w.client, "a", "do", "failing")
+		if want := map[lineage.State]int{"handled": beyond, "failed": 1}; err != nil || !maps.Equal(states, want) {
+			t.Errorf("it counted %v, %v; want %v", states, err, want)
+		}
+		w.send("a", "pending", chain(beyond, script(to("idle", nil))))
+		ended := w.waiting(t.Context(), w.client, "a", "pending")
+		w.rest()
+		if over(ended) {
+			t.Fatal("it is over though its end has nobody to handle it")
+		}
+		w.finish("idle")
+		w.rest()
+		if !over(ended) || <-ended != nil {
+			t.Error("it is not over")
+		}
+	})
+}
+
+// A timer is over when it has rung, and when it was cancelled, by whatever event and whenever.
+func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		var states map[lineage.State]int
+		begin := func(id string) <-chan error {
+			ended := make(chan error, 1)
+			go func() { // ends when the tree has settled, or with the test
+				var err error
+				states, err = history.WaitTree(t.Context(), w.client, "a", "alarm", id)
+				ended <- err
+			}()
+			return ended
+		}
+		want := func(ended <-chan error, counted map[lineage.State]int) {
+			t.Helper()
+			if err := <-ended; err != nil || !maps.Equal(states, counted) {
+				t.Errorf("it counted %v, %v; want %v", states, err, counted)
+			}
+		}
+		cancelled := map[lineage.State]int{"handled": 1, "cancelled": 1}
+		w.sendBytes("a", "alarm", "a-1", nil)
+		ended := begin("a-1")
+		w.rest()
+		if over(ended) {
+			t.Fatal("it is over though the timer has not rung")
+		}
+		w.sendBytes("a", "calm", "c-1", nil)
+		w.rest()
+		want(ended, cancelled)
+		want(begin("a-1"), cancelled) // by who asks later, too
+
+		w.sendBytes("a", "alarm", "a-2", nil)
+		ended = begin("a-2")
+		w.rest()
+		w.sendBytes("a", "alarm", "a-3", nil) // sets it to another time
+		w.rest()
+		want(ended, cancelled)
+		ended = begin("a-3")
+		pass(2 * time.Hour)
+		want(ended, map[lineage.State]int{"handled": 2})
+	})
+}
+
+// lastReceipt is when the last event so far has ended.
+func (w *world) lastReceipt() (at time.Time) {
+	for _, name := range []string{"a", "b", "c", "d"} {
+		for _, e := range w.server.ReadLog(name, 0, 1<<20) {
+			if bytes.Contains(e.Data, []byte(`"o":"`)) && e.Stored.After(at) {
+				at = e.Stored
+			}
+		}
+	}
+	return at
+}
+
+// grown makes a random act for a space, and counts the events that it comes to.
+func grown(rng *rand.Rand, here string, depth int) (*act, int) {
+	a, n := &act{End: []string{"", "", "", "", "fail", "panic"}[rng.IntN(6)]}, 1
+	for range rng.IntN(4) {
+		if depth == 0 {
+			break
+		}
+		there := string(rune('a' + rng.IntN(4)))
+		below, events := grown(rng, there, depth-1)
+		s := sent{To: there, Act: below}
+		if rng.IntN(12) == 0 {
+			s.Stream, events = "unknown", 1
+			if there != here {
+				events = 2 // with the notice
+			}
+		}
+		a.Send = append(a.Send, s)
+		n += events
+	}
+	if a.End != "" {
+		n = 1 // what a failed handler sent is gone with it
+	}
+	return a, n
+}
+
+// lossy is a bus on which requests and answers get lost.
+func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
+	b := w.server.Connect(id)
+	w.Cleanup(b.Close)
+	fates := []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate}
+	b.Inject(func(op membus.Op) membus.Fate {
+		if i := rng.IntN(10); op.Try < 3 && i < len(fates) {
+			return fates[i]
+		}
+		return membus.Deliver
+	})
+	return b
+}
+
+// Whatever the tree, whoever crashes, and whenever somebody begins to wait: the wait is
+// over when every event has ended, and the tree then has all of them.
+func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				rng := rand.New(rand.NewPCG(seed, 7))
+				do, want := grown(rng, "a", 5)
+				early := w.waiting(t.Context(), w.lossy(rand.New(rand.NewPCG(seed, 8)), "early"), "a", "e1")
+				kill := w.work("w1")
+				w.coordinate()
+				w.send("a", "e1", do)
+				pass(time.Duration(rng.IntN(3)) * time.Millisecond)
+				middle := w.waiting(t.Context(), w.lossy(rand.New(rand.NewPCG(seed, 9)), "middle"), "a", "e1")
+				kill()
+				for range 5 {
+					pass(time.Duration(rng.IntN(2000)) * time.Microsecond)
+					kill = w.work(fmt.Sprint("w", rng.IntN(1000)+2))
+					if rng.IntN(2) == 0 {
+						kill()
+					}
+				}
+				w.work("last")
+				for _, ended := range []<-chan error{early, middle, w.waiting(t.Context(), w.client, "a", "e1")} {
+					if err := <-ended; err != nil {
+						t.Fatal(err)
+					}
+					// The logs tell it, not the look that is taken once more after a while.
+					if late := time.Since(w.lastReceipt()); late > 15*time.Second {
+						t.Errorf("it was over %v after the last receipt", late)
+					}
+					tree := w.tree(history.TreeQuery{Event: "e1", Space: "a", MaxEvents: 10_000})
+					if !tree.Settled || tree.Events != want {
+						t.Fatalf("settled %t with %d events, want %d: %s", tree.Settled, tree.Events, want, shape(tree.Root))
+					}
+					if states, err := history.WaitTree(t.Context(), w.client, "a", "do", "e1"); err != nil || !maps.Equal(states, tree.States) {
+						t.Fatalf("it counted %v (%v), want %v", states, err, tree.States)
+					}
+				}
+			})
+		})
+	}
+}

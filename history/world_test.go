@@ -1,0 +1,210 @@
+package history_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
+
+// world is a deployment on a bus in memory, in virtual time.
+type world struct {
+	*testing.T
+	server *membus.Server
+	client *membus.Bus
+}
+
+func newWorld(t *testing.T) *world {
+	server := membus.NewServer(membus.Config{Partitions: 2, MaxPayload: 256 << 10, Horizon: 2 * time.Hour})
+	w := &world{T: t, server: server, client: server.Connect("client")}
+	t.Cleanup(w.client.Close)
+	return w
+}
+
+// act is what the handler of the stream "do" does: its payload is the script.
+type act struct {
+	End  string `json:"end,omitempty"` // "", fail, panic, until-mended
+	Send []sent `json:"send,omitempty"`
+}
+
+type sent struct {
+	To     string `json:"to"`
+	Stream string `json:"stream,omitempty"`
+	Act    *act   `json:"act,omitempty"`
+}
+
+// script makes an act that sends these.
+func script(sends ...sent) *act { return &act{Send: sends} }
+
+// to is a send to a space of an event that does this; nothing, if do is nil.
+func to(space string, do *act) sent { return sent{To: space, Act: do} }
+
+func ends(how string) *act { return &act{End: how} }
+
+// perform handles an event by its script.
+func perform(tx *space.Tx, ev *model.Event) (model.Value, error) {
+	for s := range ev.Payload.Get("send").Elements() {
+		target, _ := s.Get("to").AsString()
+		stream, ok := s.Get("stream").AsString()
+		if !ok {
+			stream = "do"
+		}
+		tx.Send(target, stream, s.Get("act"))
+	}
+	switch end, _ := ev.Payload.Get("end").AsString(); end {
+	case "fail":
+		return model.Value{}, errors.New("it is told to fail")
+	case "panic":
+		panic("it is told to panic")
+	case "transient":
+		return model.Value{}, space.Transient(errors.New("it may pass"))
+	case "until-mended":
+		if mended, _ := tx.Get("mended").AsBool(); !mended {
+			return model.Value{}, errors.New("not mended")
+		}
+	}
+	done, _ := tx.Get("done").AsInt()
+	tx.Set("done", done+1)
+	return model.MustOf(done + 1), nil
+}
+
+func actor(t *testing.T) *space.Program {
+	t.Helper()
+	p := space.NewProgram("actor")
+	mend := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.Set("mended", true)
+		return model.Value{}, nil
+	}
+	alarm := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.SetTimer("t", "do", tx.Now().Add(time.Hour), nil)
+		return model.Value{}, nil
+	}
+	calm := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.CancelTimer("t")
+		return model.Value{}, nil
+	}
+	if err := errors.Join(p.Handle("do", perform), p.Handle("mend", mend), p.Handle("alarm", alarm), p.Handle("calm", calm)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// work starts a worker; spaces whose names begin with "idle" have no program.
+func (w *world) work(id string) (kill func()) {
+	w.Helper()
+	b := w.server.Connect(id)
+	p := actor(w.T)
+	wk, err := worker.New(b, worker.Config{ID: id, Options: worker.Options{History: 60 * 24 * time.Hour}, Programs: func(name string) (*space.Program, error) {
+		if strings.HasPrefix(name, "idle") {
+			return nil, nil
+		}
+		return p, nil
+	}})
+	if err == nil {
+		err = wk.Start(w.Context())
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	kill = func() { wk.Kill(); b.Kill() }
+	w.Cleanup(kill)
+	return kill
+}
+
+func (w *world) coordinate() *coordinator.Coordinator {
+	b := w.server.Connect("coordinator")
+	c := coordinator.New(b, coordinator.Config{})
+	c.Start()
+	w.Cleanup(func() { c.Stop(); b.Close() })
+	return c
+}
+
+// send sends an event from outside and waits until it is stored.
+func (w *world) send(to, id string, do *act) {
+	w.Helper()
+	w.sendBytes(to, "do", id, model.MustOf(do).AppendJSON(nil))
+}
+
+func (w *world) sendBytes(to, stream, id string, payload []byte) {
+	w.Helper()
+	done := make(chan error, 1)
+	m := model.Message{Space: to, Stream: stream, ID: id, Payload: payload}
+	w.client.Send(m, func(_ model.SendResult, err error) { done <- err })
+	if err := <-done; err != nil {
+		w.Fatal(err)
+	}
+}
+
+// rest lets virtual time pass, in which everybody else goes on.
+func (w *world) rest() { pass(10 * time.Second) }
+
+func pass(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	<-t.C
+}
+
+func (w *world) tree(q history.TreeQuery) *history.Tree {
+	w.Helper()
+	t, err := history.ReadTree(context.Background(), w.client, q)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t
+}
+
+// shape is a tree in one line: space:state, with what it caused in parentheses.
+func shape(n *history.TreeNode) string {
+	text := n.Space + ":" + string(n.State)
+	if n.Kind != history.KindSent {
+		text = string(n.Kind) + " " + text
+	}
+	var below []string
+	for _, c := range n.Caused {
+		below = append(below, shape(c))
+	}
+	if n.More > 0 {
+		below = append(below, fmt.Sprint("+", n.More))
+	}
+	if len(below) > 0 {
+		text += "(" + strings.Join(below, " ") + ")"
+	}
+	return text
+}
+
+func (w *world) wantShape(q history.TreeQuery, want string) *history.Tree {
+	w.Helper()
+	t := w.tree(q)
+	if got := shape(t.Root); got != want {
+		w.Errorf("the tree of %s is\n %s, want\n %s", q.Event, got, want)
+	}
+	return t
+}
+
+// letters lists the dead letters: "space stream event outcome payload", sorted.
+func (w *world) letters() []string {
+	w.Helper()
+	found, err := history.DeadLetters(context.Background(), w.client, "", 0, 1000)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var list []string
+	for _, d := range found {
+		list = append(list, fmt.Sprintf("%s %s %s %s %s", d.Space, d.Stream, d.Event, d.Outcome, d.Bytes()))
+	}
+	slices.Sort(list)
+	return list
+}
