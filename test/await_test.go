@@ -29,6 +29,7 @@ func ledger() *settle.Program {
 // real server; and waited for by another process than the one that sends the event,
 // which may be any NATS client.
 func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		base.Programs = settle.Always(ledger())
 		d := deploy(t, base)
@@ -87,6 +88,7 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 // The server's own clock and its purge: what is done and old goes, what is not stays, and
 // an id that is too old for its horizon is refused although the lane knows nothing of it.
 func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		base.Programs = settle.Always(ledger())
 		base.Bus.Partitions = 1

@@ -77,6 +77,7 @@ func adding() *settle.Program {
 // While no server can be reached, everything that leaves ends by itself, though its context has no
 // end, and says what it could not do. What was acknowledged is there when the server is.
 func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	f := startFixed(t)
 	ctx := testContext(t)
 	b := f.connect("worker/w1")
@@ -167,6 +168,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 
 // A server of package ordered ends by itself, too.
 func TestLeaving_AServerOfOrderedEndsWithoutANATSServer(t *testing.T) {
+	t.Parallel()
 	f := startFixed(t)
 	b := f.connect("ordered")
 	if err := b.Provision(testContext(t)); err != nil {

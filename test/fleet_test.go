@@ -16,6 +16,7 @@ import (
 // A fleet that is rolled: workers come and go in good order and in bad, while events
 // keep coming. What is there in the end is what was sent, and it is saved.
 func TestRolling_NothingIsLostOrRepeatedAndAllIsSaved(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: 2, Bus: bus.Config{Partitions: 4}})
 	ctx := testContext(t)
 	spaces := []string{"a", "b", "c", "d", "e", "f"}
@@ -86,6 +87,7 @@ func wantSaved(t *testing.T, d *deployment, space string, docs map[string]string
 // Everything stops, server included, with events that nobody has handled. It goes on
 // from the disk.
 func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cfg := settle.Config{
 		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
@@ -127,6 +129,7 @@ func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 // A worker that does not know what a space runs leaves its events alone; one that
 // knows handles them, though they were delivered long ago.
 func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	known := false
 	d := deploy(t, settle.Config{Bus: bus.Config{Partitions: 1}, Programs: func(space string) *settle.Program {
@@ -170,6 +173,7 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 // The worker of a watched, computed document dies again and again; the watcher sees
 // every revision once and none after a later one.
 func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 	ctx := testContext(t)
 	var mu sync.Mutex
@@ -217,6 +221,7 @@ func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 // A worker crashes and is started again under its name, as a supervisor does, with
 // appends of its former self in any state.
 func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 	ctx := testContext(t)
 	if err := d.StopWorkers(ctx); err != nil {

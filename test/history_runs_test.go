@@ -11,6 +11,7 @@ const historySeed = 1
 // Clients send, send again, call, wait, look and read at the same time, and some of them
 // die of it.
 func TestHistory_ConcurrentClients_SeeOneLaneAndOneReceiptPerEvent(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		base.Programs, base.Workers = settle.Always(tally()), 2
 		newRush(t, deploy(t, base), historySeed).run(6, 50)
@@ -19,6 +20,7 @@ func TestHistory_ConcurrentClients_SeeOneLaneAndOneReceiptPerEvent(t *testing.T)
 
 // The same while workers die and others take over.
 func TestHistory_WorkersThatDie_AreNotSeen(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		base.Programs, base.Workers = settle.Always(tally()), 2
 		r := newRush(t, deploy(t, base), historySeed)
@@ -29,6 +31,7 @@ func TestHistory_WorkersThatDie_AreNotSeen(t *testing.T) {
 
 // The same while the streams get other leaders, and workers die.
 func TestHistory_LeadersThatStepDown_CostNoEventAndNoOrder(t *testing.T) {
+	t.Parallel()
 	base := onCluster(t)
 	base.Programs, base.Workers = settle.Always(tally()), 2
 	r := newRush(t, deploy(t, base), historySeed)
@@ -39,6 +42,7 @@ func TestHistory_LeadersThatStepDown_CostNoEventAndNoOrder(t *testing.T) {
 // The same with three runtimes in each space, of which all handle its events, and of which
 // some die.
 func TestHistory_RuntimesThatShareASpace_AreNotSeen(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		base.Programs, base.Workers = settle.Always(tally()), 2
 		r := newRush(t, deploy(t, base), historySeed)

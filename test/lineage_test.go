@@ -10,6 +10,7 @@ import (
 // follow-ups read nothing that their parent has written, so no conflict of theirs
 // would give them away: it is the lineage alone that takes them back.
 func TestI10_PayloadOnlyFollowUpOfAFailedParent_IsNeverHandled(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		a := s.worker("a")
@@ -35,6 +36,7 @@ func TestI10_PayloadOnlyFollowUpOfAFailedParent_IsNeverHandled(t *testing.T) {
 // The same, and the parent succeeds when it is tried again: its follow-ups are those of
 // the attempt that has taken effect, each once.
 func TestI10_HandlerConflictsThenSucceeds_FollowUpIsHandledOnceAsOfTheCommittedAttempt(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		a := s.worker("a")
@@ -59,6 +61,7 @@ func TestI10_HandlerConflictsThenSucceeds_FollowUpIsHandledOnceAsOfTheCommittedA
 // first one has launched is gone: its follow-ups, and the piece, which was running. A
 // piece beside it goes on.
 func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStopped(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		a := s.worker("a")
@@ -96,6 +99,7 @@ func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStoppe
 // A send to another space waits in its origin's commit. While that is under way, nobody
 // sees it; that the coordinator is at work, a send of another origin shows.
 func TestI10_CrossSpaceFollowUp_ParksUntilItsOriginIsConfirmed(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		a := s.worker("a")
@@ -116,6 +120,7 @@ func TestI10_CrossSpaceFollowUp_ParksUntilItsOriginIsConfirmed(t *testing.T) {
 
 // An origin that fails has sent nothing: there is nothing to be dropped anywhere else.
 func TestI10_CrossSpaceFollowUp_IsNeverDispatchedIfItsOriginFails(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		a := s.worker("a")

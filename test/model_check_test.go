@@ -18,6 +18,7 @@ func (s *telling) op(kind kind, id string, out answered) {
 }
 
 func TestHistoryChecker(t *testing.T) {
+	t.Parallel()
 	for _, story := range []struct {
 		what string
 		tell func(s *telling)
@@ -113,6 +114,7 @@ func TestHistoryChecker(t *testing.T) {
 
 // The checker is only of use if it comes to an end, right or wrong.
 func TestHistoryChecker_IsQuickWithManyClientsOnOneSpace(t *testing.T) {
+	t.Parallel()
 	for _, last := range []int{400, 401} {
 		s := &telling{h: newHistory()}
 		for i := range 400 { // of which four are at it at any time

@@ -40,6 +40,7 @@ func (p *provider) charge(ctx context.Context, key string, in int) (int, error) 
 // Workers are killed while they perform tasks. What was started by a transaction in the log is
 // performed, what was started by one that failed is not, and Done is called once for each.
 func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
+	t.Parallel()
 	out := &provider{asked: map[string]int{}, some: make(chan struct{}), healed: make(chan struct{})}
 	charge := settle.NewAction[int, int]("charge")
 	buy := settle.NewStream[string, settle.None]("buy")

@@ -32,6 +32,7 @@ func wholePath(t *testing.T, base settle.Config) {
 }
 
 func TestQ11_SendingTwice_TakesEffectOnce_AndReturnsTheSameReceipt(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, sendingTwice)
 }
 
@@ -58,6 +59,7 @@ func sendingTwice(t *testing.T, base settle.Config) {
 }
 
 func TestDormant_WhatNobodyWatchesIsNotComputed(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 	ctx := testContext(t)
 	for i := range 20 {
@@ -120,6 +122,7 @@ func crash(t *testing.T, base settle.Config) {
 // Coordinators that overlap, and one that has forgotten where it was, release
 // again what has been released. Nothing comes of it.
 func TestRelease_RepeatedByForgetfulCoordinators_TakesEffectOnce(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 	ctx := testContext(t)
 	const n = 100
@@ -155,6 +158,7 @@ func (forgetful) LoadPosition(context.Context, int, string) (uint64, error) { re
 // Two workers, each of which believes that it is alone, fight over every space.
 // Refused appends are all that comes of it.
 func TestDisagreement_TwoOwnersOfOneSpace_HandleEachEventOnce(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, disagreement)
 }
 
@@ -206,6 +210,7 @@ func (hermit) Announce(context.Context, model.Member) error { return nil }
 
 // The documents are an ordinary KV bucket: any NATS client reads and follows them.
 func TestPlainClient_ReadsAndFollowsTheStateBucket(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 	ctx := testContext(t)
 	js := d.Bus().JetStream()

@@ -45,6 +45,7 @@ type racer struct {
 // not yet heard of as handled. Whatever they waste on it, every event takes effect once,
 // in the order of the lane.
 func TestI11_SixteenRuntimesRaceForEachOfTenThousandEvents(t *testing.T) {
+	t.Parallel()
 	t.Run("server", func(t *testing.T) { raceFor(t, settle.Config{}, 10_000/slowdown) })
 	t.Run("cluster", func(t *testing.T) { raceFor(t, onCluster(t), 1_000/slowdown) })
 }

@@ -15,6 +15,7 @@ import (
 // refuses both, as often as it takes; and when they are stored at last and the answer
 // is lost, the receipt that is there is the handling's own.
 func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		var loseAnswer atomic.Int32
@@ -57,6 +58,7 @@ func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(
 // The server says the same as it would of a commit that is stored and was sent twice. It
 // is not the same: the handling is made again.
 func TestI11_ACommitInDoubt_IsNotTakenForTheOneThatStandsInItsPlace(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		var armed atomic.Bool
@@ -110,6 +112,7 @@ var races = map[string]func(s *stage, all []*actor, held []*hold){
 // Several runtimes handle the same event. One of them commits; the others learn that
 // there is a receipt, and do not try again.
 func TestI11_ReceiptRace_OneRuntimeCommitsAndTheOthersDoNotRetry(t *testing.T) {
+	t.Parallel()
 	for what, first := range races { // any order: each on its own
 		t.Run(what, func(t *testing.T) {
 			onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -203,6 +206,7 @@ func (s *stage) wantHandledBy(space, event, want string) {
 // An event that starts a piece is handled by every runtime at first. One piece comes of
 // it, of the runtime that commits; the others run that one, and theirs is gone.
 func TestI11_PatternLaunchingEventHandledByTwoRuntimes_StartsOnePiece(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		owner := s.worker("owner")
@@ -229,6 +233,7 @@ func TestI11_PatternLaunchingEventHandledByTwoRuntimes_StartsOnePiece(t *testing
 // The event is delivered once more, to a runtime that was not there the first time. It
 // does not even try, and has the one piece that there is.
 func TestI11_PatternLaunchingEventRedeliveredLater_StartsNothing(t *testing.T) {
+	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
 		s := newStage(t, base)
 		owner := s.worker("owner")

@@ -33,6 +33,7 @@ func alone(t *testing.T, cfg settle.Config) (*deployment, *settle.Worker) {
 // The states of spaces go back, and the logs keep the commits behind them: nothing is lost, by workers that were there and by
 // those that come anew. What is handled is not handled again, and what is derived follows.
 func TestRewind_StateAloneGoesBack(t *testing.T) {
+	t.Parallel()
 	for name, anew := range map[string]bool{"under live workers": false, "under a worker that starts": true} {
 		t.Run(name, func(t *testing.T) {
 			m, d, said := overheard(t)
@@ -89,6 +90,7 @@ func isSaved(t *testing.T, b *bus.Bus, space string) {
 // The states of spaces go back behind what is left of their logs: a live worker refuses the spaces that need what is gone, and names them,
 // keeps their events, and serves the others. When the states are there again, it goes on by itself.
 func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
+	t.Parallel()
 	m := startTimeMachine(t)
 	cfg := m.config()
 	d, w := alone(t, cfg)
@@ -144,6 +146,7 @@ func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
 // The programs go back: a live worker runs what is there, and says so. A space whose version is gone runs the one that it ran before; one whose
 // first program is gone waits, with its events. When the same is deployed again, all goes on, and everything is handled once.
 func TestRewind_ProgramsAloneGoBack(t *testing.T) {
+	t.Parallel()
 	m := startTimeMachine(t)
 	cfg := m.config()
 	said := newRewinds()

@@ -89,6 +89,7 @@ func (r *rewinds) until(t *testing.T, stream string) (found string) {
 // Live workers notice an empty store in place of theirs before anybody has made a deployment in it, and serve the one that is
 // made: nothing of the former one makes them pass over an event.
 func TestRewind_AStoreThatWasReplacedByAnEmptyOne(t *testing.T) {
+	t.Parallel()
 	m, d, said := overheard(t)
 	c := d.Client()
 	sendAll(t, c, 1, 20)

@@ -41,6 +41,7 @@ func counters(t *testing.T) (m *timeMachine, d *deployment, count *watched) {
 
 // What is sent to ordered handlers after their store went back is handled once, too.
 func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
+	t.Parallel()
 	m, d, count := counters(t)
 	c := d.Client()
 	sendAll(t, c, 1, 8)
@@ -59,6 +60,7 @@ func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
 // So is what is sent after the lanes alone have lost their ends, and what was handled before is
 // not handled again.
 func TestRewind_OrderedHandlersAskTheReceiptsWhatOfALaneIsHandled(t *testing.T) {
+	t.Parallel()
 	m, d, count := counters(t)
 	c := d.Client()
 	sendAll(t, c, 1, 8)

@@ -135,6 +135,7 @@ func sendAll(t *testing.T, c *settle.Client, first, last int) {
 // What a server acknowledges after its files have gone back is handled, once, whatever those who
 // were connected remember: ten of ninety events are lost with the files, and all others count.
 func TestRewind_WhatIsSentAfterAStoreWentBackIsHandledOnce(t *testing.T) {
+	t.Parallel()
 	for name, idle := range map[string]time.Duration{"of a space that sleeps": 10 * time.Millisecond, "of a space in memory": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			m := startTimeMachine(t)
@@ -168,6 +169,7 @@ func TestRewind_WhatIsSentAfterAStoreWentBackIsHandledOnce(t *testing.T) {
 // it is handled all the same, once, and what was handled before is not handled again, by those
 // who were there and by those who come anew.
 func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
+	t.Parallel()
 	for name, anew := range map[string]bool{"under live workers": false, "under a worker that starts": true} {
 		t.Run(name, func(t *testing.T) {
 			m := startTimeMachine(t)
@@ -213,6 +215,7 @@ func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
 // sends afterwards has positions that the target knows. It takes effect there, once, whether the space handles the events of the lost
 // commits again, because its lane has them, or the client sends them again.
 func TestRewind_PositionsAreGivenOutAgain(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ lane, anew bool }{
 		"under live workers":                        {},
 		"under a worker that starts":                {anew: true},
@@ -277,6 +280,7 @@ func isReleased(t *testing.T, b *bus.Bus, partition int) {
 // The partition of a target goes back whole, with its lane: what another one had sent there is sent again, and what it sends next does not
 // wait for it.
 func TestRewind_WhatATargetHasLostIsSentAgain(t *testing.T) {
+	t.Parallel()
 	for name, anew := range map[string]bool{"under live workers": false, "under processes that start": true} {
 		t.Run(name, func(t *testing.T) {
 			m := startTimeMachine(t)

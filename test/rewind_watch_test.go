@@ -81,6 +81,7 @@ func watchAsAnyClient(t *testing.T, d *deployment, space, doc string) *watched {
 // A watch that stays delivers what the document is after its store has gone back, though that
 // is older than what it has delivered, and then what comes.
 func TestRewind_AWatchThatStaysGoesBackWithTheStore(t *testing.T) {
+	t.Parallel()
 	m := startTimeMachine(t)
 	d := deploy(t, m.config())
 	c := d.Client()
@@ -104,6 +105,7 @@ func TestRewind_AWatchThatStaysGoesBackWithTheStore(t *testing.T) {
 // A call that waits for a worker returns its receipt though its event was lost meanwhile with
 // the end of the store.
 func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
+	t.Parallel()
 	m := startTimeMachine(t)
 	cfg := m.config()
 	cfg.Workers = -1
@@ -140,6 +142,7 @@ func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
 
 // An attachment has the space in memory as it was: it ends, and says why.
 func TestRewind_AnAttachmentEnds(t *testing.T) {
+	t.Parallel()
 	m := startTimeMachine(t)
 	d := deploy(t, m.config())
 	c := d.Client()
@@ -170,6 +173,7 @@ func TestRewind_AnAttachmentEnds(t *testing.T) {
 // A document gets the revision again that a client has of it, with another content, before a worker is there again. The client is told
 // so, when it comes back by itself and when it comes with what it has noted; with a revision alone it is not.
 func TestRewind_AWatchThatComesBackWithARevisionThatWasGivenOutAgain(t *testing.T) {
+	t.Parallel()
 	m := startTimeMachine(t)
 	d := deploy(t, m.config())
 	c, ctx := d.Client(), testContext(t)

@@ -15,6 +15,7 @@ import (
 // at the head or watches meanwhile waits a little; nobody gets an error, or a value that is
 // older than the one before.
 func TestRollingRestart_RequestsWaitAndDoNotFail(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: -1, Bus: bus.Config{Partitions: 4}})
 	ids := []string{"r1", "r2", "r3"}
 	f := &rolled{t: t, d: d, workers: map[string]rolledWorker{}}

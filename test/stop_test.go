@@ -11,6 +11,7 @@ import (
 // Workers that are added while the deployment is stopped are stopped with it, or do not
 // start: none is left behind.
 func TestStop_LeavesNoWorkerBehindThatIsAddedMeanwhile(t *testing.T) {
+	t.Parallel()
 	for range 3 {
 		d := deploy(t, settle.Config{Programs: settle.Always(relay())})
 		ctx := testContext(t)

@@ -13,6 +13,7 @@ import (
 
 // One flight's trace runs from the send through both spaces.
 func TestTrace_OneFlightIsOneTrace(t *testing.T) {
+	t.Parallel()
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Tracer: provider.Tracer(telemetry.Scope)})

@@ -92,6 +92,7 @@ type upgrade struct {
 // handled once and in order, each space goes through the editions in the order in which they
 // were deployed, and of the nodes only those run again whose code is another one.
 func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
 	u := startUpgrade(t)
 	one := u.publish(edition("one", nil))
 	u.decide(program.Choice{Target: one})

@@ -54,6 +54,7 @@ func (r *rollout) set(version string, ids ...string) {
 // the spaces. Nobody who calls, reads or watches gets an error, an old value or a count that is
 // wrong; in the end all spaces run the one version.
 func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
+	t.Parallel()
 	r := &rollout{is: map[string]string{}, made: map[string]*settle.Program{}}
 	ids := []string{"r1", "r2", "r3"}
 	r.set("one", ids...)
