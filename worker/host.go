@@ -111,7 +111,7 @@ type host struct {
 	followed  uint64 // number of mirrored documents so far
 	spans     spans
 	foreign   foreign
-	queries   queries
+	reads     reads
 
 	// joins reports that the host attaches to its space instead of taking it over. Such a
 	// host saves nothing. entered is closed when it has joined.
@@ -145,9 +145,9 @@ type inbox struct {
 	events []model.Message
 	bytes  int // of the events
 	calls  []func()
-	// glances are kept separately: expired ones are dropped, however long the loop is
+	// reads are kept separately: those whose callers have given up are dropped, however long the loop is
 	// busy.
-	glances []*glance
+	reads []*read
 	// mirrored are the present values of foreign documents. A busy loop misses
 	// values in between, and nothing piles up.
 	mirrored map[space.Ref]mirrored
@@ -256,7 +256,7 @@ func (h *host) run() {
 		h.publish()
 		h.carryOut(ready)
 		h.performTasks()
-		h.answerQueries()
+		h.answerReads()
 		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
@@ -341,7 +341,7 @@ func (h *host) takeIn() {
 		h.countCore()
 		h.mu.Unlock()
 	}
-	h.queries.glances = append(h.queries.glances, in.glances...)
+	h.beginReads(in.reads)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
 		if m.ctx.Err() == nil {
 			h.core.Mirror(ref.Space, ref.Doc, m.value)
@@ -468,13 +468,13 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	case err == nil:
 		h.env.counters.committed(c)
 		h.confirmDirects(c)
-		h.queries.confirmed++
+		h.reads.confirmed++
 		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)
 		}
 	case errors.Is(err, model.ErrRefused):
 		h.env.counters.refused.Add(1)
-		h.queries.refused++
+		h.reads.refused++
 		h.core.Refuse()
 		err = h.catchUp()
 	}

@@ -260,9 +260,9 @@ func (p *partition) ask(space string, f func(*host)) error {
 		f(h)
 		return nil
 	case p.closed || p.ctx.Err() != nil:
-		return ErrElsewhere
+		return model.ErrElsewhere
 	}
-	return fmt.Errorf("space %s: %w", space, ErrNoProgram)
+	return fmt.Errorf("space %s: %w", space, model.ErrNoProgram)
 }
 
 // admitted starts the host of a space whose turn has come. It returns false if the space

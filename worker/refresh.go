@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
@@ -63,7 +64,7 @@ func (p *partition) refreshHost(h *host) error {
 	case err != nil:
 		return err
 	case program == nil:
-		return ErrNoProgram
+		return model.ErrNoProgram
 	case program != h.wanted:
 		h.wanted = program
 		h.call(func() { h.change(program) })

@@ -60,7 +60,7 @@ func (h *host) standing(r space.Ready) standing {
 	case r.More || h.appending || h.refilling || h.draining || !h.core.Owned():
 		return busy
 	case r.Wake != 0 || len(h.mirrors) > 0 || h.foreign.attached > 0 || h.observed > 0 ||
-		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.underWay) > 0 ||
+		h.reads.holds() || len(h.directs.waiting) > 0 || len(h.directs.underWay) > 0 ||
 		h.stays > 0 || h.tasks.Pending() || !h.core.Durable():
 		return held
 	}
@@ -114,7 +114,7 @@ func (h *host) empties() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := &h.inbox
-	return len(in.events) == 0 && len(in.calls) == 0 && len(in.glances) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
+	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
 }
 
 // leave removes a host from the partition, unless it is still needed.
