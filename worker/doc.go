@@ -97,7 +97,7 @@
 //
 // # Observation
 //
-// External demand arrives as leases (Watch): soft state, renewed by the
+// External demand arrives as leases (history.Lease): soft state, renewed by the
 // observer, lost with the owner, and collected again by the next owner's roll call.
 // A client that needs an up-to-date document asks the owner once (Read), which observes it
 // for that long.

@@ -15,23 +15,14 @@ func (h *host) follow(ref space.Ref) {
 	follow, cancel := context.WithCancel(h.ctx)
 	h.mirrors[ref] = cancel
 	h.followed++
-	watch := Watch{
+	watch := history.Watch{
 		Bus: h.env.bus, Space: ref.Space, Doc: ref.Doc,
 		Watcher: fmt.Sprintf("%s-%s-%s-%d", h.env.cfg.ID, h.space, h.nonce, h.followed), Logger: h.env.cfg.Logger,
 	}
-	var last uint64 // a restarted watch may read earlier values
-	begun := false
 	h.env.tasks.Go(func() { // ends with follow
 		of, about := h.space+" "+ref.Space+" "+ref.Doc, []any{"space", h.space, "of", ref.Space, "document", ref.Doc}
 		retry(follow, h.env.cfg, "mirror document", of, about, func(ctx context.Context) error {
-			return watch.Changes(ctx, func(c history.Change) {
-				revision, news := c.Since(last)
-				if begun && !news {
-					return
-				}
-				begun, last = true, revision
-				h.mirror(ref, mirrored{follow, c.Value})
-			})
+			return watch.Changes(ctx, func(c history.Change) { h.mirror(ref, mirrored{follow, c.Value}) })
 		})
 	})
 }

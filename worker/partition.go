@@ -344,7 +344,7 @@ func (p *partition) forget(h *host) {
 func (p *partition) tick() {
 	t := time.NewTicker(p.w.cfg.Checkpoint)
 	defer t.Stop()
-	leases := time.NewTicker(LeaseTTL / 6)
+	leases := time.NewTicker(model.LeaseTTL / 6)
 	defer leases.Stop()
 	var purged purge
 	for {
