@@ -21,7 +21,6 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // Client sends events, waits for receipts, reads and watches documents. It is safe for concurrent
@@ -297,16 +296,7 @@ func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, er
 // WatchFrom is Watch for a caller that has the document as of a revision: it delivers only newer
 // values. Changes made in between are delivered as one value.
 func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	known := from
-	return c.changes(ctx, space, doc, func(ch history.Change) {
-		if ch.Rewound {
-			known = 0
-		}
-		if revision, news := ch.Since(known); news || ch.Rewound {
-			known = revision
-			deliver(ch.Value, revision)
-		}
-	}, opts)
+	return c.watch(ctx, space, doc, &from, deliver, opts)
 }
 
 // Watch observes a document: it calls deliver with the confirmed value, then with each change and
@@ -316,23 +306,31 @@ func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, 
 // state. Revisions increase, unless the store goes back to an earlier state, as after a power cut without fsync:
 // then deliver gets the document as it is now, at a revision that may be the same or lower, and changes between may be left out.
 func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	return c.changes(ctx, space, doc, func(ch history.Change) { deliver(ch.Value, ch.Revision) }, opts)
+	return c.watch(ctx, space, doc, nil, deliver, opts)
 }
 
-func (c *Client) changes(ctx context.Context, space, doc string, deliver func(history.Change), opts []WatchOption) error {
+// watch is Watch, or WatchFrom if from is not nil.
+func (c *Client) watch(ctx context.Context, space, doc string, from *uint64, deliver func(v Value, revision uint64), opts []WatchOption) error {
 	if err := checkDoc(space, doc); err != nil {
 		return err
 	}
 	watcher := c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
-	w := worker.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: watcher, Logger: c.logger}
+	w := &history.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: watcher, Logger: c.logger}
+	if from != nil {
+		w.From(*from)
+	}
 	var o watchOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
 	if o.report == nil {
-		return w.Changes(ctx, deliver)
+		return w.Changes(ctx, func(c history.Change) { deliver(c.Value, c.Revision) })
 	}
-	return newWatchStatus(o.report, deliver).run(ctx, w)
+	s := newWatchStatus(o.report, deliver)
+	if from != nil {
+		s.begun, s.revision, s.read = true, *from, *from
+	}
+	return s.run(ctx, w)
 }
 
 func checkDoc(space, doc string) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
 )
 
 // Status is the state of a watch: whether the value delivered last is current.
@@ -48,7 +47,7 @@ func WatchStatus(report func(Status)) WatchOption {
 // worker; the status comes from a live query beside it, which asks for no values.
 type watchStatus struct {
 	report  func(Status)
-	deliver func(history.Change)
+	deliver func(v Value, revision uint64)
 	// queued holds events of the live query until they are reported. The live query must not wait
 	// for a slow callback: it would take the connection for lost.
 	queued chan live.Event
@@ -60,8 +59,8 @@ type watchStatus struct {
 	// revision is up to date.
 	now     Status
 	current *uint64
-	// begun is set when a value was delivered, revision is its revision, and read the position up
-	// to which the log had been read for it: the deletion of a document has a revision only until
+	// begun is set when a value was delivered, or is known to the caller; revision is its revision, and
+	// read the position up to which the log had been read for it: the deletion of a document has a revision only until
 	// it is forgotten.
 	begun          bool
 	revision, read uint64
@@ -70,12 +69,12 @@ type watchStatus struct {
 // maxQueued bounds queued when callbacks are slow; the newest events are kept.
 const maxQueued = 16
 
-func newWatchStatus(report func(Status), deliver func(history.Change)) *watchStatus {
+func newWatchStatus(report func(Status), deliver func(v Value, revision uint64)) *watchStatus {
 	return &watchStatus{report: report, deliver: deliver, queued: make(chan live.Event, maxQueued), calling: make(chan struct{}, 1)}
 }
 
 // run watches until ctx ends.
-func (s *watchStatus) run(ctx context.Context, w worker.Watch) error {
+func (s *watchStatus) run(ctx context.Context, w *history.Watch) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return w.Changes(ctx, func(c history.Change) {
@@ -114,7 +113,7 @@ func (s *watchStatus) reportQueued(ctx context.Context) error {
 
 // follow runs the live query for the document's status until ctx ends. It asks for values after the
 // highest possible revision, of which there are none.
-func (s *watchStatus) follow(ctx context.Context, w worker.Watch) error {
+func (s *watchStatus) follow(ctx context.Context, w *history.Watch) error {
 	c, q := live.Client{Bus: w.Bus}, live.Watch{Space: w.Space, Document: w.Doc, From: live.At(math.MaxUint64)}
 	for ctx.Err() == nil {
 		err := c.Watch(ctx, q, s.enqueue)
@@ -148,7 +147,7 @@ func (s *watchStatus) enqueue(e live.Event) {
 
 // change delivers a value.
 func (s *watchStatus) change(c history.Change) {
-	s.deliver(c)
+	s.deliver(c.Value, c.Revision)
 	s.begun, s.revision, s.read = true, c.Revision, max(c.Revision, c.Read)
 }
 

@@ -1,14 +1,14 @@
 // Package history reads what the log and the lanes of a deployment have: how an event has ended,
 // what sent it and what it caused, what a document was, is and becomes, what waits in a space, and
 // the dead letters. It needs a port.Client and no worker. It writes nothing but what a caller does
-// about a dead letter (Redrive, Dismiss).
+// about a dead letter (Redrive, Dismiss); a Watch that has a Watcher holds a Lease, which is demand.
 //
 //	FindReceipt, FindSent, Receipts    how events have ended          receipts.go, list.go
 //	FindOrigin                         what has sent one              origin.go
 //	ReadTree, WaitTree                 what one has caused            walk.go, wait.go
 //	FindWaiting, ReadWaiting           what waits for a time          later.go, contents.go
 //	Read, ReadAt                       a document                     document.go, at.go
-//	Follow, Changes                    what it becomes                document.go
+//	Watch                              what it becomes                watch.go
 //	ReadContents, FirstOpen            all of a space                 contents.go, first.go
 //	DeadLetters, OpenDead              events that failed             dead.go, bulk.go
 //	Service                            the same for any NATS client   service.go

@@ -13,7 +13,7 @@ import (
 // that it is gone, once.
 func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
 	var seen []string
-	f := follower{deliver: func(c Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision)) }}
+	var w Watch
 	there, gone := model.Int(1), model.Value{}
 	for _, d := range []replica.Document{
 		{Value: gone, Read: 3},          // there never was one
@@ -25,7 +25,7 @@ func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
 		{Value: there, Seq: 8, Read: 11}, // never again what is older
 		{Value: there, Seq: 12, Read: 12},
 	} {
-		f.deliverNewer(&d, 0)
+		w.deliverNewer(&d, 0, func(c Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision)) })
 	}
 	want := []string{"absent at 0", "1 at 5", "absent at 9", "1 at 12"}
 	if !slices.Equal(seen, want) {
@@ -47,7 +47,7 @@ func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
 		{Change{Value: model.Int(1), Revision: 7, Read: 9}, 5, 7, true},
 		{Change{Revision: 4, Read: 9}, 5, 4, false},
 	} {
-		if revision, news := c.change.Since(c.known); revision != c.revision || news != c.news {
+		if revision, news := c.change.since(c.known); revision != c.revision || news != c.news {
 			t.Errorf("%+v since %d is %d, %v", c.change, c.known, revision, news)
 		}
 	}

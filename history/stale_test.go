@@ -153,7 +153,8 @@ func TestReadContents_AGapIsCoveredByACheckpoint(t *testing.T) {
 func followed(ctx context.Context, h *scriptedLog, most int) (seen []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = history.Changes(ctx, h, "s", "n", func(c history.Change) {
+	watch := history.Watch{Bus: h, Space: "s", Doc: "n"}
+	err = watch.Changes(ctx, func(c history.Change) {
 		seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision, " ", c.Rewound))
 		if len(seen) == most {
 			cancel()
@@ -216,6 +217,67 @@ func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T)
 		})
 		if seen, err := followed(ctx, h, 9); !slices.Equal(seen, []string{"1 at 1 false"}) || err == nil {
 			t.Errorf("seen were %q, %v", seen, err)
+		}
+	})
+}
+
+// A call after one that ended with an error goes on where that ended: nothing is delivered twice, and
+// that the store has gone back in between is reported.
+func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		lost := errors.New("the source is lost")
+		h := &scriptedLog{entries: settings(5), head: 5}
+		ends := func(func(model.LogEntry)) error { return lost }
+		var seen []string
+		watch := history.Watch{Bus: h, Space: "s", Doc: "n"}
+		call := func() {
+			t.Helper()
+			h.follow = append(h.follow, ends)
+			err := watch.Changes(ctx, func(c history.Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision, " ", c.Rewound)) })
+			if !errors.Is(err, lost) {
+				t.Errorf("the watch has ended with %v", err)
+			}
+		}
+		call()
+		call() // nothing is new
+		h.entries, h.head = settings(6), 6
+		call()
+		h.entries, h.head, h.epoch = settings(2), 2, 1
+		call()
+		if want := []string{"5 at 5 false", "6 at 6 false", "2 at 2 true"}; !slices.Equal(seen, want) {
+			t.Errorf("seen were %q, want %q", seen, want)
+		}
+	})
+}
+
+// A caller that has the document as of a revision gets what is newer, and what there is of a store that
+// has gone back while it was read first.
+func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
+	within(t, func(ctx context.Context) {
+		from := func(h *scriptedLog, revision uint64, most int) (seen []string) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			watch := history.Watch{Bus: h, Space: "s", Doc: "n"}
+			watch.From(revision)
+			_ = watch.Changes(ctx, func(c history.Change) {
+				if seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision, " ", c.Rewound)); len(seen) == most {
+					cancel()
+				}
+			})
+			return seen
+		}
+		next := func(deliver func(model.LogEntry)) error { deliver(setting(6, 5, 6)); return nil }
+		h := &scriptedLog{entries: settings(5), head: 5, follow: []func(func(model.LogEntry)) error{next}}
+		if seen := from(h, 5, 1); !slices.Equal(seen, []string{"6 at 6 false"}) {
+			t.Errorf("from revision 5, seen were %q", seen)
+		}
+		if seen := from(&scriptedLog{entries: settings(5), head: 5}, 3, 1); !slices.Equal(seen, []string{"5 at 5 false"}) {
+			t.Errorf("from revision 3, seen were %q", seen)
+		}
+		h = &scriptedLog{entries: settings(5), head: 5}
+		h.read = func() { h.entries, h.head, h.epoch, h.read = settings(1), 1, 1, nil }
+		if seen := from(h, 5, 1); !slices.Equal(seen, []string{"1 at 1 true"}) {
+			t.Errorf("from revision 5 of a store that goes back, seen were %q", seen)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
 )
 
 // Values come from the log, and the log does not say that one is old: that a computation fails,
@@ -151,7 +150,7 @@ func (s *Server) glance(ctx context.Context, owner string, feeds []*feed) (found
 	}
 	o := own{Patience: Duration(glancePatience)}
 	for _, f := range feeds {
-		o.Glance = append(o.Glance, worker.Place{Space: f.space, Document: f.doc})
+		o.Glance = append(o.Glance, model.DocumentRef{Space: f.space, Document: f.doc})
 	}
 	question, err := json.Marshal(o)
 	if err != nil {
@@ -173,7 +172,8 @@ func (s *Server) glance(ctx context.Context, owner string, feeds []*feed) (found
 func (s *Server) answerGlance(o *own) (out []glanced) {
 	ctx, cancel := context.WithTimeout(s.ctx, min(time.Duration(o.Patience), patience))
 	defer cancel()
-	for _, g := range s.host.Glance(ctx, o.Glance) {
+	states, _ := s.host.Read(ctx, model.ReadRequest{Documents: o.Glance}) // has no error, see Host
+	for _, g := range states {
 		out = append(out, glanced{g.Revision, cut(g.Stale), g.Passing})
 	}
 	return out

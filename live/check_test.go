@@ -11,8 +11,8 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
 )
 
 // stuckHost owns all spaces; those that are stuck do not answer.
@@ -24,15 +24,15 @@ type stuckHost struct {
 func (stuckHost) ID() string          { return "a" }
 func (stuckHost) Owner(string) string { return "a" }
 
-func (h stuckHost) Glance(ctx context.Context, places []worker.Place) []worker.Glance {
-	out := make([]worker.Glance, len(places))
-	for i, at := range places {
+func (h stuckHost) Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error) {
+	out := make([]model.DocumentState, len(q.Documents))
+	for i, at := range q.Documents {
 		if h.stuck(at.Space) {
 			<-ctx.Done()
-			out[i] = worker.Glance{Stale: "it is at work", Passing: true}
+			out[i] = model.DocumentState{Stale: "it is at work", Passing: true}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // However many spaces do not answer, and wherever they stand among the others: those are looked at

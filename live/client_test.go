@@ -10,7 +10,6 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
 )
 
 // mute is a bus on which whoever answers says one thing, and then nothing more.
@@ -105,7 +104,7 @@ func TestClient_AGetWaitsForAWorkerForAWhile(t *testing.T) {
 // What a question came to has the same code for whoever asks.
 func TestCoded_TellsErrorsApart(t *testing.T) {
 	for err, want := range map[error]int{
-		worker.ErrNoProgram: model.CodeNotFound, worker.ErrElsewhere: model.CodeUnavailable, model.ErrNobody: model.CodeUnavailable,
+		model.ErrNoProgram: model.CodeNotFound, model.ErrElsewhere: model.CodeUnavailable, model.ErrNobody: model.CodeUnavailable,
 		model.ErrStopped: model.CodeUnavailable, model.ErrTooLarge: model.CodeTooLarge, context.DeadlineExceeded: model.CodeFailed,
 	} { // any order: each by itself
 		if got := coded(fmt.Errorf("get: %w", err)).Code; got != want {

@@ -12,7 +12,6 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/status"
-	"github.com/settlehq/settle/worker"
 )
 
 // feed is one document that somebody watches: one reading of the log and one lease,
@@ -56,7 +55,7 @@ type sub struct {
 
 // begin follows the document until its context ends, whatever fails.
 func (s *Server) begin(ctx context.Context, f *feed) {
-	w := worker.Watch{
+	w := history.Watch{
 		Bus: s.bus, Space: f.space, Doc: f.doc, Logger: s.log,
 		Watcher: s.host.ID() + "-live-" + rand.Text()[:12],
 	}
@@ -85,7 +84,8 @@ func textOf(v model.Value) []byte {
 // again is how long to wait before something is tried again that has failed.
 const again = 200 * time.Millisecond
 
-// take passes a change on to all who watch, unless it is known.
+// take passes a change on to all watchers. The changes of a history.Watch are each newer than the one
+// before, unless the store has gone back.
 func (f *feed) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,12 +96,8 @@ func (f *feed) take(c history.Change) {
 			s.least = 0
 		}
 	}
-	revision, news := c.Since(f.newest.Revision)
-	if f.newest.Kind != "" && (!news || c.Revision == 0 && f.newest.Kind == Deleted) {
-		return // a reading that began again, or a replica that is behind
-	}
 	f.read = c.Read
-	e := Event{Kind: Deleted, Revision: revision, Previous: c.Previous}
+	e := Event{Kind: Deleted, Revision: c.Revision, Previous: c.Previous}
 	if !c.Value.IsAbsent() {
 		e.Kind, e.Data = Value, c.Value.AppendJSON(nil)
 	}

@@ -14,27 +14,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A reading of the log that begins again may begin with what was before.
-func TestFeed_TakesNothingThatIsOlder(t *testing.T) {
-	f := &feed{subs: map[*sub]bool{}}
-	for _, c := range []history.Change{
-		{Value: model.Int(0)}, // there is none so far
-		{Value: model.Int(3), Revision: 3},
-		{Value: model.Int(2), Revision: 2},
-		{Value: model.Int(3), Revision: 3},
-		{Value: model.Int(5), Revision: 5, Previous: 3},
-		{Value: model.Int(4), Revision: 4},
-	} {
-		f.take(c)
-	}
-	if e := f.newest; e.Revision != 5 || string(e.Data) != "5" || e.Previous != 3 {
-		t.Errorf("the newest is %+v", e)
-	}
-}
-
 // Who knows a revision learns that the document is gone, although its deletion is forgotten: it
-// is absent, as if there had never been one, as of what was read. So does who watches while the
-// reading begins again.
+// is absent, as if there had never been one, as of what was read.
 func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	back := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
@@ -48,12 +29,7 @@ func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
 		t.Errorf("who knows nothing is told %+v", e)
 	}
 	f.take(history.Change{Value: model.Int(1), Revision: 12, Read: 12})
-	f.take(history.Change{Read: 12}) // behind: the reading began again, and knows no better
-	if f.newest.Kind != Value {
-		t.Errorf("the newest is %+v", f.newest)
-	}
-	f.take(history.Change{Read: 20})
-	f.take(history.Change{Read: 25}) // nothing new
+	f.take(history.Change{Revision: 20, Read: 20})
 	for _, s := range []*sub{back, fresh} {
 		if e := s.take()[0]; e.Kind != Deleted || e.Revision != 20 {
 			t.Errorf("who watched is told %+v", e)
@@ -74,7 +50,7 @@ func TestFeed_AWatchThatJoinsIsShownNothingOlderThanItsCall(t *testing.T) {
 		{5, []history.Change{{Value: model.Int(5), Revision: 5, Read: 5}}, "5"},
 		{5, []history.Change{{Value: model.Int(6), Revision: 6, Read: 6}}, "6"},
 		{5, []history.Change{{Value: model.Int(2), Revision: 2, Read: 2, Rewound: true}}, "2"},
-		{4, []history.Change{{Read: 9}}, "-"},
+		{4, []history.Change{{Revision: 9, Read: 9}}, "-"},
 		{4, []history.Change{{Revision: 4, Read: 4}}, "-"},
 	} {
 		f := &feed{subs: map[*sub]bool{}, standing: Event{Kind: Current}}
@@ -120,7 +96,7 @@ func TestFeed_AWatchThatJoinsIsNotShownWhatWasDeletedAndForgotten(t *testing.T) 
 	if news := s.take(); len(news) > 0 {
 		t.Errorf("it is shown %+v", news)
 	}
-	f.take(history.Change{Read: 9})
+	f.take(history.Change{Revision: 9, Read: 9})
 	if news := s.take(); len(news) != 1 || news[0].Kind != Deleted {
 		t.Errorf("then it is shown %+v", news)
 	}
@@ -151,7 +127,7 @@ func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 // has what is.
 func TestFeed_IsCurrentWhenADeletionWasForgottenThatTheOwnerRemembers(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
-	f.take(history.Change{Read: 20})
+	f.take(history.Change{Revision: 20, Read: 20})
 	began := time.Now()
 	for _, after := range []time.Duration{0, lasting + time.Second} {
 		if f.stands(glanced{Revision: 9}, began.Add(after)); f.standing.Kind != Current {

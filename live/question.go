@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
 )
 
 // The questions of the service.
@@ -145,7 +144,7 @@ func decode(request []byte, into any) error {
 }
 
 // answer is what a worker has found, as it travels.
-func (g *Get) answer(a worker.Answer) Answer {
+func (g *Get) answer(a model.DocumentState) Answer {
 	v := a.Value.At(g.Path)
 	out := Answer{Space: g.Space, Document: g.Document, Revision: a.Revision, Found: !v.IsAbsent(), Stale: a.Stale}
 	if out.Found {
@@ -161,11 +160,11 @@ func coded(err error) *model.ServiceError {
 	}
 	code := model.CodeFailed
 	switch {
-	case errors.Is(err, worker.ErrNoProgram):
+	case errors.Is(err, model.ErrNoProgram):
 		code = model.CodeNotFound
 	case errors.Is(err, model.ErrTooLarge):
 		code = model.CodeTooLarge
-	case errors.Is(err, worker.ErrElsewhere), errors.Is(err, model.ErrNobody), errors.Is(err, model.ErrStopped):
+	case errors.Is(err, model.ErrElsewhere), errors.Is(err, model.ErrNobody), errors.Is(err, model.ErrStopped):
 		code = model.CodeUnavailable
 	}
 	return &model.ServiceError{Code: code, Text: err.Error()}

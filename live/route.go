@@ -10,14 +10,13 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
 )
 
 // own is what a worker asks the owner of a space: for a document, or, if there is a Glance, how
 // those stand.
 type own struct {
 	Get
-	Glance []worker.Place `json:"glance,omitempty"`
+	Glance []model.DocumentRef `json:"glance,omitempty"`
 	// Patience is how long the owner may take. If Last, it answers with what is there by
 	// then; otherwise it is asked again, or somebody else.
 	Patience Duration `json:"patience"`
@@ -108,7 +107,7 @@ func waits(err error) bool {
 		return e.Code == model.CodeUnavailable || e.Code == model.CodeFailed
 	}
 	_, badName := errors.AsType[*model.NameError](err)
-	return !badName && !errors.Is(err, worker.ErrNoProgram) && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrTooLarge)
+	return !badName && !errors.Is(err, model.ErrNoProgram) && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrTooLarge)
 }
 
 // errAlone ends what nobody is left to answer.
@@ -172,11 +171,13 @@ func (s *Server) answerOwn(ctx context.Context, o *own) (Answer, error) {
 	if !o.Last {
 		wait = MaxTimeout
 	}
-	a, err := s.host.Query(ctx, o.Space, o.Document, wait)
+	states, err := s.host.Read(ctx, model.ReadRequest{
+		Documents: []model.DocumentRef{{Space: o.Space, Document: o.Document}}, Current: true, Wait: wait,
+	})
 	if err != nil {
 		return Answer{}, err
 	}
-	return o.answer(a), nil
+	return o.answer(states[0]), nil
 }
 
 // openOwn answers another worker.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/worker"
 )
 
 func TestGet_ThereIsALimitOfThem(t *testing.T) {
@@ -30,7 +29,7 @@ func TestGet_ThereIsALimitOfThem(t *testing.T) {
 }
 
 func TestGet_APathIsAPartOfTheDocument(t *testing.T) {
-	doc := worker.Answer{Value: model.Object(model.F("a", model.Object(model.F("b", 7)))), Revision: 3}
+	doc := model.DocumentState{Value: model.Object(model.F("a", model.Object(model.F("b", 7)))), Revision: 3}
 	for path, want := range map[string]string{"": `{"a":{"b":7}}`, "a": `{"b":7}`, "a.b": "7", "a.c": ""} { // any order: each by itself
 		q := Get{Space: "s", Document: "d"}
 		if path != "" {
@@ -99,12 +98,12 @@ func TestWaits_ForWhatMayPass(t *testing.T) {
 	if err := model.CheckName("space", "a.b"); err == nil || waits(fmt.Errorf("query: %w", err)) {
 		t.Errorf("%v would be asked again", err)
 	}
-	for _, err := range []error{worker.ErrNoProgram, model.ErrStopped, model.ErrTooLarge} {
+	for _, err := range []error{model.ErrNoProgram, model.ErrStopped, model.ErrTooLarge} {
 		if waits(err) {
 			t.Errorf("%v would be asked again", err)
 		}
 	}
-	for _, err := range []error{worker.ErrElsewhere, model.ErrNobody, context.DeadlineExceeded} {
+	for _, err := range []error{model.ErrElsewhere, model.ErrNobody, context.DeadlineExceeded} {
 		if !waits(err) {
 			t.Errorf("%v would not be asked again", err)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
 )
 
 // ServiceName is what every worker offers its answers under.
@@ -33,10 +32,9 @@ type Host interface {
 	ID() string
 	// Owner is the worker that should serve a space now, "" if there is none.
 	Owner(space string) string
-	// Query reads a document of a space that this worker serves.
-	Query(ctx context.Context, space, doc string, wait time.Duration) (worker.Answer, error)
-	// Glance says how documents stand, of spaces that this worker serves.
-	Glance(ctx context.Context, places []worker.Place) []worker.Glance
+	// Read returns the states of documents in spaces that this worker serves. If the request is not
+	// for current ones, there is no error.
+	Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error)
 }
 
 // Config configures a Server. All of it is optional.

@@ -229,6 +229,10 @@ type Due struct {
 	At int64
 }
 
+// LeaseTTL is how long an observation outlives its observer; observers renew theirs three times in
+// that time. It limits how long computations continue for a client that has vanished.
+const LeaseTTL = 6 * time.Second
+
 // Lease makes an observer keep a document observed, and with it the computations that the document
 // needs, until it expires; observers renew their leases.
 type Lease struct {

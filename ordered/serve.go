@@ -16,8 +16,8 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/worker"
 )
 
 // Bus is what is needed of the outside world. *bus.Bus satisfies it over NATS JetStream, and
@@ -212,15 +212,18 @@ type answers struct{ s *server }
 func (a answers) ID() string          { return a.s.cfg.id }
 func (a answers) Owner(string) string { return a.s.cfg.id }
 
-func (a answers) Query(ctx context.Context, key, doc string, _ time.Duration) (worker.Answer, error) {
-	d, err := history.Read(ctx, a.s.bus, key, doc)
-	if err != nil {
-		return worker.Answer{}, err
+// Read reads documents from the log. All of them are up to date: nothing is derived.
+func (a answers) Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error) {
+	states := make([]model.DocumentState, len(q.Documents))
+	for i, of := range q.Documents {
+		if !q.Current {
+			continue
+		}
+		d, err := history.Read(ctx, a.s.bus, of.Space, of.Document)
+		if err != nil {
+			return nil, err
+		}
+		states[i] = model.DocumentState{Value: d.Value, Revision: d.Seq}
 	}
-	return worker.Answer{Value: d.Value, Revision: d.Seq}, nil
-}
-
-// Glance finds nothing that is not up to date: nothing is derived.
-func (a answers) Glance(_ context.Context, places []worker.Place) []worker.Glance {
-	return make([]worker.Glance, len(places))
+	return states, nil
 }

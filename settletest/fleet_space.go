@@ -8,7 +8,6 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
-	"github.com/settlehq/settle/worker"
 )
 
 // patience is how long a test waits for an answer of the fleet, in virtual time.
@@ -156,14 +155,16 @@ func (f *Fleet) query(space, doc string) settle.Value {
 	f.t.Helper()
 	for began := time.Now(); time.Since(began) < patience; pass(50 * time.Millisecond) {
 		for _, m := range f.workers {
-			a, err := m.Query(f.t.Context(), space, doc, time.Second)
+			states, err := m.Read(f.t.Context(), model.ReadRequest{
+				Documents: []model.DocumentRef{{Space: space, Document: doc}}, Current: true, Wait: time.Second,
+			})
 			switch {
-			case errors.Is(err, worker.ErrElsewhere):
+			case errors.Is(err, model.ErrElsewhere):
 				continue
 			case err != nil:
 				f.t.Fatalf("settletest: read %s of space %s: %v", doc, space, err)
-			case a.Stale == "":
-				return a.Value
+			case states[0].Stale == "":
+				return states[0].Value
 			}
 		}
 	}

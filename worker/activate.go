@@ -92,7 +92,7 @@ func (h *host) offerAll(events []model.Message) bool {
 		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
 			return false
 		}
-		h.inbox.read(&events[i])
+		h.inbox.readEvent(&events[i])
 	}
 	return true
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
@@ -90,14 +91,14 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if program == nil {
 		program = space.NewProgram("none")
 	}
-	a.host = newHost(e, cfg.Space, program, backlog{})
+	a.host = newHost(e, cfg.Space, program, laneBacklog{})
 	a.host.start.joins = true
 	a.host.call(func() { a.host.remote.attend(a.host.core, true) })
 	if cfg.Events {
 		a.keep("follow lane", a.followLane)
 	}
 	lease := a.lease()
-	lease.renew()                              // before anything is in the log: the attachment may be closed before the first tick
+	lease.Renew()                              // before anything is in the log: the attachment may be closed before the first tick
 	a.host.serve(&a.tasks, a.cancel)           // ends with the host, and cancels the attachment then
 	a.tasks.Go(func() { a.keepLease(&lease) }) // ends with a.ctx
 	a.keep("answer roll calls", a.answerRollCalls)
@@ -267,12 +268,12 @@ func (a *Attachment) keep(what string, f func(ctx context.Context) error) {
 
 // lease informs the owner that an attachment exists, so that the owner follows the log. It is
 // not cancelled: the owner must see the last commits as well, and the lease expires by itself.
-func (a *Attachment) lease() Watch {
-	return Watch{Bus: a.host.env.bus, Space: a.host.space, Watcher: a.host.env.cfg.ID + "-" + a.host.appends.nonce, Logger: a.host.env.cfg.Logger}
+func (a *Attachment) lease() history.Lease {
+	return history.Lease{Bus: a.host.env.bus, Space: a.host.space, Watcher: a.host.env.cfg.ID + "-" + a.host.appends.nonce, Logger: a.host.env.cfg.Logger}
 }
 
-func (a *Attachment) keepLease(w *Watch) {
-	t := time.NewTicker(LeaseTTL / 3)
+func (a *Attachment) keepLease(l *history.Lease) {
+	t := time.NewTicker(model.LeaseTTL / 3)
 	defer t.Stop()
 	for {
 		select {
@@ -284,14 +285,14 @@ func (a *Attachment) keepLease(w *Watch) {
 			a.host.fail("stay attached", err)
 			return
 		}
-		w.renew()
+		l.Renew()
 		a.host.code.warnLate(time.Now())
 	}
 }
 
 func (a *Attachment) answerRollCalls(ctx context.Context) error {
-	w := a.lease()
-	return w.answerRollCalls(ctx)
+	l := a.lease()
+	return l.AnswerRollCalls(ctx)
 }
 
 // followLane passes the events of the space to the host. It reads the events of all spaces of the

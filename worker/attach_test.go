@@ -166,7 +166,7 @@ func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T
 			a.add()
 			want := fmt.Sprint(2 * (i + 1))
 			w.eventually("the watch shows "+want, func() bool { return watched.last() == want })
-			w.pass(worker.LeaseTTL)
+			w.pass(model.LeaseTTL)
 		}
 		if n := a.Runs()["double"]; n != 0 {
 			t.Errorf("nobody observes double in the application, and it ran %d times", n)
@@ -630,7 +630,7 @@ func TestAttach_ThatOnlyReadsNoticesThatTheStoreHasGoneBack(t *testing.T) {
 		t.Cleanup(one.close)
 		w.pass(time.Minute)
 		bus.epoch.Add(1)
-		w.pass(worker.LeaseTTL)
+		w.pass(model.LeaseTTL)
 		select {
 		case <-a.Done():
 		default:

@@ -13,7 +13,7 @@ import (
 func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), port.ErrNoServer) }
 
 // awayError lists what a worker left unfinished because it had to leave without a server.
-func (w *Worker) awayError(parts []*partition) error {
+func (w *Worker) awayError(parts []*servedPartition) error {
 	spaces, of := 0, []string{}
 	for _, p := range parts {
 		if p.tenure.undone > 0 {

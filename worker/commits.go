@@ -39,13 +39,13 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	case err == nil:
 		h.env.counters.committed(c)
 		h.directs.confirm(c)
-		h.queries.confirmed++
+		h.reads.confirmed++
 		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)
 		}
 	case errors.Is(err, model.ErrRefused):
 		h.env.counters.refused.Add(1)
-		h.queries.refused++
+		h.reads.refused++
 		h.core.Refuse()
 		err = h.catchUp()
 	}

@@ -54,11 +54,10 @@ type protocolCore interface {
 
 // graphCore has documents that are derived from others.
 type graphCore interface {
+	freshCore
 	Value(doc string) model.Value
 	Observe(doc string) error
 	Unobserve(doc string)
-	Freshness(doc string) space.Freshness
-	Unconfirmed() int
 	Mirror(of, doc string, v model.Value)
 	Rehydrate([]space.Observation)
 	Measured(node string, took time.Duration)

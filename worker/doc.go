@@ -37,7 +37,7 @@
 //	  appends, remoteCommits  its own commits on their way to the log, and those of other runtimes
 //	  saver                   checkpoints: documents, observations, markers, when to wake the space
 //	  runningCode             the code that runs, its limit, and giving it up
-//	  queries, directs        documents for clients, and transactions of the application
+//	  reads, directs          documents for clients, and transactions of the application
 //	  mirrors, tasks          documents of other spaces, and work outside
 //	  resident, idleness      whether the space stays in memory
 //
@@ -125,8 +125,8 @@
 //
 // # Observation
 //
-// External demand arrives as leases (Watch): soft state, renewed by the
+// External demand arrives as leases (history.Lease): soft state, renewed by the
 // observer, lost with the owner, and collected again by the next owner's roll call.
-// A client that needs an up-to-date document once queries the owner (Query), which observes it
+// A client that needs an up-to-date document asks the owner once (Read), which observes it
 // for that long.
 package worker

@@ -89,7 +89,7 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.saver.dueAt = saved
-		var c unsaved
+		var c unsavedState
 		if h.saver.takeDue(h.core, h.nextDue(), &c); c.dueAt != want {
 			t.Errorf("where %d is saved, %d is to be, want %d", saved, c.dueAt, want)
 		}
@@ -100,8 +100,8 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.dueAt = 5000
-	h.saver.settle(h.core, unsaved{moved: true, dueAt: 0}, model.ErrStopped)
-	var c unsaved
+	h.saver.settle(h.core, unsavedState{moved: true, dueAt: 0}, model.ErrStopped)
+	var c unsavedState
 	h.saver.takeDue(h.core, h.nextDue(), &c)
 	if len(c.Docs) != 1 || c.Docs[0].Data != nil {
 		t.Errorf("the next checkpoint has %+v, want the deletion of the item", c.Docs)
@@ -126,10 +126,10 @@ func (b *listBus) DueSpaces(context.Context, int) ([]model.Due, error) {
 }
 
 // testPartition is one that serves nobody: there are no programs.
-func testPartition(ctx context.Context, b Bus) *partition {
+func testPartition(ctx context.Context, b Bus) *servedPartition {
 	cfg := &Config{Now: time.Now, Programs: func(string) (*space.Program, error) { return nil, nil }, beforeLeaving: func() {}}
-	return &partition{
-		env: env{bus: b, ctx: ctx, cfg: cfg}, hosts: map[string]*host{}, asleep: map[string]backlog{}, waiting: map[string][]func(*host){},
+	return &servedPartition{
+		env: env{bus: b, ctx: ctx, cfg: cfg}, hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){},
 		leases: leases{}, wakeups: newWakeups(),
 	}
 }

@@ -262,14 +262,14 @@ func (w *world) comeAndGo(seed uint64) {
 // Something comes when the space has found that it may leave, and has not left.
 func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
 	var seen *watched
-	var asked chan worker.Answer
+	var asked chan model.DocumentState
 	for what, come := range map[string]func(w *world, w1 *process){ // any order: each on its own
 		"an event":    func(w *world, _ *process) { w.send("s", "add", "e2") },
 		"an observer": func(w *world, _ *process) { seen = w.watch("s", "double") },
 		"a question": func(w *world, w1 *process) {
-			asked = make(chan worker.Answer, 1)
+			asked = make(chan model.DocumentState, 1)
 			go func() { // ends with the answer
-				a, err := w1.Query(context.Background(), "s", "double", time.Minute)
+				a, err := w1.readCurrent(context.Background(), "s", "double", time.Minute)
 				if err != nil {
 					w.Error(err)
 				}

@@ -11,8 +11,8 @@ type Held struct {
 	Hosts, Asleep, Leases int
 	// Inbox is the number of events in the fullest inbox.
 	Inbox int
-	// Calls is the number of calls in the fullest inbox, Glances that of glances.
-	Calls, Glances int
+	// Calls is the number of calls in the fullest inbox, Reads that of reads.
+	Calls, Reads int
 }
 
 // Held counts what the worker keeps.
@@ -30,14 +30,14 @@ func (w *Worker) Held() Held {
 			h.inbox.mu.Lock()
 			all.Inbox = max(all.Inbox, len(h.inbox.events))
 			all.Calls = max(all.Calls, len(h.inbox.calls))
-			all.Glances = max(all.Glances, len(h.inbox.glances))
+			all.Reads = max(all.Reads, len(h.inbox.reads))
 			h.inbox.mu.Unlock()
 		}
 	}
 	return all
 }
 
-func (w *Worker) parts() []*partition {
+func (w *Worker) parts() []*servedPartition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Values(w.partitions))

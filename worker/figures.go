@@ -19,7 +19,7 @@ func (w *Worker) Figures() status.Figures {
 	f.Abandoned = s.Abandoned
 	f.Describe(w.roster.Self(), w.bus, w.cfg.Now())
 	w.mu.Lock()
-	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
+	serving, leaving := make([]*servedPartition, 0, len(w.partitions)), make([]*servedPartition, 0, len(w.leaving))
 	for _, p := range w.partitions { // any order: sorted below
 		serving = append(serving, p)
 	}
@@ -46,7 +46,7 @@ func (w *Worker) Figures() status.Figures {
 	return f
 }
 
-func (p *partition) figures(state string) status.Partition {
+func (p *servedPartition) figures(state string) status.Partition {
 	s := p.stats()
 	f := status.Partition{
 		Partition: p.number, State: state, Since: p.tenure.began.UTC(), Took: p.tenure.took,
@@ -76,7 +76,7 @@ func (w *Worker) offerFigures() {
 }
 
 // lossesNow returns the first losses of all partitions, and the number of all.
-func lossesNow(partitions []*partition) (first []status.Loss, count int) {
+func lossesNow(partitions []*servedPartition) (first []status.Loss, count int) {
 	for _, p := range partitions {
 		first = append(first, p.losses.now()...)
 	}
@@ -88,7 +88,7 @@ func lossesNow(partitions []*partition) (first []status.Loss, count int) {
 
 // loadOf returns the spaces with most waiting events, and those with late events, the
 // oldest first, with the number of all late spaces.
-func loadOf(partitions []*partition, now time.Time) (busiest []status.Load, late []status.Late, lateCount int) {
+func loadOf(partitions []*servedPartition, now time.Time) (busiest []status.Load, late []status.Late, lateCount int) {
 	var loads []load
 	for _, p := range partitions {
 		for _, h := range p.all() {

@@ -57,13 +57,13 @@ func (w *Worker) env() env {
 // had for a while: the other worker has taken this one for dead. Its takeovers are in the logs, so
 // this worker leaves the partition alone until the other has noticed the error and has handed the
 // partition back. w.mu is held.
-func (w *Worker) ownerConflict(part *partition, now time.Time) bool {
+func (w *Worker) ownerConflict(part *servedPartition, now time.Time) bool {
 	return now.Sub(part.tenure.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
 // beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its
 // spaces depends on entries that no longer exist. It is served again from the present store.
-func (w *Worker) beginAnew(part *partition) {
+func (w *Worker) beginAnew(part *servedPartition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.partitions[part.number] != part || w.ctx.Err() != nil {
@@ -83,7 +83,7 @@ func (w *Worker) beginAnew(part *partition) {
 }
 
 // left allows a partition that has been given up to be served again.
-func (w *Worker) left(part *partition) {
+func (w *Worker) left(part *servedPartition) {
 	w.mu.Lock()
 	delete(w.leaving, part.number)
 	w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *Worker) left(part *partition) {
 
 // handOver drains a partition that another worker now owns. This worker may own it again
 // meanwhile, and a stuck handler must not prevent it from being served, so there is a limit.
-func (w *Worker) handOver(part *partition) {
+func (w *Worker) handOver(part *servedPartition) {
 	if err := w.drain(w.ctx, part); err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
 	}
@@ -101,7 +101,7 @@ func (w *Worker) handOver(part *partition) {
 
 // drain drains a partition and releases it. If another worker waits for it, it takes at most
 // as long as a handover may.
-func (w *Worker) drain(ctx context.Context, part *partition) error {
+func (w *Worker) drain(ctx context.Context, part *servedPartition) error {
 	if len(w.roster.Staying(time.Now())) > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.cfg.Handover)
@@ -135,7 +135,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 			defer close(drained)
 			errs[i] = w.drain(ctx, part)
 		})
-		within(ctx, drained, w.pace(ctx, len(parts)-i))
+		waitWithin(ctx, drained, w.pace(ctx, len(parts)-i))
 	}
 	drains.Wait()
 	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.sidecars.tasks))
@@ -163,7 +163,7 @@ func (w *Worker) takeLeave(ctx context.Context) error {
 }
 
 // tellStopping logs what Stop waits for.
-func (w *Worker) tellStopping(parts []*partition) {
+func (w *Worker) tellStopping(parts []*servedPartition) {
 	awake, told := 0, false
 	tell := func(what string, about ...any) {
 		told = true
@@ -187,7 +187,7 @@ func (w *Worker) tellStopping(parts []*partition) {
 
 // withdraw takes all partitions out of service, and returns those that are still to be
 // drained, by number.
-func (w *Worker) withdraw() []*partition {
+func (w *Worker) withdraw() []*servedPartition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
@@ -196,11 +196,11 @@ func (w *Worker) withdraw() []*partition {
 		delete(w.partitions, p)
 		w.leaving[p] = part
 	}
-	var parts []*partition
+	var parts []*servedPartition
 	for _, part := range w.leaving { // any order: sorted below
 		parts = append(parts, part)
 	}
-	slices.SortFunc(parts, func(a, b *partition) int { return a.number - b.number })
+	slices.SortFunc(parts, func(a, b *servedPartition) int { return a.number - b.number })
 	return parts
 }
 

@@ -11,35 +11,35 @@ import (
 )
 
 // able records that a space is served.
-func (p *partition) able(space string) {
+func (p *servedPartition) able(space string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.failings, space)
 }
 
 // unable records that a space could not be loaded.
-func (p *partition) unable(space string) {
+func (p *servedPartition) unable(space string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failings.note(space, time.Now())
 }
 
 // overran records that the host of a space was given up.
-func (p *partition) overran(name string, o *space.Overrun) {
+func (p *servedPartition) overran(name string, o *space.Overrun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.overruns.note(name, o, time.Now())
 }
 
 // lost records that the store has lost data of a space.
-func (p *partition) lost(e *model.LossError) { p.losses.note(e) }
+func (p *servedPartition) lost(e *model.LossError) { p.losses.note(e) }
 
 // isRefused reports whether a space is refused because of a loss.
-func (p *partition) isRefused(space string) bool { return p.losses.has(space) }
+func (p *servedPartition) isRefused(space string) bool { return p.losses.has(space) }
 
 // accepted records that a space can be served, and reports whether it was refused. The loss may have put the lane
 // in doubt as well, so the partition begins anew then.
-func (p *partition) accepted(space string) (wasRefused bool) {
+func (p *servedPartition) accepted(space string) (wasRefused bool) {
 	if wasRefused = p.losses.over(space); wasRefused {
 		p.beginAnew(p)
 	}
@@ -47,7 +47,7 @@ func (p *partition) accepted(space string) (wasRefused bool) {
 }
 
 // comparison waits until the lane is compared with the log, and returns the range that is in doubt.
-func (p *partition) comparison(ctx context.Context) (*truncation.Range, error) {
+func (p *servedPartition) comparison(ctx context.Context) (*truncation.Range, error) {
 	select {
 	case <-p.compared:
 	case <-ctx.Done():
@@ -62,10 +62,10 @@ func (p *partition) comparison(ctx context.Context) (*truncation.Range, error) {
 }
 
 // appended counts bytes that a space appends to the log.
-func (p *partition) appended(bytes int) { p.retention.appended.Add(int64(bytes)) }
+func (p *servedPartition) appended(bytes int) { p.retention.appended.Add(int64(bytes)) }
 
 // leave removes a host from the partition, unless it is still needed.
-func (p *partition) leave(h *host) bool {
+func (p *servedPartition) leave(h *host) bool {
 	p.cfg.beforeLeaving()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *partition) leave(h *host) bool {
 }
 
 // noteFailure records why a host has ended. p.mu is held.
-func (p *partition) noteFailure(h *host) {
+func (p *servedPartition) noteFailure(h *host) {
 	failed := h.failure()
 	if failed == nil {
 		return
@@ -93,7 +93,7 @@ func (p *partition) noteFailure(h *host) {
 }
 
 // loaded returns the spaces that have a host.
-func (p *partition) loaded() (list []*storedSpace) {
+func (p *servedPartition) loaded() (list []*storedSpace) {
 	for _, h := range p.all() {
 		list = append(list, &h.saver.stored)
 	}
@@ -101,11 +101,11 @@ func (p *partition) loaded() (list []*storedSpace) {
 }
 
 // hasHost reports whether a space has a host.
-func (p *partition) hasHost(space string) bool {
+func (p *servedPartition) hasHost(space string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.hosts[space] != nil
 }
 
 // load starts a host of a space, if the space can be served.
-func (p *partition) load(space string) { _ = p.ask(space, func(*host) {}) }
+func (p *servedPartition) load(space string) { _ = p.ask(space, func(*host) {}) }

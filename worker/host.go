@@ -35,9 +35,9 @@ type host struct {
 	appends appends
 	remote  remoteCommits
 	saver   saver
-	reads   laneReads
+	lane    laneReads
 	// What others want of the space, and it of others.
-	queries queries
+	reads   reads
 	directs directs
 	mirrors mirrors
 	tasks   *tasks.List
@@ -121,7 +121,7 @@ type home interface {
 }
 
 // newHost returns a host that does not run yet, of a space that has b left to do.
-func newHost(e *env, name string, program *space.Program, b backlog) *host {
+func newHost(e *env, name string, program *space.Program, b laneBacklog) *host {
 	h := &host{
 		env: e, space: name, start: beginning{program: program, wanted: program, behind: b.last}, lifetime: newLifetime(e.ctx),
 		inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes), appends: appends{nonce: rand.Text()},
@@ -129,7 +129,7 @@ func newHost(e *env, name string, program *space.Program, b backlog) *host {
 	}
 	h.published.due.Store(unknownDue)
 	h.loop = &loop{
-		space: name, ctx: h.ctx, bus: e.bus, cfg: e.cfg,
+		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
 		beside: e.tasks.Go, call: h.call, wake: h.inbox.rouse, report: h.report, fail: h.fail,
 	}
 	h.code.space, h.code.cfg, h.code.ends = name, e.cfg, h.ctx
@@ -205,7 +205,7 @@ func (h *host) run() {
 		h.publish()
 		h.carryOut(ready)
 		h.performTasks()
-		h.answerQueries()
+		h.answerReads()
 		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
@@ -298,7 +298,7 @@ func (h *host) takeIn() {
 	if len(in.events)+len(in.calls) > 0 { // the pass may take long
 		h.inbox.offered(&in, h.core)
 	}
-	h.queries.glances = append(h.queries.glances, in.glances...)
+	h.beginReads(in.reads)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
 		if m.ctx.Err() == nil {
 			h.core.Mirror(ref.Space, ref.Doc, m.value)
@@ -349,10 +349,10 @@ func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Unfollow {
 		h.mirrors.unfollow(ref)
 	}
-	if r.Refill != nil && !h.reads.refilling && h.inbox.queued.hasRoom(h.core) {
-		h.reads.refill(h.loop, r.Refill.After, h.inbox.page(), func(events []model.Message) { h.offerAll(events) })
+	if r.Refill != nil && !h.lane.refilling && h.inbox.queued.hasRoom(h.core) {
+		h.lane.refill(h.loop, r.Refill.After, h.inbox.page(), func(events []model.Message) { h.offerAll(events) })
 	}
-	h.reads.recall(h.loop, h.core)
+	h.lane.recall(h.loop, h.core)
 	if r.Append != nil {
 		h.append(r.Append)
 	}
@@ -460,7 +460,7 @@ func (h *host) trace() space.Trace {
 		h.code.runs(node, h.env.cfg.RunLimit)
 		h.tracing.watch.start(kind)
 	}
-	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.tracing.ended, h.tracing.changed
+	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.tracing.ended, h.changed
 	if h.tracing.spans.tracer != nil {
 		t.PassEnd = h.tracing.spans.passEnd
 	}

@@ -78,7 +78,7 @@ func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
 	h.saver.noted["node.c"] = model.StateDoc{Doc: "node.c", Seq: 3}
-	c := unsaved{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
+	c := unsavedState{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
 	h.saver.settleObserved(&c, errors.New("the store is out of order"))
 	got := map[string]uint64{}
 	for _, d := range h.saver.noted.drain() {
@@ -314,17 +314,17 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 	}
 }
 
-// A query that was up to date by what has been refused since looks again: what it was to wait for
+// A read that was up to date by what has been refused since looks again: what it was to wait for
 // does not come.
-func TestQuery_LooksAgainAfterARefusal(t *testing.T) {
+func TestRead_LooksAgainAfterARefusal(t *testing.T) {
 	h := owned(t)
-	q := &query{ctx: t.Context(), doc: "n", done: make(chan Answer, 1), reached: true, due: 5}
+	r := &documentRead{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []space.Freshness{{}}, due: 5}
 	if err := h.core.Observe("n"); err != nil {
 		t.Fatal(err)
 	}
 	h.core.Settle(0)
-	h.queries.refused = 1
-	if !h.tryAnswer(q) {
+	h.reads.refused = 1
+	if !h.tryAnswer(r) {
 		t.Error("it waits for appends that were refused")
 	}
 }

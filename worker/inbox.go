@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ type inbox struct {
 	room chan struct{} // there is room again
 
 	mu sync.Mutex // guards what follows
-	inputs
+	pendingInputs
 	// spare is the memory of the last batch of events, reused for the next.
 	spare []model.Message
 	// queued limits the bytes that wait for the space.
@@ -28,14 +29,14 @@ type inbox struct {
 	most  int64
 }
 
-// inputs wait for the loop.
-type inputs struct {
+// pendingInputs wait for the loop.
+type pendingInputs struct {
 	events []model.Message
 	bytes  int // of the events
 	calls  []func()
-	// glances are kept separately: expired ones are dropped, however long the loop is
+	// reads are kept separately: those whose callers have given up are dropped, however long the loop is
 	// busy.
-	glances []*glance
+	reads []*documentRead
 	// mirrored are the present values of documents of other spaces. A busy loop misses
 	// values in between, and nothing piles up.
 	mirrored map[space.Ref]mirrored
@@ -71,9 +72,9 @@ type laneLoad struct {
 	span   uint64
 }
 
-// backlog is the remaining work of a space: it is done with its lane up to done, and events were
+// laneBacklog is the remaining work of a space: it is done with its lane up to done, and events were
 // delivered up to last.
-type backlog struct{ done, last uint64 }
+type laneBacklog struct{ done, last uint64 }
 
 // mirrored is the value of a document of another space, valid until ctx ends.
 type mirrored struct {
@@ -86,7 +87,7 @@ const allDone = math.MaxUint64
 
 // newInbox returns the inbox of a space that has b left to do. total and most are the bytes that wait in all of
 // the worker, and their limit.
-func newInbox(b backlog, total *atomic.Int64, most int64) *inbox {
+func newInbox(b laneBacklog, total *atomic.Int64, most int64) *inbox {
 	in := &inbox{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), total: total, most: most}
 	in.lane.last, in.lane.doneBefore, in.lane.offered = b.last, b.done, b.last
 	in.lane.low.Store(b.done)
@@ -142,7 +143,7 @@ func (in *inbox) leave(seq uint64) {
 }
 
 // owesBehind makes the host read its unhandled events, which will not be delivered.
-func (in *inbox) owesBehind(b backlog) {
+func (in *inbox) owesBehind(b laneBacklog) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if b.last > 0 {
@@ -166,6 +167,14 @@ func (in *inbox) waitForRoom(over <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
+// read passes a read to the loop, which may be busy without end: reads whose callers have given up make room.
+func (in *inbox) read(r *documentRead) {
+	in.mu.Lock()
+	in.reads = append(slices.DeleteFunc(in.reads, (*documentRead).over), r)
+	in.mu.Unlock()
+	in.rouse()
+}
+
 // mirror records the value of a document of another space, unless the mirror has
 // ended: a new one may have begun, and have delivered its value.
 func (in *inbox) mirror(ref space.Ref, m mirrored) {
@@ -183,12 +192,12 @@ func (in *inbox) mirror(ref space.Ref, m mirrored) {
 
 // take removes what waits: events only as far as the core has room. The events must be passed to recycle if
 // whole reports that they were all.
-func (in *inbox) take(core laneCore) (taken inputs, whole bool) {
+func (in *inbox) take(core laneCore) (taken pendingInputs, whole bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	room, bytes := in.queued.room(core, in.events)
-	taken = in.inputs
-	in.inputs = inputs{events: in.spare, bytes: taken.bytes - bytes}
+	taken = in.pendingInputs
+	in.pendingInputs = pendingInputs{events: in.spare, bytes: taken.bytes - bytes}
 	in.spare = nil
 	if whole = len(taken.events) <= room; !whole {
 		in.events, in.left = taken.events[room:], taken.left
@@ -207,7 +216,7 @@ func (in *inbox) take(core laneCore) (taken inputs, whole bool) {
 }
 
 // offered records that the core was offered what was taken.
-func (in *inbox) offered(taken *inputs, core laneCore) {
+func (in *inbox) offered(taken *pendingInputs, core laneCore) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if n := len(taken.events); n > 0 {
@@ -233,8 +242,8 @@ func (in *inbox) canTake(core laneCore) bool {
 	return n > 0
 }
 
-// read records an event that the loop has read from the stream itself, and has offered to the core.
-func (in *inbox) read(m *model.Message) {
+// readEvent records an event that the loop has read from the stream itself, and has offered to the core.
+func (in *inbox) readEvent(m *model.Message) {
 	size := eventBytes(m)
 	in.mu.Lock()
 	in.queued.see(size)
@@ -271,17 +280,17 @@ func (in *inbox) done(core laneCore, settled bool, upTo uint64) {
 func (in *inbox) laneDone() uint64 { return in.lane.low.Load() }
 
 // backlog returns what the host has left to do; done is allDone if that is nothing.
-func (in *inbox) backlog() backlog {
+func (in *inbox) backlog() laneBacklog {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return backlog{done: in.lane.low.Load(), last: in.lane.last}
+	return laneBacklog{done: in.lane.low.Load(), last: in.lane.last}
 }
 
 // isEmpty reports whether nothing waits for the loop, and the space has no work left.
 func (in *inbox) isEmpty() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return len(in.events) == 0 && len(in.calls) == 0 && len(in.glances) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
+	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
 }
 
 // waiting returns the number of events that wait for the loop, or in the core.

@@ -19,7 +19,7 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 		t.Fatal(err)
 	}
 	e := &env{ctx: t.Context(), cfg: &Config{Options: Options{BacklogBytes: 1 << 20}}, tasks: &sync.WaitGroup{}, counters: &counters{}, clock: &serverclock.Clock{}}
-	h := newHost(e, "s", space.NewProgram("none"), backlog{})
+	h := newHost(e, "s", space.NewProgram("none"), laneBacklog{})
 	t.Cleanup(h.cancel)
 	h.core = core
 	return h

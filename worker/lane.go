@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func (p *partition) followLane(ctx context.Context) error {
+func (p *servedPartition) followLane(ctx context.Context) error {
 	if p.current() != p.bus.Epoch() {
 		p.beginAnew(p)
 		return model.ErrStopped
@@ -53,7 +53,7 @@ func (p *partition) followLane(ctx context.Context) error {
 // while, which slows the reader down to the pace of the spaces. If a host stands still,
 // or is flooded for longer than the other spaces may be delayed, its event is left in the
 // stream instead. No lock is held meanwhile.
-func (p *partition) deliver(m model.Message) {
+func (p *servedPartition) deliver(m model.Message) {
 	if d := p.inDoubt(); d.Covers(m.Seq) && d.Handled(&m) || p.strays.Take(&m) {
 		p.mu.Lock()
 		p.read = m.Seq
@@ -71,7 +71,7 @@ func (p *partition) deliver(m model.Message) {
 
 // take puts an event into its space's inbox, or records that it waits. It returns the
 // host if the inbox has no room; if not patient, it then leaves the event in the stream.
-func (p *partition) take(m *model.Message, patient bool) *host {
+func (p *servedPartition) take(m *model.Message, patient bool) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.aside.known.Has(m) {
@@ -99,14 +99,14 @@ func (p *partition) take(m *model.Message, patient bool) *host {
 // takeAhead continues from an Ahead; done is the position up to which all spaces are done. The spaces
 // that it sets aside are woken, and are done up to the positions that it lists. p.mu is held, and
 // nothing has been read yet.
-func (p *partition) takeAhead(a *model.Ahead, done uint64) {
+func (p *servedPartition) takeAhead(a *model.Ahead, done uint64) {
 	p.read, p.aside.upTo, p.aside.spaces = a.UpTo, a.UpTo, len(a.Aside)
 	for _, s := range setaside.Left(a, done) {
 		if s.Last = max(s.Last, p.asleep[s.Space].last); s.Last <= s.Done {
 			s.Last = 0
 		}
 		p.aside.known.Expect(&s, a.UpTo)
-		b := backlog{done: s.Done, last: s.Last}
+		b := laneBacklog{done: s.Done, last: s.Last}
 		if h := p.hosts[s.Space]; h != nil { // the host was requested before the position was known
 			h.inbox.owesBehind(b)
 			continue
@@ -119,7 +119,7 @@ func (p *partition) takeAhead(a *model.Ahead, done uint64) {
 // compareLane reads the server's clock, without which no space is taken over, compares the lane with its
 // known state, and returns from where the lane is to be read; from is the position up to which it was
 // done. It returns an error if the lane cannot be used.
-func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error) {
+func (p *servedPartition) compareLane(ctx context.Context, from uint64) (uint64, error) {
 	if err := p.clock.Read(ctx, p.bus, p.number); err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func (p *partition) compareLane(ctx context.Context, from uint64) (uint64, error
 }
 
 // lane returns the partition's lane for package truncation.
-func (p *partition) lane() *truncation.Lane {
+func (p *servedPartition) lane() *truncation.Lane {
 	return &truncation.Lane{
 		Bus: p.bus, Partition: p.number, Margin: min(truncation.Margin, p.cfg.PurgeDelay/2), Retry: p.cfg.Heartbeat,
 		Faults: p.cfg.faults, Process: []any{"worker", p.cfg.ID},
@@ -146,14 +146,14 @@ func (p *partition) lane() *truncation.Lane {
 }
 
 // inDoubt returns the range that is in doubt, nil if there is none.
-func (p *partition) inDoubt() *truncation.Range {
+func (p *servedPartition) inDoubt() *truncation.Range {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.doubt
 }
 
 // purges reports whether the log may be purged: while events are in doubt, all receipts are kept.
-func (p *partition) purges() bool {
+func (p *servedPartition) purges() bool {
 	select {
 	case <-p.compared:
 		p.mu.Lock()
@@ -166,7 +166,7 @@ func (p *partition) purges() bool {
 
 // reached computes how far the partition is done. Progress that a host reports after the reader's
 // position was read is just as valid.
-func (p *partition) reached(now time.Time) (r reach, read uint64) {
+func (p *servedPartition) reached(now time.Time) (r reach, read uint64) {
 	p.mu.Lock()
 	read = p.read
 	lagging := p.aside.marks.Lagging(now, p.cfg.Aside, read)
@@ -191,7 +191,7 @@ func (p *partition) reached(now time.Time) (r reach, read uint64) {
 // savePosition saves the lane position up to which every event is handled, with all its
 // consequences within its space. The position is a fact about the log, so it stays true even if another
 // worker owns the partition by the time it is written.
-func (p *partition) savePosition(ctx context.Context) {
+func (p *servedPartition) savePosition(ctx context.Context) {
 	r, read := p.reached(time.Now())
 	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, misroute.Position, sent) {
 		p.strays.Saved(sent)
@@ -214,16 +214,16 @@ func (p *partition) savePosition(ctx context.Context) {
 	}
 }
 
-func (p *partition) saveAhead(ctx context.Context, a *model.Ahead) bool {
+func (p *servedPartition) saveAhead(ctx context.Context, a *model.Ahead) bool {
 	return p.isSaved(ctx, "ahead", p.bus.SaveAhead(ctx, p.number, *a))
 }
 
 // saveAt saves a position, and reports whether it succeeded.
-func (p *partition) saveAt(ctx context.Context, name string, seq uint64) bool {
+func (p *servedPartition) saveAt(ctx context.Context, name string, seq uint64) bool {
 	return p.isSaved(ctx, name, p.bus.SavePosition(ctx, p.number, name, seq))
 }
 
-func (p *partition) isSaved(ctx context.Context, name string, err error) bool {
+func (p *servedPartition) isSaved(ctx context.Context, name string, err error) bool {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already
 		p.cfg.faults.Warn("save a position", p.name()+" "+name, "partition", p.number, "of", name, "error", err)
 	}
@@ -237,7 +237,7 @@ func (p *partition) isSaved(ctx context.Context, name string, err error) bool {
 //
 // An id with a time up to MaxClockSkew ahead is accepted, so events are kept for
 // that much longer: by the time an event is forgotten, its id is too old.
-func (p *partition) purge(ctx context.Context, last *lanePurge) {
+func (p *servedPartition) purge(ctx context.Context, last *lanePurge) {
 	p.mu.Lock()
 	done := p.saved
 	p.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -178,11 +179,11 @@ func TestWatch_NothingIsDeliveredBehindAnUndecodableCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		late := make(chan struct{})
-		watch := worker.Watch{Bus: blind{hasty{w.client}, late}, Space: "s", Doc: "n", Watcher: "x"}
+		watch := history.Watch{Bus: blind{hasty{w.client}, late}, Space: "s", Doc: "n", Watcher: "x"}
 		var values []string
 		done := make(chan error, 1)
 		go func() { // ends with the watch
-			done <- watch.Run(t.Context(), func(v model.Value, _ uint64) { values = append(values, v.String()) })
+			done <- watch.Changes(t.Context(), func(c history.Change) { values = append(values, c.Value.String()) })
 		}()
 		head := uint64(0)
 		writes := func(n int64) []byte {
@@ -232,8 +233,8 @@ func TestWatch_AnUndecodableCommitEndsItWithAnError(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		watch := worker.Watch{Bus: w.client, Space: "s", Doc: "n", Watcher: "x"}
-		if err := watch.Run(t.Context(), func(model.Value, uint64) {}); err == nil || t.Context().Err() != nil {
+		watch := history.Watch{Bus: w.client, Space: "s", Doc: "n", Watcher: "x"}
+		if err := watch.Changes(t.Context(), func(history.Change) {}); err == nil || t.Context().Err() != nil {
 			t.Errorf("the watch ended with %v", err)
 		}
 	})
@@ -267,9 +268,9 @@ func TestLease_ARollCallAtTheEndDoesNotRenewIt(t *testing.T) {
 		b := &lateRoll{Bus: w.client}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		watch := worker.Watch{Bus: b, Space: "s", Doc: "double", Watcher: "me"}
-		_ = watch.Run(ctx, func(model.Value, uint64) {})
-		if want := []time.Duration{worker.LeaseTTL, worker.LeaseTTL, 0}; !slices.Equal(b.ttls, want) {
+		watch := history.Watch{Bus: b, Space: "s", Doc: "double", Watcher: "me"}
+		_ = watch.Changes(ctx, func(history.Change) {})
+		if want := []time.Duration{model.LeaseTTL, model.LeaseTTL, 0}; !slices.Equal(b.ttls, want) {
 			t.Errorf("leases of %v, want %v", b.ttls, want)
 		}
 	})

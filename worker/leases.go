@@ -12,7 +12,7 @@ type leases map[string]map[leaseKey]time.Time
 type leaseKey struct{ doc, watcher string }
 
 // maxLease limits the duration of a lease, whatever its observer requests.
-const maxLease = 10 * LeaseTTL
+const maxLease = 10 * model.LeaseTTL
 
 // any reports whether the space has an observer.
 func (l leases) any(space string) bool { return len(l[space]) > 0 }

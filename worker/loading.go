@@ -14,7 +14,7 @@ import (
 // hostOf returns the host of a space and starts it if necessary; nil if the space is not of
 // this partition or runs no program, or if others are loaded first: then it is started
 // later. A missing program is logged, unless it is known. p.mu is held.
-func (p *partition) hostOf(space string, known bool) *host {
+func (p *servedPartition) hostOf(space string, known bool) *host {
 	if h := p.hosts[space]; h != nil {
 		return h
 	}
@@ -36,7 +36,7 @@ func (p *partition) hostOf(space string, known bool) *host {
 }
 
 // programOf returns the program that a space is to run, nil if the space must not have a host. p.mu is held.
-func (p *partition) programOf(name string, known bool) *space.Program {
+func (p *servedPartition) programOf(name string, known bool) *space.Program {
 	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.bus.Partitions()) != p.number {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (p *partition) programOf(name string, known bool) *space.Program {
 // ask calls f with the host of a space, which is loaded if necessary: at once, or when
 // its turn has come; with nil if there will be no host. f is called with p.mu
 // held, so that its input reaches the host before the host leaves.
-func (p *partition) ask(space string, f func(*host)) error {
+func (p *servedPartition) ask(space string, f func(*host)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.hostOf(space, true)
@@ -70,14 +70,14 @@ func (p *partition) ask(space string, f func(*host)) error {
 		f(h)
 		return nil
 	case p.closed || p.ctx.Err() != nil:
-		return ErrElsewhere
+		return model.ErrElsewhere
 	}
-	return fmt.Errorf("space %s: %w", space, ErrNoProgram)
+	return fmt.Errorf("space %s: %w", space, model.ErrNoProgram)
 }
 
 // admitted starts the host of a space whose turn has come. It returns false if the space
 // needs no host any more.
-func (p *partition) admitted(space string) bool {
+func (p *servedPartition) admitted(space string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	asks := p.waiting[space]
@@ -89,7 +89,7 @@ func (p *partition) admitted(space string) bool {
 	return h != nil
 }
 
-func (p *partition) startWaiting(space string, asked bool) *host {
+func (p *servedPartition) startWaiting(space string, asked bool) *host {
 	_, behind := p.asleep[space]
 	if !behind && !asked && !p.leases.any(space) {
 		return nil
@@ -102,7 +102,7 @@ func (p *partition) startWaiting(space string, asked bool) *host {
 }
 
 // startHost starts the host of a space that awake has admitted. p.mu is held.
-func (p *partition) startHost(space string, program *space.Program) *host {
+func (p *servedPartition) startHost(space string, program *space.Program) *host {
 	b, behind := p.asleep[space]
 	if !behind {
 		b.done = p.read
@@ -122,7 +122,7 @@ func (p *partition) startHost(space string, program *space.Program) *host {
 // forget drops a host that has ended. If this worker still serves the space, the
 // next event or lease loads it again; a space that has events already
 // is loaded again after a moment, by when the membership has settled.
-func (p *partition) forget(h *host) {
+func (p *servedPartition) forget(h *host) {
 	p.mu.Lock()
 	if p.hosts[h.space] == h {
 		delete(p.hosts, h.space)
@@ -151,7 +151,7 @@ func (p *partition) forget(h *host) {
 
 // putOff delays a space that could not be served until the next attempt is due, like a space that waits for
 // its turn; it returns false if no delay is needed. p.mu is held.
-func (p *partition) putOff(space string) bool {
+func (p *servedPartition) putOff(space string) bool {
 	left := p.failings.left(space, time.Now())
 	if left == 0 {
 		return false
@@ -169,7 +169,7 @@ func (p *partition) putOff(space string) bool {
 
 // listDue reads the items of the saved states: at once, and again when no replica can be
 // behind any more.
-func (p *partition) listDue(ctx context.Context) error {
+func (p *servedPartition) listDue(ctx context.Context) error {
 	select {
 	case <-p.wakeups.placed:
 	case <-ctx.Done():
@@ -197,7 +197,7 @@ func (p *partition) listDue(ctx context.Context) error {
 }
 
 // wakeDue wakes spaces when they are due.
-func (p *partition) wakeDue() {
+func (p *servedPartition) wakeDue() {
 	for p.ctx.Err() == nil {
 		next := p.wakeThose()
 		t := time.NewTimer(nap(next, p.cfg.Now()))
@@ -214,7 +214,7 @@ func (p *partition) wakeDue() {
 }
 
 // wakeThose wakes the due spaces, and returns when the next one will be due.
-func (p *partition) wakeThose() (next int64) {
+func (p *servedPartition) wakeThose() (next int64) {
 	now := p.cfg.Now().UnixMilli()
 	for {
 		p.mu.Lock()
@@ -234,7 +234,7 @@ func (p *partition) wakeThose() (next int64) {
 // noteDue records the remaining work of a host that is about to end. A space whose host was deposed or
 // failed is not woken again at once; one that has left at rest is woken at its time. p.mu
 // is held.
-func (p *partition) noteDue(h *host) {
+func (p *servedPartition) noteDue(h *host) {
 	at := h.published.due.Load()
 	if soon := p.cfg.Now().Add(p.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {
 		at = soon
@@ -251,7 +251,7 @@ func (p *partition) noteDue(h *host) {
 }
 
 // lease processes a request to observe a document.
-func (p *partition) lease(l model.Lease) {
+func (p *servedPartition) lease(l model.Lease) {
 	if l.Check() != nil {
 		return // no worker can own such a space
 	}
@@ -270,7 +270,7 @@ func (p *partition) lease(l model.Lease) {
 	}
 }
 
-func (p *partition) endLease(space string, k leaseKey) {
+func (p *servedPartition) endLease(space string, k leaseKey) {
 	if had := p.leases.end(space, k); !had {
 		return
 	}
@@ -279,7 +279,7 @@ func (p *partition) endLease(space string, k leaseKey) {
 	}
 }
 
-func (p *partition) expireLeases(now time.Time) {
+func (p *servedPartition) expireLeases(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for space, of := range p.leases { // any order: each on its own
@@ -293,7 +293,7 @@ func (p *partition) expireLeases(now time.Time) {
 
 // retryLost wakes the refused spaces: nothing else might, and an operator may have
 // accepted their loss.
-func (p *partition) retryLost() {
+func (p *servedPartition) retryLost() {
 	lost := p.losses.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

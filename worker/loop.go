@@ -12,6 +12,7 @@ import (
 type loop struct {
 	space string
 	ctx   context.Context // ends with the host
+	done  <-chan struct{} // closed when the host has ended
 	bus   port.Bus
 	cfg   *Config
 	// beside runs a function beside the loop, which waits for it at the end; call makes the loop run one, and wake

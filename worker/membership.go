@@ -63,7 +63,7 @@ func (m *membership) introduce(ctx context.Context) error {
 	if err := m.announceNow(ctx, false); err != nil {
 		return err
 	}
-	within(ctx, m.roster.Echoed(), 2*m.cfg.Heartbeat)
+	waitWithin(ctx, m.roster.Echoed(), 2*m.cfg.Heartbeat)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

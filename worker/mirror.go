@@ -25,23 +25,14 @@ func (m *mirrors) follow(ref space.Ref) {
 	follow, cancel := context.WithCancel(m.ctx)
 	m.all[ref] = cancel
 	m.followed++
-	watch := Watch{
+	watch := history.Watch{
 		Bus: m.bus, Space: ref.Space, Doc: ref.Doc,
 		Watcher: fmt.Sprintf("%s-%d", m.watcher, m.followed), Logger: m.cfg.Logger,
 	}
-	var last uint64 // a restarted watch may read earlier values
-	begun := false
 	m.beside(func() { // ends with follow
 		of, about := m.space+" "+ref.Space+" "+ref.Doc, []any{"space", m.space, "of", ref.Space, "document", ref.Doc}
 		retry(follow, m.cfg, "mirror document", of, about, func(ctx context.Context) error {
-			return watch.Changes(ctx, func(c history.Change) {
-				revision, news := c.Since(last)
-				if begun && !news {
-					return
-				}
-				begun, last = true, revision
-				m.deliver(ref, mirrored{follow, c.Value})
-			})
+			return watch.Changes(ctx, func(c history.Change) { m.deliver(ref, mirrored{follow, c.Value}) })
 		})
 	})
 }

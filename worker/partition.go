@@ -14,23 +14,23 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// partition serves the spaces of one partition: it reads the lane, passes events
+// servedPartition serves the spaces of one partition: it reads the lane, passes events
 // and leases to the spaces' hosts, and has them saved periodically.
-type partition struct {
+type servedPartition struct {
 	env    // shared with its hosts; its bus is a session
 	cancel context.CancelFunc
 	number int
 	tenure tenure
 	// current is the epoch of the worker's bus, and beginAnew gives the partition up, to be served again.
 	current   func() uint64
-	beginAnew func(*partition)
+	beginAnew func(*servedPartition)
 
 	mu     sync.Mutex
 	closed bool // no new hosts
 	hosts  map[string]*host
 	// asleep are the spaces without a host that are not done with their lane: those
 	// without a program, and those whose host has ended.
-	asleep map[string]backlog
+	asleep map[string]laneBacklog
 	// waiting are the spaces that wait for their turn to be loaded, with the functions to
 	// call then.
 	waiting map[string][]func(*host)
@@ -58,10 +58,10 @@ type tenure struct {
 }
 
 // startPartition begins to serve a partition. e is what the worker provides for it.
-func startPartition(e env, number int, took time.Duration, current func() uint64, beginAnew func(*partition)) *partition {
-	p := &partition{
+func startPartition(e env, number int, took time.Duration, current func() uint64, beginAnew func(*servedPartition)) *servedPartition {
+	p := &servedPartition{
 		env: e, number: number, tenure: tenure{began: time.Now(), took: took}, current: current, beginAnew: beginAnew,
-		hosts: map[string]*host{}, asleep: map[string]backlog{}, waiting: map[string][]func(*host){}, leases: leases{},
+		hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){}, leases: leases{},
 		wakeups: newWakeups(), overruns: overruns{}, failings: failings{},
 	}
 	p.bus, p.tasks, p.clock, p.home = port.Session(e.bus), &sync.WaitGroup{}, &serverclock.Clock{}, p
@@ -85,18 +85,18 @@ func startPartition(e env, number int, took time.Duration, current func() uint64
 }
 
 // name is the number of the partition, for the log.
-func (p *partition) name() string { return strconv.Itoa(p.number) }
+func (p *servedPartition) name() string { return strconv.Itoa(p.number) }
 
-func (p *partition) keep(what string, f func(ctx context.Context) error) {
+func (p *servedPartition) keep(what string, f func(ctx context.Context) error) {
 	p.tasks.Go(func() { retry(p.ctx, p.cfg, what, p.name(), []any{"partition", p.number}, f) })
 }
 
 // tick does the periodic work: it ends leases, saves spaces and the lane
 // position, purges the lane, and checks for code that does not return.
-func (p *partition) tick() {
+func (p *servedPartition) tick() {
 	t := time.NewTicker(p.cfg.Checkpoint)
 	defer t.Stop()
-	leases := time.NewTicker(LeaseTTL / 6)
+	leases := time.NewTicker(model.LeaseTTL / 6)
 	defer leases.Stop()
 	var purged lanePurge
 	for {
@@ -125,7 +125,7 @@ func (p *partition) tick() {
 // callRoll asks observers to repeat their leases: the last owner's
 // list is lost with it. The first answers may arrive before this worker listens, so
 // it asks twice more.
-func (p *partition) callRoll() {
+func (p *servedPartition) callRoll() {
 	for _, after := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
 		_ = pause.For(p.ctx, after)
 		if p.ctx.Err() != nil {
@@ -137,7 +137,7 @@ func (p *partition) callRoll() {
 	}
 }
 
-func (p *partition) all() []*host {
+func (p *servedPartition) all() []*host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make([]*host, 0, len(p.hosts))
@@ -150,7 +150,7 @@ func (p *partition) all() []*host {
 // drain stops the partition in an orderly way: it accepts no new work, finishes running
 // work, and saves. Work that is not finished by the end of ctx is cut off; the goroutine of a handler that
 // never returns stays.
-func (p *partition) drain(ctx context.Context) error {
+func (p *servedPartition) drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *partition) drain(ctx context.Context) error {
 }
 
 // abandon ends the partition at once: nothing is finished, and nothing is saved.
-func (p *partition) abandon() {
+func (p *servedPartition) abandon() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *partition) abandon() {
 }
 
 // noteUndone records how many spaces of a partition are cut off before they are saved.
-func (p *partition) noteUndone() {
+func (p *servedPartition) noteUndone() {
 	for _, h := range p.all() {
 		if !h.saver.clean.Load() {
 			p.tenure.undone++

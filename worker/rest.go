@@ -48,10 +48,10 @@ func (h *host) idleState(r space.Ready) idleState {
 		h.idle.stays = 0
 	}
 	switch {
-	case r.More || h.appends.inFlight || h.reads.refilling || h.draining || !h.core.Owned():
+	case r.More || h.appends.inFlight || h.lane.refilling || h.draining || !h.core.Owned():
 		return isBusy
 	case r.Wake != 0 || len(h.mirrors.all) > 0 || h.remote.attached > 0 || h.idle.observed > 0 ||
-		len(h.queries.waiting) > 0 || len(h.directs.waiting) > 0 || len(h.directs.undecided) > 0 ||
+		h.reads.holds() || len(h.directs.waiting) > 0 || len(h.directs.undecided) > 0 ||
 		h.idle.stays > 0 || h.tasks.Pending() || !h.core.Durable():
 		return isHeld
 	}

@@ -299,7 +299,9 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { // ends with ctx
-			done <- history.Follow(ctx, w.client, "s", "n", func(v model.Value, rev uint64) {
+			watch := history.Watch{Bus: w.client, Space: "s", Doc: "n"}
+			done <- watch.Changes(ctx, func(c history.Change) {
+				v, rev := c.Value, c.Revision
 				values, revisions = append(values, v.String()), append(revisions, rev)
 				if len(values) == 1 {
 					<-stuck
@@ -577,7 +579,7 @@ func TestRetention_ASpaceThatWasNeverSavedIsSaved(t *testing.T) {
 		a.add()
 		a.add()
 		a.close()
-		w.pass(worker.LeaseTTL)
+		w.pass(model.LeaseTTL)
 		cfg := frugal("w1")
 		cfg.Idle = time.Second
 		w.process(cfg, nil)

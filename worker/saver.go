@@ -63,9 +63,9 @@ func (s *saver) init(space string, bus stateStore, report func(what string, err 
 	s.revs, s.noted = map[string]uint64{}, noted{}
 }
 
-// unsaved is what one save writes: the changed documents, if any, and
+// unsavedState is what one save writes: the changed documents, if any, and
 // the observations of nodes.
-type unsaved struct {
+type unsavedState struct {
 	replica.Checkpoint
 	moved    bool // there are documents or a mark to save
 	dueAt    int64
@@ -110,7 +110,7 @@ func (s *saver) recall(items []model.StateDoc) {
 // (replica.Load); this does not hold for a runtime that has only read the log.
 //
 // build identifies the code of nodes without a version, and nextDue returns when the space must be woken.
-func (s *saver) due(core savedCore, build string, nextDue func() int64) (c unsaved, ok bool) {
+func (s *saver) due(core savedCore, build string, nextDue func() int64) (c unsavedState, ok bool) {
 	if s.saving || !core.Owned() && !core.Deposed() {
 		return c, false
 	}
@@ -121,7 +121,7 @@ func (s *saver) due(core savedCore, build string, nextDue func() int64) (c unsav
 	return c, c.moved || len(c.observed) > 0
 }
 
-func (s *saver) take(core savedCore, build string, nextDue func() int64, c *unsaved) (err error) {
+func (s *saver) take(core savedCore, build string, nextDue func() int64, c *unsavedState) (err error) {
 	if core.Unsaved() {
 		if err := s.noted.take(core, build); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (s *saver) isClean(core savedCore, build string) bool {
 }
 
 // settle processes the result of a save.
-func (s *saver) settle(core savedCore, c unsaved, err error) {
+func (s *saver) settle(core savedCore, c unsavedState, err error) {
 	s.saving = false
 	s.settleObserved(&c, err)
 	if !c.moved {
@@ -192,7 +192,7 @@ func (s *saver) noteFailure(err error) {
 
 // settleObserved processes the results for the observations. One that is outdated, or too
 // large, is not retried: at worst its node runs once more after a restart.
-func (s *saver) settleObserved(c *unsaved, err error) {
+func (s *saver) settleObserved(c *unsavedState, err error) {
 	s.note(c.observed)
 	if c.missed != nil && !allAre(c.missed, model.ErrOutdated, model.ErrTooLarge) {
 		s.report("save observations", c.missed)
@@ -204,7 +204,7 @@ func (s *saver) settleObserved(c *unsaved, err error) {
 }
 
 // save writes a checkpoint, the observations last, since they only save work.
-func (s *saver) save(ctx context.Context, c *unsaved) (err error) {
+func (s *saver) save(ctx context.Context, c *unsavedState) (err error) {
 	if c.moved {
 		err = s.saveDocs(ctx, &c.Checkpoint)
 	}
@@ -232,7 +232,7 @@ func (s *saver) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
 // the space over or is attached to it, may have saved another time, from an older state.
 // A follow-up of a waiting event is not covered by the lane: the lane position may have passed
 // its place long ago.
-func (s *saver) takeDue(core savedCore, nextDue int64, c *unsaved) {
+func (s *saver) takeDue(core savedCore, nextDue int64, c *unsavedState) {
 	c.dueAt = nextDue
 	if core.FollowsUp() && s.dueAt != 0 {
 		c.dueAt = atOnce

@@ -72,7 +72,7 @@ func attempted(call func() error) (err error) {
 func TestPartition_OfAnEarlierEpochEnds(t *testing.T) {
 	b := &pastBus{}
 	anew := false
-	p := &partition{env: env{bus: port.Session(b)}, current: b.Epoch, beginAnew: func(*partition) { anew = true }}
+	p := &servedPartition{env: env{bus: port.Session(b)}, current: b.Epoch, beginAnew: func(*servedPartition) { anew = true }}
 	b.epoch++
 	if err := attempted(func() error { return p.followLane(t.Context()) }); !errors.Is(err, model.ErrStopped) || !anew {
 		t.Errorf("it follows its lane: %v", err)

@@ -46,7 +46,7 @@ func (w *Worker) Awake() int {
 // loaded spaces.
 func (w *Worker) Stats() Stats {
 	w.mu.Lock()
-	parts := make([]*partition, 0, len(w.partitions)+len(w.leaving))
+	parts := make([]*servedPartition, 0, len(w.partitions)+len(w.leaving))
 	for _, p := range w.partitions { // any order: sorted below
 		parts = append(parts, p)
 	}
@@ -61,7 +61,7 @@ func (w *Worker) Stats() Stats {
 	return s
 }
 
-func (p *partition) stats() PartitionStats {
+func (p *servedPartition) stats() PartitionStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := PartitionStats{

@@ -190,7 +190,7 @@ func (b *slowAppend) Append(a model.Append, done func(uint64, error)) {
 
 // An answer waits for what is under way. When that is refused, because another runtime has done it
 // already, there is nothing to wait for any more.
-func TestQuery_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
+func TestRead_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &slowAppend{first: make(chan struct{})}

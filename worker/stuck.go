@@ -28,7 +28,7 @@ func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" 
 // stalled is a space that stands still, with the available information about it.
 type stalled struct {
 	status.Stuck
-	p    *partition
+	p    *servedPartition
 	host *host // nil if it has none
 	done uint64
 	// says receives the report of the host's loop; it has room for that.
@@ -36,7 +36,7 @@ type stalled struct {
 }
 
 // noteStuck records which spaces have made no progress since the last call. p.mu is not held.
-func (p *partition) noteStuck(now time.Time) {
+func (p *servedPartition) noteStuck(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := map[string]standstill{}
@@ -65,7 +65,7 @@ func (p *partition) noteStuck(now time.Time) {
 }
 
 // standing returns the spaces of the partition that have stood still for long enough.
-func (p *partition) standing(now time.Time) (out []stalled) {
+func (p *servedPartition) standing(now time.Time) (out []stalled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for space, s := range p.stuck.at { // any order: sorted by the caller
@@ -103,7 +103,7 @@ func (p *partition) standing(now time.Time) (out []stalled) {
 
 // stuckNow returns the spaces that have held back a saved position for longest, and the number
 // of all.
-func (w *Worker) stuckNow(partitions []*partition) (oldest []status.Stuck, count int) {
+func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck, count int) {
 	var all []stalled
 	for _, p := range partitions {
 		all = append(all, p.standing(time.Now())...)

@@ -42,12 +42,6 @@ func (t *tracing) ended(i space.HandleInfo) {
 	}
 }
 
-// changed is the core's callback after it has changed to another program.
-func (t *tracing) changed(i space.ProgramInfo) {
-	t.cfg.Logger.Debug("space runs another program", "space", t.space, "worker", t.cfg.ID, "program", i.Name,
-		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
-}
-
 // stopwatch measures the runs of effects: slow ones are debounced, and the core has no
 // clock. Runs of computations are not measured, since they may be nested.
 type stopwatch struct {

@@ -46,8 +46,8 @@ func wait(ctx context.Context, g *sync.WaitGroup) error {
 	}
 }
 
-// within waits for done, for at most d and until ctx ends.
-func within(ctx context.Context, done <-chan struct{}, d time.Duration) {
+// waitWithin waits for done, for at most d and until ctx ends.
+func waitWithin(ctx context.Context, done <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -38,11 +38,11 @@ type Worker struct {
 	members membership
 
 	mu         sync.Mutex
-	partitions map[int]*partition
+	partitions map[int]*servedPartition
 	// leaving are partitions that are being handed over. One that returns
 	// meanwhile is served again when that is done: two of one number would compete
 	// for every space.
-	leaving  map[int]*partition
+	leaving  map[int]*servedPartition
 	stopped  bool
 	sidecars sidecars
 }
@@ -66,7 +66,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 			Host: cfg.Host, Version: cfg.Version, Program: cfg.Program, Connection: cfg.Connection, Since: time.Now().UTC(),
 		}, cfg.MemberTTL),
 		moved: make(chan struct{}, 1), shared: make(chan struct{}),
-		partitions: map[int]*partition{}, leaving: map[int]*partition{},
+		partitions: map[int]*servedPartition{}, leaving: map[int]*servedPartition{},
 	}
 	w.cfg.History = cmp.Or(w.cfg.History, w.horizon+model.MaxClockSkew)
 	w.performing = tasks.NewSlots(w.cfg.Performing)
@@ -173,7 +173,7 @@ const announceDelay = time.Millisecond
 func (w *Worker) Kill() {
 	w.mu.Lock()
 	w.stopped = true
-	w.partitions, w.leaving = map[int]*partition{}, map[int]*partition{} // a killed worker keeps its counts only
+	w.partitions, w.leaving = map[int]*servedPartition{}, map[int]*servedPartition{} // a killed worker keeps its counts only
 	w.mu.Unlock()
 	w.cancel()
 }
@@ -221,4 +221,30 @@ func (w *Worker) Tell(f func(*status.Figures)) {
 	w.sidecars.mu.Lock()
 	defer w.sidecars.mu.Unlock()
 	w.sidecars.add = append(w.sidecars.add, f)
+}
+
+// Owner returns the worker that should serve a space now, as far as this worker knows: possibly
+// itself, and possibly one to which another has yet to hand the space over. It is "" if this
+// worker is leaving and knows of no other.
+func (w *Worker) Owner(space string) string {
+	n := w.bus.Partitions()
+	return roster.Divide(n, w.roster.Staying(time.Now()))[model.PartitionOf(space, n)]
+}
+
+// ID returns the worker's id.
+func (w *Worker) ID() string { return w.cfg.ID }
+
+// partitionOf returns the partition of a space, nil if this worker does not serve it.
+func (w *Worker) partitionOf(name string) *servedPartition {
+	return w.served(model.PartitionOf(name, w.bus.Partitions()))
+}
+
+// served returns the partition of that number, nil if this worker does not serve it.
+func (w *Worker) served(number int) *servedPartition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return nil
+	}
+	return w.partitions[number]
 }

@@ -295,10 +295,10 @@ func (w *world) watch(space, doc string) *watched {
 	v := &watched{}
 	ctx, cancel := context.WithCancel(context.Background())
 	v.end = cancel
-	watch := worker.Watch{Bus: w.client, Space: space, Doc: doc, Watcher: "t" + strconv.FormatInt(watchers.next(), 10)}
+	watch := history.Watch{Bus: w.client, Space: space, Doc: doc, Watcher: "t" + strconv.FormatInt(watchers.next(), 10)}
 	var running sync.WaitGroup
 	running.Go(func() { // ends with the watch
-		err := watch.Run(ctx, v.add)
+		err := watch.Changes(ctx, func(c history.Change) { v.add(c.Value, c.Revision) })
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, model.ErrStopped) {
 			w.Errorf("watch %s of %s: %v", doc, space, err)
 		}

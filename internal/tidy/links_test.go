@@ -27,13 +27,13 @@ const (
 
 var linkRules = []linkRule{
 	{"port", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 115},
-	{"history", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 122},
+	{"history", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 127},
 	{"coordinator", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{"status", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 116},
 	{"worker", []string{natsServer, starlark, exporters, testKit}, 245},
-	{"live", []string{natsServer, starlark, exporters, testKit}, 245},
-	{"gateway", []string{natsServer, starlark, exporters, testKit}, 250},
-	{"ordered", []string{natsServer, starlark, exporters, testKit}, 250},
+	{"live", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 136},
+	{"gateway", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 216},
+	{"ordered", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 242},
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{"program", []string{natsServer, exporters, testKit}, 155},
 	{".", []string{exporters, testKit}, 335},

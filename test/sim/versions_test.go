@@ -242,7 +242,7 @@ func (w *world) upgrade() (rest bool) {
 	if !w.plan.has("versions") {
 		return true
 	}
-	w.until(w.story.now() + worker.LeaseTTL) // until everybody's leases have come
+	w.until(w.story.now() + model.LeaseTTL) // until everybody's leases have come
 	w.story.note("PLAN", "one more edition")
 	before := w.standing()
 	w.mu.Lock()

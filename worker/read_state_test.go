@@ -15,25 +15,35 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// glance looks at documents of space s by way of a process.
-func (p *process) glance(docs ...string) []worker.Glance {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	places := make([]worker.Place, len(docs))
-	for i, doc := range docs {
-		places[i] = worker.Place{Space: "s", Document: doc}
+// readStates returns how documents stand, by way of a process.
+func (p *process) readStates(ctx context.Context, refs []model.DocumentRef) []model.DocumentState {
+	p.w.Helper()
+	states, err := p.Read(ctx, model.ReadRequest{Documents: refs})
+	if err != nil {
+		p.w.Error(err)
 	}
-	return p.Glance(ctx, places)
+	return states
 }
 
-func (p *process) wantGlance(doc string, want worker.Glance) {
+// states returns how documents of space s stand, by way of a process.
+func (p *process) states(docs ...string) []model.DocumentState {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	places := make([]model.DocumentRef, len(docs))
+	for i, doc := range docs {
+		places[i] = model.DocumentRef{Space: "s", Document: doc}
+	}
+	return p.readStates(ctx, places)
+}
+
+func (p *process) wantState(doc string, want model.DocumentState) {
 	p.w.Helper()
-	if got := p.glance(doc)[0]; got != want {
+	if got := p.states(doc)[0]; got.Revision != want.Revision || got.Stale != want.Stale || got.Passing != want.Passing {
 		p.w.Errorf("%s: %+v, want %+v", doc, got, want)
 	}
 }
 
-func TestGlance_IsHowADocumentThatIsObservedStands(t *testing.T) {
+func TestRead_IsHowADocumentThatIsObservedStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
@@ -49,9 +59,9 @@ func TestGlance_IsHowADocumentThatIsObservedStands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.wantGlance("double", worker.Glance{Revision: d.Seq})
-		p.wantGlance("broken", worker.Glance{Stale: "broken could not be computed: as it should"})
-		if g := p.glance("n", "late", "spare"); g[0].Stale != "" || g[0].Revision == 0 ||
+		p.wantState("double", model.DocumentState{Revision: d.Seq})
+		p.wantState("broken", model.DocumentState{Stale: "broken could not be computed: as it should"})
+		if g := p.states("n", "late", "spare"); g[0].Stale != "" || g[0].Revision == 0 ||
 			g[1].Stale != "late is held back (throttle)" || !g[1].Passing || g[2].Stale != "nobody observes it" || !g[2].Passing {
 			t.Errorf("%+v", g)
 		}
@@ -59,7 +69,7 @@ func TestGlance_IsHowADocumentThatIsObservedStands(t *testing.T) {
 }
 
 // What is made and not in the log yet is nothing that anybody can have.
-func TestGlance_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
+func TestRead_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
@@ -67,7 +77,7 @@ func TestGlance_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
 		w.eventuallyHandled("s", 1)
 		w.observe("s", "double", "x", time.Hour)
 		w.eventually("double is computed", func() bool { return w.doc("s", "double") == "2" })
-		before := p.glance("double")[0]
+		before := p.states("double")[0]
 		p.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				return membus.Delay
@@ -76,58 +86,58 @@ func TestGlance_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
 		})
 		w.send("s", "add", "e2")
 		synctest.Wait()
-		if g := p.glance("double")[0]; !g.Passing || g.Stale == "" {
+		if g := p.states("double")[0]; !g.Passing || g.Stale == "" {
 			t.Errorf("%+v", g)
 		}
 		p.bus.Inject(nil)
 		p.bus.Release()
-		if g := p.glance("double")[0]; g.Stale != "" || g.Revision <= before.Revision {
+		if g := p.states("double")[0]; g.Stale != "" || g.Revision <= before.Revision {
 			t.Errorf("then %+v, and before %+v", g, before)
 		}
 	})
 }
 
-func TestGlance_OfASpaceThatIsNotServed(t *testing.T) {
+func TestRead_OfASpaceThatIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
-		p.wantGlance("d", worker.Glance{Stale: worker.ErrNoProgram.Error()})
+		p.wantState("d", model.DocumentState{Stale: model.ErrNoProgram.Error()})
 		p.stop()
-		if g := p.glance("d")[0]; !g.Passing || g.Stale == "" {
+		if g := p.states("d")[0]; !g.Passing || g.Stale == "" {
 			t.Errorf("after the end: %+v", g)
 		}
 	})
 }
 
 // That the programs cannot be had now is not that there is none.
-func TestGlance_OfASpaceWhoseProgramCannotBeHad(t *testing.T) {
+func TestRead_OfASpaceWhoseProgramCannotBeHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, errors.New("the disk is full") }}, nil)
-		p.wantGlance("d", worker.Glance{Stale: "the program of the space could not be had: the disk is full", Passing: true})
+		p.wantState("d", model.DocumentState{Stale: "the program of the space could not be had: the disk is full", Passing: true})
 	})
 }
 
 // A space is loaded for those who observe it, not for those who look.
-func TestGlance_WakesNobody(t *testing.T) {
+func TestRead_WakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
 		w.sendMany("r", "add", 1)
 		w.eventuallyHandled("r", 1)
-		if g := p.glance("n")[0]; !g.Passing || g.Stale == "" || p.Held().Hosts > 1 {
+		if g := p.states("n")[0]; !g.Passing || g.Stale == "" || p.Held().Hosts > 1 {
 			t.Errorf("%+v, and it holds %+v", g, p.Held())
 		}
 		w.observe("s", "n", "x", time.Hour)
 		w.pass(time.Second)
-		if g := p.glance("n")[0]; g.Stale != "" {
+		if g := p.states("n")[0]; g.Stale != "" {
 			t.Errorf("%+v", g)
 		}
 	})
 }
 
 // A space that is at work for long does not keep others from answering.
-func TestGlance_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
+func TestRead_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		done := make(chan struct{})
@@ -144,24 +154,24 @@ func TestGlance_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		g := w1.Glance(ctx, []worker.Place{{Space: "s", Document: "double"}, {Space: "r", Document: "double"}, {Space: "s", Document: "n"}})
+		g := w1.readStates(ctx, []model.DocumentRef{{Space: "s", Document: "double"}, {Space: "r", Document: "double"}, {Space: "s", Document: "n"}})
 		if !g[0].Passing || g[1].Stale != "" || !g[2].Passing {
 			t.Errorf("%+v", g)
 		}
 		for range 20 { // and keeps nothing of those that have gone
-			w1.glance("double")
+			w1.states("double")
 		}
-		if held := w1.Held(); held.Calls+held.Glances > 5 {
+		if held := w1.Held(); held.Calls+held.Reads > 5 {
 			t.Errorf("it holds %+v", held)
 		}
 		close(done)
-		w1.wantGlance("double", worker.Glance{Revision: w1.query("s", "double").Revision})
+		w1.wantState("double", model.DocumentState{Revision: w1.query("s", "double").Revision})
 	})
 }
 
-// A glance waits for what is under way. When that is refused, because another runtime has done it
+// A read waits for what is under way. When that is refused, because another runtime has done it
 // already, it looks again.
-func TestGlance_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
+func TestRead_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &slowAppend{first: make(chan struct{})}
@@ -188,7 +198,7 @@ func TestGlance_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		g := w1.Glance(ctx, []worker.Place{{Space: "s", Document: "n"}})[0]
+		g := w1.readStates(ctx, []model.DocumentRef{{Space: "s", Document: "n"}})[0]
 		if g.Stale != "" || ctx.Err() != nil {
 			t.Errorf("%+v, %v", g, ctx.Err())
 		}

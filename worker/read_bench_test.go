@@ -12,14 +12,14 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// BenchmarkGlance is what the owner of watched documents pays for one look at each of them.
-func BenchmarkGlance(b *testing.B) {
+// BenchmarkRead_PresentStates is what the owner of watched documents pays for one look at each of them.
+func BenchmarkRead_PresentStates(b *testing.B) {
 	for name, spaces := range map[string]int{"one space": 1, "a space each": 10_000} {
-		b.Run(name, func(b *testing.B) { benchGlance(b, spaces, 10_000) })
+		b.Run(name, func(b *testing.B) { benchStates(b, spaces, 10_000) })
 	}
 }
 
-func benchGlance(b *testing.B, spaces, docs int) {
+func benchStates(b *testing.B, spaces, docs int) {
 	server := membus.NewServer(membus.Config{Partitions: 1})
 	bus := server.Connect("a")
 	p := space.NewProgram("many")
@@ -38,10 +38,10 @@ func benchGlance(b *testing.B, spaces, docs int) {
 	}
 	defer bus.Kill()
 	defer w.Kill()
-	var places []worker.Place
+	var places []model.DocumentRef
 	for s := range spaces {
 		for i := range docs / spaces {
-			at := worker.Place{Space: "s" + strconv.Itoa(s), Document: "d" + strconv.Itoa(i)}
+			at := model.DocumentRef{Space: "s" + strconv.Itoa(s), Document: "d" + strconv.Itoa(i)}
 			places = append(places, at)
 			if err := bus.Observe(model.Lease{Space: at.Space, Doc: at.Document, Watcher: "w", TTL: time.Hour}); err != nil {
 				b.Fatal(err)
@@ -51,7 +51,8 @@ func benchGlance(b *testing.B, spaces, docs int) {
 	ask := func() (pending int) {
 		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
 		defer cancel()
-		for _, g := range w.Glance(ctx, places) {
+		states, _ := w.Read(ctx, model.ReadRequest{Documents: places})
+		for _, g := range states {
 			if g.Passing {
 				pending++
 			}

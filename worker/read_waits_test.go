@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
 // What a document is computed from is on its way to the log, and the computation comes behind it, in
 // a commit of its own. The answer waits for both.
-func TestQuery_WaitsForAllThatItRestsOn(t *testing.T) {
+func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
@@ -25,9 +26,9 @@ func TestQuery_WaitsForAllThatItRestsOn(t *testing.T) {
 		})
 		w.send("s", "add", "e2")
 		w.pass(time.Second)
-		answers := make(chan worker.Answer, 1)
+		answers := make(chan model.DocumentState, 1)
 		go func() { // ends with the answer
-			a, err := p.Query(t.Context(), "s", "double", time.Hour)
+			a, err := p.readCurrent(t.Context(), "s", "double", time.Hour)
 			if err != nil {
 				t.Error(err)
 			}

@@ -14,13 +14,22 @@ import (
 )
 
 // query asks a process for a document.
-func (p *process) query(space, doc string) worker.Answer {
+func (p *process) query(space, doc string) model.DocumentState {
 	p.w.Helper()
-	a, err := p.Query(p.w.Context(), space, doc, time.Minute)
+	a, err := p.readCurrent(p.w.Context(), space, doc, time.Minute)
 	if err != nil {
 		p.w.Fatalf("query %s of %s: %v", doc, space, err)
 	}
 	return a
+}
+
+// readCurrent reads a document by way of a process, brought up to date.
+func (p *process) readCurrent(ctx context.Context, space, doc string, wait time.Duration) (model.DocumentState, error) {
+	states, err := p.Read(ctx, model.ReadRequest{Documents: []model.DocumentRef{{Space: space, Document: doc}}, Current: true, Wait: wait})
+	if err != nil {
+		return model.DocumentState{}, err
+	}
+	return states[0], nil
 }
 
 // ran is how often a node has run in a process.
@@ -28,7 +37,7 @@ func (p *process) ran(space, node string) uint64 {
 	return p.Runs()[worker.RunKey{Space: space, Node: node}]
 }
 
-func TestQuery_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
+func TestRead_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
@@ -59,17 +68,17 @@ func TestQuery_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
 
 // An answer is of the log: what is made and not confirmed is waited for, by however many
 // ask at a time.
-func TestQuery_AnswersAreInTheLog(t *testing.T) {
+func TestRead_AnswersAreInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
-		answers := make(chan worker.Answer, 500)
+		answers := make(chan model.DocumentState, 500)
 		for i := range 500 {
 			if i%5 == 0 {
 				w.send("s", "add", "e"+string(rune('a'+i/5%26))+string(rune('a'+i/130)))
 			}
 			go func() { // ends with the answer
-				a, err := p.Query(t.Context(), "s", "double", time.Minute)
+				a, err := p.readCurrent(t.Context(), "s", "double", time.Minute)
 				if err != nil {
 					t.Error(err)
 				}
@@ -87,7 +96,7 @@ func TestQuery_AnswersAreInTheLog(t *testing.T) {
 	})
 }
 
-func TestQuery_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
+func TestRead_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		a, b := w.worker("a"), w.worker("b")
@@ -101,11 +110,11 @@ func TestQuery_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
 			t.Errorf("the workers do not agree: %s, %s", a.Owner(name), b.Owner(name))
 		}
 		owner.query(name, "double")
-		if _, err := other.Query(t.Context(), name, "double", time.Minute); !errors.Is(err, worker.ErrElsewhere) {
+		if _, err := other.readCurrent(t.Context(), name, "double", time.Minute); !errors.Is(err, model.ErrElsewhere) {
 			t.Errorf("the other one: %v", err)
 		}
 		owner.stop()
-		if _, err := owner.Query(t.Context(), name, "double", time.Minute); !errors.Is(err, worker.ErrElsewhere) {
+		if _, err := owner.readCurrent(t.Context(), name, "double", time.Minute); !errors.Is(err, model.ErrElsewhere) {
 			t.Errorf("after the end: %v", err)
 		}
 		if at := owner.Owner(name); at != other.ID() {
@@ -114,15 +123,15 @@ func TestQuery_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
 	})
 }
 
-func TestQuery_ASpaceWithoutAProgramSaysSo(t *testing.T) {
+func TestRead_ASpaceWithoutAProgramSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
-		if _, err := p.Query(t.Context(), "s", "d", time.Minute); !errors.Is(err, worker.ErrNoProgram) {
+		if _, err := p.readCurrent(t.Context(), "s", "d", time.Minute); !errors.Is(err, model.ErrNoProgram) {
 			t.Errorf("%v", err)
 		}
 		var name *model.NameError
-		if _, err := p.Query(t.Context(), "s", "d.e", time.Minute); !errors.As(err, &name) {
+		if _, err := p.readCurrent(t.Context(), "s", "d.e", time.Minute); !errors.As(err, &name) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -130,7 +139,7 @@ func TestQuery_ASpaceWithoutAProgramSaysSo(t *testing.T) {
 
 // What another runtime has put into the log is in the answer, whether or not the owner has
 // heard of it.
-func TestQuery_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
+func TestRead_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
@@ -181,7 +190,7 @@ func gatedBook(t *testing.T) *space.Program {
 	return p
 }
 
-func TestQuery_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
+func TestRead_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
@@ -193,7 +202,7 @@ func TestQuery_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 		w.send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		began := time.Now()
-		a, err := p.Query(t.Context(), "s", "late", 3*time.Second)
+		a, err := p.readCurrent(t.Context(), "s", "late", 3*time.Second)
 		if err != nil || a.Value.String() != "1" || a.Stale != "late is held back (throttle)" {
 			t.Errorf("then %+v, %v", a, err)
 		}
@@ -208,7 +217,7 @@ func TestQuery_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 
 // A document is deleted while nobody asks, and long afterwards, when its marker is purged, the
 // space has another owner.
-func TestQuery_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
+func TestRead_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -240,7 +249,7 @@ func TestQuery_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
 }
 
 // Nobody waits for the answer any more: what it would have been made of is not computed.
-func TestQuery_ThatIsGivenUpObservesNothing(t *testing.T) {
+func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
@@ -251,7 +260,7 @@ func TestQuery_ThatIsGivenUpObservesNothing(t *testing.T) {
 		w.eventuallyHandled("s", 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.Query(ctx, "s", "late", 24*time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.readCurrent(ctx, "s", "late", 24*time.Hour); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("the query ends with %v", err)
 		}
 		before := p.ran("s", "late")
@@ -264,7 +273,7 @@ func TestQuery_ThatIsGivenUpObservesNothing(t *testing.T) {
 
 // A worker that is about to take the space over does not answer for it, however long that takes:
 // another may be ahead of it.
-func TestQuery_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
+func TestRead_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
@@ -275,9 +284,9 @@ func TestQuery_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
 		held := &only{label: "append", fate: membus.Delay}
 		held.on.Store(true)
 		p.bus.Inject(held.hook)
-		answers := make(chan worker.Answer, 1)
+		answers := make(chan model.DocumentState, 1)
 		go func() { // ends with the answer
-			a, err := p.Query(t.Context(), "s", "double", time.Second)
+			a, err := p.readCurrent(t.Context(), "s", "double", time.Second)
 			if err != nil {
 				t.Error(err)
 			}

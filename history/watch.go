@@ -1,0 +1,152 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/replica"
+)
+
+// Change is a confirmed value of a document.
+type Change struct {
+	Value model.Value // absent if the document does not exist (any more)
+	// Revision is the log sequence of the commit that made the change, Previous the revision of the
+	// value before; 0 if there was none or it is not known.
+	Revision, Previous uint64
+	// Read is the log sequence up to which the log had been read. The deletion of a document is
+	// forgotten eventually: then it is absent as of Read, and Revision is 0, as if it had never
+	// existed.
+	Read uint64
+	// Rewound is set if the store has gone back to an earlier state since the previous change; the
+	// value is the present one. Its revision may have been used before, for a commit that was lost.
+	Rewound bool
+}
+
+// since returns the revision of the change for a reader that has the document as of revision known;
+// false if the change is not newer.
+func (c *Change) since(known uint64) (revision uint64, news bool) {
+	if c.Revision == 0 && known > 0 && c.Value.IsAbsent() {
+		return c.Read, c.Read > known
+	}
+	return c.Revision, c.Revision > known
+}
+
+// Watch follows one document, from any process: its confirmed value, then each change, as the log has
+// them. It does so with or without an owner of the space, and whatever server answers. Where the log is
+// purged faster than it is read, changes are skipped.
+//
+// A Watch delivers nothing twice, and nothing that is older than what it has delivered, unless the
+// store goes back (Change.Rewound). That holds across calls of Changes, of which there may be one at a
+// time: a call after one that has ended with an error goes on where that ended.
+type Watch struct {
+	Bus        port.Client
+	Space, Doc string
+	// Watcher, if not "", makes the watch demand: it names the Lease that a call of Changes holds.
+	Watcher string
+	Logger  *slog.Logger
+
+	begun    bool   // a value was delivered, or is known to the caller
+	absent   bool   // it was absent
+	revision uint64 // its revision
+	epoch    uint64 // of the store, at that time
+	rewound  bool   // the store has gone back since
+}
+
+// From makes the watch deliver only what is newer than a revision as of which the caller has the
+// document. It is called before Changes.
+func (w *Watch) From(revision uint64) {
+	w.begun, w.absent, w.revision, w.epoch = true, false, revision, w.Bus.Epoch()
+}
+
+// Changes calls deliver with the document's confirmed value, then with each change, until ctx ends or
+// the log cannot be followed.
+func (w *Watch) Changes(ctx context.Context, deliver func(Change)) error {
+	if w.Watcher == "" {
+		return w.follow(ctx, deliver)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	lease := Lease{Bus: w.Bus, Space: w.Space, Doc: w.Doc, Watcher: w.Watcher, Logger: w.Logger}
+	g.Go(func() error { return lease.Hold(ctx) })
+	g.Go(func() error { return w.follow(ctx, deliver) })
+	return g.Wait()
+}
+
+// rewoundPause is how long a watch waits before it reads a store again that has gone back.
+const rewoundPause = 20 * time.Millisecond
+
+// follow is Changes without demand.
+func (w *Watch) follow(ctx context.Context, deliver func(Change)) error {
+	if w.Bus.Epoch() != w.epoch {
+		w.goBack()
+	}
+	for {
+		err := w.followOn(ctx, deliver)
+		rewound := errors.Is(err, model.ErrRewound)
+		if !rewound && !errors.Is(err, model.ErrPurged) || ctx.Err() != nil {
+			return err
+		}
+		if rewound {
+			w.goBack()
+			_ = pause.For(ctx, rewoundPause) // reading in a session that is over fails at once, again and again
+		}
+	}
+}
+
+// goBack forgets what was delivered, of a store that has gone back since.
+func (w *Watch) goBack() {
+	w.rewound, w.begun, w.revision = w.rewound || w.begun, false, 0
+}
+
+// deliverNewer calls deliver with a state newer than all before.
+func (w *Watch) deliverNewer(d *replica.Document, previous uint64, deliver func(Change)) {
+	c := Change{Value: d.Value, Revision: d.Seq, Previous: previous, Read: d.Read, Rewound: w.rewound}
+	revision, news := c.since(w.revision)
+	absent := d.Value.IsAbsent()
+	if w.begun && (!news || d.Seq == 0 && w.absent) {
+		return
+	}
+	w.begun, w.absent, w.revision, c.Revision, w.rewound = true, absent, revision, revision, false
+	deliver(c)
+}
+
+// followOn follows the log until ctx ends or the log has a gap.
+func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
+	epoch := w.Bus.Epoch()
+	d, err := Read(ctx, w.Bus, w.Space, w.Doc)
+	if err == nil && w.Bus.Epoch() != epoch {
+		err = model.ErrRewound // what was read may be lost
+	}
+	if err != nil {
+		return err
+	}
+	w.epoch = epoch
+	w.deliverNewer(d, 0, deliver)
+	var broken error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = w.Bus.FollowSpace(ctx, w.Space, d.Read, func(e model.LogEntry) {
+		if broken != nil {
+			return // what follows would be a value that the document never had
+		}
+		before := d.Seq
+		changed, err := d.Apply(e)
+		if err != nil {
+			broken = err
+			cancel()
+		}
+		if changed {
+			w.deliverNewer(d, before, deliver)
+		}
+	})
+	if broken != nil {
+		return broken
+	}
+	return err
+}
