@@ -32,5 +32,5 @@ compute("double", lambda: 2 * count.n)
 	fmt.Println(alice.Send("add", map[string]string{"by": "two"}).Error)
 	// Output:
 	// 2 4
-	// counter.star:8:7: stream add: payload.by is to be an integer and is string
+	// counter.star:8:7: stream add: payload.by must be an integer, not a string
 }

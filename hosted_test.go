@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
 )
 
 // stepping is a program that counts by a step, and derives from that.
@@ -50,10 +51,13 @@ func deploy(t *testing.T, d *settle.Deployment, s program.Source, spaces string)
 
 func hosting(t *testing.T, programs settle.Programs) *settle.Deployment {
 	t.Helper()
-	d, err := settle.Start(t.Context(), settle.Config{
-		Hosted: true, Programs: programs, Workers: 2,
-		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2},
-	})
+	return hostingWith(t, settle.Config{Hosted: true, Programs: programs, Workers: 2})
+}
+
+func hostingWith(t *testing.T, cfg settle.Config) *settle.Deployment {
+	t.Helper()
+	cfg.Server, cfg.Bus = embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, bus.Config{Partitions: 2}
+	d, err := settle.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +100,23 @@ func TestHosted_AnEventWaitsForItsProgramAndADeploymentKeepsTheDocuments(t *test
 	}
 	if got, _ := call(t, d, "b", "add", "e1").Result.AsInt(); got != 1 {
 		t.Errorf("space b, which the rule is not about, counts %d", got)
+	}
+}
+
+// A deployed program is stopped at the limits of the workers.
+func TestHosted_TheLimitsAreThoseOfTheConfiguration(t *testing.T) {
+	for steps, want := range map[uint64]settle.Outcome{0: settle.Handled, 1000: settle.Failed} {
+		d := hostingWith(t, settle.Config{Hosted: true, Workers: 1, Starlark: star.Limits{Steps: steps}})
+		deploy(t, d, program.Source{Name: "long", Entry: "long.star", Files: map[string]string{"long.star": `
+def go(e):
+    for i in range(1000):
+        pass
+
+handle("go", go)
+`}}, "*")
+		if r := call(t, d, "s", "go", "e1"); r.Outcome != want {
+			t.Errorf("with %d steps it ends as %v: %s", steps, r.Outcome, r.Error)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // The types of programs and clients under the names that users write. They are aliases of types of
@@ -186,12 +187,7 @@ func Within(d time.Duration) HandlerOption {
 // Context returns a context that is cancelled when the handler reaches its limit (see Within), when
 // its space is handed over, and when the handler returns. Pass it to code that the handler calls.
 // In settletest, which has no limits, it is never cancelled.
-func Context(tx *Tx) context.Context {
-	if host, has := tx.Host().(interface{ Context() context.Context }); has {
-		return host.Context()
-	}
-	return context.Background()
-}
+func Context(tx *Tx) context.Context { return worker.Context(tx) }
 
 // CatchUp selects what happens to the ticks of a cron job that were missed while no worker served
 // the space: FireOnce, Skip or All.
@@ -342,7 +338,7 @@ func Always(p *Program) Programs { return func(string) *Program { return p } }
 // resolve converts ps to the form that package worker takes.
 func (ps Programs) resolve() (func(string) (*space.Program, error), error) {
 	if ps == nil {
-		return nil, fmt.Errorf("settle: Config.Programs is nil; it tells which program a space runs")
+		return nil, fmt.Errorf("settle: Config.Programs is nil; it selects the program of a space")
 	}
 	if p := ps(""); p != nil && p.Err() != nil {
 		return nil, p.Err()

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/provision"
 )
 
 // noted is a log that can be read while it is written.
@@ -70,7 +71,7 @@ func TestStartWorker_SaysThatItWaitsForADeployment(t *testing.T) {
 	within, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
 	w, err := settle.StartWorker(within, b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(counter())})
-	if w != nil || !errors.Is(err, context.Canceled) || !errors.Is(err, bus.ErrNoDeployment) || !strings.Contains(err.Error(), "waited for the deployment "+b.Prefix()) {
+	if w != nil || !errors.Is(err, context.Canceled) || !errors.Is(err, provision.ErrNoDeployment) || !strings.Contains(err.Error(), "waited for the deployment "+b.Prefix()) {
 		t.Errorf("got %v, %v", w, err)
 	}
 	if text := log.String(); !strings.Contains(text, "waiting for a deployment") || !strings.Contains(text, "prefix="+b.Prefix()) {

@@ -3,31 +3,41 @@ package bus
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
+// logs are the commit logs of all spaces.
+type logs struct {
+	*wire.Streams
+	// mayCommit: the server has confirmed that this user may append to a log, or does not report it.
+	mayCommit atomic.Bool
+}
+
 // Append appends a commit if the head of its space is still at a.Expect.
 // See port.Log.
-func (b *Bus) Append(a model.Append, done func(seq uint64, err error)) {
+func (l *logs) Append(a model.Append, done func(seq uint64, err error)) {
 	if err := model.CheckName("space", a.Space); err != nil {
 		go done(0, fmt.Errorf("append: %w", err)) // ends when done returns
 		return
 	}
-	p := b.partitionOf(a.Space)
-	j := appending{b: b, a: a, stream: b.names.logStream(p), subject: b.names.log(p, a.Space)}
-	b.pub.start(task{
-		op: OpAppend, msg: j.message(), judge: j.judge, done: done,
-		stream: j.stream, subject: j.subject, bound: true, epoch: a.Epoch,
+	p := l.PartitionOf(a.Space)
+	j := appending{logs: l, a: a, stream: l.Names.LogStream(p), subject: l.Names.Log(p, a.Space)}
+	l.Pub.Start(wire.Task{
+		Op: faults.OpAppend, Msg: j.message(), Judge: j.judge, Done: done,
+		Stream: j.stream, Subject: j.subject, Bound: true, Epoch: a.Epoch,
 	})
 }
 
 // appending judges the answers to one append.
 type appending struct {
-	b               *Bus
+	logs            *logs
 	a               model.Append
 	stream, subject string
 	// past is when the server first named a head from before a.Expect.
@@ -36,71 +46,67 @@ type appending struct {
 
 func (j *appending) message() *nats.Msg {
 	h := make(nats.Header, 4)
-	setNumber(h, headerExpect, j.a.Expect)
-	h[headerCommit] = []string{j.a.ID}
-	setTrace(h, j.a.Trace)
+	wire.SetNumber(h, wire.HeaderExpect, j.a.Expect)
+	h[wire.HeaderCommit] = []string{j.a.ID}
+	wire.SetTrace(h, j.a.Trace)
 	return &nats.Msg{Subject: j.subject, Header: h, Data: j.a.Data}
 }
 
-func (j *appending) judge(a answer, doubt bool) ruling {
+func (j *appending) judge(a wire.Answer, doubt bool) wire.Ruling {
 	switch {
-	case a.outcome == stored:
-		return ruling{seq: a.seq}
-	case a.outcome == tooLarge:
-		return ruling{err: fmt.Errorf("append %s of space %s: %s: %w", j.a.ID, j.a.Space, a.why, model.ErrTooLarge)}
-	case a.outcome != moved:
-		return ruling{again: true}
-	case a.seq < j.a.Expect:
+	case a.Outcome == wire.Stored:
+		return wire.Ruling{Seq: a.Seq}
+	case a.Outcome == wire.TooLarge:
+		return wire.Ruling{Err: fmt.Errorf("append %s of space %s: %s: %w", j.a.ID, j.a.Space, a.Why, model.ErrTooLarge)}
+	case a.Outcome != wire.Moved:
+		return wire.Ruling{Again: true}
+	case a.Seq < j.a.Expect:
 		return j.answerFromThePast(a)
 	case doubt:
-		return ruling{lookup: j.whoseCommit}
+		return wire.Ruling{Lookup: j.whoseCommit}
 	}
-	return j.refused(a.why)
+	return j.refused(a.Why)
 }
 
-func (j *appending) refused(why string) ruling {
-	return ruling{err: fmt.Errorf("append %s of space %s behind %d: %s: %w", j.a.ID, j.a.Space, j.a.Expect, why, model.ErrRefused)}
+func (j *appending) refused(why string) wire.Ruling {
+	return wire.Ruling{Err: fmt.Errorf("append %s of space %s behind %d: %s: %w", j.a.ID, j.a.Space, j.a.Expect, why, model.ErrRefused)}
 }
-
-// pastLimit is how long a head from before a.Expect is attributed to a leader that
-// does not know of its successor yet. Elections take 4 to 9 s.
-const pastLimit = 30 * time.Second
 
 // answerFromThePast handles a head that is older than the one that the caller has seen
 // in the log. In a cluster a deposed leader may report it, and it decides nothing. If
 // leaders keep reporting it, or there is only one server, the log does end there, and
 // its readers handle the loss.
-func (j *appending) answerFromThePast(a answer) ruling {
+func (j *appending) answerFromThePast(a wire.Answer) wire.Ruling {
 	now := time.Now()
 	if j.past.IsZero() {
 		j.past = now
 	}
-	if j.b.clustered.Load() && now.Sub(j.past) < j.b.timing.pastLimit {
-		return ruling{again: true}
+	if j.logs.Clustered.Load() && now.Sub(j.past) < j.logs.Timing.PastLimit {
+		return wire.Ruling{Again: true}
 	}
-	return ruling{lookup: j.whetherBack}
+	return wire.Ruling{Lookup: j.whetherBack}
 }
 
 // whetherBack decides a refusal by a log that ends before the entries that the caller has seen in it.
-func (j *appending) whetherBack(ctx context.Context) ruling {
-	j.b.compare(ctx, j.stream)
-	if j.a.Epoch != j.b.Epoch() {
-		return ruling{err: errOtherEpoch}
+func (j *appending) whetherBack(ctx context.Context) wire.Ruling {
+	j.logs.Compare(ctx, j.stream)
+	if j.a.Epoch != j.logs.Now() {
+		return wire.Ruling{Err: wire.ErrOtherEpoch}
 	}
 	return j.refused("the log ends before what was expected")
 }
 
 // whoseCommit decides a refusal that came after an attempt in doubt: the commit
 // that follows a.Expect is either this one or another runtime's.
-func (j *appending) whoseCommit(ctx context.Context) ruling {
-	next, err := j.b.leaderGet(ctx, j.stream, getRequest{Seq: j.a.Expect + 1, NextFor: j.subject})
+func (j *appending) whoseCommit(ctx context.Context) wire.Ruling {
+	next, err := j.logs.LeaderGet(ctx, j.stream, wire.GetRequest{Seq: j.a.Expect + 1, NextFor: j.subject})
 	switch {
 	case err != nil: // errNoMessage, too: that answer came from a deposed leader
-		return ruling{again: true}
-	case header(next.Header, headerCommit) == j.a.ID:
-		return ruling{seq: next.Seq}
-	case number(next.Header, headerExpect) > j.a.Expect:
+		return wire.Ruling{Again: true}
+	case wire.Header(next.Header, wire.HeaderCommit) == j.a.ID:
+		return wire.Ruling{Seq: next.Seq}
+	case wire.Number(next.Header, wire.HeaderExpect) > j.a.Expect:
 		return j.refused(fmt.Sprintf("the commits from %d to %d have been purged, so whose they were is not known", j.a.Expect+1, next.Seq-1))
 	}
-	return j.refused(fmt.Sprintf("commit %s stands there", header(next.Header, headerCommit)))
+	return j.refused(fmt.Sprintf("commit %s stands there", wire.Header(next.Header, wire.HeaderCommit)))
 }

@@ -5,52 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/bus/internal/wire"
 )
-
-// vigil paces a wait for something that is started elsewhere, and logs what it waits for: at once,
-// then at growing intervals.
-type vigil struct {
-	log         *slog.Logger
-	wait        time.Duration
-	tries, tell int
-}
-
-// The first pause of a vigil, the longest, and the number of tries after which one is logged at least once: a line
-// every few minutes.
-const (
-	vigilFirst, vigilMost = 250 * time.Millisecond, 5 * time.Second
-	vigilTell             = 32
-)
-
-// failed records a failed try, logs it if it is time to, and returns the pause before the next.
-func (v *vigil) failed(what string, about ...any) time.Duration {
-	if v.tries++; v.tell == 0 {
-		v.wait, v.tell = vigilFirst, 1
-	}
-	if v.tries == v.tell {
-		v.log.Warn(what, about...)
-		v.tell += min(v.tell, vigilTell)
-	}
-	wait := v.wait
-	v.wait = min(2*wait, vigilMost)
-	return wait
-}
 
 // connectPatiently connects as soon as a server can be reached.
 func connectPatiently(ctx context.Context, cfg Config) (*Bus, error) {
-	v := vigil{log: cfg.Logger}
+	v := wire.Waiter{Log: cfg.Logger}
 	for {
 		b, err := connectOnce(ctx, cfg)
 		if err == nil || !isAway(err) {
 			return b, err
 		}
-		timer := time.NewTimer(v.failed("waiting for a NATS server", "why", err))
+		timer := time.NewTimer(v.Failed("waiting for a NATS server", "why", err))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -74,81 +45,4 @@ func isAway(err error) bool {
 	_, network := errors.AsType[*net.OpError](err)
 	_, name := errors.AsType[*net.DNSError](err)
 	return network || name
-}
-
-// AwaitDeployment waits until there is a deployment of the bus's prefix, and adopts its number
-// of partitions and its horizon, whatever was assumed when the bus connected. It logs what it waits for
-// at growing intervals, and returns it as the error if ctx ends first: ErrNoDeployment, or
-// ErrRestoring during a restore.
-func (b *Bus) AwaitDeployment(ctx context.Context) error {
-	v := vigil{log: b.log}
-	for {
-		stored, err := b.storedSettings(ctx)
-		switch {
-		case err == nil && stored.partitions > 0:
-			return b.choose(stored)
-		case err == nil:
-			err = ErrNoDeployment
-		case !errors.Is(err, ErrRestoring):
-			return err
-		}
-		wait := v.failed("waiting for a deployment", "prefix", b.cfg.Prefix, "server", b.nc.ConnectedUrlRedacted(), "why", err)
-		if over := b.sleep(ctx, wait); over != nil {
-			return fmt.Errorf("waited for the deployment %s: %w (%w)", b.cfg.Prefix, over, err)
-		}
-	}
-}
-
-// AwaitProvision waits until nothing of the deployment is missing, and checks it as Check does. It
-// is for users that may not create missing streams; it logs what it waits for like
-// AwaitDeployment. It does not wait for a stream of a partition that existed once (Lost): other partitions can be
-// served without it.
-func (b *Bus) AwaitProvision(ctx context.Context) error {
-	lost, err := b.findLost(ctx)
-	if err != nil {
-		return err
-	}
-	return b.awaitStreams(ctx, "waiting for streams that this user may not create; `settle provision` creates them", lost)
-}
-
-// Complete is Provision for programs that serve a deployment, at every start. It creates missing
-// streams, but none that existed once (Lost): a new one would silently replace its lost contents. The other
-// partitions can be served without a stream of one partition; Complete waits for the bucket of the workers.
-func (b *Bus) Complete(ctx context.Context) error {
-	lost, err := b.findLost(ctx)
-	switch {
-	case err != nil:
-		return err
-	case slices.Contains(lost, bucketStream(b.names.workersBucket())):
-		return b.awaitStreams(ctx, "waiting for the bucket of the workers, which is gone; `settle doctor` says what to do", lost)
-	}
-	err = b.provisionBut(ctx, lost)
-	if errors.Is(err, errStreamRestoring) { // one that all partitions share
-		return b.awaitStreams(ctx, "waiting for a stream that is being restored", lost)
-	}
-	return err
-}
-
-// findLost is Lost, and logs the lost streams.
-func (b *Bus) findLost(ctx context.Context) ([]string, error) {
-	lost, err := b.Lost(ctx)
-	if len(lost) > 0 {
-		b.log.Error("streams of the deployment are gone, and others have data: nothing is created in their place, and their partitions are not served; restore them, or `settle provision` makes empty ones", "streams", lost)
-	}
-	return lost, err
-}
-
-// awaitStreams waits until no stream is missing except those of partitions that are lost, and logs what it waits for.
-func (b *Bus) awaitStreams(ctx context.Context, what string, lost []string) error {
-	v := vigil{log: b.log}
-	for {
-		err := b.checkBut(ctx, lost)
-		if !errors.Is(err, errNoStream) && !errors.Is(err, ErrNoDeployment) && !errors.Is(err, errStreamRestoring) {
-			return err
-		}
-		wait := v.failed(what, "prefix", b.cfg.Prefix, "missing", err)
-		if over := b.sleep(ctx, wait); over != nil {
-			return fmt.Errorf("waited for the streams of deployment %s: %w (%w)", b.cfg.Prefix, over, err)
-		}
-	}
 }

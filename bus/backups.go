@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -36,15 +37,12 @@ func (n *BackupNote) Made() time.Time {
 	return n.AsOf
 }
 
-// backupKey is the record of the newest backup. Users of the role backup may store only this one.
-const backupKey = "backup.newest"
-
-// noteTries is how often a note is stored again after a conflict with the note of another backup.
-const noteTries = 5
+// backups keeps the note of the newest backup, which is a record.
+type backups struct{ *records }
 
 // NoteBackup stores that a backup was made, unless a newer one is recorded already. It returns
 // model.ErrForbidden for a user without that permission.
-func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
+func (b *backups) NoteBackup(ctx context.Context, n *BackupNote) error {
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -57,7 +55,7 @@ func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
 		if _, unreadable := errors.AsType[*noteError](err); err != nil && !unreadable {
 			return err
 		}
-		_, err = b.SaveRecord(ctx, model.Record{Key: backupKey, Data: data, Rev: rev})
+		_, err = b.SaveRecord(ctx, model.Record{Key: wire.BackupKey, Data: data, Rev: rev})
 		if !errors.Is(err, model.ErrOutdated) || try == noteTries {
 			return err
 		}
@@ -65,7 +63,7 @@ func (b *Bus) NoteBackup(ctx context.Context, n *BackupNote) error {
 }
 
 // LastBackup returns the record of the newest backup, nil if there is none.
-func (b *Bus) LastBackup(ctx context.Context) (*BackupNote, error) {
+func (b *backups) LastBackup(ctx context.Context) (*BackupNote, error) {
 	n, _, err := b.lastBackup(ctx)
 	return n, err
 }
@@ -76,8 +74,8 @@ type noteError struct{ why error }
 func (e *noteError) Error() string { return fmt.Sprintf("the note of the newest backup: %v", e.why) }
 func (e *noteError) Unwrap() error { return e.why }
 
-func (b *Bus) lastBackup(ctx context.Context) (n *BackupNote, rev uint64, err error) {
-	r, err := b.LoadRecord(ctx, backupKey)
+func (b *backups) lastBackup(ctx context.Context) (n *BackupNote, rev uint64, err error) {
+	r, err := b.LoadRecord(ctx, wire.BackupKey)
 	switch {
 	case err != nil:
 		return nil, 0, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
@@ -32,7 +33,7 @@ func TestCluster(t *testing.T) {
 	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(time.Minute)}
 
 	alone := connect(t, bus.Config{URL: urls, Replicas: 1, Partitions: 1})
-	var asset *bus.AssetError
+	var asset *provision.AssetError
 	if err := alone.Provision(t.Context()); !errors.As(err, &asset) || asset.Setting != "replicas" {
 		t.Fatalf("one replica: %v", err)
 	}

@@ -7,16 +7,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
 const (
 	// DefaultPrefix begins all subjects, and in capitals all asset names.
 	DefaultPrefix = "settle"
-	// DefaultPartitions is the number of partitions of a new deployment without a
-	// configured number. A partition costs three streams, and more of them let more
-	// workers share the spaces; the number cannot be changed later.
-	DefaultPartitions = 8
 	// DefaultAckTimeout is long enough for a loaded server and short enough that
 	// callers do not mistake a lost acknowledgement for an outage.
 	DefaultAckTimeout = 5 * time.Second
@@ -61,7 +60,7 @@ type Config struct {
 	// deployments can share an account. Default DefaultPrefix.
 	Prefix string
 	// Partitions must be the number that the deployment was created with. 0 accepts
-	// any existing number, and takes DefaultPartitions for a new deployment.
+	// any existing number, and takes provision.DefaultPartitions for a new deployment.
 	Partitions int
 	// Horizon is how long events are remembered after they are handled, so that a repeated
 	// one is recognised. It must be the one that the deployment was
@@ -88,7 +87,7 @@ type Config struct {
 	// Options are applied to the connection last.
 	Options []nats.Option
 	// Faults makes requests fail on purpose, for tests. Nil costs nothing.
-	Faults Faults
+	Faults faults.Func
 	// Logger receives events that no caller waits for: disconnections, requests that are not
 	// answered for long, unreadable messages. Nil discards them.
 	Logger *slog.Logger
@@ -97,7 +96,7 @@ type Config struct {
 // withDefaults fills empty fields and returns an error for invalid ones.
 func (c Config) withDefaults() (Config, error) {
 	if c.Name == "" {
-		c.Name = "client/" + shortID()
+		c.Name = "client/" + wire.ShortID()
 	}
 	if c.Version == "" {
 		c.Version = "dev"
@@ -118,11 +117,11 @@ func (c Config) check() error {
 	if err := model.CheckName("prefix", c.Prefix); err != nil {
 		return fmt.Errorf("bus configuration: %w", err)
 	}
-	if c.Partitions < 0 || c.Partitions > maxPartitions {
-		return fmt.Errorf("bus configuration: %d partitions; use 1 to %d, or 0 for the number that is stored", c.Partitions, maxPartitions)
+	if c.Partitions < 0 || c.Partitions > provision.MaxPartitions {
+		return fmt.Errorf("bus configuration: %d partitions; use 1 to %d, or 0 for the number that is stored", c.Partitions, provision.MaxPartitions)
 	}
-	if c.Horizon != 0 && c.Horizon < minHorizon {
-		return fmt.Errorf("bus configuration: horizon %v; use at least %v, or 0 for the one that is stored", c.Horizon, minHorizon)
+	if c.Horizon != 0 && c.Horizon < provision.MinHorizon {
+		return fmt.Errorf("bus configuration: horizon %v; use at least %v, or 0 for the one that is stored", c.Horizon, provision.MinHorizon)
 	}
 	if c.Replicas < 0 || c.Replicas > 5 || c.Replicas == 2 || c.Replicas == 4 {
 		return fmt.Errorf("bus configuration: %d replicas; use 1 on a single server, 3 or 5 in a cluster, or 0 to let that be chosen", c.Replicas)
@@ -135,10 +134,3 @@ func (c Config) check() error {
 	}
 	return nil
 }
-
-// maxPartitions prevents a typing error from creating more streams than a
-// server supports.
-const maxPartitions = 1024
-
-// minHorizon is the shortest horizon: retries need some time.
-const minHorizon = time.Minute

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/buscontract"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -145,17 +146,17 @@ type client struct {
 // injection is a fault that waits for its request, or for that request's second
 // attempt.
 type injection struct {
-	op       bus.Op
-	fault    bus.Fault
+	op       faults.Op
+	fault    faults.Fault
 	subject  string // of the request that it happened to
 	happened chan struct{}
 	then     func()
 }
 
-var faultOf = map[buscontract.Fault]bus.Fault{
-	buscontract.DropRequest: bus.DropRequest,
-	buscontract.DropAck:     bus.DropAck,
-	buscontract.Duplicate:   bus.Duplicate,
+var faultOf = map[buscontract.Fault]faults.Fault{
+	buscontract.DropRequest: faults.DropRequest,
+	buscontract.DropAck:     faults.DropAck,
+	buscontract.Duplicate:   faults.Duplicate,
 }
 
 // Inject gives the next request of a kind its fate on the first try, and stands
@@ -163,12 +164,12 @@ var faultOf = map[buscontract.Fault]bus.Fault{
 func (c *client) Inject(kind buscontract.Kind, fault buscontract.Fault, then func()) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := &injection{op: bus.Op(kind), fault: faultOf[fault], happened: make(chan struct{}), then: then}
+	i := &injection{op: faults.Op(kind), fault: faultOf[fault], happened: make(chan struct{}), then: then}
 	c.faults = append(c.faults, i)
 	return i.happened
 }
 
-func (c *client) fate(a bus.Attempt) bus.Fault {
+func (c *client) fate(a faults.Attempt) faults.Fault {
 	fault, then := c.choose(a)
 	if then != nil {
 		then()
@@ -176,7 +177,7 @@ func (c *client) fate(a bus.Attempt) bus.Fault {
 	return fault
 }
 
-func (c *client) choose(a bus.Attempt) (fault bus.Fault, then func()) {
+func (c *client) choose(a faults.Attempt) (fault faults.Fault, then func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.faults {
@@ -189,11 +190,11 @@ func (c *client) choose(a bus.Attempt) (fault bus.Fault, then func()) {
 		case i.subject == a.Subject && a.Try == 2:
 			then, i.then = i.then, nil
 			if then != nil {
-				return bus.Deliver, then
+				return faults.Deliver, then
 			}
 		}
 	}
-	return bus.Deliver, nil
+	return faults.Deliver, nil
 }
 
 // startServer starts a server that ends with the test.

@@ -6,12 +6,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
+
+// deadLetters are the events that failed or were refused. Their totals are a record.
+type deadLetters struct{ *records }
 
 // Bury stores a dead letter unless there is one about the event. See
 // port.DeadLetters.
-func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
+func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
@@ -19,17 +25,17 @@ func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err != nil {
 		return err
 	}
-	subject := b.names.dead(d.Space, d.Stream, d.Event)
+	subject := dl.Names.Dead(d.Space, d.Stream, d.Event)
 	stored := make(chan error, 1)
-	r := b.pub.start(task{
-		op: OpBury, msg: &nats.Msg{Subject: subject, Header: nats.Header{headerExpect: expectNothing}, Data: body},
-		judge: b.judgeLetter(subject), holder: b.names.deadStream(), bound: true, epoch: b.past.now(),
-		done: func(_ uint64, err error) { stored <- err },
+	r := dl.Pub.Start(wire.Task{
+		Op: faults.OpBury, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing}, Data: body},
+		Judge: dl.judgeLetter(subject), Holder: dl.Names.DeadStream(), Bound: true, Epoch: port.EpochOf(ctx, dl.Past.Now()),
+		Done: func(_ uint64, err error) { stored <- err },
 	})
 	select {
 	case err = <-stored:
 	case <-ctx.Done():
-		b.pub.withdraw(r)
+		dl.Pub.Withdraw(r)
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -40,40 +46,40 @@ func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
 
 // judgeLetter is like sending.judge, except that it waits for room: no caller
 // could be asked to retry.
-func (b *Bus) judgeLetter(subject string) func(answer, bool) ruling {
-	lookFor := func(ctx context.Context) ruling {
-		_, err := b.leaderGet(ctx, b.names.deadStream(), getRequest{LastFor: subject})
-		return ruling{again: err != nil}
+func (dl *deadLetters) judgeLetter(subject string) func(wire.Answer, bool) wire.Ruling {
+	lookFor := func(ctx context.Context) wire.Ruling {
+		_, err := dl.LeaderGet(ctx, dl.Names.DeadStream(), wire.GetRequest{LastFor: subject})
+		return wire.Ruling{Again: err != nil}
 	}
-	return func(a answer, _ bool) ruling {
-		switch a.outcome {
-		case stored:
-			return ruling{seq: a.seq}
-		case moved:
+	return func(a wire.Answer, _ bool) wire.Ruling {
+		switch a.Outcome {
+		case wire.Stored:
+			return wire.Ruling{Seq: a.Seq}
+		case wire.Moved:
 			return isThere
-		case taken:
-			return ruling{lookup: lookFor}
-		case tooLarge:
-			return ruling{err: fmt.Errorf("%s: %w", a.why, model.ErrTooLarge)}
+		case wire.Taken:
+			return wire.Ruling{Lookup: lookFor}
+		case wire.TooLarge:
+			return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Why, model.ErrTooLarge)}
 		}
-		return ruling{again: true}
+		return wire.Ruling{Again: true}
 	}
 }
 
 // ReadDead returns up to limit dead letters. See port.DeadLetters.
-func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {
+func (dl *deadLetters) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
 	}
 	pattern := ""
 	if space != "" { // for a pattern, the server goes through all subjects for each page
-		pattern = b.names.dead(space, "", "")
+		pattern = dl.Names.Dead(space, "", "")
 	}
 	var all []model.DeadLetter
 	for len(all) < limit {
 		want := limit - len(all)
-		found, err := b.readPages(ctx, b.names.deadStream(), pattern, after, want)
-		letters, err := b.letters(found, err)
+		found, err := dl.ReadPages(ctx, dl.Names.DeadStream(), pattern, after, want)
+		letters, err := dl.letters(found, err)
 		if err != nil {
 			return nil, err
 		}
@@ -87,14 +93,14 @@ func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit in
 }
 
 // FindDead returns the dead letters about an event. See port.DeadLetters.
-func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error) {
+func (dl *deadLetters) FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
 	if err := model.CheckAnyEventID(id); err != nil {
 		return nil, err
 	}
-	return b.letters(b.readAll(ctx, b.names.deadStream(), b.names.dead(space, "", id)))
+	return dl.letters(dl.ReadAll(ctx, dl.Names.DeadStream(), dl.Names.Dead(space, "", id)))
 }
 
 func checkIfAny(what, name string) error {
@@ -106,15 +112,15 @@ func checkIfAny(what, name string) error {
 
 // letters decodes the results of a read. Clients with the right to publish there may write anything:
 // messages that are no letter about the event in their subject are skipped.
-func (b *Bus) letters(found []storedMsg, err error) ([]model.DeadLetter, error) {
+func (dl *deadLetters) letters(found []wire.StoredMsg, err error) ([]model.DeadLetter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dead letters: %w", err)
 	}
 	letters := make([]model.DeadLetter, 0, len(found))
 	for _, m := range found {
 		d, err := model.DecodeDead(m.Data)
-		if err != nil || m.Subject != b.names.dead(d.Space, d.Stream, d.Event) {
-			b.log.Warn("dead letter passed over: it is not the JSON of a letter about the event of its subject", "subject", m.Subject, "sequence", m.Seq, "error", err)
+		if err != nil || m.Subject != dl.Names.Dead(d.Space, d.Stream, d.Event) {
+			dl.Log.Warn("dead letter passed over: it is not the JSON of a letter about the event of its subject", "subject", m.Subject, "sequence", m.Seq, "error", err)
 			continue
 		}
 		d.Seq = m.Seq

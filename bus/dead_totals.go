@@ -10,39 +10,37 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
-
-// deadTotalsKey is the record of the totals of the dead letters, which coordinators keep.
-const deadTotalsKey = "dead.totals"
 
 const (
 	// fewDead is the number of messages that the totals may lack before a coordinator counts them,
 	// and manyDead the number that a reader counts itself. A reader of more lists all subjects.
-	fewDead, manyDead = 256, 4 * pageLimit
+	fewDead, manyDead = 256, 4 * wire.PageLimit
 	// recount is the shortest time between two counts from the first message on.
 	recount = 10 * time.Minute
 	// savedEvery is the number of messages after which a long count is saved.
-	savedEvery = 32 * pageLimit
+	savedEvery = 32 * wire.PageLimit
 )
 
-// errNotTheSame says that the totals are of another store than the one that is there, or that
+// errNotTheSame reports that the totals are of another store than the one that is there, or that
 // messages were removed from it.
 var errNotTheSame = errors.New("the dead letters that were counted are not those that are there")
 
-// errBehind says that the end of the dead letters could not be read: a replica does not have it yet,
+// errBehind reports that the end of the dead letters could not be read: a replica does not have it yet,
 // or the last ones were removed.
 var errBehind = errors.New("the last dead letters cannot be read")
 
-// errManyDead says that there is too much to be counted at once.
+// errManyDead reports that there is too much to be counted at once.
 var errManyDead = errors.New("too many dead letters are not counted yet")
 
 // CountDead counts the dead letters of a space and a stream, "" for any. See port.DeadCounter.
-func (b *Bus) CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error) {
+func (dl *deadLetters) CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error) {
 	if err := errors.Join(checkIfAny("space", space), checkIfAny("stream", stream)); err != nil {
 		return model.DeadCounts{}, err
 	}
-	counted, err := b.countDead(ctx)
+	counted, err := dl.countDead(ctx)
 	if err == nil {
 		if c, kept := counted.totals.Of(space, stream); kept {
 			return c, nil
@@ -50,31 +48,62 @@ func (b *Bus) CountDead(ctx context.Context, space, stream string) (model.DeadCo
 	} else if !uncounted(err) {
 		return model.DeadCounts{}, fmt.Errorf("count dead letters: %w", err)
 	}
-	names, err := b.ListDead(ctx, space)
+	names, err := dl.ListDead(ctx, space)
 	return model.NewDeadIndex(names).Count(func(n model.DeadName) bool { return stream == "" || n.Stream == stream }), err
+}
+
+// DeadOverview are the figures of all dead letters.
+type DeadOverview struct {
+	Counts model.DeadCounts
+	// Stream is the stream with most open letters, and OfStream their number.
+	Stream   string
+	OfStream int
+	// Index is of all letters if they had to be listed for it, or are few; otherwise nil.
+	Index model.DeadIndex
+}
+
+// OverviewDead counts all dead letters, from the totals where there are any.
+func (dl *deadLetters) OverviewDead(ctx context.Context) (*DeadOverview, error) {
+	counted, err := dl.countDead(ctx)
+	if err == nil {
+		o := &DeadOverview{Counts: counted.totals.All, Index: counted.names}
+		o.Stream, o.OfStream = counted.totals.MostOpen()
+		return o, nil
+	}
+	if !uncounted(err) {
+		return nil, err
+	}
+	names, err := dl.ListDead(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	index := model.NewDeadIndex(names)
+	o := &DeadOverview{Counts: index.Count(func(model.DeadName) bool { return true }), Index: index}
+	o.Stream, o.OfStream = mostOpen(names, index)
+	return o, nil
 }
 
 // uncounted reports whether totals cannot be had though the letters can be read: all have to be listed.
 func uncounted(err error) bool {
-	return errors.Is(err, errNotTheSame) || errors.Is(err, errBehind) || errors.Is(err, errManyDead) || errors.Is(err, errNoStream)
+	return errors.Is(err, errNotTheSame) || errors.Is(err, errBehind) || errors.Is(err, errManyDead) || errors.Is(err, wire.ErrNoStream)
 }
 
 // countDead counts all letters that are there: the totals that are kept, and what was stored since.
-func (b *Bus) countDead(ctx context.Context) (*deadCount, error) {
-	kept, _, err := b.keptTotals(ctx)
+func (dl *deadLetters) countDead(ctx context.Context) (*deadCount, error) {
+	kept, _, err := dl.keptTotals(ctx)
 	if err != nil {
 		return nil, err
 	}
-	info, err := b.streamInfo(ctx, b.names.deadStream())
+	info, err := dl.StreamInfo(ctx, dl.Names.DeadStream())
 	if err != nil {
 		return nil, err
 	}
 	if info.State.LastSeq > kept.Seq+manyDead {
 		return nil, errManyDead
 	}
-	c := newDeadCount(b, kept, info.State)
+	c := newDeadCount(dl, kept, info.State)
 	for pages := 0; !c.done; pages++ {
-		if pages > manyDead/pageLimit { // they are large
+		if pages > manyDead/wire.PageLimit { // they are large
 			return nil, errManyDead
 		}
 		if err := c.page(ctx); err != nil {
@@ -85,8 +114,8 @@ func (b *Bus) countDead(ctx context.Context) (*deadCount, error) {
 }
 
 // keptTotals are those that a coordinator has stored, and their revision; empty ones if none has.
-func (b *Bus) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error) {
-	r, err := b.LoadRecord(ctx, deadTotalsKey)
+func (dl *deadLetters) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error) {
+	r, err := dl.LoadRecord(ctx, wire.DeadTotalsKey)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -99,16 +128,16 @@ func (b *Bus) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error)
 
 // deadCount counts the messages that a stream of dead letters had in a state.
 type deadCount struct {
-	b      *Bus
-	totals *model.DeadTotals
-	state  jetstream.StreamState
-	done   bool
+	letters *deadLetters
+	totals  *model.DeadTotals
+	state   jetstream.StreamState
+	done    bool
 	// names are all that were counted, nil if they are not known or are many.
 	names model.DeadIndex
 }
 
-func newDeadCount(b *Bus, from *model.DeadTotals, s jetstream.StreamState) *deadCount {
-	c := &deadCount{b: b, totals: from, state: s}
+func newDeadCount(letters *deadLetters, from *model.DeadTotals, s jetstream.StreamState) *deadCount {
+	c := &deadCount{letters: letters, totals: from, state: s}
 	if from.Seq == 0 {
 		c.names = model.DeadIndex{}
 	}
@@ -120,10 +149,10 @@ func newDeadCount(b *Bus, from *model.DeadTotals, s jetstream.StreamState) *dead
 // messages than were counted.
 func (c *deadCount) page(ctx context.Context) error {
 	t, end := c.totals, c.state.LastSeq
-	var found []storedMsg
+	var found []wire.StoredMsg
 	if end > 0 {
 		var err error
-		found, _, err = c.b.batchGet(ctx, c.b.names.deadStream(), getRequest{Seq: max(t.Seq, 1), Batch: pageLimit + 1, MaxBytes: pageBytes})
+		found, _, err = c.letters.BatchGet(ctx, c.letters.Names.DeadStream(), wire.GetRequest{Seq: max(t.Seq, 1), Batch: wire.PageLimit + 1, MaxBytes: wire.PageBytes})
 		if err != nil {
 			return err
 		}
@@ -134,7 +163,7 @@ func (c *deadCount) page(ctx context.Context) error {
 		}
 		found = found[1:]
 	}
-	if behind := slices.IndexFunc(found, func(m storedMsg) bool { return m.Seq > end }); behind >= 0 {
+	if behind := slices.IndexFunc(found, func(m wire.StoredMsg) bool { return m.Seq > end }); behind >= 0 {
 		found = found[:behind]
 	}
 	if len(found) > 0 {
@@ -156,15 +185,15 @@ func (c *deadCount) page(ctx context.Context) error {
 }
 
 // isLastOf reports whether messages begin with the last one that is counted.
-func isLastOf(t *model.DeadTotals, found []storedMsg) bool {
+func isLastOf(t *model.DeadTotals, found []wire.StoredMsg) bool {
 	return len(found) > 0 && found[0].Seq == t.Seq && found[0].Time.Equal(t.Stored)
 }
 
 // add counts messages.
-func (c *deadCount) add(ctx context.Context, found []storedMsg) error {
+func (c *deadCount) add(ctx context.Context, found []wire.StoredMsg) error {
 	names := make([]model.DeadName, 0, len(found))
 	for i := range found {
-		if n, is := c.b.deadName(found[i].Subject); is {
+		if n, is := c.letters.deadName(found[i].Subject); is {
 			names = append(names, n)
 		}
 	}
@@ -199,17 +228,17 @@ func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.D
 	var subjects []string
 	for _, n := range all {
 		if !fresh[n] && n.Check() == nil {
-			subjects = append(subjects, c.b.names.dead(n.Space, n.Stream, n.Event))
+			subjects = append(subjects, c.letters.Names.Dead(n.Space, n.Stream, n.Event))
 		}
 	}
 	before := model.DeadIndex{}
 	for part := range slices.Chunk(subjects, getDeadAtOnce) {
-		found, err := c.b.readNamed(ctx, c.b.names.deadStream(), part)
+		found, err := c.letters.ReadNamed(ctx, c.letters.Names.DeadStream(), part)
 		if err != nil {
 			return nil, err
 		}
 		for i := range found {
-			if n, is := c.b.deadName(found[i].Subject); is && found[i].Seq <= c.totals.Seq {
+			if n, is := c.letters.deadName(found[i].Subject); is && found[i].Seq <= c.totals.Seq {
 				before[n] = true
 			}
 		}
@@ -218,19 +247,19 @@ func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.D
 }
 
 // deadName reads the name of a letter or a note off its subject.
-func (b *Bus) deadName(subject string) (model.DeadName, bool) {
-	m, ok := parseEvent(subject)
-	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && b.names.dead(m.Space, m.Stream, m.ID) == subject
+func (dl *deadLetters) deadName(subject string) (model.DeadName, bool) {
+	m, ok := wire.ParseEvent(subject)
+	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && dl.Names.Dead(m.Space, m.Stream, m.ID) == subject
 }
 
 // KeepDeadTotals counts what was stored since the totals were, if it is some hundred messages, and
 // stores them. See port.DeadCounter.
-func (b *Bus) KeepDeadTotals(ctx context.Context) error {
-	kept, rev, err := b.keptTotals(ctx)
+func (dl *deadLetters) KeepDeadTotals(ctx context.Context) error {
+	kept, rev, err := dl.keptTotals(ctx)
 	if err != nil {
 		return err
 	}
-	info, err := b.streamInfo(ctx, b.names.deadStream())
+	info, err := dl.StreamInfo(ctx, dl.Names.DeadStream())
 	if err != nil {
 		return err
 	}
@@ -238,28 +267,28 @@ func (b *Bus) KeepDeadTotals(ctx context.Context) error {
 	case info.Config.MaxAge > 0: // letters that expire are counted by those that are left
 		return nil
 	case last >= kept.Seq && last-kept.Seq < fewDead && kept.Messages+last-kept.Seq == info.State.Msgs:
-		if err := b.sameDead(ctx, kept); !errors.Is(err, errNotTheSame) {
+		if err := dl.sameDead(ctx, kept); !errors.Is(err, errNotTheSame) {
 			return err
 		}
 	}
 	if kept.Begun.IsZero() {
 		kept.Begun = time.Now().UTC()
 	}
-	c := newDeadCount(b, kept, info.State)
+	c := newDeadCount(dl, kept, info.State)
 	if rev, err = c.keep(ctx, rev); !errors.Is(err, errNotTheSame) || time.Since(kept.Begun).Abs() < recount {
 		return err
 	}
-	c = newDeadCount(b, &model.DeadTotals{Begun: time.Now().UTC()}, info.State)
+	c = newDeadCount(dl, &model.DeadTotals{Begun: time.Now().UTC()}, info.State)
 	_, err = c.keep(ctx, rev)
 	return err
 }
 
 // sameDead returns errNotTheSame unless the last message that is counted is there.
-func (b *Bus) sameDead(ctx context.Context, kept *model.DeadTotals) error {
+func (dl *deadLetters) sameDead(ctx context.Context, kept *model.DeadTotals) error {
 	if kept.Seq == 0 {
 		return nil
 	}
-	found, _, err := b.batchGet(ctx, b.names.deadStream(), getRequest{Seq: kept.Seq, Batch: 1})
+	found, _, err := dl.BatchGet(ctx, dl.Names.DeadStream(), wire.GetRequest{Seq: kept.Seq, Batch: 1})
 	if err != nil {
 		return err
 	}
@@ -283,9 +312,25 @@ func (c *deadCount) keep(ctx context.Context, rev uint64) (uint64, error) {
 		if err != nil {
 			return rev, err
 		}
-		if rev, err = c.b.SaveRecord(ctx, model.Record{Key: deadTotalsKey, Data: data, Rev: rev}); err != nil {
+		if rev, err = c.letters.SaveRecord(ctx, model.Record{Key: wire.DeadTotalsKey, Data: data, Rev: rev}); err != nil {
 			return rev, err // model.ErrOutdated: another coordinator counts, too
 		}
 	}
 	return rev, nil
+}
+
+// mostOpen returns the stream with most open letters, the first by name of several, and their number.
+func mostOpen(names []model.DeadName, index model.DeadIndex) (stream string, n int) {
+	open := map[string]int{}
+	for _, name := range names {
+		if index.Open(name) {
+			open[name.Stream]++
+		}
+	}
+	for of, count := range open { // any order: the most, and of several the first by name
+		if count > n || count == n && of < stream {
+			stream, n = of, count
+		}
+	}
+	return stream, n
 }

@@ -21,8 +21,8 @@ type deadWorld struct {
 	*testing.T
 	ctx    context.Context
 	b      *bus.Bus
-	nc     *nats.Conn
-	js     jetstream.JetStream
+	NC     *nats.Conn
+	JS     jetstream.JetStream
 	stored int
 }
 
@@ -33,11 +33,11 @@ func newDeadWorld(t *testing.T, cfg bus.Config) *deadWorld {
 	t.Cleanup(cancel)
 	w := &deadWorld{T: t, ctx: ctx, b: provisioned(t, cfg)}
 	var err error
-	if w.nc, err = nats.Connect("", nats.InProcessServer(server)); err != nil {
+	if w.NC, err = nats.Connect("", nats.InProcessServer(server)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.nc.Close)
-	if w.js, err = jetstream.New(w.nc); err != nil {
+	t.Cleanup(w.NC.Close)
+	if w.JS, err = jetstream.New(w.NC); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -85,7 +85,7 @@ func (w *deadWorld) store(d *model.DeadLetter) {
 	}
 	m := &nats.Msg{Subject: fmt.Sprintf("settle.dead.%s.%s.%s", d.Space, d.Stream, d.Event), Data: data, Header: nats.Header{}}
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
-	if _, err := w.js.PublishMsgAsync(m); err != nil {
+	if _, err := w.JS.PublishMsgAsync(m); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func (w *deadWorld) store(d *model.DeadLetter) {
 func (w *deadWorld) flush() {
 	w.Helper()
 	select {
-	case <-w.js.PublishAsyncComplete():
+	case <-w.JS.PublishAsyncComplete():
 	case <-w.ctx.Done():
 		w.Fatal(w.ctx.Err())
 	}
@@ -253,7 +253,7 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 	w.bury(600)
 	w.keep()
 	good := w.totals()
-	stream, err := w.js.Stream(w.ctx, "SETTLE_DEAD")
+	stream, err := w.JS.Stream(w.ctx, "SETTLE_DEAD")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,9 +310,9 @@ func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 func TestReadDead_OfAllSpacesAsksForNoPattern(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(1200)
-	asked, err := w.nc.SubscribeSync("$JS.API.DIRECT.GET.SETTLE_DEAD")
+	asked, err := w.NC.SubscribeSync("$JS.API.DIRECT.GET.SETTLE_DEAD")
 	if err == nil {
-		err = w.nc.Flush()
+		err = w.NC.Flush()
 	}
 	if err != nil {
 		t.Fatal(err)

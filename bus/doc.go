@@ -3,6 +3,16 @@
 // satisfies port.Bus over JetStream and is the only package that imports
 // nats.go. Package membus has the same semantics in memory; buscontract checks both.
 //
+// # Parts
+//
+//	internal/wire   streams below the meaning of their messages: definite answers, reads, follows, rewinds
+//	provision       the streams of a deployment and their settings
+//	bus             on these two: lanes, logs, states, records, dead letters, rewinds, members, observers and
+//	                services, each in a type of its own; Bus is all of them
+//	survey          everything that can be found out about a deployment, for `settle doctor`
+//	streamcopy      copies of streams, and how they are restored, for backups
+//	roles, faults   what each kind of user may do; requests that fail on purpose, for tests
+//
 // # Assets
 //
 // One set per partition p, plus two buckets for the deployment. "settle" and
@@ -64,7 +74,7 @@
 //	a newer one                Settle-Seq found there when that is refused
 //
 // Each of these settings is checked when the assets are opened, and an
-// altered one is refused with an *AssetError. See assets.go, which gives the reasons
+// altered one is refused with a *provision.AssetError. See provision/assets.go, which gives the reasons
 // next to the settings.
 //
 // Users with the right to publish to the LANE, LOG and feed subjects or to $KV are trusted:

@@ -7,24 +7,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
 // DueSpaces returns the spaces of a partition that must be woken at a time. See port.State.
-func (b *Bus) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
-	if err := b.checkPartition(partition); err != nil {
+func (s *states) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
+	if err := s.CheckPartition(partition); err != nil {
 		return nil, err
 	}
-	bucket := b.names.stateBucket(partition)
+	bucket := s.Names.StateBucket(partition)
 	var list []model.Due
-	err := b.persist(ctx, func(ctx context.Context) error {
-		pattern := bucketSubject(bucket, "*."+model.DueKey)
-		found, more, err := b.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{pattern}, MaxBytes: stateBytes})
-		if more || errors.Is(err, errTooMany) {
-			found, err = b.scan(ctx, bucketStream(bucket), pattern)
+	err := s.Persist(ctx, func(ctx context.Context) error {
+		pattern := wire.BucketSubject(bucket, "*."+model.DueKey)
+		found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{pattern}, MaxBytes: wire.StateBytes})
+		if more || errors.Is(err, wire.ErrTooMany) {
+			found, err = s.Scan(ctx, wire.BucketStream(bucket), pattern)
 		}
 		if err == nil {
-			list = dues(found, bucketSubject(bucket, ""))
+			list = dues(found, wire.BucketSubject(bucket, ""))
 		}
 		return err
 	})
@@ -34,7 +35,7 @@ func (b *Bus) DueSpaces(ctx context.Context, partition int) ([]model.Due, error)
 	return list, nil
 }
 
-func dues(found []storedMsg, prefix string) []model.Due {
+func dues(found []wire.StoredMsg, prefix string) []model.Due {
 	list := make([]model.Due, 0, len(found))
 	for _, m := range found {
 		space := strings.TrimSuffix(strings.TrimPrefix(m.Subject, prefix), "."+model.DueKey)
@@ -44,23 +45,4 @@ func dues(found []storedMsg, prefix string) []model.Due {
 		}
 	}
 	return list
-}
-
-// LoadItem returns one item of a space, or its mark. See port.State.
-func (b *Bus) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
-	if err := model.CheckName("space", space); err != nil {
-		return model.StateDoc{}, err
-	}
-	name := key
-	if key == "" {
-		name = markKey
-	} else if err := model.CheckStateKey(key); err != nil {
-		return model.StateDoc{}, err
-	}
-	d, err := b.readItem(ctx, b.partitionOf(space), space+"."+name)
-	if err != nil && !errors.Is(err, errNoMessage) {
-		return model.StateDoc{}, fmt.Errorf("load %s of space %s: %w", name, space, err)
-	}
-	d.Doc = key
-	return d, nil
 }

@@ -7,37 +7,48 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle/bus/internal/wire"
 )
 
 // HurryUp makes a bus impatient, for tests that wait for what it does only after a
 // while.
 func (b *Bus) HurryUp() {
-	b.timing = timing{
-		pastLimit: 20 * time.Millisecond, headCheck: 20 * time.Millisecond,
-		heartbeat: 200 * time.Millisecond, goneAfter: 50 * time.Millisecond,
-		placement: 50 * time.Millisecond, absent: 50 * time.Millisecond, pastCheck: 50 * time.Millisecond,
-		silent: 200 * time.Millisecond,
+	b.streams.Timing = wire.Timing{
+		PastLimit: 20 * time.Millisecond, HeadCheck: 20 * time.Millisecond,
+		Heartbeat: 200 * time.Millisecond, GoneAfter: 50 * time.Millisecond,
+		Placement: 50 * time.Millisecond, Absent: 50 * time.Millisecond, PastCheck: 50 * time.Millisecond,
+		Silent: 200 * time.Millisecond,
 	}
+}
+
+// unconnected is a bus that has no connection.
+func unconnected(cfg Config) *Bus {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		panic(err)
+	}
+	return newBus(cfg)
 }
 
 // Wanted are the configurations of all assets, as Provision creates them.
 func (b *Bus) Wanted() []jetstream.StreamConfig {
 	var all []jetstream.StreamConfig
-	for _, a := range b.assets(b.Partitions()) {
-		all = append(all, a.config)
+	for _, a := range b.Specs(b.Partitions()) {
+		all = append(all, a.Config)
 	}
 	return all
 }
 
 // PartitionOf is the partition of a space.
-func (b *Bus) PartitionOf(space string) int { return b.partitionOf(space) }
+func (b *Bus) PartitionOf(space string) int { return b.streams.PartitionOf(space) }
 
 // Vigil lets so many tries of a wait fail, and says which of them were logged.
 func Vigil(tries int, logged func(try int)) {
 	try := 0
-	v := vigil{log: slog.New(counting{func() { logged(try) }})}
+	v := wire.Waiter{Log: slog.New(counting{func() { logged(try) }})}
 	for try = 1; try <= tries; try++ {
-		v.failed("in vain")
+		v.Failed("in vain")
 	}
 }
 
@@ -50,4 +61,4 @@ func (c counting) WithAttrs([]slog.Attr) slog.Handler        { return c }
 func (c counting) WithGroup(string) slog.Handler             { return c }
 
 // Traffic is what the connection has sent and received so far.
-func (b *Bus) Traffic() nats.Statistics { return b.nc.Stats() }
+func (b *Bus) Traffic() nats.Statistics { return b.streams.NC.Stats() }

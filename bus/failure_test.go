@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
@@ -233,15 +234,15 @@ func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	server := startServer(t, embedded.Config{})
 	b := connect(t, bus.Config{
 		Server: server, Partitions: 1, AckTimeout: 100 * time.Millisecond,
-		Faults: func(a bus.Attempt) bus.Fault {
+		Faults: func(a faults.Attempt) faults.Fault {
 			switch {
-			case a.Op == bus.OpAppend && a.Try == 1:
-				return bus.DropAck
-			case a.Op == bus.OpAppend && a.Try == 2:
+			case a.Op == faults.OpAppend && a.Try == 1:
+				return faults.DropAck
+			case a.Op == faults.OpAppend && a.Try == 2:
 				close(held)
 				<-proceed
 			}
-			return bus.Deliver
+			return faults.Deliver
 		},
 	})
 	other := provisioned(t, bus.Config{Server: server, Partitions: 1})

@@ -8,7 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // feedRoom is how many messages of a feed may wait to be delivered. More are
@@ -20,30 +22,30 @@ const fillPage = 512
 
 // FollowSpace delivers the entries of one space. See port.Log, and the package
 // comment for how it works. It runs on the caller's goroutine.
-func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+func (l *logs) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if err := model.CheckName("space", space); err != nil {
 		return err
 	}
 	messages := make(chan *nats.Msg, feedRoom)
-	sub, err := b.nc.ChanSubscribe(b.names.feed(b.partitionOf(space), space), messages)
+	sub, err := l.NC.ChanSubscribe(l.Names.Feed(l.PartitionOf(space), space), messages)
 	if err != nil {
-		return b.followError(ctx, space, err)
+		return l.followError(ctx, space, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
-	p := b.partitionOf(space)
+	p := l.PartitionOf(space)
 	f := &feed{
-		b: b, space: space, last: after, deliver: deliver, sub: sub, messages: messages,
-		stream: b.names.logStream(p), subject: b.names.log(p, space), epoch: b.past.now(),
+		logs: l, space: space, last: after, deliver: deliver, sub: sub, messages: messages,
+		stream: l.Names.LogStream(p), subject: l.Names.Log(p, space), epoch: port.EpochOf(ctx, l.Past.Now()),
 	}
-	if err = f.run(ctx); errors.Is(err, errNoStream) {
-		b.suspect(f.stream)
+	if err = f.run(ctx); errors.Is(err, wire.ErrNoStream) {
+		l.Suspect(f.stream)
 	}
-	return b.followError(ctx, space, err)
+	return l.followError(ctx, space, err)
 }
 
 // followError returns the error that a subscription ends with: the reason why it must end, if there is one.
-func (b *Bus) followError(ctx context.Context, space string, err error) error {
-	if over := b.over(ctx); over != nil {
+func (l *logs) followError(ctx context.Context, space string, err error) error {
+	if over := l.Over(ctx); over != nil {
 		return over
 	}
 	return fmt.Errorf("follow space %s: %w", space, err)
@@ -52,7 +54,7 @@ func (b *Bus) followError(ctx context.Context, space string, err error) error {
 // feed is one FollowSpace. last only grows, and every entry passes through next,
 // so nothing is delivered twice or out of order.
 type feed struct {
-	b       *Bus
+	logs    *logs
 	space   string
 	last    uint64 // the sequence that was delivered last
 	deliver func(model.LogEntry)
@@ -66,18 +68,18 @@ type feed struct {
 }
 
 func (f *feed) run(ctx context.Context) error {
-	check := time.NewTicker(f.b.timing.headCheck)
+	check := time.NewTicker(f.logs.Timing.HeadCheck)
 	defer check.Stop()
-	reconnected := f.b.reconnects.wait()
-	if err := f.b.steady(ctx, f.stream, f.epoch); err != nil {
+	reconnected := f.logs.Reconnects.Wait()
+	if err := f.logs.Steady(ctx, f.stream, f.epoch); err != nil {
 		return err
 	}
 	if err := f.fill(ctx); err != nil {
 		return err
 	}
 	for {
-		changed := f.b.past.changed.wait()
-		err := f.b.steady(ctx, f.stream, f.epoch)
+		changed := f.logs.Past.Changed.Wait()
+		err := f.logs.Steady(ctx, f.stream, f.epoch)
 		if err != nil {
 			return err
 		}
@@ -89,13 +91,13 @@ func (f *feed) run(ctx context.Context) error {
 				err = f.fill(ctx)
 			}
 		case <-reconnected:
-			reconnected = f.b.reconnects.wait()
+			reconnected = f.logs.Reconnects.Wait()
 			err = f.compareHead(ctx)
 		case <-check.C:
 			err = f.compareHead(ctx)
 		case <-ctx.Done():
 			err = ctx.Err()
-		case <-f.b.stopped:
+		case <-f.logs.Stopped:
 			err = model.ErrStopped
 		}
 		if err != nil {
@@ -107,16 +109,16 @@ func (f *feed) run(ctx context.Context) error {
 // receive processes a message of the feed. The server names the entry of the space that
 // preceded it; if that is not the one delivered last, entries are missing.
 func (f *feed) receive(ctx context.Context, m *nats.Msg) error {
-	seq := addedNumber(m.Header, headerSequence)
+	seq := wire.AddedNumber(m.Header, wire.HeaderSequence)
 	if seq <= f.last {
 		return nil
 	}
-	if addedNumber(m.Header, headerLastSequence) != f.last {
+	if wire.AddedNumber(m.Header, wire.HeaderLastSequence) != f.last {
 		return f.fillTo(ctx, seq)
 	}
 	return f.next(model.LogEntry{
-		Space: f.space, Seq: seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: addedTime(m.Header),
-		Prev: number(m.Header, headerExpect),
+		Space: f.space, Seq: seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: wire.AddedTime(m.Header),
+		Prev: wire.Number(m.Header, wire.HeaderExpect),
 	})
 }
 
@@ -139,7 +141,7 @@ func (f *feed) next(e model.LogEntry) error {
 		return err
 	}
 	f.last = e.Seq
-	f.b.past.note(f.stream, anchor{seq: e.Seq, time: e.Stored, subject: f.subject, commit: e.ID})
+	f.logs.Past.Note(f.stream, wire.Anchor{Seq: e.Seq, Time: e.Stored, Subject: f.subject, Commit: e.ID})
 	f.deliver(e)
 	return nil
 }
@@ -148,9 +150,9 @@ func (f *feed) next(e model.LogEntry) error {
 // successor to show the gap. It asks the leader for the next entry; usually there
 // is none.
 func (f *feed) compareHead(ctx context.Context) error {
-	p := f.b.partitionOf(f.space)
-	next, err := f.b.leaderGet(ctx, f.b.names.logStream(p), getRequest{Seq: f.last + 1, NextFor: f.b.names.log(p, f.space)})
-	if errors.Is(err, errNoMessage) {
+	p := f.logs.PartitionOf(f.space)
+	next, err := f.logs.LeaderGet(ctx, f.logs.Names.LogStream(p), wire.GetRequest{Seq: f.last + 1, NextFor: f.logs.Names.Log(p, f.space)})
+	if errors.Is(err, wire.ErrNoMessage) {
 		return nil
 	}
 	if err != nil {
@@ -169,7 +171,7 @@ func (f *feed) fillTo(ctx context.Context, seq uint64) error {
 		if f.last >= seq {
 			return nil
 		}
-		if err := f.b.sleep(ctx, pause(try)); err != nil {
+		if err := f.logs.Sleep(ctx, wire.Pause(try)); err != nil {
 			return err
 		}
 	}
@@ -179,12 +181,12 @@ func (f *feed) fillTo(ctx context.Context, seq uint64) error {
 // fill delivers the entries of the log after the last delivery.
 func (f *feed) fill(ctx context.Context) error {
 	for {
-		entries, err := f.b.ReadLog(ctx, f.space, f.last, fillPage)
+		entries, err := f.logs.ReadLog(ctx, f.space, f.last, fillPage)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			if err := f.b.over(ctx); err != nil {
+			if err := f.logs.Over(ctx); err != nil {
 				return err
 			}
 			if err := f.next(e); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -16,17 +17,17 @@ import (
 func feedOf(b *Bus, last uint64) (f *feed, got *[]model.LogEntry) {
 	got = &[]model.LogEntry{}
 	f = &feed{
-		b: b, space: "cart", last: last, deliver: func(e model.LogEntry) { *got = append(*got, e) },
-		stream: pastLog, subject: b.names.log(0, "cart"), epoch: b.past.now(),
+		logs: b.logs, space: "cart", last: last, deliver: func(e model.LogEntry) { *got = append(*got, e) },
+		stream: pastLog, subject: b.streams.Names.Log(0, "cart"), epoch: b.streams.Past.Now(),
 	}
 	return f, got
 }
 
 // published is the n-th commit of a log as the feed has it, behind the entry before.
 func published(n, before uint64) *nats.Msg {
-	m := &nats.Msg{Header: nats.Header{headerCommit: {"of the feed"}}}
-	setNumber(m.Header, headerSequence, n)
-	setNumber(m.Header, headerLastSequence, before)
+	m := &nats.Msg{Header: nats.Header{wire.HeaderCommit: {"of the feed"}}}
+	wire.SetNumber(m.Header, wire.HeaderSequence, n)
+	wire.SetNumber(m.Header, wire.HeaderLastSequence, before)
 	return m
 }
 
@@ -96,16 +97,16 @@ func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
 	b := storedLog(t, Config{})
 	messages := make(chan *nats.Msg, 1)
-	sub, err := b.nc.ChanSubscribe("a.feed", messages)
+	sub, err := b.streams.NC.ChanSubscribe("a.feed", messages)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := b.nc.Publish("a.feed", nil); err != nil {
+		if err := b.streams.NC.Publish("a.feed", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.nc.Flush(); err != nil { // its answer comes behind them
+	if err := b.streams.NC.Flush(); err != nil { // its answer comes behind them
 		t.Fatal(err)
 	}
 	f, _ := feedOf(b, 3)
@@ -127,7 +128,7 @@ func TestReadPages_APageThatIsNotTheLastIsFollowedByTheNext(t *testing.T) {
 	b := storedLog(t, Config{})
 	pages := 0
 	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
-		var r getRequest
+		var r wire.GetRequest
 		if !strings.HasPrefix(request, "DIRECT.GET.") || json.Unmarshal(m.Data, &r) != nil || r.Batch == 0 {
 			return false
 		}

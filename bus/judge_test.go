@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -13,27 +14,27 @@ import (
 func TestAppendRulings(t *testing.T) {
 	tests := []struct {
 		name  string
-		a     answer
+		a     wire.Answer
 		doubt bool
 		want  string
 	}{
-		{"stored", answer{outcome: stored, seq: 9}, false, "sequence 9"},
-		{"stored by a later attempt", answer{outcome: stored, seq: 9}, true, "sequence 9"},
-		{"refused", answer{outcome: moved, seq: 8}, false, "refused"},
-		{"refused in doubt", answer{outcome: moved, seq: 8}, true, "lookup"},
-		{"refused with a head that was passed", answer{outcome: moved, seq: 4}, false, "again"},
-		{"refused with no head", answer{outcome: moved, seq: 0}, true, "again"},
-		{"in flight", answer{outcome: busy}, false, "again"},
-		{"no leader", answer{outcome: unavailable}, false, "again"},
-		{"no room", answer{outcome: full}, false, "again"},
-		{"unclear", answer{outcome: unclear}, false, "again"},
-		{"too large", answer{outcome: tooLarge}, false, "too large"},
+		{"stored", wire.Answer{Outcome: wire.Stored, Seq: 9}, false, "sequence 9"},
+		{"stored by a later attempt", wire.Answer{Outcome: wire.Stored, Seq: 9}, true, "sequence 9"},
+		{"refused", wire.Answer{Outcome: wire.Moved, Seq: 8}, false, "refused"},
+		{"refused in doubt", wire.Answer{Outcome: wire.Moved, Seq: 8}, true, "lookup"},
+		{"refused with a head that was passed", wire.Answer{Outcome: wire.Moved, Seq: 4}, false, "again"},
+		{"refused with no head", wire.Answer{Outcome: wire.Moved, Seq: 0}, true, "again"},
+		{"in flight", wire.Answer{Outcome: wire.Busy}, false, "again"},
+		{"no leader", wire.Answer{Outcome: wire.Unavailable}, false, "again"},
+		{"no room", wire.Answer{Outcome: wire.Full}, false, "again"},
+		{"unclear", wire.Answer{Outcome: wire.Unclear}, false, "again"},
+		{"too large", wire.Answer{Outcome: wire.TooLarge}, false, "too large"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := &Bus{timing: defaultTiming}
-			b.clustered.Store(true)
-			j := &appending{b: b, a: model.Append{Space: "cart", Expect: 5}}
+			b := unconnected(Config{})
+			b.streams.Clustered.Store(true)
+			j := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
 			if got := describe(j.judge(test.a, test.doubt)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -44,14 +45,15 @@ func TestAppendRulings(t *testing.T) {
 // A head from before the one expected is a deposed leader's, but not for ever, and
 // not where there is only one server.
 func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
-	past := answer{outcome: moved, seq: 4}
-	b := &Bus{timing: timing{pastLimit: time.Minute}}
-	alone := &appending{b: b, a: model.Append{Space: "cart", Expect: 5}}
+	past := wire.Answer{Outcome: wire.Moved, Seq: 4}
+	b := unconnected(Config{})
+	b.streams.Timing.PastLimit = time.Minute
+	alone := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
 	if got := describe(alone.judge(past, false)); got != "lookup" { // whether the store has gone back
 		t.Errorf("on a single server: %s, want lookup", got)
 	}
-	b.clustered.Store(true)
-	member := &appending{b: b, a: model.Append{Space: "cart", Expect: 5}}
+	b.streams.Clustered.Store(true)
+	member := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
 	if got := describe(member.judge(past, false)); got != "again" {
 		t.Errorf("in a cluster: %s, want again", got)
 	}
@@ -64,20 +66,20 @@ func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 func TestSendRulings(t *testing.T) {
 	tests := []struct {
 		name  string
-		a     answer
+		a     wire.Answer
 		doubt bool
 		want  string
 	}{
-		{"stored", answer{outcome: stored, seq: 9}, false, "sequence 9"},
-		{"there already", answer{outcome: moved, seq: 3}, false, "sequence 0"},
-		{"there already, in doubt", answer{outcome: moved, seq: 3}, true, "sequence 0"},
-		{"taken, maybe by one in flight", answer{outcome: taken}, false, "lookup"},
-		{"in flight", answer{outcome: busy}, false, "again"},
-		{"no leader", answer{outcome: unavailable}, false, "again"},
-		{"no room", answer{outcome: full}, false, "lane full"},
-		{"no room, in doubt", answer{outcome: full}, true, "again"},
-		{"too large", answer{outcome: tooLarge}, false, "too large"},
-		{"unclear", answer{outcome: unclear}, false, "again"},
+		{"stored", wire.Answer{Outcome: wire.Stored, Seq: 9}, false, "sequence 9"},
+		{"there already", wire.Answer{Outcome: wire.Moved, Seq: 3}, false, "sequence 0"},
+		{"there already, in doubt", wire.Answer{Outcome: wire.Moved, Seq: 3}, true, "sequence 0"},
+		{"taken, maybe by one in flight", wire.Answer{Outcome: wire.Taken}, false, "lookup"},
+		{"in flight", wire.Answer{Outcome: wire.Busy}, false, "again"},
+		{"no leader", wire.Answer{Outcome: wire.Unavailable}, false, "again"},
+		{"no room", wire.Answer{Outcome: wire.Full}, false, "lane full"},
+		{"no room, in doubt", wire.Answer{Outcome: wire.Full}, true, "again"},
+		{"too large", wire.Answer{Outcome: wire.TooLarge}, false, "too large"},
+		{"unclear", wire.Answer{Outcome: wire.Unclear}, false, "again"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -93,27 +95,27 @@ func TestSendRulings(t *testing.T) {
 func TestSendInDoubtGivesUpOnAFullLane(t *testing.T) {
 	s := &sending{}
 	for range 100 {
-		if describe(s.judge(answer{outcome: full}, true)) == "lane full" {
+		if describe(s.judge(wire.Answer{Outcome: wire.Full}, true)) == "lane full" {
 			return
 		}
 	}
 	t.Error("it never ends")
 }
 
-func describe(v ruling) string {
+func describe(v wire.Ruling) string {
 	switch {
-	case v.lookup != nil:
+	case v.Lookup != nil:
 		return "lookup"
-	case v.again:
+	case v.Again:
 		return "again"
-	case errors.Is(v.err, model.ErrRefused):
+	case errors.Is(v.Err, model.ErrRefused):
 		return "refused"
-	case errors.Is(v.err, model.ErrTooLarge):
+	case errors.Is(v.Err, model.ErrTooLarge):
 		return "too large"
-	case errors.Is(v.err, model.ErrLaneFull):
+	case errors.Is(v.Err, model.ErrLaneFull):
 		return "lane full"
-	case v.err != nil:
-		return v.err.Error()
+	case v.Err != nil:
+		return v.Err.Error()
 	}
-	return "sequence " + string(rune('0'+v.seq))
+	return "sequence " + string(rune('0'+v.Seq))
 }

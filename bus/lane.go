@@ -10,23 +10,24 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
 // FollowLane delivers the events of a partition. See port.Lanes.
-func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
-	if err := b.checkPartition(partition); err != nil {
+func (l *lanes) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
+	if err := l.CheckPartition(partition); err != nil {
 		return err
 	}
-	t := tail{stream: b.names.laneStream(partition), after: after}
-	return b.follow(ctx, t, func(d delivery) {
-		s := storedMsg{Subject: d.Subject, Seq: d.seq, Time: d.time, Header: d.Header, Data: d.Data}
+	t := wire.Tail{Stream: l.Names.LaneStream(partition), After: after}
+	return l.Follow(ctx, t, func(d wire.Delivery) {
+		s := wire.StoredMsg{Subject: d.Subject, Seq: d.Seq, Time: d.Time, Header: d.Header, Data: d.Data}
 		m, ok := eventOf(s)
-		if !ok && header(s.Header, headerFill) != "" {
+		if !ok && wire.Header(s.Header, wire.HeaderFill) != "" {
 			return
 		}
 		if !ok {
-			b.log.Warn("event passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events",
+			l.Log.Warn("event passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events",
 				"subject", s.Subject, "lane", s.Seq, "partition", partition)
 			return
 		}
@@ -35,18 +36,18 @@ func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliv
 }
 
 // ReadLane returns up to limit events of one space. See port.Lanes.
-func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
+func (l *lanes) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
-	p := b.partitionOf(space)
-	found, err := b.readPages(ctx, b.names.laneStream(p), b.names.laneOfSpace(p, space), after, limit)
+	p := l.PartitionOf(space)
+	found, err := l.ReadPages(ctx, l.Names.LaneStream(p), l.Names.LaneOfSpace(p, space), after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("lane of space %s after %d: %w", space, after, err)
 	}
 	events := make([]model.Message, 0, len(found))
 	for _, s := range found {
-		if m, ok := b.event(p, s); ok {
+		if m, ok := l.event(p, s); ok {
 			events = append(events, m)
 		}
 	}
@@ -54,46 +55,46 @@ func (b *Bus) ReadLane(ctx context.Context, space string, after uint64, limit in
 }
 
 // FindEvent returns the event of that name. See port.Lanes.
-func (b *Bus) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
+func (l *lanes) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	m := model.Message{Space: space, Stream: stream, ID: id}
-	if err := checkMessage(&m); err != nil {
+	if err := wire.CheckMessage(&m); err != nil {
 		return model.Message{}, false, err
 	}
-	p := b.partitionOf(space)
-	s, err := b.leaderGet(ctx, b.names.laneStream(p), getRequest{LastFor: b.names.event(p, &m)})
+	p := l.PartitionOf(space)
+	s, err := l.LeaderGet(ctx, l.Names.LaneStream(p), wire.GetRequest{LastFor: l.Names.Event(p, &m)})
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		return model.Message{}, false, nil
 	case err != nil:
 		return model.Message{}, false, fmt.Errorf("find event %s to stream %s of space %s: %w", id, stream, space, err)
 	}
-	m, ok := b.event(p, s)
+	m, ok := l.event(p, s)
 	return m, ok, nil
 }
 
 // LaneEnd returns the last sequence of a partition's lane. See port.Lanes.
-func (b *Bus) LaneEnd(ctx context.Context, partition int) (uint64, error) {
-	if err := b.checkPartition(partition); err != nil {
+func (l *lanes) LaneEnd(ctx context.Context, partition int) (uint64, error) {
+	if err := l.CheckPartition(partition); err != nil {
 		return 0, err
 	}
-	info, err := b.streamInfo(ctx, b.names.laneStream(partition))
+	info, err := l.StreamInfo(ctx, l.Names.LaneStream(partition))
 	if err != nil {
 		return 0, fmt.Errorf("end of lane %d: %w", partition, err)
 	}
-	b.past.note(b.names.laneStream(partition), anchor{seq: info.State.LastSeq})
+	l.Past.Note(l.Names.LaneStream(partition), wire.Anchor{Seq: info.State.LastSeq})
 	return info.State.LastSeq, nil
 }
 
 // CountLane counts the events of a space in a part of its lane. See port.Lanes. The server counts
 // them when it creates a consumer, which delivers none.
-func (b *Bus) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
+func (l *lanes) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
 	var n [2]uint64
 	for i, behind := range []uint64{after, upTo} {
-		err := b.persist(ctx, func(ctx context.Context) (err error) {
-			n[i], err = b.countBehind(ctx, b.names.laneStream(b.partitionOf(space)), b.names.laneOfSpace(b.partitionOf(space), space), behind)
+		err := l.Persist(ctx, func(ctx context.Context) (err error) {
+			n[i], err = l.countBehind(ctx, l.Names.LaneStream(l.PartitionOf(space)), l.Names.LaneOfSpace(l.PartitionOf(space), space), behind)
 			return err
 		})
 		if err != nil {
@@ -103,53 +104,53 @@ func (b *Bus) CountLane(ctx context.Context, space string, after, upTo uint64) (
 	return int(n[0] - min(n[0], n[1])), nil
 }
 
-func (b *Bus) countBehind(ctx context.Context, stream, pattern string, after uint64) (uint64, error) {
+func (l *lanes) countBehind(ctx context.Context, stream, pattern string, after uint64) (uint64, error) {
 	if after == math.MaxUint64 {
 		return 0, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.AckTimeout)
 	defer cancel()
 	cfg := jetstream.ConsumerConfig{
-		Name: tailPrefix + shortID(), FilterSubject: pattern, AckPolicy: jetstream.AckNonePolicy,
+		Name: wire.TailPrefix + wire.ShortID(), FilterSubject: pattern, AckPolicy: jetstream.AckNonePolicy,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
 		InactiveThreshold: 10 * time.Second, MemoryStorage: true, Replicas: 1,
 	}
-	c, err := b.js.CreateConsumer(ctx, stream, cfg)
-	b.deleteTail(stream, cfg.Name)
+	c, err := l.JS.CreateConsumer(ctx, stream, cfg)
+	l.DeleteTail(stream, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return 0, errNoStream
+		return 0, wire.ErrNoStream
 	}
 	if err != nil {
-		return 0, transient(err)
+		return 0, wire.Transient(err)
 	}
 	return c.CachedInfo().NumPending, nil
 }
 
 // event reads an event of a partition as it is in its lane; ok is false if the message is none. An event of
 // another partition is not found here: the lane's owner forwards it to the right one.
-func (b *Bus) event(partition int, s storedMsg) (model.Message, bool) {
+func (l *lanes) event(partition int, s wire.StoredMsg) (model.Message, bool) {
 	m, ok := eventOf(s)
-	return m, ok && b.partitionOf(m.Space) == partition
+	return m, ok && l.PartitionOf(m.Space) == partition
 }
 
 // eventOf reads an event. Clients with the right to publish to a lane can write an invalid
 // name there, which could never be handled.
-func eventOf(s storedMsg) (model.Message, bool) {
-	m, ok := parseEvent(s.Subject)
-	if !ok || header(s.Header, headerFill) != "" {
+func eventOf(s wire.StoredMsg) (model.Message, bool) {
+	m, ok := wire.ParseEvent(s.Subject)
+	if !ok || wire.Header(s.Header, wire.HeaderFill) != "" {
 		return model.Message{}, false
 	}
 	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data
-	m.Position, m.Depth = number(s.Header, headerPosition), number(s.Header, headerDepth)
-	m.Trace = trace(s.Header)
+	m.Position, m.Depth = wire.Number(s.Header, wire.HeaderPosition), wire.Number(s.Header, wire.HeaderDepth)
+	m.Trace = wire.Trace(s.Header)
 	if m.Position > 0 { // only events sent by a space have a position
-		m.Invalid = header(s.Header, headerInvalid)
-		m.Term, m.PrevTerm, m.ReplayKey = number(s.Header, headerTerm), number(s.Header, headerPrevTerm), number(s.Header, headerReplay)
+		m.Invalid = wire.Header(s.Header, wire.HeaderInvalid)
+		m.Term, m.PrevTerm, m.ReplayKey = wire.Number(s.Header, wire.HeaderTerm), wire.Number(s.Header, wire.HeaderPrevTerm), wire.Number(s.Header, wire.HeaderReplay)
 	}
-	if text := header(s.Header, headerNotBefore); text != "" {
+	if text := wire.Header(s.Header, wire.HeaderNotBefore); text != "" {
 		m.NotBefore = millis(text)
 	}
-	if text := header(s.Header, headerExpires); text != "" {
+	if text := wire.Header(s.Header, wire.HeaderExpires); text != "" {
 		m.Expires = millis(text)
 	}
 	return m, true
@@ -163,4 +164,43 @@ func millis(text string) int64 {
 		return -1
 	}
 	return ms
+}
+
+// LaneEvent returns the message at a sequence of a partition's lane. See port.Lanes.
+func (l *lanes) LaneEvent(ctx context.Context, partition int, seq uint64) (m model.Message, there bool, err error) {
+	if err := l.CheckPartition(partition); err != nil {
+		return model.Message{}, false, err
+	}
+	if seq == 0 {
+		return model.Message{}, false, nil
+	}
+	s, err := l.LeaderGet(ctx, l.Names.LaneStream(partition), wire.GetRequest{Seq: seq})
+	switch {
+	case errors.Is(err, wire.ErrNoMessage):
+		return model.Message{}, false, nil
+	case err != nil:
+		return model.Message{}, false, fmt.Errorf("lane %d at %d: %w", partition, seq, err)
+	}
+	m, ok := eventOf(s)
+	if !ok {
+		m = model.Message{Seq: s.Seq, Stored: s.Time} // a filling message, or one with an invalid name
+	}
+	return m, true, nil
+}
+
+// LaneBefore returns the last sequence of a lane up to which everything was stored before a time.
+// See port.Lanes.
+func (l *lanes) LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error) {
+	if err := l.CheckPartition(partition); err != nil {
+		return 0, err
+	}
+	stream := l.Names.LaneStream(partition)
+	info, err := l.StreamInfo(ctx, stream)
+	if err == nil && info.State.Msgs > 0 {
+		return l.LastBefore(ctx, stream, info.State.FirstSeq, info.State.LastSeq, at)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("lane %d before %s: %w", partition, at.Format(time.RFC3339), err)
+	}
+	return info.State.LastSeq, nil
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/bustest"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -23,7 +26,7 @@ func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(b.store(t.Context(), b.names.dead("cart", "add", "e2"), body), b.Bury(t.Context(), letter("e3"))); err != nil {
+	if err := errors.Join(b.store(t.Context(), b.streams.Names.Dead("cart", "add", "e2"), body), b.Bury(t.Context(), letter("e3"))); err != nil {
 		t.Fatal(err)
 	}
 	letters, err := b.ReadDead(t.Context(), "", 0, 10)
@@ -34,9 +37,9 @@ func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 
 // A coordinator that begins anew buries again.
 func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
-	b := &Bus{}
-	r := b.judgeLetter("any")(answer{outcome: moved, seq: 7}, false)
-	if r.again || r.lookup != nil || r.err != nil {
+	b := unconnected(Config{})
+	r := b.judgeLetter("any")(wire.Answer{Outcome: wire.Moved, Seq: 7}, false)
+	if r.Again || r.Lookup != nil || r.Err != nil {
 		t.Errorf("it comes to %+v", r)
 	}
 }
@@ -55,7 +58,7 @@ func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
 			return false
 		}
 		answers++
-		return amend(nc, request, m, func(page *map[string]any) { // the first subject of those that are left
+		return bustest.Amend(nc, request, m, func(page *map[string]any) { // the first subject of those that are left
 			state, _ := (*page)["state"].(map[string]any)
 			subjects, _ := state["subjects"].(map[string]any)
 			for _, subject := range slices.Sorted(maps.Keys(subjects))[min(1, len(subjects)):] {
@@ -73,11 +76,11 @@ func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
 // attempt whose answer was lost is the writer's own.
 func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 	lost := false
-	b := embeddedBus(t, Config{Faults: func(a Attempt) Fault {
-		if a.Op == OpRecord && a.Try == 1 && lost {
-			return DropAck
+	b := embeddedBus(t, Config{Faults: func(a faults.Attempt) faults.Fault {
+		if a.Op == faults.OpRecord && a.Try == 1 && lost {
+			return faults.DropAck
 		}
-		return Deliver
+		return faults.Deliver
 	}})
 	first := model.Record{Key: "program.p", Data: []byte("1")}
 	rev, err := b.SaveRecord(t.Context(), first)
@@ -91,5 +94,15 @@ func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 	next, err := b.SaveRecord(t.Context(), model.Record{Key: "program.p", Data: []byte("3"), Rev: rev})
 	if err != nil || next <= rev {
 		t.Errorf("revision %d, %v", next, err)
+	}
+}
+
+func TestMostOpen_OfStreamsWithAsManyTheFirstByName(t *testing.T) {
+	var names []model.DeadName
+	for _, stream := range []string{"d", "b", "a", "c", "b", "a"} {
+		names = append(names, model.DeadName{Space: "s", Stream: stream, Event: "e" + string(rune('0'+len(names)))})
+	}
+	if stream, n := mostOpen(names, model.NewDeadIndex(names)); stream != "a" || n != 2 {
+		t.Errorf("%d of %s", n, stream)
 	}
 }

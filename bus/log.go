@@ -5,48 +5,50 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
 
 // Head returns the sequence of the space's last commit, 0 if it has none. See
 // port.Log.
-func (b *Bus) Head(ctx context.Context, space string) (uint64, error) {
+func (l *logs) Head(ctx context.Context, space string) (uint64, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
-	p := b.partitionOf(space)
-	last, err := b.leaderGet(ctx, b.names.logStream(p), getRequest{LastFor: b.names.log(p, space)})
+	p := l.PartitionOf(space)
+	last, err := l.LeaderGet(ctx, l.Names.LogStream(p), wire.GetRequest{LastFor: l.Names.Log(p, space)})
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("head of space %s: %w", space, err)
 	}
-	b.past.note(b.names.logStream(p), anchorOf(&last))
+	l.Past.Note(l.Names.LogStream(p), wire.AnchorOf(&last))
 	return last.Seq, nil
 }
 
 // ReadLog returns up to limit entries of the space after a sequence. See
 // port.Log.
-func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
 	}
-	p := b.partitionOf(space)
-	if none, err := b.endsAt(ctx, space, after); err != nil || none {
+	p := l.PartitionOf(space)
+	if none, err := l.endsAt(ctx, space, after); err != nil || none {
 		return nil, err
 	}
-	found, err := b.readPages(ctx, b.names.logStream(p), b.names.log(p, space), after, limit)
+	found, err := l.ReadPages(ctx, l.Names.LogStream(p), l.Names.Log(p, space), after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("log of space %s after %d: %w", space, after, err)
 	}
 	if n := len(found); n > 0 {
-		b.past.note(b.names.logStream(p), anchorOf(&found[n-1]))
+		l.Past.Note(l.Names.LogStream(p), wire.AnchorOf(&found[n-1]))
 	}
 	entries := make([]model.LogEntry, len(found))
 	for i, m := range found {
 		entries[i] = model.LogEntry{
-			Space: space, Seq: m.Seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.Time, Prev: number(m.Header, headerExpect),
+			Space: space, Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time, Prev: wire.Number(m.Header, wire.HeaderExpect),
 		}
 	}
 	return entries, nil
@@ -55,24 +57,60 @@ func (b *Bus) ReadLog(ctx context.Context, space string, after uint64, limit int
 // endsAt reports whether a space has no commit after a sequence. That is the usual case when a space is
 // loaded: the server knows the last message of a subject, and would have to search the
 // log to its end for one behind it.
-func (b *Bus) endsAt(ctx context.Context, space string, after uint64) (bool, error) {
+func (l *logs) endsAt(ctx context.Context, space string, after uint64) (bool, error) {
 	if after == 0 {
 		return false, nil // a new space is not in the server's index, which answers at once
 	}
-	head, err := b.Head(ctx, space)
+	head, err := l.Head(ctx, space)
 	return head <= after, err
 }
 
 // FollowLog delivers the entries of all spaces of a partition. See port.Log.
-func (b *Bus) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
-	if err := b.checkPartition(partition); err != nil {
+func (l *logs) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
+	if err := l.CheckPartition(partition); err != nil {
 		return err
 	}
-	t := tail{stream: b.names.logStream(partition), after: after}
-	return b.follow(ctx, t, func(m delivery) {
+	t := wire.Tail{Stream: l.Names.LogStream(partition), After: after}
+	return l.Follow(ctx, t, func(m wire.Delivery) {
 		deliver(model.LogEntry{
-			Space: lastToken(m.Subject), Seq: m.seq, ID: header(m.Header, headerCommit), Data: m.Data, Stored: m.time,
-			Prev: number(m.Header, headerExpect),
+			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
+			Prev: wire.Number(m.Header, wire.HeaderExpect),
 		})
 	})
+}
+
+// MayCommit returns model.ErrForbidden if the server reports that this user may not append to the log of a
+// space, and nil if it may, or if that is not known.
+func (l *logs) MayCommit(ctx context.Context, space string) error {
+	if l.mayCommit.Load() {
+		return nil
+	}
+	err := l.MayPublish(ctx, "writing to a space", roles.Worker, l.Names.Log(model.PartitionOf(space, l.Partitions()), space))
+	l.mayCommit.Store(err == nil)
+	return err
+}
+
+// LogTail returns the last entries of a partition's log. See port.Log.
+func (l *logs) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
+	if err := l.CheckPartition(partition); err != nil {
+		return nil, err
+	}
+	stream := l.Names.LogStream(partition)
+	info, err := l.StreamInfo(ctx, stream)
+	if err != nil {
+		return nil, fmt.Errorf("end of log %d: %w", partition, err)
+	}
+	after := info.State.LastSeq - min(info.State.LastSeq, uint64(max(n, 0)))
+	found, err := l.ReadPages(ctx, stream, l.Names.Logs(partition), after, n)
+	if err != nil {
+		return nil, fmt.Errorf("end of log %d: %w", partition, err)
+	}
+	entries := make([]model.LogEntry, len(found))
+	for i, m := range found {
+		entries[i] = model.LogEntry{
+			Space: wire.LastToken(m.Subject), Seq: m.Seq, ID: wire.Header(m.Header, wire.HeaderCommit), Data: m.Data, Stored: m.Time,
+			Prev: wire.Number(m.Header, wire.HeaderExpect),
+		}
+	}
+	return entries, nil
 }

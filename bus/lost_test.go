@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
@@ -141,7 +142,7 @@ func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
 func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
 	var silent atomic.Bool
 	b := through(t, func(request string, _ *nats.Msg) bool { return !silent.Load() || request != "STREAM.INFO.SETTLE_LOG_0" })
-	if _, err := b.Defects(t.Context()); !errors.Is(err, bus.ErrNoDeployment) {
+	if _, err := b.Defects(t.Context()); !errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("without a deployment: %v", err)
 	}
 	if err := b.Provision(t.Context()); err != nil {

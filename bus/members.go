@@ -8,12 +8,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
 
+// members tells the processes of a deployment of each other.
+type members struct{ *wire.Streams }
+
 // Announce stores a member's announcement, replacing its previous one. See
 // port.Members.
-func (b *Bus) Announce(ctx context.Context, m model.Member) error {
+func (ms *members) Announce(ctx context.Context, m model.Member) error {
 	if err := model.CheckName("worker", m.ID); err != nil {
 		return err
 	}
@@ -21,12 +27,12 @@ func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", m.ID, err)
 	}
-	subject := b.kv + bucketSubject(b.names.workersBucket(), m.Key())
-	err = b.store(ctx, subject, body)
+	subject := ms.KV + wire.BucketSubject(ms.Names.WorkersBucket(), m.Key())
+	err = ms.store(ctx, subject, body)
 	if errors.Is(err, model.ErrForbidden) {
-		role := RoleWorker
+		role := roles.Worker
 		if m.Role == model.RoleCoordinator {
-			role = RoleCoordinator
+			role = roles.Coordinator
 		}
 		return fmt.Errorf("announce %s: %w: it may not publish to %s, which needs the role %s (`settle permissions` prints which role may do what)",
 			m.ID, err, subject, role)
@@ -38,40 +44,40 @@ func (b *Bus) Announce(ctx context.Context, m model.Member) error {
 }
 
 // judgeStore is judgePut for a message that is not stored again if this user may not store it.
-func judgeStore(a answer, doubt bool) ruling {
-	if a.outcome == forbidden {
-		return ruling{err: model.ErrForbidden}
+func judgeStore(a wire.Answer, doubt bool) wire.Ruling {
+	if a.Outcome == wire.Forbidden {
+		return wire.Ruling{Err: model.ErrForbidden}
 	}
 	return judgePut(a, doubt)
 }
 
 // store puts a message into the bucket of the workers, replacing the present one.
-func (b *Bus) store(ctx context.Context, subject string, body []byte) error {
+func (ms *members) store(ctx context.Context, subject string, body []byte) error {
 	stored := make(chan error, 1)
-	r := b.pub.start(task{
-		op: opAnnounce, msg: &nats.Msg{Subject: subject, Data: body}, judge: judgeStore,
-		done: func(_ uint64, err error) { stored <- err }, holder: bucketStream(b.names.workersBucket()),
+	r := ms.Pub.Start(wire.Task{
+		Op: faults.OpAnnounce, Msg: &nats.Msg{Subject: subject, Data: body}, Judge: judgeStore,
+		Done: func(_ uint64, err error) { stored <- err }, Holder: wire.BucketStream(ms.Names.WorkersBucket()),
 	})
 	select {
 	case err := <-stored:
 		return err
 	case <-ctx.Done():
-		b.pub.withdraw(r)
+		ms.Pub.Withdraw(r)
 		return ctx.Err()
 	}
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
 // then delivers each new one. See port.Members.
-func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
-	t := tail{stream: bucketStream(b.names.workersBucket()), latest: true, reached: ready}
-	return b.follow(ctx, t, func(d delivery) {
+func (ms *members) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
+	t := wire.Tail{Stream: wire.BucketStream(ms.Names.WorkersBucket()), Latest: true, Reached: ready}
+	return ms.Follow(ctx, t, func(d wire.Delivery) {
 		if isDeleted(d.Header) {
 			return
 		}
 		var m model.Member
-		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != lastToken(d.Subject) {
-			b.log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
+		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != wire.LastToken(d.Subject) {
+			ms.Log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
 			return
 		}
 		deliver(m)
@@ -80,16 +86,16 @@ func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), rea
 
 // AnswerPings makes Ping(id) true until ctx ends or the bus is stopped. It returns
 // when the server has the subscription. See port.Members.
-func (b *Bus) AnswerPings(ctx context.Context, id string) error {
+func (ms *members) AnswerPings(ctx context.Context, id string) error {
 	if err := model.CheckName("worker", id); err != nil {
 		return err
 	}
-	sub, err := b.nc.Subscribe(b.names.ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
+	sub, err := ms.NC.Subscribe(ms.Names.Ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
 	if err == nil {
-		err = b.flush(ctx)
+		err = ms.Flush(ctx)
 	}
 	if err != nil {
-		if over := b.over(ctx); over != nil {
+		if over := ms.Over(ctx); over != nil {
 			return over
 		}
 		return fmt.Errorf("answer pings of %s: %w", id, err)
@@ -103,18 +109,18 @@ func (b *Bus) AnswerPings(ctx context.Context, id string) error {
 // process that received it. The error, when ctx ends (or after twice the
 // acknowledgement timeout, if it has no deadline), means that the process listens
 // and does not answer, or that this one is disconnected.
-func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
+func (ms *members) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err
 	}
-	bounded, cancel := b.bounded(ctx)
+	bounded, cancel := ms.Bounded(ctx)
 	defer cancel()
 	var there bool
-	err := b.persist(bounded, func(ctx context.Context) (err error) {
-		there, err = b.pingOnce(ctx, id)
+	err := ms.Persist(bounded, func(ctx context.Context) (err error) {
+		there, err = ms.pingOnce(ctx, id)
 		return err
 	})
-	if over := b.over(ctx); over != nil {
+	if over := ms.Over(ctx); over != nil {
 		return false, over
 	}
 	if err != nil {
@@ -123,23 +129,15 @@ func (b *Bus) Ping(ctx context.Context, id string) (bool, error) {
 	return there, nil
 }
 
-// bounded adds a deadline to a context that has none.
-func (b *Bus) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, bounded := ctx.Deadline(); bounded {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, 2*b.cfg.AckTimeout)
-}
-
-func (b *Bus) pingOnce(ctx context.Context, id string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.AckTimeout/4)
+func (ms *members) pingOnce(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, ms.AckTimeout/4)
 	defer cancel()
-	_, err := b.nc.RequestWithContext(ctx, b.names.ping(id), nil)
+	_, err := ms.NC.RequestWithContext(ctx, ms.Names.Ping(id), nil)
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, nats.ErrNoResponders):
 		return false, nil
 	}
-	return false, transient(err)
+	return false, wire.Transient(err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -20,33 +21,33 @@ const listenRoom = 1024
 
 // Listen sends a request to one of the processes that serve the endpoint, and delivers the parts of its answer.
 // See port.Services. The connection renews the subscription by itself.
-func (b *Bus) Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error {
+func (sv *services) Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return err
 	}
-	if size, limit := len(request), b.MaxPayload(); size > limit {
-		return tooLargeError("question to "+endpoint, size, limit)
+	if size, limit := len(request), sv.MaxPayload(); size > limit {
+		return wire.TooLargeError("question to "+endpoint, size, limit)
 	}
-	if err := b.over(ctx); err != nil {
+	if err := sv.Over(ctx); err != nil {
 		return err
 	}
-	subject := b.names.endpoint(endpoint)
-	err := b.hear(ctx, subject, request, deliver)
-	if over := b.over(ctx); over != nil {
+	subject := sv.Names.Endpoint(endpoint)
+	err := sv.hear(ctx, subject, request, deliver)
+	if over := sv.Over(ctx); over != nil {
 		return over
 	}
 	return fmt.Errorf("ask %s: %w", subject, err)
 }
 
-func (b *Bus) hear(ctx context.Context, subject string, request []byte, deliver func(model.Part)) error {
+func (sv *services) hear(ctx context.Context, subject string, request []byte, deliver func(model.Part)) error {
 	parts := make(chan *nats.Msg, listenRoom)
-	inbox := b.nc.NewInbox() // a separate inbox: that of requests keeps its subscription until the connection ends
-	sub, err := b.nc.ChanSubscribe(inbox, parts)
+	inbox := sv.NC.NewInbox() // a separate inbox: that of requests keeps its subscription until the connection ends
+	sub, err := sv.NC.ChanSubscribe(inbox, parts)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
-	if err := b.nc.PublishRequest(subject, inbox, request); err != nil {
+	if err := sv.NC.PublishRequest(subject, inbox, request); err != nil {
 		return err
 	}
 	for {
@@ -62,7 +63,7 @@ func (b *Bus) hear(ctx context.Context, subject string, request []byte, deliver 
 			deliver(p)
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-b.stopped:
+		case <-sv.Stopped:
 			return model.ErrStopped
 		}
 	}
@@ -70,37 +71,37 @@ func (b *Bus) hear(ctx context.Context, subject string, request []byte, deliver 
 
 // partOf returns the part in a message.
 func partOf(m *nats.Msg) model.Part {
-	if code := header(m.Header, micro.ErrorCodeHeader); code != "" {
+	if code := wire.Header(m.Header, micro.ErrorCodeHeader); code != "" {
 		n, _ := strconv.Atoi(code)
-		return model.Part{Err: &model.ServiceError{Code: n, Text: header(m.Header, micro.ErrorHeader)}}
+		return model.Part{Err: &model.ServiceError{Code: n, Text: wire.Header(m.Header, micro.ErrorHeader)}}
 	}
 	p := model.Part{Data: m.Data}
 	for k := range m.Header { // any order: into a map
 		if p.Header == nil {
 			p.Header = map[string]string{}
 		}
-		p.Header[k] = header(m.Header, k)
+		p.Header[k] = wire.Header(m.Header, k)
 	}
 	return p
 }
 
 // nobodyListened reports whether m is the server's notice that a message had no responders.
 func nobodyListened(m *nats.Msg) bool {
-	return len(m.Data) == 0 && header(m.Header, "Status") == "503"
+	return len(m.Data) == 0 && wire.Header(m.Header, "Status") == "503"
 }
 
 // outlet sends the parts of one answer. Each part is sent as a request, so that
 // "no responders" reveals a departed client; no answer is expected.
 type outlet struct {
-	b     *Bus
-	to    string
-	token string
-	gone  chan struct{}
+	services *services
+	to       string
+	token    string
+	gone     chan struct{}
 }
 
-func (b *Bus) newOutlet(to string) *outlet {
-	o := &outlet{b: b, to: to, gone: make(chan struct{})}
-	if to == "" || b.outlets.add(b.nc, o) != nil { // with the connection closed
+func (sv *services) newOutlet(to string) *outlet {
+	o := &outlet{services: sv, to: to, gone: make(chan struct{})}
+	if to == "" || sv.outlets.add(sv.NC, o) != nil { // with the connection closed
 		close(o.gone)
 	}
 	return o
@@ -108,7 +109,7 @@ func (b *Bus) newOutlet(to string) *outlet {
 
 // Say sends a part. See model.Outlet.
 func (o *outlet) Say(p model.Part) error {
-	if err := o.b.over(context.Background()); err != nil {
+	if err := o.services.Over(context.Background()); err != nil {
 		return err
 	}
 	if isClosedChan(o.gone) {
@@ -123,10 +124,10 @@ func (o *outlet) Say(p model.Part) error {
 		m.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(p.Err.Code))
 		m.Header.Set(micro.ErrorHeader, oneLine(p.Err.Text))
 	}
-	if size := m.Size(); size > o.b.MaxPayload() {
-		return tooLargeError("part of an answer", size, o.b.MaxPayload())
+	if size := m.Size(); size > o.services.MaxPayload() {
+		return wire.TooLargeError("part of an answer", size, o.services.MaxPayload())
 	}
-	return o.b.nc.PublishMsg(m)
+	return o.services.NC.PublishMsg(m)
 }
 
 // oneLine returns text in a form that fits a header.
@@ -138,7 +139,7 @@ func oneLine(text string) string {
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
 // Close ends the answer.
-func (o *outlet) Close() { o.b.outlets.remove(o) }
+func (o *outlet) Close() { o.services.outlets.remove(o) }
 
 // outlets are those of one connection, by the subject on which each receives the
 // "no responders" notice. They share a subscription.

@@ -6,11 +6,11 @@ import "github.com/settlehq/settle/model"
 // plain NATS clients of a deployment.
 func (b *Bus) LaneSubject(space, stream, id string) string {
 	m := model.Message{Space: space, Stream: stream, ID: id}
-	return b.names.event(model.PartitionOf(space, b.Partitions()), &m)
+	return b.streams.Names.Event(model.PartitionOf(space, b.Partitions()), &m)
 }
 
 // StateBucket returns the name of the KV bucket that holds the documents of a space,
 // under keys "<space>.<document>".
 func (b *Bus) StateBucket(space string) string {
-	return b.names.stateBucket(model.PartitionOf(space, b.Partitions()))
+	return b.streams.Names.StateBucket(model.PartitionOf(space, b.Partitions()))
 }

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // A position is an item of the STATE bucket whose reflected log sequence is the
@@ -16,24 +19,24 @@ import (
 
 // LoadPosition returns the number stored for a partition under a name, 0 if there is
 // none. See port.State.
-func (b *Bus) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
-	there, err := b.position(ctx, partition, name)
+func (s *states) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
+	there, err := s.position(ctx, partition, name)
 	return there.Seq, err
 }
 
 // SavePosition stores seq if it is larger than the stored number. See port.State.
-func (b *Bus) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
-	return b.savePosition(ctx, partition, name, seq, strconv.AppendUint(nil, seq, 10))
+func (s *states) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	return s.savePosition(ctx, partition, name, seq, strconv.AppendUint(nil, seq, 10))
 }
 
-func (b *Bus) savePosition(ctx context.Context, partition int, name string, seq uint64, data []byte) error {
-	epoch := b.past.now()
-	there, err := b.position(ctx, partition, name)
+func (s *states) savePosition(ctx context.Context, partition int, name string, seq uint64, data []byte) error {
+	epoch := port.EpochOf(ctx, s.Past.Now())
+	there, err := s.position(ctx, partition, name)
 	if err != nil || there.Seq >= seq {
 		return err
 	}
 	d := model.StateDoc{Data: data, Seq: seq, Rev: there.Rev}
-	err = b.saveItems(ctx, partition, epoch, []item{{positionPrefix + name, &d}})
+	err = s.saveItems(ctx, partition, epoch, []item{{wire.PositionPrefix + name, &d}})
 	if errors.Is(err, model.ErrOutdated) {
 		return nil
 	}
@@ -41,16 +44,16 @@ func (b *Bus) savePosition(ctx context.Context, partition int, name string, seq 
 }
 
 // PositionStored returns when a number was last stored. See port.State.
-func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
-	if err := b.checkPartition(partition); err != nil {
+func (s *states) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
+	if err := s.CheckPartition(partition); err != nil {
 		return time.Time{}, err
 	}
 	if err := model.CheckName("position", name); err != nil {
 		return time.Time{}, err
 	}
-	bucket := b.names.stateBucket(partition)
-	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, positionPrefix+name)})
-	if err != nil && !errors.Is(err, errNoMessage) {
+	bucket := s.Names.StateBucket(partition)
+	m, err := s.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, wire.PositionPrefix+name)})
+	if err != nil && !errors.Is(err, wire.ErrNoMessage) {
 		return time.Time{}, fmt.Errorf("when position %s of partition %d was saved: %w", name, partition, err)
 	}
 	return m.Time, nil
@@ -58,8 +61,8 @@ func (b *Bus) PositionStored(ctx context.Context, partition int, name string) (t
 
 // LoadAhead returns how far a partition is done with its lane except for a few spaces. An unreadable
 // item counts as none. See port.State.
-func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
-	there, err := b.position(ctx, partition, model.AheadPosition)
+func (s *states) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
+	there, err := s.position(ctx, partition, model.AheadPosition)
 	if err != nil || there.Seq == 0 || len(there.Data) > 0 && there.Data[0] != '{' { // it was moved
 		return model.Ahead{}, err
 	}
@@ -68,31 +71,65 @@ func (b *Bus) LoadAhead(ctx context.Context, partition int) (model.Ahead, error)
 		err = fmt.Errorf("it is of %d, and was saved as %d", a.UpTo, there.Seq)
 	}
 	if err != nil {
-		b.faults.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", strconv.Itoa(partition), "partition", partition, "error", err)
+		s.Faults.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", strconv.Itoa(partition), "partition", partition, "error", err)
 		return model.Ahead{}, nil
 	}
 	return a, nil
 }
 
 // SaveAhead stores a if its UpTo is larger than the stored one. See port.State.
-func (b *Bus) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
+func (s *states) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
 	data, err := a.Encode()
 	if err != nil {
 		return fmt.Errorf("spaces that are set aside: %w", err)
 	}
-	return b.savePosition(ctx, partition, model.AheadPosition, a.UpTo, data)
+	return s.savePosition(ctx, partition, model.AheadPosition, a.UpTo, data)
 }
 
-func (b *Bus) position(ctx context.Context, partition int, name string) (model.StateDoc, error) {
-	if err := b.checkPartition(partition); err != nil {
+func (s *states) position(ctx context.Context, partition int, name string) (model.StateDoc, error) {
+	if err := s.CheckPartition(partition); err != nil {
 		return model.StateDoc{}, err
 	}
 	if err := model.CheckName("position", name); err != nil {
 		return model.StateDoc{}, err
 	}
-	there, err := b.readItem(ctx, partition, positionPrefix+name)
-	if err != nil && !errors.Is(err, errNoMessage) {
+	there, err := s.readItem(ctx, partition, wire.PositionPrefix+name)
+	if err != nil && !errors.Is(err, wire.ErrNoMessage) {
 		return model.StateDoc{}, fmt.Errorf("position %s of partition %d: %w", name, partition, err)
 	}
 	return there, nil
+}
+
+// MovePosition stores a number, even if it is smaller than the stored one. See port.State.
+func (s *states) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
+	for try := 1; ; try++ {
+		there, err := s.position(ctx, partition, name)
+		if err != nil || there.Seq == seq {
+			return err
+		}
+		bucket, key := s.Names.StateBucket(partition), wire.PositionPrefix+name
+		d := &model.StateDoc{Data: strconv.AppendUint(nil, seq, 10), Seq: seq, Rev: there.Rev}
+		moved := make(chan put, 1)
+		r := s.Pub.Start(wire.Task{
+			Op: faults.OpSave, Msg: s.putMessage(partition, item{key, d}), Judge: judgePut,
+			Done:   func(rev uint64, err error) { moved <- put{item{key, d}, rev, err} },
+			Stream: wire.BucketStream(bucket), Subject: wire.BucketSubject(bucket, key), Bound: true, Epoch: port.EpochOf(ctx, s.Past.Now()),
+		})
+		select {
+		case p := <-moved:
+			if p.err == nil {
+				s.seen.note(key, p.rev, seq)
+				return nil
+			}
+			if !errors.Is(p.err, errMoved) {
+				return fmt.Errorf("move position %s of partition %d to %d: %w", name, partition, seq, p.err)
+			}
+		case <-ctx.Done():
+			s.Pub.Withdraw(r)
+			return ctx.Err()
+		}
+		if err := s.Sleep(ctx, wire.Pause(try)); err != nil {
+			return err
+		}
+	}
 }

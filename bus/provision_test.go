@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
@@ -88,7 +89,7 @@ func TestProvisionAtOnce(t *testing.T) {
 			if err := b.Provision(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if b.Partitions() != bus.DefaultPartitions {
+			if b.Partitions() != provision.DefaultPartitions {
 				t.Errorf("%d partitions", b.Partitions())
 			}
 		})
@@ -127,7 +128,7 @@ func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	server := startServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 2})
 	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 3})
-	var asset *bus.AssetError
+	var asset *provision.AssetError
 	if !errors.As(err, &asset) || asset.Found != "2" || asset.Wanted != "3" {
 		t.Fatalf("got %v", err)
 	}
@@ -146,7 +147,7 @@ func TestAnotherHorizonIsRefused(t *testing.T) {
 	late := connect(t, bus.Config{Server: server}) // connects before it is decided
 	provisioned(t, bus.Config{Server: server, Horizon: 48 * time.Hour})
 	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Horizon: 24 * time.Hour})
-	var asset *bus.AssetError
+	var asset *provision.AssetError
 	if !errors.As(err, &asset) || asset.Found != "48h0m0s" || asset.Wanted != "24h0m0s" {
 		t.Fatalf("got %v", err)
 	}
@@ -244,7 +245,7 @@ func recreate(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 // others that the edit may have brought along.
 func wantSettings(t *testing.T, err error, stream, setting string) {
 	t.Helper()
-	var asset *bus.AssetError
+	var asset *provision.AssetError
 	if !errors.As(err, &asset) {
 		t.Fatalf("got %v, want an AssetError", err)
 	}
@@ -260,14 +261,14 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	if err := b.JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "SETTLE_LOG_1") || errors.Is(err, bus.ErrNoDeployment) {
+	if err := b.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "SETTLE_LOG_1") || errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
 	b := connect(t, bus.Config{Server: startServer(t, embedded.Config{})})
-	if err := b.Check(t.Context()); !errors.Is(err, bus.ErrNoDeployment) {
+	if err := b.Check(t.Context()); !errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("got %v, want ErrNoDeployment", err)
 	}
 	if err := b.Provision(t.Context()); err != nil {

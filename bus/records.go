@@ -10,14 +10,19 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
 // The records of a deployment are in one bucket, each under its key: programs, and
 // the rules that assign them to spaces.
 
+// records are what a deployment keeps beside its spaces.
+type records struct{ *wire.Streams }
+
 // SaveRecord stores r over the revision r.Rev, and returns the new one. See port.Records.
-func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
+func (rs *records) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	if err := model.CheckRecordKey(r.Key); err != nil {
 		return 0, err
 	}
@@ -26,12 +31,12 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 		err error
 	}
 	h := make(nats.Header, 1)
-	setNumber(h, headerExpect, r.Rev)
+	wire.SetNumber(h, wire.HeaderExpect, r.Rev)
 	stored := make(chan answer, 1)
-	under := b.pub.start(task{
-		op: OpRecord, msg: &nats.Msg{Subject: b.kv + bucketSubject(b.names.programsBucket(), r.Key), Header: h, Data: r.Data},
-		judge: b.judgeRecord(r), holder: bucketStream(b.names.programsBucket()),
-		done: func(rev uint64, err error) { stored <- answer{rev, err} },
+	under := rs.Pub.Start(wire.Task{
+		Op: faults.OpRecord, Msg: &nats.Msg{Subject: rs.KV + wire.BucketSubject(rs.Names.ProgramsBucket(), r.Key), Header: h, Data: r.Data},
+		Judge: rs.judgeRecord(r), Holder: wire.BucketStream(rs.Names.ProgramsBucket()),
+		Done: func(rev uint64, err error) { stored <- answer{rev, err} },
 	})
 	select {
 	case a := <-stored:
@@ -40,29 +45,29 @@ func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 		}
 		return a.rev, nil
 	case <-ctx.Done():
-		b.pub.withdraw(under)
+		rs.Pub.Withdraw(under)
 		return 0, ctx.Err()
 	}
 }
 
 // judgeRecord is judgePut, and reads the present record if that has moved.
-func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
-	whose := func(ctx context.Context) ruling {
-		there, err := b.readRecord(ctx, r.Key)
+func (rs *records) judgeRecord(r model.Record) func(wire.Answer, bool) wire.Ruling {
+	whose := func(ctx context.Context) wire.Ruling {
+		there, err := rs.readRecord(ctx, r.Key)
 		switch {
 		case err != nil: // errNoMessage, too: that answer came from a deposed leader
-			return ruling{again: true}
+			return wire.Ruling{Again: true}
 		case bytes.Equal(there.Data, r.Data):
-			return ruling{seq: there.Rev}
+			return wire.Ruling{Seq: there.Rev}
 		}
-		return ruling{err: model.ErrOutdated}
+		return wire.Ruling{Err: model.ErrOutdated}
 	}
-	return func(a answer, doubt bool) ruling {
+	return func(a wire.Answer, doubt bool) wire.Ruling {
 		switch v := judgePut(a, doubt); {
-		case a.outcome == forbidden:
-			return ruling{err: model.ErrForbidden}
-		case errors.Is(v.err, errMoved): // in doubt or not
-			return ruling{lookup: whose}
+		case a.Outcome == wire.Forbidden:
+			return wire.Ruling{Err: model.ErrForbidden}
+		case errors.Is(v.Err, errMoved): // in doubt or not
+			return wire.Ruling{Lookup: whose}
 		default:
 			return v
 		}
@@ -70,20 +75,20 @@ func (b *Bus) judgeRecord(r model.Record) func(answer, bool) ruling {
 }
 
 // LoadRecord returns the record under a key. See port.Records.
-func (b *Bus) LoadRecord(ctx context.Context, key string) (model.Record, error) {
+func (rs *records) LoadRecord(ctx context.Context, key string) (model.Record, error) {
 	if err := model.CheckRecordKey(key); err != nil {
 		return model.Record{}, err
 	}
-	r, err := b.readRecord(ctx, key)
-	if errors.Is(err, errNoMessage) {
+	r, err := rs.readRecord(ctx, key)
+	if errors.Is(err, wire.ErrNoMessage) {
 		return model.Record{Key: key}, nil
 	}
 	return r, err
 }
 
-func (b *Bus) readRecord(ctx context.Context, key string) (model.Record, error) {
-	bucket := b.names.programsBucket()
-	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, key)})
+func (rs *records) readRecord(ctx context.Context, key string) (model.Record, error) {
+	bucket := rs.Names.ProgramsBucket()
+	m, err := rs.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, key)})
 	if err != nil {
 		return model.Record{}, err
 	}
@@ -92,7 +97,7 @@ func (b *Bus) readRecord(ctx context.Context, key string) (model.Record, error) 
 
 // recordOf reads a record. A record deleted with a tool counts as absent, except for its
 // revision, over which the next one is stored.
-func recordOf(key string, m storedMsg) model.Record {
+func recordOf(key string, m wire.StoredMsg) model.Record {
 	r := model.Record{Key: key, Data: m.Data, Rev: m.Seq, Stored: m.Time}
 	if isDeleted(m.Header) {
 		r.Data = nil
@@ -101,14 +106,14 @@ func recordOf(key string, m storedMsg) model.Record {
 }
 
 // ListRecords returns the records below a key. See port.Records.
-func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
+func (rs *records) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
 	if err := model.CheckRecordKey(under); err != nil {
 		return nil, err
 	}
-	bucket := b.names.programsBucket()
-	var found []storedMsg
-	err := b.persist(ctx, func(ctx context.Context) (err error) {
-		found, err = b.scan(ctx, bucketStream(bucket), bucketSubject(bucket, under+".>"))
+	bucket := rs.Names.ProgramsBucket()
+	var found []wire.StoredMsg
+	err := rs.Persist(ctx, func(ctx context.Context) (err error) {
+		found, err = rs.Scan(ctx, wire.BucketStream(bucket), wire.BucketSubject(bucket, under+".>"))
 		return err
 	})
 	if err != nil {
@@ -116,7 +121,7 @@ func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, er
 	}
 	var records []model.Record
 	for _, m := range found {
-		if r := recordOf(strings.TrimPrefix(m.Subject, bucketSubject(bucket, "")), m); r.Data != nil {
+		if r := recordOf(strings.TrimPrefix(m.Subject, wire.BucketSubject(bucket, "")), m); r.Data != nil {
 			records = append(records, r)
 		}
 	}
@@ -126,14 +131,17 @@ func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, er
 
 // FollowRecords delivers the records below a key, calls ready, and then delivers each that is
 // stored. See port.Records.
-func (b *Bus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
+func (rs *records) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
 	if err := model.CheckRecordKey(under); err != nil {
 		return err
 	}
-	bucket := b.names.programsBucket()
-	t := tail{stream: bucketStream(bucket), pattern: bucketSubject(bucket, under+".>"), latest: true, reached: ready}
-	return b.follow(ctx, t, func(d delivery) {
-		key := strings.TrimPrefix(d.Subject, bucketSubject(bucket, ""))
-		deliver(recordOf(key, storedMsg{Subject: d.Subject, Seq: d.seq, Time: d.time, Header: d.Header, Data: d.Data}))
+	bucket := rs.Names.ProgramsBucket()
+	t := wire.Tail{Stream: wire.BucketStream(bucket), Pattern: wire.BucketSubject(bucket, under+".>"), Latest: true, Reached: ready}
+	return rs.Follow(ctx, t, func(d wire.Delivery) {
+		key := strings.TrimPrefix(d.Subject, wire.BucketSubject(bucket, ""))
+		deliver(recordOf(key, wire.StoredMsg{Subject: d.Subject, Seq: d.Seq, Time: d.Time, Header: d.Header, Data: d.Data}))
 	})
 }
+
+// noteTries is how often a note is stored again after a conflict with the note of another backup.
+const noteTries = 5

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,60 +11,26 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/bustest"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
-// relayed has a bus make its requests to the JetStream API through a relay, which may do something
-// before one of them arrives, or answer instead.
+// relayed has a bus make its requests to the JetStream API through a relay (see bustest.Relay).
 func relayed(t *testing.T, b *Bus, answer func(nc *nats.Conn, request string, m *nats.Msg) (answered bool)) {
 	t.Helper()
-	nc, err := nats.Connect("", b.cfg.Server.ConnOption())
-	if err != nil {
+	b.streams.API = bustest.Relay(t, b.cfg.Server, answer)
+	var err error
+	if b.streams.JS, err = jetstream.NewWithAPIPrefix(b.streams.NC, b.streams.API); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(nc.Close)
-	const prefix = "RELAY."
-	_, err = nc.Subscribe(prefix+">", func(m *nats.Msg) {
-		request := strings.TrimPrefix(m.Subject, prefix)
-		if !answer(nc, request, m) {
-			_ = nc.PublishRequest(jetstream.DefaultAPIPrefix+request, m.Reply, m.Data) // fails only at the end of the test
-		}
-	})
-	if err == nil {
-		err = nc.Flush()
-	}
-	if err == nil {
-		b.js, err = jetstream.NewWithAPIPrefix(b.nc, prefix)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.api = prefix
-}
-
-// amend answers a request as the server does, but for a change. A request that fails is not answered,
-// so it is made again.
-func amend[A any](nc *nats.Conn, request string, m *nats.Msg, change func(*A)) bool {
-	var a A
-	reply, err := nc.Request(jetstream.DefaultAPIPrefix+request, m.Data, time.Minute)
-	if err == nil {
-		err = json.Unmarshal(reply.Data, &a)
-	}
-	if err != nil {
-		return true
-	}
-	change(&a)
-	if data, err := json.Marshal(a); err == nil {
-		_ = m.Respond(data) // fails only at the end of the test
-	}
-	return true
 }
 
 func isInfo(request string) bool { return strings.HasPrefix(request, "STREAM.INFO.") }
 
 // batchIsOver ends a batch that has nothing.
 func batchIsOver(m *nats.Msg, status, why string) {
-	_ = m.RespondMsg(&nats.Msg{Header: nats.Header{headerStatus: {status}, headerDescription: {why}}}) // fails only at the end of the test
+	_ = m.RespondMsg(&nats.Msg{Header: nats.Header{wire.HeaderStatus: {status}, wire.HeaderDescription: {why}}}) // fails only at the end of the test
 }
 
 // A replica that is behind shows a state from before parts of the log were purged.
@@ -81,7 +46,7 @@ func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
 			return false
 		}
 		stale = false
-		batchIsOver(m, "404", noResults)
+		batchIsOver(m, "404", wire.NoResults)
 		return true
 	})
 	st, err := b.LoadState(t.Context(), "cart")
@@ -150,7 +115,7 @@ func TestLogState_AgeIsJudgedByTheServersClock(t *testing.T) {
 		if !isInfo(request) {
 			return false
 		}
-		return amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.TimeStamp = a.TimeStamp.Add(time.Hour) })
+		return bustest.Amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.TimeStamp = a.TimeStamp.Add(time.Hour) })
 	})
 	if st, err := b.LogState(t.Context(), 0, time.Minute); err != nil || st.Old != 3 {
 		t.Errorf("commits are old up to %d, want 3 (%v)", st.Old, err)
@@ -173,9 +138,9 @@ func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
 	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
 		switch {
 		case isInfo(request):
-			return amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.State.FirstTime = a.State.FirstTime.Add(-time.Hour) })
+			return bustest.Amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.State.FirstTime = a.State.FirstTime.Add(-time.Hour) })
 		case strings.HasPrefix(request, "STREAM.MSG.GET."):
-			return amend(nc, request, m, func(a *server.JSApiMsgGetResponse) {
+			return bustest.Amend(nc, request, m, func(a *server.JSApiMsgGetResponse) {
 				if a.Message.Sequence <= 2 {
 					a.Message.Time = a.Message.Time.Add(-time.Hour)
 				}
@@ -195,8 +160,8 @@ func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
 // A leader that is deposed and does not know it shows an older state: it is asked again.
 func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 	b := storedLog(t, Config{})
-	b.clustered.Store(true)
-	b.past.note(pastLog, anchor{seq: 4})
+	b.streams.Clustered.Store(true)
+	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 4})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	looks := 0
@@ -207,9 +172,9 @@ func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 		if looks++; looks == 2 { // it has looked again
 			cancel()
 		}
-		return amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.Cluster = &server.ClusterInfo{Name: "three"} })
+		return bustest.Amend(nc, request, m, func(a *server.JSApiStreamInfoResponse) { a.Cluster = &server.ClusterInfo{Name: "three"} })
 	})
-	if b.compare(ctx, pastLog); b.Epoch() != 0 {
+	if b.streams.Compare(ctx, pastLog); b.Epoch() != 0 {
 		t.Error("the first answer was believed")
 	}
 }
@@ -230,8 +195,8 @@ func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 		"it is gone, and has had no leader yet": {short, []string{leaderless, silent, gone}, true},
 	} {
 		b := storedLog(t, Config{AckTimeout: 200 * time.Millisecond})
-		b.clustered.Store(true)
-		b.timing.pastLimit = c.limit
+		b.streams.Clustered.Store(true)
+		b.streams.Timing.PastLimit = c.limit
 		answers := c.answers
 		var gones atomic.Int64 // the bus asks on after the comparison
 		relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
@@ -253,7 +218,7 @@ func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 			}
 			return true
 		})
-		b.compare(t.Context(), pastLog)
+		b.streams.Compare(t.Context(), pastLog)
 		if lost := b.Epoch() == 1; lost != c.lost {
 			t.Errorf("%s: it counts as lost: %v", name, lost)
 		}
@@ -275,21 +240,19 @@ func TestPast_AnAnswerOfTheTimeBeforeADisconnectSettlesNothing(t *testing.T) {
 		if asked++; asked > 1 {
 			return false
 		}
-		return amend(nc, request, m, func(*server.JSApiMsgGetResponse) { b.past.suspectAll() })
+		return bustest.Amend(nc, request, m, func(*server.JSApiMsgGetResponse) { b.streams.Past.SuspectAll() })
 	})
-	b.past.suspectAll()
-	b.compare(t.Context(), pastLog)
-	if asked != 2 || b.past.suspects(pastLog) {
-		t.Errorf("the stream was asked %d times, and is suspect: %v", asked, b.past.suspects(pastLog))
+	b.streams.Past.SuspectAll()
+	b.streams.Compare(t.Context(), pastLog)
+	if asked != 2 || b.streams.Past.Suspects(pastLog) {
+		t.Errorf("the stream was asked %d times, and is suspect: %v", asked, b.streams.Past.Suspects(pastLog))
 	}
 }
 
 // A stream that has gone back, and has grown to where it was when it is asked for its end, has not purged what it lacked a moment before.
 func TestPast_AStreamThatGrowsWhileItIsComparedHasGoneBack(t *testing.T) {
-	b := storedLog(t, Config{})
-	b.past.mu.Lock()
-	b.past.anchors[pastLog] = anchor{seq: 3, commit: "a/0/9"} // and a/0/3 stands there since
-	b.past.mu.Unlock()
+	b := joined(t, Config{Server: storedLog(t, Config{}).cfg.Server, Partitions: 1})
+	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 3, Commit: "a/0/9"}) // and a/0/3 stands there since
 	asked := 0
 	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
 		if !strings.HasPrefix(request, "STREAM.MSG.GET.") {
@@ -301,7 +264,7 @@ func TestPast_AStreamThatGrowsWhileItIsComparedHasGoneBack(t *testing.T) {
 		_ = m.Respond([]byte(`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`))
 		return true
 	})
-	b.compare(t.Context(), pastLog)
+	b.streams.Compare(t.Context(), pastLog)
 	if b.Epoch() != 1 {
 		t.Errorf("the epoch is %d: the message counts as purged", b.Epoch())
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/synadia-io/orbit.go/natscontext"
+
+	"github.com/settlehq/settle/bus/internal/wire"
 )
 
 // Connection is how to reach a server: a nats context, and settings that replace parts of
@@ -72,11 +74,8 @@ func (c Connection) check() error {
 // ErrNoLogin reports that an embedded server has users, and that the connection names none of them.
 var ErrNoLogin = errors.New("the server's configuration has users, and this is none of them")
 
-// settings are the settings of a context besides the connection itself.
-type settings struct{ domain, apiPrefix string }
-
 // connect dials. The given options win over the context's.
-func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error) {
+func (c Connection) connect(options ...nats.Option) (*nats.Conn, wire.APISettings, error) {
 	if c.embedded != nil {
 		own := func(o *nats.Options) error {
 			return errors.Join(apply(o, c.embedded.ConnOption()), apply(o, c.login(o)...))
@@ -85,7 +84,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, io.ErrClosedPipe) { // it hangs up either way
 			err = fmt.Errorf("%w: %w", ErrNoLogin, err)
 		}
-		return nc, settings{}, err
+		return nc, wire.APISettings{}, err
 	}
 	var tried []string
 	override := func(o *nats.Options) error {
@@ -95,9 +94,9 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, settings, error
 	}
 	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{override}, options...)...)
 	if err != nil {
-		return nil, settings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
+		return nil, wire.APISettings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
 	}
-	return nc, settings{domain: s.JSDomain, apiPrefix: s.JSAPIPrefix}, nil
+	return nc, wire.APISettings{Domain: s.JSDomain, APIPrefix: s.JSAPIPrefix}, nil
 }
 
 // where names the servers that were tried, and the source of their addresses.

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
 )
-
-// rewindKey begins the keys of the records in which processes note that a stream has gone back: there
-// is one for each such stream.
-const rewindKey = "rewind"
 
 const (
 	// keptRewinds is how many rewinds of a stream are kept.
@@ -35,45 +33,48 @@ func (r *rewindRecord) has(n model.RewindNote) bool {
 	return slices.ContainsFunc(r.Rewinds, func(o model.RewindNote) bool { return o.By != n.By && o.IsSame(&n.Rewind) })
 }
 
+// rewinds are the notes of streams that have gone back. They are records.
+type rewinds struct{ *records }
+
 // noteRewind notes that a stream has gone back, unless another process has. It tries until that is
 // stored, or this user may not, or the bus is stopped.
-func (b *Bus) noteRewind(r model.Rewind) {
-	n := model.RewindNote{Rewind: r, By: b.cfg.Name}
+func (w *rewinds) noteRewind(r model.Rewind) {
+	n := model.RewindNote{Rewind: r, By: w.Name}
 	for try := 1; ; try++ {
-		err := b.tryNoteRewind(b.pub.ctx, n)
+		err := w.tryNoteRewind(w.Pub.Ctx, n)
 		switch {
-		case err == nil || b.over(b.pub.ctx) != nil:
+		case err == nil || w.Over(w.Pub.Ctx) != nil:
 			return
 		case errors.Is(err, model.ErrForbidden):
-			b.log.Warn("that a stream has gone back is not noted in the deployment, so that only this log tells of it", "stream", r.Stream, "error", err)
+			w.Log.Warn("that a stream has gone back is not noted in the deployment, so that only this log tells of it", "stream", r.Stream, "error", err)
 			return
 		}
-		b.faults.Warn("cannot note that a stream has gone back; trying again", r.Stream, "stream", r.Stream, "error", err)
-		if b.sleep(b.pub.ctx, min(pause(try)*time.Duration(try), longestPause)) != nil {
+		w.Faults.Warn("cannot note that a stream has gone back; trying again", r.Stream, "stream", r.Stream, "error", err)
+		if w.Sleep(w.Pub.Ctx, min(wire.Pause(try)*time.Duration(try), longestPause)) != nil {
 			return
 		}
 	}
 }
 
-func (b *Bus) tryNoteRewind(ctx context.Context, n model.RewindNote) error {
-	key := rewindKey + "." + n.Stream
+func (w *rewinds) tryNoteRewind(ctx context.Context, n model.RewindNote) error {
+	key := wire.RewindKey + "." + n.Stream
 	var denied error
-	err := b.changeRewinds(ctx, key, func(r *rewindRecord) bool {
+	err := w.changeRewinds(ctx, key, func(r *rewindRecord) bool {
 		if r.has(n) {
 			return false
 		}
 		r.Rewinds = append(r.Rewinds, n)
 		r.Rewinds = r.Rewinds[max(0, len(r.Rewinds)-keptRewinds):]
-		denied = b.mayPublish(ctx, "noting that a stream has gone back", RoleClient, bucketSubject(b.names.programsBucket(), key))
+		denied = w.MayPublish(ctx, "noting that a stream has gone back", roles.Client, wire.BucketSubject(w.Names.ProgramsBucket(), key))
 		return denied == nil
 	})
 	return errors.Join(denied, err)
 }
 
 // changeRewinds changes a record, unless change returns false.
-func (b *Bus) changeRewinds(ctx context.Context, key string, change func(*rewindRecord) bool) error {
+func (w *rewinds) changeRewinds(ctx context.Context, key string, change func(*rewindRecord) bool) error {
 	for try := 1; ; try++ {
-		there, err := b.LoadRecord(ctx, key)
+		there, err := w.LoadRecord(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func (b *Bus) changeRewinds(ctx context.Context, key string, change func(*rewind
 		if err != nil {
 			return err
 		}
-		if _, err = b.SaveRecord(ctx, model.Record{Key: key, Data: data, Rev: there.Rev}); !errors.Is(err, model.ErrOutdated) || try == noteTries {
+		if _, err = w.SaveRecord(ctx, model.Record{Key: key, Data: data, Rev: there.Rev}); !errors.Is(err, model.ErrOutdated) || try == noteTries {
 			return err
 		}
 	}
@@ -100,8 +101,8 @@ func readRewinds(there model.Record) (r rewindRecord) {
 }
 
 // RewindNotes returns what processes have noted of streams that have gone back, the oldest first.
-func (b *Bus) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
-	records, err := b.ListRecords(ctx, rewindKey)
+func (w *rewinds) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
+	records, err := w.ListRecords(ctx, wire.RewindKey)
 	if err != nil {
 		return nil, fmt.Errorf("list the streams that have gone back: %w", err)
 	}
@@ -109,7 +110,7 @@ func (b *Bus) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
 	for _, there := range records {
 		r := readRewinds(there)
 		for _, n := range r.Rewinds {
-			n.Stream = strings.TrimPrefix(there.Key, rewindKey+".")
+			n.Stream = strings.TrimPrefix(there.Key, wire.RewindKey+".")
 			n.Acknowledged = !n.At.After(r.Acknowledged)
 			all = append(all, n)
 		}
@@ -120,14 +121,14 @@ func (b *Bus) RewindNotes(ctx context.Context) ([]model.RewindNote, error) {
 
 // AcknowledgeRewinds records that an operator knows of all rewinds that are noted, and returns how many
 // of them were not acknowledged before.
-func (b *Bus) AcknowledgeRewinds(ctx context.Context) (n int, err error) {
-	records, err := b.ListRecords(ctx, rewindKey)
+func (w *rewinds) AcknowledgeRewinds(ctx context.Context) (n int, err error) {
+	records, err := w.ListRecords(ctx, wire.RewindKey)
 	if err != nil {
 		return 0, fmt.Errorf("list the streams that have gone back: %w", err)
 	}
 	for _, there := range records {
 		fresh := 0
-		err := b.changeRewinds(ctx, there.Key, func(r *rewindRecord) bool {
+		err := w.changeRewinds(ctx, there.Key, func(r *rewindRecord) bool {
 			fresh = 0
 			newest := r.Acknowledged
 			for _, o := range r.Rewinds {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -39,9 +40,9 @@ func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
 	if notes := noted(t, b, 0); notes != nil {
 		t.Errorf("%+v", notes)
 	}
-	was := anchor{seq: 90}
-	b.past.note("SETTLE_LANE_0", was)
-	b.wentBack("SETTLE_LANE_0", was, "it ends at 80")
+	was := wire.Anchor{Seq: 90}
+	b.streams.Past.Note("SETTLE_LANE_0", was)
+	b.streams.WentBack("SETTLE_LANE_0", was, "it ends at 80")
 	n := noted(t, b, 1)[0]
 	if n.Stream != "SETTLE_LANE_0" || n.Known != 90 || n.Found != "it ends at 80" || n.By != "coordinator/c1" || time.Since(n.At).Abs() > time.Minute || n.Acknowledged {
 		t.Errorf("it is noted that %+v", n)

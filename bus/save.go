@@ -8,7 +8,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // saveWindow is how many documents are in flight at once: enough to hide the latency
@@ -18,17 +21,17 @@ const saveWindow = 256
 // SaveState writes documents and then, if none of them was refused, the mark. See
 // port.State. A document that is too large or outdated does not prevent the others
 // from being saved; the error joins those of all of them.
-func (b *Bus) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
+func (s *states) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	items, err := stateItems(space, docs)
 	if err != nil {
 		return err
 	}
-	partition := b.partitionOf(space)
-	epoch := b.past.now()
-	if err := b.saveItems(ctx, partition, epoch, items); err != nil || mark == nil {
+	partition := s.PartitionOf(space)
+	epoch := port.EpochOf(ctx, s.Past.Now())
+	if err := s.saveItems(ctx, partition, epoch, items); err != nil || mark == nil {
 		return err
 	}
-	return b.saveItems(ctx, partition, epoch, []item{{space + "." + markKey, mark}})
+	return s.saveItems(ctx, partition, epoch, []item{{space + "." + wire.MarkKey, mark}})
 }
 
 // item is a document under its key.
@@ -66,12 +69,12 @@ var (
 )
 
 // saveItems writes items, a window of them at a time.
-func (b *Bus) saveItems(ctx context.Context, partition int, epoch uint64, items []item) error {
+func (s *states) saveItems(ctx context.Context, partition int, epoch uint64, items []item) error {
 	var refused []error
 	for len(items) > 0 {
 		window := items[:min(len(items), saveWindow)]
 		items = items[len(window):]
-		errs, err := b.saveWindow(ctx, partition, epoch, window)
+		errs, err := s.saveWindow(ctx, partition, epoch, window)
 		refused = append(refused, errs...)
 		if err != nil {
 			return errors.Join(append(refused, err)...)
@@ -83,17 +86,17 @@ func (b *Bus) saveItems(ctx context.Context, partition int, epoch uint64, items 
 // saveWindow writes items concurrently and waits for all of them. refused are the
 // errors about single items, err one that ends the save. Items in flight
 // may then still be stored; they name the revision that they replace, so that does no harm.
-func (b *Bus) saveWindow(ctx context.Context, partition int, epoch uint64, items []item) (refused []error, err error) {
+func (s *states) saveWindow(ctx context.Context, partition int, epoch uint64, items []item) (refused []error, err error) {
 	answers := make(chan put, len(items))
-	requests := make(map[string]*request, len(items))
-	start := func(it item) { requests[it.key] = b.startPut(partition, epoch, it, answers) }
+	requests := make(map[string]*wire.Request, len(items))
+	start := func(it item) { requests[it.key] = s.startPut(partition, epoch, it, answers) }
 	for _, it := range items {
 		start(it)
 	}
 	for left := len(items); left > 0; {
 		select {
 		case p := <-answers:
-			again, err := b.conclude(ctx, partition, epoch, p)
+			again, err := s.conclude(ctx, partition, epoch, p)
 			switch {
 			case again:
 				start(p.item)
@@ -101,21 +104,21 @@ func (b *Bus) saveWindow(ctx context.Context, partition int, epoch uint64, items
 			case definite(err):
 				refused = append(refused, fmt.Errorf("save %s at %d: %w", p.key, p.Seq, err))
 			case err != nil:
-				b.withdraw(requests)
+				s.withdraw(requests)
 				return refused, fmt.Errorf("save %s at %d: %w", p.key, p.Seq, err)
 			}
 			left--
 		case <-ctx.Done():
-			b.withdraw(requests)
+			s.withdraw(requests)
 			return refused, ctx.Err()
 		}
 	}
 	return refused, nil
 }
 
-func (b *Bus) withdraw(requests map[string]*request) {
+func (s *states) withdraw(requests map[string]*wire.Request) {
 	for _, r := range requests { // any order: each on its own
-		b.pub.withdraw(r)
+		s.Pub.Withdraw(r)
 	}
 }
 
@@ -127,9 +130,9 @@ func definite(err error) bool {
 // startPut sends one attempt, over the known revision of the item.
 // If the sequence of that revision is not known, the item is read first: the
 // server compares revisions, and would let an older state replace a newer one.
-func (b *Bus) startPut(partition int, epoch uint64, it item, answers chan<- put) *request {
-	bucket := b.names.stateBucket(partition)
-	seq, known := b.seen.seq(it.key, it.Rev)
+func (s *states) startPut(partition int, epoch uint64, it item, answers chan<- put) *wire.Request {
+	bucket := s.Names.StateBucket(partition)
+	seq, known := s.seen.seq(it.key, it.Rev)
 	switch {
 	case !known:
 		answers <- put{it, 0, errMoved}
@@ -138,59 +141,59 @@ func (b *Bus) startPut(partition int, epoch uint64, it item, answers chan<- put)
 		answers <- put{it, it.Rev, outdated(seq, it.Rev, it.Seq)}
 		return nil
 	}
-	return b.pub.start(task{
-		op: OpSave, msg: b.putMessage(partition, it), judge: judgePut,
-		done:   func(seq uint64, err error) { answers <- put{it, seq, err} },
-		stream: bucketStream(bucket), subject: bucketSubject(bucket, it.key), bound: true, epoch: epoch,
+	return s.Pub.Start(wire.Task{
+		Op: faults.OpSave, Msg: s.putMessage(partition, it), Judge: judgePut,
+		Done:   func(seq uint64, err error) { answers <- put{it, seq, err} },
+		Stream: wire.BucketStream(bucket), Subject: wire.BucketSubject(bucket, it.key), Bound: true, Epoch: epoch,
 	})
 }
 
-func (b *Bus) putMessage(partition int, it item) *nats.Msg {
+func (s *states) putMessage(partition int, it item) *nats.Msg {
 	h := make(nats.Header, 3)
-	setNumber(h, headerExpect, it.Rev)
-	setNumber(h, headerSeq, it.Seq)
+	wire.SetNumber(h, wire.HeaderExpect, it.Rev)
+	wire.SetNumber(h, wire.HeaderSeq, it.Seq)
 	if it.Data == nil {
-		h[headerKVOperation] = []string{"DEL"}
+		h[wire.HeaderKVOperation] = []string{"DEL"}
 	}
-	return &nats.Msg{Subject: b.kv + bucketSubject(b.names.stateBucket(partition), it.key), Header: h, Data: it.Data}
+	return &nats.Msg{Subject: s.KV + wire.BucketSubject(s.Names.StateBucket(partition), it.key), Header: h, Data: it.Data}
 }
 
-func judgePut(a answer, doubt bool) ruling {
+func judgePut(a wire.Answer, doubt bool) wire.Ruling {
 	switch {
-	case a.outcome == stored:
-		return ruling{seq: a.seq}
-	case a.outcome == moved && doubt:
-		return ruling{err: errMovedInDoubt}
-	case a.outcome == moved:
-		return ruling{err: errMoved}
-	case a.outcome == tooLarge:
-		return ruling{err: fmt.Errorf("%s: %w", a.why, model.ErrTooLarge)}
-	case a.outcome == full:
-		return ruling{err: errors.New(a.why)}
+	case a.Outcome == wire.Stored:
+		return wire.Ruling{Seq: a.Seq}
+	case a.Outcome == wire.Moved && doubt:
+		return wire.Ruling{Err: errMovedInDoubt}
+	case a.Outcome == wire.Moved:
+		return wire.Ruling{Err: errMoved}
+	case a.Outcome == wire.TooLarge:
+		return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Why, model.ErrTooLarge)}
+	case a.Outcome == wire.Full:
+		return wire.Ruling{Err: errors.New(a.Why)}
 	}
-	return ruling{again: true}
+	return wire.Ruling{Again: true}
 }
 
 // conclude records the new revision, or finds out which state has replaced the item: an
 // older state is replaced by another attempt. Revisions only grow, so a revision
 // smaller than the known one belongs to a bucket that has gone back.
-func (b *Bus) conclude(ctx context.Context, partition int, epoch uint64, p put) (again bool, err error) {
+func (s *states) conclude(ctx context.Context, partition int, epoch uint64, p put) (again bool, err error) {
 	if p.err == nil {
 		p.StateDoc.Rev = p.rev
-		b.seen.note(p.key, p.rev, p.Seq)
+		s.seen.note(p.key, p.rev, p.Seq)
 	}
 	if !errors.Is(p.err, errMoved) {
 		return false, p.err
 	}
-	there, err := b.readItem(ctx, partition, p.key)
-	if (err == nil || errors.Is(err, errNoMessage)) && there.Rev < p.Rev {
-		if b.compare(ctx, bucketStream(b.names.stateBucket(partition))); b.Epoch() != epoch {
-			return false, errOtherEpoch
+	there, err := s.readItem(ctx, partition, p.key)
+	if (err == nil || errors.Is(err, wire.ErrNoMessage)) && there.Rev < p.Rev {
+		if s.Compare(ctx, wire.BucketStream(s.Names.StateBucket(partition))); s.Now() != epoch {
+			return false, wire.ErrOtherEpoch
 		}
-		there, err = b.readItem(ctx, partition, p.key) // a deposed leader has answered, or the item was purged
+		there, err = s.readItem(ctx, partition, p.key) // a deposed leader has answered, or the item was purged
 	}
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		p.StateDoc.Rev = 0
 		return true, nil
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
 
@@ -42,7 +43,7 @@ func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 			}
 			rev = docs[0].Rev
 		}
-		if err := b.js.DeleteStream(t.Context(), bucketStream(b.names.stateBucket(0))); err != nil {
+		if err := b.streams.JS.DeleteStream(t.Context(), wire.BucketStream(b.streams.Names.StateBucket(0))); err != nil {
 			t.Fatal(err)
 		}
 		other := joined(t, Config{Server: b.cfg.Server, Partitions: 1}) // which makes it anew
@@ -95,7 +96,7 @@ func TestSave_RevisionsThatWereStoredOrLoadedAreKnown(t *testing.T) {
 }
 
 func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
-	got := latest([]storedMsg{{Subject: "a", Seq: 1}, {Subject: "b", Seq: 2}, {Subject: "a", Seq: 3}})
+	got := wire.Latest([]wire.StoredMsg{{Subject: "a", Seq: 1}, {Subject: "b", Seq: 2}, {Subject: "a", Seq: 3}})
 	if len(got) != 2 || got[0].Seq != 3 || got[1].Seq != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -103,11 +104,11 @@ func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
 
 // A client can write any header: only what a space has sent can say that it is a tombstone.
 func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
-	s := storedMsg{Subject: "settle.lane.0.cart.add.e1", Header: map[string][]string{headerInvalid: {"too large"}}}
+	s := wire.StoredMsg{Subject: "settle.lane.0.cart.add.e1", Header: map[string][]string{wire.HeaderInvalid: {"too large"}}}
 	if m, ok := eventOf(s); !ok || m.Invalid != "" {
 		t.Errorf("an event of a client: %+v, %v", m, ok)
 	}
-	setNumber(s.Header, headerPosition, 7)
+	wire.SetNumber(s.Header, wire.HeaderPosition, 7)
 	if m, ok := eventOf(s); !ok || m.Invalid == "" {
 		t.Errorf("an event of a space: %+v, %v", m, ok)
 	}
@@ -126,7 +127,7 @@ func TestLane_ATimeThatIsNoneIsTold(t *testing.T) {
 // alone may be about one that is still on its way.
 func TestSend_AnEventExpectsThatThereIsNone(t *testing.T) {
 	s := &sending{m: model.Message{Space: "cart", Stream: "add", ID: "e1"}}
-	if got := header(s.message().Header, headerExpect); got != "0" {
+	if got := wire.Header(s.message().Header, wire.HeaderExpect); got != "0" {
 		t.Errorf("it expects %q", got)
 	}
 }

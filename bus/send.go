@@ -7,22 +7,27 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
+
+// lanes are the queues of events of all partitions.
+type lanes struct{ *wire.Streams }
 
 // Send stores an event unless its id is in the lane already. See port.Lanes.
 //
 // An event whose name cannot be a subject is refused with a *model.NameError.
 // model.ErrLaneFull after an attempt in doubt does not guarantee that the event was
 // not stored; sending it again is harmless either way.
-func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
-	if err := checkMessage(&m); err != nil {
+func (l *lanes) Send(m model.Message, done func(model.SendResult, error)) {
+	if err := wire.CheckMessage(&m); err != nil {
 		go done(model.SendResult{}, fmt.Errorf("send: %w", err)) // ends when done returns
 		return
 	}
-	p := b.partitionOf(m.Space)
-	s := &sending{b: b, m: m, stream: b.names.laneStream(p), subject: b.names.event(p, &m), done: done}
-	b.pub.start(task{op: OpSend, msg: s.message(), judge: s.judge, done: s.finish, stream: s.stream, subject: s.subject, bound: m.Bound, epoch: m.Epoch})
+	p := l.PartitionOf(m.Space)
+	s := &sending{lanes: l, m: m, stream: l.Names.LaneStream(p), subject: l.Names.Event(p, &m), done: done}
+	l.Pub.Start(wire.Task{Op: faults.OpSend, Msg: s.message(), Judge: s.judge, Done: s.finish, Stream: s.stream, Subject: s.subject, Bound: m.Bound, Epoch: m.Epoch})
 }
 
 // sending judges the answers to one send.
@@ -33,7 +38,7 @@ func (b *Bus) Send(m model.Message, done func(model.SendResult, error)) {
 // replicas and may be lost, while the expectation is compared with the
 // quorum's state.
 type sending struct {
-	b               *Bus
+	lanes           *lanes
 	m               model.Message
 	stream, subject string
 	fullTries       int
@@ -42,67 +47,67 @@ type sending struct {
 
 func (s *sending) message() *nats.Msg {
 	h := make(nats.Header, 4)
-	h[headerExpect] = expectNothing
-	setPositive(h, headerPosition, s.m.Position)
-	setPositive(h, headerTerm, s.m.Term)
-	setPositive(h, headerPrevTerm, s.m.PrevTerm)
-	setPositive(h, headerReplay, s.m.ReplayKey)
-	setPositive(h, headerDepth, s.m.Depth)
+	h[wire.HeaderExpect] = expectNothing
+	wire.SetPositive(h, wire.HeaderPosition, s.m.Position)
+	wire.SetPositive(h, wire.HeaderTerm, s.m.Term)
+	wire.SetPositive(h, wire.HeaderPrevTerm, s.m.PrevTerm)
+	wire.SetPositive(h, wire.HeaderReplay, s.m.ReplayKey)
+	wire.SetPositive(h, wire.HeaderDepth, s.m.Depth)
 	if s.m.NotBefore != 0 { // an invalid time is sent as none
-		h[headerNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
+		h[wire.HeaderNotBefore] = []string{strconv.FormatInt(s.m.NotBefore, 10)}
 	}
 	if s.m.Expires != 0 {
-		h[headerExpires] = []string{strconv.FormatInt(s.m.Expires, 10)}
+		h[wire.HeaderExpires] = []string{strconv.FormatInt(s.m.Expires, 10)}
 	}
 	if s.m.Invalid != "" {
-		h[headerInvalid] = []string{s.m.Invalid}
+		h[wire.HeaderInvalid] = []string{s.m.Invalid}
 	}
-	setTrace(h, s.m.Trace)
+	wire.SetTrace(h, s.m.Trace)
 	return &nats.Msg{Subject: s.subject, Header: h, Data: s.m.Payload}
 }
 
 // expectNothing is shared by all messages and must not be written to.
 var expectNothing = []string{"0"}
 
-func (s *sending) judge(a answer, doubt bool) ruling {
-	switch a.outcome {
-	case stored:
-		return ruling{seq: a.seq}
-	case moved:
+func (s *sending) judge(a wire.Answer, doubt bool) wire.Ruling {
+	switch a.Outcome {
+	case wire.Stored:
+		return wire.Ruling{Seq: a.Seq}
+	case wire.Moved:
 		return isThere
-	case taken:
-		return ruling{lookup: s.lookFor}
-	case tooLarge:
-		return ruling{err: fmt.Errorf("%s: %s: %w", s.what(), a.why, model.ErrTooLarge)}
-	case full:
+	case wire.Taken:
+		return wire.Ruling{Lookup: s.lookFor}
+	case wire.TooLarge:
+		return wire.Ruling{Err: fmt.Errorf("%s: %s: %w", s.what(), a.Why, model.ErrTooLarge)}
+	case wire.Full:
 		return s.noRoom(a, doubt)
-	case forbidden:
-		return ruling{err: fmt.Errorf("%s: %w (`settle permissions` prints which role may do what)", s.what(), model.ErrForbidden)}
+	case wire.Forbidden:
+		return wire.Ruling{Err: fmt.Errorf("%s: %w (`settle permissions` prints which role may do what)", s.what(), model.ErrForbidden)}
 	}
-	return ruling{again: true}
+	return wire.Ruling{Again: true}
 }
 
 // isThere is the ruling on an event that is in the lane already. It has no
 // sequence, by which finish distinguishes it from one that was stored.
-var isThere = ruling{}
+var isThere = wire.Ruling{}
 
 // lookFor checks whether the event that occupies the subject is really stored. If
 // it is not visible yet, the next attempt decides.
-func (s *sending) lookFor(ctx context.Context) ruling {
-	if _, err := s.b.leaderGet(ctx, s.stream, getRequest{LastFor: s.subject}); err != nil {
-		return ruling{again: true}
+func (s *sending) lookFor(ctx context.Context) wire.Ruling {
+	if _, err := s.lanes.LeaderGet(ctx, s.stream, wire.GetRequest{LastFor: s.subject}); err != nil {
+		return wire.Ruling{Again: true}
 	}
 	return isThere
 }
 
 // noRoom gives up at once, unless an earlier attempt is in doubt: then it makes a few more
 // attempts, since one that finds the event is a success.
-func (s *sending) noRoom(a answer, doubt bool) ruling {
+func (s *sending) noRoom(a wire.Answer, doubt bool) wire.Ruling {
 	s.fullTries++
 	if doubt && s.fullTries < 8 {
-		return ruling{again: true}
+		return wire.Ruling{Again: true}
 	}
-	return ruling{err: fmt.Errorf("%s: %s of stream %s: %w", s.what(), a.why, s.stream, model.ErrLaneFull)}
+	return wire.Ruling{Err: fmt.Errorf("%s: %s of stream %s: %w", s.what(), a.Why, s.stream, model.ErrLaneFull)}
 }
 
 func (s *sending) finish(seq uint64, err error) {

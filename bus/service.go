@@ -6,36 +6,44 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
+// services asks the processes that serve endpoints, and serves endpoints itself.
+type services struct {
+	*wire.Streams
+	server  InProcess // the embedded server, nil if there is none
+	outlets outlets
+}
+
 // Serve answers requests as a NATS micro service, which `nats micro ls` shows. See
 // port.Services.
-func (b *Bus) Serve(ctx context.Context, s model.Service) error {
-	if err := b.over(ctx); err != nil {
+func (sv *services) Serve(ctx context.Context, s model.Service) error {
+	if err := sv.Over(ctx); err != nil {
 		return err
 	}
-	service, err := micro.AddService(b.nc, micro.Config{
-		Name: s.Name, Description: s.Description, Version: serviceVersion(b.cfg.Version), Metadata: b.serviceMetadata(),
+	service, err := micro.AddService(sv.NC, micro.Config{
+		Name: s.Name, Description: s.Description, Version: serviceVersion(sv.Version), Metadata: sv.serviceMetadata(),
 	})
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", s.Name, err)
 	}
 	stop := func() { _ = service.Stop() } // fails only if the connection is closed
 	for i := range s.Endpoints {
-		if err := b.addEndpoint(service, &s.Endpoints[i]); err != nil {
+		if err := sv.addEndpoint(service, &s.Endpoints[i]); err != nil {
 			stop()
 			return fmt.Errorf("serve %s: %w", s.Name, err)
 		}
 	}
-	if err := b.flush(ctx); err != nil {
+	if err := sv.Flush(ctx); err != nil {
 		stop()
-		if over := b.over(ctx); over != nil {
+		if over := sv.Over(ctx); over != nil {
 			return over
 		}
 		return fmt.Errorf("serve %s: %w", s.Name, err)
@@ -43,38 +51,17 @@ func (b *Bus) Serve(ctx context.Context, s model.Service) error {
 	go func() { // ends with ctx or the bus
 		select {
 		case <-ctx.Done():
-		case <-b.stopped:
+		case <-sv.Stopped:
 		}
 		stop()
 	}()
 	return nil
 }
 
-// flush returns when the server has every subscription that was made before. A slow server
-// is asked again, for as long as one attempt of any request may take.
-func (b *Bus) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	return b.persist(ctx, func(context.Context) error {
-		if err := b.nc.FlushTimeout(b.cfg.AckTimeout); err != nil {
-			return transient(err)
-		}
-		return nil
-	})
-}
-
-// Metadata of a service: the id of the server that its process embeds, and that server's sync
-// interval, which the server itself does not report to clients.
-const (
-	metaEmbeds = "settle.io/embeds"
-	metaSync   = "settle.io/sync" // syncAlways, or a duration
-	syncAlways = "always"
-)
-
-func (b *Bus) serviceMetadata() map[string]string {
-	m := map[string]string{"connection": b.nc.Opts.Name, metaVersion: b.cfg.Version}
-	if b.cfg.Server != nil {
-		m[metaEmbeds], m[metaSync] = b.nc.ConnectedServerId(), b.cfg.Server.Sync()
+func (sv *services) serviceMetadata() map[string]string {
+	m := map[string]string{"connection": sv.NC.Opts.Name, provision.MetaVersion: sv.Version}
+	if sv.server != nil {
+		m[wire.MetaEmbeds], m[wire.MetaSync] = sv.NC.ConnectedServerId(), sv.server.Sync()
 	}
 	return m
 }
@@ -89,14 +76,14 @@ func serviceVersion(program string) string {
 	return "0.0.0"
 }
 
-func (b *Bus) addEndpoint(service micro.Service, e *model.Endpoint) error {
+func (sv *services) addEndpoint(service micro.Service, e *model.Endpoint) error {
 	if err := model.CheckName("endpoint", e.Name); err != nil {
 		return err
 	}
 	answer := func(r micro.Request) {
 		reply, err := e.Answer(r.Data())
-		if err == nil && len(reply) > b.MaxPayload() {
-			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(reply), b.MaxPayload())}
+		if err == nil && len(reply) > sv.MaxPayload() {
+			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(reply), sv.MaxPayload())}
 		}
 		if err != nil {
 			said := model.AsServiceError(err)
@@ -106,58 +93,54 @@ func (b *Bus) addEndpoint(service micro.Service, e *model.Endpoint) error {
 		_ = r.Respond(reply) // the requester has a timeout
 	}
 	if e.Open != nil {
-		answer = func(r micro.Request) { e.Open(r.Data(), b.newOutlet(r.Reply())) }
+		answer = func(r micro.Request) { e.Open(r.Data(), sv.newOutlet(r.Reply())) }
 	}
 	return service.AddEndpoint(e.Name, micro.HandlerFunc(answer),
-		micro.WithEndpointSubject(b.names.endpoint(e.Name)),
+		micro.WithEndpointSubject(sv.Names.Endpoint(e.Name)),
 		micro.WithEndpointMetadata(map[string]string{"description": e.Description}))
 }
 
-// askPatience is how long one attempt of a request may take: it can get lost with
-// the process that received it.
-const askPatience = 15 * time.Second
-
 // Ask sends a request to one of the processes that serve the endpoint. See port.Services. Without a
 // deadline it gives up after askPatience.
-func (b *Bus) Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
+func (sv *services) Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return nil, err
 	}
-	if size, limit := len(request), b.MaxPayload(); size > limit {
-		return nil, tooLargeError("question to "+endpoint, size, limit)
+	if size, limit := len(request), sv.MaxPayload(); size > limit {
+		return nil, wire.TooLargeError("question to "+endpoint, size, limit)
 	}
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if _, has := ctx.Deadline(); !has {
-		bounded, cancel = context.WithTimeout(ctx, askPatience)
+		bounded, cancel = context.WithTimeout(ctx, wire.AskPatience)
 	}
 	defer cancel()
 	var reply []byte
-	err := b.persist(bounded, func(ctx context.Context) (err error) {
-		reply, err = b.askOnce(ctx, endpoint, request)
+	err := sv.Persist(bounded, func(ctx context.Context) (err error) {
+		reply, err = sv.askOnce(ctx, endpoint, request)
 		return err
 	})
-	if over := b.over(ctx); over != nil {
+	if over := sv.Over(ctx); over != nil {
 		return nil, over
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", b.names.endpoint(endpoint), err)
+		return nil, fmt.Errorf("ask %s: %w", sv.Names.Endpoint(endpoint), err)
 	}
 	return reply, nil
 }
 
-func (b *Bus) askOnce(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+func (sv *services) askOnce(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, wire.AskPatience)
 	defer cancel()
-	m, err := b.nc.RequestWithContext(ctx, b.names.endpoint(endpoint), request)
+	m, err := sv.NC.RequestWithContext(ctx, sv.Names.Endpoint(endpoint), request)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, model.ErrNobody
 	case err != nil:
-		return nil, transient(err)
+		return nil, wire.Transient(err)
 	}
-	if code := header(m.Header, micro.ErrorCodeHeader); code != "" {
+	if code := wire.Header(m.Header, micro.ErrorCodeHeader); code != "" {
 		n, _ := strconv.Atoi(code)
-		return nil, &model.ServiceError{Code: n, Text: header(m.Header, micro.ErrorHeader)}
+		return nil, &model.ServiceError{Code: n, Text: wire.Header(m.Header, micro.ErrorHeader)}
 	}
 	return m.Data, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/model"
 )
 
@@ -15,11 +16,11 @@ import (
 func silentBus(t *testing.T) (b *Bus, silent *atomic.Bool) {
 	t.Helper()
 	silent = &atomic.Bool{}
-	b = embeddedBus(t, Config{AckTimeout: 20 * time.Millisecond, Faults: func(Attempt) Fault {
+	b = embeddedBus(t, Config{AckTimeout: 20 * time.Millisecond, Faults: func(faults.Attempt) faults.Fault {
 		if silent.Load() {
-			return DropRequest
+			return faults.DropRequest
 		}
-		return Deliver
+		return faults.Deliver
 	}})
 	return b, silent
 }
@@ -98,30 +99,5 @@ func TestSilence_AStreamThatIsOutOfReachIsNotSaidToBeFull(t *testing.T) {
 	}
 	if at, why := b.Refusal(); !at.IsZero() {
 		t.Errorf("it says %q", why)
-	}
-}
-
-// A stream is asked for when several attempts have had their time, and none was answered.
-func TestSilence_OneAttemptWithoutAnAnswerIsNotEnough(t *testing.T) {
-	now := time.Now()
-	p := &publisher{timeout: time.Second, pending: map[uint64]*request{}}
-	long := now.Add(-p.silence())
-	for name, c := range map[string]struct {
-		r    request
-		want bool
-	}{
-		"one attempt":             {request{tries: 1, state: onTheWire, silent: long}, false},
-		"two attempts":            {request{tries: 2, state: onTheWire, silent: long}, true},
-		"two that are not so old": {request{tries: 2, state: onTheWire, silent: long.Add(1)}, false},
-		"answered meanwhile":      {request{tries: 2, state: onTheWire}, false},
-		"between two attempts":    {request{tries: 2, state: resting, silent: long}, false},
-	} {
-		p.pending[c.r.token] = &c.r
-		if got := p.isSilent(&c.r, now); got != c.want {
-			t.Errorf("%s: silent: %v, want %v", name, got, c.want)
-		}
-	}
-	if gone := (&request{tries: 2, state: onTheWire, silent: long}); p.isSilent(gone, now) {
-		t.Error("a request that has ended is silent")
 	}
 }

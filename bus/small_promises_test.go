@@ -10,13 +10,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
 // A member that listens and does not answer may hang, or be far away: it is not gone.
 func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
 	b := embeddedBus(t, Config{AckTimeout: 400 * time.Millisecond})
-	if _, err := b.nc.Subscribe(b.names.ping("w"), func(*nats.Msg) {}); err != nil {
+	if _, err := b.streams.NC.Subscribe(b.streams.Names.Ping("w"), func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
 	if there, err := b.Ping(t.Context(), "w"); there || err == nil {
@@ -31,7 +33,7 @@ func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
 // Whoever may write to the bucket of members can write anything there.
 func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) {
 	b := embeddedBus(t, Config{})
-	subject := b.kv + bucketSubject(b.names.workersBucket(), "w2")
+	subject := b.streams.KV + wire.BucketSubject(b.streams.Names.WorkersBucket(), "w2")
 	if err := errors.Join(b.store(t.Context(), subject, []byte(`{"id":"w1","beat":7}`)), b.Announce(t.Context(), model.Member{ID: "w3", Beat: 1})); err != nil {
 		t.Fatal(err)
 	}
@@ -111,20 +113,6 @@ func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
 	}
 }
 
-// The end of a list of last messages is not reached before each subject that there was has come,
-// or patience is over.
-func TestTailEnd_WaitsForEachSubject(t *testing.T) {
-	e := end{found: 2, known: true, subjects: map[string]bool{}}
-	e.delivered(delivery{Msg: &nats.Msg{Subject: "a"}}) // nothing is pending: the other is being replaced
-	if e.reached(time.Hour) {
-		t.Error("one of two subjects was delivered, and that is the end")
-	}
-	e.delivered(delivery{Msg: &nats.Msg{Subject: "b"}})
-	if !e.reached(time.Hour) {
-		t.Error("both were delivered, and that is not the end")
-	}
-}
-
 // What is known of another revision says nothing of this one.
 func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
 	var r revisions
@@ -149,18 +137,10 @@ func TestOutlet_IsGoneWhenNobodyListens(t *testing.T) {
 	}
 }
 
-// A client can send headers that the server adds, too: the server's own is the last.
-func TestHeaders_WhatTheServerAddsIsTheLast(t *testing.T) {
-	h := nats.Header{headerSequence: {"99", "7"}}
-	if got := addedNumber(h, headerSequence); got != 7 {
-		t.Errorf("sequence %d, want 7", got)
-	}
-}
-
 func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	for configured, refused := range map[int]bool{4: false, 0: false, 3: true, 5: true} {
-		b := &Bus{cfg: Config{Partitions: configured}, names: newNames("settle")}
-		if err := b.choose(settingsOfDeployment{partitions: 4}); (err != nil) != refused {
+		b := unconnected(Config{Partitions: configured})
+		if err := b.Choose(provision.Settings{Partitions: 4}); (err != nil) != refused {
 			t.Errorf("%d configured and 4 stored: %v", configured, err)
 		}
 	}
@@ -169,12 +149,12 @@ func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 // Whatever happens while the connection is away is not seen: any stream may have gone back.
 func TestPast_ADisconnectPutsEveryStreamInDoubt(t *testing.T) {
 	b := storedLog(t, Config{})
-	b.nc.DisconnectErrHandler()(b.nc, errors.New("cut off"))
-	if !b.past.suspects(pastLog) || !b.past.holdsBack("another", true) {
+	b.streams.NC.DisconnectErrHandler()(b.streams.NC, errors.New("cut off"))
+	if !b.streams.Past.Suspects(pastLog) || !b.streams.Past.HoldsBack("another", true) {
 		t.Error("the log is believed to be what it was")
 	}
-	b.compareAll() // as with the reconnect
-	if err := b.steady(t.Context(), pastLog, 0); err != nil {
+	b.streams.CompareAll() // as with the reconnect
+	if err := b.streams.Steady(t.Context(), pastLog, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,14 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
+
+// states are the saved documents of all spaces, and the positions of the partitions.
+type states struct {
+	*wire.Streams
+	seen revisions
+}
 
 // LoadState returns the documents of a space, sorted by name, and its mark. See
 // port.State.
@@ -19,58 +29,58 @@ import (
 // Any replica may answer, and one that is behind would show a state from before
 // parts of the log were purged. So the mark is compared with the leader's, and an
 // answer with an older one is not accepted.
-func (b *Bus) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
+func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.SpaceState{}, err
 	}
 	var state model.SpaceState
-	err := b.persist(ctx, func(ctx context.Context) error {
+	err := s.Persist(ctx, func(ctx context.Context) error {
 		var err error
-		if state, err = b.readState(ctx, space); err != nil {
+		if state, err = s.readState(ctx, space); err != nil {
 			return err
 		}
-		return b.checkMark(ctx, space, state.Mark)
+		return s.checkMark(ctx, space, state.Mark)
 	})
 	if err != nil {
 		return model.SpaceState{}, fmt.Errorf("state of space %s: %w", space, err)
 	}
-	bucket, newest := b.names.stateBucket(b.partitionOf(space)), anchor{}
+	bucket, newest := s.Names.StateBucket(s.PartitionOf(space)), wire.Anchor{}
 	for _, items := range [][]model.StateDoc{state.Docs, state.Observations, state.Pieces, state.Later, state.Due} {
 		for _, d := range items {
-			b.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
-			if d.Rev > newest.seq {
-				newest = anchor{seq: d.Rev, subject: bucketSubject(bucket, space+"."+d.Doc)}
+			s.seen.note(space+"."+d.Doc, d.Rev, d.Seq)
+			if d.Rev > newest.Seq {
+				newest = wire.Anchor{Seq: d.Rev, Subject: wire.BucketSubject(bucket, space+"."+d.Doc)}
 			}
 		}
 	}
-	b.past.note(bucketStream(bucket), newest)
+	s.Past.Note(wire.BucketStream(bucket), newest)
 	return state, nil
 }
 
 // Forget drops the remembered revisions of a space's items. See port.State.
-func (b *Bus) Forget(space string) { b.seen.forget(space) }
+func (s *states) Forget(space string) { s.seen.forget(space) }
 
-func (b *Bus) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
-	newest, err := b.readItem(ctx, b.partitionOf(space), space+"."+markKey)
+func (s *states) checkMark(ctx context.Context, space string, mark model.StateDoc) error {
+	newest, err := s.readItem(ctx, s.PartitionOf(space), space+"."+wire.MarkKey)
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, wire.ErrNoMessage):
 		return nil
 	case err != nil:
 		return err
 	case mark.Rev < newest.Rev:
-		return fmt.Errorf("%w: a replica shows a checkpoint that has been replaced", errTransient)
+		return fmt.Errorf("%w: a replica shows a checkpoint that has been replaced", wire.ErrTransient)
 	}
 	return nil
 }
 
 // readState reads all items of a space, as one replica has them at one moment: in
 // one request if they are few, else by a consumer.
-func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, error) {
-	bucket := b.names.stateBucket(b.partitionOf(space))
-	prefix := bucketSubject(bucket, space+".")
-	found, more, err := b.batchGet(ctx, bucketStream(bucket), getRequest{MultiLast: []string{prefix + ">"}, MaxBytes: stateBytes})
-	if more || errors.Is(err, errTooMany) {
-		found, err = b.scan(ctx, bucketStream(bucket), prefix+">")
+func (s *states) readState(ctx context.Context, space string) (model.SpaceState, error) {
+	bucket := s.Names.StateBucket(s.PartitionOf(space))
+	prefix := wire.BucketSubject(bucket, space+".")
+	found, more, err := s.BatchGet(ctx, wire.BucketStream(bucket), wire.GetRequest{MultiLast: []string{prefix + ">"}, MaxBytes: wire.StateBytes})
+	if more || errors.Is(err, wire.ErrTooMany) {
+		found, err = s.Scan(ctx, wire.BucketStream(bucket), prefix+">")
 	}
 	if err != nil {
 		return model.SpaceState{}, err
@@ -78,16 +88,12 @@ func (b *Bus) readState(ctx context.Context, space string) (model.SpaceState, er
 	return arrange(found, prefix), nil
 }
 
-// stateBytes limits what the server sends at once; it
-// disconnects clients with 64 MiB of unread data.
-const stateBytes = 16 << 20
-
 // arrange sorts the items of a space by kind.
-func arrange(found []storedMsg, prefix string) model.SpaceState {
+func arrange(found []wire.StoredMsg, prefix string) model.SpaceState {
 	var state model.SpaceState
 	for _, m := range found {
 		name, item := strings.TrimPrefix(m.Subject, prefix), stateDoc(m)
-		if name == markKey {
+		if name == wire.MarkKey {
 			state.Mark = item
 			continue
 		}
@@ -110,77 +116,109 @@ func sortByKey(items []model.StateDoc) {
 }
 
 // stateDoc reads an item of a bucket. A delete marker has no data.
-func stateDoc(m storedMsg) model.StateDoc {
-	d := model.StateDoc{Seq: number(m.Header, headerSeq), Rev: m.Seq, Data: m.Data}
+func stateDoc(m wire.StoredMsg) model.StateDoc {
+	d := model.StateDoc{Seq: wire.Number(m.Header, wire.HeaderSeq), Rev: m.Seq, Data: m.Data}
 	if isDeleted(m.Header) {
 		d.Data = nil
 	}
 	return d
 }
 
-func isDeleted(h nats.Header) bool { return header(h, headerKVOperation) != "" }
+func isDeleted(h nats.Header) bool { return wire.Header(h, wire.HeaderKVOperation) != "" }
 
 // readItem reads one item from the leader; errNoMessage if there is none.
-func (b *Bus) readItem(ctx context.Context, partition int, key string) (model.StateDoc, error) {
-	bucket := b.names.stateBucket(partition)
-	m, err := b.leaderGet(ctx, bucketStream(bucket), getRequest{LastFor: bucketSubject(bucket, key)})
+func (s *states) readItem(ctx context.Context, partition int, key string) (model.StateDoc, error) {
+	bucket := s.Names.StateBucket(partition)
+	m, err := s.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, key)})
 	if err != nil {
 		return model.StateDoc{}, err
 	}
 	d := stateDoc(m)
-	b.seen.note(key, d.Rev, d.Seq)
-	b.past.note(bucketStream(bucket), anchorOf(&m))
+	s.seen.note(key, d.Rev, d.Seq)
+	s.Past.Note(wire.BucketStream(bucket), wire.AnchorOf(&m))
 	return d, nil
 }
 
-// scan reads the last message of every subject of a pattern by a consumer, which
-// has flow control and no limit on their number.
-func (b *Bus) scan(ctx context.Context, stream, pattern string) ([]storedMsg, error) {
-	within, end := context.WithCancel(ctx)
-	defer end()
-	var found []storedMsg
-	complete := false
-	t := tail{stream: stream, pattern: pattern, latest: true, reached: func() { complete = true; end() }}
-	err := b.follow(within, t, func(d delivery) {
-		found = append(found, storedMsg{Subject: d.Subject, Seq: d.seq, Header: d.Header, Data: d.Data})
-	})
-	if !complete {
-		return nil, err
+// LoadMark returns the mark of a space and when it was stored. See port.State.
+func (s *states) LoadMark(ctx context.Context, space string) (mark model.StateDoc, stored time.Time, err error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.StateDoc{}, time.Time{}, err
 	}
-	found = latest(found)
-	return found, b.checkComplete(ctx, stream, pattern, found)
+	bucket := s.Names.StateBucket(s.PartitionOf(space))
+	m, err := s.LeaderGet(ctx, wire.BucketStream(bucket), wire.GetRequest{LastFor: wire.BucketSubject(bucket, space+"."+wire.MarkKey)})
+	switch {
+	case errors.Is(err, wire.ErrNoMessage):
+		return model.StateDoc{}, time.Time{}, nil
+	case err != nil:
+		return model.StateDoc{}, time.Time{}, fmt.Errorf("mark of space %s: %w", space, err)
+	}
+	return stateDoc(m), m.Time, nil
 }
 
-// checkComplete compares the result with the subjects that the leader lists. A
-// document that was being replaced while it was read could be missing.
-func (b *Bus) checkComplete(ctx context.Context, stream, pattern string, found []storedMsg) error {
-	there := make(map[string]bool, len(found))
-	for _, m := range found {
-		there[m.Subject] = true
-	}
-	info, err := b.streamInfo(ctx, stream, jetstream.WithSubjectFilter(pattern))
+// PurgeState removes markers of deleted items. See port.State. An item stored later
+// under the same key has a higher revision, and stays.
+func (s *states) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
+	items, err := stateItems(space, markers)
 	if err != nil {
 		return err
 	}
-	for subject := range info.State.Subjects { // any order: one that is missing is enough
-		if !there[subject] {
-			return fmt.Errorf("%w: %s was not among what was read", errTransient, subject)
+	partition := s.PartitionOf(space)
+	bucket := s.Names.StateBucket(partition)
+	if err := s.Steady(ctx, wire.BucketStream(bucket), port.EpochOf(ctx, s.Past.Now())); err != nil {
+		return err
+	}
+	for _, it := range items {
+		there, err := s.readItem(ctx, partition, it.key)
+		if errors.Is(err, wire.ErrNoMessage) || err == nil && (there.Data != nil || there.Rev != it.Rev) {
+			continue
+		}
+		if err == nil {
+			req := wire.PurgeRequest{Subject: wire.BucketSubject(bucket, it.key), Sequence: it.Rev + 1}
+			err = s.Persist(ctx, func(ctx context.Context) error { return s.PurgeSubject(ctx, wire.BucketStream(bucket), &req) })
+		}
+		if err != nil {
+			return fmt.Errorf("purge the marker of %s: %w", it.key, err)
 		}
 	}
 	return nil
 }
 
-// latest drops items that were replaced while the scan ran.
-func latest(found []storedMsg) []storedMsg {
-	at := make(map[string]int, len(found))
-	kept := found[:0]
-	for _, m := range found {
-		if i, ok := at[m.Subject]; ok {
-			kept[i] = m
-			continue
-		}
-		at[m.Subject] = len(kept)
-		kept = append(kept, m)
+// SavedSpaces returns the spaces of a partition that have a mark. See port.State.
+func (s *states) SavedSpaces(ctx context.Context, partition int) ([]string, error) {
+	if err := s.CheckPartition(partition); err != nil {
+		return nil, err
 	}
-	return kept
+	bucket := s.Names.StateBucket(partition)
+	info, err := s.StreamInfo(ctx, wire.BucketStream(bucket), jetstream.WithSubjectFilter(wire.BucketSubject(bucket, "*."+wire.MarkKey)))
+	if err != nil {
+		return nil, fmt.Errorf("list the spaces that are saved in partition %d: %w", partition, err)
+	}
+	var spaces []string
+	for subject := range info.State.Subjects { // any order: sorted below
+		space := strings.TrimSuffix(strings.TrimPrefix(subject, wire.BucketSubject(bucket, "")), "."+wire.MarkKey)
+		if model.CheckName("space", space) == nil {
+			spaces = append(spaces, space)
+		}
+	}
+	slices.Sort(spaces)
+	return spaces, nil
+}
+
+// LoadItem returns one item of a space, or its mark. See port.State.
+func (s *states) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
+	if err := model.CheckName("space", space); err != nil {
+		return model.StateDoc{}, err
+	}
+	name := key
+	if key == "" {
+		name = wire.MarkKey
+	} else if err := model.CheckStateKey(key); err != nil {
+		return model.StateDoc{}, err
+	}
+	d, err := s.readItem(ctx, s.PartitionOf(space), space+"."+name)
+	if err != nil && !errors.Is(err, wire.ErrNoMessage) {
+		return model.StateDoc{}, fmt.Errorf("load %s of space %s: %w", name, space, err)
+	}
+	d.Doc = key
+	return d, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/model"
 )
 
@@ -21,7 +22,7 @@ func lost(t *testing.T, cfg bus.Config) (said []string) {
 	t.Helper()
 	ctx, cancel := contextOf(t)
 	defer cancel()
-	s, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{})
+	s, err := survey.New(ctx, cfg, survey.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 			}
 		}
 		asked.Store(0)
-		s, err := bus.NewSurvey(ctx, bus.Config{AckTimeout: 5 * time.Second}, bus.SurveyConfig{})
+		s, err := survey.New(ctx, bus.Config{AckTimeout: 5 * time.Second}, survey.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/roles"
 )
 
 // commandAs runs a command of settle as a user of a role.
@@ -33,21 +34,21 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 		}
 		return out
 	}
-	must(bus.RoleOperator, "provision", "--partitions", "8")
-	env := loginAs(s, bus.RoleWorker)
+	must(roles.Operator, "provision", "--partitions", "8")
+	env := loginAs(s, roles.Worker)
 	env["SETTLE_PROGRAM"], env["SETTLE_ID"] = "counter", "worker-1"
 	begin(t, env, "spaceworker")
-	env = loginAs(s, bus.RoleCoordinator)
+	env = loginAs(s, roles.Coordinator)
 	env["SETTLE_ID"] = "coordinator-1"
 	begin(t, env, "coordinator")
-	must(bus.RoleClient, "send", "s1", "add", "--id", "e1", "--wait", "--timeout", patience.String())
+	must(roles.Client, "send", "s1", "add", "--id", "e1", "--wait", "--timeout", patience.String())
 
 	var dirs []string
 	for _, role := range letters {
 		id := "later-" + role
-		must(bus.RoleClient, "send", "s1", "add", "--id", id, "--at", time.Now().Add(365*24*time.Hour).Format(time.RFC3339))
+		must(roles.Client, "send", "s1", "add", "--id", id, "--at", time.Now().Add(365*24*time.Hour).Format(time.RFC3339))
 		out, code := commandAs(t, s, role, "cancel", id, "--space", "s1", "--stream", "add", "--timeout", "2m")
-		may := slices.Contains([]string{bus.RoleWorker, bus.RoleOperator}, role)
+		may := slices.Contains([]string{roles.Worker, roles.Operator}, role)
 		if want := map[bool]string{true: id + ": cancelled", false: "`settle permissions`"}[may]; (code == 0) != may || !strings.Contains(out, want) {
 			t.Errorf("%s cancels: code %d, want %q in\n%s", role, code, want, out)
 		}
@@ -56,13 +57,13 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "everything that was acknowledged before is in it") {
 			t.Errorf("%s makes a backup: code %d\n%s", role, code, out)
 		}
-		notes := slices.Contains([]string{bus.RoleBackup, bus.RoleOperator}, role)
+		notes := slices.Contains([]string{roles.Backup, roles.Operator}, role)
 		if notes == strings.Contains(out, "use the role backup") {
 			t.Errorf("%s notes its backup: %v\n%s", role, notes, out)
 		}
 		dirs = append(dirs, dir)
 	}
-	out, _ := commandAs(t, s, bus.RoleReader, "doctor")
+	out, _ := commandAs(t, s, roles.Reader, "doctor")
 	if !strings.Contains(out, "the newest was made") {
 		t.Errorf("the doctor says\n%s", out)
 	}
@@ -70,11 +71,11 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 	for i, role := range letters {
 		other := startWithUsers(t)
 		out, code := commandAs(t, other, role, "restore", dirs[i])
-		if may := role == bus.RoleOperator; (code == 0) != may || !strings.Contains(out, map[bool]string{true: "restored", false: "the role operator"}[may]) {
+		if may := role == roles.Operator; (code == 0) != may || !strings.Contains(out, map[bool]string{true: "restored", false: "the role operator"}[may]) {
 			t.Errorf("%s restores: code %d\n%s", role, code, out)
 		}
-		if role == bus.RoleOperator {
-			if out, code := commandAs(t, other, bus.RoleReader, "receipts", "s1"); code != 0 || !strings.Contains(out, "handled") {
+		if role == roles.Operator {
+			if out, code := commandAs(t, other, roles.Reader, "receipts", "s1"); code != 0 || !strings.Contains(out, "handled") {
 				t.Errorf("of what was restored: code %d\n%s", code, out)
 			}
 			restoreOneStream(t, other, dirs[i])
@@ -86,7 +87,7 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 // restoreOneStream has each role restore a stream that is lost.
 func restoreOneStream(t *testing.T, s *embedded.Server, dir string) {
 	t.Helper()
-	login := loginAs(s, bus.RoleOperator)
+	login := loginAs(s, roles.Operator)
 	b, err := bus.Connect(t.Context(), bus.Config{URL: login["NATS_URL"], User: login["NATS_USER"], Password: login["NATS_PASSWORD"]})
 	if err != nil {
 		t.Fatal(err)
@@ -96,13 +97,13 @@ func restoreOneStream(t *testing.T, s *embedded.Server, dir string) {
 	if err := b.JetStream().DeleteStream(t.Context(), stream); err != nil {
 		t.Fatal(err)
 	}
-	others := slices.DeleteFunc(slices.Clone(letters), func(role string) bool { return role == bus.RoleOperator })
+	others := slices.DeleteFunc(slices.Clone(letters), func(role string) bool { return role == roles.Operator })
 	for _, role := range others {
 		if out, code := commandAs(t, s, role, "restore", dir, "--stream", stream); code == 0 || !strings.Contains(out, "the role operator") {
 			t.Errorf("%s restores one stream: code %d\n%s", role, code, out)
 		}
 	}
-	if out, code := commandAs(t, s, bus.RoleOperator, "restore", dir, "--stream", stream); code != 0 || !strings.Contains(out, "nothing of partition 0 is refused") {
+	if out, code := commandAs(t, s, roles.Operator, "restore", dir, "--stream", stream); code != 0 || !strings.Contains(out, "nothing of partition 0 is refused") {
 		t.Errorf("one stream is restored: code %d\n%s", code, out)
 	}
 }

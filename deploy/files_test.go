@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/roles"
 )
 
 // find is the first group of a pattern that has to be there.
@@ -37,7 +39,7 @@ func TestVersionsAreThoseOfGoMod(t *testing.T) {
 
 func TestPermissionsAreThoseOfTheCode(t *testing.T) {
 	var want bytes.Buffer
-	if err := bus.WritePermissions(&want, bus.DefaultPrefix, bus.DefaultPartitions); err != nil {
+	if err := roles.WritePermissions(&want, bus.DefaultPrefix, provision.DefaultPartitions); err != nil {
 		t.Fatal(err)
 	}
 	if read(t, "nats/permissions.conf") != want.String() {
@@ -126,7 +128,7 @@ func TestComposeUsesFlagsAndSettingsThatExist(t *testing.T) {
 
 // A unit must leave a program longer than it gives itself.
 func TestUnitsAndComposeLeaveTimeToStop(t *testing.T) {
-	gives := find(t, "internal/process", read(t, "../internal/process/process.go"), `stopTimeout = (\d+) \* time.Second`)
+	gives := find(t, "internal/process", read(t, "../internal/process/process.go"), `default:"(\d+)s" env:"SETTLE_STOP_TIMEOUT"`)
 	for file, pattern := range map[string]string{ // any order: each stands for itself
 		"systemd/settle-spaceworker@.service": `TimeoutStopSec=(\d+)`, "systemd/settle-coordinator@.service": `TimeoutStopSec=(\d+)`,
 		"compose/compose.yaml": `20 s\.\n  stop_grace_period: (\d+)s`,

@@ -7,21 +7,21 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/roles"
 )
 
 // A process that is stopped keeps its connection and answers nothing: the doctor and the fleet name
 // it, and say when another worker has taken its partitions over. They do so no longer when it goes on.
 func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	s := startWithUsers(t)
-	operator := loginAs(s, bus.RoleOperator)
+	operator := loginAs(s, roles.Operator)
 	if out, code := once(t.Context(), t, operator, "settle", "provision", "--partitions", "2"); code != 0 {
 		t.Fatalf("provision: code %d\n%s", code, out)
 	}
 	var frozen *process
 	for _, id := range []string{"w-well", "w-frozen"} {
-		env := loginAs(s, bus.RoleWorker)
+		env := loginAs(s, roles.Worker)
 		env["SETTLE_PROGRAM"], env["SETTLE_ID"] = "counter", id
 		frozen = begin(t, env, "spaceworker")
 		frozen.says(t, "msg=running")

@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/roles"
 )
 
 // startWithUsers starts one server with the users and permissions of users.conf.
@@ -181,7 +181,7 @@ see the servers                       ......  < $SYS.>
 `
 
 // letters of the roles, in the order of the table's columns.
-var letters = []string{bus.RoleReader, bus.RoleClient, bus.RoleWorker, bus.RoleCoordinator, bus.RoleBackup, bus.RoleOperator}
+var letters = []string{roles.Reader, roles.Client, roles.Worker, roles.Coordinator, roles.Backup, roles.Operator}
 
 // cell is a line of the table for one role.
 type cell struct {
@@ -245,7 +245,7 @@ func TestNobodyConnectsWithoutAUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	system.settled()
-	client := connectAs(t, s, bus.RoleClient)
+	client := connectAs(t, s, roles.Client)
 	if !client.mayPublish("settle.lane.0.s.add.e") {
 		t.Error("a client may not send")
 	}

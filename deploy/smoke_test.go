@@ -15,6 +15,8 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
@@ -55,7 +57,7 @@ func (c *cast) as(role, name string) *bus.Bus {
 	c.t.Helper()
 	b, err := bus.Connect(c.t.Context(), bus.Config{
 		URL: c.server.ClientURL(), User: role, Password: password(role), Name: role + "/" + name,
-		Partitions: bus.DefaultPartitions, Logger: slog.New(refusals{role, &c.mu, &c.refused}),
+		Partitions: provision.DefaultPartitions, Logger: slog.New(refusals{role, &c.mu, &c.refused}),
 		Options: []nats.Option{nats.Timeout(patience)},
 	})
 	if err != nil {
@@ -67,11 +69,11 @@ func (c *cast) as(role, name string) *bus.Bus {
 
 func (c *cast) worker(id string) *settle.Worker {
 	c.t.Helper()
-	b := c.as(bus.RoleWorker, id)
+	b := c.as(roles.Worker, id)
 	c.must(b.Provision(c.t.Context())) // as cmd/spaceworker does
 	w, err := settle.StartWorker(c.t.Context(), b, settle.WorkerConfig{
 		ID: id, Programs: settle.Always(shop()), Options: settle.Options{Heartbeat: 50 * time.Millisecond, Checkpoint: 50 * time.Millisecond},
-		Logger: slog.New(refusals{bus.RoleWorker, &c.mu, &c.refused}),
+		Logger: slog.New(refusals{roles.Worker, &c.mu, &c.refused}),
 	})
 	c.must(err)
 	c.t.Cleanup(w.Kill)
@@ -124,15 +126,15 @@ func shop() *settle.Program {
 // what is not permitted.
 func TestEveryRoleCanDoItsWork(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(bus.RoleOperator, "provision").Provision(t.Context()))
+	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
 	first := c.worker("w1")
-	coord := coordinator.New(c.as(bus.RoleCoordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond, Logger: slog.New(refusals{bus.RoleCoordinator, &c.mu, &c.refused})})
+	coord := coordinator.New(c.as(roles.Coordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond, Logger: slog.New(refusals{roles.Coordinator, &c.mu, &c.refused})})
 	coord.Start()
 	t.Cleanup(coord.Stop)
-	client, err := settle.NewClient(c.as(bus.RoleClient, "app"), settle.ClientConfig{ID: "app"})
+	client, err := settle.NewClient(c.as(roles.Client, "app"), settle.ClientConfig{ID: "app"})
 	c.must(err)
 	t.Cleanup(client.Close)
-	readerBus := c.as(bus.RoleReader, "board")
+	readerBus := c.as(roles.Reader, "board")
 	reader, err := settle.NewClient(readerBus, settle.ClientConfig{ID: "board"})
 	c.must(err)
 	t.Cleanup(reader.Close)
@@ -170,8 +172,8 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 
 	// An event that a client has sent to the lane of another partition, and work outside.
-	wrong := (model.PartitionOf("shop", bus.DefaultPartitions) + 1) % bus.DefaultPartitions
-	stray := connectAs(t, c.server, bus.RoleClient)
+	wrong := (model.PartitionOf("shop", provision.DefaultPartitions) + 1) % provision.DefaultPartitions
+	stray := connectAs(t, c.server, roles.Client)
 	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
 		t.Fatal("a client may not send")
 	}
@@ -201,7 +203,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 		}
 		return false
 	})
-	operator, err := settle.NewClient(c.as(bus.RoleOperator, "person"), settle.ClientConfig{ID: "person"})
+	operator, err := settle.NewClient(c.as(roles.Operator, "person"), settle.ClientConfig{ID: "person"})
 	c.must(err)
 	t.Cleanup(operator.Close)
 	_, _, err = operator.Redrive(t.Context(), "shop", "fail", "f1")
@@ -221,8 +223,8 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 		t.Error(err)
 	}
 
-	worker := c.as(bus.RoleWorker, "purger")
-	p := model.PartitionOf("shop", bus.DefaultPartitions)
+	worker := c.as(roles.Worker, "purger")
+	p := model.PartitionOf("shop", provision.DefaultPartitions)
 	if _, err := worker.PurgeLane(t.Context(), p, 1, 0); err != nil {
 		t.Errorf("purge a lane: %v", err)
 	}
@@ -247,8 +249,8 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 // A client may not append to a log: only those who host spaces may.
 func TestAClientCannotCommit(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(bus.RoleOperator, "provision").Provision(t.Context()))
-	b := c.as(bus.RoleClient, "app")
+	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
+	b := c.as(roles.Client, "app")
 	done := make(chan error, 1)
 	b.Append(model.Append{Space: "shop", ID: "x/0/1", Data: []byte(`{"v":1,"sp":"shop"}`)}, func(_ uint64, err error) { done <- err })
 	eventually(t, "the server refuses", func() bool {
@@ -260,7 +262,7 @@ func TestAClientCannotCommit(t *testing.T) {
 	if err := <-done; !errors.Is(err, model.ErrStopped) {
 		t.Errorf("the append ended with %v", err)
 	}
-	if head, err := c.as(bus.RoleReader, "r").Head(t.Context(), "shop"); err != nil || head != 0 {
+	if head, err := c.as(roles.Reader, "r").Head(t.Context(), "shop"); err != nil || head != 0 {
 		t.Errorf("head %d, %v", head, err)
 	}
 }
@@ -269,14 +271,14 @@ func TestAClientCannotCommit(t *testing.T) {
 // runs beside it.
 func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(bus.RoleOperator, "provision").Provision(t.Context()))
-	coord := coordinator.New(c.as(bus.RoleCoordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond})
+	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
+	coord := coordinator.New(c.as(roles.Coordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond})
 	coord.Start()
 	t.Cleanup(coord.Stop)
 	serving, stop := context.WithCancel(t.Context())
 	var server sync.WaitGroup
 	server.Go(func() { // ends with serving
-		err := ordered.Serve(serving, c.as(bus.RoleWorker, "o1"), ordered.Config{Coordinated: true, Handlers: map[string]ordered.Handler{
+		err := ordered.Serve(serving, c.as(roles.Worker, "o1"), ordered.Config{Coordinated: true, Handlers: map[string]ordered.Handler{
 			"pay":  ordered.On(func(tx *ordered.Tx, to string) (string, error) { tx.Send(to, "take", 1); return to, nil }),
 			"take": ordered.On(func(tx *ordered.Tx, n int) (int, error) { tx.Set("balance", n); return n, nil }),
 		}})
@@ -286,7 +288,7 @@ func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	})
 	defer server.Wait()
 	defer stop()
-	client, err := settle.NewClient(c.as(bus.RoleClient, "app"), settle.ClientConfig{ID: "app"})
+	client, err := settle.NewClient(c.as(roles.Client, "app"), settle.ClientConfig{ID: "app"})
 	c.must(err)
 	t.Cleanup(client.Close)
 	bob, err := settle.ValueOf("bob")

@@ -255,11 +255,11 @@ func environment(t *testing.T) []string {
 // assetNames returns what the names of streams and buckets begin with, for the prefix "settle".
 func assetNames(t *testing.T) (found []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`n\.upper \+ "(_[A-Z]+)_?"`).FindAllStringSubmatch(read(t, "../bus/subjects.go"), -1) {
+	for _, m := range regexp.MustCompile(`n\.Upper \+ "(_[A-Z]+)_?"`).FindAllStringSubmatch(read(t, "../bus/internal/wire/subjects.go"), -1) {
 		found = append(found, "SETTLE"+m[1], "KV_SETTLE"+m[1])
 	}
 	if len(found) < 10 {
-		t.Fatalf("bus/subjects.go names %v", found)
+		t.Fatalf("bus/internal/wire/subjects.go names %v", found)
 	}
 	return found
 }
@@ -277,7 +277,7 @@ func TestPages_TheVariablesStreamsAndBucketsTheyNameExist(t *testing.T) {
 
 func TestPages_TheSubjectsAndServicesTheyNameExist(t *testing.T) {
 	var kinds []string
-	for _, m := range regexp.MustCompile(`n\.prefix \+ "\.([a-z]+)\."`).FindAllStringSubmatch(read(t, "../bus/subjects.go"), -1) {
+	for _, m := range regexp.MustCompile(`n\.Prefix \+ "\.([a-z]+)\."`).FindAllStringSubmatch(read(t, "../bus/internal/wire/subjects.go"), -1) {
 		kinds = append(kinds, m[1])
 	}
 	endpoints, services := []string{">"}, []string{}

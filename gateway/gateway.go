@@ -22,19 +22,19 @@ type Source interface {
 // Config configures a gateway.
 type Config struct {
 	// Addr is the address to listen on, such as 127.0.0.1:8470.
-	Addr string
+	Addr string `kong:"-"`
 	// Token is the token that clients must send. Without one, Addr must be a loopback address.
-	Token string
+	Token string `kong:"-"`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
 	// as https://board.example.com.
-	Origins []string
+	Origins []string `kong:"-"`
 	// Hosts are the host names, without port, that clients may use for the gateway. On a loopback
 	// address, the names of this machine are included; on another address, an empty list allows
 	// any.
-	Hosts []string
+	Hosts []string `kong:"-"`
 	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
 	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of an answer."`
-	Logger       *slog.Logger
+	Logger       *slog.Logger  `kong:"-"`
 }
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.

@@ -4,8 +4,8 @@
 //
 // # What a lane decides
 //
-// Which event is next, which is a repetition, which must wait, and what cursor a
-// commit carries so that the next owner knows where to go on. Events from the
+// Which event is next, which is a duplicate, which must wait, and which cursor a
+// commit carries so that the next owner continues from the right place. Events from the
 // LANE stream are handled in the order of their lane sequence. There are two
 // exceptions, both part of the order and rebuilt alike by every owner:
 //
@@ -38,27 +38,27 @@
 //
 // A lane keeps at most a limit of waiting events. What is offered beyond that is left
 // in the stream, and the lane says from where it wants to read again (Refill).
-// Nothing is dropped but repetitions. Two kinds do not count against the limit:
+// Only duplicates are dropped. Two kinds do not count against the limit:
 // follow-ups, which are bounded by their sender, and events that wait for a predecessor.
-// Of those a lane keeps DefaultHeld in memory, and of any others the place; they are read
-// from the stream again when their turn has come, before anything that follows.
+// Of the latter a lane keeps DefaultHeld in memory, and only the sequences of the others, which are read
+// from the stream again when their turn has come, before any later event.
 //
-// # By hand
+// # Use without Settle
 //
-// A lane needs nothing of Settle but the events and the cursor. Its owner, who may be any
-// program with a log that refuses an append if its end has moved (package ordered is one),
+// A lane needs only the events and the cursor. Its owner, which may be any
+// program with a log that refuses an append after its end has moved (package ordered is one),
 // has to:
 //
-//  1. make it of the state that its log adds up to (package replica does that), and offer it
-//     what it reads from the stream after ReadAfter, in order and without gaps;
+//  1. create it from the state of its log (package replica computes that), and offer it
+//     the events of the stream after ReadAfter, in order and without gaps;
 //  2. handle what Peek returns, and Take it;
-//  3. store what came of the first n undecided events in one commit, with Cursor(n) and a
+//  3. store the outcomes of the first n undecided events in one commit, with Cursor(n) and a
 //     receipt for each (package receipts);
-//  4. when that is accepted, Confirm it; when it is refused, Rewind, read what others have
-//     committed, and Integrate the state after it;
-//  5. read again from where Refill says, whenever it says so;
-//  6. when Reissued says so, and the log has everything that was confirmed, tell it by Recall which events of an origin it
+//  4. when that is accepted, Confirm it; when it is refused, Rewind, read the other runtimes'
+//     commits, and Integrate the state after them;
+//  5. read again whenever Refill reports it, from the sequence that it returns;
+//  6. when Reissued returns positions, and the log has everything that was confirmed, pass to Recall the events of the origin that
 //     has handled (package history finds them).
 //
-// A lane has one owner and no locks. The example of the package is such a program in small.
+// A lane has one owner and no locks. The example of the package is a small program of this kind.
 package lanes

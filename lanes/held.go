@@ -7,18 +7,18 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DefaultHeld is how many of the events that came before their predecessor a lane keeps in
-// memory. Of those beyond it only the place is kept; they are read from the stream again when
+// DefaultHeld is the number of events that arrived before their predecessor and that a lane keeps in
+// memory. Of further ones it keeps only the sequence; they are read from the stream again when
 // their turn has come.
 const DefaultHeld = 4096
 
-// turn is the place of an event among those of its origin.
+// turn is the position of an event among those of its origin.
 type turn struct {
 	origin string
 	pos    uint64
 }
 
-// early is an event on its way into the queue. ev is nil if it is not kept in memory.
+// early is an event that waits for its predecessor. ev is nil if it is not kept in memory.
 type early struct {
 	turn
 	term, prevTerm uint64
@@ -32,29 +32,29 @@ func entryOf(ev *model.Event) early {
 	return early{turn: turn{ev.Origin(), ev.Position}, term: ev.Term, prevTerm: ev.PrevTerm, lane: ev.Lane, ev: ev}
 }
 
-// judge says what the event is, given what was taken of its origin.
+// judge classifies the event, given the last position that was taken of its origin.
 func (e *early) judge(r *model.Received) model.Verdict { return r.Judge(e.pos, e.term, e.prevTerm) }
 
-// held are events that came before their predecessor. To add one, and to take one out, costs
+// held are the events that arrived before their predecessor. Adding and removing one costs
 // the same however many there are.
 type held struct {
-	limit int // of those that are kept in memory
-	// at has as a rule one event for each turn. There are several, of different terms, where an origin has given a position out
+	limit int // number of events kept in memory
+	// at usually has one event for each turn, and several of different terms where an origin has assigned a position
 	// again.
 	at map[turn][]*early
 	n  int
-	// of counts them by origin.
+	// of counts the events by origin.
 	of map[string]int
-	// order has them in lane order, and among them some that were taken out.
+	// order has the events in lane order, including some that were removed.
 	order []*early
 	kept  int // in memory
-	// steps counts what was looked at, for the tests.
+	// steps counts examined entries, for the tests.
 	steps int
 }
 
 func (h *held) len() int { return h.n }
 
-// add holds an event, unless another is in its place: it came twice.
+// add holds an event, unless its place is taken: then it is a duplicate.
 func (h *held) add(e early) {
 	h.steps++
 	if slices.ContainsFunc(h.at[e.turn], func(o *early) bool { return o.term == e.term }) {
@@ -75,7 +75,7 @@ func (h *held) add(e early) {
 	h.insert(&e)
 }
 
-// insert keeps the order. What comes later stands further behind in the lane, as a rule.
+// insert keeps the order. Later events usually have higher lane sequences.
 func (h *held) insert(e *early) {
 	h.tidy()
 	i, _ := slices.BinarySearchFunc(h.order, e.lane, func(o *early, lane uint64) int {
@@ -85,7 +85,7 @@ func (h *held) insert(e *early) {
 	h.order = slices.Insert(h.order, i, e)
 }
 
-// tidy forgets what was taken out when it is most of what there is.
+// tidy drops removed entries when they are the majority.
 func (h *held) tidy() {
 	if len(h.order) < 2*h.n+64 {
 		return
@@ -94,7 +94,7 @@ func (h *held) tidy() {
 	h.order = slices.DeleteFunc(h.order, func(e *early) bool { return e.gone })
 }
 
-// take takes the first event out that has a turn and is wanted.
+// take removes and returns the first wanted event with a turn.
 func (h *held) take(t turn, wanted func(e *early) bool) (e early, ok bool) {
 	h.steps++
 	for _, there := range h.at[t] {
@@ -105,13 +105,13 @@ func (h *held) take(t turn, wanted func(e *early) bool) (e early, ok bool) {
 	return early{}, false
 }
 
-// has reports whether an event that has a turn is wanted.
+// has reports whether there is a wanted event with a turn.
 func (h *held) has(t turn, wanted func(e *early) bool) bool {
 	h.steps++
 	return slices.ContainsFunc(h.at[t], wanted)
 }
 
-// takeAll takes the events of an origin out, in lane order.
+// takeAll removes and returns the events of an origin, in lane order.
 func (h *held) takeAll(origin string) (list []early) {
 	if h.of[origin] == 0 {
 		return nil
@@ -144,7 +144,7 @@ func (h *held) remove(there *early) early {
 	return e
 }
 
-// collect keeps an event that is held and was read again, if there is room.
+// collect keeps a held event that was read again, if there is room.
 func (h *held) collect(ev *model.Event) {
 	if h.kept == h.n || h.kept >= h.limit {
 		return
@@ -158,7 +158,7 @@ func (h *held) collect(ev *model.Event) {
 	}
 }
 
-// below are the lane sequences of those up to one.
+// below returns the lane sequences of the held events up to one.
 func (h *held) below(seq uint64) (list []uint64) {
 	for _, e := range h.order {
 		if !e.gone && e.lane <= seq {
@@ -168,7 +168,7 @@ func (h *held) below(seq uint64) (list []uint64) {
 	return list
 }
 
-// all are those that are held, in lane order.
+// all returns the held events, in lane order.
 func (h *held) all() []early {
 	list := make([]early, 0, h.n)
 	for _, e := range h.order {

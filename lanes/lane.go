@@ -20,11 +20,11 @@ type Lane struct {
 	// events are looked at.
 	entries []*model.Event
 	next    int
-	// jumbled says that an event may be queued behind one with a higher lane
+	// jumbled is set if an event may be queued behind one with a higher lane
 	// sequence, or one that the cursor has passed; it is cleared when the queue runs empty.
 	jumbled bool
 
-	// floor is the confirmed cursor: every event up to it is done, but for held.
+	// floor is the confirmed cursor: every event up to it is done, except the held ones.
 	floor uint64
 	// seen is the highest lane sequence that was queued, held or dropped here.
 	seen uint64
@@ -33,25 +33,25 @@ type Lane struct {
 	// seen; nothing beyond gap is taken before the event at gap (0: not known).
 	gap, refused uint64
 
-	// reclaim are events that a commit set aside and that are yet to be read
-	// again. They come before everything that follows in the stream.
+	// reclaim are events that a commit set aside and that are still to be read
+	// again. They precede all later events of the stream.
 	reclaim []uint64
-	// held are events that came before their predecessor.
+	// held are events that arrived before their predecessor.
 	held held
-	// inbound is what was taken per origin space.
+	// inbound is the last position that was taken per origin space.
 	inbound map[string]model.Received
-	// recalled is what Recall was told per origin space, asks what it is to be told.
+	// recalled is what Recall has received per origin space, asks what Reissued requests.
 	recalled map[string]recalled
 	asks     map[string]model.Reissued
-	// own are follow-ups that wait for the event they queue behind, in order.
+	// own are follow-ups that wait for the event that they queue behind, in order.
 	own []model.Event
 }
 
-// State is what a lane needs to know of the past: the confirmed state of its
+// State is the part of the past that a lane needs: the confirmed state of its
 // space, as the log and the checkpoint have it.
 type State struct {
 	Cursor model.Cursor
-	// Inbound is what was handled per origin space.
+	// Inbound is the last position that was handled per origin space.
 	Inbound map[string]model.Received
 	// Own are the follow-ups that are committed and not handled, in order.
 	Own []model.Event
@@ -60,7 +60,7 @@ type State struct {
 	Waits func(ev *model.Event) bool
 }
 
-// New makes a lane that goes on from st. limit 0 means DefaultLimit.
+// New returns a lane that continues from st. limit 0 means DefaultLimit.
 func New(st State, limit int) *Lane {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -86,7 +86,7 @@ func newLane(st State, limit, holds int) *Lane {
 	return l
 }
 
-// ReadAfter is the lane sequence after which the space's events must be read to
+// ReadAfter returns the lane sequence after which the space's events must be read to
 // miss none that this lane still needs.
 func (l *Lane) ReadAfter() uint64 {
 	if len(l.reclaim) > 0 && l.reclaim[0] <= l.seen {
@@ -95,17 +95,17 @@ func (l *Lane) ReadAfter() uint64 {
 	return l.seen
 }
 
-// Offer hands the lane an event that was read from the stream. Events must be
-// offered in lane order and without gaps, apart from the repetitions that reading
-// again brings. It reports false if the event was left in the stream; a reader of
-// the past must then stop, and Refill says from where to read again.
+// Offer passes an event that was read from the stream to the lane. Events must be
+// offered in lane order and without gaps, apart from the duplicates that reading
+// again brings. Offer reports false if the event was left in the stream; a reader of
+// the past must then stop, and Refill returns the sequence to read from again.
 func (l *Lane) Offer(ev model.Event) bool {
 	switch {
 	case l.isReclaimed(ev.Lane):
 		if l.Waiting() >= l.limit {
 			return false
 		}
-		l.takeBack(entryOf(&ev))
+		l.reclaimOne(entryOf(&ev))
 	case ev.Lane <= l.seen:
 		l.held.collect(&ev)
 	case !l.takes(ev.Lane):
@@ -122,8 +122,8 @@ func (l *Lane) isReclaimed(seq uint64) bool {
 	return ok
 }
 
-// takeBack places an event that is to be read again, and has been.
-func (l *Lane) takeBack(e early) {
+// reclaimOne places a set-aside event that was read again.
+func (l *Lane) reclaimOne(e early) {
 	if i, _ := slices.BinarySearch(l.reclaim, e.lane); i == 0 {
 		l.reclaim = l.reclaim[1:] // as always
 	} else {
@@ -134,8 +134,8 @@ func (l *Lane) takeBack(e early) {
 }
 
 // takes reports whether the event at seq, which is beyond seen, can be queued now:
-// there is room, what was set aside has been read, and nothing that was left in the
-// stream comes before it.
+// there is room, the set-aside events have been read, and no event that was left in the
+// stream precedes it.
 func (l *Lane) takes(seq uint64) bool {
 	switch {
 	case len(l.reclaim) > 0 || l.Waiting() >= l.limit:
@@ -163,19 +163,19 @@ func (l *Lane) accept(e early) {
 	l.releaseOwn(e.lane)
 }
 
-// LeftInStream notes that an event of the space, at lane sequence seq, was not
-// offered because there was no room on the way here.
+// LeftInStream records that an event of the space, at lane sequence seq, was not
+// offered because there was no room in the caller.
 func (l *Lane) LeftInStream(seq uint64) {
 	if seq > l.seen {
 		l.refused = max(l.refused, seq)
 	}
 }
 
-// place queues, holds or drops an event according to its position. A repetition
-// needs no trace: the cursor passes over what is neither queued nor held.
+// place queues, holds or drops an event according to its position. A duplicate
+// leaves no trace: the cursor passes events that are neither queued nor held.
 func (l *Lane) place(e early) {
 	if e.origin == "" {
-		l.push(e.ev) // it has no position, or none that counts anything
+		l.push(e.ev) // it has no position, or a meaningless one
 		return
 	}
 	r := l.inbound[e.origin]
@@ -195,8 +195,8 @@ func (l *Lane) place(e early) {
 	}
 }
 
-// follow queues the event whose turn it is among those of its origin, and reports whether it
-// is here. If it is not, it is read again, and comes before everything that follows.
+// follow queues the next event of an origin, and reports whether it
+// is in memory. If not, it is read again, before any later event.
 func (l *Lane) follow(e early) bool {
 	if e.ev == nil {
 		l.readAgain(e)
@@ -214,14 +214,14 @@ func (l *Lane) readAgain(e early) {
 	l.reclaim = slices.Insert(l.reclaim, i, e.lane)
 }
 
-// push appends to the queue.
+// push appends an event to the queue.
 func (l *Lane) push(ev *model.Event) {
 	l.jumbled = l.jumbled || ev.Lane != 0 && (ev.Lane < l.seen || ev.Lane <= l.floor)
 	l.entries = append(l.entries, ev)
 }
 
-// releaseHeld queues what waited for the position that an origin has just reached. Where that was no step to the next
-// position of a term, or two events have one turn, what is held of the origin is judged anew.
+// releaseHeld queues the events that waited for the position that an origin has just reached. If that was no step to the next
+// position of a term, or two events have the same turn, the held events of the origin are classified again.
 func (l *Lane) releaseHeld(origin string, was model.Received) {
 	for l.held.of[origin] > 0 {
 		r := l.inbound[origin]
@@ -244,7 +244,7 @@ func (l *Lane) releaseHeld(origin string, was model.Received) {
 	}
 }
 
-// releaseOwn queues the follow-ups whose place is behind lane sequence reached or
+// releaseOwn queues the follow-ups whose place is after lane sequence reached or
 // before it. Events that were set aside come first: they were queued before any
 // follow-up that is still to be handled, or they stay held.
 func (l *Lane) releaseOwn(reached uint64) {
@@ -272,7 +272,7 @@ func (l *Lane) Follow(ev model.Event) model.Event {
 	return ev
 }
 
-// Withdraw removes those of which gone reports true among the events that have waited for
+// Withdraw removes the events for which gone reports true among those that have waited for
 // their time (Event.Slot), unless they are undecided.
 func (l *Lane) Withdraw(gone func(ev *model.Event) bool) {
 	due := func(ev *model.Event) bool { return ev.Slot > 0 && gone(ev) }
@@ -281,7 +281,7 @@ func (l *Lane) Withdraw(gone func(ev *model.Event) bool) {
 	l.own = slices.DeleteFunc(l.own, func(ev model.Event) bool { return due(&ev) })
 }
 
-// Peek is the event that is to be handled next, or nil. The pointer is good until
+// Peek returns the event to handle next, or nil. The pointer is valid until
 // the lane is changed.
 func (l *Lane) Peek() *model.Event {
 	if l.next == len(l.entries) {
@@ -293,17 +293,17 @@ func (l *Lane) Peek() *model.Event {
 // Take makes the event that Peek returned undecided.
 func (l *Lane) Take() { l.next++ }
 
-// Waiting is the number of queued events that no handler has seen.
+// Waiting returns the number of queued events that no handler has seen.
 func (l *Lane) Waiting() int { return len(l.entries) - l.next }
 
-// Room is how many more events the lane takes.
+// Room returns the number of further events that the lane accepts.
 func (l *Lane) Room() int { return max(0, l.limit-l.Waiting()) }
 
-// Undecided is the number of events whose handling is not in the log yet.
+// Undecided returns the number of events whose handling is not in the log yet.
 func (l *Lane) Undecided() int { return l.next }
 
-// Seen is the lane sequence behind which a follow-up that is sent now will queue:
-// the highest that the lane has taken notice of, or the place of a follow-up that
+// Seen returns the lane sequence after which a follow-up that is sent now will queue:
+// the highest that was offered to the lane, or the place of a follow-up that
 // is still to come.
 func (l *Lane) Seen() uint64 {
 	if n := len(l.own); n > 0 {
@@ -312,7 +312,7 @@ func (l *Lane) Seen() uint64 {
 	return l.seen
 }
 
-// Held is the number of events that came before their predecessor.
+// Held returns the number of events that arrived before their predecessor.
 func (l *Lane) Held() int { return l.held.len() }
 
 // Quiet reports whether no event waits: none is queued and not taken, held, or to be
@@ -322,14 +322,14 @@ func (l *Lane) Quiet() bool {
 		len(l.reclaim) == 0 && l.refused <= l.seen
 }
 
-// Done reports whether there is nothing left to do: no event is queued, held, or
+// Done reports whether no work is left: no event is queued, held, or
 // to be read from the stream.
 func (l *Lane) Done() bool {
 	return len(l.entries) == 0 && l.Quiet()
 }
 
 // Refill reports whether events must be read from the stream again, and the
-// sequence after which: those that were left there for want of room, and those that an
+// sequence after which: those that were left there for lack of room, and those that an
 // earlier owner had set aside or that are not kept here, once there is room.
 func (l *Lane) Refill() (after uint64, ok bool) {
 	switch {
@@ -341,7 +341,7 @@ func (l *Lane) Refill() (after uint64, ok bool) {
 	return l.seen, l.refused > l.seen
 }
 
-// Cursor is the cursor for a commit that decides the first n undecided entries.
+// Cursor returns the cursor for a commit that decides the first n undecided entries.
 func (l *Lane) Cursor(n int) model.Cursor {
 	c := model.Cursor{Floor: l.floorAfter(n)}
 	for _, seq := range l.reclaim {
@@ -356,8 +356,8 @@ func (l *Lane) Cursor(n int) model.Cursor {
 	return c
 }
 
-// floorAfter is everything seen if no lane event is left behind the first n
-// entries, and else what those entries reach.
+// floorAfter returns everything seen if no lane event is left after the first n
+// entries, and otherwise the sequence that those entries reach.
 func (l *Lane) floorAfter(n int) uint64 {
 	if !slices.ContainsFunc(l.entries[n:], func(ev *model.Event) bool { return ev.Lane != 0 }) {
 		return l.seen
@@ -369,7 +369,7 @@ func (l *Lane) floorAfter(n int) uint64 {
 	return floor
 }
 
-// openBelow lists lane events at or below floor that the first n entries do not
+// openBelow returns the lane events at or below floor that the first n entries do not
 // decide: held ones, and those that were queued out of lane order behind them.
 func (l *Lane) openBelow(floor uint64, n int) []uint64 {
 	open := l.held.below(floor)
@@ -396,7 +396,7 @@ func (l *Lane) Confirm(n int, c model.Cursor) {
 	l.jumbled = l.jumbled && len(l.entries) > 0
 }
 
-// Rewind puts every undecided entry back in front: the commit that carried them
+// Rewind puts every undecided entry back to the front: the commit that carried them
 // was refused. Follow-ups for which dead reports true are removed wherever they
 // are, because the transactions that sent them are no more (I10).
 func (l *Lane) Rewind(dead func(ev *model.Event) bool) {

@@ -7,20 +7,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Positions that an origin gives out again, because the commits are lost that had given them out before, are told apart by
-// their terms (docs/adr/0035). The event that is sent under such a position may be a new one; or it is the one that was handled there, or
-// at another position that is given out again, because the origin has handled the same event once more. Which of the two it is, the
-// receipts of this space say, and those are in its log: the lane asks for them (Reissued), and holds such events until it is told
+// An origin assigns positions again if the commits are lost that had assigned them before. They are distinguished by
+// their terms (docs/adr/0035). The event that is sent under such a position may be a new one, or the one that was handled there or
+// at another reassigned position, because the origin has handled the same event once more. The receipts of this space
+// decide which, and those are in its log: the lane requests them (Reissued), and holds such events until it receives them
 // (Recall).
 
-// recalled are the events of an origin that were handled and that it may send again.
+// recalled are the handled events of an origin that it may send again.
 type recalled struct {
 	of      model.Reissued
 	handled map[uint64]*model.Receipt // by ReplayKey
 }
 
-// unsure reports whether the lane has to be told what was handled of the origin before it takes the event, which is judged to be
-// the next one, and asks for it then.
+// unsure reports whether the lane needs the handled events of the origin before it takes the event, which is classified as
+// the next one; if so, it requests them.
 func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
 	of, is := r.Reissued(e.origin, v, e.pos, e.term)
 	if !is || e.term == 0 || l.recalled[e.origin].of == of {
@@ -33,8 +33,8 @@ func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
 	return true
 }
 
-// Reissued are positions that the lane has to be told of, see Recall; false if there are none, or not yet: events that have
-// such a position may be in the queue still.
+// Reissued returns the positions whose handled events the lane needs, see Recall; false if there are none, or not yet: events with
+// such a position may still be queued.
 func (l *Lane) Reissued() (model.Reissued, bool) {
 	if len(l.asks) == 0 {
 		return model.Reissued{}, false // as always
@@ -47,11 +47,11 @@ func (l *Lane) Reissued() (model.Reissued, bool) {
 	return model.Reissued{}, false
 }
 
-// Recall tells the lane which events were handled under positions that their origin has given out again. Those that come once
+// Recall passes the events to the lane that were handled under positions that their origin has assigned again. Those that arrive once
 // more, under another id, carry the receipt that they had (Event.Earlier).
 func (l *Lane) Recall(of model.Reissued, handled []model.Receipt) {
 	if l.asks[of.Origin] != of {
-		return // it asks for others by now
+		return // it requests others by now
 	}
 	delete(l.asks, of.Origin)
 	if l.recalled == nil {
@@ -65,14 +65,14 @@ func (l *Lane) Recall(of model.Reissued, handled []model.Receipt) {
 	l.judgeAgain(of.Origin)
 }
 
-// judgeAgain places what is held of an origin once more.
+// judgeAgain classifies the held events of an origin again.
 func (l *Lane) judgeAgain(origin string) {
 	for _, e := range l.held.takeAll(origin) {
 		l.place(e)
 	}
 }
 
-// withEarlier is the event with the receipt that it had under another id, if it had one.
+// withEarlier returns the event with the receipt that it had under another id, if any.
 func (l *Lane) withEarlier(ev *model.Event) *model.Event {
 	var earlier *model.Receipt
 	if ev.ReplayKey != 0 {
@@ -89,7 +89,7 @@ func (l *Lane) withEarlier(ev *model.Event) *model.Event {
 	return &c
 }
 
-// outOfTerm is why an event is refused that is judged a model.Conflict.
+// outOfTerm returns the reason for refusing an event that is classified as a model.Conflict.
 const outOfTerm = "its origin has gone back to an earlier state: the transaction that sent it is lost, or the clock of the server was set back since. " +
 	"If it is to be handled, redrive it"
 
@@ -106,7 +106,7 @@ func (l *Lane) refuse(e early) {
 	l.push(&c)
 }
 
-// asOffered is a queued event as it was before it was queued.
+// asOffered returns a queued event as it was before it was queued.
 func asOffered(ev *model.Event) *model.Event {
 	if ev.Invalid != outOfTerm {
 		return ev

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Events may wait for a time (DESIGN 5.7, docs/adr/0018): they were sent with one, or are timers. An
+// Events may wait for a time (docs/adr/0018): they were sent with one, or are timers. An
 // event of the lane that comes early is taken out of it by a transaction of its own, and is part of the
 // state of the space from then on; what a handler sends to its own space for later begins to wait with
 // the handler's transaction. When the time has come, the event is queued behind what is in the lane. It
@@ -146,7 +146,7 @@ func (a *agenda) due(wall int64, space string, lane *lanes.Lane) {
 	}
 }
 
-// cancelled puts events into the lane that wait for their time and were taken back: they end there.
+// cancelled puts cancelled events that wait for their time into the lane, where they end.
 func (a *agenda) cancelled(marks model.Value, space string, lane *lanes.Lane) {
 	for _, mark := range marks.All() { // any order: sorted keys
 		slot, _ := mark.Get("slot").AsInt()

@@ -5,19 +5,19 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// An event can be taken back until it is handled: a mark is written into a document of the space, in a
-// transaction like any other, so the log decides which was first. Once the mark is in it, the event ends as
-// cancelled, in whichever runtime it comes to the head; a handling that was under way stands on a head that
-// has moved, is refused, and finds the mark when it is made again. The transaction with the receipt takes
-// the mark away.
+// An event can be cancelled until it is handled: a mark is written into a document of the space, in a
+// transaction like any other, so the log decides which came first. Once the mark is in the log, the event ends as
+// cancelled, in any runtime in which it reaches the head of the lane; a concurrent handling expects a head of the log that
+// has moved, is refused, and finds the mark when it is repeated. The transaction with the receipt removes
+// the mark.
 
-// CancelDoc is the document with the marks: an object, with a member for each event.
+// CancelDoc is the document with the marks: an object with a member for each event.
 const CancelDoc = "settle-cancelled"
 
-// CancelKey is the member of an event in CancelDoc.
+// CancelKey returns the key of an event in CancelDoc.
 func CancelKey(stream, id string) string { return stream + "/" + id }
 
-// marks is the document with the marks, absent if there is none.
+// marks returns the document with the marks, absent if there is none.
 func (l *Ledger) marks() model.Value {
 	if !l.mayBeMarked {
 		return model.Value{}
@@ -27,7 +27,7 @@ func (l *Ledger) marks() model.Value {
 	return v
 }
 
-// takenBack is the receipt of an event that is not to be handled any more, nil if it is to be.
+// takenBack returns the receipt of an event that was cancelled or has expired, nil if it is to be handled.
 func (l *Ledger) takenBack(ev *model.Event) *model.Receipt {
 	if mark := l.marks().Get(CancelKey(ev.Stream, ev.ID)); !mark.IsAbsent() {
 		why, _ := mark.Get("why").AsString()

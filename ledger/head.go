@@ -134,8 +134,8 @@ func (l *Ledger) attempts(ev *model.Event) int {
 	return n
 }
 
-// pauseAfterConflict says when the next attempt at the head of the lane may be made, after a refusal has
-// undone one: at once after the first, then later and later (DESIGN 5.6). Conflicts never use up the
+// pauseAfterConflict sets when the next attempt at the head of the lane may be made, after a refusal has
+// undone one: at once after the first, then after growing delays. Conflicts never use up the
 // budget of retries.
 func (l *Ledger) pauseAfterConflict() {
 	c, ev := &l.conflicts, l.Head()

@@ -88,7 +88,7 @@ type Ledger struct {
 	termAt uint64
 
 	now time.Duration
-	// wall is the wall time in milliseconds since 1970, 0 if it is not known; wallBack says that it has
+	// wall is the wall time in milliseconds since 1970, 0 if it is not known; wallBack is set if it has
 	// gone back.
 	wall     int64
 	wallBack bool
@@ -117,14 +117,14 @@ func laneState(r *replica.Replica) lanes.State {
 // after that was refused. A runtime that takes part already has nothing to ask for.
 func (l *Ledger) TakeOver() { l.at.ask(Owner) }
 
-// Attach asks to take part beside the owner, likewise (DESIGN 8.4, docs/adr/0013). What keeps runtimes
-// apart is the compare-and-set on the head alone: the second is refused, integrates, and does again what is
-// still to do.
+// Attach asks to take part beside the owner, likewise (docs/adr/0013). Runtimes are kept
+// apart by the compare-and-set on the head alone: the second is refused, integrates, and repeats the work that is
+// still left.
 func (l *Ledger) Attach() { l.at.ask(Attached) }
 
 // TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
-// term of that time (docs/adr/0035). Without it the entry begins none, and positions that are given out again
-// after the log has lost its end cannot be told apart from those of before.
+// term of that time (docs/adr/0035). Without it the entry begins none, and positions that are assigned again
+// after the log has lost its tail cannot be distinguished from earlier ones.
 func (l *Ledger) TermAt(at uint64) { l.termAt = at }
 
 // Hold makes the ledger finish: no transaction is begun any more, and those that are made are still sealed

@@ -21,8 +21,8 @@ type Host struct {
 	// Unhandled begins the end of an event whose handler is not called, with the receipt that it ends in.
 	// If there is a mark of its being cancelled (see CancelDoc), the attempt deletes that.
 	Unhandled func(ev *model.Event, rc *model.Receipt) *Attempt
-	// Conclude completes the transaction that ends an event, however it has ended. dropped says that no
-	// commit could carry what the attempt did: all of it goes first, and Receipt says why.
+	// Conclude completes the transaction that ends an event, with any outcome. dropped is set if no
+	// commit could carry the effects of the attempt: they are discarded, and Receipt has the reason.
 	Conclude func(a *Attempt, dropped bool)
 	// Fits is why the documents that a transaction writes could not be saved, nil if they can.
 	Fits func(d *Draft) error
@@ -32,11 +32,11 @@ type Host struct {
 	// Postponed takes in that nothing is kept of an attempt for now. until is the time before which it is
 	// not made again, 0 for none.
 	Postponed func(a *Attempt, why Postponement, until time.Duration)
-	// Failed is called for each attempt that has ended in an error, with how often it was tried; again says
-	// that it will be.
+	// Failed is called for each attempt that has ended in an error, with the number of attempts; again is
+	// set if another attempt follows.
 	Failed func(a *Attempt, tries int, again bool)
-	// Lost is the error of an event whose handler did not come back from any of its attempts; overran says
-	// that it did not return in the last one.
+	// Lost returns the error of an event whose handler did not return from any of its attempts; overran is set
+	// if it did not return within its limit in the last one.
 	Lost func(ev *model.Event, tries int, overran bool) error
 	// Unconverged takes in that an event has met conflicts for longer than Config.ConflictWindow.
 	Unconverged func(ev *model.Event, conflicts int)
@@ -110,7 +110,7 @@ type Draft struct {
 	By     string
 	Writes []model.Write
 	Sends  []model.Send
-	// Cancels are the timers that are taken back.
+	// Cancels are the timers that are cancelled.
 	Cancels []string
 	Group   string
 	Trace   model.Trace
@@ -164,18 +164,18 @@ const (
 	Blocked
 )
 
-// Next does with the event at the head of the lane what is to be done with it now. Everything that may
-// become of an event is decided here; what came of it takes effect with its commit.
+// Next takes the next step for the event at the head of the lane. All possible outcomes
+// of an event are decided here; an outcome takes effect with its commit.
 //
-//	handled under another id     it ends as it did then (see Recall)
-//	taken back, or expired       it ends without its handler
-//	waits for what it lacks      it is left where it is; it fails when that has taken too long
+//	handled under another id     it gets the receipt of that id (see Recall)
+//	cancelled, or expired        it ends without its handler
+//	waits for documents          it stays where it is; it fails when that has taken too long
 //	before its time              it leaves the lane, and waits in the state of the space
 //	after its time               another transaction takes its place
 //	may have killed a process    the log gets a record of the attempt first, or it fails
 //	else                         its handler is called:
-//	    lacks something            the attempt is given up without a trace
-//	    fails, and may pass        it is made again later, within a budget
+//	    lacks documents            the attempt is given up without a trace
+//	    has a transient error      it is retried later, within a budget
 //	    else                       it ends in a receipt, and the lane moves on
 func (l *Ledger) Next() Progress {
 	ev := l.Head()

@@ -2,26 +2,26 @@ package ledger
 
 import "github.com/settlehq/settle/model"
 
-// Phase is how a runtime stands towards the log of a space: whether it makes transactions, and what has
+// Phase is the relation of a runtime to the log of a space: whether it makes transactions, and what has
 // to happen before it does.
 type Phase uint8
 
 const (
-	// Outside: it makes no transactions, and has not asked to.
+	// Outside means that it makes no transactions, and has not asked to.
 	Outside Phase = iota
-	// Asking: it has asked to, and the commit by which it enters is the next one.
+	// Asking means that it has asked to, and the commit by which it enters is the next one.
 	Asking
-	// Entering: that commit is under way.
+	// Entering means that this commit is in flight.
 	Entering
-	// Insisting: that commit is under way, and should it be refused, another one follows.
+	// Insisting means that this commit is in flight, and another one follows if it is refused.
 	Insisting
-	// Serving: it makes transactions, as the owner or attached (see Role).
+	// Serving means that it makes transactions, as the owner or attached (see Role).
 	Serving
-	// Refused: a commit was refused. Nothing happens until the log is integrated and Resume called.
+	// Refused means that a commit was refused. The ledger stands still until the log is integrated and Resume called.
 	Refused
-	// Deposed: another runtime has taken the space over.
+	// Deposed means that another runtime has taken the space over.
 	Deposed
-	// Closed: it is over, for good.
+	// Closed is final.
 	Closed
 
 	phaseCount
@@ -31,25 +31,25 @@ func (p Phase) String() string {
 	return [phaseCount]string{"outside", "asking", "entering", "insisting", "serving", "refused", "deposed", "closed"}[p]
 }
 
-// step is what may change the phase.
+// step is an event that may change the phase.
 type step uint8
 
 const (
 	stepAsk      step = iota // TakeOver or Attach is called
 	stepSend                 // the commit of the entry is handed out
 	stepEnter                // that commit is in the log
-	stepRefuse               // the commit under way was refused
-	stepResume               // what stood in the way is integrated
+	stepRefuse               // the commit in flight was refused
+	stepResume               // the conflicting commits are integrated
 	stepOvertake             // a takeover of another runtime is integrated, by a runtime that is not attached
 	stepClose                // Close is called
 
 	stepCount
 )
 
-// same stands for a step that leaves the phase as it is.
+// same marks a step that does not change the phase.
 const same = phaseCount
 
-// transitions is the phase that follows on a phase by a step. It is the only place that says so.
+// transitions has the phase that follows each phase by each step. No other code decides that.
 var transitions = [phaseCount][stepCount]Phase{
 	//          ask        send      enter    refuse   resume   overtake close
 	Outside:   {Asking, same, same, same, same, Deposed, Closed},
@@ -62,30 +62,30 @@ var transitions = [phaseCount][stepCount]Phase{
 	Closed:    {same, same, same, same, same, same, same},
 }
 
-// Role is as what a runtime takes part.
+// Role is the role in which a runtime takes part.
 type Role uint8
 
 const (
-	// Owner: there is one, and a takeover deposes the one before.
+	// Owner is held by one runtime, and a takeover deposes the former owner.
 	Owner Role = iota
-	// Attached: any number may take part beside the owner. They depose nobody, and no takeover
+	// Attached runtimes take part beside the owner, in any number. They depose no runtime, and no takeover
 	// deposes them.
 	Attached
 )
 
-// standing is the phase with what belongs to it.
+// standing is the phase with its data.
 type standing struct {
 	phase Phase
 	role  Role
 	// epoch is the log sequence of the entry, 0 while the runtime makes no transactions.
 	epoch uint64
-	// entry is the commit by which the runtime enters, while that is under way.
+	// entry is the commit by which the runtime enters, while that is in flight.
 	entry *model.Commit
-	// finishing says that no transaction is begun any more. There is no way back, whatever the phase.
+	// finishing is set once no transaction is begun any more. It is never reset.
 	finishing bool
 }
 
-// take changes the phase by a step, and reports whether it did.
+// take applies a step, and reports whether it changed the phase.
 func (s *standing) take(by step) bool {
 	next := transitions[s.phase][by]
 	if next == same {
@@ -95,14 +95,14 @@ func (s *standing) take(by step) bool {
 	return true
 }
 
-// ask wants to take part in a role. A runtime that does already has nothing to ask for.
+// ask requests to take part in a role. It has no effect on a runtime that takes part already.
 func (s *standing) ask(role Role) {
 	if s.take(stepAsk) || s.phase == Asking || s.phase == Insisting {
 		s.role = role
 	}
 }
 
-// entered takes in that the entry is in the log at seq.
+// entered records that the entry is in the log at seq.
 func (s *standing) entered(seq uint64) {
 	s.role = Owner
 	if s.entry.Join {
@@ -114,7 +114,7 @@ func (s *standing) entered(seq uint64) {
 	}
 }
 
-// overtaken takes in that another runtime has taken the space over, and reports whether that deposes
+// overtaken records that another runtime has taken the space over, and reports whether that deposes
 // this one.
 func (s *standing) overtaken() bool {
 	if s.role == Attached || !s.take(stepOvertake) {

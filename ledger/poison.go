@@ -7,21 +7,21 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// A handler may kill its process: it takes all the memory, or calls os.Exit. The next owner would handle
-// the same event and die of it, and so on, if the log did not say how often that was (DESIGN 5.3,
-// docs/adr/0016). So an owner that follows on a life without a receipt, or on an attempt without a result,
+// A handler may kill its process: it uses all memory, or calls os.Exit. The next owner would handle
+// the same event and end likewise, and so on, if the log did not record the number of attempts
+// (docs/adr/0016). So an owner whose predecessor left no receipt, or an attempt without a result,
 // is careful:
 //
-//	before an attempt at the head of the lane, the log gets a record of it, with how many there were
-//	one event goes into each commit, so that others do not go down with it
+//	before an attempt at the head of the lane, the log gets a record with the number of attempts
+//	one event goes into each commit, so that others are not lost with it
 //	after Config.LostAttempts of them the event fails
 //
-// until it has handled as many events as a commit may hold, or all that there were. An attempt that comes
-// back without a result (it has to wait, or is to be tried again) is retracted in the log: only death
-// counts. An attached runtime does none of this: it would take another for dead that is only slow.
+// until it has handled as many events as a commit may hold, or all events in the lane. An attempt that returns
+// without a result (it has to wait, or is to be retried) is retracted in the log: only the end of a process
+// counts. An attached runtime does none of this: it would mistake a slow runtime for a dead one.
 //
-// A handler that does not return ends the life of its space, and not that of the process. The next life,
-// which is told of it by Overran, is careful too, and the attempt counts.
+// A handler that does not return ends the ledger of its space, and not the process. The next ledger,
+// which is notified by Overran, is careful too, and the attempt counts.
 
 // poisonGuard keeps an event whose handler ends its process from ending one process after another.
 type poisonGuard struct {
@@ -29,19 +29,26 @@ type poisonGuard struct {
 	left int
 	// record is the record of an attempt that goes into the next commit.
 	record *model.Trying
-	// overran is the last attempt that did not return, of an earlier life.
+	// overran is the last attempt that did not return, of an earlier life; counted reports that the log has a
+	// record of it.
 	overran *receipts.Key
+	counted bool
 }
 
-// Overran says that the handler of an event did not return in an earlier life of the space in this
-// process. It is called before the runtime enters.
-func (l *Ledger) Overran(stream, event string) {
-	l.poison.overran = &receipts.Key{Stream: stream, ID: event}
+// Overran records that the handler of an event did not return in an earlier life of the space in this
+// process, and whether the log had a record of that attempt (AttemptRecorded). It is called before the runtime enters.
+func (l *Ledger) Overran(stream, event string, recorded bool) {
+	l.poison.overran, l.poison.counted = &receipts.Key{Stream: stream, ID: event}, recorded
+}
+
+// AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now.
+func (l *Ledger) AttemptRecorded(stream, event string) bool {
+	return l.recorded(&model.Event{Stream: stream, ID: event})
 }
 
 // beginLife decides whether the runtime, which has just entered, is to be careful.
 func (l *Ledger) beginLife() {
-	g := poisonGuard{overran: l.poison.overran}
+	g := poisonGuard{overran: l.poison.overran, counted: l.poison.counted}
 	lives := &l.replica.Lives
 	if l.cfg.LostAttempts > 0 && l.at.role == Owner && (lives.Barren > 0 || lives.Trying != nil || g.overran != nil) {
 		g.left = l.cfg.MaxGroup
@@ -77,7 +84,7 @@ func (l *Ledger) lostAttempts(ev *model.Event) (n int, overran bool) {
 		n = t.Tries
 	}
 	overran = l.poison.overran != nil && *l.poison.overran == keyOf(ev)
-	if overran && (t == nil || t.Back && l.replica.TriedBy != l.at.epoch) {
+	if overran && !l.poison.counted && (t == nil || t.Back && l.replica.TriedBy != l.at.epoch) {
 		n++ // that attempt had no record
 	}
 	return n, overran

@@ -6,11 +6,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DefaultMaxChain is how many events of a chain have been sent by the one before, at the most.
+// DefaultMaxChain is the largest length of a chain of events, each sent by the handling of the one before.
 const DefaultMaxChain = 10_000
 
-// Next is the depth of what the handling of an event sends with no time to wait for: one more
-// than its own (docs/adr/0030). That it would be more than most is an error, unless most is
+// Next returns the depth of events that the handling of an event sends without a delay: one more
+// than its own (docs/adr/0030). A depth of more than most is an error, unless most is
 // negative.
 func Next(of *model.Event, most int) (uint64, error) {
 	if most < 0 || of.Depth < uint64(most) {

@@ -1,14 +1,14 @@
-// Package lineage ties what a transaction launched to the transaction itself, so
-// that launched work survives if and only if that transaction commits (I10, seed
-// 001 section 7.6). In database terms: cascading abort.
+// Package lineage ties the events that a transaction sends to the transaction itself, so
+// that they exist if and only if the transaction commits (I10). In database
+// terms: cascading abort.
 //
 // # What a transaction can launch
 //
 // Sends to its own space are queued at once and handled speculatively: they sit
 // later in the same suffix of undecided transactions, so they ride in the same
 // commit or a later one. Sends to other spaces lie inside the commit and nowhere
-// else. They are parked in the plainest way there is: until the commit is in the
-// log, nobody but this runtime has ever seen them.
+// else. They are parked: until the commit is in the
+// log, no other runtime has seen them.
 //
 //	undecided --Confirm--> committed (a coordinator releases the cross-space ones)
 //	          --Cancel---> gone, follow-ups included
@@ -18,12 +18,12 @@
 // The k-th send of transaction t has the id t:k. A transaction number is never
 // used twice in an epoch, so a retried handler emits fresh ids. A cross-space
 // send also carries a position, dense per pair of origin and target, by which
-// the target recognises repetitions for ever. Positions count only what commits:
-// Cancel takes them back.
+// the target recognises duplicates forever. Positions count only committed sends:
+// Cancel releases them.
 //
-// If a log loses its end, positions are given out again. So each is given out in a term (SetTerm), and what a handling
-// sends has a ReplayKey, which is the same when its event is handled again: by these a target tells what is new
-// from what it has handled (docs/adr/0035).
+// If a log loses its tail, positions are assigned again. Therefore each is assigned in a term (SetTerm), and an event that a handling
+// sends has a ReplayKey, which is the same when its event is handled again: by these a target distinguishes new events
+// from those that it has handled (docs/adr/0035).
 package lineage
 
 import (
@@ -35,9 +35,9 @@ import (
 // Registry holds the launches of the undecided transactions of one space.
 type Registry struct {
 	space string
-	// term is the one in which positions are given out now, 0 if that is not known.
+	// term is the one in which positions are assigned now, 0 if it is not known.
 	term uint64
-	// outbound is the last position given out per target, undecided included.
+	// outbound is the last position assigned per target, including undecided sends.
 	outbound map[string]model.Sent
 	// undecided are the launches in the order of their transactions.
 	undecided []launch
@@ -48,11 +48,11 @@ type launch struct {
 	tx uint64
 	to string
 	id string
-	// before is what was given out to the target before it.
+	// before is the last position that was assigned to the target before it.
 	before model.Sent
 }
 
-// New makes a registry that goes on from the confirmed positions.
+// New returns a registry that continues from the confirmed positions.
 func New(space string, outbound map[string]model.Sent) *Registry {
 	r := &Registry{space: space, outbound: make(map[string]model.Sent, len(outbound))}
 	for to, sent := range outbound { // any order: a copy
@@ -61,15 +61,15 @@ func New(space string, outbound map[string]model.Sent) *Registry {
 	return r
 }
 
-// SetTerm says in which term positions are given out from now on: that of the last takeover or join in the log, 0 if it
+// SetTerm sets the term in which positions are assigned from now on: that of the last takeover or join in the log, 0 if it
 // has none.
 func (r *Registry) SetTerm(term uint64) { r.term = term }
 
-// Term is the term in which positions are given out.
+// Term returns the term in which positions are assigned.
 func (r *Registry) Term() uint64 { return r.term }
 
 // Launch completes the sends of transaction tx: ids for all, positions for those
-// that leave the space. of is the event whose handling sends them, nil if they come of none.
+// that leave the space. of is the event whose handling sends them, nil if there is none.
 func (r *Registry) Launch(tx model.TxID, of *model.Event, sends []model.Send) {
 	for k := range sends {
 		s := &sends[k]
@@ -81,7 +81,7 @@ func (r *Registry) Launch(tx model.TxID, of *model.Event, sends []model.Send) {
 		r.undecided = append(r.undecided, launch{tx: tx.N, to: s.To, id: s.ID, before: before})
 	}
 	if r.term == 0 {
-		return // nothing could be told apart by it
+		return // without a term, keys distinguish nothing
 	}
 	var cause uint64
 	if of != nil {
@@ -90,7 +90,7 @@ func (r *Registry) Launch(tx model.TxID, of *model.Event, sends []model.Send) {
 	model.KeySends(cause, sends)
 }
 
-// place gives a send the position behind the last one.
+// place assigns the next position to a send.
 func (r *Registry) place(s *model.Send, before model.Sent) {
 	s.Position, s.Term, s.PrevTerm = before.Position+1, r.term, 0
 	if r.term > 0 && r.term != before.Term {
@@ -99,18 +99,18 @@ func (r *Registry) place(s *model.Send, before model.Sent) {
 	r.outbound[s.To] = model.Sent{Position: s.Position, Term: s.Term}
 }
 
-// Revoke takes back the launches of tx, the latest transaction: it turned out that
+// Revoke undoes the launches of tx, the latest transaction, after it turned out that
 // it cannot commit.
 func (r *Registry) Revoke(tx uint64) {
 	for len(r.undecided) > 0 && r.undecided[len(r.undecided)-1].tx == tx {
 		last := r.undecided[len(r.undecided)-1]
-		r.takeBack(&last)
+		r.release(&last)
 		r.undecided = r.undecided[:len(r.undecided)-1]
 	}
 }
 
-// takeBack makes the position of the last launch one that is free.
-func (r *Registry) takeBack(l *launch) {
+// release frees the position of the last launch.
+func (r *Registry) release(l *launch) {
 	if l.to != r.space {
 		r.outbound[l.to] = l.before
 	}
@@ -128,22 +128,22 @@ func (r *Registry) Confirm(tx uint64) {
 	}
 }
 
-// Cancel drops the launches of every undecided transaction, takes their positions
-// back, and returns the ids of the follow-ups that must not be handled.
+// Cancel drops the launches of every undecided transaction, frees their positions,
+// and returns the ids of the follow-ups that must not be handled.
 func (r *Registry) Cancel() (followUps map[string]bool) {
 	followUps = map[string]bool{}
 	for _, l := range slices.Backward(r.undecided) {
 		if l.to == r.space {
 			followUps[l.id] = true
 		}
-		r.takeBack(&l)
+		r.release(&l)
 	}
 	r.undecided = nil
 	return followUps
 }
 
-// Integrate takes in the sends of another runtime's commit: their positions are
-// taken. A takeover or a join begins another term. Nothing may be undecided.
+// Integrate records the sends of another runtime's commit: their positions are
+// taken. A takeover or a join begins another term. No transaction may be undecided.
 func (r *Registry) Integrate(c *model.Commit) {
 	if (c.Takeover || c.Join) && c.Term > 0 {
 		r.term = c.Term

@@ -1,7 +1,7 @@
 package lineage
 
-// State is what has become of an event so far. The log, the lane and nothing else say
-// which: whoever reads them comes to the same.
+// State is the state of an event. It follows from the log and the lane alone,
+// so every reader of these computes the same.
 //
 //	          committed           released              handled
 //	(nothing) --------> Parked ------------> Queued ------------> Handled, Failed, Refused
@@ -13,31 +13,31 @@ package lineage
 type State string
 
 const (
-	// Parked: the commit that sends it is in the log, and no coordinator has put it
+	// Parked means that the commit that sends it is in the log, and no coordinator has put it
 	// into its target's lane yet.
 	Parked State = "parked"
-	// Queued: it lies in the lane of its space, or in the space's own queue, and has no
+	// Queued means that it is in the lane of its space, or in the space's own queue, and has no
 	// receipt.
 	Queued State = "queued"
-	// Waiting: it waits in its space until its time has come (docs/adr/0018).
+	// Waiting means that it waits in its space until its time has come (docs/adr/0018).
 	Waiting State = "waiting"
-	// Cancelled: it was a timer, and was set to another time or taken back; or it has that
+	// Cancelled means that it was a timer, and was set to another time or cancelled; or it has that
 	// receipt.
 	Cancelled State = "cancelled"
-	// Handled, Failed and Refused: it has that receipt.
+	// Handled, Failed and Refused mean that it has that receipt.
 	Handled State = "handled"
 	Failed  State = "failed"
 	Refused State = "refused"
-	// Expired: it has that receipt.
+	// Expired means that it has that receipt.
 	Expired State = "expired"
-	// Dropped: the transaction that would have sent it is not in the log, and cannot
-	// come into it any more. The event never was, and never will be.
+	// Dropped means that the transaction that would have sent it is not in the log, and cannot
+	// enter it any more. The event never existed, and never will.
 	Dropped State = "dropped"
-	// Forgotten: its lane has passed it, and its receipt is no longer, or never was, in
+	// Forgotten means that its lane has passed it, and its receipt is no longer, or never was, in
 	// the log: the log has been purged up to there, or it repeats an event that was
 	// handled under the same position.
 	Forgotten State = "forgotten"
-	// Unknown: its lane or the log of its space cannot be read, because that stream is not there.
+	// Unknown means that its lane or the log of its space cannot be read, because the stream is missing.
 	Unknown State = "unknown"
 )
 

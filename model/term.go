@@ -254,7 +254,7 @@ func (of *Reissued) Concerns(ev *Event) bool {
 	return ev.Position >= of.First && ev.Position <= of.Last && ev.Position > 0 && ev.Term < of.Term && ev.Origin() == of.Origin
 }
 
-// CauseKey tells what an event stands for from everything else, whichever transaction has sent it: that of a minted event is
+// CauseKey identifies the cause of an event, whichever transaction has sent it: that of a minted event is
 // its ReplayKey, that of any other follows from its name. It is 0 if that is not known.
 func (e *Event) CauseKey() uint64 {
 	if e.ReplayKey != 0 {

@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
 	}
 }
 
-// Config says what is served, and how. All but Handlers is optional.
+// Config configures Serve. All but Handlers is optional. Package options turns the fields with a help
+// tag into flags and environment variables.
 type Config struct {
 	// Handlers are the functions by stream. An event of any other stream is refused.
 	Handlers map[string]Handler
@@ -43,38 +45,40 @@ type Config struct {
 	Name string
 
 	// Attempts is how often an event is tried whose handler returns a Transient error, before
-	// it fails; default 5. RetryMin is the pause after the first try, doubled up to RetryMax;
-	// defaults 25 ms and 1 s.
-	Attempts           int
-	RetryMin, RetryMax time.Duration
+	// it fails; default 5.
+	Attempts int `help:"Attempts at an event whose handler returns a transient error."`
+	// RetryMin is the pause after the first attempt, doubled up to RetryMax; defaults 25 ms and 1 s.
+	RetryMin time.Duration `help:"The pause after the first attempt at an event; it doubles."`
+	RetryMax time.Duration `help:"The longest pause between attempts."`
 	// RunLimit is how long a handler may take; default 30 s, negative for no limit. Within are the limits
 	// of single streams that have another, negative for none. Then its context ends (Tx.Context): if it
 	// returns, the attempt has failed as with a Transient error. What has not returned a second later is given
 	// up: its key is loaded again and goes on, and the goroutine stays until the handler returns. After three
 	// attempts that were given up, or had ended with their process, the event fails.
-	RunLimit time.Duration
+	RunLimit time.Duration `help:"How long a handler may take; negative: no limit."`
 	Within   map[string]time.Duration
 	// MaxChain is how long a chain of events may become that send each other, over all keys:
 	// beyond it, the handler's transaction fails, and its event with it. Default 10,000,
-	// negative for no end of it.
-	MaxChain int
+	// negative for no limit.
+	MaxChain int `help:"The largest number of events in a chain that send each other with no time between; negative: no limit."`
 	// Heartbeat is how often servers look for each other; default 500 ms. One that has died is
-	// noticed within two. TTL is for how long one that stands still, but whose process
-	// answers, keeps its partitions; default 15 s.
-	Heartbeat, TTL time.Duration
-	// Handover is how long what is under way may take when a partition is given up, or the
+	// noticed within two.
+	Heartbeat time.Duration `help:"How often the process announces itself and checks for dead ones."`
+	// TTL is how long a process that hangs keeps its partitions; default 15 s.
+	TTL time.Duration `help:"How long a process that hangs keeps its partitions."`
+	// Handover is how long a running handler may take when a partition is given up, or the
 	// context of Serve ends, until it is cut off; default 5 s.
-	Handover time.Duration
+	Handover time.Duration `help:"How long a running handler may continue while its partition moves to another process."`
 	// Checkpoint is how often changed documents are saved to the bucket, which is how far that
 	// trails the log; default 1 s.
-	Checkpoint time.Duration
-	// Idle is for how long a key with nothing to do stays in memory; default 1 min. MaxAwake is
-	// how many of those there are, beyond the ones that have something to do; default 10,000.
-	Idle     time.Duration
-	MaxAwake int
-	// History is for how long commits that no restart needs are kept in the log, from which
+	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets."`
+	// Idle is how long a key with nothing to do stays in memory; default 1 min.
+	Idle time.Duration `help:"How long a key with nothing to do stays in memory."`
+	// MaxAwake is the largest number of keys in memory, beyond those that have something to do; default 10,000.
+	MaxAwake int `help:"The largest number of keys in memory that have nothing to do."`
+	// History is how long commits that no restart needs are kept in the log, from which
 	// receipts are read; default the deployment's horizon and an hour.
-	History time.Duration
+	History time.Duration `help:"How long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour."`
 	// Coordinated says that coordinators run elsewhere: this process starts none.
 	Coordinated bool
 	// Logger gets what an operator should know. Default: discard.
@@ -101,7 +105,7 @@ const (
 )
 
 func (c *Config) fill(horizon time.Duration) error {
-	def(&c.Name, "ordered")
+	c.Name = cmp.Or(c.Name, "ordered")
 	c.id = c.Name + "-" + strings.ToLower(rand.Text()[:8])
 	if err := model.CheckName("server", c.id); err != nil {
 		return err
@@ -125,21 +129,10 @@ func (c *Config) fill(horizon time.Duration) error {
 			return fmt.Errorf("server %s: Within has a limit for stream %s, which has no handler", c.Name, stream)
 		}
 	}
-	if c.Attempts < 0 || c.MaxAwake < 0 || min(c.RetryMin, c.RetryMax, c.Heartbeat, c.TTL, c.Handover, c.Checkpoint, c.Idle, c.History) < 0 {
-		return fmt.Errorf("server %s: attempts, numbers and durations must not be negative; 0 is the default", c.Name)
+	if err := c.Fill(); err != nil {
+		return fmt.Errorf("server %s: %w", c.Name, err)
 	}
-	def(&c.Attempts, 5)
-	def(&c.RunLimit, 30*time.Second)
-	def(&c.MaxChain, lineage.DefaultMaxChain)
-	def(&c.RetryMin, 25*time.Millisecond)
-	def(&c.RetryMax, time.Second)
-	def(&c.Heartbeat, 500*time.Millisecond)
-	def(&c.TTL, 15*time.Second)
-	def(&c.Handover, 5*time.Second)
-	def(&c.Checkpoint, time.Second)
-	def(&c.Idle, time.Minute)
-	def(&c.MaxAwake, 10_000)
-	def(&c.History, horizon+model.MaxClockSkew)
+	c.History = cmp.Or(c.History, horizon+model.MaxClockSkew)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -147,11 +140,24 @@ func (c *Config) fill(horizon time.Duration) error {
 	return nil
 }
 
-func def[T comparable](v *T, to T) {
-	var none T
-	if *v == none {
-		*v = to
+// Fill replaces options that are 0 by their defaults, except for History, which depends on the
+// deployment. It returns an error if one is invalid.
+func (c *Config) Fill() error {
+	if c.Attempts < 0 || c.MaxAwake < 0 || min(c.RetryMin, c.RetryMax, c.Heartbeat, c.TTL, c.Handover, c.Checkpoint, c.Idle, c.History) < 0 {
+		return errors.New("attempts, numbers and durations must not be negative; 0 is the default")
 	}
+	c.Attempts = cmp.Or(c.Attempts, 5)
+	c.RunLimit = cmp.Or(c.RunLimit, 30*time.Second)
+	c.MaxChain = cmp.Or(c.MaxChain, lineage.DefaultMaxChain)
+	c.RetryMin = cmp.Or(c.RetryMin, 25*time.Millisecond)
+	c.RetryMax = cmp.Or(c.RetryMax, time.Second)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 500*time.Millisecond)
+	c.TTL = cmp.Or(c.TTL, 15*time.Second)
+	c.Handover = cmp.Or(c.Handover, 5*time.Second)
+	c.Checkpoint = cmp.Or(c.Checkpoint, time.Second)
+	c.Idle = cmp.Or(c.Idle, time.Minute)
+	c.MaxAwake = cmp.Or(c.MaxAwake, 10_000)
+	return nil
 }
 
 // Transient marks an error of a handler as one that may pass: the event is tried again, and

@@ -106,7 +106,7 @@ type DeadLetters interface {
 // of Client: what has no DeadCounter lists the names.
 type DeadCounter interface {
 	// CountDead counts the letters of a space and of a stream, "" for any. It costs a few requests,
-	// whatever their number, as long as KeepDeadTotals is called now and then; else it lists their
+	// whatever their number, as long as KeepDeadTotals is called sometimes; else it lists their
 	// names, as it does for a stream of a space. It may miss the newest.
 	CountDead(ctx context.Context, space, stream string) (model.DeadCounts, error)
 	// KeepDeadTotals counts the letters that came since it was called last, by any process, and

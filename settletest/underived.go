@@ -46,7 +46,7 @@ func writtenBy(n space.NodeInfo) (docs []string) {
 	if n.Output != "" {
 		docs = append(docs, n.Output)
 	}
-	for _, a := range slices.Concat(n.Spec.Writes, n.Spec.Envelope) {
+	for _, a := range n.Places() {
 		docs = append(docs, a.Doc)
 	}
 	return docs

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 func patient(c *Config) { c.DocumentWait = time.Minute }
@@ -34,8 +35,8 @@ func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
 			if got := w.receipts(home); len(got) > 0 {
 				t.Fatalf("%v, before the time is up", got)
 			}
-			p, _ := h.core.Parked()
-			if cause, why := p.Cause(time.Duration.String); cause != CauseDocument || !strings.Contains(why, "@bank/rate") || !strings.HasSuffix(why, "; the event fails at 1m1s") {
+			p, _ := inspect.WhyParked(h.core.View(), h.core.Recorder())
+			if cause, why := p.Cause(time.Duration.String); cause != inspect.CauseDocument || !strings.Contains(why, "@bank/rate") || !strings.HasSuffix(why, "; the event fails at 1m1s") {
 				t.Errorf("it is said to wait: %s: %s", cause, why)
 			}
 			h.now = time.Minute + time.Second

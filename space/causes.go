@@ -7,7 +7,7 @@ import (
 
 // causes are why a node runs: the reads of which the value has changed, in order of
 // arrival, and what else there was. They are marks on the reads, so a dormant node that is
-// invalidated for years does not grow with it. Names are made when somebody wants them.
+// invalidated for years does not grow with it. Names are made when they are asked for.
 type causes struct {
 	reads []*dep
 	other []string
@@ -32,14 +32,6 @@ func (c *causes) names() []string {
 		}
 	}
 	return names
-}
-
-// fire marks a read as a cause.
-func (g *graph) fire(d *dep) {
-	if d.fired == 0 {
-		g.shots++
-		d.fired = g.shots
-	}
 }
 
 // addCause notes a cause that is not a read.
@@ -74,55 +66,4 @@ func byArrival(reads []*dep) {
 	if len(reads) > 1 {
 		slices.SortFunc(reads, func(a, b *dep) int { return cmp.Compare(a.fired, b.fired) })
 	}
-}
-
-// takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
-// from the index on that it returns, until the caller cuts that back when the run is over:
-// runs may stand inside each other. The others lie in n.more.firing.
-func (r *runner) takeCauses(n *node) (from int) {
-	from = len(r.firing)
-	for _, d := range n.deps {
-		if d.fired != 0 {
-			r.firing = append(r.firing, d)
-		}
-	}
-	fired := r.firing[from:]
-	byArrival(fired)
-	for _, d := range fired {
-		d.fired = 0
-	}
-	if n.more != nil {
-		n.more.firing, n.more.causes = n.more.causes, nil
-	}
-	return from
-}
-
-// whyRuns are the causes of the run of n that is under way.
-func (r *runner) whyRuns(n *node, from int) causes {
-	c := causes{reads: r.firing[from:]}
-	if n.more != nil {
-		c.other = n.more.firing
-	}
-	return c
-}
-
-// giveBack returns causes to a node whose run did not come to an end. What it does not
-// read any more goes by its name.
-func (g *graph) giveBack(n *node, c causes) {
-	for _, name := range c.other {
-		n.addCause(name)
-	}
-	for _, d := range c.reads {
-		if d.indexed {
-			g.fire(d)
-		} else {
-			n.addCause(d.String())
-		}
-	}
-}
-
-// causesOf names the causes of the run of n that is under way.
-func (r *runner) causesOf(n *node, from int) []string {
-	c := r.whyRuns(n, from)
-	return c.names()
 }

@@ -2,7 +2,6 @@ package space
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Nodes create nodes (seed 001, D4 and section 5.3). A computation or effect that runs
@@ -17,7 +16,7 @@ import (
 
 // Node registers a child of the node that runs: a node that is there as long as its
 // parent goes on registering it. A child that is new has provisional demand: it runs
-// once, so that what it is for can be seen, and is left alone after that if nobody
+// once, so that what it is for can be seen, and is left alone after that if nothing
 // reads it. If another node has made a child of this id, it becomes this one's.
 //
 // The function of a child that stays is replaced; what it has captured is not tracked,
@@ -26,17 +25,18 @@ func (t *Tx) Node(spec NodeSpec) {
 	if t.err != nil || t.rehearsal {
 		return
 	}
-	if err := t.register(&spec); err != nil {
+	err := spec.check()
+	if err == nil {
+		err = t.register(spec.declare())
+	}
+	if err != nil {
 		t.fail(fmt.Errorf("register node %q: %w", spec.ID, err))
 	}
 }
 
-func (t *Tx) register(spec *NodeSpec) error {
+func (t *Tx) register(spec *declaration) error {
 	if t.node == nil {
 		return fmt.Errorf("nodes are made by computations and effects; write a document that one of them makes its children from")
-	}
-	if err := spec.check(); err != nil {
-		return err
 	}
 	p := t.node
 	blueprint := p.ext().blueprint
@@ -55,7 +55,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 		blueprint[spec.ID] = true
 		return nil
 	}
-	n, err := t.graph.register(spec.clone(), p)
+	n, err := t.graph.register(spec, p)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (t *Tx) register(spec *NodeSpec) error {
 }
 
 // keep goes on with a child that is there.
-func (t *Tx) keep(n *node, spec *NodeSpec) error {
+func (t *Tx) keep(n *node, spec *declaration) error {
 	g := t.graph
 	switch {
 	case n == t.node || n.parent() == nil && !n.doomed:
@@ -91,21 +91,11 @@ func (t *Tx) keep(n *node, spec *NodeSpec) error {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
 	}
 	again := n.spec.Version != spec.Version || n.more.outdated && spec.Version == ""
-	n.spec, n.more.outdated = spec.clone(), false
+	n.spec, n.more.outdated = spec, false
 	if again {
 		g.invalidate(n, "version")
 	}
 	return nil
-}
-
-// former is a child as it was before a run registered it again: whose it was, and how often
-// that had run.
-type former struct {
-	child, parent *node
-	parentRuns    uint64
-	spec          *NodeSpec
-	doomed        bool
-	outdated      bool
 }
 
 // noteFormer remembers what is given back if the run fails.
@@ -115,35 +105,6 @@ func (t *Tx) noteFormer(n *node) {
 		f.parentRuns = f.parent.runs
 	}
 	t.kept = append(t.kept, f)
-}
-
-// giveBack undoes that a run has registered children again, which were there. One that was
-// another's goes back to that, unless it has run meanwhile without wanting it.
-func (r *runner) giveBack(n *node, tx *Tx) {
-	g := r.graph
-	for _, f := range tx.kept {
-		c := f.child
-		if c.removed || c.more.parent != n {
-			continue // somebody else has it by now
-		}
-		if f.spec.Gate != c.spec.Gate {
-			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
-		}
-		c.spec, c.doomed, c.more.outdated = f.spec, f.doomed, f.outdated
-		if f.parent == n {
-			continue
-		}
-		g.leaveParent(c)
-		switch p := f.parent; {
-		case p == nil: // it was being removed
-		case p.removed || p.runs != f.parentRuns:
-			g.remove(c)
-		default:
-			c.more.parent = p
-			p.ext().children = append(p.more.children, c)
-			g.reshaped(c.handle)
-		}
-	}
 }
 
 // descendsFrom reports whether a node was made by another, directly or by way of others.
@@ -156,43 +117,16 @@ func (n *node) descendsFrom(maker *node) bool {
 	return false
 }
 
-func sameShape(a, b *NodeSpec) bool {
-	return a.Kind == b.Kind && a.Output == b.Output && a.Volatile == b.Volatile &&
-		sameAddresses(a.Writes, b.Writes) && sameAddresses(a.Envelope, b.Envelope)
-}
-
-func sameAddresses(a, b []Address) bool {
-	return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
-}
-
-// adopt makes the children that a run has registered those of its node. A run that did
-// not come to its end changes nothing: what it made is taken back.
-func (r *runner) adopt(n *node, tx *Tx, ok bool) {
-	if n.more == nil {
-		return
+// makeWay removes what a former program has made and its successor makes in another shape, or
+// under another name with the same output.
+func (t *Tx) makeWay(spec *declaration) {
+	outdated := func(n *node) bool { return n.more != nil && n.more.outdated && !n.running && n != t.node }
+	if n := t.graph.byID[spec.ID]; n != nil && outdated(n) && !t.node.descendsFrom(n) && !sameShape(n.spec, spec) {
+		t.graph.remove(n)
 	}
-	blueprint := n.more.blueprint
-	n.more.blueprint = nil
-	n.more.renewing = n.more.renewing && !ok
-	if !ok {
-		r.giveBack(n, tx)
-		for _, c := range tx.made {
-			r.graph.remove(c)
+	if d := t.graph.local(spec.Output); d != nil && d.writer != nil {
+		if n := d.writer.node; n.id() != spec.ID && outdated(n) && !t.node.descendsFrom(n) {
+			t.graph.remove(n)
 		}
-		return
-	}
-	kept, gone := n.more.children[:0], []*node(nil)
-	for _, c := range n.more.children {
-		if blueprint[c.id()] {
-			kept = append(kept, c)
-		} else {
-			gone = append(gone, c)
-		}
-	}
-	clear(n.more.children[len(kept):])
-	n.more.children = kept
-	r.graph.removeAll(gone)
-	for _, c := range kept {
-		r.graph.descend(c) // what has been read may have raised n
 	}
 }

@@ -44,7 +44,15 @@ func (p *Program) Clash() *Clash {
 	return nil
 }
 
-func (n *NodeSpec) writers() (all []Writer) {
+func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
+
+// isWanted reports whether a document says which values of an input are wanted.
+func (p *Program) isWanted(doc string) bool {
+	a := p.actions[p.tasks.owner[doc]]
+	return a != nil && a.Input && a.Pending() == doc
+}
+
+func (n *declaration) writers() (all []Writer) {
 	for _, place := range slices.Concat(n.Writes, n.Envelope) {
 		all = append(all, Writer{n.ID, place})
 	}
@@ -52,12 +60,4 @@ func (n *NodeSpec) writers() (all []Writer) {
 		all = append(all, Writer{n.ID, Address{Doc: n.Output}})
 	}
 	return all
-}
-
-func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
-
-// isWanted reports whether a document says which values of an input are wanted.
-func (p *Program) isWanted(doc string) bool {
-	a := p.actions[p.taskDocs[doc]]
-	return a != nil && a.Input && a.Pending() == doc
 }

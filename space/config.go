@@ -111,3 +111,27 @@ func (c *Config) fill() error {
 func (c *Config) ledger() ledger.Config {
 	return ledger.Config{Space: c.Space, Runtime: c.Runtime, WithoutEvents: c.WithoutEvents, Limits: c.Limits}
 }
+
+// Guard is how a host watches over the code of the application: the core has no clock, and
+// cannot go on while code that it has called does not return. A host that gives such code up
+// gives up the whole Space with it, and makes another one out of the log; what the code does
+// then, it does to a space that appends nothing any more (docs/adr/0034). What the functions
+// answer is an input, like the time. All of it is optional.
+type Guard struct {
+	// Used is called whenever code uses its transaction. It may end the goroutine there, of a
+	// space that is given up, and else does nothing.
+	Used func()
+	// Returned is called when a handler, or a node, has come back, or an attempt has ended
+	// without one having been called. The error, of a handler, is what the attempt ends in
+	// instead of what it has returned.
+	Returned func(handler bool) error
+	// Host is what Tx.Host returns.
+	Host any
+}
+
+func (g *Guard) returned(handler bool) error {
+	if g.Returned == nil {
+		return nil
+	}
+	return g.Returned(handler)
+}

@@ -142,7 +142,7 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 				t.Errorf("e1 was attempted %d times, %d of them after its receipt was known", handled["e1"], handled["e1"]-attempts)
 			}
 			wantValue(t, h, "count", "15")
-			if h.core.runner.needs.nodes != nil || h.core.graph.byID["slow"].demand != 0 {
+			if h.core.handling.needs.nodes != nil || h.core.graph.byID["slow"].demand != 0 {
 				t.Error("the demand of e1 is still there")
 			}
 		})
@@ -206,7 +206,7 @@ func TestALaneNeverStandsStill(t *testing.T) {
 				log = append(log, fmt.Sprintf("%v %v %v %v", r.Wake, r.More, r.Append != nil, h.core.Stats().Attempts))
 				waits := r.More || r.Wake > h.now || h.inFlight != nil || h.core.graph.pending > 0
 				if h.core.ledger.Lane().Peek() != nil && !waits {
-					t.Fatalf("the event in front waits for nothing: %+v", h.core.runner.needs)
+					t.Fatalf("the event in front waits for nothing: %+v", h.core.handling.needs)
 				}
 			}
 			for range 200 {
@@ -215,7 +215,7 @@ func TestALaneNeverStandsStill(t *testing.T) {
 					break
 				}
 				if h.last.Wake <= h.now {
-					t.Fatalf("events are left, and nothing to wait for: %+v", h.core.runner.needs)
+					t.Fatalf("events are left, and nothing to wait for: %+v", h.core.handling.needs)
 				}
 				h.now = h.last.Wake
 			}
@@ -289,11 +289,11 @@ func TestL18_AHistoryDoesNotNameFortyWrites(t *testing.T) {
 	})
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
-	h.core.SetTrace(TraceRuns, true)
+	h.core.Recorder().RecordRuns(true)
 	w.send(home, "fill", "e1", 40)
 	w.send(home, "fill", "e2", 25)
 	h.run()
-	runs := h.core.RunTrace()
+	runs := h.core.Recorder().Runs()
 	if len(runs) != 2 {
 		t.Fatalf("%d entries, want 2", len(runs))
 	}

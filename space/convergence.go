@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // What does not converge waits, for longer and longer (seed 001 section 7.7).
 
 // budgets bounds what a pass runs, and holds back what does not converge.
 type budgets struct {
-	cfg       *Config
-	graph     *graph
-	diagnosis *diagnosis
+	cfg      *Config
+	graph    *graph
+	recorder *inspect.Recorder
 	// ran are the nodes that ran in this pass, spent those that were to run again when their budget was
 	// used up.
 	ran, spent []*node
-	// suspects are clean by chance, in a circle that is held back.
-	suspects []*node
+	// nonConverged are clean by chance, in a circle that is held back.
+	nonConverged []*node
 	// nonConverging says that an episode has begun in which nodes are deferred, see note.
 	nonConverging bool
 	// passes counts those that have done anything.
@@ -96,7 +97,7 @@ func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
 
 // settle forgives the nodes that are clean at the end of a pass. But in a circle it is
 // chance which one that is: if anything was deferred, a node that has run many times has
-// not converged either, and is a suspect until the circle has come to rest. Else its
+// not converged either, and counts as not converged until the circle has come to rest. Else its
 // members would take turns, and none would be held for longer and longer, nor would idle
 // ever come.
 func (b *budgets) settle(deferred bool) {
@@ -107,8 +108,8 @@ func (b *budgets) settle(deferred bool) {
 			gt := &n.ext().gate
 			gt.streak++
 			gt.holds++
-			if !slices.Contains(b.suspects, n) {
-				b.suspects = append(b.suspects, n)
+			if !slices.Contains(b.nonConverged, n) {
+				b.nonConverged = append(b.nonConverged, n)
 			}
 		default:
 			n.forgive()
@@ -137,25 +138,20 @@ func (b *budgets) note(deferred []string) {
 	switch {
 	case len(deferred) > 0:
 		b.nonConverging = true
-		b.suspects = slices.DeleteFunc(b.suspects, func(n *node) bool { return n.removed })
-		if b.diagnosis.deferred(b.passes, deferred) && b.cfg.Trace.Unsettled != nil {
+		b.nonConverged = slices.DeleteFunc(b.nonConverged, func(n *node) bool { return n.removed })
+		if b.recorder.Deferred(b.passes, deferred) && b.cfg.Trace.Unsettled != nil {
 			b.cfg.Trace.Unsettled(deferred)
 		}
 	case b.nonConverging && !b.graph.backsOff():
 		b.nonConverging = false
-		b.diagnosis.deferred(b.passes, nil)
-		for _, n := range b.suspects {
+		b.recorder.Deferred(b.passes, nil)
+		for _, n := range b.nonConverged {
 			if n.status == Clean {
 				n.forgive()
 			}
 		}
-		b.suspects = nil
+		b.nonConverged = nil
 	}
-}
-
-// backsOff reports whether a node is held back for not converging.
-func (g *graph) backsOff() bool {
-	return slices.ContainsFunc(g.gated, func(n *node) bool { return n.more.gate.backoffUntil > g.now })
 }
 
 // unfinished takes the nodes that this pass cannot bring to an end: those that have
@@ -181,7 +177,7 @@ func (b *budgets) unfinished(outOfRounds bool) []*node {
 	return spent
 }
 
-// backOff holds a node back that still wants to run (seed 001 section 7.7). Nobody is
+// backOff holds a node back that still wants to run (seed 001 section 7.7). No node is
 // forced to run or to be clean.
 func (b *budgets) backOff(n *node) {
 	gt := &n.ext().gate

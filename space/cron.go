@@ -17,7 +17,7 @@ type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// CatchUp says what becomes of the times of a job that nobody was there to see, because
+// CatchUp says what becomes of the times of a job at which the space was not awake, because
 // no worker ran, or a clock has jumped.
 type CatchUp uint8
 
@@ -69,27 +69,6 @@ const (
 	byCron       = "cron"   // of the transactions that set the timers
 	cronPrefix   = "=cron." // of the timer's name, which no program can choose
 )
-
-// Cron registers a job that every space of the program has. Its times begin when the space
-// first comes to life. A handler of its stream is called with the payload
-//
-//	{"cron": NAME, "at": TIME, "missed": N, ...}
-//
-// TIME being that of the schedule, in RFC 3339, and N how many times before it (with
-// FireOnce: behind it) were missed.
-func (p *Program) Cron(c CronSpec) error {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
-	}
-	if p.crons[c.Name] != nil {
-		return fmt.Errorf("program %s: cron %q: there is one of that name already", p.Name, c.Name)
-	}
-	if p.crons == nil {
-		p.crons = map[string]*CronSpec{}
-	}
-	p.crons[c.Name] = &c
-	return nil
-}
 
 func (c *CronSpec) check() error {
 	if err := model.CheckName("cron", c.Name); err != nil {
@@ -229,7 +208,7 @@ func (j *jobTimers) seenBy(ev *model.Event) model.Event {
 
 // setNext has a transaction that ends the event of a job set the next time, however the
 // event has ended.
-func (j *jobTimers) setNext(tx *Tx, ev *model.Event) {
+func (j *jobTimers) setNext(d *ledger.Draft, ev *model.Event) {
 	c := j.of(ev)
 	if c == nil {
 		return
@@ -239,20 +218,8 @@ func (j *jobTimers) setNext(tx *Tx, ev *model.Event) {
 	if next.missed > 0 {
 		j.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &MissedError{Cron: c.Name, Missed: next.missed}, Rejection: ByRule})
 	}
-	j.set(tx, c, next)
+	j.set(d, c, next)
 }
-
-// Missed are times of a job at which nothing was there to see them, as after a downtime.
-type Missed struct {
-	Cron string
-	// Times is how many were passed over because of the job's CatchUp: they are not handled, or
-	// are only counted by the event (Tick.Missed) that was due At, in milliseconds since 1970.
-	Times int
-	At    int64
-}
-
-// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
-func (s *Space) LastMissed() Missed { return s.runner.jobs.missed }
 
 // noteMissed notes that a job passes over so many times with the event that was due at a time.
 func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {
@@ -261,22 +228,11 @@ func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {
 	}
 }
 
-// MissedError says that times of a job were skipped, because there were more than are made
-// up for.
-type MissedError struct {
-	Cron   string
-	Missed int
-}
-
-func (e *MissedError) Error() string {
-	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
-}
-
-func (j *jobTimers) set(tx *Tx, c *CronSpec, o occurrence) {
+func (j *jobTimers) set(d *ledger.Draft, c *CronSpec, o occurrence) {
 	if o.at == 0 {
 		return
 	}
-	tx.attempt.Sends = append(tx.attempt.Sends, model.Send{
+	d.Sends = append(d.Sends, model.Send{
 		To: j.space, Stream: c.Stream, Timer: cronPrefix + c.Name, NotBefore: o.at, Payload: c.payload(o),
 	})
 }
@@ -289,41 +245,41 @@ func (j *jobTimers) tooLate(ev *model.Event) bool {
 
 // skip makes a transaction the one that takes the place of the event of a job that is too late: it sets the
 // next time that is not.
-func (j *jobTimers) skip(tx *Tx, ev *model.Event) {
+func (j *jobTimers) skip(d *ledger.Draft, ev *model.Event) {
 	c := j.of(ev)
 	o, _ := readOccurrence(ev.NotBefore, ev.Payload)
 	n, next := c.count(o.at, j.ledger.Wall()-c.Grace.Milliseconds()-1)
 	j.noteMissed(c, 1+n, o.at)
-	j.set(tx, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
+	j.set(d, c, occurrence{at: next, prev: o.at, missed: o.missed + 1 + n})
 	if next == 0 {
-		tx.attempt.Cancels = append(tx.attempt.Cancels, ev.Timer)
+		d.Cancels = append(d.Cancels, ev.Timer)
 	}
 }
 
 // checkTimers sets the timers of the jobs when the space has come to life, or has got another program: those
 // that there are none of, or that another program has set. When the clock was set back, it brings those back
 // which lie too far ahead.
-func (j *jobTimers) checkTimers(tx *Tx) {
-	tx.attempt.By = byCron
+func (j *jobTimers) checkTimers(d *ledger.Draft) {
+	d.By = byCron
 	timers := j.ledger.Timers()
 	for _, name := range slices.Sorted(maps.Keys(j.specs)) {
-		j.checkTimer(tx, j.specs[name])
+		j.checkTimer(d, j.specs[name])
 	}
 	for _, timer := range timers {
 		if name, ok := JobOfTimer(timer); ok && j.specs[name] == nil {
-			tx.attempt.Cancels = append(tx.attempt.Cancels, timer)
+			d.Cancels = append(d.Cancels, timer)
 		}
 	}
-	if j.check = len(tx.attempt.Sends)+len(tx.attempt.Cancels) > 0; j.check {
-		_, err := j.ledger.Record(&tx.attempt.Draft)
+	if j.check = len(d.Sends)+len(d.Cancels) > 0; j.check {
+		_, err := j.ledger.Record(d)
 		j.check = err != nil // there is room in the next group
 	}
 }
 
-func (j *jobTimers) checkTimer(tx *Tx, c *CronSpec) {
+func (j *jobTimers) checkTimer(d *ledger.Draft, c *CronSpec) {
 	w := j.ledger.Timer(cronPrefix + c.Name)
 	if w == nil {
-		j.set(tx, c, occurrence{at: c.after(j.ledger.Wall())})
+		j.set(d, c, occurrence{at: c.after(j.ledger.Wall())})
 		return
 	}
 	o, spec := readOccurrence(w.NotBefore, w.Payload)
@@ -332,9 +288,9 @@ func (j *jobTimers) checkTimer(tx *Tx, c *CronSpec) {
 	}
 	at := c.after(max(j.ledger.Wall(), o.prev))
 	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {
-		j.set(tx, c, occurrence{at: at, prev: o.prev, missed: o.missed})
+		j.set(d, c, occurrence{at: at, prev: o.prev, missed: o.missed})
 		if at == 0 {
-			tx.attempt.Cancels = append(tx.attempt.Cancels, w.Timer)
+			d.Cancels = append(d.Cancels, w.Timer)
 		}
 	}
 }

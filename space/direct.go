@@ -1,19 +1,9 @@
 package space
 
 import (
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/settlehq/settle/ledger"
 )
-
-// ErrNoRoom is returned for a transaction that must wait for the next group: it may
-// be made again when the append under way has been answered.
-var ErrNoRoom = ledger.ErrNoRoom
-
-// ErrNotRunning is returned by what needs a space that this runtime owns and runs.
-var ErrNotRunning = errors.New("the space is not running here")
 
 // Transact makes a transaction that answers no event: a write by the application that
 // hosts the space. It applies at once and is committed with the next group. It returns
@@ -21,16 +11,16 @@ var ErrNotRunning = errors.New("the space is not running here")
 // number is in Ready.Undone.
 //
 // Derived documents are read as they stand, without waiting for what is not up to date.
-// by says in the log who it was.
+// by names the writer in the log.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	if s.graph.ticked {
 		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; they have a transaction, or are to call later", by)
 	}
 	if !s.ledger.Begins() {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
 	}
-	tx := s.runner.begin(nil)
+	tx := s.handling.begin(nil)
 	tx.lax = true
 	err := callDirect(f, tx)
 	if err == nil {
@@ -40,12 +30,12 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
-		err = s.runner.sizes.documentsFit(&tx.attempt.Draft)
+		err = s.handling.sizes.documentsFit(&tx.attempt.Draft)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
-	n, err := s.runner.addDirect(tx, by)
+	n, err := s.handling.addDirect(tx, by)
 	if err != nil {
 		return 0, fmt.Errorf("transaction of %s: %w", by, err)
 	}
@@ -71,27 +61,4 @@ func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Dur
 		return 0, nil
 	}
 	return s.ledger.ConflictPause(by, n), nil
-}
-
-func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panicked: %v", p)
-		}
-	}()
-	return f(tx)
-}
-
-func (r *runner) addDirect(tx *Tx, by string) (uint64, error) {
-	tx.attempt.By = by
-	n, err := r.ledger.Record(&tx.attempt.Draft)
-	if err != nil {
-		return 0, err
-	}
-	r.ledger.Direct(n)
-	if w := r.graph.watch; w != nil {
-		w.wrote(by, n, tx.attempt.Writes)
-	}
-	r.applyWrites(tx, n)
-	return n, nil
 }

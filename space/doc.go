@@ -16,7 +16,7 @@
 //	cause         an address whose change made a node invalid.
 //	invalid       something the node read has changed since its last run began. Known
 //	              elsewhere as stale or dirty.
-//	live          somebody needs the node: see Demand. Known elsewhere as necessary or
+//	live          the node is needed: see Demand. Known elsewhere as necessary or
 //	              observed; the opposite is dormant.
 //	gate          a time before which a node does not run.
 //	due           live, and invalid or never run.
@@ -45,8 +45,8 @@
 //
 // A change of a document concerns a reader if what it would read now differs, as a value,
 // from what it would have read before: not because a path lies near a path, and not because
-// somebody wrote. Replacing an object by an equal one, or adding a sibling, concerns nobody
-// who did not read it. A path that leads nowhere before and after concerns its reader only if
+// it was written. Replacing an object by an equal one, or adding a sibling, concerns no
+// node that did not read it. A path that leads nowhere before and after concerns its reader only if
 // it leads nowhere at another place. A link on the way is read too: that it comes to point
 // elsewhere concerns the reader, even if the same is found there. A node is not concerned by
 // what its own run wrote.
@@ -54,15 +54,15 @@
 // # What is written
 //
 //	tier 1   the output: one document, by the value that a computation returns. It belongs
-//	         to that computation; nobody else writes it
+//	         to that computation; nothing else writes it
 //	tier 2   Writes: further places, written through the transaction. Others may write
-//	         there too. Whoever reads there makes the node live
+//	         there too. A reader there makes the node live
 //	tier 3   Envelope: somewhere in these places. The node is a materializer: always live,
 //	         run when nothing else is due, or before a node or event that reads inside. The
 //	         envelope orders and never invalidates; what is really written does
 //
 // A node that has declared Writes or an Envelope may write elsewhere, too, where no output
-// is. Who reads there is invalidated as by anybody, but nothing is brought up to date for it;
+// is. Readers there are invalidated as by any write, but nothing is brought up to date for it;
 // Stats.OutsideWrites counts such writes.
 //
 // A write that leaves things as they are is none. Functions must be idempotent: run again
@@ -74,7 +74,7 @@
 // (tiers 1 and 2, where the places overlap), or an event waits for it, or a live run has just
 // made it (provisional demand, until its first run and the end of that pass). A circle of
 // computations does not keep itself live. Everything else is dormant: it is marked invalid
-// when that is so, and costs nothing until somebody wants it. A node that was never run has
+// when that is so, and costs nothing until it is wanted. A node that was never run has
 // no read set; what it declares to read puts it behind its writers and triggers nothing.
 //
 // # A node
@@ -106,7 +106,7 @@
 //	until nothing happened; gate what does not converge
 //
 // Heights put writers before readers (docs/adr/0005). A clean node is never looked at. In a
-// circle somebody is first, and what becomes due behind the sweep waits for the next one. A
+// circle one node is first, and what becomes due behind the sweep waits for the next one. A
 // node that another has made comes after it, unless the maker reads what it makes.
 //
 // A read of an address that the node did not read last time brings its writers up to date
@@ -121,7 +121,7 @@
 // Settle reads the time once. Debounce (from the last change on), throttle (from the last run
 // on), backoff, and the hold of a node that answers another runtime's writes of a document with
 // its own, twelve times within a minute: the latest of them says when a node may run. The first
-// run of a computation that somebody begins to need is not debounced; that of a node which is
+// run of a computation that begins to be needed is not debounced; that of a node which is
 // live when it is registered is. An effect whose runs take 50 ms on average gets a debounce of
 // 100 ms. All that are held share one timer, Ready.Wake; a dormant node sets none.
 //
@@ -138,7 +138,7 @@
 // stay; those whose Version is another, or that name none, run again when they are needed;
 // those that have made nodes run again so that the children are the new program's, of which
 // those of the same Version do not run. What a node that is gone has written stays, and
-// belongs to nobody (docs/adr/0026).
+// belongs to no node (docs/adr/0026).
 //
 // # The suffix and group commit
 //
@@ -178,7 +178,7 @@
 // # Rest
 //
 // Idle says that nothing is left to do; Durable, that it is in the log too. A node that is held
-// counts if somebody waits for what it will come to: an effect, a materializer, a first run, and
+// counts if something waits for what it will come to: an effect, a materializer, a first run, and
 // for three passes one that does not converge. The re-run of a computation that is debounced or
 // throttled does not.
 //
@@ -213,7 +213,7 @@
 //	                         one that fails keeps its last output.
 //	I2   dormancy            what is due is live; registering reads nothing. Liveness is
 //	                         counted per surface, and a circle does not keep itself live.
-//	I3   value-gated runs    one door for changes (graph.change), which compares the
+//	I3   value-gated runs    one door for changes (changes.change), which compares the
 //	                         values at the addresses that were read.
 //	I4   order, consistency  the lane decides the order, the gate above the rest.
 //	I5   self-stability      a run's change does not mark the node that made it.
@@ -234,12 +234,22 @@
 //
 // # Where things are
 //
-// The nine components of seed 001, section 12: registry (registry, program, change, children), graph
-// (node, graph, reads, freshread, index, match, height, marks, liveness, forget, structure),
-// invalidation (with causes), settle (with queue and convergence), runner (tx, txread,
-// idempotency, echo), events (with preflight and errors), gates (with autodebounce and
-// pasttimes), persistence, and introspection (explain, dependents, recorder, diagnose with
-// diagnosis and circles, trace). Around them: config, space, size, ready, idle, direct and observe
-// are what the host talks to; the transactions and the lane are package ledger's, and undo and needs
-// are what the graph remembers of them.
+// Each file calls only those before it:
+//
+//	words     spec, rejection, trace, errors, config, match (what a change concerns), task and
+//	          cancel (documents with a meaning), autodebounce, echo
+//	records   node (nodes, surfaces, reads, documents), index and causes
+//	graph     documents, nodes, queue, height (order), gates, liveness, preflight (what is not up
+//	          to date), invalidation and reads are its parts; graph brings nodes and edges in and
+//	          out of all of them; audit compares them with a rebuild
+//	upkeep    convergence (budgets), echoguard, overruns, observations, undo, needs, cron: each owns
+//	          what it is about
+//	code      tx with overlay, txread, txwrite, txsend, txtask and children is what functions of a
+//	          program see; program, action and clash are programs
+//	pass      rehearsals, runner (nodes), handling (events) and sweep
+//	space     space with host, direct, upgrade, idle, ready, settle, freshness and introspection is what
+//	          the host talks to; structure publishes the shape of the graph
+//
+// Package inspect, below this one, explains a space: view shows it how the space stands. Transactions in
+// the log and the lane are package ledger's.
 package space

@@ -13,7 +13,7 @@ type echoSettings struct {
 	trip   int           // echo steps within the window that trip a pair; 12
 	window time.Duration // 60 s
 	// deferral is how long a node waits after each step of a tripped pair; 500 ms.
-	// Both sides go on, but at a pace that harms nobody.
+	// Both sides go on, but at a pace that does no harm.
 	deferral time.Duration
 	quiet    time.Duration // without a step, after which a tripped pair is cleared; 120 s
 	pairs    int           // in the table; 4096
@@ -86,7 +86,7 @@ func newEchoBreaker(s echoSettings) *echoBreaker {
 // step takes in an echo step: a run of node that was triggered by a remote change of
 // doc and wrote a different value to it. It reports whether the pair trips by it,
 // which it does once per episode (Y03). cleared is what ended meanwhile: a pair that
-// made room for this one, or an episode of this same pair that nobody has swept.
+// made room for this one, or an episode of this same pair that was not swept.
 func (b *echoBreaker) step(node, doc string, now time.Duration) (trip bool, cleared *echoCleared) {
 	p := b.find(node, doc)
 	if p != nil && b.over(p, now) {

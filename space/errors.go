@@ -3,10 +3,13 @@ package space
 import (
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/ledger"
 )
 
 // Errors and output of user code are intercepted and handed, with what they belong to,
-// to whoever has registered (seed 002). The core itself writes nothing anywhere.
+// to the functions that are registered (seed 002). The core itself writes nothing anywhere.
 
 // ErrorInfo is an error of user code, and where it came from.
 type ErrorInfo struct {
@@ -47,31 +50,6 @@ type hooks struct {
 	host           any // see Tx.Slot
 }
 
-// OnError registers a function that is told of errors of user code. They are called in
-// the middle of Settle and must not call the space.
-func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
-
-// OnConsole registers a function that is told of what user code logs, likewise. What an
-// attempt or run logs that is made again is logged again.
-func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
-
-// Log writes a line for the operator: a message and key-value pairs, as with log/slog.
-// It goes to the functions registered with OnConsole, with the name of the node or
-// event it belongs to. It changes nothing.
-func (t *Tx) Log(message string, args ...any) {
-	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
-		return
-	}
-	info := ConsoleInfo{Space: t.space, Program: t.core.program.Name, Message: message, Args: args}
-	if t.node != nil {
-		info.Node = t.node.id()
-	}
-	if t.attempt.Event != nil {
-		info.Stream, info.Event = t.attempt.Event.Stream, t.attempt.Event.ID
-	}
-	tellAll(t.core.hooks.onConsole, info)
-}
-
 func (h *hooks) report(info ErrorInfo) {
 	info.Space, info.Program = h.space, h.program
 	tellAll(h.onError, info)
@@ -86,59 +64,13 @@ func tellAll[T any](fs []func(T), info T) {
 	}
 }
 
-// nodeFailed counts and reports a run that ended in an error.
-func (r *runner) nodeFailed(n *node, info *RunInfo) {
-	r.graph.stats.NodeErrors++
-	r.graph.setErr(n, info.Err)
-	n.more.errors++
-	r.hooks.report(ErrorInfo{
-		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
-		Transient: n.status != Clean, Attempt: int(n.runs),
-	})
-}
-
-// setErr notes how the last run of a node has ended.
-func (g *graph) setErr(n *node, err error) {
-	if n.failed() {
-		g.failing--
-	}
-	if err != nil {
-		n.ext().lastErr = err
-		g.failing++
-	} else if n.more != nil {
-		n.more.lastErr = nil
-	}
-}
-
-func (n *node) failed() bool { return n.more != nil && n.more.lastErr != nil }
-
-// transient marks an error that may pass.
-type transient struct{ error }
-
-func (t transient) Unwrap() error { return t.error }
-
-// Transient marks an error of a handler or node as one that may pass: it is tried
-// again, see Config.EventRetries and Config.RunRetries. Since functions are to be
-// deterministic, that helps if they depend on something that the space does not see.
-func Transient(err error) error {
-	if err == nil {
-		return nil
-	}
-	return transient{err}
-}
-
-func isTransient(err error) bool {
-	var t transient
-	return errors.As(err, &t)
-}
-
 // ConvergenceError says that an event, or a transaction of the application's, met one
 // conflict after another for as long as Config.ConflictWindow: other runtimes change the
 // space faster than this one can. An event is kept, and goes on being tried at the slowest
 // rate. A transaction is given up, and nothing of it is in the log.
 type ConvergenceError struct {
 	Event     string // or
-	By        string // who made the transaction
+	By        string // names the writer of the transaction
 	Conflicts int
 }
 
@@ -147,4 +79,100 @@ func (e *ConvergenceError) Error() string {
 		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; another runtime changes the space all the time. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
 	}
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
+}
+
+// DocumentError says that a document of another space, which an event needs, was not here for as
+// long as an event waits for one (Config.DocumentWait).
+type DocumentError struct {
+	Document string // @space/document
+	Waited   time.Duration
+}
+
+func (e *DocumentError) Error() string {
+	return fmt.Sprintf("document %s has not been here for %s, and the event needs it; see that its space can be read, and redrive the event", e.Document, e.Waited)
+}
+
+// LostError says that a handler did not come back from any of its attempts: each ended with
+// the process, or was given up.
+type LostError struct {
+	Event    string
+	Attempts int
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the handler never came back: the process ended, or it was given up, in each of %d attempts", e.Attempts)
+}
+
+// LimitError says that a handler or a node did not return within its limit.
+type LimitError struct {
+	// Stream and Event are those of the handler, or Node is the node.
+	Stream, Event string
+	Node          string
+	Limit         time.Duration
+	// Attempts is how many there were that never returned; 0 for one that has, too late.
+	Attempts int
+}
+
+func (e *LimitError) Error() string {
+	if e.Node != "" {
+		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. What takes long belongs in an action or an input", e.Node, e.Limit)
+	}
+	attempts := ""
+	if e.Attempts > 0 {
+		attempts = fmt.Sprintf(" in any of %d attempts", e.Attempts)
+	}
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
+}
+
+// EchoError says that a node and another runtime write a document in answer to each
+// other, each time something else. The node is slowed down.
+type EchoError struct{ Node, Doc string }
+
+func (e *EchoError) Error() string {
+	return "node " + e.Node + " and another runtime write " + e.Doc + " in answer to each other; it is slowed down. A node that writes what it reads must come to an end"
+}
+
+// MissedError says that times of a job were skipped, because there were more than are made
+// up for.
+type MissedError struct {
+	Cron   string
+	Missed int
+}
+
+func (e *MissedError) Error() string {
+	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
+}
+
+// ErrNoRoom is returned for a transaction that must wait for the next group: it may
+// be made again when the append under way has been answered.
+var ErrNoRoom = ledger.ErrNoRoom
+
+// ErrNotRunning is returned by what needs a space that this runtime owns and runs.
+var ErrNotRunning = errors.New("the space is not running here")
+
+// IdempotencyError reports a Violation to OnError.
+type IdempotencyError struct{ Violation }
+
+func (e *IdempotencyError) Error() string { return e.String() }
+
+// Overrun is code that an earlier life of the space, in this process, was given up for, as it
+// did not return.
+type Overrun struct {
+	// Stream and Event are those of the handler, or Node is the node.
+	Stream, Event string
+	Node          string
+	Limit         time.Duration
+	// Recorded reports that the log has a record of the handler's attempt; see Tenure.AttemptRecorded.
+	Recorded bool
+	// Until is the time before which a node is not run again.
+	Until time.Duration
+}
+
+// Missed are times of a job at which nothing was there to see them, as after a downtime.
+type Missed struct {
+	Cron string
+	// Times is how many were passed over because of the job's CatchUp: they are not handled, or
+	// are only counted by the event (Tick.Missed) that was due At, in milliseconds since 1970.
+	Times int
+	At    int64
 }

@@ -2,8 +2,6 @@ package space
 
 import (
 	"time"
-
-	"github.com/settlehq/settle/model"
 )
 
 // Freshness says how up to date a document is.
@@ -27,24 +25,13 @@ func (s *Space) Freshness(id string) Freshness {
 	switch {
 	case o == nil:
 		return Freshness{Pending: true, Why: "nobody observes it"}
-	case s.halted() != "":
-		return Freshness{Pending: true, Why: "the space stands still: " + s.halted()}
+	case halted(s.ledger) != "":
+		return Freshness{Pending: true, Why: "the space stands still: " + halted(s.ledger)}
 	case s.graph.isStale(o.node):
 		return s.pending(o.node)
 	}
 	return Freshness{Why: s.flaw(id)}
 }
-
-// Confirmed is a document as the log has it, and its revision: the sequence of the commit
-// that last changed it.
-func (s *Space) Confirmed(id string) (v model.Value, revision uint64) {
-	d := s.replica().Doc(id)
-	return d.Value, d.Seq
-}
-
-// Unconfirmed is how many appends have to be confirmed until all that has been done so far
-// is in the log, if none is refused.
-func (s *Space) Unconfirmed() int { return s.ledger.Appends() }
 
 // pending finds what n waits for, as far upstream as can be: what is nearer waits for that.
 func (s *Space) pending(n *node) (f Freshness) {

@@ -2,7 +2,7 @@ package space
 
 import (
 	"container/heap"
-	"fmt"
+	"slices"
 	"time"
 )
 
@@ -65,89 +65,105 @@ func (gt *gate) apply(spec GateSpec) {
 	gt.debounce, gt.maxWait, gt.throttle, gt.noAuto = spec.Debounce, spec.MaxWait, spec.Throttle, spec.NoAutoDebounce
 }
 
+// gates hold nodes back until a time.
+type gates struct {
+	queue *queue
+	now   time.Duration
+	// ticked says that now is known.
+	ticked bool
+	gated  gated
+	// arming are the nodes whose debounce begins when the time is next known.
+	arming []*node
+}
+
 // armGate starts the debounce again, since something has changed. The time may not be
 // known yet: an input came between two calls of Settle.
-func (g *graph) armGate(n *node) {
+func (gs *gates) armGate(n *node) {
 	if n.debounce() == 0 {
 		return
 	}
 	gt := &n.more.gate
-	if !g.ticked {
+	if !gs.ticked {
 		if !gt.arming {
 			gt.arming = true
-			g.arming = append(g.arming, n)
+			gs.arming = append(gs.arming, n)
 		}
 		return
 	}
 	if !gt.armed {
-		gt.firstAt = g.now
+		gt.firstAt = gs.now
 	}
-	gt.armed, gt.changedAt = true, g.now
+	gt.armed, gt.changedAt = true, gs.now
 	if n.held {
-		g.hold(n)
+		gs.hold(n)
 	}
 }
 
 // tick makes the time known, once for everything that this Settle decides (a second
 // reading could call an event neither ready nor parked), and lets go of what has waited
 // long enough.
-func (g *graph) tick(now time.Duration) {
-	g.now, g.ticked = max(g.now, now), true
-	for _, n := range g.arming {
+func (gs *gates) tick(now time.Duration) {
+	gs.now, gs.ticked = max(gs.now, now), true
+	for _, n := range gs.arming {
 		n.more.gate.arming = false
-		g.armGate(n)
+		gs.armGate(n)
 	}
-	g.arming = g.arming[:0]
-	for len(g.gated) > 0 && g.gated[0].more.gate.heldAt <= now {
-		g.unhold(g.gated[0])
+	gs.arming = gs.arming[:0]
+	for len(gs.gated) > 0 && gs.gated[0].more.gate.heldAt <= now {
+		gs.unhold(gs.gated[0])
 	}
 }
 
 // hold sets a node aside until it may run, or until another time than before.
-func (g *graph) hold(n *node) {
+func (gs *gates) hold(n *node) {
 	n.more.gate.heldAt = n.eligibleAt()
 	if n.held {
-		heap.Fix(&g.gated, n.more.gate.place)
+		heap.Fix(&gs.gated, n.more.gate.place)
 		return
 	}
 	n.held = true
-	heap.Push(&g.gated, n)
+	heap.Push(&gs.gated, n)
 }
 
 // unhold puts a node that was set aside back into the queue.
-func (g *graph) unhold(n *node) {
-	g.letGo(n)
-	g.enqueue(n)
+func (gs *gates) unhold(n *node) {
+	gs.letGo(n)
+	gs.queue.enqueue(n)
 }
 
-// letGo ends a node's waiting for a time. One that nobody needs any more has nothing to
-// wait for: a timer for it would wake nobody.
-func (g *graph) letGo(n *node) {
+// letGo ends a node's waiting for a time. One that nothing needs any more has nothing to
+// wait for: a timer for it would wake the space in vain.
+func (gs *gates) letGo(n *node) {
 	if n.held {
-		heap.Remove(&g.gated, n.more.gate.place)
+		heap.Remove(&gs.gated, n.more.gate.place)
 		n.held = false
 	}
 }
 
 // changeGate changes the gates of a node that is there.
-func (g *graph) changeGate(n *node, change func(*gate)) {
+func (gs *gates) changeGate(n *node, change func(*gate)) {
 	gt := &n.ext().gate
 	if n.runs > 0 && !gt.ran {
-		gt.ran, gt.ranAt = true, g.now // when it was, nobody has noted
+		gt.ran, gt.ranAt = true, gs.now // when it was is not known
 	}
 	change(gt)
-	g.regate(n)
+	gs.regate(n)
 }
 
 // regate has a node wait, or not, as its gates now say.
-func (g *graph) regate(n *node) {
+func (gs *gates) regate(n *node) {
 	switch {
 	case !n.held:
-	case n.eligibleAt() > g.now:
-		g.hold(n)
+	case n.eligibleAt() > gs.now:
+		gs.hold(n)
 	default:
-		g.unhold(n)
+		gs.unhold(n)
 	}
+}
+
+// backsOff reports whether a node is held back for not converging.
+func (gs *gates) backsOff() bool {
+	return slices.ContainsFunc(gs.gated, func(n *node) bool { return n.more.gate.backoffUntil > gs.now })
 }
 
 // gated are the nodes that wait for a time, each once, as a heap with the earliest first.
@@ -177,93 +193,4 @@ func (h *gated) Pop() any {
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return n
-}
-
-// SetDebounce makes a node wait until nothing that it reads has changed for d; 0 clears
-// it. One that waits already waits accordingly from its last change on.
-func (s *Space) SetDebounce(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
-}
-
-// SetMaxWait bounds how long a debounce holds a node when changes go on, as GateSpec.MaxWait
-// does.
-func (s *Space) SetMaxWait(node string, d time.Duration) error {
-	return s.setGate(node, max(d, 0), func(gt *gate) { gt.maxWait = d })
-}
-
-// SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
-// before it ever had anything to do with time, that counts as having been just now.
-func (s *Space) SetThrottle(node string, d time.Duration) error {
-	return s.setGate(node, d, func(gt *gate) { gt.throttle = d })
-}
-
-// SetNoAutoDebounce exempts an effect from being debounced for being slow, or not.
-func (s *Space) SetNoAutoDebounce(node string, exempt bool) error {
-	return s.setGate(node, 0, func(gt *gate) { gt.noAuto = exempt })
-}
-
-// Gate says what holds a node back in time, as it stands. The second result is false if
-// there is no such node.
-func (s *Space) Gate(node string) (GateSpec, bool) {
-	n := s.graph.byID[node]
-	if n == nil {
-		return GateSpec{}, false
-	}
-	if n.more == nil {
-		return GateSpec{}, true
-	}
-	return GateSpec{Debounce: n.debounce(), MaxWait: n.more.gate.maxWait, Throttle: n.more.gate.throttle, NoAutoDebounce: n.more.gate.noAuto}, true
-}
-
-// Measured tells how long a run of a node took, which only the host knows: the core has
-// no clock. It feeds the statistics, and the debounce of slow effects.
-func (s *Space) Measured(node string, took time.Duration) {
-	n := s.graph.byID[node]
-	if n == nil {
-		return
-	}
-	gt := &n.ext().gate
-	gt.auto.policy = &s.slow // debounce says for whom it is in force
-	gt.auto.ran(took)
-	s.graph.regate(n)
-}
-
-// maxGate is the longest gate: a mistake beyond it, and near the largest duration a sum
-// would wrap.
-const maxGate = 365 * 24 * time.Hour
-
-func checkGate(d time.Duration) error {
-	if d < 0 || d > maxGate {
-		return fmt.Errorf("a gate is between 0, for none, and %s; not %s", maxGate, d)
-	}
-	return nil
-}
-
-// checkDebounce refuses a debounce that cannot be, and a bound of it that makes no sense.
-func (g *GateSpec) checkDebounce() error {
-	if err := checkGate(g.Debounce); err != nil {
-		return fmt.Errorf("debounce: %w", err)
-	}
-	switch {
-	case g.MaxWait > maxGate:
-		return fmt.Errorf("longest wait: %w", checkGate(g.MaxWait))
-	case g.MaxWait != 0 && g.Debounce == 0:
-		return fmt.Errorf("there is a longest wait of %s, and no debounce that it bounds; set that, too", g.MaxWait)
-	case g.MaxWait > 0 && g.MaxWait < g.Debounce:
-		return fmt.Errorf("the longest wait, %s, is shorter than the debounce, %s, which would never count", g.MaxWait, g.Debounce)
-	}
-	return nil
-}
-
-func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
-	n := s.graph.byID[node]
-	if n == nil {
-		return fmt.Errorf("space %s has no node %s", s.cfg.Space, node)
-	}
-	if err := checkGate(d); err != nil {
-		return fmt.Errorf("node %s: %w", node, err)
-	}
-	s.graph.changeGate(n, set)
-	s.runner.observations.note(n)
-	return nil
 }

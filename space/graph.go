@@ -1,134 +1,47 @@
 package space
 
 import (
+	"fmt"
 	"slices"
-	"time"
-
-	"github.com/settlehq/settle/model"
 )
 
 // graph holds documents and nodes and the edges between them. Nodes read addresses
 // and write surfaces; node-to-node edges are derived from the two where they overlap,
 // and never stored.
 //
-// Everything here is the hot state of a pass; the structure tables follow at its
-// end.
+// It is the hot state of a pass, in parts that know only those before them; the structure tables
+// follow at the end of the pass. What it does itself is to bring nodes and edges in and out, of
+// which each part has to take note.
 type graph struct {
-	docs  map[string]*doc // of the own space
-	far   map[docKey]*doc // of others
-	nodes []*node         // by handle; nil once removed
-	byID  map[string]*node
-	queue queue
-	// spareNodes and spareDocs are records that are not used yet.
-	spareNodes []node
-	spareDocs  []doc
-	// stale are the nodes that a search for what is not up to date begins with,
-	// dormant ones included.
-	stale []*node
-	// backs are the edges that close a circle, and some that did, in the order in which
-	// they are looked at again; loose is how many are to be.
-	backs []*dep
-	loose int
-	// top is the greatest height, roof the one from which on all are given anew.
-	top, roof int32
-	// dueCount is how many nodes are live and not clean.
-	dueCount int
+	documents
+	nodeTable
+	marks
+	heights
+	queue
+	gates
+	liveness
+	staleness
+	changes
+
 	// failing counts the nodes whose last run ended in an error.
 	failing int
-	// backEdges counts the edges that close a circle; without one, no node can keep
-	// itself live.
-	backEdges int
-	// dirty has a bit for each handle whose structure changed since the last flush, by
-	// page, and dirtyPages are the pages that have any.
-	dirty      []uint64
-	dirtyPages []uint32
-	// follows are the foreign documents whose being needed may have changed. Of those
-	// that are not here, away are the ones that somebody reads, and pending counts the
-	// ones that somebody needs.
-	follows []*doc
-	away    []*doc
-	pending int
-	// comparing are the reads of resumed nodes of documents that were not here, and what
-	// the nodes have seen there.
-	comparing map[*dep]uint64
-	leaving   []*doc // see dropUnused
-	gated     gated
-	free      []uint32 // the handles of nodes that were removed
-	ordinals  ordinals
-	times     pastTimes
-	fresh     []*node // under provisional demand
-	now       time.Duration
-	// arming are the nodes whose debounce begins when the time is next known.
-	arming []*node
-	ticked bool  // whether now is known
-	stamp  int32 // for visited marks
-	// shots numbers the causes, from is where the change that is being told comes from.
-	shots uint32
-	from  origin
-	// undoing is the node whose writes are being undone, if it is not to hear of that.
-	undoing *node
-	up      []climb // buffers of seek
-	down    []descent
 	trace   *Trace
 	stats   *Stats
-	// watch records what happens for those who asked for it, nil if nobody did.
-	watch *recorder
-	// removing is told of each node that goes.
+	// removing is called with each node that goes.
 	removing func(*node)
-	// arrival is told of each node that comes, before anything is made of it.
+	// arrival is called with each node that comes, before anything is made of it.
 	arrival func(*node)
 }
 
 func newGraph(trace *Trace, stats *Stats) *graph {
-	return &graph{
-		docs: map[string]*doc{}, far: map[docKey]*doc{}, byID: map[string]*node{},
-		trace: trace, stats: stats,
-	}
-}
-
-// local is the record of an own document, or nil.
-func (g *graph) local(id string) *doc { return g.docs[id] }
-
-// known is the record of an own document that there was, made again if it was forgotten.
-func (g *graph) known(id string) *doc {
-	d := g.docs[id]
-	if d == nil {
-		d = &doc{key: docKey{doc: id}, loaded: true}
-		g.docs[id] = d
-		g.mayForget(d)
-	}
-	return d
-}
-
-// lookup is the record of a document, or nil.
-func (g *graph) lookup(key docKey) *doc {
-	if key.space == "" {
-		return g.docs[key.doc]
-	}
-	return g.far[key]
-}
-
-// ensureDoc returns the record of a document and makes it if need be. This is
-// where names that code makes up are checked, once each.
-func (g *graph) ensureDoc(key docKey) (*doc, error) {
-	if d := g.lookup(key); d != nil {
-		return d, nil
-	}
-	if err := model.CheckName("document", key.doc); err != nil {
-		return nil, err
-	}
-	d := g.newDoc()
-	d.key, d.loaded = key, key.space == ""
-	g.mayForget(d)
-	if d.loaded {
-		g.docs[key.doc] = d
-		return d, nil
-	}
-	if err := model.CheckName("space", key.space); err != nil {
-		return nil, err
-	}
-	g.far[key] = d
-	return d, nil
+	g := &graph{trace: trace, stats: stats}
+	g.docs, g.far, g.byID = map[string]*doc{}, map[docKey]*doc{}, map[string]*node{}
+	g.heights = heights{table: &g.nodeTable, marks: &g.marks, stats: stats}
+	g.gates = gates{queue: &g.queue}
+	g.liveness = liveness{documents: &g.documents, heights: &g.heights, queue: &g.queue, gates: &g.gates, marks: &g.marks, stats: stats}
+	g.staleness = staleness{documents: &g.documents, queue: &g.queue, marks: &g.marks, stats: stats}
+	g.changes = changes{documents: &g.documents, queue: &g.queue, gates: &g.gates, staleness: &g.staleness, trace: trace, stats: stats}
+	return g
 }
 
 // expect makes room for so many nodes with their documents at once: that many small
@@ -139,89 +52,6 @@ func (g *graph) expect(nodes, docs int) {
 	g.nodes = make([]*node, 0, nodes)
 	g.spareNodes = make([]node, nodes)
 	g.spareDocs = make([]doc, nodes+docs)
-}
-
-func (g *graph) newNode() *node {
-	if len(g.spareNodes) == 0 {
-		return &node{}
-	}
-	n := &g.spareNodes[0]
-	g.spareNodes = g.spareNodes[1:]
-	return n
-}
-
-func (g *graph) newDoc() *doc {
-	if len(g.spareDocs) == 0 {
-		return &doc{}
-	}
-	d := &g.spareDocs[0]
-	g.spareDocs = g.spareDocs[1:]
-	return d
-}
-
-// nextStamp begins a search: no node has this mark yet.
-func (g *graph) nextStamp() int32 {
-	g.stamp++
-	return g.stamp
-}
-
-// setStatus is the one place where a node's status changes.
-func (g *graph) setStatus(n *node, to Status) {
-	was := n.due()
-	n.status = to
-	g.recount(n, was)
-	g.keepStale(n)
-}
-
-func (g *graph) recount(n *node, was bool) {
-	switch is := n.due(); {
-	case is && !was:
-		g.dueCount++
-	case was && !is:
-		g.dueCount--
-	}
-}
-
-// keepStale keeps invariant 5 of node.
-func (g *graph) keepStale(n *node) {
-	want := !n.removed && (n.status == Invalid || n.status == NeverRan && g.mayMatter(n))
-	if want != (n.staleAt != 0) {
-		keep(&g.stale, n, want, (*node).stalePlace)
-	}
-}
-
-func (n *node) stalePlace() *int32 { return &n.staleAt }
-
-// keep has x in a list or not. Its place there, counted from 1, is in x itself, 0 for none.
-func keep[T any](list *[]*T, x *T, want bool, place func(*T) *int32) {
-	switch at := place(x); {
-	case want && *at == 0:
-		*list = append(*list, x)
-		*at = int32(len(*list))
-	case !want && *at != 0:
-		last := len(*list) - 1
-		moved := (*list)[last]
-		(*list)[*at-1] = moved
-		*place(moved) = *at
-		*at = 0
-		(*list)[last] = nil
-		*list = (*list)[:last]
-	}
-}
-
-// mayMatter reports whether a handler may meet what n would write, other than as its
-// output, which is looked at anyway.
-func (g *graph) mayMatter(n *node) bool {
-	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || g.isRead(n)
-}
-
-// isRead reports whether anybody else reads what n writes.
-func (g *graph) isRead(n *node) bool {
-	read := false
-	n.eachSurface(true, func(s *surface) {
-		read = read || slices.ContainsFunc(s.doc.readers, func(d *dep) bool { return d.node != n && s.overlaps(d) })
-	})
-	return read
 }
 
 // index inserts a dep among the readers of its document: from here on it triggers,
@@ -266,79 +96,235 @@ func (g *graph) unindex(d *dep) {
 	d.eachWriter(true, func(s *surface) { g.keepStale(s.node) })
 }
 
-// setLoaded notes that a foreign document is here, or is not followed any more.
-func (g *graph) setLoaded(d *doc, loaded bool) {
-	if d.loaded == loaded {
-		return
+// setErr notes how the last run of a node has ended.
+func (g *graph) setErr(n *node, err error) {
+	if n.failed() {
+		g.failing--
 	}
-	by := 1
-	if loaded {
-		by = -1
+	if err != nil {
+		n.ext().lastErr = err
+		g.failing++
+	} else if n.more != nil {
+		n.more.lastErr = nil
 	}
-	if d.refs > 0 {
-		g.pending += by
-	}
-	d.loaded = loaded
-	g.keepAway(d)
 }
 
-// keepAway keeps graph.away.
-func (g *graph) keepAway(d *doc) {
-	keep(&g.away, d, !d.loaded && len(d.readers) > 0, (*doc).awayPlace)
+// register adds a node. Nothing runs because of it and no data is read: an effect
+// is live and will run in the next pass, a computation waits until something
+// reads its output (P3).
+func (g *graph) register(spec *declaration, parent *node) (*node, error) {
+	if g.byID[spec.ID] != nil {
+		return nil, fmt.Errorf("node %s is registered already; remove it first, or use another id", spec.ID)
+	}
+	if d := g.local(spec.Output); d != nil && d.writer != nil {
+		return nil, fmt.Errorf("node %s: document %s is written by node %s already", spec.ID, spec.Output, d.writer.node.id())
+	}
+	n := g.newNode()
+	n.spec, n.kind, n.ordinal = spec, spec.Kind, g.ordinals.of(spec.ID)
+	if parent != nil {
+		n.ext().parent = parent
+		parent.ext().children = append(parent.more.children, n)
+	}
+	if err := g.wire(n); err != nil {
+		return nil, err
+	}
+	g.descend(n)
+	g.times.take(n)
+	g.place(n)
+	g.byID[spec.ID] = n
+	g.reshaped(n.handle)
+	if g.arrival != nil {
+		g.arrival(n)
+	}
+	g.reconsider(n)
+	if n.due() {
+		g.armGate(n)
+	}
+	return n, nil
 }
 
-func (d *doc) awayPlace() *int32 { return &d.awayAt }
-
-// readNames lists the read set for people and for the log: document, then a JSON
-// pointer; a shallow read ends in "#".
-func (n *node) readNames() []string {
-	var names []string
-	for _, d := range n.deps {
-		if !d.covered && !d.declared {
-			names = append(names, d.String())
+// wire lays the node's surfaces and the reads that it declares. Nodes that read those
+// places already are connected by that.
+func (g *graph) wire(n *node) error {
+	spec := n.spec
+	if spec.Gate != (GateSpec{}) {
+		n.ext().gate.apply(spec.Gate)
+	}
+	if spec.Output != "" {
+		d, err := g.ensureDoc(docKey{doc: spec.Output})
+		if err != nil {
+			return err
+		}
+		n.own = surface{node: n, doc: d}
+		d.writer = &n.own
+		g.surfaceAdded(&n.own)
+	}
+	for _, a := range slices.Concat(spec.Writes, spec.Envelope) {
+		if err := g.addSurface(n, a); err != nil {
+			return err
 		}
 	}
-	return names
-}
-
-// String names the address, as in a cause.
-func (d *dep) String() string {
-	name := d.doc.key.String() + d.path.String()
-	if d.shallow {
-		name += "#"
+	for _, a := range spec.DeclaredReads {
+		d, err := g.ensureDoc(docKey{a.Space, a.Doc})
+		if err != nil {
+			return err
+		}
+		declared := &dep{node: n, doc: d, path: a.Path, declared: true}
+		n.deps = append(n.deps, declared)
+		g.index(declared)
 	}
-	return name
+	return nil
 }
 
-// ordinals remembers when a node was first registered, over its being removed and
-// registered again: ties are to be broken the same way then (behaviour B08). It keeps
-// the latest few of those that are gone.
-type ordinals struct {
-	next uint32 // after 2^32 new names some would share one, and so a tie
-	gone map[string]uint32
-	fifo []string
-}
-
-const maxGone = 4096
-
-func (o *ordinals) of(id string) uint32 {
-	if n, ok := o.gone[id]; ok {
-		return n
+func (g *graph) addSurface(n *node, a Address) error {
+	d, err := g.ensureDoc(docKey{doc: a.Doc})
+	if err != nil {
+		return err
 	}
-	o.next++
-	return o.next
+	s := &surface{node: n, doc: d, path: a.Path}
+	d.others = append(d.others, s)
+	if n.materializer() {
+		n.ext().envelope = append(n.more.envelope, s)
+	} else {
+		n.ext().outputs = append(n.more.outputs, s)
+	}
+	g.surfaceAdded(s)
+	return nil
 }
 
-func (o *ordinals) retire(n *node) {
-	if o.gone == nil {
-		o.gone = map[string]uint32{}
+// surfaceAdded connects a surface to the readers that are there.
+func (g *graph) surfaceAdded(s *surface) {
+	counted := !s.isEnvelope()
+	for _, d := range s.doc.readers {
+		if d.node == s.node || !s.overlaps(d) {
+			continue
+		}
+		g.orderEdge(s, d)
+		if counted && d.node.live {
+			s.refs++
+		}
 	}
-	if _, ok := o.gone[n.id()]; ok {
+	g.keepStale(s.node)
+}
+
+// remove takes a node out, with all that it has made. Its demand ends; its output
+// stays as it is.
+func (g *graph) remove(n *node) {
+	if n.removed {
 		return
 	}
-	o.gone[n.id()] = n.ordinal
-	if o.fifo = append(o.fifo, n.id()); len(o.fifo) > maxGone {
-		delete(o.gone, o.fifo[0])
-		o.fifo = o.fifo[1:]
+	if n.running {
+		n.doomed = true
+		return
+	}
+	if n.more != nil {
+		g.leaveParent(n)
+		children := n.more.children
+		n.more.children = nil
+		g.removeAll(children)
+	}
+	if g.removing != nil {
+		g.removing(n)
+	}
+	g.letGo(n)
+	g.setErr(n, nil)
+	was := n.due()
+	n.removed = true
+	g.recount(n, was)
+	for _, d := range n.deps {
+		if d.indexed {
+			g.unindex(d)
+		}
+	}
+	n.live, n.deps = false, nil
+	g.keepStale(n)
+	n.eachSurface(true, g.dropSurface)
+	g.nodes[n.handle] = nil
+	g.free = append(g.free, n.handle)
+	g.ordinals.retire(n)
+	g.times.put(n)
+	delete(g.byID, n.id())
+	g.reshaped(n.handle)
+}
+
+// removeAll takes children out whose parent does not list them any more.
+func (g *graph) removeAll(children []*node) {
+	for _, c := range children {
+		c.more.parent = nil
+		g.remove(c)
+	}
+}
+
+func (g *graph) dropSurface(s *surface) {
+	g.mayForget(s.doc)
+	g.edgeGone()
+	if s.doc.writer == s {
+		s.doc.writer = nil
+	} else {
+		// Not in place: a run may be going through them, and have pulled the node that does this.
+		s.doc.others = slices.DeleteFunc(slices.Clone(s.doc.others), func(o *surface) bool { return o == s })
+	}
+	for _, d := range s.doc.readers {
+		if d.back && s.overlaps(d) {
+			g.setBack(d, false)
+			g.orderDep(d)
+		}
+	}
+}
+
+func (g *graph) leaveParent(n *node) {
+	if p := n.more.parent; p != nil {
+		p.more.children = slices.DeleteFunc(p.more.children, func(c *node) bool { return c == n })
+		n.more.parent = nil
+	}
+}
+
+// applyReads makes what a run has read the read set of its node, as a difference to
+// the one it has (P6), and reports whether there was any.
+func (g *graph) applyReads(l *readLog) bool {
+	n := l.node
+	if l.unchanged() {
+		return false
+	}
+	if !l.diverged {
+		l.diverge()
+	}
+	old := n.deps
+	n.deps = l.hand()
+	cover(n.deps)
+	changed := false
+	for _, d := range n.deps {
+		if !d.covered && !d.indexed {
+			g.index(d)
+			changed = true
+		}
+	}
+	for _, d := range old {
+		if d.indexed && (d.seen != l.run || d.covered) {
+			g.unindex(d)
+			changed = true
+		}
+	}
+	if changed {
+		g.reshaped(n.handle)
+	}
+	l.list = old[:0]
+	return changed
+}
+
+// inSync reports whether all that n has read is here.
+func (g *graph) inSync(n *node) bool {
+	return !slices.ContainsFunc(n.deps, func(d *dep) bool { return !d.doc.loaded })
+}
+
+// renewNode forgets what a node is marked with, but for its causes and their order.
+func (g *graph) renewNode(n *node) {
+	n.mark, n.markDown, n.sought = 0, 0, 0
+	for _, d := range n.deps {
+		d.seen = 0
+	}
+	for i, d := range n.causes().reads {
+		d.fired = uint32(i + 1)
+		g.shots = max(g.shots, d.fired)
 	}
 }

@@ -91,7 +91,7 @@ func (e *edges) closes(d *dep) bool {
 // a circle are not looked through.
 func (e *edges) early(g *graph, n *node) string {
 	var waiting []*node
-	for _, level := range g.queue.now.byHeight {
+	for _, level := range g.queue.sweep.byHeight {
 		waiting = append(waiting, level...)
 	}
 	seen := map[*node]bool{n: true}
@@ -143,11 +143,11 @@ func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
 		}
 		settle := func() {
 			for more := true; more; {
-				h.core.graph.loosen()
+				h.core.graph.recheckBackEdges()
 				before = edges{}
 				before.add(h.core.graph)
 				if rapid.IntRange(0, 3).Draw(t, "anew") == 0 {
-					h.core.graph.roof = -1
+					h.core.graph.rebuildHeight = -1
 				}
 				more = h.settle().More || h.decide()
 			}

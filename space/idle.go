@@ -1,41 +1,8 @@
 package space
 
-import "slices"
-
-// maxHolds is for how many exhausted passes a node that does not converge keeps the
-// space from being idle: long enough for a wave that converges in more than one pass,
-// short enough that a circle that never does holds nobody up (seed 001, I6).
-const maxHolds = 3
-
-// Idle reports whether the space has come to rest (seed 001 section 8.4): it runs
-// nothing, no event waits, and nothing is runnable. Held work counts if its result is
-// being waited for: an effect, a materializer, the first run of what somebody needs, or
-// a node that is not converging, for three passes. The re-run of a computation that is
-// merely debounced or throttled does not: that is a bound on freshness.
-//
-// Commits may still be under way; Durable waits for them. A space that is closed or was
-// taken over by another runtime has come to rest here, as soon as it is not in the middle
-// of a pass.
-func (s *Space) Idle() bool {
-	switch {
-	case s.ledger.Closed() || s.Deposed():
-		return !s.graph.ticked
-	case !s.ledger.Running() || s.background > 0 || !s.cfg.WithoutEvents && !s.ledger.Lane().Quiet():
-		return false
-	case s.graph.queue.waits() || s.graph.pending > 0:
-		return false
-	}
-	return !slices.ContainsFunc(s.graph.gated, s.awaited)
-}
-
-// awaited reports whether the space is not at rest while n is held.
-func (s *Space) awaited(n *node) bool {
-	gt := &n.more.gate
-	if gt.backoffUntil > s.graph.now && n.status != NeverRan {
-		return gt.holds < maxHolds
-	}
-	return n.status == NeverRan || n.kind == Effect || n.materializer()
-}
+import (
+	"time"
+)
 
 // Durable reports whether the space is idle and all that it has done is in the log.
 func (s *Space) Durable() bool { return s.Idle() && s.Settled() }
@@ -67,8 +34,7 @@ func (s *Space) Close() {
 // ceases to be, as of the end of a Settle. It must not call the space.
 func (s *Space) OnDurable(f func(bool)) { s.hooks.onDurable = append(s.hooks.onDurable, f) }
 
-// noteDurable tells whoever wants to know when the space becomes durable and when it
-// ceases to be.
+// noteDurable reports when the space becomes durable and when it ceases to be.
 func (s *Space) noteDurable() {
 	f := s.cfg.Trace.Durable
 	if f == nil && len(s.hooks.onDurable) == 0 {
@@ -83,4 +49,19 @@ func (s *Space) noteDurable() {
 		f(is)
 	}
 	tellAll(s.hooks.onDurable, is)
+}
+
+// Throttled is the time until which a node that acts on the world outside, an effect or a
+// materializer, may not run because it has run a while ago; 0 if there is none. When that
+// was is known here and nowhere else: a space that leaves memory forgets it.
+func (s *Space) Throttled() (until time.Duration) {
+	for _, n := range s.graph.nodes {
+		if n == nil || n.more == nil || n.kind != Effect && !n.materializer() {
+			continue
+		}
+		if gt := &n.more.gate; gt.throttle > 0 && gt.ran && gt.ranAt+gt.throttle > s.graph.now {
+			until = max(until, gt.ranAt+gt.throttle)
+		}
+	}
+	return until
 }

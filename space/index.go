@@ -10,48 +10,6 @@ import (
 // faster than looking up which ones to test.
 const manyReaders = 32
 
-// pathIndex finds the readers of a document that a change concerns: a tree by path, in
-// which equal parts of the two values are passed over.
-type pathIndex struct{ root pathNode }
-
-// pathNode holds the readers of one path.
-type pathNode struct {
-	step string // the last of the path
-	here []*dep
-	kids map[string]*pathNode
-	// order are the kids in order of first use, for what is told to whom first must not
-	// depend on the order of a map. One that was dropped, of size 0, may stay for a while.
-	order []*pathNode
-	size  int // readers here and below
-}
-
-// pathAdded keeps the index of a document that has one, and makes it when the readers
-// have become many.
-func (d *doc) pathAdded(r *dep) {
-	if d.paths != nil {
-		d.paths.add(r)
-		return
-	}
-	if len(d.readers) > manyReaders {
-		d.paths = &pathIndex{}
-		for _, r := range d.readers {
-			d.paths.add(r)
-		}
-	}
-}
-
-// pathRemoved is its counterpart. The index goes when the readers are few again.
-func (d *doc) pathRemoved(r *dep) {
-	if d.paths == nil {
-		return
-	}
-	if len(d.readers) < manyReaders/2 {
-		d.paths = nil
-		return
-	}
-	d.paths.root.remove(r, r.path)
-}
-
 func (x *pathIndex) add(r *dep) {
 	t := &x.root
 	t.size++
@@ -186,4 +144,31 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 			m.below(kid, b.At(model.Path{kid.step}), a.At(model.Path{kid.step}), inB, inA)
 		}
 	}
+}
+
+// pathAdded keeps the index of a document that has one, and makes it when the readers
+// have become many.
+func (d *doc) pathAdded(r *dep) {
+	if d.paths != nil {
+		d.paths.add(r)
+		return
+	}
+	if len(d.readers) > manyReaders {
+		d.paths = &pathIndex{}
+		for _, r := range d.readers {
+			d.paths.add(r)
+		}
+	}
+}
+
+// pathRemoved is its counterpart. The index goes when the readers are few again.
+func (d *doc) pathRemoved(r *dep) {
+	if d.paths == nil {
+		return
+	}
+	if len(d.readers) < manyReaders/2 {
+		d.paths = nil
+		return
+	}
+	d.paths.root.remove(r, r.path)
 }

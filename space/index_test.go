@@ -68,7 +68,7 @@ type readerBench struct {
 
 func (b *readerBench) add(path model.Path, shallow bool) {
 	b.next++
-	r := &dep{node: &node{spec: &NodeSpec{ID: fmt.Sprint("n", b.next)}}, doc: &doc{key: docKey{doc: "d"}}, path: path, shallow: shallow}
+	r := &dep{node: &node{spec: &declaration{ID: fmt.Sprint("n", b.next)}}, doc: &doc{key: docKey{doc: "d"}}, path: path, shallow: shallow}
 	b.readers = append(b.readers, r)
 	b.index.add(r)
 }
@@ -189,7 +189,7 @@ func (w *twoGraphs) reads(id string, paths []model.Path, shallow []bool) {
 			w.present[id] = pair
 		}
 		if pair[i] == nil {
-			n, err := g.register(&NodeSpec{ID: id, Kind: Effect}, nil)
+			n, err := g.register(&declaration{ID: id, Kind: Effect}, nil)
 			if err != nil {
 				w.t.Fatal(err)
 			}

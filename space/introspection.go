@@ -6,32 +6,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Stats counts what a space has done since this runtime took it in.
-type Stats struct {
-	Handled, Failed, Refusals uint64 // events, by outcome, when that is confirmed
-	Parked                    uint64 // attempts given up until something is up to date
-	Refused                   uint64 // appends refused
-	Deferred                  uint64 // nodes gated for not converging
-	NodeErrors                uint64 // runs that returned an error
-	Runs                      uint64 // of computations and effects
-	Attempts                  uint64 // at handling events that were not given up, undone ones included
-	Unconverged               uint64 // events that met conflicts for longer than the window
-	// Handlings that a refusal has undone: for a conflict, for a receipt that another
-	// runtime has made, and with the transaction that had sent the event.
-	Conflicts, KnownReceipts, LostOrigins uint64
-
-	OutsideWrites uint64 // writes of nodes to what they have not declared
-	Resumed       uint64 // nodes that an observation has saved a run, or told why not
-	Compared      uint64 // reads whose value had to be looked at for that
-	Violations    uint64 // runs that were found not to be idempotent
-
-	// What the work was. Matched counts the readers that were compared with a change,
-	// Filtered those of them that it did not concern (value-gating), Visits the nodes
-	// looked at in ordering, liveness and preflight, IndexWrites the reads that were
-	// entered or taken out, Echoes the runs that answered another runtime's writes.
-	Matched, Filtered, Visits, IndexWrites, Echoes uint64
-}
-
 // Stats returns the counters.
 func (s *Space) Stats() Stats {
 	st, c := s.stats, s.ledger.Counts()
@@ -90,4 +64,13 @@ func (s *Space) Value(id string) model.Value {
 func causeNames(n *node) []string {
 	c := n.causes()
 	return c.names()
+}
+
+// Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
+// snapshot may be read by any goroutine. For the next thousand passes the tables stay current at the end
+// of each, for readers that wait on a Watch.
+func (s *Space) Structure() Structure {
+	s.structure.looks = lookedAt
+	s.structure.flush(s.graph)
+	return Structure{txn: s.structure.db.Txn(false)}
 }

@@ -14,38 +14,34 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // inquire switches everything on that a space can record and asks all that it can be
 // asked. Doing so at any time must make no difference (P10).
 func inquire(s *Space) {
-	s.SetTrace(TraceRuns, true)
-	s.SetTrace(TraceTriggers, true)
-	if s.diagnosis.causes == nil {
-		s.Diagnose(true)
+	r, v := s.Recorder(), s.View()
+	r.RecordRuns(true)
+	r.RecordTriggers(true)
+	if len(r.Circles()) == 0 {
+		r.Diagnose(true)
 	}
-	s.DiagnoseWhenBusy(true)
-	s.Busy(400 * time.Millisecond)
+	r.DiagnoseWhenBusy(true)
+	r.Busy(400 * time.Millisecond)
 	for _, n := range s.Nodes() {
-		e, _ := s.Explain(n.ID)
+		e, _ := inspect.Explain(v, r, n.ID)
 		_ = e.String()
-		s.Dependents(n.ID)
-		s.Writers(n.ID)
-		s.Children(n.ID)
-		s.Parent(n.ID)
-		s.NodeStats(n.ID)
+		v.Readers(n.ID)
+		v.Writers(n.ID)
 		s.Gate(n.ID)
 	}
-	if p, ok := s.Parked(); ok {
+	if p, ok := inspect.WhyParked(v, r); ok {
 		_ = p.String()
 	}
-	s.RunTrace()
-	s.TriggerTrace()
-	s.Circles()
-	s.Markers()
-	s.NonSettling()
-	s.NodeCounts()
-	s.FilterStats()
+	r.Runs()
+	r.Triggers()
+	r.Markers()
+	r.NonSettling()
 	s.Idle()
 	s.Durable()
 }
@@ -157,19 +153,20 @@ func TestU06_TheMinutesAreTheSameWhoeverAsks(t *testing.T) {
 func TestU02_AHistoryKeepsTheLatestThousand(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
-	h.core.SetTrace(TraceRuns, true)
-	h.core.SetTrace(TraceTriggers, true)
+	h.core.Recorder().RecordRuns(true)
+	h.core.Recorder().RecordTriggers(true)
 	h.observe("count")
 	const events = 1500
 	for i := range events {
 		w.send(home, "add", fmt.Sprint("e", i), 1)
 		h.run()
 	}
-	runs, triggers := h.core.RunTrace(), h.core.TriggerTrace()
-	if len(runs) != historyLimit || len(triggers) != historyLimit {
-		t.Fatalf("%d runs and %d triggers, want %d", len(runs), len(triggers), historyLimit)
+	runs, triggers := h.core.Recorder().Runs(), h.core.Recorder().Triggers()
+	const limit = 1000
+	if len(runs) != limit || len(triggers) != limit {
+		t.Fatalf("%d runs and %d triggers, want %d", len(runs), len(triggers), limit)
 	}
-	inOrder := func(a, b RunEntry) int { return int(a.N) - int(b.N) }
+	inOrder := func(a, b inspect.RunEntry) int { return int(a.N) - int(b.N) }
 	if !slices.IsSortedFunc(runs, inOrder) {
 		t.Error("the runs are not in order")
 	}
@@ -182,56 +179,28 @@ func TestU02_AHistoryKeepsTheLatestThousand(t *testing.T) {
 	}
 }
 
-func TestNothingIsRecordedUnlessSomebodyAsked(t *testing.T) {
+func TestNothingIsRecordedUnlessThatIsSwitchedOn(t *testing.T) {
 	w := newWorld(t)
-	h := w.owner("w1", counter(t).Program)
-	s := h.core
-	if s.graph.watch != nil {
+	r := w.owner("w1", counter(t).Program).core.Recorder()
+	if r.On() {
 		t.Error("a space records from the beginning")
 	}
 	for _, c := range []struct {
 		what string
 		set  func(on bool)
 	}{
-		{"runs", func(on bool) { s.SetTrace(TraceRuns, on) }},
-		{"triggers", func(on bool) { s.SetTrace(TraceTriggers, on) }},
-		{"diagnosis", s.Diagnose},
+		{"runs", r.RecordRuns},
+		{"triggers", r.RecordTriggers},
+		{"diagnosis", r.Diagnose},
 	} {
 		c.set(true)
-		if s.graph.watch == nil {
-			t.Errorf("%s: not attached", c.what)
+		if !r.On() {
+			t.Errorf("%s: it does not record", c.what)
 		}
 		c.set(true) // goes on
 		c.set(false)
-		if s.graph.watch != nil {
-			t.Errorf("%s: still attached", c.what)
+		if r.On() {
+			t.Errorf("%s: it still records", c.what)
 		}
-	}
-}
-
-func TestNodeCounts(t *testing.T) {
-	p := newProgram(t).
-		compute("total", func(tx *Tx) any { return tx.Get("in") }).
-		compute("other", func(tx *Tx) any { return tx.Get("in") }).
-		add(NodeSpec{ID: "index", Kind: Computation, Envelope: []Address{{Doc: "entry"}}, Run: func(*Tx) (model.Value, error) {
-			return model.Value{}, nil
-		}})
-	w := newWorld(t)
-	h := w.owner("w1", p.Program)
-	h.observe("total")
-	want := NodeCounts{Computations: 3, Effects: 1, Materializers: 1, Live: 2, Due: 2}
-	if got := h.core.NodeCounts(); got != want {
-		t.Errorf("before the first pass %+v, want %+v", got, want)
-	}
-	h.run()
-	want.Live, want.Due = 3, 0
-	if got := h.core.NodeCounts(); got != want {
-		t.Errorf("at rest %+v, want %+v", got, want)
-	}
-	w.put(home, put("in", 1))
-	h.integrate()
-	h.run()
-	if got := h.core.FilterStats(); got.Executed != h.core.Stats().Runs || got.Matched == 0 {
-		t.Errorf("filter statistics %+v", got)
 	}
 }

@@ -1,8 +1,11 @@
 package space
 
-import "github.com/settlehq/settle/model"
+import (
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space/inspect"
+)
 
-// origin says where a change comes from. The zero origin is somebody else.
+// origin says where a change comes from. The zero origin is another runtime, or unknown.
 type origin struct {
 	// node is the node whose run made the change; it is not invalidated by it (P5,
 	// docs/adr/0007).
@@ -23,109 +26,217 @@ func (o *origin) concerns(n *node) bool {
 	return n != o.node && (o.group == "" || o.group != n.spec.Group)
 }
 
+// changes gives documents their values, and nodes reasons to run.
+type changes struct {
+	documents *documents
+	queue     *queue
+	gates     *gates
+	staleness *staleness
+	trace     *Trace
+	stats     *Stats
+	// from is where the change that is being applied comes from.
+	from origin
+	// shots numbers the causes.
+	shots uint32
+	// undoing is the node whose writes are being undone, if it is not to be notified of that.
+	undoing *node
+	// comparing are the reads of resumed nodes of documents that were not here, and what
+	// the nodes have seen there.
+	comparing map[*dep]uint64
+	recorder  *inspect.Recorder
+}
+
 // change gives a document a new value and marks the readers that it concerns.
 // This is the one door through which values change (P1): local transactions,
 // foreign commits, mirrored documents and rollbacks all come in here.
-func (g *graph) change(d *doc, after model.Value, from origin) {
-	g.from = from
-	g.tell(d, after)
+func (c *changes) change(d *doc, after model.Value, from origin) {
+	c.from = from
+	c.apply(d, after)
 }
 
 // changeByRun is change for what a node's run has made. It fills the origin in place:
 // copying it costs more than the rest.
-func (g *graph) changeByRun(d *doc, after model.Value, n *node, tx *Tx, at uint64) {
-	from := &g.from
-	from.node, from.group, from.remote, from.at = n, tx.attempt.Group, false, at
-	from.paths = tx.pathsIn(d)
-	g.tell(d, after)
+func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, paths []model.Path, at uint64) {
+	from := &c.from
+	from.node, from.group, from.remote, from.at = n, group, false, at
+	from.paths = paths
+	c.apply(d, after)
 }
 
-// tell does what change says, for a change from g.from.
-func (g *graph) tell(d *doc, after model.Value) {
+// apply does what change says, for a change from c.from.
+func (c *changes) apply(d *doc, after model.Value) {
 	before := d.value
 	d.value = after
 	if model.Equal(before, after) {
 		return
 	}
 	if after.IsAbsent() {
-		g.mayForget(d)
+		c.documents.mayForget(d)
 	}
-	if f := g.trace.Changed; f != nil {
-		f(g.changeInfo(d, before))
+	if f := c.trace.Changed; f != nil {
+		f(c.changeInfo(d, before))
 	}
 	if d.paths != nil {
-		g.stats.Matched += uint64(d.paths.match(before, after, g.from.paths, g.concern))
+		c.stats.Matched += uint64(d.paths.match(before, after, c.from.paths, c.notifyReader))
 	} else {
-		g.scan(d, before)
+		c.scan(d, before)
 	}
 }
 
 // scan tests the readers of a document that has few.
-func (g *graph) scan(d *doc, before model.Value) {
-	g.stats.Matched += uint64(len(d.readers))
+func (c *changes) scan(d *doc, before model.Value) {
+	c.stats.Matched += uint64(len(d.readers))
 	for _, r := range d.readers {
 		if len(r.path) == 0 && !r.shallow || touches(before, d.value, r.path, r.shallow) {
-			g.concern(r)
+			c.notifyReader(r)
 		} else {
-			g.stats.Filtered++
+			c.stats.Filtered++
 		}
 	}
 }
 
-// concern tells a reader that what it read has changed.
-func (g *graph) concern(r *dep) {
+// notifyReader tells a reader that what it read has changed.
+func (c *changes) notifyReader(r *dep) {
 	n := r.node
-	if r.declared || n == g.undoing || !g.from.concerns(n) {
+	if r.declared || n == c.undoing || !c.from.concerns(n) {
 		return
 	}
-	if g.from.remote {
+	if c.from.remote {
 		n.noteRemote(r.doc)
 	}
-	if f := g.trace.Invalidated; f != nil {
+	if f := c.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: r.String(), Live: n.live})
 	}
-	if w := g.watch; w != nil {
-		w.because(r, &g.from)
-		w.triggered(n, r.String())
+	if w := c.recorder; w.On() {
+		w.Triggered(c.trigger(n, r), r.doc.key.String())
 	}
 	if n.status == NeverRan {
 		return // it is to run anyway, and has read nothing yet
 	}
-	g.fire(r)
-	g.invalid(n)
+	c.fire(r)
+	c.invalid(n)
 }
 
-func (g *graph) changeInfo(d *doc, before model.Value) ChangeInfo {
-	info := ChangeInfo{Doc: d.key.String(), Before: before, After: d.value, Group: g.from.group}
-	if g.from.node != nil {
-		info.Node = g.from.node.id()
+// trigger is the change that is being applied as a reason for a node to run.
+func (c *changes) trigger(n *node, r *dep) inspect.TriggerEntry {
+	t := inspect.TriggerEntry{Node: n.id(), Cause: r.String(), Live: n.live, NeverRan: n.status == NeverRan}
+	if by := c.from.node; by != nil {
+		t.Writer = by.id()
+	}
+	if c.from.remote {
+		t.Seq = c.from.at
+	} else {
+		t.Tx = c.from.at
+	}
+	return t
+}
+
+func (c *changes) changeInfo(d *doc, before model.Value) ChangeInfo {
+	info := ChangeInfo{Doc: d.key.String(), Before: before, After: d.value, Group: c.from.group}
+	if c.from.node != nil {
+		info.Node = c.from.node.id()
 	}
 	return info
 }
 
 // invalidate gives a node another reason to run than a read.
-func (g *graph) invalidate(n *node, cause string) {
-	if f := g.trace.Invalidated; f != nil {
+func (c *changes) invalidate(n *node, cause string) {
+	if f := c.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: cause, Live: n.live})
 	}
-	if w := g.watch; w != nil {
-		w.triggered(n, cause)
+	if w := c.recorder; w.On() {
+		w.Triggered(inspect.TriggerEntry{Node: n.id(), Cause: cause, Live: n.live, NeverRan: n.status == NeverRan}, "")
 	}
 	if n.status == NeverRan {
 		return
 	}
 	n.addCause(cause)
-	g.invalid(n)
+	c.invalid(n)
 }
 
 // invalid marks a node that has run. A dormant one stays where it is, at no cost (I2).
-func (g *graph) invalid(n *node) {
+func (c *changes) invalid(n *node) {
 	n.waiting = false
 	if n.more != nil {
-		g.armGate(n)
+		c.gates.armGate(n)
 	}
 	if n.status != Invalid {
-		g.setStatus(n, Invalid)
+		c.staleness.setStatus(n, Invalid)
 	}
-	g.enqueue(n)
+	c.queue.enqueue(n)
+}
+
+// fire marks a read as a cause.
+func (c *changes) fire(d *dep) {
+	if d.fired == 0 {
+		c.shots++
+		d.fired = c.shots
+	}
+}
+
+// giveBack returns causes to a node whose run did not come to an end. What it does not
+// read any more goes by its name.
+func (c *changes) giveBack(n *node, why causes) {
+	for _, name := range why.other {
+		n.addCause(name)
+	}
+	for _, d := range why.reads {
+		if d.indexed {
+			c.fire(d)
+		} else {
+			n.addCause(d.String())
+		}
+	}
+}
+
+// catchUp tells the node of a run what it could not be told before: that its first reads of
+// an address are out of date.
+func (c *changes) catchUp(l *readLog) {
+	for i := range l.fresh {
+		if f := &l.fresh[i]; touches(f.root, f.dep.doc.value, f.dep.path, f.dep.shallow) {
+			c.invalidate(l.node, f.dep.String())
+		}
+	}
+}
+
+// clearSuspicion takes back that a node is to run again, if all that had changed while it ran is
+// something that it used to read and does not any more: nothing that this run has read (I3).
+func (c *changes) clearSuspicion(n *node) {
+	if n.status != Invalid || n.hasCause() {
+		return
+	}
+	if n.more != nil {
+		n.more.gate.armed = false
+	}
+	c.staleness.setStatus(n, Clean)
+}
+
+// compareLater notes what a resumed node has seen of a document that is not here.
+func (c *changes) compareLater(d *dep, seen uint64) {
+	if c.comparing == nil {
+		c.comparing = map[*dep]uint64{}
+	}
+	c.comparing[d] = seen
+}
+
+// arrive gives a foreign document its first value. What has read it in this life hears of
+// it as of any change, what was resumed if it is not what it has seen.
+func (c *changes) arrive(d *doc, v model.Value) {
+	before := d.value
+	c.documents.setLoaded(d, true)
+	d.value = v
+	c.from = origin{}
+	if f := c.trace.Changed; f != nil && !model.Equal(before, v) {
+		f(c.changeInfo(d, before))
+	}
+	for _, r := range d.readers {
+		differs := touches(before, v, r.path, r.shallow)
+		if seen, ok := c.comparing[r]; ok {
+			delete(c.comparing, r)
+			differs = fingerprint(v, r.path, r.shallow) != seen
+		}
+		if differs || r.node.waiting {
+			c.notifyReader(r)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -19,6 +20,8 @@ type invariants struct {
 	handlerReads []*dep
 	steps        int
 }
+
+const checking = true
 
 type seenValue struct {
 	dep   *dep
@@ -34,29 +37,29 @@ func violated(id, format string, args ...any) {
 const manyNodes = 200
 
 // step is called at the end of every input.
-func (v *invariants) step(s *Space) {
-	if n := len(s.graph.nodes); n > manyNodes {
+func (v *invariants) step(g *graph, l *ledger.Ledger, idle bool) {
+	if n := len(g.nodes); n > manyNodes {
 		if v.steps++; v.steps%n != 0 {
 			return
 		}
 	}
-	if wrong := s.graph.audit(); len(wrong) > 0 {
+	if wrong := g.audit(); len(wrong) > 0 {
 		violated("I2, I9", "%s", strings.Join(wrong, "; "))
 	}
-	v.overlay(s)
-	if !s.ledger.Closed() && s.ledger.Running() && s.Idle() {
-		v.atRest(s)
+	v.overlay(g, l)
+	if !l.Closed() && l.Running() && idle {
+		v.atRest(g)
 	}
 }
 
 // overlay: what documents show is the replica with the suffix over it, or, on a volatile
 // one, what its node came to (I7: nothing else decides what is there after a restart).
-func (v *invariants) overlay(s *Space) {
-	for id, d := range s.graph.docs { // any order: each by itself
+func (v *invariants) overlay(g *graph, l *ledger.Ledger) {
+	for id, d := range g.docs { // any order: each by itself
 		if d.isVolatile() {
 			continue
 		}
-		want := s.ledger.Value(id)
+		want := l.Value(id)
 		if !model.Equal(d.value, want) {
 			violated("I7", "document %s shows %s; the log and the undecided transactions say %s", id, d.value, want)
 		}
@@ -65,8 +68,8 @@ func (v *invariants) overlay(s *Space) {
 
 // atRest: every live node has seen what is there (I1). What it has written itself is
 // excepted (docs/adr/0007), and so is one that is held and that nobody waits for.
-func (v *invariants) atRest(s *Space) {
-	for _, n := range s.graph.nodes {
+func (v *invariants) atRest(g *graph) {
+	for _, n := range g.nodes {
 		if n == nil || !n.live || n.held {
 			continue
 		}
@@ -89,32 +92,32 @@ func (v *invariants) mayReach(n *node, d *dep) bool {
 	return reach
 }
 
-// runs is called when a run begins; why is the index of its causes.
-func (v *invariants) runs(r *runner, n *node, why int) {
-	if r.nested == 0 && !n.live {
+// runs is called when a run begins; nested is in how many others it stands, and caused says that it has causes.
+func (v *invariants) runs(g *graph, b *budgets, n *node, nested int, caused bool) {
+	if nested == 0 && !n.live {
 		violated("I2", "dormant node %s runs", n.id())
 	}
 	_, completed := v.seen[n]
-	if completed && len(r.causesOf(n, why)) == 0 && (n.more == nil || n.more.retries == 0) {
+	if completed && !caused && (n.more == nil || n.more.retries == 0) {
 		violated("I3", "node %s runs again, and nothing that it read has changed", n.id())
 	}
-	if int(n.passRuns) > r.cfg.RunBudget {
-		violated("I6", "node %s has run %d times in this pass, %d are allowed", n.id(), n.passRuns, r.cfg.RunBudget)
+	if int(n.passRuns) > b.cfg.RunBudget {
+		violated("I6", "node %s has run %d times in this pass, %d are allowed", n.id(), n.passRuns, b.cfg.RunBudget)
 	}
-	if r.nested == 0 {
-		v.order(r, n)
+	if nested == 0 {
+		v.order(g, b, n)
 	}
 }
 
 // order: nothing that n reads from is still to run in this sweep (I9).
-func (v *invariants) order(r *runner, n *node) {
+func (v *invariants) order(g *graph, b *budgets, n *node) {
 	for _, d := range n.deps {
 		if !d.indexed || d.back {
 			continue
 		}
 		d.eachWriter(true, func(w *surface) {
 			m := w.node
-			if m.due() && m.queued && m.height > r.graph.queue.at && r.budgets.mayRun(m) && !m.materializer() {
+			if m.due() && m.queued && m.height > g.queue.at && b.mayRun(m) && !m.materializer() {
 				violated("I9", "node %s runs before %s, which it reads from", n.id(), m.id())
 			}
 		})
@@ -122,7 +125,7 @@ func (v *invariants) order(r *runner, n *node) {
 }
 
 // ran is called when a run has come to its end.
-func (v *invariants) ran(_ *runner, n *node) {
+func (v *invariants) ran(n *node) {
 	if v.seen == nil {
 		v.seen = map[*node][]seenValue{}
 	}
@@ -150,19 +153,19 @@ func (v *invariants) wrote(n *node, before Status) {
 }
 
 // reads is called for every read of a handler.
-func (v *invariants) reads(t *Tx, d *doc, path model.Path, flat bool) {
-	if t.attempt.Event != nil {
+func (v *invariants) reads(ev *model.Event, d *doc, path model.Path, flat bool) {
+	if ev != nil {
 		v.handlerReads = append(v.handlerReads, &dep{doc: d, path: path, shallow: flat})
 	}
 }
 
 // handles is called when an attempt is about to take effect: events come in the order of
 // their lane, and nothing that the handler has read is out of date (I4).
-func (v *invariants) handles(_ *runner, t *Tx) {
+func (v *invariants) handles(ev *model.Event) {
 	for _, d := range v.handlerReads {
 		d.eachWriter(true, func(w *surface) {
 			if n := staleAbove(w.node, map[*node]bool{}); n != nil {
-				violated("I4", "event %s reads %s, and %s is %s", t.attempt.Event.ID, d, n.id(), n.status)
+				violated("I4", "event %s reads %s, and %s is %s", ev.ID, d, n.id(), n.status)
 			}
 		})
 	}
@@ -192,10 +195,10 @@ func staleAbove(n *node, visited map[*node]bool) *node {
 }
 
 // passed is called at the end of a pass (I6).
-func (v *invariants) passed(s *Space, info PassInfo) {
+func (v *invariants) passed(maxIterations int, info PassInfo) {
 	v.handlerReads = v.handlerReads[:0]
-	if info.Events == 0 && info.Iterations > s.cfg.MaxIterations {
-		violated("I6", "a pass took %d iterations, %d are allowed", info.Iterations, s.cfg.MaxIterations)
+	if info.Events == 0 && info.Iterations > maxIterations {
+		violated("I6", "a pass took %d iterations, %d are allowed", info.Iterations, maxIterations)
 	}
 }
 

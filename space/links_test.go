@@ -55,9 +55,9 @@ type linkReader struct {
 }
 
 func (r *linkReader) run(tx *Tx) (model.Value, error) {
-	how := deep
+	how := readDeep
 	if r.shallow {
-		how = shallow
+		how = readShallow
 	}
 	v := tx.read(r.space, r.doc, r.path, how)
 	r.saw = v.String()

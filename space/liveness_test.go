@@ -346,7 +346,7 @@ func TestI2_H06_LivenessAgreesWithARebuildFromItsRoots(t *testing.T) {
 // reads that has not been able to run yet.
 func (x *tangle) checkRootless(t *rapid.T) {
 	waits := func(n *node) bool { return n != nil && n.more != nil && n.more.provisional && n.waiting }
-	if x.roots != "none" || len(x.h.core.runner.needs.nodes) > 0 || slices.ContainsFunc(x.h.core.graph.nodes, waits) {
+	if x.roots != "none" || len(x.h.core.handling.needs.nodes) > 0 || slices.ContainsFunc(x.h.core.graph.nodes, waits) {
 		return
 	}
 	for _, n := range x.h.core.graph.nodes {

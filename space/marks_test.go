@@ -29,10 +29,10 @@ func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
 	}
 
 	g := h.core.graph
-	g.stamp, h.core.runner.seek, h.core.runner.txs, g.shots = lastMark, lastMark, lastMark, 2*lastMark
+	g.stamp, h.core.runner.seek, h.core.runner.begun, g.shots = lastMark, lastMark, lastMark, 2*lastMark
 	h.settle()
-	if g.stamp >= lastMark || h.core.runner.seek >= lastMark || h.core.runner.txs >= lastMark || g.shots >= lastMark {
-		t.Errorf("the marks go on: %d, %d, %d, %d", g.stamp, h.core.runner.seek, h.core.runner.txs, g.shots)
+	if g.stamp >= lastMark || h.core.runner.seek >= lastMark || h.core.runner.begun >= lastMark || g.shots >= lastMark {
+		t.Errorf("the marks go on: %d, %d, %d, %d", g.stamp, h.core.runner.seek, h.core.runner.begun, g.shots)
 	}
 	if got := causeNames(dormant); !slices.Equal(got, causes) {
 		t.Errorf("the causes are %v then", got)

@@ -1,6 +1,10 @@
 package space
 
-import "github.com/settlehq/settle/model"
+import (
+	"hash/fnv"
+
+	"github.com/settlehq/settle/model"
+)
 
 // touches decides whether the change of a document from before to after concerns
 // a reader of path: whether what it would read there has changed (reference: trigger
@@ -58,4 +62,36 @@ func walk(root model.Value, path model.Path) (v model.Value, reached bool, depth
 func container(v model.Value) bool {
 	k := v.Kind()
 	return k == model.KindArray || k == model.KindObject && !v.IsLink()
+}
+
+// fingerprint tells apart what may be read at a path of a document: values, or the shapes of
+// values. What is not there is not null, and a place that a link leads away from is not empty.
+// It is the same in every process.
+func fingerprint(v model.Value, path model.Path, shallow bool) uint64 {
+	h := fnv.New64a()
+	for i := range path {
+		if v.IsLink() {
+			_, _ = h.Write([]byte{'>', byte(i)})
+			break
+		}
+		v = v.At(path[i : i+1])
+	}
+	if v.IsAbsent() {
+		_, _ = h.Write([]byte{'-'})
+		return h.Sum64()
+	}
+	if !shallow || v.IsLink() || !container(v) {
+		_, _ = h.Write(v.AppendJSON(nil))
+		return h.Sum64()
+	}
+	if v.Kind() == model.KindArray {
+		_, _ = h.Write([]byte{'['})
+		_, _ = h.Write(model.Int(int64(v.Len())).AppendJSON(nil))
+		return h.Sum64()
+	}
+	_, _ = h.Write([]byte{'{'})
+	for _, key := range v.Keys() {
+		_, _ = h.Write(model.String(key).AppendJSON(nil))
+	}
+	return h.Sum64()
 }

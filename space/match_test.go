@@ -141,7 +141,7 @@ func TestTouches_AgreesWithADumbVersion(t *testing.T) {
 // below another one is covered by it.
 func TestReadSetsKeepWhatCoversTheRest(t *testing.T) {
 	g := newGraph(&Trace{}, &Stats{})
-	n, err := g.register(&NodeSpec{ID: "n", Kind: Effect}, nil)
+	n, err := g.register(&declaration{ID: "n", Kind: Effect}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

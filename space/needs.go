@@ -1,7 +1,6 @@
 package space
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -18,17 +17,6 @@ type needs struct {
 	since  time.Duration
 	// wait is for how long the event waits for one, 0 for no end of it.
 	wait time.Duration
-}
-
-// DocumentError says that a document of another space, which an event needs, was not here for as
-// long as an event waits for one (Config.DocumentWait).
-type DocumentError struct {
-	Document string // @space/document
-	Waited   time.Duration
-}
-
-func (e *DocumentError) Error() string {
-	return fmt.Sprintf("document %s has not been here for %s, and the event needs it; see that its space can be read, and redrive the event", e.Document, e.Waited)
 }
 
 // add takes in what an attempt lacked: a document of another space, or that a node is up to date. wait is for

@@ -7,22 +7,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Status is where a node stands (seed 001 section 4.1).
-type Status uint8
-
-const (
-	// NeverRan: no completed run, so no read set.
-	NeverRan Status = iota
-	// Clean: nothing it read has changed since its last run began.
-	Clean
-	// Invalid: something it read has.
-	Invalid
-)
-
-func (s Status) String() string {
-	return [...]string{"never-ran", "clean", "invalid"}[s]
-}
-
 // node is the hot record of a node: what changes while it runs. What is fixed stands
 // in its spec, which all spaces of a program share. Its structure is mirrored in the
 // structure tables for others to read.
@@ -35,10 +19,10 @@ func (s Status) String() string {
 //     names, and of every surface there that the dep overlaps;
 //  4. a node that is due (live, and not Clean) is in one of the places of the queue, or
 //     waits for something that will put it there;
-//  5. a node whose status is Invalid, or NeverRan while somebody reads what it writes or
+//  5. a node whose status is Invalid, or NeverRan while another node reads what it writes or
 //     it writes more than its output, is in graph.stale.
 type node struct {
-	spec *NodeSpec
+	spec *declaration
 	// own is the surface of the primary output; own.doc is nil if there is none.
 	own  surface
 	deps []*dep
@@ -148,7 +132,7 @@ func (n *node) eachSurface(envelope bool, visit func(*surface)) {
 	}
 }
 
-// eachReader visits the edges to whoever reads what the node writes.
+// eachReader visits the edges to the readers of what the node writes.
 func (n *node) eachReader(envelope bool, visit func(*dep)) {
 	n.eachSurface(envelope, func(s *surface) {
 		for _, d := range s.doc.readers {
@@ -218,18 +202,8 @@ type dep struct {
 	listed  bool
 }
 
-// docKey addresses a document; space is "" for the own space.
-type docKey struct{ space, doc string }
-
-func (k docKey) String() string {
-	if k.space == "" {
-		return k.doc
-	}
-	return "@" + k.space + "/" + k.doc
-}
-
 // doc is the hot record of a document: its value as this runtime sees it now,
-// speculative transactions included, and who reads and writes it.
+// speculative transactions included, and which nodes read and write it.
 type doc struct {
 	key   docKey
 	value model.Value
@@ -286,7 +260,7 @@ type gate struct {
 	// wait for debounce or throttle again (F20), as nothing that it read need have changed.
 	// Meanwhile what the node writes is older than it was.
 	owed bool
-	// ranAt is when the node last ran, as far as anybody has noted it: ran says so.
+	// ranAt is when the node last ran, as far as that is known: ran says so.
 	ranAt time.Duration
 	ran   bool
 	// heldAt is the time under which the node stands among the gated, place where.
@@ -299,4 +273,139 @@ type gate struct {
 	holds        int
 	// echoUntil holds a node that answers another runtime's writes with its own.
 	echoUntil time.Duration
+}
+
+// pathIndex finds the readers of a document that a change concerns: a tree by path, in
+// which equal parts of the two values are passed over.
+type pathIndex struct{ root pathNode }
+
+// pathNode holds the readers of one path.
+type pathNode struct {
+	step string // the last of the path
+	here []*dep
+	kids map[string]*pathNode
+	// order are the kids in order of first use, for what is told to whom first must not
+	// depend on the order of a map. One that was dropped, of size 0, may stay for a while.
+	order []*pathNode
+	size  int // readers here and below
+}
+
+func (n *node) failed() bool { return n.more != nil && n.more.lastErr != nil }
+
+// isVolatile reports whether the document is not in the log.
+func (d *doc) isVolatile() bool { return d.writer != nil && d.writer.node.spec.Volatile }
+
+// isWritten reports whether any node may write the document.
+func (d *doc) isWritten() bool { return d.writer != nil || len(d.others) > 0 }
+
+// owner is the node whose primary output the document is, or nil.
+func (d *doc) owner() *node {
+	if d.writer == nil {
+		return nil
+	}
+	return d.writer.node
+}
+
+// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+func (d *doc) surface(i int) *surface {
+	if d.writer != nil {
+		if i--; i < 0 {
+			return d.writer
+		}
+	}
+	if i < len(d.others) {
+		return d.others[i]
+	}
+	return nil
+}
+
+// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+func (n *node) surface(i int) *surface {
+	if n.own.doc != nil {
+		if i--; i < 0 {
+			return &n.own
+		}
+	}
+	if n.more == nil {
+		return nil
+	}
+	if i < len(n.more.outputs) {
+		return n.more.outputs[i]
+	}
+	if i -= len(n.more.outputs); i < len(n.more.envelope) {
+		return n.more.envelope[i]
+	}
+	return nil
+}
+
+// by names the node in the log.
+func (n *node) by() string {
+	if n.kind == Effect {
+		return "effect " + n.id()
+	}
+	return "compute " + n.id()
+}
+
+// shownAs is what people know the node's work by: its output, or itself.
+func (n *node) shownAs() string {
+	if n.own.doc != nil {
+		return n.own.doc.key.String()
+	}
+	return n.id()
+}
+
+// mayWriteAt reports whether a place lies within what the node has declared.
+func (n *node) mayWriteAt(d *doc, path model.Path) bool {
+	within := false
+	n.eachSurface(true, func(s *surface) { within = within || s.doc == d && path.HasPrefix(s.path) })
+	return within
+}
+
+// lacking reports whether the node is not up to date by itself, in a way that is worth
+// waiting for. One that was removed while an event waited for it will never be.
+func (n *node) lacking() bool {
+	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
+}
+
+// patience is the number of exhausted passes in a row after which an event no longer
+// waits for a node that does not converge: there is no value to wait for, and the
+// lane must not stand still for ever (I6). With the default backoff that is after
+// about four seconds.
+const patience = 5
+
+// String names the address, as in a cause.
+func (d *dep) String() string {
+	name := d.doc.key.String() + d.path.String()
+	if d.shallow {
+		name += "#"
+	}
+	return name
+}
+
+// readNames lists the read set for people and for the log: document, then a JSON
+// pointer; a shallow read ends in "#".
+func (n *node) readNames() []string {
+	var names []string
+	for _, d := range n.deps {
+		if !d.covered && !d.declared {
+			names = append(names, d.String())
+		}
+	}
+	return names
+}
+
+// noteRemote remembers that another runtime's commit has woken the node by a document
+// that it may write itself. Most nodes never do.
+func (n *node) noteRemote(d *doc) {
+	mine := d.writer != nil && d.writer.node == n || slices.ContainsFunc(d.others, func(s *surface) bool { return s.node == n })
+	if mine && !slices.Contains(n.ext().remote, d) {
+		n.more.remote = append(n.more.remote, d)
+	}
+}
+
+// docValue is a document and the value a transaction leaves it with.
+type docValue struct {
+	doc   *doc
+	value model.Value
+	added int // bytes that the writes can have added at most
 }

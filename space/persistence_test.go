@@ -168,7 +168,7 @@ func TestI7_V01_ARestartedSpaceRunsWhatAnotherWouldHave(t *testing.T) {
 // keepsSomething reports whether there is an output that is not in the log: it has to be
 // computed again, and whatever reads it may have to look.
 func keepsSomething(p *Program) bool {
-	return slices.ContainsFunc(p.nodes, func(n *NodeSpec) bool { return n.Volatile })
+	return slices.ContainsFunc(p.nodes, func(n *declaration) bool { return n.Volatile })
 }
 
 func runsOf(h *host) map[string]uint64 {

@@ -1,47 +1,83 @@
 package space
 
-// patience is the number of exhausted passes in a row after which an event no longer
-// waits for a node that does not converge: there is no value to wait for, and the
-// lane must not stand still for ever (I6). With the default backoff that is after
-// about four seconds.
-const patience = 5
+import "slices"
 
-// lacking reports whether the node is not up to date by itself, in a way that is worth
-// waiting for. One that was removed while an event waited for it will never be.
-func (n *node) lacking() bool {
-	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
+// staleness knows which nodes are not up to date, and finds those that depend on them.
+type staleness struct {
+	documents *documents
+	queue     *queue
+	marks     *marks
+	stats     *Stats
+	// stale are the nodes that a search for what is not up to date begins with,
+	// dormant ones included.
+	stale []*node
+	up    []climb // buffers of seek
+	down  []descent
+}
+
+// setStatus is the one place where a node's status changes.
+func (s *staleness) setStatus(n *node, to Status) {
+	was := n.due()
+	n.status = to
+	s.queue.recount(n, was)
+	s.keepStale(n)
+}
+
+// keepStale keeps invariant 5 of node.
+func (s *staleness) keepStale(n *node) {
+	want := !n.removed && (n.status == Invalid || n.status == NeverRan && s.mayMatter(n))
+	if want != (n.staleAt != 0) {
+		keep(&s.stale, n, want, (*node).stalePlace)
+	}
+}
+
+func (n *node) stalePlace() *int32 { return &n.staleAt }
+
+// mayMatter reports whether a handler may meet what n would write, other than as its
+// output, which is looked at anyway.
+func (s *staleness) mayMatter(n *node) bool {
+	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || s.isRead(n)
+}
+
+// isRead reports whether another node reads what n writes.
+func (s *staleness) isRead(n *node) bool {
+	read := false
+	n.eachSurface(true, func(s *surface) {
+		read = read || slices.ContainsFunc(s.doc.readers, func(d *dep) bool { return d.node != n && s.overlaps(d) })
+	})
+	return read
 }
 
 // upToDate is the quick answer of many cases: nothing that the node depends on is to
 // run. Liveness covers all that is upstream, and a sweep goes upward.
-func (g *graph) upToDate(n *node) bool {
-	return n.live && n.status == Clean && (g.dueCount == 0 || g.queue.sweeping && n.height <= g.queue.at)
+func (s *staleness) upToDate(n *node) bool {
+	return n.live && n.status == Clean && (s.queue.dueCount == 0 || s.queue.sweeping && n.height <= s.queue.at)
 }
 
 // staleWriter returns a writer of what d reads that is not up to date, or has anything
 // upstream of it that is not (I4), and nil if there is none. d is a handler's read.
-func (g *graph) staleWriter(d *dep) *node {
+func (s *staleness) staleWriter(d *dep) *node {
 	w := d.doc.writer
 	switch {
 	case w != nil && w.node.lacking():
 		return w.node
 	case w == nil || len(d.doc.others) > 0:
-		return g.seek(preflight{read: d}, climb{deps: []*dep{d}})
-	case g.isStale(w.node):
+		return s.seek(preflight{read: d}, climb{deps: []*dep{d}})
+	case s.isStale(w.node):
 		return w.node
 	}
 	return nil
 }
 
 // isStale reports whether n or anything upstream of it has yet to run.
-func (g *graph) isStale(n *node) bool {
+func (s *staleness) isStale(n *node) bool {
 	switch {
 	case n.lacking():
 		return true
-	case n.live && g.dueCount == 0 && g.pending == 0:
+	case n.live && s.queue.dueCount == 0 && s.documents.pending == 0:
 		return false
 	}
-	return g.seek(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
+	return s.seek(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
 }
 
 // preflight is a search for what is not up to date in certain nodes, its roots, or
@@ -51,7 +87,7 @@ func (g *graph) isStale(n *node) bool {
 // nor a space full of stale nodes that are none of the event's business makes an event
 // expensive.
 type preflight struct {
-	g    *graph
+	in   *staleness
 	node *node
 	read *dep
 	// found is a root that is not up to date.
@@ -82,21 +118,21 @@ type descent struct {
 }
 
 // seek returns a root that is not up to date, or nil.
-func (g *graph) seek(p preflight, from climb) *node {
-	p.g, p.upStamp, p.downStamp = g, g.nextStamp(), g.nextStamp()
-	p.up, p.down = append(g.up[:0], from), g.down[:0]
+func (s *staleness) seek(p preflight, from climb) *node {
+	p.in, p.upStamp, p.downStamp = s, s.marks.next(), s.marks.next()
+	p.up, p.down = append(s.up[:0], from), s.down[:0]
 	for p.found == nil && len(p.up) > 0 {
 		p.stepUp()
 		if p.found == nil && !p.stepDown() {
 			break // nothing stale leads to a root
 		}
 	}
-	g.up, g.down = p.up, p.down // for the next one
+	s.up, s.down = p.up, p.down // for the next one
 	return p.found
 }
 
 func (p *preflight) stepUp() {
-	p.g.stats.Visits++
+	p.in.stats.Visits++
 	c := &p.up[len(p.up)-1]
 	if c.next == len(c.deps) {
 		p.up = p.up[:len(p.up)-1]
@@ -141,7 +177,7 @@ func (p *preflight) stepDown() bool {
 	if len(p.down) == 0 {
 		return p.begin()
 	}
-	p.g.stats.Visits++
+	p.in.stats.Visits++
 	c := &p.down[len(p.down)-1]
 	s := c.n.surface(c.surface)
 	switch {
@@ -162,15 +198,15 @@ func (p *preflight) stepDown() bool {
 // begin goes down from the next node that is stale, or reads a document that is not here
 // and may have changed.
 func (p *preflight) begin() bool {
-	p.g.stats.Visits++
+	p.in.stats.Visits++
 	switch {
-	case p.stale < len(p.g.stale):
-		if n := p.g.stale[p.stale]; n.lacking() {
+	case p.stale < len(p.in.stale):
+		if n := p.in.stale[p.stale]; n.lacking() {
 			p.affect(n)
 		}
 		p.stale++
-	case p.away < len(p.g.away):
-		readers := p.g.away[p.away].readers
+	case p.away < len(p.in.documents.away):
+		readers := p.in.documents.away[p.away].readers
 		p.affect(readers[p.reader].node)
 		if p.reader++; p.reader == len(readers) {
 			p.away, p.reader = p.away+1, 0
@@ -201,36 +237,4 @@ func (p *preflight) isRoot(n *node) bool {
 	root := false
 	n.eachSurface(true, func(s *surface) { root = root || s.doc == p.read.doc && s.overlaps(p.read) })
 	return root
-}
-
-// surface is the i-th of those that eachSurface visits, nil if there are fewer.
-func (d *doc) surface(i int) *surface {
-	if d.writer != nil {
-		if i--; i < 0 {
-			return d.writer
-		}
-	}
-	if i < len(d.others) {
-		return d.others[i]
-	}
-	return nil
-}
-
-// surface is the i-th of those that eachSurface visits, nil if there are fewer.
-func (n *node) surface(i int) *surface {
-	if n.own.doc != nil {
-		if i--; i < 0 {
-			return &n.own
-		}
-	}
-	if n.more == nil {
-		return nil
-	}
-	if i < len(n.more.outputs) {
-		return n.more.outputs[i]
-	}
-	if i -= len(n.more.outputs); i < len(n.more.envelope) {
-		return n.more.envelope[i]
-	}
-	return nil
 }

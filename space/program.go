@@ -15,17 +15,17 @@ import (
 type Program struct {
 	// Name says which program this is, in logs and traces.
 	Name string
-	// Version tells this program from others of its name, for who reads the log: it is in the
+	// Version tells this program from others of its name, for readers of the log: it is in the
 	// first commit that each life of a runtime makes with it. Optional; 256 bytes at the most.
 	Version string
 
 	handlers map[string]Handler
-	nodes    []*NodeSpec
+	nodes    []*declaration
 	ids      map[string]bool
 	outputs  map[string]string // primary output -> node
 	crons    map[string]*CronSpec
 	actions  map[string]*ActionSpec
-	taskDocs map[string]string // document -> action
+	tasks    taskLists
 	limits   map[string]time.Duration
 }
 
@@ -39,35 +39,6 @@ type Program struct {
 // error that Transient marks is tried again, see Config.EventRetries; any other makes
 // the event fail at once.
 type Handler func(tx *Tx, ev *model.Event) (model.Value, error)
-
-// NodeKind tells computations from effects (seed 001 section 4.2).
-type NodeKind uint8
-
-const (
-	// Computation derives documents from others and runs only under demand.
-	Computation NodeKind = iota + 1
-	// Effect observes. It is demand by itself.
-	Effect
-)
-
-func (k NodeKind) String() string {
-	switch k {
-	case Computation:
-		return "computation"
-	case Effect:
-		return "effect"
-	default:
-		return "unknown"
-	}
-}
-
-// Address is a place: a path in a document, of this space if Space is "".
-type Address struct {
-	Space, Doc string
-	Path       model.Path
-}
-
-func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }
 
 // NodeSpec describes a node. All of it is fixed for the node's lifetime; in
 // particular what a node can write is never learned from its runs (P4).
@@ -99,7 +70,7 @@ type NodeSpec struct {
 	Group string
 	// Volatile keeps the output in memory only: it is not written to the log, so other
 	// spaces, other runtimes and the checkpoint do not have it, and a restart computes
-	// it again when somebody needs it. For intermediate values that change often.
+	// it again when something needs it. For intermediate values that change often.
 	Volatile bool
 	// Version tells implementations apart. A node that a run registers again with
 	// another version runs afresh; so does one that is resumed under another.
@@ -110,19 +81,6 @@ type NodeSpec struct {
 	// result of a node without an output is ignored. It may be called while another
 	// node's Run is in the middle of a Get, which pulled this one.
 	Run func(tx *Tx) (model.Value, error)
-}
-
-// GateSpec are the time gates of a node (seed 001 section 8.2); 0 for none.
-type GateSpec struct {
-	// Debounce lets the node run when nothing that it reads has changed for so long.
-	Debounce time.Duration
-	// MaxWait bounds how long the debounce holds the node when changes go on: from the first
-	// change on that it has not run for. 0 is ten times the debounce, negative for no bound.
-	MaxWait time.Duration `json:",omitzero"`
-	// Throttle is the least time between two runs.
-	Throttle time.Duration
-	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
-	NoAutoDebounce bool
 }
 
 // NewProgram makes an empty program.
@@ -183,7 +141,7 @@ func (p *Program) Add(n NodeSpec) error {
 	if err != nil {
 		return fmt.Errorf("program %s: node %q: %w", p.Name, n.ID, err)
 	}
-	p.nodes = append(p.nodes, n.clone())
+	p.nodes = append(p.nodes, n.declare())
 	p.ids[n.ID] = true
 	if n.Output != "" {
 		p.outputs[n.Output] = n.ID
@@ -198,19 +156,10 @@ func (p *Program) checkUnique(n *NodeSpec) error {
 	if o := p.outputs[n.Output]; o != "" {
 		return fmt.Errorf("document %s is written by node %s already", n.Output, o)
 	}
-	if a := p.taskDocs[n.Output]; a != "" {
+	if a := p.tasks.owner[n.Output]; a != "" {
 		return fmt.Errorf("document %s holds the tasks of action %s; derive another one", n.Output, a)
 	}
 	return nil
-}
-
-// clone keeps the spec apart from slices that are the caller's.
-func (n *NodeSpec) clone() *NodeSpec {
-	c := *n
-	c.Writes = slices.Clone(n.Writes)
-	c.Envelope = slices.Clone(n.Envelope)
-	c.DeclaredReads = slices.Clone(n.DeclaredReads)
-	return &c
 }
 
 // check refuses what can be seen to be wrong with a node by itself.
@@ -267,3 +216,119 @@ func (n *NodeSpec) checkPlaces() error {
 	}
 	return nil
 }
+
+// check refuses what no commit could carry.
+func (p *Program) check() error {
+	if len(p.Version) > maxVersion {
+		return fmt.Errorf("program %s: the version is %d bytes; %d are the most", p.Name, len(p.Version), maxVersion)
+	}
+	return nil
+}
+
+// maxVersion bounds Program.Version, which goes into commits.
+const maxVersion = 256
+
+// Cron registers a job that every space of the program has. Its times begin when the space
+// first comes to life. A handler of its stream is called with the payload
+//
+//	{"cron": NAME, "at": TIME, "missed": N, ...}
+//
+// TIME being that of the schedule, in RFC 3339, and N how many times before it (with
+// FireOnce: behind it) were missed.
+func (p *Program) Cron(c CronSpec) error {
+	if err := c.check(); err != nil {
+		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
+	}
+	if p.crons[c.Name] != nil {
+		return fmt.Errorf("program %s: cron %q: there is one of that name already", p.Name, c.Name)
+	}
+	if p.crons == nil {
+		p.crons = map[string]*CronSpec{}
+	}
+	p.crons[c.Name] = &c
+	return nil
+}
+
+// Within limits how long the handler of a stream may take; negative for no limit. Without,
+// the host says how long.
+func (p *Program) Within(stream string, d time.Duration) error {
+	if d == 0 {
+		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one stands for none", p.Name, stream)
+	}
+	if p.handlers[stream] == nil {
+		return fmt.Errorf("program %s: stream %s has no handler to limit; register it first", p.Name, stream)
+	}
+	if p.limits == nil {
+		p.limits = map[string]time.Duration{}
+	}
+	p.limits[stream] = d
+	return nil
+}
+
+// HandlerLimit is the limit of a stream's handler, negative for none, 0 if the program says
+// nothing of it.
+func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }
+
+// declare is what the graph is to know of the node, apart from slices that are the caller's.
+func (n *NodeSpec) declare() *declaration {
+	return &declaration{
+		ID: n.ID, Kind: n.Kind, Output: n.Output, Writes: slices.Clone(n.Writes), Envelope: slices.Clone(n.Envelope),
+		DeclaredReads: slices.Clone(n.DeclaredReads), Gate: n.Gate, Group: n.Group, Volatile: n.Volatile, Version: n.Version,
+		code: nodeCode(n.Run),
+	}
+}
+
+// Action registers an action or an input. Its stream is handled by it, and its documents are
+// written by it alone.
+func (p *Program) Action(a *ActionSpec) error {
+	if err := p.addAction(a); err != nil {
+		return fmt.Errorf("program %s: action %q: %w", p.Name, a.Name, err)
+	}
+	return nil
+}
+
+func (p *Program) addAction(a *ActionSpec) error {
+	if err := model.CheckSendStream(a.Name); err != nil {
+		return err
+	}
+	if err := model.CheckName("document", a.Pending()); err != nil {
+		return err
+	}
+	if a.Keep < 0 {
+		return fmt.Errorf("it keeps tasks for %s; that must not be negative, and 0 is the default", a.Keep)
+	}
+	for _, doc := range a.list().docs() {
+		if node := p.outputs[doc]; node != "" {
+			return fmt.Errorf("document %s is written by node %s; the tasks need a document of their own", doc, node)
+		}
+		if owner := p.tasks.owner[doc]; owner != "" {
+			return fmt.Errorf("document %s holds the tasks of action %s", doc, owner)
+		}
+	}
+	list := a.list()
+	conclude := func(tx *Tx, ev *model.Event) (model.Value, error) { return list.conclude(tx, ev, a.Done) }
+	if err := p.Handle(a.Name, conclude); err != nil {
+		return err
+	}
+	if p.actions == nil {
+		p.actions = map[string]*ActionSpec{}
+		p.tasks = taskLists{byName: map[string]*taskList{}, owner: map[string]string{}}
+	}
+	p.actions[a.Name], p.tasks.byName[a.Name] = a, list
+	for _, doc := range a.list().docs() {
+		p.tasks.owner[doc] = a.Name
+	}
+	return nil
+}
+
+// Actions are the actions and inputs of the program, by name.
+func (p *Program) Actions() []*ActionSpec {
+	out := make([]*ActionSpec, 0, len(p.actions))
+	for _, name := range slices.Sorted(maps.Keys(p.actions)) {
+		out = append(out, p.actions[name])
+	}
+	return out
+}
+
+// HoldsTasks reports whether a document holds tasks that may be pending.
+func (p *Program) HoldsTasks(doc string) bool { return p.tasks.owner[doc] != "" }

@@ -155,7 +155,7 @@ type formulas struct {
 	all    []*formula
 	static int
 	// seen is what effects have come to, by space and node.
-	seen map[*runner]map[string]int64
+	seen map[*transactions]map[string]int64
 }
 
 func (fs *formulas) node(f *formula) NodeSpec {
@@ -192,7 +192,7 @@ func (f *formula) cells() (out []Address) {
 }
 
 func genFormulas(t *rapid.T) *formulas {
-	fs := &formulas{static: rapid.IntRange(1, 6).Draw(t, "program"), seen: map[*runner]map[string]int64{}}
+	fs := &formulas{static: rapid.IntRange(1, 6).Draw(t, "program"), seen: map[*transactions]map[string]int64{}}
 	known := slices.Concat(plain, keyed, []Address{rate})
 	for i := range fs.static + rapid.IntRange(0, 3).Draw(t, "others") {
 		f := genFormula(t, i, known)

@@ -376,7 +376,7 @@ func (m *machine) checkOutputs(i int) {
 			}
 		}
 		if f.spec.Kind == Effect && f.spec.Group == "" {
-			if got, want := m.fs.seen[h.core.runner][n.id()], o.value(f); got != want {
+			if got, want := m.fs.seen[h.core.runner.transactions][n.id()], o.value(f); got != want {
 				t.Fatalf("%s has seen %d, want %d", n.id(), got, want)
 			}
 		}

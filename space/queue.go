@@ -9,11 +9,13 @@ import (
 // what becomes due above the place where it is joins it, what becomes due below, as in
 // a circle, waits for the next one.
 type queue struct {
-	now, next levels
-	sweeping  bool
-	at        int32 // the height that the sweep has reached
+	sweep, next levels
+	sweeping    bool
+	at          int32 // the height that the sweep has reached
 	// idle are the materializers that are due: they run when nothing else is.
 	idle []*node
+	// dueCount is how many nodes are live and not clean.
+	dueCount int
 }
 
 // levels are nodes by height. Within one height they are sorted by ordinal when their
@@ -60,7 +62,7 @@ func (l *levels) take() []*node {
 // relevel puts what waits for the next sweep where it belongs after heights have changed.
 func (q *queue) relevel() {
 	old := q.next
-	q.now, q.next = levels{}, levels{}
+	q.sweep, q.next = levels{}, levels{}
 	for _, nodes := range old.byHeight {
 		for _, n := range nodes {
 			q.next.push(n)
@@ -71,36 +73,46 @@ func (q *queue) relevel() {
 // push puts a due node where the sweep will find it.
 func (q *queue) push(n *node) {
 	if q.sweeping && n.height > q.at {
-		q.now.push(n)
+		q.sweep.push(n)
 		return
 	}
 	q.next.push(n)
 }
 
 // len is how many nodes wait for their turn, without idle materializers.
-func (q *queue) len() int { return q.now.n + q.next.n }
+func (q *queue) len() int { return q.sweep.n + q.next.n }
 
 // waits reports whether anything is left to be looked at.
 func (q *queue) waits() bool { return q.len()+len(q.idle) > 0 }
 
 // enqueue puts a node that is due into the queue, unless it is there or is held back
 // by something that will put it there.
-func (g *graph) enqueue(n *node) {
+func (q *queue) enqueue(n *node) {
 	if !n.due() || n.queued || n.waiting || n.held {
 		return
 	}
 	n.queued = true
 	if n.materializer() {
-		g.queue.idle = append(g.queue.idle, n)
+		q.idle = append(q.idle, n)
 		return
 	}
-	g.queue.push(n)
+	q.push(n)
 }
 
-// promote moves an idle materializer into the queue: somebody is about to read what it
+// promote moves an idle materializer into the queue: a node is about to read what it
 // may write (seed 001 section 4.3, rule 2).
-func (g *graph) promote(n *node) {
-	i := slices.Index(g.queue.idle, n)
-	g.queue.idle = slices.Delete(g.queue.idle, i, i+1)
-	g.queue.push(n)
+func (q *queue) promote(n *node) {
+	i := slices.Index(q.idle, n)
+	q.idle = slices.Delete(q.idle, i, i+1)
+	q.push(n)
+}
+
+// recount takes in that a node has changed, which was due before or was not.
+func (q *queue) recount(n *node, was bool) {
+	switch is := n.due(); {
+	case is && !was:
+		q.dueCount++
+	case was && !is:
+		q.dueCount--
+	}
 }

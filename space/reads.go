@@ -183,39 +183,6 @@ func (d *dep) key() depKey { return depKey{d.doc, d.path.String(), d.shallow} }
 // unchanged reports whether the run read what the node read last time.
 func (l *readLog) unchanged() bool { return !l.diverged && l.next == len(l.node.deps) }
 
-// applyReads makes what a run has read the read set of its node, as a difference to
-// the one it has (P6), and reports whether there was any.
-func (g *graph) applyReads(l *readLog) bool {
-	n := l.node
-	if l.unchanged() {
-		return false
-	}
-	if !l.diverged {
-		l.diverge()
-	}
-	old := n.deps
-	n.deps = l.hand()
-	cover(n.deps)
-	changed := false
-	for _, d := range n.deps {
-		if !d.covered && !d.indexed {
-			g.index(d)
-			changed = true
-		}
-	}
-	for _, d := range old {
-		if d.indexed && (d.seen != l.run || d.covered) {
-			g.unindex(d)
-			changed = true
-		}
-	}
-	if changed {
-		g.reshaped(n.handle)
-	}
-	l.list = old[:0]
-	return changed
-}
-
 // hand gives the list of reads away. The node's former list becomes the next run's, so a
 // node whose reads change all the time does not make a new one each time.
 func (l *readLog) hand() []*dep {
@@ -289,4 +256,19 @@ func coveredBy(d *dep, by []*dep) bool {
 		}
 	}
 	return false
+}
+
+// freshRead is an address that a run has read and that its node had not read before, with
+// the document as it was then. The index does not know of it before the run ends, so what
+// the run pulls meanwhile may change it without the node being told (A38): a child that
+// the run has just registered may write what the run began with.
+type freshRead struct {
+	dep  *dep
+	root model.Value
+}
+
+// noteFresh notes the read that was added last. What the run itself has written there is
+// its own and left out of account.
+func (l *readLog) noteFresh(d *doc) {
+	l.fresh = append(l.fresh, freshRead{l.list[len(l.list)-1], d.value})
 }

@@ -80,7 +80,7 @@ func (s *Space) wake() time.Duration {
 	}
 	if s.ledger.Head() != nil {
 		earliest(s.ledger.NotBefore())
-		earliest(s.runner.needs.failsAt())
+		earliest(s.handling.needs.failsAt())
 	}
 	earliest(s.runner.echoes.breaker.sweepAt())
 	return at

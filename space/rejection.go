@@ -32,39 +32,39 @@ func (r Rejection) String() string {
 	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "error"}[r]
 }
 
-// Consequence is what a rejection does to one of those whom it concerns.
-type Consequence uint8
+// consequence is what a rejection does to one of those whom it concerns.
+type consequence uint8
 
 const (
-	// Again: it is undone and made again, without a budget.
-	Again Consequence = iota + 1
-	// AgainWithinBudget: it is made again as often as its budget allows, and ends as
+	// thenAgain: it is undone and made again, without a budget.
+	thenAgain consequence = iota + 1
+	// thenAgainWithinBudget: it is made again as often as its budget allows, and ends as
 	// with any other error then.
-	AgainWithinBudget
-	// WaitsForChange: it keeps its last output until something that it has read changes.
-	WaitsForChange
-	// Dropped: it is undone, and is not made again here.
-	Dropped
-	// Concluded: nothing of it is kept but a receipt that says so.
-	Concluded
-	// FollowsItsDocument: it goes with the document that it is made from, and comes with
+	thenAgainWithinBudget
+	// thenWaitsForChange: it keeps its last output until something that it has read changes.
+	thenWaitsForChange
+	// thenDropped: it is undone, and is not made again here.
+	thenDropped
+	// thenConcluded: nothing of it is kept but a receipt that says so.
+	thenConcluded
+	// thenFollowsDocument: it goes with the document that it is made from, and comes with
 	// it again.
-	FollowsItsDocument
-	// NeverMade: what would have started it is dropped.
-	NeverMade
-	// Waits: nobody is told anything yet.
-	Waits
-	// AnsweredByTheOther: the receipt that stood in the way is the answer.
-	AnsweredByTheOther
-	// Answered: the receipt is the answer, and says why.
-	Answered
-	// NobodyWaits: nobody outside knows of the event.
-	NobodyWaits
+	thenFollowsDocument
+	// thenNeverMade: what would have started it is dropped.
+	thenNeverMade
+	// thenWaits: there is no answer yet.
+	thenWaits
+	// thenAnsweredByOther: the receipt that stood in the way is the answer.
+	thenAnsweredByOther
+	// thenAnswered: the receipt is the answer, and says why.
+	thenAnswered
+	// thenNone: no client knows of the event.
+	thenNone
 
 	consequenceCount
 )
 
-func (c Consequence) String() string {
+func (c consequence) String() string {
 	return [consequenceCount]string{
 		"", "is undone and made again, without a budget", "is made again within its budget",
 		"waits for a change", "is dropped", "ends in a receipt", "follows its document", "is never made",
@@ -72,24 +72,24 @@ func (c Consequence) String() string {
 	}[c]
 }
 
-// Consequences say what a rejection does to a computation or effect whose run it was, or
+// consequences say what a rejection does to a computation or effect whose run it was, or
 // was undone with it; to the handler whose attempt it was, or was undone with it; to a piece
-// that was started (docs/adr/0010); and to whoever waits for the receipt.
-type Consequences struct{ Computation, Handler, Piece, Caller Consequence }
+// that was started (docs/adr/0010); and to the client that waits for the receipt.
+type consequences struct{ computation, handler, piece, caller consequence }
 
 // rejections is the one table of what each class does. The code asks it; docs/rejections.md
 // shows it, with the tests of every cell.
-var rejections = [rejectionCount]Consequences{
-	ByConflict:       {Again, Again, FollowsItsDocument, Waits},
-	ByReceipt:        {Again, Dropped, FollowsItsDocument, AnsweredByTheOther},
-	ByOrigin:         {Again, Dropped, FollowsItsDocument, NobodyWaits},
-	ByRule:           {WaitsForChange, Concluded, NeverMade, Answered},
-	ByTransientError: {AgainWithinBudget, AgainWithinBudget, NeverMade, Waits},
-	ByError:          {WaitsForChange, Concluded, NeverMade, Answered},
+var rejections = [rejectionCount]consequences{
+	ByConflict:       {thenAgain, thenAgain, thenFollowsDocument, thenWaits},
+	ByReceipt:        {thenAgain, thenDropped, thenFollowsDocument, thenAnsweredByOther},
+	ByOrigin:         {thenAgain, thenDropped, thenFollowsDocument, thenNone},
+	ByRule:           {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
+	ByTransientError: {thenAgainWithinBudget, thenAgainWithinBudget, thenNeverMade, thenWaits},
+	ByError:          {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 }
 
-// Consequences of a class.
-func (r Rejection) Consequences() Consequences { return rejections[r] }
+// consequences are those of a class.
+func (r Rejection) consequences() consequences { return rejections[r] }
 
 // broken is an error of a transaction that broke a rule.
 type broken struct{ error }
@@ -138,4 +138,24 @@ func rejectionBy(w ledger.Why) Rejection {
 	default:
 		return ByConflict
 	}
+}
+
+// transient marks an error that may pass.
+type transient struct{ error }
+
+func (t transient) Unwrap() error { return t.error }
+
+// Transient marks an error of a handler or node as one that may pass: it is tried
+// again, see Config.EventRetries and Config.RunRetries. Since functions are to be
+// deterministic, that helps if they depend on something that the space does not see.
+func Transient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return transient{err}
+}
+
+func isTransient(err error) bool {
+	var t transient
+	return errors.As(err, &t)
 }

@@ -15,9 +15,9 @@ import (
 // concerned are the columns of the table of rejections.
 var concerned = []string{"computation", "handler", "piece", "caller"}
 
-func (c Consequences) of(column string) Consequence {
-	return map[string]Consequence{
-		"computation": c.Computation, "handler": c.Handler, "piece": c.Piece, "caller": c.Caller,
+func (c consequences) of(column string) consequence {
+	return map[string]consequence{
+		"computation": c.computation, "handler": c.handler, "piece": c.piece, "caller": c.caller,
 	}[column]
 }
 
@@ -32,14 +32,14 @@ func TestRejections_ThePageSaysWhatTheTableSays(t *testing.T) {
 	for r := ByConflict; r < rejectionCount; r++ {
 		fmt.Fprintf(&want, "| %s ", r)
 		for _, column := range concerned {
-			fmt.Fprintf(&want, "| %s ", r.Consequences().of(column))
+			fmt.Fprintf(&want, "| %s ", r.consequences().of(column))
 		}
 		want.WriteString("|\n")
 	}
 	if !strings.Contains(string(page), want.String()) {
 		t.Errorf("docs/rejections.md does not have this table:\n%s", &want)
 	}
-	for c := Again; c < consequenceCount; c++ {
+	for c := thenAgain; c < consequenceCount; c++ {
 		if !strings.Contains(string(page), "**"+c.String()+"**") {
 			t.Errorf("docs/rejections.md does not explain %q", c)
 		}
@@ -52,7 +52,7 @@ func TestRejections(t *testing.T) {
 		for _, column := range concerned {
 			t.Run(strings.ReplaceAll(r.String(), " ", "-")+"/"+column, func(t *testing.T) {
 				c := reject(t, r)
-				switch said := r.Consequences().of(column); column {
+				switch said := r.consequences().of(column); column {
 				case "computation":
 					c.checkComputation(said)
 				case "handler":
@@ -247,10 +247,10 @@ func (c *rejection) handledElsewhere() {
 	c.h.settle()
 }
 
-func (c *rejection) checkComputation(said Consequence) {
+func (c *rejection) checkComputation(said consequence) {
 	c.Helper()
 	switch said {
-	case Again:
+	case thenAgain:
 		want := map[Rejection]string{ByConflict: "2", ByReceipt: "100", ByOrigin: "100"}[c.class]
 		if c.after.runs < 2+c.rejected/2 || c.after.output != want {
 			c.Errorf("it ran %d times and came to %s, want %s", c.after.runs, c.after.output, want)
@@ -258,12 +258,12 @@ func (c *rejection) checkComputation(said Consequence) {
 		if still := c.look("still"); still.runs < 2 || c.w.replica(home).Doc("still").Value.String() != "7" {
 			c.Errorf("one whose inputs are as they were ran %d times; the log says %s", still.runs, c.w.replica(home).Doc("still").Value)
 		}
-	case AgainWithinBudget:
+	case thenAgainWithinBudget:
 		if c.during.runs != 1+c.h.core.cfg.RunRetries || c.during.output != `"fine"` {
 			c.Errorf("it ran %d times and shows %s", c.during.runs, c.during.output)
 		}
 		c.recovers()
-	case WaitsForChange:
+	case thenWaitsForChange:
 		if c.during.runs != 1 || c.during.output != `"fine"` {
 			c.Errorf("it ran %d times and shows %s", c.during.runs, c.during.output)
 		}
@@ -283,24 +283,24 @@ func (c *rejection) recovers() {
 	}
 }
 
-func (c *rejection) checkHandler(said Consequence) {
+func (c *rejection) checkHandler(said consequence) {
 	c.Helper()
 	n := c.attempts[c.event]
 	handled := slices.Contains(c.after.receipts, c.event+" handled")
 	switch said {
-	case Again:
+	case thenAgain:
 		if n != 1+c.rejected || c.rejected <= c.h.core.cfg.EventRetries || !handled {
 			c.Errorf("%d attempts after %d rejections, receipts %v", n, c.rejected, c.after.receipts)
 		}
-	case AgainWithinBudget:
+	case thenAgainWithinBudget:
 		if n != c.h.core.cfg.EventRetries || !slices.Contains(c.after.receipts, c.event+" failed") {
 			c.Errorf("%d attempts, receipts %v", n, c.after.receipts)
 		}
-	case Dropped:
+	case thenDropped:
 		if n != 1 || c.class == ByOrigin && len(c.after.receipts) != 1 {
 			c.Errorf("%d attempts, receipts %v", n, c.after.receipts)
 		}
-	case Concluded:
+	case thenConcluded:
 		if n != 1 || handled || c.h.value("count") != "absent" || len(c.after.receipts) != 1 {
 			c.Errorf("%d attempts, receipts %v, count %s", n, c.after.receipts, c.h.value("count"))
 		}
@@ -309,10 +309,10 @@ func (c *rejection) checkHandler(said Consequence) {
 	}
 }
 
-func (c *rejection) checkPiece(said Consequence) {
+func (c *rejection) checkPiece(said consequence) {
 	c.Helper()
 	switch said {
-	case FollowsItsDocument:
+	case thenFollowsDocument:
 		if c.during.child {
 			c.Error("the piece is there while the attempt that started it is undone")
 		}
@@ -324,7 +324,7 @@ func (c *rejection) checkPiece(said Consequence) {
 		if !c.look("sum").child {
 			c.Error("its document is there, and the piece is not")
 		}
-	case NeverMade:
+	case thenNeverMade:
 		if c.during.child || c.after.child || c.h.runs["child-e1"] > 0 {
 			c.Error("the piece was made")
 		}
@@ -333,22 +333,22 @@ func (c *rejection) checkPiece(said Consequence) {
 	}
 }
 
-func (c *rejection) checkCaller(said Consequence) {
+func (c *rejection) checkCaller(said consequence) {
 	c.Helper()
 	switch said {
-	case Waits:
+	case thenWaits:
 		if len(c.during.receipts) > 0 || len(c.after.receipts) == 0 {
 			c.Errorf("receipts %v while it is rejected, %v in the end", c.during.receipts, c.after.receipts)
 		}
-	case Answered:
+	case thenAnswered:
 		if rc := c.w.receipt(home, c.event); rc.Outcome != model.Failed || rc.Error == "" || len(c.after.receipts) != 1 {
 			c.Errorf("receipts %v, %+v", c.after.receipts, rc)
 		}
-	case AnsweredByTheOther:
+	case thenAnsweredByOther:
 		if rc := c.w.receipt(home, c.event); rc.Result.String() != "7" || len(c.after.receipts) != 1 {
 			c.Errorf("receipts %v, %+v", c.after.receipts, rc)
 		}
-	case NobodyWaits:
+	case thenNone:
 		known := slices.ContainsFunc(c.w.lanes[home], func(ev model.Event) bool { return ev.ID == c.event })
 		if known || slices.Contains(c.after.receipts, c.event+" handled") {
 			c.Errorf("in the lane: %v, receipts %v", known, c.after.receipts)

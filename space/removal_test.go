@@ -119,7 +119,9 @@ func TestI2_ACircleThatEndsDoesNotComeBack(t *testing.T) {
 	h.run()
 	h.core.Unobserve("y")
 	checkGraph(t, h.core.graph)
-	if n := h.core.NodeCounts().Live; n != 0 {
-		t.Errorf("%d nodes are live, and nobody observes any", n)
+	for _, n := range h.core.Nodes() {
+		if n.Live {
+			t.Errorf("%s is live, and nothing observes it", n.ID)
+		}
 	}
 }

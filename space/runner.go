@@ -3,59 +3,38 @@ package space
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space/inspect"
 )
 
-// runner runs what a pass comes to, nodes and handlers, each in a transaction, and makes what they have written
-// part of the ledger and of the graph.
+// runner runs nodes, each in a transaction, and makes what they have written part of the ledger and of the
+// graph.
 type runner struct {
-	cfg     *Config
-	program *Program
-	ledger  *ledger.Ledger
-	graph   *graph
-	hooks   *hooks
+	*transactions
+	sizes      *sizes
+	rehearsals *rehearsals
 
 	undo         undoLog
-	needs        needs
-	sizes        sizes
-	jobs         jobTimers
 	observations observations
 	budgets      budgets
 	echoes       echoGuard
-	overruns     overruns
-	inv          invariants
 
-	scratch []*Tx           // see begin
-	handed  model.Event     // what the handler sees
-	txs     int32           // transactions begun
-	nested  int             // runs within runs
-	seek    int32           // see freshen
-	failed  map[*node]int32 // see failedFreshen
-	sweeps  uint64
+	seek   int32           // see freshen
+	failed map[*node]int32 // see failedFreshen
 	// firing are the causes of the runs under way, innermost last; see takeCauses.
 	firing []*dep
-	// firstEvent says that no event was handled since nodes ran last.
-	firstEvent bool
-	rehearsed  map[string]int // see repetitions
 }
 
-func newRunner(cfg *Config, program *Program, g *graph, h *hooks, d *diagnosis, confirmed *replica.Replica) *runner {
-	r := &runner{cfg: cfg, program: program, graph: g, hooks: h}
-	r.sizes = sizes{graph: g, most: cfg.MaxCommitBytes - ledger.FrameBytes}
-	r.ledger = ledger.New(cfg.ledger(), r.ledgerHost(), confirmed)
-	r.ledger.Runs(program.Version)
-	r.jobs = jobTimers{space: cfg.Space, specs: program.crons, ledger: r.ledger, hooks: h}
-	r.observations = observations{graph: g, ledger: r.ledger}
-	r.budgets = budgets{cfg: cfg, graph: g, diagnosis: d}
-	r.echoes = echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: g, hooks: h}
-	r.overruns = overruns{graph: g, hooks: h}
-	g.removing = r.retire
-	return r
+func newRunner(txs *transactions, s *sizes, re *rehearsals) runner {
+	return runner{
+		transactions: txs, sizes: s, rehearsals: re,
+		observations: observations{graph: txs.graph, ledger: txs.ledger},
+		budgets:      budgets{cfg: txs.cfg, graph: txs.graph},
+		echoes:       echoGuard{breaker: newEchoBreaker(echoSettings{}), graph: txs.graph, hooks: txs.hooks},
+	}
 }
 
 // runNode runs a node once, in a transaction of its own (seed 001 section 7.3).
@@ -68,7 +47,7 @@ func (r *runner) runNode(n *node) {
 	r.graph.setStatus(n, Clean)
 	r.budgets.charge(n)
 	n.runs++
-	r.inv.runs(r, n, why)
+	r.inv.runs(r.graph, &r.budgets, n, r.nested, len(r.firing) > why || n.more != nil && len(n.more.firing) > 0)
 	if n.more != nil {
 		n.more.cleanAs = ""
 		gt := &n.more.gate
@@ -80,7 +59,7 @@ func (r *runner) runNode(n *node) {
 	if f := r.cfg.Trace.RunBegan; f != nil {
 		f(n.id(), n.kind)
 	}
-	if f := r.cfg.Trace.RunStart; f != nil || r.graph.watch != nil {
+	if f := r.cfg.Trace.RunStart; f != nil || r.graph.recorder.On() {
 		info.Causes = r.causesOf(n, why)
 		if f != nil {
 			f(info)
@@ -89,17 +68,30 @@ func (r *runner) runNode(n *node) {
 	info.Err = r.finishRun(n, why, &info)
 	r.firing = r.firing[:why]
 	if info.Waits == "" && !info.Crowded {
-		r.inv.ran(r, n)
+		r.inv.ran(n)
 	}
 	if info.Err != nil {
 		r.nodeFailed(n, &info)
 	}
-	if w := r.graph.watch; w != nil {
-		w.ran(n, &info)
+	if w := r.graph.recorder; w.On() {
+		w.Ran(runEntry(n, &info), info.Writes)
 	}
 	if f := r.cfg.Trace.RunEnd; f != nil {
 		f(info)
 	}
+}
+
+// runEntry is a run that has ended, for the recorder.
+func runEntry(n *node, info *RunInfo) inspect.RunEntry {
+	e := inspect.RunEntry{
+		Node: n.id(), Kind: n.kind.String(), By: n.kind.String() + " " + n.id(), Causes: slices.Clone(info.Causes),
+		Tx: info.Tx, Waits: info.Waits, Err: info.Err,
+	}
+	if p := n.parent(); p != nil {
+		e.Parent = p.id()
+	}
+	n.eachSurface(true, func(s *surface) { e.Declared = append(e.Declared, s.doc.key.String()+s.path.String()) })
+	return e
 }
 
 // finishRun makes the run and notes in info what came of it.
@@ -116,7 +108,7 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	newReads := r.graph.applyReads(&tx.log)
 	r.graph.catchUp(&tx.log)
 	if newReads {
-		r.graph.acquit(n)
+		r.graph.clearSuspicion(n)
 	}
 	if err == nil {
 		err = tx.err
@@ -143,7 +135,7 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 // retry has a node run again that failed for a reason that may pass, as often as the
 // budget allows; a success renews it. Any other failure waits for a change.
 func (r *runner) retry(n *node, why int, err error) error {
-	if rejectionOf(err).Consequences().Computation == AgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
+	if rejectionOf(err).consequences().computation == thenAgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
 		n.more.retries++
 		r.runAgain(n, r.whyRuns(n, why))
 	}
@@ -169,16 +161,16 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 		}
 	}
 	r.echoes.note(n, after)
-	if tx.leans != nil {
-		r.undo.relies(n, tx.leans)
+	if tx.speculative != nil {
+		r.undo.relies(n, tx.speculative)
 	}
 	was := n.status
 	if info.Changed { // and volatile
-		r.graph.changeByRun(n.own.doc, v, n, tx, 0)
+		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, n.own.doc), 0)
 	}
 	if len(after) == 0 {
 		r.inv.wrote(n, was)
-		r.validate(n, after, v)
+		r.rehearsals.validate(n, after, v)
 		return nil
 	}
 	err := r.commitRun(n, tx, after, why, newReads, info)
@@ -190,7 +182,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	info.Changed = err == nil
 	if err == nil {
 		r.inv.wrote(n, was)
-		r.validate(n, after, v)
+		r.rehearsals.validate(n, after, v)
 	}
 	return err
 }
@@ -222,7 +214,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	info.Tx, info.Writes = rec.N, tx.attempt.Writes
 	for _, w := range after {
 		r.ledger.Note(w.doc.key.doc, w.value)
-		r.graph.changeByRun(w.doc, w.value, n, tx, rec.N)
+		r.graph.changeByRun(w.doc, w.value, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, w.doc), rec.N)
 	}
 	return nil
 }
@@ -235,30 +227,12 @@ func anyCause(causes []string) []string {
 	return []string{"*"}
 }
 
-// by names the node in the log.
-func (n *node) by() string {
-	if n.kind == Effect {
-		return "effect " + n.id()
-	}
-	return "compute " + n.id()
-}
-
-func callNode(n *node, tx *Tx) (v model.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			tx.stack = debug.Stack()
-			v, err = model.Value{}, fmt.Errorf("node %s panicked: %v", n.id(), p)
-		}
-	}()
-	return n.spec.Run(tx)
-}
-
 // maxNested bounds the runs that stand inside each other. Beyond it a reader gets the
 // old value, and runs again.
 const maxNested = 1000
 
 // freshen brings a node up to date out of turn, because a run is about to read what it
-// writes and nobody knew before: it is dormant, or the edge is new. Running it now
+// writes and that was not known before: it is dormant, or the edge is new. Running it now
 // spares the reader a run on an old value, and a chain that is discovered link by link
 // a pass for every few links. What is upstream comes first.
 func (r *runner) freshen(n *node) {
@@ -292,13 +266,13 @@ func (r *runner) freshen(n *node) {
 
 // failedFreshen reports whether n could not be brought up to date a moment ago, and nothing
 // has run since. Where many ways lead up to what is held back, each would be gone.
-func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.txs }
+func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.begun }
 
 func (r *runner) noteFailed(n *node) {
 	if r.failed == nil {
 		r.failed = map[*node]int32{}
 	}
-	r.failed[n] = r.txs
+	r.failed[n] = r.begun
 }
 
 // freshenMakers brings those up to date first that have made n: they may be about to
@@ -330,3 +304,235 @@ func (r *runner) dequeue(n *node) {
 		n.queued = false
 	}
 }
+
+// retire ends what the space knows of a node that goes. What it has come to goes with it if
+// that is not in the log: no run would compute it again after a restart.
+func (r *runner) retire(n *node) {
+	r.echoes.retire(n)
+	if n.saved {
+		r.observations.forgotten = append(r.observations.forgotten, n.id())
+	}
+	if d := n.own.doc; d != nil && n.spec.Volatile {
+		r.graph.change(d, r.ledger.Value(d.key.doc), origin{node: n})
+	}
+}
+
+// nodeFailed counts and reports a run that ended in an error.
+func (r *runner) nodeFailed(n *node, info *RunInfo) {
+	r.graph.stats.NodeErrors++
+	r.graph.setErr(n, info.Err)
+	n.more.errors++
+	r.hooks.report(ErrorInfo{
+		Node: n.id(), Causes: info.Causes, Err: info.Err, Stack: info.Stack, Rejection: rejectionOf(info.Err),
+		Transient: n.status != Clean, Attempt: int(n.runs),
+	})
+}
+
+// takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
+// from the index on that it returns, until the caller cuts that back when the run is over:
+// runs may stand inside each other. The others lie in n.more.firing.
+func (r *runner) takeCauses(n *node) (from int) {
+	from = len(r.firing)
+	for _, d := range n.deps {
+		if d.fired != 0 {
+			r.firing = append(r.firing, d)
+		}
+	}
+	fired := r.firing[from:]
+	byArrival(fired)
+	for _, d := range fired {
+		d.fired = 0
+	}
+	if n.more != nil {
+		n.more.firing, n.more.causes = n.more.causes, nil
+	}
+	return from
+}
+
+// whyRuns are the causes of the run of n that is under way.
+func (r *runner) whyRuns(n *node, from int) causes {
+	c := causes{reads: r.firing[from:]}
+	if n.more != nil {
+		c.other = n.more.firing
+	}
+	return c
+}
+
+// causesOf names the causes of the run of n that is under way.
+func (r *runner) causesOf(n *node, from int) []string {
+	c := r.whyRuns(n, from)
+	return c.names()
+}
+
+// revert gives documents their confirmed values back, and has the runs that are undone
+// made again for the causes that they had: what made them necessary still holds, although
+// nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
+// it alone has written gets no further cause from that (docs/adr/0008): it sees again what
+// its run saw.
+func (r *runner) revert(u undone) {
+	ids := sortedKeys(u.changed)
+	for _, id := range ids {
+		r.graph.undoing = u.changed[id]
+		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
+		r.graph.undoing = nil
+	}
+	for _, ran := range u.runs {
+		if n := ran.node; !n.removed {
+			r.inv.undone(n)
+			n.ext().gate.owed = true
+			r.runAgain(n, causes{other: ran.causes})
+			r.graph.regate(n)
+		}
+	}
+	for _, id := range ids {
+		// An output that changed and whose node is clean: it was written by another of
+		// this name, which is gone, or before there was any, and the node has come to the
+		// same.
+		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
+			r.graph.invalidate(d.writer.node, d.key.String())
+		}
+	}
+	for _, l := range u.speculative {
+		if n := l.node; n.status == Clean && !n.removed {
+			r.inv.undone(n)
+			r.graph.invalidate(n, l.doc.key.String())
+		}
+	}
+}
+
+// integrated shows the documents that a commit of another runtime has changed.
+func (r *runner) integrated(c *model.Commit, changed []string) error {
+	places := writtenIn(c)
+	for _, id := range changed {
+		if err := r.show(id, places[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show makes the confirmed value of a document the current one. If it is the output
+// of a computation that says otherwise here, that must run again.
+func (r *runner) show(id string, by *writtenPlaces) error {
+	d, err := r.graph.ensureDoc(docKey{doc: id})
+	if err != nil {
+		return err
+	}
+	from := origin{remote: true, at: r.ledger.Replica().Seq}
+	if by != nil {
+		from.group, from.paths = by.group, by.paths
+	}
+	if d.isVolatile() {
+		from.paths = nil // the log does not have what was here, so more differs than was written
+	}
+	before := d.value
+	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
+	if d.writer != nil && !model.Equal(before, d.value) {
+		r.graph.invalidate(d.writer.node, d.key.String())
+	}
+	return nil
+}
+
+// writtenPlaces says where a commit writes in a document, and in which change group, if it is
+// one.
+type writtenPlaces struct {
+	group string
+	paths []model.Path
+}
+
+// writtenIn goes through a commit once for all documents: it may write thousands.
+func writtenIn(c *model.Commit) map[string]*writtenPlaces {
+	in := map[string]*writtenPlaces{}
+	for i := range c.Txs {
+		tx := &c.Txs[i]
+		for j := range tx.Writes {
+			w := in[tx.Writes[j].Doc]
+			if w == nil {
+				w = &writtenPlaces{group: tx.Group}
+				in[tx.Writes[j].Doc] = w
+			} else if w.group != tx.Group {
+				w.group = ""
+			}
+			w.paths = append(w.paths, tx.Writes[j].Path)
+		}
+	}
+	return in
+}
+
+// giveBack undoes that a run has registered children again, which were there. One that was
+// another's goes back to that, unless it has run meanwhile without wanting it.
+func (r *runner) giveBack(n *node, tx *Tx) {
+	g := r.graph
+	for _, f := range tx.kept {
+		c := f.child
+		if c.removed || c.more.parent != n {
+			continue // another node has it by now
+		}
+		if f.spec.Gate != c.spec.Gate {
+			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
+		}
+		c.spec, c.doomed, c.more.outdated = f.spec, f.doomed, f.outdated
+		if f.parent == n {
+			continue
+		}
+		g.leaveParent(c)
+		switch p := f.parent; {
+		case p == nil: // it was being removed
+		case p.removed || p.runs != f.parentRuns:
+			g.remove(c)
+		default:
+			c.more.parent = p
+			p.ext().children = append(p.more.children, c)
+			g.reshaped(c.handle)
+		}
+	}
+}
+
+// adopt makes the children that a run has registered those of its node. A run that did
+// not come to its end changes nothing: what it made is taken back.
+func (r *runner) adopt(n *node, tx *Tx, ok bool) {
+	if n.more == nil {
+		return
+	}
+	blueprint := n.more.blueprint
+	n.more.blueprint = nil
+	n.more.renewing = n.more.renewing && !ok
+	if !ok {
+		r.giveBack(n, tx)
+		for _, c := range tx.made {
+			r.graph.remove(c)
+		}
+		return
+	}
+	kept, gone := n.more.children[:0], []*node(nil)
+	for _, c := range n.more.children {
+		if blueprint[c.id()] {
+			kept = append(kept, c)
+		} else {
+			gone = append(gone, c)
+		}
+	}
+	clear(n.more.children[len(kept):])
+	n.more.children = kept
+	r.graph.removeAll(gone)
+	for _, c := range kept {
+		r.graph.descend(c) // what has been read may have raised n
+	}
+}
+
+// renewMarks begins the numbers again if one has become large.
+func (r *runner) renewMarks() {
+	g := r.graph
+	if max(g.stamp, r.seek, r.begun, int32(g.shots>>1)) < lastMark {
+		return
+	}
+	g.stamp, r.seek, r.begun, g.shots = 0, 0, 0, 0
+	for _, n := range g.nodes {
+		if n != nil {
+			g.renewNode(n)
+		}
+	}
+}
+
+// lastMark is where they do: between two passes, when no search or run is under way.
+const lastMark = 1 << 30

@@ -26,7 +26,7 @@ type env struct {
 }
 
 // get reads an address.
-func (v *env) get(a address) model.Value { return v.read(a, deep) }
+func (v *env) get(a address) model.Value { return v.read(a, readDeep) }
 
 func (v *env) read(a address, how reading) model.Value {
 	if v.tx == nil {
@@ -276,10 +276,10 @@ var lazy = map[string]func(*env, []expr) model.Value{
 		}
 		return v.get(a)
 	},
-	"shallow": reads(shallow),
-	"peek":    reads(peek),
+	"shallow": reads(readShallow),
+	"peek":    reads(readNothing),
 	"target": func(v *env, args []expr) model.Value {
-		l, ok := reads(raw)(v, args).AsLink()
+		l, ok := reads(readLink)(v, args).AsLink()
 		if !ok {
 			return model.Value{}
 		}

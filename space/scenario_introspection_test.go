@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // The commands that ask: they print what a space says of itself, and change nothing.
@@ -18,20 +20,20 @@ func (s *stage) cmdLinks(d *datadriven.TestData) error {
 		return err
 	}
 	id := arg(d, 1)
-	readers, ok := a.core.Dependents(id)
+	v := a.core.View()
+	n, ok := v.Node(id)
 	if !ok {
 		return fmt.Errorf("there is no node %q", id)
 	}
-	writers, _ := a.core.Writers(id)
-	parent, _ := a.core.Parent(id)
-	children, _ := a.core.Children(id)
+	readers, enveloped := inspect.Sorted(v.Readers(id))
+	writers, envelopes := inspect.Sorted(v.Writers(id))
 	for _, line := range []struct{ what, who string }{
-		{"read by", edgeNames(readers.Nodes)},
-		{"read in its envelope by", edgeNames(readers.Envelope)},
-		{"reads from", edgeNames(writers.Nodes)},
-		{"reads in the envelope of", edgeNames(writers.Envelope)},
-		{"made by", parent},
-		{"made", strings.Join(children, ", ")},
+		{"read by", edgeNames(readers)},
+		{"read in its envelope by", edgeNames(enveloped)},
+		{"reads from", edgeNames(writers)},
+		{"reads in the envelope of", edgeNames(envelopes)},
+		{"made by", n.Parent},
+		{"made", strings.Join(n.Children, ", ")},
 	} {
 		if line.who != "" {
 			a.tell(a, 1, "%s %s", line.what, line.who)
@@ -40,7 +42,7 @@ func (s *stage) cmdLinks(d *datadriven.TestData) error {
 	return nil
 }
 
-func edgeNames(edges []Edge) string {
+func edgeNames(edges []inspect.Edge) string {
 	var parts []string
 	for _, e := range edges {
 		part := e.Node + " (" + e.Address + ")"
@@ -58,13 +60,13 @@ func (s *stage) cmdWhy(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
-	if p, ok := a.core.Parked(); ok && arg(d, 1) == "" {
+	if p, ok := inspect.WhyParked(a.core.View(), a.core.Recorder()); ok && arg(d, 1) == "" {
 		for line := range strings.SplitSeq(p.String(), "\n") {
 			a.tell(a, 1, "%s", line)
 		}
 	}
 	for i := 1; arg(d, i) != ""; i++ {
-		e, ok := a.core.Explain(arg(d, i))
+		e, ok := inspect.Explain(a.core.View(), a.core.Recorder(), arg(d, i))
 		if !ok {
 			return fmt.Errorf("there is no node %q", arg(d, i))
 		}
@@ -81,12 +83,13 @@ func (s *stage) cmdNodestats(d *datadriven.TestData) error {
 		return err
 	}
 	for i := 1; arg(d, i) != ""; i++ {
-		st, ok := a.core.NodeStats(arg(d, i))
+		n, ok := a.core.View().Node(arg(d, i))
 		if !ok {
 			a.tell(a, 1, "%s: there is no such node", arg(d, i))
 			continue
 		}
-		line := fmt.Sprintf("%s: %s, %s", arg(d, i), count(st.Runs, "run"), count(st.Errors, "error"))
+		st := n.Stats
+		line := fmt.Sprintf("%s: %s, %s", arg(d, i), counted(st.Runs, "run"), counted(st.Errors, "error"))
 		if st.LastErr != nil {
 			line += fmt.Sprintf(", the last run failed: %v", st.LastErr)
 		}
@@ -106,14 +109,14 @@ func (s *stage) cmdTrace(d *datadriven.TestData) error {
 	}
 	switch word := arg(d, 1); word {
 	case "on", "off":
-		a.core.SetTrace(TraceRuns, word == "on")
-		a.core.SetTrace(TraceTriggers, word == "on")
+		a.core.Recorder().RecordRuns(word == "on")
+		a.core.Recorder().RecordTriggers(word == "on")
 	case "runs":
-		for _, e := range a.core.RunTrace() {
+		for _, e := range a.core.Recorder().Runs() {
 			a.tell(a, 1, "%s", runLine(&e))
 		}
 	case "triggers":
-		for _, e := range a.core.TriggerTrace() {
+		for _, e := range a.core.Recorder().Triggers() {
 			a.tell(a, 1, "%s", triggerLine(&e))
 		}
 	default:
@@ -122,7 +125,7 @@ func (s *stage) cmdTrace(d *datadriven.TestData) error {
 	return err
 }
 
-func runLine(e *RunEntry) string {
+func runLine(e *inspect.RunEntry) string {
 	line := fmt.Sprintf("%d %s", e.N, e.By)
 	if e.Pass != 0 {
 		line = fmt.Sprintf("%d pass %d: %s", e.N, e.Pass, e.By)
@@ -150,8 +153,8 @@ func runLine(e *RunEntry) string {
 	return line
 }
 
-func triggerLine(e *TriggerEntry) string {
-	line := fmt.Sprintf("%d pass %d: %s by %s%s", e.N, e.Pass, e.Node, e.Cause, e.origin())
+func triggerLine(e *inspect.TriggerEntry) string {
+	line := fmt.Sprintf("%d pass %d: %s by %s%s", e.N, e.Pass, e.Node, e.Cause, e.Origin())
 	if !e.Live {
 		line += ", dormant"
 	}
@@ -169,21 +172,21 @@ func (s *stage) cmdDiagnose(d *datadriven.TestData) error {
 	}
 	switch word := arg(d, 1); word {
 	case "on", "off":
-		a.core.Diagnose(word == "on")
+		a.core.Recorder().Diagnose(word == "on")
 		if word == "on" {
 			return nil
 		}
 	case "when-busy":
-		a.core.DiagnoseWhenBusy(true)
+		a.core.Recorder().DiagnoseWhenBusy(true)
 		return nil
 	}
-	for _, m := range a.core.Markers() {
+	for _, m := range a.core.Recorder().Markers() {
 		a.tell(a, 1, "marker: %s", m)
 	}
-	for _, c := range a.core.Circles() {
+	for _, c := range a.core.Recorder().Circles() {
 		a.tell(a, 1, "circle: %s", c)
 	}
-	if a.core.NonSettling() {
+	if a.core.Recorder().NonSettling() {
 		a.tell(a, 1, "it does not settle")
 	}
 	return nil
@@ -206,7 +209,7 @@ func (s *stage) cmdBusy(d *datadriven.TestData) error {
 	for range seconds {
 		s.now += time.Second
 		a.runAll()
-		if a.core.Busy(took) {
+		if a.core.Recorder().Busy(took) {
 			a.tell(a, 1, "busy, found at %s", s.now)
 		}
 	}
@@ -222,4 +225,11 @@ func (s *stage) cmdDurable(d *datadriven.TestData) error {
 		a.durable = nil
 	}
 	return err
+}
+
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

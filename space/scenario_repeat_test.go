@@ -52,10 +52,10 @@ func (s *stage) do(line string) error {
 func (s *stage) cmdMarkers(d *datadriven.TestData) error {
 	who, err := s.who(d)
 	for _, a := range who {
-		for _, m := range a.core.diagnosis.markers() {
-			a.tell(a, 1, "%d deferred: %s", m.count, strings.Join(m.nodes, ", "))
+		for _, m := range a.core.Recorder().Markers() {
+			a.tell(a, 1, "%d deferred: %s", m.Deferred, strings.Join(m.Nodes, ", "))
 		}
-		a.tell(a, 1, "settling %v", !a.core.diagnosis.nonSettling())
+		a.tell(a, 1, "settling %v", !a.core.Recorder().NonSettling())
 	}
 	return err
 }

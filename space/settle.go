@@ -1,10 +1,7 @@
 package space
 
 import (
-	"slices"
 	"time"
-
-	"github.com/settlehq/settle/ledger"
 )
 
 // Settle runs one pass: it handles waiting events and runs what is live and
@@ -28,7 +25,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	s.runner.renewMarks()
 	s.ledger.Tick(now)
 	s.graph.tick(now)
-	s.runner.overruns.endRests()
+	s.overruns.endRests()
 	if s.ledger.Begins() {
 		s.pass()
 	}
@@ -42,17 +39,17 @@ func (s *Space) Settle(now time.Duration) Ready {
 	if !s.ledger.Closed() {
 		s.noteDurable()
 	}
-	s.runner.inv.step(s)
+	s.stepped()
 	return r
 }
 
 func (s *Space) pass() {
-	s.graph.loosen()
+	s.graph.recheckBackEdges()
 	if s.ledger.BeginPass() {
-		s.runner.jobs.check = true // timers may lie too far ahead, now that the clock was set back
+		s.jobs.check = true // timers may lie too far ahead, now that the clock was set back
 	}
-	if s.runner.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
-		s.runner.jobs.checkTimers(s.runner.begin(nil))
+	if s.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
+		s.jobs.checkTimers(&s.runner.begin(nil).attempt.Draft)
 	}
 	var info PassInfo
 	rounds := 0 // iterations since an event was handled
@@ -61,12 +58,12 @@ func (s *Space) pass() {
 		rounds++
 		events := 0
 		if !turn {
-			events = s.runner.dispatchSome()
+			events = s.handling.dispatchSome()
 		}
 		if events > 0 {
 			rounds = 1
 		}
-		runs := s.runner.iterate(&info)
+		runs := s.sweeper.iterate(&info)
 		info.Events += events
 		info.Runs += runs
 		if events+runs == 0 && !turn && !s.graph.queue.waits() || s.ledger.Full() {
@@ -82,9 +79,11 @@ func (s *Space) pass() {
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
 	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())
-	s.runner.inv.passed(s, info)
+	s.runner.inv.passed(s.cfg.MaxIterations, info)
 	g.expireProvisional()
-	g.lower()
+	if g.lower() {
+		g.queue.relevel()
+	}
 	if info.Events+info.Runs > 0 {
 		s.runner.budgets.passes++
 	}
@@ -92,144 +91,5 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	s.structure.endPass(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
-	}
-}
-
-// dispatchSome handles events until the lane is empty, its head must wait, or the
-// commit is full.
-func (r *runner) dispatchSome() int {
-	n := 0
-	for !r.ledger.Closed() && !r.ledger.Full() {
-		r.firstEvent = n == 0
-		if r.ledger.Next() != ledger.Handled {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// iterate goes once through what is due, primary work if there is any, else the
-// materializers (seed 001 section 4.3, rule 1).
-func (r *runner) iterate(info *PassInfo) (runs int) {
-	q := &r.graph.queue
-	if q.next.n == 0 && len(q.idle) > 0 {
-		r.releaseIdle()
-	}
-	if q.next.n == 0 {
-		return 0
-	}
-	info.Iterations++
-	if f := r.cfg.Trace.Iteration; f != nil {
-		f(info.Iterations)
-	}
-	return r.sweep()
-}
-
-// releaseIdle puts all idle materializers into the queue.
-func (r *runner) releaseIdle() {
-	q := &r.graph.queue
-	idle := q.idle
-	q.idle = nil
-	for _, n := range idle {
-		q.push(n)
-	}
-}
-
-// sweep runs what is due from low to high.
-func (r *runner) sweep() (runs int) {
-	r.sweeps++
-	g := r.graph
-	q := &g.queue
-	r.promoteIdle()
-	q.now, q.next = q.next, q.now
-	q.sweeping = true
-	for q.now.n > 0 {
-		q.at = q.now.lowest()
-		for _, n := range q.now.take() {
-			if r.turn(n) {
-				runs++
-			}
-		}
-	}
-	q.sweeping = false
-	return runs
-}
-
-// promoteIdle makes idle materializers take part in this sweep if something in it reads
-// inside their envelope; the envelope has put them before it.
-func (r *runner) promoteIdle() {
-	g := r.graph
-	for _, n := range slices.Clone(g.queue.idle) {
-		wanted := false
-		n.eachReader(true, func(d *dep) { wanted = wanted || d.node.queued && !d.node.materializer() })
-		if wanted {
-			g.promote(n)
-		}
-	}
-}
-
-// turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
-// section 7.3): somebody needs it, something it read has changed, no gate holds it, and
-// it has not used up its budget for this pass.
-func (r *runner) turn(n *node) (ran bool) {
-	g := r.graph
-	n.queued = false
-	g.stats.Visits++
-	switch {
-	case !n.due():
-		return false
-	case r.ledger.Crowded() || r.ledger.Closed() || n.height > g.queue.at || r.parentFirst(n):
-		g.enqueue(n)
-		return false
-	}
-	if len(g.queue.idle) > 0 {
-		next := &g.queue.next
-		waiting := next.n
-		if r.promoteFor(n); !n.due() {
-			return false // in a circle, one of those has pulled it
-		}
-		if next.n > waiting && next.lowest() < n.height {
-			g.enqueue(n) // what they have made due below comes first
-			return false
-		}
-	}
-	if !r.budgets.mayRun(n) {
-		r.budgets.setAside(n)
-		return false
-	}
-	r.runNode(n)
-	return true
-}
-
-// parentFirst reports whether the node must wait for the one that made it, or for one
-// that made that: descend has put it behind them, but they may have been raised since. It
-// waits once in a sweep: two makers that each read what the other's child makes would be
-// put behind each other for ever.
-func (r *runner) parentFirst(n *node) bool {
-	for p := n.parent(); p != nil && n.more.waited != r.sweeps; p = p.parent() {
-		if p.queued && p.height >= n.height && !p.materializer() && !r.graph.reaches(n, p) {
-			n.more.waited = r.sweeps
-			r.graph.raise(n, p.height+1)
-			return true
-		}
-	}
-	return false
-}
-
-// promoteFor runs the idle materializers in whose envelope n reads; they came up after
-// the sweep had begun.
-func (r *runner) promoteFor(n *node) {
-	q := &r.graph.queue
-	for i := 0; i < len(q.idle); i++ {
-		m := q.idle[i]
-		reads := false
-		m.eachReader(true, func(d *dep) { reads = reads || d.node == n })
-		if !reads {
-			continue
-		}
-		if r.freshen(m); i >= len(q.idle) || q.idle[i] != m {
-			i = -1 // it has run, and what it wrote may concern another one
-		}
 	}
 }

@@ -2,35 +2,52 @@ package space
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // Space is one space as one runtime hosts it. It is not safe for concurrent use:
-// it has one owner, who calls its inputs and Settle one at a time.
+// it has one owner, which calls its inputs and Settle one at a time.
 type Space struct {
 	cfg Config
 	// next is the program that is to take over, nil if there is none.
 	next *Program
 
+	Lane
+	Tenure
+	Saved
+
 	ledger *ledger.Ledger
 	graph  *graph
-	runner *runner
-	hooks  hooks
+	work
+	hooks hooks
 
 	background int
 	wasDurable bool
 	undone     []uint64 // see Ready.Undone
 
 	observers map[string]*observer
-	diagnosis *diagnosis
-	recorder  recorder
+	recorder  *inspect.Recorder
 	slow      autoDebounceSettings
 	structure *structure
 	stats     Stats
+}
+
+// work is what passes are made of.
+type work struct {
+	txs        transactions
+	sizes      sizes
+	rehearsals rehearsals
+	runner     runner
+	handling   handling
+	sweeper    sweeper
+	jobs       jobTimers
+	overruns   overruns
 }
 
 // New makes a space out of its confirmed state. It makes no transactions until
@@ -44,11 +61,9 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	}
 	s := &Space{
 		cfg: cfg, hooks: hooks{space: cfg.Space, program: program.Name},
-		diagnosis: newDiagnosis(diagnosisSettings{}), slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
+		slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
-	s.graph = newGraph(&s.cfg.Trace, &s.stats)
-	s.runner = newRunner(&s.cfg, program, s.graph, &s.hooks, s.diagnosis, r)
-	s.ledger = s.runner.ledger
+	s.connect(program, r)
 	var err error
 	if s.structure, err = newStructure(); err != nil {
 		return nil, err
@@ -56,11 +71,39 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	return s, s.populate()
 }
 
+// connect makes the parts of the space, each with those that it uses.
+func (s *Space) connect(program *Program, confirmed *replica.Replica) {
+	g, txs := newGraph(&s.cfg.Trace, &s.stats), &s.txs
+	s.graph = g
+	*txs = transactions{cfg: &s.cfg, graph: g, hooks: &s.hooks, jobs: &s.jobs, tasks: program.tasks, refresh: s.runner.freshen}
+	s.sizes = sizes{graph: g, most: s.cfg.MaxCommitBytes - ledger.FrameBytes}
+	s.rehearsals = rehearsals{transactions: txs}
+	s.handling = handling{transactions: txs, program: program, sizes: &s.sizes, budgets: &s.runner.budgets, rehearsals: &s.rehearsals}
+	l := ledger.New(s.cfg.ledger(), s.handling.ledgerHost(s.runner.integrated), confirmed)
+	l.Runs(program.Version)
+	s.ledger, txs.ledger = l, l
+	s.Lane, s.Tenure, s.Saved = Lane{l}, Tenure{l}, Saved{l}
+	s.runner = newRunner(txs, &s.sizes, &s.rehearsals)
+	g.removing = s.runner.retire
+	s.sweeper = sweeper{runner: &s.runner}
+	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: l, hooks: &s.hooks}
+	s.overruns = overruns{graph: g, hooks: &s.hooks}
+	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
+	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
+}
+
+// stepped is called at the end of every input.
+func (s *Space) stepped() {
+	if checking {
+		s.runner.inv.step(s.graph, s.ledger, s.Idle())
+	}
+}
+
 // populate fills the graph with the documents and the program's nodes. Nodes start
 // as never run: what is not observed stays so.
 func (s *Space) populate() error {
 	docs := s.replica().DocIDs()
-	s.graph.expect(len(s.runner.program.nodes), len(docs))
+	s.graph.expect(len(s.handling.program.nodes), len(docs))
 	for _, id := range docs {
 		d, err := s.graph.ensureDoc(docKey{doc: id})
 		if err != nil {
@@ -68,159 +111,39 @@ func (s *Space) populate() error {
 		}
 		d.value = s.replica().Doc(id).Value
 	}
-	for i := range s.runner.program.nodes {
-		if _, err := s.graph.register(s.runner.program.nodes[i], nil); err != nil {
-			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.runner.program.Name, err)
+	for i := range s.handling.program.nodes {
+		if _, err := s.graph.register(s.handling.program.nodes[i], nil); err != nil {
+			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.handling.program.Name, err)
 		}
 	}
-	s.structure.setHandlers(s.runner.program)
+	s.structure.setHandlers(s.handling.program)
 	return nil
 }
 
 // replica is the confirmed state.
 func (s *Space) replica() *replica.Replica { return s.ledger.Replica() }
 
-// TakeOver asks to become the owner: the next Ready carries a takeover commit, or, if one
-// is under way, the first after that was refused. An owner has nothing to ask for, nor has
-// a runtime that is attached.
-func (s *Space) TakeOver() { s.ledger.TakeOver() }
-
-// Attach asks to take part beside the owner, likewise (DESIGN 8.4). A runtime that is
-// attached deposes nobody and is deposed by nobody. It makes transactions like an owner;
-// what keeps them apart is the compare-and-set on the head alone: whoever comes second is
-// refused, integrates, and does again what is still to do.
-func (s *Space) Attach() { s.ledger.Attach() }
-
-// Owned reports whether this runtime owns the space, as far as it knows.
-func (s *Space) Owned() bool { return s.ledger.Entered() && s.ledger.Role() == ledger.Owner }
-
-// Attached reports whether this runtime takes part beside the owner.
-func (s *Space) Attached() bool { return s.ledger.Entered() && s.ledger.Role() == ledger.Attached }
-
-// Transacts reports whether Transact may be called now. After a refusal it may not, until what stands in the log is integrated.
-func (s *Space) Transacts() bool { return s.ledger.Begins() }
-
-// Deposed reports whether another runtime has taken the space over.
-func (s *Space) Deposed() bool { return s.ledger.Phase() == ledger.Deposed }
-
-// Seq is the log sequence up to which the confirmed state reaches.
-func (s *Space) Seq() uint64 { return s.replica().Seq }
-
-// Offer hands the space an event from its lane. It reports false if the event was
-// left in the stream for want of room; Ready.Refill asks for it again.
-func (s *Space) Offer(ev model.Event) bool { return s.ledger.Lane().Offer(ev) }
-
-// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join
-// begins a term of that time (docs/adr/0035). Without it the entry begins none, and positions that are
-// given out again after the log has lost its end cannot be told apart from those of before.
-func (s *Space) TermAt(at uint64) { s.ledger.TermAt(at) }
-
-// Reissued returns positions that the space needs to know more of before it goes on with events of their
-// origin, see Recall; false if there are none, or not yet.
-func (s *Space) Reissued() (model.Reissued, bool) { return s.ledger.Lane().Reissued() }
-
-// Recall passes to the space the events that it has handled under positions which their origin has given
-// out again: the receipts are in its log. One that comes again under another id ends as it did before,
-// without being handled.
-func (s *Space) Recall(of model.Reissued, handled []model.Receipt) {
-	s.ledger.Lane().Recall(of, handled)
-}
-
-// LeftInStream notes that the event at a lane sequence was not offered, for want
-// of room on the way; Ready.Refill will ask for it.
-func (s *Space) LeftInStream(lane uint64) { s.ledger.Lane().LeftInStream(lane) }
-
-// ReadLaneAfter is the lane sequence after which the space's events must be read
-// and offered, so that it misses none.
-func (s *Space) ReadLaneAfter() uint64 { return s.ledger.Lane().ReadAfter() }
-
-// LaneRoom is how many events can be offered now without being left in the stream.
-func (s *Space) LaneRoom() int { return s.ledger.Lane().Room() }
-
-// LaneDone is the lane sequence up to which nothing is left to do, as far as it
-// is confirmed (see replica.LaneDone).
-func (s *Space) LaneDone() uint64 { return s.replica().LaneDone() }
-
-// Hold makes the space finish: it starts no more transactions, but still seals
-// and confirms those that are made. There is no way back.
-func (s *Space) Hold() { s.ledger.Hold() }
-
-// Settled reports whether every transaction is in the log.
-func (s *Space) Settled() bool { return s.ledger.Settled() }
-
-// Clock tells the wall time. It is called before Settle, and whenever a transaction is to
-// be made at a time. Time may go back: an event that is in the log as handled stays so, any
-// other waits until its time comes again.
-func (s *Space) Clock(wall time.Time) { s.ledger.Clock(wall) }
-
-// NextDue is when the first of the events that wait wants to be handled, as far as that is
-// in the log, in milliseconds since 1970; 0 if none waits.
-func (s *Space) NextDue() int64 { return s.replica().Later.Next() }
-
-// WaitForTime is how many events wait for a time, as far as that is in the log.
-func (s *Space) WaitForTime() int { return s.replica().Later.Len() }
-
-// FollowsUp reports whether an event is in the log that the space has sent to itself and not
-// handled yet.
-func (s *Space) FollowsUp() bool { return len(s.replica().Own) > 0 }
-
 // Confirm says that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	entered, err := s.ledger.Confirm(seq)
 	if entered {
-		s.runner.jobs.check = true
+		s.jobs.check = true
 	} else {
 		s.runner.undo.confirm()
 	}
 	return err
 }
 
-// Refuse says that the append under way was refused: somebody else's commit is at
+// Refuse says that the append under way was refused: another runtime's commit is at
 // the head. The whole suffix is undone; the space stands still until the caller
 // has passed every commit after Seq to Integrate and calls Resume.
 func (s *Space) Refuse() {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	gone := s.ledger.Refuse()
 	s.undone = append(s.undone, gone.Direct...)
-	s.runner.jobs.check = true
+	s.jobs.check = true
 	s.runner.revert(s.runner.undo.drop(gone))
-}
-
-// revert gives documents their confirmed values back, and has the runs that are undone
-// made again for the causes that they had: what made them necessary still holds, although
-// nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
-// it alone has written gets no further cause from that (docs/adr/0008): it sees again what
-// its run saw.
-func (r *runner) revert(u undone) {
-	ids := sortedKeys(u.changed)
-	for _, id := range ids {
-		r.graph.undoing = u.changed[id]
-		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
-		r.graph.undoing = nil
-	}
-	for _, ran := range u.runs {
-		if n := ran.node; !n.removed {
-			r.inv.undone(n)
-			n.ext().gate.owed = true
-			r.runAgain(n, causes{other: ran.causes})
-			r.graph.regate(n)
-		}
-	}
-	for _, id := range ids {
-		// An output that changed and whose node is clean: it was written by another of
-		// this name, which is gone, or before there was any, and the node has come to the
-		// same.
-		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
-			r.graph.invalidate(d.writer.node, d.key.String())
-		}
-	}
-	for _, l := range u.speculative {
-		if n := l.node; n.status == Clean && !n.removed {
-			r.inv.undone(n)
-			r.graph.invalidate(n, l.doc.key.String())
-		}
-	}
 }
 
 // Integrate takes in commits that other runtimes have made, in log order; those that are
@@ -228,67 +151,8 @@ func (r *runner) revert(u undone) {
 // first. The error is model.ErrPurged if commits are missing between what is known and
 // these: the space must be loaded anew.
 func (s *Space) Integrate(entries ...model.LogEntry) error {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	return s.ledger.Integrate(entries...)
-}
-
-// integrated shows the documents that a commit of another runtime has changed.
-func (r *runner) integrated(c *model.Commit, changed []string) error {
-	places := writtenIn(c)
-	for _, id := range changed {
-		if err := r.show(id, places[id]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// show makes the confirmed value of a document the current one. If it is the output
-// of a computation that says otherwise here, that must run again.
-func (r *runner) show(id string, by *written) error {
-	d, err := r.graph.ensureDoc(docKey{doc: id})
-	if err != nil {
-		return err
-	}
-	from := origin{remote: true, at: r.ledger.Replica().Seq}
-	if by != nil {
-		from.group, from.paths = by.group, by.paths
-	}
-	if d.isVolatile() {
-		from.paths = nil // the log does not have what was here, so more differs than was written
-	}
-	before := d.value
-	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
-	if d.writer != nil && !model.Equal(before, d.value) {
-		r.graph.invalidate(d.writer.node, d.key.String())
-	}
-	return nil
-}
-
-// written says where a commit writes in a document, and in which change group, if it is
-// one.
-type written struct {
-	group string
-	paths []model.Path
-}
-
-// writtenIn goes through a commit once for all documents: it may write thousands.
-func writtenIn(c *model.Commit) map[string]*written {
-	in := map[string]*written{}
-	for i := range c.Txs {
-		tx := &c.Txs[i]
-		for j := range tx.Writes {
-			w := in[tx.Writes[j].Doc]
-			if w == nil {
-				w = &written{group: tx.Group}
-				in[tx.Writes[j].Doc] = w
-			} else if w.group != tx.Group {
-				w.group = ""
-			}
-			w.paths = append(w.paths, tx.Writes[j].Path)
-		}
-	}
-	return in
 }
 
 // Resume ends the standstill after Refuse.
@@ -304,7 +168,7 @@ func (s *Space) Resume() {
 // asked for: once when it is first known (absent included), then with each
 // change.
 func (s *Space) Mirror(space, id string, v model.Value) {
-	defer s.runner.inv.step(s)
+	defer s.stepped()
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
 		return // delivered after Unfollow: it may be out of date by now
@@ -316,14 +180,187 @@ func (s *Space) Mirror(space, id string, v model.Value) {
 	s.graph.change(d, v, origin{})
 }
 
-// Checkpoint returns what must be saved to bring the saved state up to Seq.
-func (s *Space) Checkpoint() (replica.Checkpoint, error) { return s.replica().Checkpoint() }
+// Register adds a node to this space, beside those of its program: something that the
+// application observes, or derives for itself. It lasts until Remove, and no longer than
+// the space is hosted here. Nothing runs before the next Settle.
+func (s *Space) Register(spec NodeSpec) error {
+	defer s.stepped()
+	if err := spec.check(); err != nil {
+		return fmt.Errorf("node %q: %w", spec.ID, err)
+	}
+	_, err := s.graph.register(spec.declare(), nil)
+	return err
+}
 
-// MarkStands says that the mark of a checkpoint was saved, and where it stands.
-func (s *Space) MarkStands(m model.Standing) { s.replica().MarkStands(m) }
+// Remove takes a node out that Register has added, with all that it has made. Its demand
+// ends; what it has written stays, but for a volatile output. It reports whether there was
+// such a node. A node of the program would be missing for good; a child comes again with its
+// parent's next run.
+func (s *Space) Remove(id string) bool {
+	defer s.stepped()
+	n := s.graph.byID[id]
+	if n == nil {
+		return false
+	}
+	s.graph.remove(n)
+	return true
+}
 
-// MarkersGo names marks behind which markers of deleted documents are purged from now on.
-func (s *Space) MarkersGo(behind []model.Standing) { s.replica().MarkersGo(behind) }
+// Overran tells the space of code that did not return, before it takes over. An event whose
+// handler that was counts one more attempt that never came back (Config.LostAttempts). A node
+// is held back, and no event waits for it meanwhile: what it wrote last stands.
+func (s *Space) Overran(o Overrun) {
+	if o.Node == "" {
+		s.handling.limit = o.Limit
+		s.ledger.Overran(o.Stream, o.Event, o.Recorded)
+		return
+	}
+	s.graph.arrival = s.arrived
+	s.overruns.note(o)
+}
 
-// SpoilCheckpoint gives a checkpoint back that could not be saved.
-func (s *Space) SpoilCheckpoint(c replica.Checkpoint) { s.replica().Spoil(c) }
+// arrived takes in that a node was registered of which something is known from before.
+func (s *Space) arrived(n *node) {
+	s.runner.observations.resumeChild(n)
+	s.overruns.hold(n)
+}
+
+// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
+func (s *Space) LastMissed() Missed { return s.jobs.missed }
+
+// Observations returns the observations that have changed since the last call: those of
+// nodes that have run and are at rest. gone are the ids of nodes that are not there any
+// more. It returns none while anything is undecided, since what a node saw might not come
+// to be; the next call has them.
+//
+// They are saved with a checkpoint, under the node's id. Saved ones that are older than
+// the checkpoint do no harm: what has changed since their basis is compared.
+func (s *Space) Observations() (out []Observation, gone []string) {
+	if !s.Settled() {
+		return nil, nil
+	}
+	return s.runner.observations.take()
+}
+
+// Unsaved reports whether Observations may have anything to tell.
+func (s *Space) Unsaved() bool {
+	return len(s.runner.observations.unsaved)+len(s.runner.observations.forgotten) > 0
+}
+
+// Rehydrate takes up where another run of this program has left off (seed 001 section 9.2):
+// a node whose observation holds is clean and does not run, and nothing that it read is
+// looked at unless its document has changed since. It is called once, before the first
+// Settle.
+//
+//	nothing known, or of another version      never ran
+//	or shape
+//	failed, or an address differs             invalid: it runs when something needs it
+//	else                                      clean
+//
+// A node that has made nodes is run again, since they must come to be; its children are
+// resumed when it registers them. Documents of other spaces are compared when they
+// arrive.
+func (s *Space) Rehydrate(saved []Observation) {
+	defer s.stepped()
+	s.graph.arrival = s.arrived
+	s.runner.observations.rehydrate(saved)
+}
+
+// Measured tells how long a run of a node took, which only the host knows: the core has
+// no clock. It feeds the statistics, and the debounce of slow effects.
+func (s *Space) Measured(node string, took time.Duration) {
+	n := s.graph.byID[node]
+	if n == nil {
+		return
+	}
+	gt := &n.ext().gate
+	gt.auto.policy = &s.slow // debounce says for whom it is in force
+	gt.auto.ran(took)
+	s.graph.regate(n)
+}
+
+// OnError registers a function that is told of errors of user code. They are called in
+// the middle of Settle and must not call the space.
+func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
+
+// OnConsole registers a function that is told of what user code logs, likewise. What an
+// attempt or run logs that is made again is logged again.
+func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
+
+// observer is the effect behind the observations of one document. However many
+// watch a document, it is one effect.
+type observer struct {
+	node  *node
+	count int
+}
+
+// Observe creates demand for a document of this space, until Unobserve: the
+// computations that it needs become live. A live query of a client is one of
+// these, and so is a computation of another space that reads the document.
+func (s *Space) Observe(id string) error {
+	defer s.stepped()
+	if o := s.observers[id]; o != nil {
+		o.count++
+		return nil
+	}
+	if err := model.CheckName("document", id); err != nil {
+		return err
+	}
+	n, err := s.graph.register((&NodeSpec{
+		ID: "observe:" + id, Kind: Effect,
+		Run: func(tx *Tx) (model.Value, error) { return tx.Get(id), nil },
+	}).declare(), nil)
+	if err != nil {
+		return fmt.Errorf("observe document %s: %w", id, err)
+	}
+	s.observers[id] = &observer{node: n, count: 1}
+	return nil
+}
+
+// Unobserve takes one Observe back.
+func (s *Space) Unobserve(id string) {
+	defer s.stepped()
+	o := s.observers[id]
+	if o == nil {
+		return
+	}
+	if o.count--; o.count == 0 {
+		s.graph.remove(o.node)
+		delete(s.observers, id)
+	}
+}
+
+// Idle reports whether the space has come to rest (seed 001 section 8.4): it runs
+// nothing, no event waits, and nothing is runnable. Held work counts if its result is
+// being waited for: an effect, a materializer, the first run of what is needed, or
+// a node that is not converging, for three passes. The re-run of a computation that is
+// merely debounced or throttled does not: that is a bound on freshness.
+//
+// Commits may still be under way; Durable waits for them. A space that is closed or was
+// taken over by another runtime has come to rest here, as soon as it is not in the middle
+// of a pass.
+func (s *Space) Idle() bool {
+	switch {
+	case s.ledger.Closed() || s.Deposed():
+		return !s.graph.ticked
+	case !s.ledger.Running() || s.background > 0 || !s.cfg.WithoutEvents && !s.ledger.Lane().Quiet():
+		return false
+	case s.graph.queue.waits() || s.graph.pending > 0:
+		return false
+	}
+	return !slices.ContainsFunc(s.graph.gated, s.awaited)
+}
+
+// awaited reports whether the space is not at rest while n is held.
+func (s *Space) awaited(n *node) bool {
+	gt := &n.more.gate
+	if gt.backoffUntil > s.graph.now && n.status != NeverRan {
+		return gt.holds < maxHolds
+	}
+	return n.status == NeverRan || n.kind == Effect || n.materializer()
+}
+
+// maxHolds is for how many exhausted passes a node that does not converge keeps the
+// space from being idle: long enough for a wave that converges in more than one pass,
+// short enough that a circle that never does holds nothing up (seed 001, I6).
+const maxHolds = 3

@@ -31,13 +31,15 @@ type NodeInfo struct {
 	// of other spaces as @space/document.
 	Reads []string
 	// Parent is the node that made it, "" for one of the program's.
-	Parent string
-	// Spec is what it was registered with: side-writes, envelope, declared reads.
-	Spec *NodeSpec
+	Parent   string
+	declared *declaration
 }
 
-// HandlerInfo names a stream that has a handler.
-type HandlerInfo struct{ Stream string }
+// Places are the places that the node may write besides its output.
+func (n *NodeInfo) Places() []Address { return slices.Concat(n.declared.Writes, n.declared.Envelope) }
+
+// handlerRow names a stream that has a handler.
+type handlerRow struct{ Stream string }
 
 // page holds 64 nodes with consecutive handles in one row, which makes an update
 // about three times cheaper than a row for each.
@@ -47,7 +49,6 @@ type page struct {
 }
 
 const (
-	pageSize     = 64
 	tableNodes   = "nodes"
 	tableHandler = "handlers"
 	indexID      = "id"
@@ -69,23 +70,11 @@ func newStructure() (*structure, error) {
 	return &structure{db: db}, nil
 }
 
-// reshaped notes that the structure of a node has changed.
-func (g *graph) reshaped(handle uint32) {
-	number := handle / pageSize
-	for int(number) >= len(g.dirty) {
-		g.dirty = append(g.dirty, 0)
-	}
-	if g.dirty[number] == 0 {
-		g.dirtyPages = append(g.dirtyPages, number)
-	}
-	g.dirty[number] |= 1 << (handle % pageSize)
-}
-
-// lookedAt is for how many passes the tables are kept current after somebody has taken a
-// snapshot. Writing them takes longer than most passes, and mostly nobody looks.
+// lookedAt is for how many passes the tables are kept current after a
+// snapshot was taken. Writing them takes longer than most passes, and mostly they are not read.
 const lookedAt = 1024
 
-// endPass writes what has changed, if somebody is looking.
+// endPass writes what has changed, if the tables are being read.
 func (s *structure) endPass(g *graph) {
 	if s.looks > 0 {
 		s.looks--
@@ -109,7 +98,7 @@ func (s *structure) flush(g *graph) {
 			p.nodes[at] = describe(g.nodes[number*pageSize+at])
 		}
 		g.dirty[number] = 0
-		must(txn.Insert(tableNodes, p))
+		checked(txn.Insert(tableNodes, p))
 	}
 	txn.Commit()
 	g.dirtyPages = g.dirtyPages[:0]
@@ -119,7 +108,7 @@ func (s *structure) flush(g *graph) {
 func (s *structure) page(txn *memdb.Txn, number uint32) *page {
 	p := &page{number: number}
 	row, err := txn.First(tableNodes, indexID, number)
-	must(err)
+	checked(err)
 	if row != nil {
 		*p = *row.(*page)
 	}
@@ -130,7 +119,7 @@ func describe(n *node) *NodeInfo {
 	if n == nil {
 		return nil
 	}
-	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), Spec: n.spec}
+	info := &NodeInfo{ID: n.id(), Handle: n.handle, Kind: n.kind, Output: n.spec.Output, Reads: n.readNames(), declared: n.spec}
 	if p := n.parent(); p != nil {
 		info.Parent = p.id()
 	}
@@ -141,9 +130,9 @@ func (s *structure) setHandlers(p *Program) {
 	txn := s.db.Txn(true)
 	defer txn.Abort()
 	_, err := txn.DeleteAll(tableHandler, indexID)
-	must(err)
+	checked(err)
 	for _, stream := range sortedKeys(p.handlers) {
-		must(txn.Insert(tableHandler, &HandlerInfo{Stream: stream}))
+		checked(txn.Insert(tableHandler, &handlerRow{Stream: stream}))
 	}
 	txn.Commit()
 }
@@ -151,19 +140,10 @@ func (s *structure) setHandlers(p *Program) {
 // Structure is a snapshot of the graph's shape. Any goroutine may read it, at leisure.
 type Structure struct{ txn *memdb.Txn }
 
-// Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
-// snapshot is for anybody. For the next thousand passes the tables stay current at the end
-// of each, for those who wait on a Watch.
-func (s *Space) Structure() Structure {
-	s.structure.looks = lookedAt
-	s.structure.flush(s.graph)
-	return Structure{txn: s.structure.db.Txn(false)}
-}
-
 // Nodes lists the nodes in order of registration.
 func (st Structure) Nodes() []NodeInfo {
 	it, err := st.txn.Get(tableNodes, indexID)
-	must(err)
+	checked(err)
 	var out []NodeInfo
 	for row := it.Next(); row != nil; row = it.Next() {
 		for _, n := range row.(*page).nodes {
@@ -178,10 +158,10 @@ func (st Structure) Nodes() []NodeInfo {
 // Handlers lists the streams that have a handler, sorted.
 func (st Structure) Handlers() []string {
 	it, err := st.txn.Get(tableHandler, indexID)
-	must(err)
+	checked(err)
 	var out []string
 	for row := it.Next(); row != nil; row = it.Next() {
-		out = append(out, row.(*HandlerInfo).Stream)
+		out = append(out, row.(*handlerRow).Stream)
 	}
 	return out
 }
@@ -190,7 +170,7 @@ func (st Structure) Handlers() []string {
 // this snapshot was taken.
 func (st Structure) Watch() <-chan struct{} {
 	it, err := st.txn.Get(tableNodes, indexID)
-	must(err)
+	checked(err)
 	return it.WatchCh()
 }
 
@@ -214,9 +194,9 @@ func (pageIndex) FromObject(row any) (bool, []byte, error) {
 	return true, binary.BigEndian.AppendUint32(nil, row.(*page).number), nil
 }
 
-// must panics: the schema and the rows are this file's own, so an error is a
+// checked panics: the schema and the rows are this file's own, so an error is a
 // mistake in it and not something that can happen to a running space.
-func must(err error) {
+func checked(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("space: structure tables: %v", err))
 	}

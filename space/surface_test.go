@@ -252,9 +252,9 @@ func TestI01_TheSurfaceIsSetAtRegistration(t *testing.T) {
 		if got, want := h.surfaces("n"), []string{"out 0", "p/x 1", "q 0"}; !slices.Equal(got, want) {
 			t.Errorf("in mode %d: %v, want %v", mode, got, want)
 		}
-		spec := h.core.Structure().Nodes()[0].Spec
-		if spec.Output != "out" || len(spec.Writes) != 2 {
-			t.Errorf("in mode %d: the structure says %s and %v", mode, spec.Output, spec.Writes)
+		spec := h.core.Structure().Nodes()[0]
+		if spec.Output != "out" || len(spec.Places()) != 2 {
+			t.Errorf("in mode %d: the structure says %s and %v", mode, spec.Output, spec.Places())
 		}
 	}
 	if n := h.runs["n"]; n != 5 {

@@ -31,8 +31,8 @@ func makers(t *testing.T, ran *[]string) program {
 }
 
 func parentOf(h *host) string {
-	p, _ := h.core.Parent("kid")
-	return p
+	n, _ := h.core.View().Node("kid")
+	return n.Parent
 }
 
 // A run that fails changes nothing: a child that it has taken from another node is that
@@ -52,11 +52,11 @@ func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
 	if got := parentOf(h); got != "a" {
 		t.Errorf("after b has failed, kid is of %q", got)
 	}
-	if kids, _ := h.core.Children("b"); len(kids) > 0 {
-		t.Errorf("b has %v", kids)
+	if b, _ := h.core.View().Node("b"); len(b.Children) > 0 {
+		t.Errorf("b has %v", b.Children)
 	}
-	if kids, _ := h.core.Children("a"); !slices.Equal(kids, []string{"kid"}) {
-		t.Errorf("a has %v", kids)
+	if a, _ := h.core.View().Node("a"); !slices.Equal(a.Children, []string{"kid"}) {
+		t.Errorf("a has %v", a.Children)
 	}
 	h.given(put("base", 2))
 	wantValue(t, h, "kid", `"a2"`)

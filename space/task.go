@@ -4,9 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/settlehq/settle/model"
+)
+
+const (
+	wantedSuffix = "-wanted"
+	inTasks      = "tasks"
+	inGeneration = "gen"
+	defaultKeep  = 24 * time.Hour
+	mostKept     = 1000
+	// MaxTaskKey bounds the key of a task, in bytes.
+	MaxTaskKey = 256
 )
 
 // TaskState is how far a task is.
@@ -84,225 +94,6 @@ func (t *Task) entry() model.Value {
 // PathOfTask is where in an action's document a task stands.
 func PathOfTask(key string) model.Path { return model.Path{inTasks, key} }
 
-// StartTask has a task of an action done, once this transaction is in the log, and not at all
-// if it never is. The key names it, in this space and outside: whoever does it may have to try
-// more than once, and says the same key each time.
-//
-// What is pending or done is not started again: with the same in, nothing happens; with
-// another, the transaction fails. What has failed, was cancelled or forgotten is.
-func (t *Tx) StartTask(action, key string, in any) {
-	if t.err != nil {
-		return
-	}
-	if err := t.startTask(action, key, in); err != nil {
-		t.fail(fmt.Errorf("start task %q of %s: %w", key, action, err))
-	}
-}
-
-func (t *Tx) startTask(action, key string, in any) error {
-	a, err := t.handlersAction(action, key, false)
-	if err != nil {
-		return err
-	}
-	v, err := model.Of(in)
-	if err != nil {
-		return err
-	}
-	was := a.task(t, key)
-	if was.State == TaskPending || was.State == TaskDone {
-		if !model.Equal(was.In, v) {
-			return fmt.Errorf("it is %s with another input: %s, then %s; a key names one piece of work", was.State, brief(was.In), brief(v))
-		}
-		return nil
-	}
-	a.tidy(t)
-	task := Task{State: TaskPending, N: a.nextN(t, was.N), In: v}
-	t.writeTask(a.Name, task.entry(), inTasks, key)
-	return nil
-}
-
-// CancelTask has a task not be done, unless it is done already. It reports whether it was
-// pending. If somebody is just doing it, and has done it all the same, the task is done after
-// all, and Done is called.
-func (t *Tx) CancelTask(action, key string) bool {
-	if t.err != nil {
-		return false
-	}
-	a, err := t.handlersAction(action, key, false)
-	if err != nil {
-		t.fail(fmt.Errorf("cancel task %q of %s: %w", key, action, err))
-		return false
-	}
-	task := a.task(t, key)
-	if task.State != TaskPending {
-		return false
-	}
-	task.State, task.At = TaskCancelled, t.core.ledger.Wall()
-	t.writeTask(a.Name, task.entry(), inTasks, key)
-	return true
-}
-
-// ForgetTask removes a task that has ended, so that its key can be used again; of an input,
-// what was fetched, so that it is fetched again when somebody wants it.
-func (t *Tx) ForgetTask(name, key string) {
-	if t.err != nil {
-		return
-	}
-	if err := t.forgetTask(name, key); err != nil {
-		t.fail(fmt.Errorf("forget %q of %s: %w", key, name, err))
-	}
-}
-
-func (t *Tx) forgetTask(name, key string) error {
-	input := t.core.program.actions[name] != nil && t.core.program.actions[name].Input
-	a, err := t.handlersAction(name, key, input)
-	if err != nil {
-		return err
-	}
-	switch task := a.task(t, key); {
-	case task.State == NoTask: // an input that is being fetched for the first time goes on
-	case task.State == TaskPending && !a.Input:
-		return fmt.Errorf("it is pending; cancel it first")
-	default:
-		a.remove(t, task)
-	}
-	return nil
-}
-
-// remove takes an entry out, and remembers that its number was given out.
-func (a *ActionSpec) remove(t *Tx, task Task) {
-	n := task.N
-	if a.Input {
-		wanted, _ := t.Peek(a.Pending(), task.Key).AsInt()
-		n = max(n, wanted)
-		t.writeTask(a.Pending(), model.Value{}, task.Key)
-	}
-	if gen := a.nextN(t, n) - 1; gen > 0 {
-		t.writeTask(a.Name, model.Int(gen), inGeneration)
-	}
-	t.writeTask(a.Name, model.Value{}, inTasks, task.Key)
-}
-
-// WantTask reads an input, and has it fetched if it is not there. A node must have declared
-// ActionSpec.Wants; it runs again when the input has come.
-func (t *Tx) WantTask(input, key string) Task {
-	if t.err != nil {
-		return Task{}
-	}
-	a, err := t.action(input, true)
-	if err == nil {
-		err = checkTaskKey(key)
-	}
-	if err == nil && t.node != nil && !t.Declares(a.Pending(), key) {
-		err = fmt.Errorf("%s %s was not registered with this input; register it with settle.Using(%s); a NodeSpec has %s among its Writes", t.node.kind, t.node.id(), input, input+wantedSuffix)
-	}
-	if err != nil {
-		t.fail(fmt.Errorf("read %q of input %s: %w", key, input, err))
-		return Task{}
-	}
-	task := a.task(t, key)
-	if task.State == NoTask {
-		task.State = TaskPending
-		task.N, _ = t.Peek(a.Pending(), key).AsInt()
-		if task.N == 0 {
-			task.N = a.nextN(t, 0)
-		}
-		// Written even if it is there: it may be undone with who wrote it.
-		t.writeTask(a.Pending(), model.Int(task.N), key)
-	}
-	return task
-}
-
-// RefreshTask has an input fetched, again if it is there. What was there is read until then.
-// A fetch that is under way does not count: it may have begun too early.
-func (t *Tx) RefreshTask(input, key string) {
-	if t.err != nil {
-		return
-	}
-	a, err := t.handlersAction(input, key, true)
-	if err != nil {
-		t.fail(fmt.Errorf("refresh %q of input %s: %w", key, input, err))
-		return
-	}
-	was := a.task(t, key)
-	wanted, _ := t.Peek(a.Pending(), key).AsInt()
-	task := Task{State: TaskPending, N: a.nextN(t, max(was.N, wanted)), Out: was.Out}
-	t.writeTask(a.Name, task.entry(), inTasks, key)
-	t.writeTask(a.Pending(), model.Int(task.N), key)
-}
-
-// handlersAction is an action for what handlers do with it.
-func (t *Tx) handlersAction(name, key string, input bool) (*ActionSpec, error) {
-	a, err := t.action(name, input)
-	switch {
-	case err != nil:
-		return nil, err
-	case t.node != nil:
-		return nil, fmt.Errorf("%s %s cannot; tasks belong to handlers", t.node.kind, t.node.id())
-	}
-	return a, checkTaskKey(key)
-}
-
-func checkTaskKey(key string) error {
-	if key == "" || len(key) > MaxTaskKey {
-		return fmt.Errorf("the key has %d bytes; it must have between 1 and %d", len(key), MaxTaskKey)
-	}
-	return nil
-}
-
-// task reads a task.
-func (a *ActionSpec) task(t *Tx, key string) Task {
-	return TaskOf(key, t.Get(a.Name, inTasks, key))
-}
-
-// nextN is the number of the next start of a key: above that of its last one, and above any
-// that was removed. Ids of events are made with it, and those are remembered for long.
-func (a *ActionSpec) nextN(t *Tx, last int64) int64 {
-	gen, _ := t.Peek(a.Name, inGeneration).AsInt()
-	return max(gen, last) + 1
-}
-
-// writeTask writes into a document of an action; an absent value deletes.
-func (t *Tx) writeTask(doc string, v model.Value, path ...string) {
-	t.tasking = true
-	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Value: v, Delete: v.IsAbsent()})
-	t.tasking = false
-}
-
-// tidyEvery is how many tasks there are between one tidying and the next.
-const tidyEvery = 64
-
-// tidy removes tasks that have ended long ago, when there are more and more of them.
-func (a *ActionSpec) tidy(t *Tx) {
-	tasks := t.Peek(a.Name, inTasks)
-	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.ledger.Wall() == 0 {
-		return
-	}
-	var ended []Task
-	for key, entry := range tasks.All() {
-		if task := TaskOf(key, entry); task.State != TaskPending && !task.Unhandled {
-			ended = append(ended, task)
-		}
-	}
-	slices.SortFunc(ended, func(a, b Task) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
-	keep := cmp.Or(a.Keep, defaultKeep).Milliseconds()
-	for i, task := range ended {
-		if task.At > t.core.ledger.Wall()-keep && len(ended)-i <= mostKept {
-			return
-		}
-		a.remove(t, task)
-	}
-}
-
-func brief(v model.Value) string {
-	const most = 100
-	text := v.String()
-	if len(text) > most {
-		text = text[:most] + "..."
-	}
-	return text
-}
-
 // Completion tells of the end of a task, or of an attempt that has failed.
 type Completion struct {
 	Key string
@@ -347,4 +138,67 @@ func readCompletion(v model.Value) (c Completion, err error) {
 	attempt, _ := v.Get("attempt").AsInt()
 	c.Attempt = int(attempt)
 	return c, checkTaskKey(key)
+}
+
+// taskList is how the tasks of an action, or of an input, are kept in documents.
+type taskList struct {
+	name  string
+	input bool
+	keep  time.Duration // 0 for the default
+}
+
+// taskLists are those of a program, by name, and the names of their owners by document.
+type taskLists struct {
+	byName map[string]*taskList
+	owner  map[string]string
+}
+
+// docs are the documents that hold the tasks.
+func (l *taskList) docs() []string {
+	if l.input {
+		return []string{l.name, l.pending()}
+	}
+	return []string{l.name}
+}
+
+// pending is the document that shows what is pending.
+func (l *taskList) pending() string {
+	if l.input {
+		return l.name + wantedSuffix
+	}
+	return l.name
+}
+
+func checkTaskKey(key string) error {
+	if key == "" || len(key) > MaxTaskKey {
+		return fmt.Errorf("the key has %d bytes; it must have between 1 and %d", len(key), MaxTaskKey)
+	}
+	return nil
+}
+
+func brief(v model.Value) string {
+	const most = 100
+	text := v.String()
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return text
+}
+
+// find is a registered action (input says which kind is expected).
+func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
+	a := ls.byName[name]
+	switch {
+	case a == nil:
+		register := "Perform or External"
+		if input {
+			register = "Fetch"
+		}
+		return nil, fmt.Errorf("program %s has none of that name; register it with %s", program, register)
+	case a.input && !input:
+		return nil, fmt.Errorf("it is an input: it is wanted, not started")
+	case !a.input && input:
+		return nil, fmt.Errorf("it is an action: it is started, not wanted")
+	}
+	return a, nil
 }

@@ -1,6 +1,9 @@
 package space
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -125,7 +128,7 @@ type InvalidInfo struct {
 	Node string
 	// Cause is the address that the node read and that changed.
 	Cause string
-	// Live says whether anybody needs the node now. One that is dormant stays as it
+	// Live says whether the node is needed now. One that is dormant stays as it
 	// is (I2).
 	Live bool
 }
@@ -160,4 +163,85 @@ type PassInfo struct {
 	Events     int // handled
 	Runs       int // of computations and effects
 	Iterations int
+}
+
+// Stats counts what a space has done since this runtime took it in.
+type Stats struct {
+	Handled, Failed, Refusals uint64 // events, by outcome, when that is confirmed
+	Parked                    uint64 // attempts given up until something is up to date
+	Refused                   uint64 // appends refused
+	Deferred                  uint64 // nodes gated for not converging
+	NodeErrors                uint64 // runs that returned an error
+	Runs                      uint64 // of computations and effects
+	Attempts                  uint64 // at handling events that were not given up, undone ones included
+	Unconverged               uint64 // events that met conflicts for longer than the window
+	// Handlings that a refusal has undone: for a conflict, for a receipt that another
+	// runtime has made, and with the transaction that had sent the event.
+	Conflicts, KnownReceipts, LostOrigins uint64
+
+	OutsideWrites uint64 // writes of nodes to what they have not declared
+	Resumed       uint64 // nodes that an observation has saved a run, or told why not
+	Compared      uint64 // reads whose value had to be looked at for that
+	Violations    uint64 // runs that were found not to be idempotent
+
+	// What the work was. Matched counts the readers that were compared with a change,
+	// Filtered those of them that it did not concern (value-gating), Visits the nodes
+	// looked at in ordering, liveness and preflight, IndexWrites the reads that were
+	// entered or taken out, Echoes the runs that answered another runtime's writes.
+	Matched, Filtered, Visits, IndexWrites, Echoes uint64
+}
+
+// ProgramInfo says what a change of the program has come to, in nodes: those that stay as
+// they are, those that stay and whose code is another, those that are new or have another
+// shape, those that are gone, and those that run again because they make nodes.
+type ProgramInfo struct {
+	Name, Version string
+	// Before is the version until now.
+	Before                           string
+	Kept, Changed, New, Gone, Makers int
+}
+
+// Violation is a computation that is not idempotent: run again over the same documents,
+// it came to something else (seed 001 section 4.2). A scheduler may run it at any time,
+// so its result would depend on chance. Likewise a handler: an attempt may be undone and made
+// again, and only one of them takes effect.
+type Violation struct {
+	Node string
+	// Stream and Event are set instead for a handler.
+	Stream, Event string
+	// Differences are the places of which the runs made different things.
+	Differences []Difference
+	// Moved says that what the node reads was changed by its own writes: it feeds itself,
+	// and how often it runs is how far it gets.
+	Moved bool
+}
+
+// OfSecond are the differences at places of which the second run made something: what a
+// repetition would have added or replaced, without what it left out.
+func (v Violation) OfSecond() []Difference {
+	return slices.DeleteFunc(slices.Clone(v.Differences), func(d Difference) bool { return d.Second.IsAbsent() })
+}
+
+func (v Violation) String() string {
+	var parts []string
+	for _, d := range v.Differences {
+		parts = append(parts, fmt.Sprintf("%s: %s, then %s", d.Place, d.First, d.Second))
+	}
+	who := "node " + v.Node
+	if v.Node == "" {
+		who = "the handler of " + v.Stream
+	}
+	line := fmt.Sprintf("%s is not idempotent: %s", who, strings.Join(parts, "; "))
+	if v.Moved {
+		line += "; it reads what it has written itself"
+	}
+	return line
+}
+
+// Difference is a place of which two runs made different things. One of them is absent if
+// only the other run made something of it. Of a handler it may be "result", or a send
+// ("send 1 to SPACE/STREAM").
+type Difference struct {
+	Place         string
+	First, Second model.Value
 }

@@ -6,16 +6,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// reading is how a transaction reads an address.
-type reading uint8
-
-const (
-	deep    reading = iota // the value and everything below it matters
-	shallow                // only its keys, its length, or the scalar
-	peek                   // nothing: it makes no dependency
-	raw                    // as deep, and a link at the end is not followed
-)
-
 // Get reads the value at a path of a document of this space, absent if there is
 // none. The transaction sees its own writes. In a computation or effect the
 // address becomes part of the read set: the node runs again when the value there
@@ -24,38 +14,38 @@ const (
 // A link on the way or at the end is followed, and the hop becomes part of the read set
 // as well: the node runs again when the link comes to point elsewhere. Links inside of
 // the value stay links.
-func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, deep) }
+func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, readDeep) }
 
 // GetShallow reads like Get, but for a computation or effect only the shape counts: it
 // runs again when a key of the object or an element of the array comes or goes, or a
 // scalar there changes, and not when something inside does. Look at keys and length
 // only.
 func (t *Tx) GetShallow(doc string, path ...string) model.Value {
-	return t.read("", doc, path, shallow)
+	return t.read("", doc, path, readShallow)
 }
 
 // Peek reads without consequences: the node does not run again because of what was
 // read, and it does not make anything live or current. For what is looked at and does
 // not matter, such as the previous output (seed 002, ignoreReadForScheduling).
-func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, peek) }
+func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, readNothing) }
 
 // Link reads the link at a path itself, without following it; false if there is none. One
 // that was found in another space, through links on the way, names that space.
 func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
-	return t.read("", doc, path, raw).AsLink()
+	return t.read("", doc, path, readLink).AsLink()
 }
 
 // GetFrom reads a document of another space. The space it lives in is not
 // involved in the transaction: what is read is a confirmed value that this runtime
-// mirrors, of some moment ago. A derived document that nobody observed over there
+// mirrors, of some moment ago. A derived document that is not observed over there
 // may be as old as its last observation; reading it makes it current, but not
 // before this read has seen the old value.
 func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
-	return t.read(space, doc, path, deep)
+	return t.read(space, doc, path, readDeep)
 }
 
 // Follow reads what a link points to, wherever that is.
-func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, deep) }
+func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, readDeep) }
 
 // maxHops bounds the links that one read follows: they may go round.
 const maxHops = 32
@@ -63,7 +53,7 @@ const maxHops = 32
 // read follows links until it has the value.
 func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 	t.used()
-	if t.node != nil && how == deep && len(t.after) == 0 {
+	if t.node != nil && how == readDeep && len(t.after) == 0 {
 		if v, ok := t.log.asBefore(space, id, path); ok {
 			return v
 		}
@@ -108,7 +98,7 @@ func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Va
 
 // seenFrom gives a link that is read itself the space that it stands in.
 func seenFrom(space string, v model.Value, how reading) model.Value {
-	if how != raw || space == "" {
+	if how != readLink || space == "" {
 		return v
 	}
 	l, ok := v.AsLink()
@@ -121,19 +111,6 @@ func seenFrom(space string, v model.Value, how reading) model.Value {
 
 func join(a, b model.Path) model.Path {
 	return append(a[:len(a):len(a)], b...)
-}
-
-// hop walks path in the document as far as the first link that is to be followed. It
-// returns the value there, the part of the path that is left, and whether it is a link.
-func (t *Tx) hop(d *doc, path model.Path, how reading) (v model.Value, rest model.Path, hop bool) {
-	v = t.current(d)
-	for i := range path {
-		if v.IsLink() {
-			return v, path[i:], true
-		}
-		v = v.At(path[i : i+1])
-	}
-	return v, nil, v.IsLink() && how != raw
 }
 
 // find returns the record of a document, nil if nothing is known of it and nothing
@@ -155,7 +132,7 @@ func (t *Tx) find(space, id string, how reading) *doc {
 
 // present notes that a document is not here yet.
 func (t *Tx) present(d *doc, how reading) *doc {
-	if !d.loaded && t.missing == nil && how != peek {
+	if !d.loaded && t.missing == nil && how != readNothing {
 		t.missing = d
 	}
 	return d
@@ -178,12 +155,12 @@ func (t *Tx) remember(key docKey) *doc {
 // for the first time has its writers brought up to date, which note reports; a handler is
 // given up if one of them is not. Of a link that is followed it is the target that counts.
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
-	flat := how == shallow && !link
-	if t.node == nil && how != peek && !t.rehearsal {
-		t.core.inv.reads(t, d, path, flat)
+	flat := how == readShallow && !link
+	if t.node == nil && how != readNothing && !t.rehearsal {
+		t.core.inv.reads(t.attempt.Event, d, path, flat)
 	}
 	switch {
-	case how == peek || t.rehearsal:
+	case how == readNothing || t.rehearsal:
 	case t.node != nil:
 		if t.log.add(d, path, flat) {
 			looked = t.freshen(d, path, flat)
@@ -197,18 +174,15 @@ func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool)
 	return false
 }
 
-// isWritten reports whether any node may write the document.
-func (d *doc) isWritten() bool { return d.writer != nil || len(d.others) > 0 }
-
 // freshen brings the writers of an address up to date.
 func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 	if !d.isWritten() {
 		return false
 	}
 	probe := dep{node: t.node, doc: d, path: path, shallow: shallow}
-	before := t.core.txs
-	probe.eachWriter(true, func(s *surface) { t.core.freshen(s.node) })
-	if t.core.txs != before {
+	before := t.core.begun
+	probe.eachWriter(true, func(s *surface) { t.core.refresh(s.node) })
+	if t.core.begun != before {
 		t.rebase()
 	}
 	return true
@@ -232,47 +206,4 @@ func (t *Tx) rebase() {
 			w.value = v
 		}
 	}
-}
-
-// throughLinks resolves the links on the way of a write, as a directory that is a link
-// is followed and a file that is one is replaced. Where a write goes depends on them, so
-// they are read: a node writes elsewhere when they come to point elsewhere, and a handler
-// waits until they are up to date.
-func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
-	doc, path := w.Doc, w.Path
-	for hops := 0; hops <= maxHops; hops++ {
-		d, err := t.graph.ensureDoc(docKey{doc: w.Doc})
-		if err != nil {
-			return nil, err
-		}
-		v, rest, hop := t.hop(d, w.Path, raw)
-		if !hop {
-			if t.mayLead(d, w.Path) && t.note(d, w.Path, deep, false) {
-				hops--
-				continue
-			}
-			return d, nil
-		}
-		at := w.Path[:len(w.Path)-len(rest)]
-		if t.note(d, at, raw, true) {
-			hops--
-			continue // its writer has run: look again
-		}
-		link, ok := v.AsLink()
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("%s%s has the key $link and is not a link", w.Doc, at)
-		case link.Space != "" && link.Space != t.space:
-			return nil, fmt.Errorf("%s%s links to space %s; a space is changed by itself only, send it an event", w.Doc, at, link.Space)
-		}
-		w.Doc, w.Path = link.Doc, join(link.Path, rest)
-	}
-	w.Doc, w.Path = doc, path
-	return nil, fmt.Errorf("more than %d links on the way; they go round", maxHops)
-}
-
-// mayLead reports whether a write into a document, where no link was found on the way, may
-// find one later: what is derived is written through links only.
-func (t *Tx) mayLead(d *doc, path model.Path) bool {
-	return len(path) > 0 && d.writer != nil && d.writer.node != t.node
 }

@@ -80,7 +80,7 @@ func (u *undoLog) drop(gone ledger.Dropped) undone {
 	return un
 }
 
-// authors notes who has written what in txs; runs are those among them, in their order.
+// authors notes which node has written what in txs; runs are those among them, in their order.
 func authors(of map[string]*node, txs []model.Tx, runs []ranNode) {
 	for i := range txs {
 		var by *node

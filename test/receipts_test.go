@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/faults"
 )
 
 // A handling and its receipt are one commit, so a conflict about some other document
@@ -21,11 +22,11 @@ func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(
 		var loseAnswer atomic.Int32
 		a := s.worker("a", func(c *bus.Config) {
 			c.AckTimeout = 100 * time.Millisecond
-			c.Faults = func(at bus.Attempt) bus.Fault {
-				if at.Op == bus.OpAppend && loseAnswer.Add(-1) == 0 {
-					return bus.DropAck
+			c.Faults = func(at faults.Attempt) faults.Fault {
+				if at.Op == faults.OpAppend && loseAnswer.Add(-1) == 0 {
+					return faults.DropAck
 				}
-				return bus.Deliver
+				return faults.Deliver
 			}
 		})
 		const conflicts = 3
@@ -65,16 +66,16 @@ func TestI11_ACommitInDoubt_IsNotTakenForTheOneThatStandsInItsPlace(t *testing.T
 		lost, found := make(chan struct{}), make(chan struct{})
 		a := s.worker("a", func(c *bus.Config) {
 			c.AckTimeout = 100 * time.Millisecond
-			c.Faults = func(at bus.Attempt) bus.Fault {
+			c.Faults = func(at faults.Attempt) faults.Fault {
 				switch {
-				case at.Op != bus.OpAppend:
+				case at.Op != faults.OpAppend:
 				case at.Try == 1 && armed.CompareAndSwap(true, false):
 					close(lost)
-					return bus.DropRequest
+					return faults.DropRequest
 				case at.Try == 2:
 					<-found
 				}
-				return bus.Deliver
+				return faults.Deliver
 			}
 		})
 		resend := sync.OnceFunc(func() { close(found) })

@@ -5,6 +5,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 	"github.com/settlehq/settle/worker/tasks"
 )
 
@@ -45,8 +46,11 @@ type protocolCore interface {
 	NextDue() int64
 	LastMissed() space.Missed
 
-	Parked() (space.Parked, bool)
+	// View is what inspect.WhyParked asks.
+	View() inspect.View
 	Overran(space.Overrun)
+	// AttemptRecorded reports whether the log has a record of an event's attempt.
+	AttemptRecorded(stream, event string) bool
 	Change(*space.Program) error
 	OnError(func(space.ErrorInfo))
 	OnConsole(func(space.ConsoleInfo))
@@ -61,6 +65,5 @@ type graphCore interface {
 	Mirror(of, doc string, v model.Value)
 	Rehydrate([]space.Observation)
 	Measured(node string, took time.Duration)
-	Busy(took time.Duration) bool
-	Markers() []space.Marker
+	Recorder() *inspect.Recorder
 }

@@ -318,8 +318,8 @@ func (h *host) settle() space.Ready {
 	began := h.now()
 	ready := h.core.Settle(began)
 	h.tracing.watch.tell(h.core)
-	if h.core.Busy(h.now() - began) {
-		found := h.core.Markers()
+	if h.core.Recorder().Busy(h.now() - began) {
+		found := h.core.Recorder().Markers()
 		last := found[len(found)-1]
 		h.env.cfg.faults.Warn("a space does not come to rest: it is at work most of the time", h.space, "space", h.space,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
@@ -470,7 +470,7 @@ func (h *host) trace() space.Trace {
 // begins records that a handler begins.
 func (h *host) begins(ev *model.Event) model.Trace {
 	h.code.base.Store(h.core.Seq())
-	h.code.handles(ev.Stream, ev.ID, cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
+	h.code.handles(ev.Stream, ev.ID, h.core.AttemptRecorded(ev.Stream, ev.ID), cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
 	if h.tracing.spans.tracer == nil {
 		return ev.Trace
 	}

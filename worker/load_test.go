@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 	"github.com/settlehq/settle/status"
 )
 
@@ -64,7 +65,7 @@ func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
 // The causes of the core have the same names in reports, whose readers do not link the core.
 func TestCauses_AreThoseOfTheCore(t *testing.T) {
 	for reported, core := range map[string]string{ // any order: each on its own
-		status.CauseRetry: space.CauseRetry, status.CauseLost: space.CauseLost, status.CauseTurn: space.CauseTurn,
+		status.CauseRetry: inspect.CauseRetry, status.CauseLost: inspect.CauseLost, status.CauseTurn: inspect.CauseTurn,
 	} {
 		if reported != core {
 			t.Errorf("a report says %q where the core says %q", reported, core)

@@ -109,24 +109,25 @@ func (o *Options) Fill() error {
 
 // check returns an error for the first invalid field, apart from Limits and Budgets.
 func (o *Options) check() error {
-	for _, d := range []struct {
-		name string
-		is   time.Duration
+	for _, f := range []struct {
+		name    string
+		is      any
+		invalid bool
 	}{
-		{"Heartbeat", o.Heartbeat}, {"MemberTTL", o.MemberTTL}, {"Handover", o.Handover}, {"Checkpoint", o.Checkpoint},
-		{"Aside", o.Aside}, {"History", o.History}, {"PurgeDelay", o.PurgeDelay},
+		{"Heartbeat", o.Heartbeat, o.Heartbeat < 0},
+		{"MemberTTL", o.MemberTTL, o.MemberTTL < 0},
+		{"Weight", o.Weight, o.Weight < 0 || math.IsNaN(o.Weight) || math.IsInf(o.Weight, 0)},
+		{"Handover", o.Handover, o.Handover < 0},
+		{"Checkpoint", o.Checkpoint, o.Checkpoint < 0},
+		{"Aside", o.Aside, o.Aside < 0},
+		{"History", o.History, o.History < 0},
+		{"PurgeDelay", o.PurgeDelay, o.PurgeDelay < 0},
+		{"BacklogBytes", o.BacklogBytes, o.BacklogBytes < 0},
+		{"Performing", o.Performing, o.Performing < 0},
 	} {
-		if d.is < 0 {
-			return fmt.Errorf("%s is %v; use a positive duration, or 0 for the default", d.name, d.is)
+		if f.invalid {
+			return fmt.Errorf("%s is %v; use a positive value, or 0 for the default", f.name, f.is)
 		}
-	}
-	switch {
-	case o.Weight < 0 || math.IsNaN(o.Weight) || math.IsInf(o.Weight, 0):
-		return fmt.Errorf("Weight is %v; use a positive number, or 0 for the default", o.Weight)
-	case o.BacklogBytes < 0:
-		return fmt.Errorf("BacklogBytes is %d; use a positive number, or 0 for the default", o.BacklogBytes)
-	case o.Performing < 0:
-		return fmt.Errorf("Performing is %d; use a positive number, or 0 for the default", o.Performing)
 	}
 	return nil
 }

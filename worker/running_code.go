@@ -44,6 +44,7 @@ type runningCode struct {
 
 	mu            sync.Mutex
 	stream, event string   // of the handler, "" if there is none
+	recorded      bool     // the log has a record of the handler's attempt
 	nodes         []string // the innermost last
 	begun         uint64   // runs that were not nested
 	handled       eventName
@@ -60,10 +61,10 @@ type runningCode struct {
 // eventName identifies an event of a space.
 type eventName struct{ stream, event string }
 
-func (u *runningCode) handles(stream, event string, limit time.Duration) {
+func (u *runningCode) handles(stream, event string, recorded bool, limit time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.stream, u.event = stream, event
+	u.stream, u.event, u.recorded = stream, event, recorded
 	u.handled = eventName{stream, event}
 	u.begun++
 	u.moves(limit)
@@ -231,7 +232,7 @@ func (u *runningCode) judge() *space.Overrun {
 		return nil
 	}
 	u.givenUp.Store(true)
-	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit}
+	o := &space.Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit, Recorded: u.recorded}
 	if n := len(u.nodes); n > 0 && !u.cancelled { // a node with time left is not held back
 		o.Stream, o.Event, o.Node = "", "", u.nodes[n-1]
 	}

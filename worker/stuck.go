@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 	"github.com/settlehq/settle/status"
 )
 
@@ -178,7 +178,7 @@ func (f *stalled) tell(ctx context.Context, bus Bus) {
 func (h *host) standsAt() status.Stuck {
 	var s status.Stuck
 	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
-	p, waits := h.core.Parked()
+	p, waits := inspect.WhyParked(h.core.View(), nil)
 	if waits {
 		s.Stream, s.Event = p.Stream, p.Event
 	}
@@ -194,7 +194,7 @@ func (h *host) standsAt() status.Stuck {
 	case h.core.Owned() && h.core.Seq() > h.saver.saved:
 		s.Cause, s.Why = status.CauseUnsaved, "what it has done is not saved yet"
 	default:
-		s.Cause, s.Why = space.CauseComputation, "its computations do not come to rest, or wait for a time"
+		s.Cause, s.Why = inspect.CauseComputation, "its computations do not come to rest, or wait for a time"
 	}
 	return s
 }

@@ -304,7 +304,7 @@ func TestTask_IsGivenUpWhenTheAttemptsAreUsedUpOrTheErrorIsPermanent(t *testing.
 			{"often", "closed", 3},
 			{"never", "no such card", 1},
 			{"slow", "longer than 1s", 3},
-			{"huge", "cannot be told", 1},
+			{"huge", "could not be stored", 1},
 			{"large", "could not be handled", 1},
 		} {
 			w.send("s", "start", "e-"+c.key, `"`+c.key+`"`)

@@ -2,20 +2,22 @@ package membus
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
-// Bus is one client of a Server.
-type Bus struct {
+// client carries the requests of one client to a Server, and their answers back.
+type client struct {
 	id      string
 	server  *Server
 	stopped chan struct{} // closed by Close and Kill
 	ended   chan struct{} // closed when run has returned
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows, and travel
 	hook   Hook
 	queue  []*request // to be carried, in this order
 	held   []held     // on their way until Release
@@ -25,17 +27,7 @@ type Bus struct {
 	wake   signal // raised when run may have something to do
 	link   signal // raised when down changes
 
-	// What follows is used by clients that are connected through a network.
-	net      Network
-	journeys map[*request]*journey // under way
-	counts   map[countKey]counted
-	mute     bool // nothing leaves
-	deaf     bool // nothing comes in
-	asleep   bool // see Pause
-	frozen   []frozen
-	woken    signal
-	opened   int        // answers that were listened to so far
-	calling  sync.Mutex // held by whoever calls back
+	travel
 }
 
 // request is something that a client wants of the server. Its callback is
@@ -68,7 +60,7 @@ var bound = map[string]bool{
 }
 
 // isOver reports whether a request follows from what was read in an earlier epoch.
-func (b *Bus) isOver(r *request) bool { return r.rewound != nil && r.epoch != b.Epoch() }
+func (cl *client) isOver(r *request) bool { return r.rewound != nil && r.epoch != cl.Epoch() }
 
 // held is a request that the network keeps back.
 type held struct {
@@ -78,119 +70,104 @@ type held struct {
 }
 
 // Epoch is how often the store has gone back: see Server.GoBack.
-func (b *Bus) Epoch() uint64 { return b.server.epoch.Load() }
+func (cl *client) Epoch() uint64 { return cl.server.epoch.Load() }
 
 // Hindsight is that of a cluster where the network is simulated, and 0 otherwise.
-func (b *Bus) Hindsight() time.Duration {
-	if b.net != nil {
+func (cl *client) Hindsight() time.Duration {
+	if cl.net != nil {
 		return 30 * time.Second
 	}
 	return 0
 }
 
-// Connect attaches a client. It must be ended by Close or Kill.
-func (s *Server) Connect(id string) *Bus {
-	b := newBus(s, id)
-	go b.run() // ends when the client is closed or killed
-	return b
-}
-
-func newBus(s *Server, id string) *Bus {
-	b := &Bus{id: id, server: s, stopped: make(chan struct{}), ended: make(chan struct{})}
-	s.mu.Lock()
-	s.clients[b] = true
-	s.mu.Unlock()
-	return b
-}
-
 // Inject lets hook decide the fate of the client's requests from here on; nil
 // delivers them all.
-func (b *Bus) Inject(hook Hook) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.hook = hook
+func (cl *client) Inject(hook Hook) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.hook = hook
 }
 
 // Release lets everything arrive that the hook delayed.
-func (b *Bus) Release() {
-	for _, h := range b.takeHeld() {
+func (cl *client) Release() {
+	for _, h := range cl.takeHeld() {
 		if h.late {
 			h.arrive(h.try)
 			continue
 		}
 		h.released = true
-		b.resubmit(h.request)
+		cl.resubmit(h.request)
 	}
 }
 
 // Close stops the client: what is pending ends with model.ErrStopped, and all
 // callbacks have been called when it returns. It must not be called from one.
-func (b *Bus) Close() {
-	b.stop()
-	<-b.ended
+func (cl *client) Close() {
+	cl.stop()
+	<-cl.ended
 }
 
 // Kill stops the client as the end of its process would: it waits for nothing.
-func (b *Bus) Kill() { b.stop() }
+func (cl *client) Kill() { cl.stop() }
 
-func (b *Bus) stop() {
-	b.server.mu.Lock()
-	delete(b.server.clients, b)
-	b.server.mu.Unlock()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.closed {
-		b.closed = true
-		close(b.stopped)
+func (cl *client) stop() {
+	cl.server.mu.Lock()
+	delete(cl.server.clients, cl)
+	cl.server.mu.Unlock()
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if !cl.closed {
+		cl.closed = true
+		close(cl.stopped)
 	}
 }
 
 // submit asks for r to be carried to the server. No callback is called before it
 // returns, lest one waits for a lock that the caller holds.
-func (b *Bus) submit(r *request) {
-	b.mu.Lock()
-	b.asked++
-	r.op.Client, r.op.N = b.id, b.asked
-	b.mu.Unlock()
-	if !b.enqueue(r) {
+func (cl *client) submit(r *request) {
+	cl.mu.Lock()
+	cl.asked++
+	r.op.Client, r.op.N = cl.id, cl.asked
+	cl.mu.Unlock()
+	if !cl.enqueue(r) {
 		go r.stopped() // ends when the callback returns
 	}
 }
 
 // resubmit is submit for a request that was under way already.
-func (b *Bus) resubmit(r *request) {
-	if !b.enqueue(r) {
+func (cl *client) resubmit(r *request) {
+	if !cl.enqueue(r) {
 		r.stopped()
 	}
 }
 
-func (b *Bus) enqueue(r *request) bool {
-	b.mu.Lock()
-	if b.net != nil {
-		return b.launch(r)
+func (cl *client) enqueue(r *request) bool {
+	cl.mu.Lock()
+	if cl.net != nil {
+		return cl.launch(r)
 	}
-	defer b.mu.Unlock()
-	if b.closed {
+	defer cl.mu.Unlock()
+	if cl.closed {
 		return false
 	}
-	b.queue = append(b.queue, r)
-	b.wake.raise()
+	cl.queue = append(cl.queue, r)
+	cl.wake.raise()
 	return true
 }
 
 // run carries the client's requests one by one.
-func (b *Bus) run() {
-	defer close(b.ended)
+func (cl *client) run() {
+	defer close(cl.ended)
 	for {
-		r, more := b.next()
+		r, more := cl.next()
 		if r != nil {
-			b.carry(r)
+			cl.carry(r)
 			continue
 		}
 		select {
 		case <-more:
-		case <-b.stopped:
-			b.abandon()
+		case <-cl.stopped:
+			cl.abandon()
 			return
 		}
 	}
@@ -198,86 +175,97 @@ func (b *Bus) run() {
 
 // next takes a request off the queue, if there is one and the client is
 // connected; otherwise more is closed when that may have changed.
-func (b *Bus) next() (r *request, more <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed || b.down || len(b.queue) == 0 {
-		return nil, b.wake.wait()
+func (cl *client) next() (r *request, more <-chan struct{}) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.closed || cl.down || len(cl.queue) == 0 {
+		return nil, cl.wake.wait()
 	}
-	r, b.queue = b.queue[0], b.queue[1:]
+	r, cl.queue = cl.queue[0], cl.queue[1:]
 	return r, nil
 }
 
 // carry sends a request and sees to its answer. A request whose answer is lost
 // goes to the end of the queue: by the time a client has lost patience, it has
 // sent what came after.
-func (b *Bus) carry(r *request) {
-	if b.isOver(r) {
+func (cl *client) carry(r *request) {
+	if cl.isOver(r) {
 		r.rewound()
 		return
 	}
 	r.op.Try++
-	switch b.fate(r) {
+	switch cl.fate(r) {
 	case DropRequest:
-		b.resubmit(r)
+		cl.resubmit(r)
 	case DropAck:
-		r.arrive(r.op.Try)
-		b.resubmit(r)
+		cl.arrives(r)
+		cl.resubmit(r)
 	case Duplicate:
-		answer := r.arrive(r.op.Try)
-		r.arrive(r.op.Try)
+		answer := cl.arrives(r)
+		cl.arrives(r)
 		answer()
 	case Delay:
-		b.hold(held{request: r})
+		cl.hold(held{request: r})
 	case Late:
-		b.hold(held{request: r, try: r.op.Try, late: true})
-		b.resubmit(r)
+		cl.hold(held{request: r, try: r.op.Try, late: true})
+		cl.resubmit(r)
 	default:
-		r.arrive(r.op.Try)()
+		cl.arrives(r)()
 	}
 }
 
-func (b *Bus) fate(r *request) Fate {
-	b.mu.Lock()
-	hook := b.hook
-	b.mu.Unlock()
+// arrives lets a request arrive at the server. The store does not go back between the comparison of epochs and
+// what the request does.
+func (cl *client) arrives(r *request) (answer func()) {
+	cl.server.turning.RLock()
+	defer cl.server.turning.RUnlock()
+	if cl.isOver(r) {
+		return r.rewound
+	}
+	return r.arrive(r.op.Try)
+}
+
+func (cl *client) fate(r *request) Fate {
+	cl.mu.Lock()
+	hook := cl.hook
+	cl.mu.Unlock()
 	if hook == nil || r.released {
 		return Deliver
 	}
 	return hook(r.op)
 }
 
-func (b *Bus) hold(h held) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held = append(b.held, h)
+func (cl *client) hold(h held) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.held = append(cl.held, h)
 }
 
-func (b *Bus) takeHeld() []held {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	taken := b.held
-	b.held = nil
+func (cl *client) takeHeld() []held {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	taken := cl.held
+	cl.held = nil
 	return taken
 }
 
 // abandon ends everything that has no answer yet. Requests that are late were
 // asked again, so only the later try is still waiting; the former stays on its
 // way, client or no client.
-func (b *Bus) abandon() {
-	b.mu.Lock()
-	waiting := b.queue
-	b.queue = nil
-	stillHeld := b.held[:0]
-	for _, h := range b.held {
+func (cl *client) abandon() {
+	cl.mu.Lock()
+	waiting := cl.queue
+	cl.queue = nil
+	stillHeld := cl.held[:0]
+	for _, h := range cl.held {
 		if h.late {
 			stillHeld = append(stillHeld, h)
 		} else {
 			waiting = append(waiting, h.request)
 		}
 	}
-	b.held = stillHeld
-	b.mu.Unlock()
+	cl.held = stillHeld
+	cl.mu.Unlock()
 	for _, r := range waiting {
 		r.stopped()
 	}
@@ -291,8 +279,8 @@ type answered[T any] struct {
 
 // ask submits a request and waits for the answer. When ctx ends first, the
 // request is still under way and may yet take effect.
-func ask[T any](ctx context.Context, b *Bus, op Op, arrive func(try int) T) (T, error) {
-	return await(ctx, b, op, func(end chan<- answered[T]) *request {
+func ask[T any](ctx context.Context, c *client, op Op, arrive func(try int) T) (T, error) {
+	return await(ctx, c, op, func(end chan<- answered[T]) *request {
 		return &request{op: op, arrive: func(try int) func() {
 			v := arrive(try)
 			return func() { end <- answered[T]{v: v} }
@@ -301,8 +289,8 @@ func ask[T any](ctx context.Context, b *Bus, op Op, arrive func(try int) T) (T, 
 }
 
 // store is ask for a request that changes something.
-func store[T any](ctx context.Context, b *Bus, op Op, arrive func(Op) T) (T, error) {
-	return await(ctx, b, op, func(end chan<- answered[T]) *request {
+func store[T any](ctx context.Context, c *client, op Op, arrive func(Op) T) (T, error) {
+	return await(ctx, c, op, func(end chan<- answered[T]) *request {
 		return storing(op, func(op Op) func() {
 			v := arrive(op)
 			return func() { end <- answered[T]{v: v} }
@@ -319,8 +307,8 @@ func storing(op Op, arrive func(Op) (answer func()), stopped func()) *request {
 }
 
 // recall is ask for a question that a replica may answer which is behind.
-func recall[T any](ctx context.Context, b *Bus, op Op, look func(behind int) T) (T, error) {
-	return await(ctx, b, op, func(end chan<- answered[T]) *request {
+func recall[T any](ctx context.Context, c *client, op Op, look func(behind int) T) (T, error) {
+	return await(ctx, c, op, func(end chan<- answered[T]) *request {
 		answer := func(behind int) func() {
 			v := look(behind)
 			return func() { end <- answered[T]{v: v} }
@@ -330,14 +318,14 @@ func recall[T any](ctx context.Context, b *Bus, op Op, look func(behind int) T) 
 }
 
 // await submits a request that tells of its end by a channel, and waits for that.
-func await[T any](ctx context.Context, b *Bus, op Op, build func(chan<- answered[T]) *request) (T, error) {
+func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answered[T]) *request) (T, error) {
 	end := newEnd[T]()
 	r := build(end)
 	r.stopped = func() { end <- answered[T]{err: model.ErrStopped} }
 	if bound[op.Label] {
-		r.epoch, r.rewound = b.Epoch(), func() { end <- answered[T]{err: model.ErrRewound} }
+		r.epoch, r.rewound = port.EpochOf(ctx, c.Epoch()), func() { end <- answered[T]{err: model.ErrRewound} }
 	}
-	b.submit(r)
+	c.submit(r)
 	select {
 	case a := <-end:
 		return a.v, a.err
@@ -349,3 +337,14 @@ func await[T any](ctx context.Context, b *Bus, op Op, build func(chan<- answered
 
 // newEnd has room for the one end that a request has.
 func newEnd[T any]() chan answered[T] { return make(chan answered[T], 1) }
+
+// Partitions is the number of partitions of the deployment.
+func (cl *client) Partitions() int { return cl.server.Partitions() }
+
+// Horizon is for how long the deployment remembers events.
+func (cl *client) Horizon() time.Duration { return cl.server.Horizon() }
+
+// MaxPayload is the largest message in bytes, headers included.
+func (cl *client) MaxPayload() int { return cl.server.MaxPayload() }
+
+func number(partition int) string { return strconv.Itoa(partition) }

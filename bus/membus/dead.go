@@ -1,12 +1,16 @@
 package membus
 
 import (
-	"context"
 	"fmt"
-	"slices"
 
 	"github.com/settlehq/settle/model"
 )
+
+// deadStore are the dead letters.
+type deadStore struct {
+	*data
+	dead dead
+}
 
 // dead is the DEAD stream: one letter per event.
 type dead struct {
@@ -20,7 +24,7 @@ func newDead() dead {
 
 // Bury stores an encoded letter about an event unless there is one, or answers
 // model.ErrTooLarge.
-func (s *Server) Bury(space, stream, id string, letter []byte) error {
+func (s *deadStore) Bury(space, stream, id string, letter []byte) error {
 	if len(letter)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
 		return model.ErrTooLarge
 	}
@@ -34,24 +38,24 @@ func (s *Server) Bury(space, stream, id string, letter []byte) error {
 }
 
 // ReadDead returns up to limit letters of a space behind after, or of all spaces.
-func (s *Server) ReadDead(space string, after uint64, limit int) []model.DeadLetter {
+func (s *deadStore) ReadDead(space string, after uint64, limit int) []model.DeadLetter {
 	return s.letters(after, limit, func(d *model.DeadLetter) bool { return space == "" || d.Space == space })
 }
 
 // FindDead returns the letters about an event.
-func (s *Server) FindDead(space, id string) []model.DeadLetter {
+func (s *deadStore) FindDead(space, id string) []model.DeadLetter {
 	return s.letters(0, 1<<30, func(d *model.DeadLetter) bool { return d.Space == space && d.Event == id })
 }
 
 // ListDead returns the names of the letters of a space, or of all spaces.
-func (s *Server) ListDead(space string) (names []model.DeadName) {
+func (s *deadStore) ListDead(space string) (names []model.DeadName) {
 	for _, d := range s.ReadDead(space, 0, 1<<30) {
 		names = append(names, d.Name())
 	}
 	return names
 }
 
-func (s *Server) letters(after uint64, limit int, wanted func(*model.DeadLetter) bool) []model.DeadLetter {
+func (s *deadStore) letters(after uint64, limit int, wanted func(*model.DeadLetter) bool) []model.DeadLetter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []model.DeadLetter
@@ -69,75 +73,6 @@ func (s *Server) letters(after uint64, limit int, wanted func(*model.DeadLetter)
 		}
 	}
 	return found
-}
-
-// Bury stores a dead letter unless there is one about the event.
-func (b *Bus) Bury(ctx context.Context, d *model.DeadLetter) error {
-	if err := d.Check(); err != nil {
-		return err
-	}
-	letter, err := d.Encode()
-	if err != nil {
-		return err
-	}
-	refused, err := ask(ctx, b, Op{Label: "bury", Space: d.Space, Key: d.Event}, func(int) error {
-		return b.server.Bury(d.Space, d.Stream, d.Event, letter)
-	})
-	if err == nil {
-		err = refused
-	}
-	if err != nil {
-		return fmt.Errorf("bury event %s of space %s: %w", d.Event, d.Space, err)
-	}
-	return nil
-}
-
-// ReadDead returns up to limit letters of a space, or of all if it is "".
-func (b *Bus) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {
-	if err := checkIfAny("space", space); err != nil {
-		return nil, err
-	}
-	return ask(ctx, b, Op{Label: "read-dead", Space: space}, func(int) []model.DeadLetter {
-		return b.server.ReadDead(space, after, limit)
-	})
-}
-
-// FindDead returns the letters about an event.
-func (b *Bus) FindDead(ctx context.Context, space, id string) ([]model.DeadLetter, error) {
-	if err := model.CheckName("space", space); err != nil {
-		return nil, err
-	}
-	if err := model.CheckAnyEventID(id); err != nil {
-		return nil, err
-	}
-	return ask(ctx, b, Op{Label: "find-dead", Space: space, Key: id}, func(int) []model.DeadLetter {
-		return b.server.FindDead(space, id)
-	})
-}
-
-// ListDead returns the names of the letters of a space, or of all if it is "".
-func (b *Bus) ListDead(ctx context.Context, space string) ([]model.DeadName, error) {
-	if err := checkIfAny("space", space); err != nil {
-		return nil, err
-	}
-	return ask(ctx, b, Op{Label: "list-dead", Space: space}, func(int) []model.DeadName {
-		return b.server.ListDead(space)
-	})
-}
-
-// GetDead returns the letters of those names that there are.
-func (b *Bus) GetDead(ctx context.Context, names []model.DeadName) ([]model.DeadLetter, error) {
-	for _, n := range names {
-		if err := n.Check(); err != nil {
-			return nil, err
-		}
-	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	return ask(ctx, b, Op{Label: "get-dead"}, func(int) []model.DeadLetter {
-		return b.server.letters(0, 1<<30, func(d *model.DeadLetter) bool { return slices.Contains(names, d.Name()) })
-	})
 }
 
 func checkIfAny(what, name string) error {

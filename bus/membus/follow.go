@@ -6,158 +6,67 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // batch is how many messages a follower fetches at a time: enough to be quick,
 // few enough to notice soon that it should stop.
 const batch = 256
 
-// FollowSpace delivers the space's entries behind after.
-func (b *Bus) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
-	if err := model.CheckName("space", space); err != nil {
-		return err
-	}
-	look := func(after uint64) ([]model.LogEntry, <-chan struct{}) {
-		return b.server.FollowSpace(space, after, batch)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var gap error
-	err := follow(ctx, b, Op{Label: "follow-space", Space: space}, after, look, entrySeq, func(e model.LogEntry) {
-		if gap == nil {
-			gap = e.Follows(after)
-		}
-		if gap != nil {
-			cancel()
-			return
-		}
-		after = e.Seq
-		deliver(e)
-	})
-	if gap != nil {
-		return gap
-	}
-	return err
-}
-
-// FollowLog delivers the entries of a partition behind after.
-func (b *Bus) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
-	if err := b.server.checkPartition(partition); err != nil {
-		return err
-	}
-	look := func(after uint64) ([]model.LogEntry, <-chan struct{}) {
-		return b.server.FollowLog(partition, after, batch)
-	}
-	return follow(ctx, b, Op{Label: "follow-log", Key: number(partition)}, after, look, entrySeq, deliver)
-}
-
-// FollowLane delivers the events of a partition behind after.
-func (b *Bus) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
-	if err := b.server.checkPartition(partition); err != nil {
-		return err
-	}
-	look := func(after uint64) ([]model.Message, <-chan struct{}) {
-		return b.server.FollowLane(partition, after, batch)
-	}
-	return follow(ctx, b, Op{Label: "follow-lane", Key: number(partition)}, after, look, func(m model.Message) uint64 { return m.Seq }, func(m model.Message) {
-		if m.Space != "" { // one that fills the lane is no event
-			deliver(m)
-		}
-	})
-}
-
-// FollowMembers delivers the last announcement of every member, calls ready, and
-// goes on with new ones.
-func (b *Bus) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
-	if err := b.awaitLink(ctx); err != nil {
-		return err
-	}
-	op := b.following(Op{Label: "follow-members"})
-	if err := b.underWay(ctx, Delivery{Op: op}, time.Now()); err != nil {
-		return err
-	}
-	var after uint64
-	known, _ := b.server.FollowMembers(after)
-	for _, a := range known {
-		deliver(a.Member)
-		after = a.Rev
-	}
-	ready()
-	return follow(ctx, b, op, after, b.server.FollowMembers,
-		func(a Announcement) uint64 { return a.Rev },
-		func(a Announcement) { deliver(a.Member) })
-}
-
-// FollowLeases delivers the leases of a partition that are published while the
-// client is connected.
-func (b *Bus) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
-	if err := b.server.checkPartition(partition); err != nil {
-		return err
-	}
-	open := func() *Subscription[model.Lease] { return b.server.SubscribeLeases(partition) }
-	return listen(ctx, b, Op{Label: "follow-leases", Key: number(partition)}, open, deliver)
-}
-
-// FollowRollCalls delivers the roll calls that are published while the client is
-// connected.
-func (b *Bus) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
-	return listen(ctx, b, Op{Label: "follow-rolls"}, b.server.SubscribeRollCalls, deliver)
-}
-
 func entrySeq(e model.LogEntry) uint64 { return e.Seq }
 
-// following names one who follows, by the number of those who followed the same before.
-func (b *Bus) following(op Op) Op {
-	if b.net == nil || op.Nth > 0 {
+// following names a follower, by the number of earlier followers of the same.
+func (cl *client) following(op Op) Op {
+	if cl.net == nil || op.Nth > 0 {
 		return op
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	op.Client = b.id
-	b.count(&op)
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	op.Client = cl.id
+	cl.count(&op)
 	return op
 }
 
-// errOnTheWay says that something is lost that could have been delivered.
+// errOnTheWay reports that something is lost that could have been delivered.
 var errOnTheWay = errors.New("lost on the way")
 
 // underWay returns when something has reached the client that could leave at since.
-func (b *Bus) underWay(ctx context.Context, d Delivery, since time.Time) error {
-	if b.net == nil {
+func (cl *client) underWay(ctx context.Context, d Delivery, since time.Time) error {
+	if cl.net == nil {
 		return nil
 	}
-	takes := b.net.Delivery(d)
+	takes := cl.net.Delivery(d)
 	if takes == Lost {
 		return errOnTheWay
 	}
 	takes -= time.Since(since)
-	if err := b.pass(ctx, max(takes, time.Microsecond)); err != nil { // no two things at one time
+	if err := cl.pass(ctx, max(takes, time.Microsecond)); err != nil { // no two things at one time
 		return err
 	}
-	return b.awaitAwake(ctx, d.Op)
+	return cl.awaitAwake(ctx, d.Op)
 }
 
 // follow delivers what look finds behind after, and waits for more, until ctx
 // ends or the client stops. The sequence it has reached is all it needs to go on
 // after a disconnection, with no gap and no repetition.
-func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
-	op = b.following(op)
-	epoch := b.Epoch()
+func follow[T any](ctx context.Context, c *client, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
+	op = c.following(op)
+	epoch := port.EpochOf(ctx, c.Epoch())
 	for {
-		if err := b.awaitLink(ctx); err != nil {
+		if err := c.awaitLink(ctx); err != nil {
 			return err
 		}
 		found, more := look(after)
-		if b.Epoch() != epoch {
+		if c.Epoch() != epoch {
 			return model.ErrRewound
 		}
 		since := time.Now()
 		for i, v := range found {
 			d := Delivery{op, seq(v)}
-			err := b.underWay(ctx, d, since)
+			err := c.underWay(ctx, d, since)
 			if errors.Is(err, errOnTheWay) {
 				op.Try++
-				if err := b.noticeGap(ctx, i+1 < len(found), more); err != nil {
+				if err := c.noticeGap(ctx, i+1 < len(found), more); err != nil {
 					return err
 				}
 				break
@@ -165,16 +74,16 @@ func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(a
 			if err != nil {
 				return err
 			}
-			if err := b.awaitLink(ctx); err != nil {
+			if err := c.awaitLink(ctx); err != nil {
 				return err
 			}
-			if b.Epoch() != epoch {
+			if c.Epoch() != epoch {
 				return model.ErrRewound
 			}
 			deliver(v)
 			after = seq(v)
-			b.tell(Step{Moment: Delivered, Op: op, Seq: after})
-			if b.doubles(d) {
+			c.tell(Step{Moment: Delivered, Op: op, Seq: after})
+			if c.doubles(d) {
 				op.Try++
 				break
 			}
@@ -182,7 +91,7 @@ func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(a
 		if len(found) > 0 {
 			continue
 		}
-		if err := b.await(ctx, more); err != nil {
+		if err := c.await(ctx, more); err != nil {
 			return err
 		}
 	}
@@ -190,9 +99,9 @@ func follow[T any](ctx context.Context, b *Bus, op Op, after uint64, look func(a
 
 // noticeGap returns when a client has noticed that it lacks a delivery: at once if there is a
 // next one, or with that, or when the consumer is quiet.
-func (b *Bus) noticeGap(ctx context.Context, next bool, more <-chan struct{}) error {
+func (cl *client) noticeGap(ctx context.Context, next bool, more <-chan struct{}) error {
 	if next {
-		return b.err(ctx)
+		return cl.err(ctx)
 	}
 	t := time.NewTimer(quiet)
 	defer t.Stop()
@@ -200,26 +109,26 @@ func (b *Bus) noticeGap(ctx context.Context, next bool, more <-chan struct{}) er
 	case <-more:
 	case <-t.C:
 	case <-ctx.Done():
-	case <-b.stopped:
+	case <-cl.stopped:
 	}
-	return b.err(ctx)
+	return cl.err(ctx)
 }
 
 // doubles reports whether a delivery comes twice.
-func (b *Bus) doubles(d Delivery) bool {
-	n, can := b.net.(Doubler)
+func (cl *client) doubles(d Delivery) bool {
+	n, can := cl.net.(Doubler)
 	return can && n.Doubled(d)
 }
 
 // listen delivers what a subscription collects, and subscribes anew after every
 // disconnection: what was published in between is gone.
-func listen[T any](ctx context.Context, b *Bus, op Op, open func() *Subscription[T], deliver func(T)) error {
-	l := listener[T]{b: b, op: b.following(op), deliver: deliver}
+func listen[T any](ctx context.Context, c *client, op Op, open func() *Subscription[T], deliver func(T)) error {
+	l := listener[T]{client: c, op: c.following(op), deliver: deliver}
 	for {
-		if err := b.awaitLink(ctx); err != nil {
+		if err := c.awaitLink(ctx); err != nil {
 			return err
 		}
-		up, changed := b.linkState()
+		up, changed := c.linkState()
 		if !up {
 			continue
 		}
@@ -229,9 +138,9 @@ func listen[T any](ctx context.Context, b *Bus, op Op, open func() *Subscription
 	}
 }
 
-// listener is one who listens to what no stream keeps.
+// listener is a subscription to what no stream keeps.
 type listener[T any] struct {
-	b       *Bus
+	client  *client
 	op      Op
 	heard   uint64
 	deliver func(T)
@@ -251,7 +160,7 @@ func (l *listener[T]) collect(ctx context.Context, sub *Subscription[T], changed
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-l.b.stopped:
+		case <-l.client.stopped:
 			return model.ErrStopped
 		}
 	}
@@ -263,17 +172,17 @@ func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan
 	for _, v := range posted {
 		l.heard++
 		d := Delivery{l.op, l.heard}
-		switch err := l.b.underWay(ctx, d, since); {
+		switch err := l.client.underWay(ctx, d, since); {
 		case errors.Is(err, errOnTheWay):
 			continue
-		case err == nil && l.b.net != nil && isClosed(changed):
+		case err == nil && l.client.net != nil && isClosed(changed):
 			return nil
 		case err != nil:
 			return err
 		}
 		l.deliver(v)
-		l.b.tell(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
-		if l.b.doubles(d) {
+		l.client.tell(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
+		if l.client.doubles(d) {
 			l.deliver(v)
 		}
 	}

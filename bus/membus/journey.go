@@ -1,6 +1,10 @@
 package membus
 
-import "time"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // journey is a request of a client that is connected through a network: one try of it
 // after the other is sent, until an answer comes through.
@@ -11,57 +15,57 @@ type journey struct {
 
 // launch sends a request for the first time. b.mu is held, and is not on return. It
 // reports false if the client has stopped.
-func (b *Bus) launch(r *request) bool {
-	if b.closed {
-		b.mu.Unlock()
+func (cl *client) launch(r *request) bool {
+	if cl.closed {
+		cl.mu.Unlock()
 		return false
 	}
 	j := &journey{request: r}
 	if r.recall != nil {
-		b.countQuestion(&r.op)
+		cl.countQuestion(&r.op)
 	} else {
-		b.count(&r.op)
+		cl.count(&r.op)
 	}
-	b.journeys[r] = j
-	b.mu.Unlock()
-	b.whenAwake(r.op, func() { b.try(j) })
+	cl.journeys[r] = j
+	cl.mu.Unlock()
+	cl.whenAwake(r.op, func() { cl.try(j) })
 	return true
 }
 
 // try sends the request once, and again when patience is at its end.
-func (b *Bus) try(j *journey) {
-	b.mu.Lock()
-	if b.journeys[j.request] != j {
-		b.mu.Unlock()
+func (cl *client) try(j *journey) {
+	cl.mu.Lock()
+	if cl.journeys[j.request] != j {
+		cl.mu.Unlock()
 		return
 	}
-	if b.isOver(j.request) {
-		b.mu.Unlock()
-		b.answer(j, j.op, b.Epoch(), j.rewound)
+	if cl.isOver(j.request) {
+		cl.mu.Unlock()
+		cl.answer(j, j.op, cl.Epoch(), j.rewound)
 		return
 	}
 	j.op.Try++
-	op, silent, epoch := j.op, b.down || b.mute, b.Epoch()
-	b.mu.Unlock()
-	trip := b.net.Request(op)
+	op, silent, epoch := j.op, cl.down || cl.cutOut, cl.Epoch()
+	cl.mu.Unlock()
+	trip := cl.net.Request(op)
 	if silent {
 		trip.There, trip.Copy = Lost, 0
 	}
-	b.tell(Step{Moment: Leaves, Op: op, Trip: trip})
-	b.mu.Lock()
-	if b.journeys[j.request] == j {
+	cl.tell(Step{Moment: Leaves, Op: op, Trip: trip})
+	cl.mu.Lock()
+	if cl.journeys[j.request] == j {
 		next := op
 		next.Try++
-		j.again = time.AfterFunc(trip.Patience, func() { b.whenAwake(next, func() { b.try(j) }) })
+		j.again = time.AfterFunc(trip.Patience, func() { cl.whenAwake(next, func() { cl.try(j) }) })
 	}
-	b.mu.Unlock()
+	cl.mu.Unlock()
 	if trip.There != Lost {
-		time.AfterFunc(trip.There, func() { b.arrive(j, op, epoch, trip) })
+		time.AfterFunc(trip.There, func() { cl.arrive(j, op, epoch, trip) })
 	}
 	if trip.Copy > 0 {
 		time.AfterFunc(trip.Copy, func() {
-			if b.Epoch() == epoch {
-				b.reach(j.request, op, trip)
+			if cl.Epoch() == epoch {
+				cl.reach(j.request, op, trip)
 			}
 		})
 	}
@@ -69,7 +73,7 @@ func (b *Bus) try(j *journey) {
 
 // reach is what a try does when it comes to the server, whatever has become of the
 // client meanwhile.
-func (b *Bus) reach(r *request, op Op, trip Trip) (answer func()) {
+func (cl *client) reach(r *request, op Op, trip Trip) (answer func()) {
 	switch {
 	case r.store != nil:
 		return r.store(op) // and tells
@@ -78,57 +82,57 @@ func (b *Bus) reach(r *request, op Op, trip Trip) (answer func()) {
 	default:
 		answer = r.arrive(op.Try)
 	}
-	b.tell(Step{Moment: Arrives, Op: op, Trip: trip})
+	cl.tell(Step{Moment: Arrives, Op: op, Trip: trip})
 	return answer
 }
 
 // arrive is lost, as is its answer, if the store has gone back: every connection has broken then.
-func (b *Bus) arrive(j *journey, op Op, epoch uint64, trip Trip) {
-	if b.Epoch() != epoch {
+func (cl *client) arrive(j *journey, op Op, epoch uint64, trip Trip) {
+	if cl.Epoch() != epoch {
 		return
 	}
-	answer := b.reach(j.request, op, trip)
+	answer := cl.reach(j.request, op, trip)
 	if trip.Back != Lost {
-		time.AfterFunc(trip.Back, func() { b.whenAwake(op, func() { b.answer(j, op, epoch, answer) }) })
+		time.AfterFunc(trip.Back, func() { cl.whenAwake(op, func() { cl.answer(j, op, epoch, answer) }) })
 	}
 }
 
 // answer ends a journey, unless an earlier answer has, the client is cut off, or the answer is of an
 // earlier epoch.
-func (b *Bus) answer(j *journey, op Op, epoch uint64, answer func()) {
-	b.mu.Lock()
-	if b.Epoch() != epoch || b.down || b.deaf || b.journeys[j.request] != j {
-		b.mu.Unlock()
+func (cl *client) answer(j *journey, op Op, epoch uint64, answer func()) {
+	cl.mu.Lock()
+	if cl.Epoch() != epoch || cl.down || cl.cutIn || cl.journeys[j.request] != j {
+		cl.mu.Unlock()
 		return
 	}
-	delete(b.journeys, j.request)
+	delete(cl.journeys, j.request)
 	if j.again != nil {
 		j.again.Stop()
 	}
-	b.mu.Unlock()
-	b.calling.Lock()
+	cl.mu.Unlock()
+	cl.calling.Lock()
 	answer()
-	b.calling.Unlock()
-	b.tell(Step{Moment: Answered, Op: op})
+	cl.calling.Unlock()
+	cl.tell(Step{Moment: Answered, Op: op})
 }
 
-// post sends what nobody answers, and what therefore is sent once.
-func (b *Bus) post(op Op, arrive func()) {
-	b.mu.Lock()
-	b.count(&op)
-	op.Client, op.Try = b.id, 1
-	b.mu.Unlock()
-	b.whenAwake(op, func() {
-		trip := b.net.Request(op)
-		if b.isMute() {
+// post sends a message that is not answered, and therefore sent once.
+func (cl *client) post(op Op, arrive func()) {
+	cl.mu.Lock()
+	cl.count(&op)
+	op.Client, op.Try = cl.id, 1
+	cl.mu.Unlock()
+	cl.whenAwake(op, func() {
+		trip := cl.net.Request(op)
+		if cl.isMute() {
 			trip.There, trip.Copy = Lost, 0
 		}
-		b.tell(Step{Moment: Leaves, Op: op, Trip: trip})
+		cl.tell(Step{Moment: Leaves, Op: op, Trip: trip})
 		for _, d := range []time.Duration{trip.There, trip.Copy} {
 			if d > 0 {
 				time.AfterFunc(d, func() {
 					arrive()
-					b.tell(Step{Moment: Arrives, Op: op, Trip: trip})
+					cl.tell(Step{Moment: Arrives, Op: op, Trip: trip})
 				})
 			}
 		}
@@ -136,26 +140,63 @@ func (b *Bus) post(op Op, arrive func()) {
 }
 
 // isMute reports whether nothing can leave the client.
-func (b *Bus) isMute() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed || b.down || b.mute
+func (cl *client) isMute() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.closed || cl.down || cl.cutOut
 }
 
 // runJourneys waits for the end of the client, and ends what has no answer by then.
-func (b *Bus) runJourneys() {
-	defer close(b.ended)
-	<-b.stopped
-	b.mu.Lock()
-	waiting := b.journeys
-	b.journeys, b.held = map[*request]*journey{}, nil
-	b.mu.Unlock()
-	b.calling.Lock() // not while an answer is being acted on
-	defer b.calling.Unlock()
+func (cl *client) runJourneys() {
+	defer close(cl.ended)
+	<-cl.stopped
+	cl.mu.Lock()
+	waiting := cl.journeys
+	cl.journeys, cl.held = map[*request]*journey{}, nil
+	cl.mu.Unlock()
+	cl.calling.Lock() // not while an answer is being acted on
+	defer cl.calling.Unlock()
 	for r, j := range waiting { // any order: all of them
 		if j.again != nil {
 			j.again.Stop()
 		}
 		r.stopped()
 	}
+}
+
+// travel is the state of a client that is connected through a network.
+type travel struct {
+	net      Network
+	journeys map[*request]*journey // under way
+	counts   map[countKey]counted
+	cutOut   bool // nothing leaves
+	cutIn    bool // nothing comes in
+	asleep   bool // see Pause
+	frozen   []frozen
+	woken    signal
+	opened   int        // answers that were listened to so far
+	calling  sync.Mutex // held during callbacks
+}
+
+// publish submits a message that is not acknowledged: it is sent at most once,
+// and its answer is that there is none.
+func (cl *client) publish(op Op, arrive func()) error {
+	if err := cl.err(context.Background()); err != nil {
+		return err
+	}
+	if cl.net != nil {
+		cl.post(op, arrive)
+		return nil
+	}
+	cl.submit(&request{
+		op: op,
+		arrive: func(try int) func() {
+			if try == 1 {
+				arrive()
+			}
+			return func() {}
+		},
+		stopped: func() {},
+	})
+	return nil
 }

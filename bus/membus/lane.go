@@ -3,6 +3,7 @@ package membus
 import (
 	"bytes"
 	"math"
+	"sort"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -13,6 +14,12 @@ import (
 type lane struct {
 	stream[model.Message]
 	stored map[eventKey]uint64 // their sequences
+}
+
+// laneStore are the lanes of all partitions.
+type laneStore struct {
+	*data
+	laneLimit int // per partition, in messages; 0 is none
 }
 
 // eventKey is what makes an event the same event: an id counts within its space
@@ -26,13 +33,13 @@ func newLane() lane {
 // Send stores an event unless one of its name is there, and answers with
 // model.ErrTooLarge or model.ErrLaneFull if it cannot. A name that is there is a
 // duplicate even when the lane is full: nothing would have to be stored.
-func (s *Server) Send(m model.Message) (model.SendResult, error) {
+func (s *laneStore) Send(m model.Message) (model.SendResult, error) {
 	return s.SendTo(model.PartitionOf(m.Space, len(s.partitions)), m)
 }
 
 // SendTo stores an event in the lane of a partition, which may be that of other spaces: as
 // a client can that does not ask, a server does not know.
-func (s *Server) SendTo(partition int, m model.Message) (model.SendResult, error) {
+func (s *laneStore) SendTo(partition int, m model.Message) (model.SendResult, error) {
 	if messageSize(m) > s.maxPayload {
 		return model.SendResult{}, model.ErrTooLarge
 	}
@@ -59,21 +66,21 @@ func numbered(m model.Message, now time.Time) func(uint64) model.Message {
 
 // LimitLanes lets each partition's lane hold n events and no more; 0 lifts the
 // limit. Events beyond it that are there already stay.
-func (s *Server) LimitLanes(n int) {
+func (s *laneStore) LimitLanes(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.laneLimit = n
 }
 
 // LaneEnd is the last sequence of a partition's lane, 0 if it is empty.
-func (s *Server) LaneEnd(partition int) uint64 {
+func (s *laneStore) LaneEnd(partition int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partitions[partition].lane.end()
 }
 
 // CountLane counts the events of a space behind after, up to upTo.
-func (s *Server) CountLane(space string, after, upTo uint64) (n int) {
+func (s *laneStore) CountLane(space string, after, upTo uint64) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.of(space).lane.of(space, after, math.MaxInt) {
@@ -85,20 +92,20 @@ func (s *Server) CountLane(space string, after, upTo uint64) (n int) {
 }
 
 // ReadLane returns up to limit events of the space behind after.
-func (s *Server) ReadLane(space string, after uint64, limit int) []model.Message {
+func (s *laneStore) ReadLane(space string, after uint64, limit int) []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneMessages(s.of(space).lane.of(space, after, limit))
 }
 
 // FindEvent returns the event of that name, if the lane has one.
-func (s *Server) FindEvent(space, stream, id string) (model.Message, bool) {
+func (s *laneStore) FindEvent(space, stream, id string) (model.Message, bool) {
 	return s.findEventBehind(space, stream, id, 0)
 }
 
 // FollowLane returns up to limit events of a partition behind after; more is
 // closed by the next one.
-func (s *Server) FollowLane(partition int, after uint64, limit int) (events []model.Message, more <-chan struct{}) {
+func (s *laneStore) FollowLane(partition int, after uint64, limit int) (events []model.Message, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.partitions[partition].lane
@@ -111,3 +118,111 @@ func cloneMessages(messages []model.Message) []model.Message {
 	}
 	return messages
 }
+
+func (s *laneStore) readLaneBehind(space string, after uint64, limit, n int) []model.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of(space).lane
+	return cloneMessages(l.ofUntil(space, after, limit, less(l.end(), n)))
+}
+
+func (s *laneStore) findEventBehind(space, stream, id string, n int) (model.Message, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.of(space).lane
+	seq := l.stored[eventKey{space, stream, id}]
+	if seq == 0 || seq > less(l.end(), n) {
+		return model.Message{}, false
+	}
+	if l.at(seq).Space == "" {
+		return model.Message{}, false // the name is taken by what fills the lane
+	}
+	return cloneMessages([]model.Message{l.at(seq)})[0], true
+}
+
+func (s *laneStore) laneEndBehind(partition, n int) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return less(s.partitions[partition].lane.end(), n)
+}
+
+// FindEvents returns the events of an id, of a space or of all if it is "".
+func (s *laneStore) FindEvents(space, id string) []model.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []model.Message
+	for _, p := range s.partitions {
+		for _, m := range p.lane.messages {
+			if m.ID == id && s.of(m.Space) == p && (space == "" || m.Space == space) {
+				found = append(found, m)
+			}
+		}
+	}
+	return cloneMessages(found)
+}
+
+// LoseLane takes the events behind a sequence out of a partition's lane, as a power cut does
+// that costs one stream its end and others nothing.
+func (s *laneStore) LoseLane(partition int, behind uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.partitions[partition].lane
+	for _, m := range l.truncate(behind) {
+		delete(l.stored, eventKey{m.Space, m.Stream, m.ID})
+	}
+}
+
+// LaneEvent returns the message at a sequence of a lane, if it is there.
+func (s *laneStore) LaneEvent(partition int, seq uint64) (model.Message, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.partitions[partition].lane
+	if seq <= l.purged || seq > l.end() {
+		return model.Message{}, false
+	}
+	return cloneMessages([]model.Message{l.at(seq)})[0], true
+}
+
+// LaneBefore is the last sequence of a lane up to which everything was stored before a time.
+func (s *laneStore) LaneBefore(partition int, at time.Time) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.partitions[partition].lane
+	n := sort.Search(len(l.messages), func(i int) bool { return !l.messages[i].Stored.Before(at) })
+	return l.purged + uint64(n)
+}
+
+// FillLane stores messages that are no events until a lane reaches a sequence.
+func (s *laneStore) FillLane(partition int, upTo uint64, names []model.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.partitions[partition].lane
+	for i := range names {
+		if key := (eventKey{names[i].Space, names[i].Stream, names[i].ID}); l.stored[key] == 0 {
+			l.stored[key] = l.add("", numbered(model.Message{}, s.time()))
+		}
+	}
+	for l.end() < upTo {
+		l.add("", numbered(model.Message{}, s.time()))
+	}
+}
+
+// PurgeLane removes events up to a sequence that are older than age, up to purgeStep
+// of them and never the last one, and reports whether there may be more.
+func (s *laneStore) PurgeLane(partition int, upTo uint64, age time.Duration) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &s.partitions[partition].lane
+	oldest := s.now().Add(-age)
+	n := 0
+	for n < min(len(l.messages)-1, purgeStep) && l.messages[n].Seq <= upTo && l.messages[n].Stored.Before(oldest) {
+		m := &l.messages[n]
+		delete(l.stored, eventKey{m.Space, m.Stream, m.ID})
+		n++
+	}
+	l.purge(l.purged + uint64(n))
+	return n == purgeStep
+}
+
+// purgeStep bounds what one request removes.
+const purgeStep = 1000

@@ -8,77 +8,51 @@ import (
 
 // Disconnect cuts the client off: its requests wait, nothing is delivered to it,
 // and what is published meanwhile passes it by.
-func (b *Bus) Disconnect() { b.setDown(true) }
+func (cl *client) Disconnect() { cl.setDown(true) }
 
 // Reconnect ends what Disconnect began.
-func (b *Bus) Reconnect() { b.setDown(false) }
+func (cl *client) Reconnect() { cl.setDown(false) }
 
-// Disconnect cuts all clients off, as a restart of the server does.
-func (s *Server) Disconnect() {
-	for _, b := range s.connected() {
-		b.Disconnect()
-	}
+func (cl *client) setDown(down bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.down = down
+	cl.wake.raise()
+	cl.link.raise()
 }
 
-// Reconnect ends what Disconnect began.
-func (s *Server) Reconnect() {
-	for _, b := range s.connected() {
-		b.Reconnect()
-	}
-}
-
-func (s *Server) connected() []*Bus {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []*Bus
-	// any order: each is independent of the others
-	for b := range s.clients {
-		all = append(all, b)
-	}
-	return all
-}
-
-func (b *Bus) setDown(down bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.down = down
-	b.wake.raise()
-	b.link.raise()
-}
-
-// Cut lets nothing leave a client that is connected through a network (mute), or
-// nothing come in (deaf), or neither. Its requests and their answers are lost then, and
-// not held back; what streams keep waits.
-func (b *Bus) Cut(mute, deaf bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.mute, b.deaf = mute, deaf
-	b.link.raise()
+// Cut drops the outgoing messages of a client that is connected through a network, or the incoming ones,
+// or neither. Its requests and their answers are lost then, and not delayed; messages in streams wait.
+func (cl *client) Cut(outgoing, incoming bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.cutOut, cl.cutIn = outgoing, incoming
+	cl.link.raise()
 }
 
 // online reports whether the client is there and connected.
-func (b *Bus) online() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.down && !b.mute && !b.deaf && !b.closed
+func (cl *client) online() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return !cl.down && !cl.cutOut && !cl.cutIn && !cl.closed
 }
 
-// linkState tells whether the client is connected; changed is closed when that
+// linkState reports whether the client is connected; changed is closed when that
 // may be different.
-func (b *Bus) linkState() (up bool, changed <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.down && !b.deaf, b.link.wait()
+func (cl *client) linkState() (up bool, changed <-chan struct{}) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return !cl.down && !cl.cutIn, cl.link.wait()
 }
 
 // awaitLink returns once the client is connected.
-func (b *Bus) awaitLink(ctx context.Context) error {
+func (cl *client) awaitLink(ctx context.Context) error {
 	for {
-		up, changed := b.linkState()
+		up, changed := cl.linkState()
 		if up {
-			return b.err(ctx)
+			return cl.err(ctx)
 		}
-		if err := b.await(ctx, changed); err != nil {
+		if err := cl.await(ctx, changed); err != nil {
 			return err
 		}
 	}
@@ -86,21 +60,21 @@ func (b *Bus) awaitLink(ctx context.Context) error {
 
 // await returns once the event has happened, or with the reason why there is no
 // use in waiting.
-func (b *Bus) await(ctx context.Context, event <-chan struct{}) error {
+func (cl *client) await(ctx context.Context, event <-chan struct{}) error {
 	select {
 	case <-event:
-		return b.err(ctx)
+		return cl.err(ctx)
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-b.stopped:
+	case <-cl.stopped:
 		return model.ErrStopped
 	}
 }
 
 // err is why the client should do nothing more for ctx, nil if it should.
-func (b *Bus) err(ctx context.Context) error {
+func (cl *client) err(ctx context.Context) error {
 	select {
-	case <-b.stopped:
+	case <-cl.stopped:
 		return model.ErrStopped
 	default:
 		return ctx.Err()

@@ -8,11 +8,17 @@ import (
 )
 
 // members is the bucket of announcements: the last one of every member. Nothing
-// in it expires, since a Server has no clock; whoever follows judges by the beat.
+// in it expires, since a Server has no clock; followers judge by the beat.
 type members struct {
 	last      map[string]Announcement
 	revision  uint64
 	announced signal
+}
+
+// memberStore are the announcements of members.
+type memberStore struct {
+	*data
+	members members
 }
 
 // Announcement is what a member said last, and the revision under which it did.
@@ -24,7 +30,7 @@ type Announcement struct {
 func newMembers() members { return members{last: map[string]Announcement{}} }
 
 // Announce replaces what the member said before.
-func (s *Server) Announce(m model.Member) {
+func (s *memberStore) Announce(m model.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members.revision++
@@ -33,9 +39,9 @@ func (s *Server) Announce(m model.Member) {
 }
 
 // FollowMembers returns the last announcements behind revision after, oldest
-// first; more is closed by the next one. Who looks too seldom misses those that
+// first; more is closed by the next one. A follower that looks too seldom misses those that
 // were replaced meanwhile.
-func (s *Server) FollowMembers(after uint64) (found []Announcement, more <-chan struct{}) {
+func (s *memberStore) FollowMembers(after uint64) (found []Announcement, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// any order: sorted below

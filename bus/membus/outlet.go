@@ -6,114 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/settlehq/settle/model"
 )
 
-// channel is what the parts of one answer go through. What is said while nobody listens is
-// gone, and whoever says it learns of that.
-type channel struct {
-	// key is what fates are decided by.
-	key  string
-	subs topic[model.Part]
-}
-
-func (s *Server) subscribeChannel(c *channel) *Subscription[model.Part] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return subscribe(s, c.subs)
-}
-
-// say reports whether anybody listens.
-func (s *Server) say(c *channel, p model.Part) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.subs.publish(p)
-	return len(c.subs) > 0
-}
-
-// Listen asks one of those who serve the endpoint, and delivers the parts of its answer.
-func (b *Bus) Listen(ctx context.Context, endpoint string, question []byte, deliver func(model.Part)) error {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
-		return err
-	}
-	if len(question) > b.MaxPayload() {
-		return fmt.Errorf("question to %s: %w", endpoint, model.ErrTooLarge)
-	}
-	if err := b.err(ctx); err != nil {
-		return err
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	b.mu.Lock()
-	b.opened++
-	c := &channel{key: b.id + "/" + endpoint + "/" + strconv.Itoa(b.opened), subs: topic[model.Part]{}}
-	b.mu.Unlock()
-	first := b.server.subscribeChannel(c) // before the question: nothing of the answer is to be missed
-	open := func() *Subscription[model.Part] {
-		sub := first
-		if first = nil; sub == nil {
-			sub = b.server.subscribeChannel(c)
-		}
-		return sub
-	}
-	b.submit(&request{
-		op: Op{Label: "listen", Key: endpoint},
-		arrive: func(try int) func() {
-			if try > 1 || b.open(endpoint, bytes.Clone(question), c) { // it asks once
-				return func() {}
-			}
-			return func() { end(fmt.Errorf("ask %s: %w", endpoint, model.ErrNobody)) }
-		},
-		stopped: func() { end(model.ErrStopped) },
-	})
-	err := listen(ctx, b, Op{Label: "follow-answer", Key: endpoint}, open, func(p model.Part) {
-		switch {
-		case ctx.Err() != nil:
-		case p.Err != nil:
-			end(fmt.Errorf("ask %s: %w", endpoint, p.Err))
-		default:
-			deliver(p)
-		}
-	})
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// open hands a question to somebody who serves the endpoint, and reports whether there is
-// anybody.
-func (b *Bus) open(endpoint string, question []byte, c *channel) bool {
-	e := b.server.choose(endpoint)
-	switch {
-	case e == nil:
-		return false
-	case e.Open != nil:
-		e.Open(question, &outlet{b: e.by, c: c, gone: make(chan struct{})})
-		return true
-	}
-	go func() { // ends with the answer
-		o := &outlet{b: e.by, c: c, gone: make(chan struct{})}
-		data, err := e.Answer(question)
-		if err != nil {
-			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // who asks has a timeout
-			return
-		}
-		_ = o.Say(model.Part{Data: data}) // as above
-	}()
-	return true
-}
-
 // outlet is where the parts of one answer go. See model.Outlet.
 type outlet struct {
-	b    *Bus // of who answers
-	c    *channel
-	gone chan struct{}
-	once sync.Once
+	client *client // of the process that answers
+	c      *channel
+	gone   chan struct{}
+	once   sync.Once
 
 	mu sync.Mutex
 	// last is when the last part arrives that was sent through a network: parts stay in
@@ -123,20 +27,20 @@ type outlet struct {
 
 // Say sends a part.
 func (o *outlet) Say(p model.Part) error {
-	if len(p.Data) > o.b.MaxPayload() {
+	if len(p.Data) > o.client.MaxPayload() {
 		return fmt.Errorf("part of an answer: %w", model.ErrTooLarge)
 	}
 	p.Data, p.Header = bytes.Clone(p.Data), maps.Clone(p.Header)
 	arrive := func() {
-		if !o.b.server.say(o.c, p) {
+		if !o.client.server.say(o.c, p) {
 			o.once.Do(func() { close(o.gone) })
 		}
 	}
 	op := Op{Label: "say", Key: o.c.key}
-	if o.b.net == nil {
-		return o.b.publish(op, arrive)
+	if o.client.net == nil {
+		return o.client.publish(op, arrive)
 	}
-	if err := o.b.err(context.Background()); err != nil {
+	if err := o.client.err(context.Background()); err != nil {
 		return err
 	}
 	o.post(op, arrive)
@@ -145,7 +49,7 @@ func (o *outlet) Say(p model.Part) error {
 
 // post is Bus.post, in order.
 func (o *outlet) post(op Op, arrive func()) {
-	b := o.b
+	b := o.client
 	b.mu.Lock()
 	b.count(&op)
 	op.Client, op.Try = b.id, 1
@@ -176,7 +80,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Gone is closed when nobody listens any more.
+// Gone is closed when the last listener has gone.
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
 // Close ends the answer.
@@ -188,12 +92,6 @@ type single struct {
 	gone    chan struct{}
 	once    sync.Once
 	limit   int
-}
-
-// openOnce has a question answered that is given to an endpoint of many parts, by one who
-// takes the first only.
-func (b *Bus) openOnce(e *served, request []byte, replies chan<- reply) {
-	e.Open(request, &single{replies: replies, gone: make(chan struct{}), limit: b.MaxPayload()})
 }
 
 // Say sends the only part that is heard.

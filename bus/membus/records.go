@@ -3,15 +3,18 @@ package membus
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/settlehq/settle/model"
 )
+
+// recordStore are the records.
+type recordStore struct {
+	*data
+	records records
+}
 
 // records is the bucket of programs: the last record of every key.
 type records struct {
@@ -23,7 +26,7 @@ type records struct {
 func newRecords() records { return records{last: map[string]model.Record{}} }
 
 // SaveRecord stores a record over the one of its revision, or answers model.ErrOutdated.
-func (s *Server) SaveRecord(r model.Record) (uint64, error) {
+func (s *recordStore) SaveRecord(r model.Record) (uint64, error) {
 	if len(r.Data)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
 		return 0, model.ErrTooLarge
 	}
@@ -40,7 +43,7 @@ func (s *Server) SaveRecord(r model.Record) (uint64, error) {
 }
 
 // LoadRecord returns what stands under a key.
-func (s *Server) LoadRecord(key string) model.Record {
+func (s *recordStore) LoadRecord(key string) model.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, there := s.records.last[key]; there {
@@ -50,7 +53,7 @@ func (s *Server) LoadRecord(key string) model.Record {
 }
 
 // ListRecords returns the records below a key, by key.
-func (s *Server) ListRecords(under string) []model.Record {
+func (s *recordStore) ListRecords(under string) []model.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []model.Record
@@ -64,7 +67,7 @@ func (s *Server) ListRecords(under string) []model.Record {
 
 // FollowRecords returns the records below a key that were stored behind a revision, oldest
 // first; more is closed by the next one.
-func (s *Server) FollowRecords(under string, after uint64) (found []model.Record, more <-chan struct{}) {
+func (s *recordStore) FollowRecords(under string, after uint64) (found []model.Record, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// any order: sorted below
@@ -75,70 +78,4 @@ func (s *Server) FollowRecords(under string, after uint64) (found []model.Record
 	}
 	slices.SortFunc(found, func(a, b model.Record) int { return cmp.Compare(a.Rev, b.Rev) })
 	return found, s.records.stored.wait()
-}
-
-// SaveRecord stores a record over its revision. When the answer is lost and it is asked again,
-// it is its own record that stands there.
-func (b *Bus) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
-	if err := model.CheckRecordKey(r.Key); err != nil {
-		return 0, err
-	}
-	type answer struct {
-		rev uint64
-		err error
-	}
-	a, err := ask(ctx, b, Op{Label: "record", Key: r.Key}, func(try int) answer {
-		rev, err := b.server.SaveRecord(r)
-		if there := b.server.LoadRecord(r.Key); err == model.ErrOutdated && there.Rev > r.Rev && bytes.Equal(there.Data, r.Data) { //nolint:errorlint // as the server says it
-			return answer{there.Rev, nil}
-		}
-		return answer{rev, err}
-	})
-	if err == nil {
-		err = a.err
-	}
-	if err != nil {
-		return 0, fmt.Errorf("save record %s: %w", r.Key, err)
-	}
-	return a.rev, nil
-}
-
-// LoadRecord returns what stands under a key, with Rev 0 if nothing does.
-func (b *Bus) LoadRecord(ctx context.Context, key string) (model.Record, error) {
-	if err := model.CheckRecordKey(key); err != nil {
-		return model.Record{}, err
-	}
-	return ask(ctx, b, Op{Label: "load-record", Key: key}, func(int) model.Record { return b.server.LoadRecord(key) })
-}
-
-// ListRecords returns the records whose keys begin with so many whole names, by key.
-func (b *Bus) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
-	if err := model.CheckRecordKey(under); err != nil {
-		return nil, err
-	}
-	return ask(ctx, b, Op{Label: "list-records", Key: under}, func(int) []model.Record { return b.server.ListRecords(under) })
-}
-
-// FollowRecords delivers the records whose keys begin with so many whole names, calls ready,
-// and goes on with new ones.
-func (b *Bus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
-	if err := model.CheckRecordKey(under); err != nil {
-		return err
-	}
-	if err := b.awaitLink(ctx); err != nil {
-		return err
-	}
-	op := b.following(Op{Label: "follow-records", Key: under})
-	if err := b.underWay(ctx, Delivery{Op: op}, time.Now()); err != nil {
-		return err
-	}
-	var after uint64
-	known, _ := b.server.FollowRecords(under, after)
-	for _, r := range known {
-		deliver(r)
-		after = r.Rev
-	}
-	ready()
-	look := func(after uint64) ([]model.Record, <-chan struct{}) { return b.server.FollowRecords(under, after) }
-	return follow(ctx, b, op, after, look, func(r model.Record) uint64 { return r.Rev }, deliver)
 }

@@ -2,60 +2,25 @@ package membus
 
 import (
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/settlehq/settle/model"
 )
 
-// Config is what an operator decides about a deployment.
-type Config struct {
-	// Partitions is fixed for good; at least 1.
-	Partitions int
-	// MaxPayload is the largest message in bytes, headers included. 0 means the
-	// 1 MiB that nats-server takes by default.
-	MaxPayload int
-	// Horizon is for how long events are remembered; 0 means model.DefaultHorizon.
-	Horizon time.Duration
-	// Now is the server's clock; nil means time.Now.
-	Now func() time.Time
-}
-
 // Server holds the data of a deployment. Every method is one atomic step, with
 // the answer that a JetStream server would give to the request. It may be used
 // from many goroutines, and has none.
 type Server struct {
-	maxPayload int
-	horizon    time.Duration
-	now        func() time.Time
-
-	epoch atomic.Uint64 // how often the store has gone back
-
-	mu         sync.Mutex
-	partitions []*partition
-	laneLimit  int // per partition, in messages; 0 is none
-	members    members
-	topics     topics
-	dead       dead
-	records    records
-	services   services
-	clients    map[*Bus]bool
-}
-
-// partition is the slice of a deployment that belongs to some of its spaces.
-type partition struct {
-	log       commits
-	lane      lane
-	state     state
-	positions map[string]position
-	ahead     model.Ahead
-}
-
-// position is a number that is kept, and when it was.
-type position struct {
-	seq    uint64
-	stored time.Time
+	*data
+	laneStore
+	logStore
+	stateStore
+	deadStore
+	recordStore
+	memberStore
+	topicStore
+	serviceStore
+	clients map[connection]bool
 }
 
 // NewServer returns an empty deployment.
@@ -72,43 +37,44 @@ func NewServer(c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Server{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now, members: newMembers(), topics: newTopics(), dead: newDead(), records: newRecords(), services: services{}, clients: map[*Bus]bool{}}
+	d := &data{maxPayload: c.MaxPayload, horizon: c.Horizon, now: c.Now}
+	s := &Server{
+		data: d, laneStore: laneStore{data: d}, logStore: logStore{d}, stateStore: stateStore{d}, deadStore: deadStore{d, newDead()}, recordStore: recordStore{d, newRecords()},
+		memberStore: memberStore{d, newMembers()}, topicStore: topicStore{d, newTopics()}, serviceStore: serviceStore{d, services{}}, clients: map[connection]bool{},
+	}
 	for range c.Partitions {
-		s.partitions = append(s.partitions, newPartition())
+		d.partitions = append(d.partitions, newPartition())
 	}
 	return s
 }
 
-func newPartition() *partition {
-	return &partition{
-		log:       newCommits(),
-		lane:      newLane(),
-		state:     newState(),
-		positions: map[string]position{},
+// Disconnect cuts all clients off, as a restart of the server does.
+func (s *Server) Disconnect() {
+	for _, b := range s.connected() {
+		b.Disconnect()
 	}
 }
 
-// Partitions is the number of partitions of the deployment.
-func (s *Server) Partitions() int { return len(s.partitions) }
-
-// time is the time by the server's clock, as a message carries it.
-func (s *Server) time() time.Time { return time.Unix(0, s.now().UnixNano()).UTC() }
-
-// Horizon is for how long the deployment remembers events.
-func (s *Server) Horizon() time.Duration { return s.horizon }
-
-// MaxPayload is the largest message in bytes, headers included.
-func (s *Server) MaxPayload() int { return s.maxPayload }
-
-// of is the partition that a space belongs to.
-func (s *Server) of(space string) *partition {
-	return s.partitions[model.PartitionOf(space, len(s.partitions))]
+// Reconnect ends what Disconnect began.
+func (s *Server) Reconnect() {
+	for _, b := range s.connected() {
+		b.Reconnect()
+	}
 }
 
-// checkPartition keeps a wrong number from becoming a panic deep inside.
-func (s *Server) checkPartition(p int) error {
-	if p < 0 || p >= len(s.partitions) {
-		return fmt.Errorf("partition %d: the deployment has %d", p, len(s.partitions))
+func (s *Server) connected() []connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []connection
+	// any order: each is independent of the others
+	for b := range s.clients {
+		all = append(all, b)
 	}
-	return nil
+	return all
+}
+
+// connection is a client that is connected to a Server.
+type connection interface {
+	Disconnect()
+	Reconnect()
 }

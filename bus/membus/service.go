@@ -1,26 +1,30 @@
 package membus
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"slices"
 
 	"github.com/settlehq/settle/model"
 )
 
-// services are those who answer, by the name of the endpoint, each list in the order
+// services are the answering processes, by the name of the endpoint, each list in the order
 // in which they came.
 type services map[string][]*served
 
 // served is an endpoint that one client serves.
 type served struct {
 	*model.Endpoint
-	by *Bus
+	online func() bool                 // whether the client can answer
+	outlet func(*channel) model.Outlet // of the client, for the parts of an answer
+}
+
+// serviceStore are the endpoints that clients serve.
+type serviceStore struct {
+	*data
+	services services
 }
 
 // offer makes an endpoint one that can be asked, until canceled.
-func (s *Server) offer(e *served) (cancel func()) {
+func (s *serviceStore) offer(e *served) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.services[e.Name] = append(s.services[e.Name], e)
@@ -32,99 +36,17 @@ func (s *Server) offer(e *served) (cancel func()) {
 }
 
 // choose takes the first that can answer, and puts it behind the others.
-func (s *Server) choose(endpoint string) *served {
+func (s *serviceStore) choose(endpoint string) *served {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.services[endpoint]
 	for i, e := range list {
-		if e.by.online() {
+		if e.online() {
 			s.services[endpoint] = append(slices.Delete(list, i, i+1), e)
 			return e
 		}
 	}
 	return nil
-}
-
-// Serve answers requests until ctx ends or the client stops.
-func (b *Bus) Serve(ctx context.Context, s model.Service) error {
-	for i := range s.Endpoints {
-		if err := model.CheckName("endpoint", s.Endpoints[i].Name); err != nil {
-			return fmt.Errorf("serve %s: %w", s.Name, err)
-		}
-	}
-	if err := b.awaitLink(ctx); err != nil {
-		return err
-	}
-	ctx, end := context.WithCancel(ctx)
-	for i := range s.Endpoints {
-		cancel := b.server.offer(&served{&s.Endpoints[i], b})
-		context.AfterFunc(ctx, cancel)
-	}
-	go func() { // ends with ctx or the client
-		defer end()
-		select {
-		case <-ctx.Done():
-		case <-b.stopped:
-		}
-	}()
-	return nil
-}
-
-// reply is what comes of a question.
-type reply struct {
-	data []byte
-	err  error
-}
-
-// Ask asks one of those who serve the endpoint. Its answer is made on a goroutine of
-// its own: who answers may ask the bus in turn.
-func (b *Bus) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
-		return nil, err
-	}
-	if len(question) > b.MaxPayload() {
-		return nil, fmt.Errorf("question to %s: %w", endpoint, model.ErrTooLarge)
-	}
-	replies := make(chan reply, 1)
-	b.submit(&request{
-		op:      Op{Label: "ask", Key: endpoint + " " + string(question)},
-		arrive:  func(int) func() { return b.ask(endpoint, bytes.Clone(question), replies) },
-		stopped: func() { tell(replies, reply{err: model.ErrStopped}) },
-	})
-	select {
-	case r := <-replies:
-		if r.err != nil {
-			return nil, fmt.Errorf("ask %s: %w", endpoint, r.err)
-		}
-		return r.data, nil
-	case <-b.stopped:
-		return nil, model.ErrStopped
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// ask has the question answered, and returns what is known at once.
-func (b *Bus) ask(endpoint string, request []byte, replies chan<- reply) func() {
-	e := b.server.choose(endpoint)
-	if e == nil {
-		return func() { tell(replies, reply{err: model.ErrNobody}) }
-	}
-	if e.Open != nil {
-		go b.openOnce(e, request, replies) // ends with the first part
-		return func() {}
-	}
-	go func() { // ends with the answer
-		data, err := e.Answer(request)
-		if err == nil && len(data) > b.MaxPayload() {
-			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(data), b.MaxPayload())}
-		}
-		if err != nil {
-			err = model.AsServiceError(err)
-		}
-		tell(replies, reply{bytes.Clone(data), err})
-	}()
-	return func() {}
 }
 
 // tell keeps the first reply.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -20,6 +21,9 @@ type state struct {
 	marked   map[string]time.Time // when the mark of a space was put
 }
 
+// stateStore are the saved documents and positions of all partitions.
+type stateStore struct{ *data }
+
 // mark is the key of a space's checkpoint mark. No document can have that name.
 const mark = ""
 
@@ -30,18 +34,18 @@ func newState() state {
 // SaveDoc stores a document of a space, or answers model.ErrOutdated if what is
 // stored is as new or newer. Either way the revision that is stored now comes
 // back.
-func (s *Server) SaveDoc(space string, d model.StateDoc) (rev uint64, err error) {
+func (s *stateStore) SaveDoc(space string, d model.StateDoc) (rev uint64, err error) {
 	return s.put(space, d.Doc, d)
 }
 
 // SaveMark is SaveDoc for the checkpoint mark.
-func (s *Server) SaveMark(space string, m model.StateDoc) (rev uint64, err error) {
+func (s *stateStore) SaveMark(space string, m model.StateDoc) (rev uint64, err error) {
 	return s.put(space, mark, m)
 }
 
 // put compares by Seq alone. A real bucket compares revisions, and its client
 // reads and tries again when they differ; what comes out of that is this.
-func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
+func (s *stateStore) put(space, key string, d model.StateDoc) (uint64, error) {
 	if docSize(d) > s.maxPayload {
 		return d.Rev, model.ErrTooLarge
 	}
@@ -58,7 +62,7 @@ func (s *Server) put(space, key string, d model.StateDoc) (uint64, error) {
 }
 
 // marked is when the mark of a space was put.
-func (s *Server) marked(space string) time.Time {
+func (s *stateStore) marked(space string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of(space).state.marked[space]
@@ -84,7 +88,7 @@ func (st *state) keep(space, key string, d model.StateDoc) {
 
 // Saved returns what is stored under a document's name, and false if nothing is.
 // The name of the mark is "".
-func (s *Server) Saved(space, doc string) (model.StateDoc, bool) {
+func (s *stateStore) Saved(space, doc string) (model.StateDoc, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, there := s.of(space).state.spaces[space][doc]
@@ -93,7 +97,7 @@ func (s *Server) Saved(space, doc string) (model.StateDoc, bool) {
 }
 
 // LoadState returns all that is stored of a space, its documents by name.
-func (s *Server) LoadState(space string) model.SpaceState {
+func (s *stateStore) LoadState(space string) model.SpaceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var loaded model.SpaceState
@@ -117,14 +121,14 @@ func (s *Server) LoadState(space string) model.SpaceState {
 func byKey(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) }
 
 // LoadPosition returns the number that is kept under a name, 0 if none is.
-func (s *Server) LoadPosition(partition int, name string) uint64 {
+func (s *stateStore) LoadPosition(partition int, name string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partitions[partition].positions[name].seq
 }
 
 // SavePosition keeps the larger of the stored number and seq.
-func (s *Server) SavePosition(partition int, name string, seq uint64) {
+func (s *stateStore) SavePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if positions := s.partitions[partition].positions; seq > positions[name].seq {
@@ -133,7 +137,7 @@ func (s *Server) SavePosition(partition int, name string, seq uint64) {
 }
 
 // LoadAhead returns what SaveAhead has kept.
-func (s *Server) LoadAhead(partition int) model.Ahead {
+func (s *stateStore) LoadAhead(partition int) model.Ahead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.partitions[partition].ahead
@@ -145,7 +149,7 @@ func (s *Server) LoadAhead(partition int) model.Ahead {
 }
 
 // SaveAhead keeps an Ahead that reaches further than what is kept.
-func (s *Server) SaveAhead(partition int, a model.Ahead) {
+func (s *stateStore) SaveAhead(partition int, a model.Ahead) {
 	a.Aside = slices.Clone(a.Aside)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,3 +157,111 @@ func (s *Server) SaveAhead(partition int, a model.Ahead) {
 		p.ahead, p.positions[model.AheadPosition] = a, position{a.UpTo, s.time()}
 	}
 }
+
+// Remember keeps everything that is put into the STATE buckets from here on, so that
+// replicas of them can be behind. Without it they never are.
+func (s *stateStore) Remember() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.partitions {
+		p.state.remember = true
+	}
+}
+
+func (s *stateStore) loadStateBehind(space string, n int) model.SpaceState {
+	if n <= 0 || !s.remembers(space) {
+		return s.LoadState(space)
+	}
+	return s.stateBehind(space, n).LoadState(space)
+}
+
+// stateBehind is a store of one partition that holds what was in the space's bucket n
+// changes ago.
+func (s *stateStore) stateBehind(space string, n int) *stateStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &s.of(space).state
+	old := newPartition()
+	for _, p := range st.history[:max(0, len(st.history)-n)] {
+		if p.doc.Rev == purgedRev {
+			delete(old.state.spaces[p.space], p.doc.Doc)
+			continue
+		}
+		old.state.keep(p.space, p.doc.Doc, p.doc)
+	}
+	return &stateStore{&data{partitions: []*partition{old}}}
+}
+
+func (s *stateStore) remembers(space string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(space).state.remember
+}
+
+// DueSpaces lists the spaces of a partition that want to be woken, by name.
+func (s *stateStore) DueSpaces(partition int) []model.Due {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []model.Due
+	for space, items := range s.partitions[partition].state.spaces { // any order: sorted below
+		at, err := strconv.ParseInt(string(items[model.DueKey].Data), 10, 64)
+		if err == nil && at > 0 {
+			list = append(list, model.Due{Space: space, At: at})
+		}
+	}
+	slices.SortFunc(list, func(a, b model.Due) int { return cmp.Compare(a.Space, b.Space) })
+	return list
+}
+
+// dueBehind is DueSpaces as it was n changes of the bucket ago.
+func (s *stateStore) dueBehind(number, n int) []model.Due {
+	s.mu.Lock()
+	st := &s.partitions[number].state
+	if n <= 0 || !st.remember {
+		s.mu.Unlock()
+		return s.DueSpaces(number)
+	}
+	old := newPartition()
+	for _, p := range st.history[:max(0, len(st.history)-n)] {
+		old.state.keep(p.space, p.doc.Doc, p.doc)
+	}
+	s.mu.Unlock()
+	return (&stateStore{&data{partitions: []*partition{old}}}).DueSpaces(0)
+}
+
+// MovePosition keeps a number under a name, whatever was kept.
+func (s *stateStore) MovePosition(partition int, name string, seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partitions[partition].positions[name] = position{seq, s.time()}
+}
+
+// ForgetState drops everything that is saved of a space, as the restore of an old backup
+// does.
+func (s *stateStore) ForgetState(space string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of(space).state.spaces, space)
+}
+
+// PurgeState removes the marker of a deleted item, if it is still what is stored.
+func (s *stateStore) PurgeState(space string, marker model.StateDoc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &s.of(space).state
+	if d, there := st.spaces[space][marker.Doc]; there && d.Data == nil && d.Rev == marker.Rev {
+		delete(st.spaces[space], marker.Doc)
+		if st.remember {
+			st.history = append(st.history, put{space, model.StateDoc{Doc: marker.Doc, Rev: purgedRev}})
+		}
+	}
+}
+
+// put is an entry of a bucket's history.
+type put struct {
+	space string
+	doc   model.StateDoc // its name is the key: mark for the mark
+}
+
+// purgedRev marks a removal in a bucket's history.
+const purgedRev = 0

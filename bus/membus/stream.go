@@ -75,8 +75,8 @@ func first[T any](list []T, limit int) []T {
 	return list[:max(0, min(limit, len(list)))]
 }
 
-// signal wakes those who wait for something to grow. The channel exists only
-// while somebody waits: most messages are added with nobody watching.
+// signal wakes what waits for something to grow. The channel exists only
+// while something waits: most messages are added with no waiter.
 type signal struct{ waiting chan struct{} }
 
 // wait returns a channel that the next raise closes.
@@ -92,4 +92,39 @@ func (s *signal) raise() {
 		close(s.waiting)
 		s.waiting = nil
 	}
+}
+
+// What a replica answers that is behind: the same questions, put to a stream that ends n
+// messages earlier. A deposed leader answers like that, too.
+
+// less is end without n, and not below zero.
+func less(end uint64, n int) uint64 { return end - min(end, uint64(max(n, 0))) }
+
+// ofUntil is of, in a stream that ends at end.
+func (s *stream[T]) ofUntil(space string, seq uint64, limit int, end uint64) []T {
+	seqs := s.spaces[space]
+	start, _ := slices.BinarySearch(seqs, seq+1)
+	stop, _ := slices.BinarySearch(seqs, end+1)
+	var found []T
+	for _, n := range first(seqs[start:max(start, stop)], limit) {
+		found = append(found, s.at(n))
+	}
+	return found
+}
+
+// truncate removes the messages behind a sequence, and returns them.
+func (s *stream[T]) truncate(behind uint64) []T {
+	behind = max(behind, s.purged)
+	if behind >= s.end() {
+		return nil
+	}
+	lost := slices.Clone(s.messages[behind-s.purged:])
+	s.messages = slices.Clone(s.messages[:behind-s.purged])
+	for space, seqs := range s.spaces { // any order: each on its own
+		n, _ := slices.BinarySearch(seqs, behind+1)
+		if s.spaces[space] = slices.Clone(seqs[:n]); n == 0 {
+			delete(s.spaces, space)
+		}
+	}
+	return lost
 }

@@ -2,8 +2,14 @@ package membus
 
 import "github.com/settlehq/settle/model"
 
-// topics are the subjects that no stream stores: what nobody is subscribed to
-// hear is gone.
+// topicStore are the subscriptions to what no stream keeps.
+type topicStore struct {
+	*data
+	topics topics
+}
+
+// topics are the subjects that no stream stores: a message without a subscriber is
+// gone.
 type topics struct {
 	leases  map[int]topic[model.Lease] // by partition
 	rolls   topic[int]
@@ -18,7 +24,7 @@ func newTopics() topics {
 	}
 }
 
-// topic is the set of those who listen to one subject.
+// topic is the set of listeners to one subject.
 type topic[T any] map[*Subscription[T]]bool
 
 func (t topic[T]) publish(v T) {
@@ -32,14 +38,14 @@ func (t topic[T]) publish(v T) {
 // Subscription collects what is published from the moment it was made until it
 // is canceled.
 type Subscription[T any] struct {
-	server *Server
+	server *data
 	topic  topic[T]
 	posted []T
 	grown  signal
 }
 
 // subscribe expects the caller to hold the lock.
-func subscribe[T any](s *Server, t topic[T]) *Subscription[T] {
+func subscribe[T any](s *data, t topic[T]) *Subscription[T] {
 	sub := &Subscription[T]{server: s, topic: t}
 	t[sub] = true
 	return sub
@@ -60,43 +66,43 @@ func (sub *Subscription[T]) Cancel() {
 	delete(sub.topic, sub)
 }
 
-// Observe tells those who listen to the leases of the space's partition.
-func (s *Server) Observe(l model.Lease) {
+// Observe tells the listeners to the leases of the space's partition.
+func (s *topicStore) Observe(l model.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics.leases[model.PartitionOf(l.Space, len(s.partitions))].publish(l)
 }
 
 // SubscribeLeases listens to the leases of a partition.
-func (s *Server) SubscribeLeases(partition int) *Subscription[model.Lease] {
+func (s *topicStore) SubscribeLeases(partition int) *Subscription[model.Lease] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics.leases[partition] == nil {
 		s.topics.leases[partition] = topic[model.Lease]{}
 	}
-	return subscribe(s, s.topics.leases[partition])
+	return subscribe(s.data, s.topics.leases[partition])
 }
 
-// CallRoll asks all who observe spaces of a partition to say so again.
-func (s *Server) CallRoll(partition int) {
+// CallRoll asks the observers of spaces of a partition to renew their leases.
+func (s *topicStore) CallRoll(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics.rolls.publish(partition)
 }
 
 // SubscribeRollCalls listens to the roll calls of all partitions.
-func (s *Server) SubscribeRollCalls() *Subscription[int] {
+func (s *topicStore) SubscribeRollCalls() *Subscription[int] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return subscribe(s, s.topics.rolls)
+	return subscribe(s.data, s.topics.rolls)
 }
 
-// answer is somebody who replies to pings while online says that it can.
+// answer is a process that replies to pings while online reports true.
 type answer struct{ online func() bool }
 
 // Answer makes Answering true for id whenever online is, until canceled. online
 // must not call the server.
-func (s *Server) Answer(id string, online func() bool) (cancel func()) {
+func (s *topicStore) Answer(id string, online func() bool) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics.answers[id] == nil {
@@ -107,14 +113,14 @@ func (s *Server) Answer(id string, online func() bool) (cancel func()) {
 	return func() { s.unanswer(id, a) }
 }
 
-func (s *Server) unanswer(id string, a *answer) {
+func (s *topicStore) unanswer(id string, a *answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.topics.answers[id], a)
 }
 
-// Answering reports whether somebody replies to pings of id.
-func (s *Server) Answering(id string) bool {
+// Answering reports whether a process replies to pings of id.
+func (s *topicStore) Answering(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for a := range s.topics.answers[id] {
@@ -123,4 +129,26 @@ func (s *Server) Answering(id string) bool {
 		}
 	}
 	return false
+}
+
+func (s *topicStore) subscribeChannel(c *channel) *Subscription[model.Part] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return subscribe(s.data, c.subs)
+}
+
+// say sends a part, and reports whether there is a listener.
+func (s *topicStore) say(c *channel, p model.Part) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.subs.publish(p)
+	return len(c.subs) > 0
+}
+
+// channel is what the parts of one answer go through. What is sent without a listener is
+// gone, and the sender learns of that.
+type channel struct {
+	// key is what fates are decided by.
+	key  string
+	subs topic[model.Part]
 }

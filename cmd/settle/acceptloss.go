@@ -20,12 +20,12 @@ type acceptLossCmd struct {
 	Yes       bool   `help:"Accept the loss. Default: list it, and change nothing."`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (acceptLossCmd) Help() string {
 	return "`settle fleet`, `settle doctor` and the logs of the workers name the refused spaces and partitions. Copy all streams first: accepting a loss cannot be undone, even if the messages are found. Exit status: 0 if nothing is refused any more, 1 otherwise, also if only something else is refused. It needs the role worker."
 }
 
-// Run shows or accepts what is lost.
+// Run lists or accepts losses.
 func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 	if c.Space != "" && c.Partition >= 0 {
 		return usage(errors.New("name a space or a partition, not both"))
@@ -40,7 +40,7 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 			return usage(fmt.Errorf("there is no partition %d; the deployment has %d, from 0 on", c.Partition, b.Partitions()))
 		}
 		if c.Yes && c.Space == "" && c.Partition < 0 {
-			return usage(errors.New("--yes needs a space or --partition N: see first what is lost"))
+			return usage(errors.New("--yes needs a space or --partition N: list the losses first"))
 		}
 		list, err := c.find(ctx, b)
 		if err != nil && !errors.Is(err, model.ErrNoStream) {
@@ -53,17 +53,17 @@ func (c *acceptLossCmd) Run(ctx context.Context, io streams) error {
 			printLoss(io, l)
 		}
 		if err != nil {
-			return fmt.Errorf("a stream that is missing is no loss that can be accepted: %w", err)
+			return fmt.Errorf("a missing stream cannot be accepted as a loss: %w", err)
 		}
 		if !c.Yes {
-			return errors.New("nothing was changed; to go on without what is lost, copy all streams, and add --yes")
+			return errors.New("nothing was changed; to continue without the lost data, copy all streams, then add --yes")
 		}
 		return acceptAll(ctx, io, b, list)
 	})
 }
 
-// find looks for what is refused. Partitions of which a stream is missing are passed over, and named in the error,
-// which is model.ErrNoStream then.
+// find returns the losses. Partitions with a missing stream are skipped, and named in the error,
+// which is then model.ErrNoStream.
 func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss, err error) {
 	if c.Space != "" {
 		l, err := loss.InSpace(ctx, b, c.Space)
@@ -91,8 +91,8 @@ func (c *acceptLossCmd) find(ctx context.Context, b *bus.Bus) (list []*loss.Loss
 	return list, errors.Join(missing...)
 }
 
-// nothing says that what was asked about is not refused. If something else is, that is an error,
-// which names it: a name may be misspelt, or the partition of a space be refused instead.
+// nothing reports that the given space or partition is not refused. If another one is, that is an error,
+// which names it: the name may be misspelt, or the partition of the space may be refused instead.
 func (c *acceptLossCmd) nothing(ctx context.Context, io streams, b *bus.Bus) error {
 	asked := ""
 	switch {
@@ -114,7 +114,7 @@ func (c *acceptLossCmd) nothing(ctx context.Context, io streams, b *bus.Bus) err
 	return nil
 }
 
-// maxNamed bounds how many of those that are refused are named in a line.
+// maxNamed is the largest number of losses that are named in a line.
 const maxNamed = 20
 
 func namesOf(list []*loss.Loss) string {
@@ -147,7 +147,7 @@ func acceptAll(ctx context.Context, io streams, b *bus.Bus, list []*loss.Loss) e
 	return errors.Join(failed...)
 }
 
-// lossOf is what is refused.
+// lossOf names the refused space or partition.
 func lossOf(l *loss.Loss) string {
 	if l.Space != "" {
 		return fmt.Sprintf("space %s (partition %d)", l.Space, l.Partition)
@@ -155,7 +155,7 @@ func lossOf(l *loss.Loss) string {
 	return fmt.Sprintf("partition %d", l.Partition)
 }
 
-// printLoss says what is refused, and what it means to go on.
+// printLoss prints what is refused, and the consequences of accepting the loss.
 func printLoss(io streams, l *loss.Loss) {
 	say := func(format string, args ...any) { fmt.Fprintf(io.out, "  "+format+"\n", args...) }
 	fmt.Fprintf(io.out, "%s is refused\n", lossOf(l))
@@ -163,16 +163,16 @@ func printLoss(io streams, l *loss.Loss) {
 	case model.LossOfLane:
 		say("its lane ends at %d, and its events were handled up to %d", l.Found, l.Known)
 		say("lost: events that were not handled yet; senders that have them can send them again")
-		say("kept: what spaces hold, and receipts; of the %d messages that the lane holds, those that came since are handled", l.Left)
+		say("kept: documents and receipts; of the %d messages in the lane, those that were sent since are handled", l.Left)
 	case model.LossOfLog:
-		say("its log ends at %d, and what is saved of it reflects commit %d", l.Found, l.Known)
-		say("lost: the receipts of what the commits in between have handled")
+		say("its log ends at %d, and its saved state reflects commit %d", l.Found, l.Known)
+		say("lost: the receipts of the events that the commits in between have handled")
 		for _, g := range l.Gone {
 			say("lost: %d events to space %s, each of which becomes a dead letter there", len(g.Positions), g.To)
 		}
-		say("kept: the documents, as they are saved")
+		say("kept: the saved documents")
 		if len(l.Ahead) > 0 {
-			say("of those, some reflect more than the others, and what led to that is handled again: %s", strings.Join(l.Ahead, ", "))
+			say("some of them are newer than the others, and the events behind that are handled again: %s", strings.Join(l.Ahead, ", "))
 		}
 	default:
 		say("%s", l.Error())

@@ -27,7 +27,7 @@ type backupCmd struct {
 	Dir string `arg:"" help:"A new directory to write the backup to."`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (backupCmd) Help() string {
 	return "The deployment keeps running while it is copied. Everything that was acknowledged before the printed time is in the backup."
 }
@@ -47,18 +47,18 @@ func (c *backupCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// notePatience bounds the note of a backup that is complete without it.
+// notePatience is the time limit for the note about a backup, which is complete without it.
 const notePatience = 15 * time.Second
 
-// note tells the deployment of the backup, for the doctor. A backup is good without that.
+// note records the backup in the deployment, for the doctor. A backup is valid without it.
 func note(ctx context.Context, errs io.Writer, b *bus.Bus, m *backup.Manifest) {
 	ctx, end := context.WithTimeout(ctx, notePatience)
 	defer end()
 	switch err := b.NoteBackup(ctx, m.Note()); {
 	case errors.Is(err, model.ErrForbidden):
-		fmt.Fprintln(errs, "the deployment could not be told of the backup, so `settle doctor` does not know of it: use the role backup (settle permissions)")
+		fmt.Fprintln(errs, "the backup could not be recorded in the deployment, so `settle doctor` does not know of it: use the role backup (settle permissions)")
 	case err != nil:
-		fmt.Fprintln(errs, "the deployment could not be told of the backup, so `settle doctor` does not know of it:", err)
+		fmt.Fprintln(errs, "the backup could not be recorded in the deployment, so `settle doctor` does not know of it:", err)
 	}
 }
 
@@ -72,9 +72,9 @@ type restoreCmd struct {
 	Config string `help:"With --store: the nats-server configuration that this server runs with. Its user is NATS_USER with NATS_PASSWORD, or that of --creds." type:"existingfile" placeholder:"FILE"`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (restoreCmd) Help() string {
-	return "The deployment must not exist yet; with --stream, that stream of it must not. Start workers when the restore has ended without an error; with --stream they may run all the time. Run an interrupted restore again."
+	return "The deployment must not exist yet; with --stream, that stream of it must not. Start workers after the restore has succeeded; with --stream they may keep running. Run an interrupted restore again."
 }
 
 // Run restores a deployment.
@@ -129,7 +129,7 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 	return nil
 }
 
-// describe says what a backup holds.
+// describe prints the contents of a backup.
 func describe(out io.Writer, m *backup.Manifest, dir string) {
 	fmt.Fprintf(out, "%s: deployment %s, %s, %d messages, %s\n", dir, m.Deployment, count(m.Partitions, "partition"), m.Messages(), bytesText(m.Size()))
 	fmt.Fprintf(out, "as of %s: everything that was acknowledged before is in it\n", m.AsOf.Format(time.RFC3339Nano))
@@ -146,7 +146,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/k)
 }
 
-// bars show how far a long command is: as a bar on a terminal, and elsewhere as a line of text that is printed when
+// bars report the progress of a long command: as a bar on a terminal, and elsewhere as a line of text that is printed when
 // at least progressEvery has passed since the one before, or since the command began.
 type bars struct {
 	out io.Writer
@@ -161,7 +161,7 @@ type bars struct {
 	done, of int64
 }
 
-// progressEvery is how often a line says how far a command is.
+// progressEvery is the interval between lines of progress.
 const progressEvery = 5 * time.Second
 
 // newBars returns bars for a command that begins now. They write to its standard error.
@@ -180,14 +180,14 @@ func (b *bars) progress() backup.Progress {
 	return backup.Progress{Begin: b.begin, Add: func(n int64) { _ = b.bar.Add64(n) }} // it is only shown
 }
 
-// note takes in what is done next, and how much of it there is, 0 if that is not known.
+// note begins the next step, with its total, 0 if that is not known.
 func (b *bars) note(what string, of int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.what, b.done, b.of = what, 0, of
 }
 
-// tell takes in that so much more is done, and prints a line if it is time for one.
+// tell adds progress, and prints a line if the interval has passed.
 func (b *bars) tell(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +210,7 @@ func (b *bars) begin(what string, of int64) {
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionShowCount())
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (b *bars) end() {
 	if b.bar != nil {
 		_ = b.bar.Clear() // it is only shown

@@ -33,7 +33,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	wantSoon(t, 1, "! backup | the newest was made", "doctor", "--backup-age", "1ns")
 	want(t, 1, "nothing was backed up | is not empty", "backup", dir)
 	want(t, 0, "deployment settle, 2 partitions, | as of 20", "restore", dir, "--check")
-	want(t, 1, "is no backup, or one that was interrupted", "restore", store, "--check")
+	want(t, 1, "is not a backup, or an interrupted one", "restore", store, "--check")
 	want(t, 1, "there is a deployment with prefix settle on this server already", "restore", dir)
 	want(t, 1, "use --prefix settle", "restore", dir, "--prefix", "other")
 	want(t, 2, "give --store or a server to connect to, not both", "restore", dir, "--store", store, "--nats", "nats://127.0.0.1:1")
@@ -89,7 +89,7 @@ func TestRestore_OneStream(t *testing.T) {
 	}
 	gone("SETTLE_LOG_0")
 	wantSoon(t, 2, "stream SETTLE_LOG_0 (log) is missing | `settle restore DIR --stream SETTLE_LOG_0`", "doctor", "--json")
-	want(t, 0, "SETTLE_LOG_0: restored with | lost: what spaces of the partition have committed since | space "+here+" (partition 0) is refused | settle accept-loss --partition 0 --yes",
+	want(t, 0, "SETTLE_LOG_0: restored with | lost: commits of the partition since then | space "+here+" (partition 0) is refused | settle accept-loss --partition 0 --yes",
 		"restore", dir, "--stream", "SETTLE_LOG_0")
 	add(there, "a3")
 	want(t, 0, "stored", "send", here, "add", "--id", "a3", "--wait=none")
@@ -104,9 +104,9 @@ func TestRestore_OneStream(t *testing.T) {
 	want(t, 0, "KV_SETTLE_STATE_1: restored with | nothing of partition 1 is refused", "restore", dir, "--stream", "KV_SETTLE_STATE_1")
 	add(there, "a4")
 	gone("KV_SETTLE_PROGRAMS")
-	want(t, 0, "KV_SETTLE_PROGRAMS: restored with | lost: what was deployed", "restore", dir, "--stream", "KV_SETTLE_PROGRAMS")
+	want(t, 0, "KV_SETTLE_PROGRAMS: restored with | lost: deployments, rollbacks", "restore", dir, "--stream", "KV_SETTLE_PROGRAMS")
 	gone("SETTLE_LANE_1")
-	want(t, 0, "SETTLE_LANE_1: restored with | lost: events that have come since", "restore", dir, "--stream", "SETTLE_LANE_1")
+	want(t, 0, "SETTLE_LANE_1: restored with | lost: events that arrived since then", "restore", dir, "--stream", "SETTLE_LANE_1")
 	add(there, "a4") // it was handled
 	add(there, "a5")
 	if v, _, err := d.Client().Get(t.Context(), there, "n"); err != nil || v.String() != "5" {

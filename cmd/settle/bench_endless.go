@@ -20,7 +20,7 @@ type benchEndlessCmd struct {
 	JSON    string `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`
 }
 
-// Run runs the benchmark. It fails if something has grown that must not.
+// Run runs the benchmark. It fails if the log or the restart time has grown with the number of events.
 func (c *benchEndlessCmd) Run(ctx context.Context, io streams) error {
 	if c.Events < 100 || c.History < 1 {
 		return usage(errors.New("bench endless needs 100 events at least, and a positive history"))

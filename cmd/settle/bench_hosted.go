@@ -14,7 +14,7 @@ type benchHostedCmd struct {
 	JSON   string `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`
 }
 
-// Run measures, and fails if a hosted shape costs more than the limit.
+// Run measures, and fails if a hosted program exceeds its cost limit.
 func (c *benchHostedCmd) Run(ctx context.Context, io streams) error {
 	if c.Rounds < 1 {
 		return usage(fmt.Errorf("bench hosted needs at least one round"))
@@ -53,5 +53,5 @@ func (c *benchHostedCmd) print(io streams, results []hosted.Result) {
 	for _, r := range results {
 		fmt.Fprintf(w, "%s\t%v\t%v\t%.1f\t%s\n", r.Shape, r.GoRun, r.StarRun, r.Ratio, r.What)
 	}
-	_ = w.Flush() // standard output: there is nobody to tell
+	_ = w.Flush() // an error of standard output cannot be reported
 }

@@ -27,7 +27,7 @@ type benchSpacesCmd struct {
 	JSON       string        `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`
 }
 
-// Run measures. The server runs in a process of its own, so that its memory is not taken for
+// Run measures. The server runs in a separate process, so that its memory is not counted as
 // the worker's.
 func (c *benchSpacesCmd) Run(ctx context.Context, io streams) error {
 	if c.Spaces < 1 || c.Active < 1 || c.Single < 1 || c.Partitions < 1 || c.Idle <= 0 {
@@ -74,8 +74,8 @@ func writeJSON(io streams, name string, v any) error {
 	return os.WriteFile(name, data, 0o644)
 }
 
-// benchServerCmd is the server of `settle bench spaces`: it says where it listens, and for each
-// line that it reads what it needs, until there are no more.
+// benchServerCmd is the server of `settle bench spaces`: it prints its address and, for each
+// line of input, its resource usage, until the input ends.
 type benchServerCmd struct {
 	Dir   string `arg:"" help:"Directory for the server's files."`
 	Fsync string `default:"interval" enum:"always,interval" help:"As of bench spaces."`
@@ -129,13 +129,13 @@ func startServerProcess(ctx context.Context, dir, fsync string) (*serverProcess,
 	s.answers = bufio.NewScanner(out)
 	if !s.answers.Scan() {
 		s.stop()
-		return nil, errors.New("the server's process ended without a word")
+		return nil, errors.New("the server's process ended without output")
 	}
 	s.url = s.answers.Text()
 	return s, nil
 }
 
-// state asks the server what it needs.
+// state returns the resource usage of the server.
 func (s *serverProcess) state(context.Context) (st bench.ServerState, err error) {
 	if _, err := fmt.Fprintln(s.ask); err != nil {
 		return st, err
@@ -148,5 +148,5 @@ func (s *serverProcess) state(context.Context) (st bench.ServerState, err error)
 
 func (s *serverProcess) stop() {
 	_ = s.ask.Close() // it ends with its input
-	_ = s.cmd.Wait()  // what became of it matters no more
+	_ = s.cmd.Wait()  // its result does not matter any more
 }

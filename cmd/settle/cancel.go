@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// cancelFlags are those of commands that take events back.
+// cancelFlags are the flags of commands that cancel events.
 type cancelFlags struct {
 	Reason  string        `help:"The reason; it is in the receipt." placeholder:"TEXT" default:"by an operator"`
 	Timeout time.Duration `help:"How long to wait for the receipt." default:"15s"`
@@ -29,14 +29,14 @@ type cancelCmd struct {
 	Tree   bool   `help:"Also cancel the events that it has caused and that are not handled yet."`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (cancelCmd) Help() string {
-	return "The log of the space decides whether the cancellation or the handling was first, and the receipt says which. With --tree, all are marked before the command waits for the first receipt, and it reports what became of each. Exit status: 1 if an event that was to be cancelled was handled, or has not ended in time, 0 otherwise. It needs the role worker."
+	return "The log of the space decides whether the cancellation or the handling was first, and the receipt says which. With --tree, all are marked before the command waits for the first receipt, and it reports the outcome of each. Exit status: 1 if an event that was to be cancelled was handled, or has not ended in time, 0 otherwise. It needs the role worker."
 }
 
-// Run takes an event back.
+// Run cancels an event.
 func (c *cancelCmd) Run(ctx context.Context, io streams) error {
-	// Without its space, the event is looked for in every lane: another one of that id must not be taken for it.
+	// Without its space, the event is searched in every lane: it must not be mistaken for another one with that id.
 	return c.use(ctx, io, need{spaces: ofSpaces(c.Space).spaces, every: c.Space == "", patience: c.Timeout}, func(_ *bus.Bus, client *settle.Client) error {
 		ctx, end := context.WithTimeout(ctx, c.Timeout)
 		defer end()
@@ -52,11 +52,11 @@ func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 		if root := tree.Root; root.State.Ended() {
 			return fmt.Errorf("%s/%s %s had ended before: %s", root.Space, root.Stream, root.Event, endedHow(root))
 		}
-		return takeBack(ctx, io, client, tree.Root.EventRef, c.Reason)
+		return cancelOne(ctx, io, client, tree.Root.EventRef, c.Reason)
 	})
 }
 
-// all takes back what is open of a tree, until nothing is: an event that was at work meanwhile may have
+// all cancels the open events of a tree, until none is open: an event that was being handled may have
 // caused others.
 func (c *cancelCmd) all(ctx context.Context, io streams, client *settle.Client, q settle.TreeQuery) error {
 	done := map[settle.EventRef]bool{}
@@ -87,7 +87,7 @@ func (c *cancelCmd) all(ctx context.Context, io streams, client *settle.Client, 
 	}
 }
 
-// endedAs counts what became of the events of a tree.
+// endedAs counts the outcomes of the events of a tree.
 type endedAs struct{ cancelled, before, pending, failed int }
 
 func (e *endedAs) note(io streams, c *settle.Cancellation) {
@@ -95,16 +95,16 @@ func (e *endedAs) note(io streams, c *settle.Cancellation) {
 	switch {
 	case errors.Is(c.Err, settle.ErrCancelPending):
 		e.pending++
-		what = "not ended yet; it is taken back, and will end as cancelled"
+		what = "not ended yet; it is marked, and will end as cancelled"
 	case c.Err != nil:
 		e.failed++
-		what = "not taken back: " + c.Err.Error()
+		what = "not cancelled: " + c.Err.Error()
 	case c.Receipt.Outcome == settle.EventCancelled:
 		e.cancelled++
 		what = "cancelled"
 	default:
 		e.before++
-		what = "not taken back: it has ended before, " + string(c.Receipt.Outcome)
+		what = "not cancelled: it has ended before, " + string(c.Receipt.Outcome)
 	}
 	fmt.Fprintf(io.out, "%s/%s %s: %s\n", c.Event.Space, c.Event.Stream, c.Event.Event, what)
 }
@@ -119,10 +119,10 @@ func (e *endedAs) err() error {
 		said += fmt.Sprintf(", %d had ended before", e.before)
 	}
 	if e.failed > 0 {
-		said += fmt.Sprintf(", %d could not be taken back", e.failed)
+		said += fmt.Sprintf(", %d could not be cancelled", e.failed)
 	}
 	if e.pending > 0 {
-		said += fmt.Sprintf(", %d are taken back and have not ended yet: what is before them is not done, their handler has not returned, or no worker runs their space", e.pending)
+		said += fmt.Sprintf(", %d are marked and have not ended yet: earlier events are not done, their handler has not returned, or no worker runs their space", e.pending)
 	}
 	return errors.New(said)
 }
@@ -133,14 +133,14 @@ func (e *endedAs) of(tree *settle.Tree) error {
 	case err != nil:
 		return err
 	case tree.More:
-		return fmt.Errorf("%d events were taken back; the tree has more than %d, so some may be open", e.cancelled, mostCancelled)
+		return fmt.Errorf("%d events were cancelled; the tree has more than %d, so some may be open", e.cancelled, mostCancelled)
 	case e.cancelled == 0:
-		return errors.New("there is nothing to take back: everything has ended")
+		return errors.New("there is nothing to cancel: every event has ended")
 	}
 	return nil
 }
 
-// mostCancelled bounds the events of a tree that are looked at.
+// mostCancelled is the largest number of events of a tree that are examined.
 const mostCancelled = 10_000
 
 func endedHow(n *settle.TreeNode) string {
@@ -150,8 +150,8 @@ func endedHow(n *settle.TreeNode) string {
 	return string(n.State) + ", " + n.Error
 }
 
-// stillOpen are the events of a tree that have not ended and are not done. A notice that a send was
-// refused is none of them: the cancelling itself causes it, and it ends by itself.
+// stillOpen returns the events of a tree that are open. A notice that a send was
+// refused is excluded: the cancellation itself causes it, and it ends by itself.
 func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle.EventRef) {
 	if !n.State.Ended() && !done[n.EventRef] && n.Stream != model.Undelivered {
 		open = append(open, n.EventRef)
@@ -162,14 +162,14 @@ func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle
 	return open
 }
 
-// takeBack takes one event back, and says how it has ended.
-func takeBack(ctx context.Context, io streams, client *settle.Client, of settle.EventRef, why string) error {
+// cancelOne cancels one event, and prints its outcome.
+func cancelOne(ctx context.Context, io streams, client *settle.Client, of settle.EventRef, why string) error {
 	rc, err := client.Cancel(ctx, of, why)
 	switch {
 	case err != nil:
 		return usageIfName(err)
 	case rc.Outcome != settle.EventCancelled:
-		return fmt.Errorf("%s/%s %s was not taken back: it has ended before, %s", of.Space, of.Stream, of.Event, rc.Outcome)
+		return fmt.Errorf("%s/%s %s was not cancelled: it has ended before, %s", of.Space, of.Stream, of.Event, rc.Outcome)
 	}
 	fmt.Fprintf(io.out, "%s/%s %s: cancelled\n", of.Space, of.Stream, of.Event)
 	return nil
@@ -183,7 +183,7 @@ type skipCmd struct {
 	Event string `arg:"" optional:"" help:"The id that the event must have. Default: any."`
 }
 
-// Run takes the event back that a space is to handle next.
+// Run cancels the event that a space is to handle next.
 func (c *skipCmd) Run(ctx context.Context, io streams) error {
 	if err := model.CheckName("space", c.Space); err != nil {
 		return usage(err)
@@ -200,6 +200,6 @@ func (c *skipCmd) Run(ctx context.Context, io streams) error {
 		case first.ID != cmp.Or(c.Event, first.ID):
 			return fmt.Errorf("the first event of space %s is %s of stream %s, not %s; nothing was skipped", c.Space, first.ID, first.Stream, c.Event)
 		}
-		return takeBack(ctx, io, client, settle.EventRef{Space: c.Space, Stream: first.Stream, Event: first.ID}, c.Reason)
+		return cancelOne(ctx, io, client, settle.EventRef{Space: c.Space, Stream: first.Stream, Event: first.ID}, c.Reason)
 	})
 }

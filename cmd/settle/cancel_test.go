@@ -31,7 +31,7 @@ func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
 	want(t, 1, "alice/remind r1 had ended before: cancelled, not needed", "cancel", "r1")
 	want(t, 1, "alice/plan p1 had ended before: handled", "cancel", "p1")
 	want(t, 0, "bob/remind alice:1: | :0: cancelled | alice/remind alice:1: | :1: cancelled", "cancel", "p1", "--tree")
-	want(t, 1, "there is nothing to take back: everything has ended", "cancel", "p1", "--tree")
+	want(t, 1, "there is nothing to cancel: every event has ended", "cancel", "p1", "--tree")
 	want(t, 1, "no event", "cancel", "nobody")
 	want(t, 0, "2 cancelled", "tree", "p1")
 	want(t, 0, "not needed", "receipts", "alice", "--outcome", "cancelled")
@@ -64,7 +64,7 @@ func TestCancel_ATreeMarksAllBeforeItWaits(t *testing.T) {
 	<-at
 	want(t, 0, "f1: handled", "send", "alice", "fan", "--id", "f1", "--wait")
 	eventually(t, "2 queued", "tree", "f1")
-	wantInVain(t, ":0: not ended yet | :1: not ended yet | of 2 events, 0 were cancelled, 2 are taken back and have not ended yet", "cancel", "f1", "--tree", "--reason", "not needed")
+	wantInVain(t, ":0: not ended yet | :1: not ended yet | of 2 events, 0 were cancelled, 2 are marked and have not ended yet", "cancel", "f1", "--tree", "--reason", "not needed")
 	open()
 	want(t, 0, "k1: handled", "send", "kid", "add", "--id", "k1", "--wait")
 	out := want(t, 0, ":0 | :1 | not needed", "receipts", "kid", "--outcome", "cancelled")

@@ -6,11 +6,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/settlehq/settle/internal/clidoc"
+	"github.com/settlehq/settle/internal/flags"
 )
 
 // The section of docs/cli.md about settle is what its model renders.
 func TestCLIPage_IsThatOfTheCommand(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Name("settle"), kong.Description(description), kong.Vars{"version": "dev"})
+	grammar := &cli{}
+	parser, err := kong.New(grammar, kong.Name("settle"), kong.Description(description), kong.Vars{"version": "dev"}, flags.Names(&grammar.Dev.Worker))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -34,15 +35,15 @@ type cloneCmd struct {
 	copied func(space string) // is called when a space was; for tests
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (cloneCmd) Help() string {
 	return "It copies documents, programs and their rules, and omits what settle import omits. The deployment keeps running, and each space is copied as of one moment. Run an interrupted clone again: it continues, and copies later changes. It needs the role operator there, and reader here."
 }
 
-// cloneKey is the record of the deployment that says of what it is a clone.
+// cloneKey is the key of the record that names the origin of a clone.
 const cloneKey = "clone.origin"
 
-// cloneOrigin is that record.
+// cloneOrigin is the record that names the origin of a clone.
 type cloneOrigin struct {
 	Deployment string    `json:"deployment"`
 	Began      time.Time `json:"began"`
@@ -50,7 +51,7 @@ type cloneOrigin struct {
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// cloning is a clone under way.
+// cloning is a clone in progress.
 type cloning struct {
 	*cloneCmd
 	from, to *bus.Bus
@@ -58,7 +59,7 @@ type cloning struct {
 	cloneCounts
 }
 
-// cloneCounts are what was done.
+// cloneCounts counts the changes of a clone.
 type cloneCounts struct{ written, same, removed int }
 
 // Run makes a copy of a deployment under another name.
@@ -82,7 +83,7 @@ func (c *cloneCmd) Run(ctx context.Context, io streams) error {
 		}
 		n, err := x.copy(ctx, io)
 		if err != nil {
-			return fmt.Errorf("the clone is not complete: %w; run it again, and it goes on", err)
+			return fmt.Errorf("the clone is not complete: %w; run it again to continue", err)
 		}
 		origin.Ended = time.Now().UTC()
 		if _, err := x.save(ctx, origin, rev); err != nil {
@@ -94,7 +95,7 @@ func (c *cloneCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// open connects to the new deployment, and makes it if it is not there.
+// open connects to the new deployment, and creates it if it does not exist.
 func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bus, error) {
 	cfg := bus.Config{
 		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Name, Name: "client/clone", Version: version, Replicas: c.Replicas,
@@ -111,7 +112,7 @@ func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bu
 	if err != nil {
 		return nil, err
 	}
-	if errors.Is(to.Check(ctx), bus.ErrNoDeployment) && (c.Partitions == 0 || c.Horizon == 0) {
+	if errors.Is(to.Check(ctx), provision.ErrNoDeployment) && (c.Partitions == 0 || c.Horizon == 0) {
 		to.Close()
 		if c.Partitions == 0 {
 			cfg.Partitions = from.Partitions()
@@ -134,8 +135,8 @@ func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bu
 	return to, nil
 }
 
-// begin notes that the deployment is a clone, unless it is one already that is not complete. One that
-// anything else has filled is left alone.
+// begin records that the deployment is a clone, unless it is an incomplete one already. A deployment that
+// has other contents is refused.
 func (x *cloning) begin(ctx context.Context) (*cloneOrigin, uint64, error) {
 	r, err := x.to.LoadRecord(ctx, cloneKey)
 	if err != nil {
@@ -172,7 +173,7 @@ func (x *cloning) save(ctx context.Context, o *cloneOrigin, over uint64) (uint64
 	}
 	rev, err := x.to.SaveRecord(ctx, model.Record{Key: cloneKey, Data: text, Rev: over})
 	if errors.Is(err, model.ErrOutdated) {
-		err = fmt.Errorf("another `settle clone` to %s is under way: %w", x.Name, err)
+		err = fmt.Errorf("another `settle clone` to %s is in progress: %w", x.Name, err)
 	}
 	return rev, err
 }
@@ -246,7 +247,7 @@ func (x *cloning) space(ctx context.Context, name string) (counts cloneCounts, e
 	}
 	s := imported{space: name}
 	lines := (&getCmd{Space: name}).documents(from, append(from.Derived, derivedBy(ctx, x.from, name)...))
-	own := map[string]bool{space.CancelDoc: true} // documents that are none of what is copied
+	own := map[string]bool{space.CancelDoc: true} // documents that are not copied
 	for i := range lines {
 		d := &lines[i]
 		if d.Derived || d.Document == space.CancelDoc || slices.Contains(x.Skip, d.Document) {

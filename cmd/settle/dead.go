@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
@@ -29,7 +30,7 @@ type deadCmd struct {
 	JSON      bool `name:"json" help:"Print JSON, one object a line, with payloads."`
 }
 
-// deadChoice says which dead letters are meant.
+// deadChoice selects dead letters.
 type deadChoice struct {
 	Stream string        `help:"Only events of this stream." placeholder:"STREAM"`
 	Error  string        `help:"Only events whose error contains this text, in any case." placeholder:"TEXT"`
@@ -37,7 +38,7 @@ type deadChoice struct {
 	Newer  time.Duration `help:"Only events that ended within this time." placeholder:"DURATION"`
 }
 
-// filter is what is meant, of a space.
+// filter returns the selection, for one space.
 func (c *deadChoice) filter(space string) settle.DeadFilter {
 	f := settle.DeadFilter{Space: space, Stream: c.Stream, Reason: c.Error}
 	if c.Older > 0 {
@@ -49,12 +50,12 @@ func (c *deadChoice) filter(space string) settle.DeadFilter {
 	return f
 }
 
-// chosen says in words that not all of a space are meant.
+// chosen describes the selection in words.
 func (c *deadChoice) chosen() bool { return *c != deadChoice{} }
 
 // Run lists dead letters.
 func (c *deadCmd) Run(ctx context.Context, io streams) error {
-	return c.use(ctx, io, need{shared: []string{bus.ComponentDead}}, func(b *bus.Bus, client *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentDead}}, func(b *bus.Bus, client *settle.Client) error {
 		if c.Count {
 			noteUnattended(ctx, io, b)
 			return usageIfName(c.count(ctx, io, client))
@@ -102,7 +103,7 @@ func (c *deadCmd) print(io streams, wanted []settle.DeadLetter, cut bool, counts
 	}
 }
 
-// count prints numbers only. Of some, it is those that are open that are counted.
+// count prints numbers only. With a selection, it counts the open ones.
 func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) error {
 	var counts settle.DeadCounts
 	var err error
@@ -131,7 +132,7 @@ const defaultListing = 1000
 // errEnough ends a listing.
 var errEnough = errors.New("enough")
 
-// collect reads those that are to be listed; cut says that there are more.
+// collect reads the letters to list; cut reports that there are more.
 func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters []settle.DeadLetter, cut bool, err error) {
 	limit := c.Limit
 	if limit < 0 && !c.JSON {
@@ -170,7 +171,7 @@ func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters [
 	return letters, cut, nil
 }
 
-// open are those about which nothing was done.
+// open returns the letters that are neither redriven nor dismissed.
 func open(letters []settle.DeadLetter) (n int) {
 	for i := range letters {
 		if letters[i].Redriven == nil && letters[i].Dismissed == nil {
@@ -190,17 +191,17 @@ func ofSpace(space string) string {
 // listing is the command that lists the dead letters of a space, or of all.
 func listing(space string) string { return strings.TrimSpace("settle dead " + space) }
 
-// answerTime is what a coordinator that runs has to answer in. One that has just ended
-// may still be taken for one that will.
+// answerTime is the time limit for the answer of a coordinator. One that has just ended
+// may still be expected to answer.
 const answerTime = 2 * time.Second
 
-// noteUnattended says what it means for dead letters if no coordinator runs.
+// noteUnattended warns if no coordinator runs.
 func noteUnattended(ctx context.Context, io streams, b *bus.Bus) {
 	patient, end := context.WithTimeout(ctx, answerTime)
 	defer end()
 	_, err := b.Ask(patient, history.AskDead, []byte(`{"limit":1}`))
 	if errors.Is(err, model.ErrNobody) || err != nil && patient.Err() != nil && ctx.Err() == nil {
-		fmt.Fprintln(io.err, "no coordinator answers; it is coordinators that write dead letters, so this list may be behind")
+		fmt.Fprintln(io.err, "no coordinator answers; coordinators write dead letters, so this list may be behind")
 	}
 }
 
@@ -234,7 +235,7 @@ func (s sheet) printLetters(letters []settle.DeadLetter) {
 	}
 }
 
-// reason is why an event did not end well, behind why that is left as it is.
+// reason returns the error of an event, after the reason of its dismissal.
 func reason(d *settle.DeadLetter) string {
 	text := unbroken(withoutCalls(d.Error))
 	if d.Dismissed != nil {
@@ -243,10 +244,10 @@ func reason(d *settle.DeadLetter) string {
 	return text
 }
 
-// calls are the lines of an error that say by which calls it came; the first line has the innermost place.
+// calls matches the lines of an error that list the call stack; the first line has the innermost position.
 var calls = regexp.MustCompile(`\n  [^\n]+:[0-9]+:[0-9]+: in [^\n]+`)
 
-// withoutCalls is an error for where there is one line for it.
+// withoutCalls returns an error in one line.
 func withoutCalls(text string) string { return calls.ReplaceAllString(text, "") }
 
 func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {

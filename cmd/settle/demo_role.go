@@ -21,7 +21,7 @@ type demoRoleCmd struct {
 	Checkpoint time.Duration `required:""`
 }
 
-// Run plays the role. Ctrl-C is for who has started it, which then asks it to stop.
+// Run plays the role. It ignores Ctrl-C, because its parent process handles that and stops it.
 func (c *demoRoleCmd) Run(_ context.Context, io streams) error {
 	signal.Ignore(os.Interrupt)
 	signal.Reset(syscall.SIGTERM)

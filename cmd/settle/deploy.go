@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -90,7 +91,7 @@ func (c *deployCmd) Run(ctx context.Context, io streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
 		d, err := c.plan(ctx, b, v, compiled)
 		if err == nil && !c.DryRun {
 			err = c.carryOut(ctx, b, v, d)
@@ -106,10 +107,10 @@ func (c *deployCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-func (c *deployCmd) by() string { return whoever(c.By) }
+func (c *deployCmd) by() string { return author(c.By) }
 
-// whoever is who runs the command, for the history.
-func whoever(by string) string {
+// author returns the name of the user for the history.
+func author(by string) string {
 	if by != "" {
 		return by
 	}
@@ -122,7 +123,7 @@ func whoever(by string) string {
 	return by
 }
 
-// plan finds out what the deployment comes to.
+// plan determines the effect of the deployment.
 func (c *deployCmd) plan(ctx context.Context, b *bus.Bus, v program.Version, compiled *star.Program) (*deployment, error) {
 	table, err := program.Rules(ctx, b)
 	if err != nil {
@@ -157,7 +158,7 @@ func (c *deployCmd) plan(ctx context.Context, b *bus.Bus, v program.Version, com
 	return d, nil
 }
 
-// patterns are the spaces that the deployment is for.
+// patterns returns the spaces that the deployment applies to.
 func (c *deployCmd) patterns(table *program.Table, name string) []string {
 	if len(c.Space) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(c.Space)))
@@ -174,7 +175,7 @@ func (c *deployCmd) patterns(table *program.Table, name string) []string {
 	return patterns
 }
 
-// checkCanary refuses one where nothing runs that the others could stay with.
+// checkCanary refuses a canary if the other spaces have no version to keep.
 func (c *deployCmd) checkCanary(d *deployment, before program.Target) error {
 	if c.Canary == 0 {
 		return nil
@@ -190,7 +191,7 @@ func (c *deployCmd) checkCanary(d *deployment, before program.Target) error {
 	return nil
 }
 
-// compare compares with the version before; one that cannot be compiled any more is no hindrance.
+// compare compares with the previous version; a previous version that does not compile is no error.
 func (d *deployment) compare(ctx context.Context, b *bus.Bus, before program.Target, compiled *star.Program) {
 	d.Diff = program.Compare(nil, compiled.Nodes())
 	if before.Version == "" {
@@ -207,7 +208,7 @@ func (d *deployment) compare(ctx context.Context, b *bus.Bus, before program.Tar
 	d.uncompared = err
 }
 
-// findConcerned lists the spaces that will run something else than now.
+// findConcerned lists the spaces whose version changes.
 func (d *deployment) findConcerned(table *program.Table, v program.Version, spaces []string) {
 	after := table
 	for _, x := range d.Spaces {
@@ -225,7 +226,7 @@ func (d *deployment) findConcerned(table *program.Table, v program.Version, spac
 	}
 }
 
-// choice is what a rule is to say from here on.
+// choice returns the new contents of a rule.
 func (d *deployment) choice(r program.Choice, v program.Version) program.Choice {
 	c := program.Choice{Target: v.Target(), By: v.By, At: v.At, Note: v.Note}
 	if d.Canary > 0 {
@@ -234,8 +235,8 @@ func (d *deployment) choice(r program.Choice, v program.Version) program.Choice 
 	return c
 }
 
-// errMoved: between looking and doing, somebody else has deployed.
-var errMoved = errors.New("somebody else has deployed meanwhile; look, and deploy again")
+// errMoved is returned if another deployment was made after the plan.
+var errMoved = errors.New("another deployment was made in the meantime; check it, and deploy again")
 
 func (c *deployCmd) carryOut(ctx context.Context, b *bus.Bus, v program.Version, d *deployment) error {
 	stored, created, err := program.Publish(ctx, b, v)
@@ -269,7 +270,7 @@ func or(s, instead string) string {
 	return s
 }
 
-// operators adds who may deploy, if it is that.
+// operators adds the required role to a permissions error.
 func operators(err error) error {
 	if err == nil {
 		return nil
@@ -307,9 +308,9 @@ func (d *deployment) print(io streams) {
 	case d.Canary > 0:
 		fmt.Fprintf(io.out, "deployed to %d percent. All: settle deploy without --canary; back: settle rollback %s\n", d.Canary, d.Program)
 	case d.Before == "" || d.Before == d.Version:
-		fmt.Fprintln(io.out, "deployed; workers take it up as they hear of it")
+		fmt.Fprintln(io.out, "deployed; workers load it as they are notified")
 	default:
-		fmt.Fprintf(io.out, "deployed; workers take it up as they hear of it. Back: settle rollback %s\n", d.Program)
+		fmt.Fprintf(io.out, "deployed; workers load it as they are notified. Back: settle rollback %s\n", d.Program)
 	}
 }
 

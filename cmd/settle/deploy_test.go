@@ -93,7 +93,7 @@ func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
 	want(t, 0, "2 nodes, 1 stream | spaces    cart* (a new rule); none exists | nothing was stored (--dry-run)", "deploy", one, "--dry-run")
 	want(t, 0, "no program was deployed here", "versions")
 	want(t, 2, "nothing for the others to stay with", "deploy", one, "--canary", "5")
-	first := versionIn(t, want(t, 0, "spaces    cart* (a new rule) | deployed; workers take it up", "deploy", one, "--by", "ann", "--note", "the first"))
+	first := versionIn(t, want(t, 0, "spaces    cart* (a new rule) | deployed; workers load it", "deploy", one, "--by", "ann", "--note", "the first"))
 
 	for _, space := range []string{"cart-1", "cart-2", "cart-3"} {
 		want(t, 0, ": handled", "send", space, "add", "--wait")
@@ -120,7 +120,7 @@ func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
 	want(t, 0, "now run cart@"+first+" (before: cart@"+second+")", "rollback", "cart", first[:6])
 	untilValue(t, "5", "cart-3", "total")
 	want(t, 1, "no version nosuch; there are "+first, "rollback", "cart", "nosuch")
-	want(t, 0, "spaces cart-2: no rule of their own any more (before: cart@"+first+" (pinned)); the rule about cart* has them run cart@"+first+"\n", "unpin", "cart-2")
+	want(t, 0, "spaces cart-2: no rule of their own any more (former: cart@"+first+" (pinned)); the rule about cart* assigns cart@"+first+" to them\n", "unpin", "cart-2")
 	want(t, 1, "there is no rule about spaces cart-2", "unpin", "cart-2")
 
 	var v versions
@@ -177,7 +177,7 @@ func TestDeploy_WhatDoesNotCompileIsNotDeployed(t *testing.T) {
 func TestSend_SaysThatNoRuleConcernsTheSpace(t *testing.T) {
 	hosting(t)
 	want(t, 0, "a new rule", "deploy", file(t, t.TempDir(), "cart.star", cart("5", "0")))
-	wantInVain(t, "no rule has space shop run a program; rules: cart* (settle versions)", "send", "shop", "add", "--wait")
+	wantInVain(t, "no rule assigns a program to space shop; rules: cart* (settle versions)", "send", "shop", "add", "--wait")
 }
 
 func TestHelp_IsACommandToo(t *testing.T) {

@@ -4,15 +4,17 @@ import (
 	"context"
 
 	"github.com/settlehq/settle/internal/dev"
+	"github.com/settlehq/settle/internal/flags"
 )
 
 // devCmd is `settle dev`.
 type devCmd struct {
-	Programs []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; and a sample, if it has none." type:"path"`
-	Reset    bool     `help:"Remove the data of earlier runs: documents, events, versions."`
+	Programs     []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; and a sample, if it has none." type:"path"`
+	Reset        bool     `help:"Remove the data of earlier runs: documents, events, versions."`
+	flags.Worker `group:"Options of the workers"`
 }
 
 // Run runs everything in one process, until it is interrupted.
 func (c *devCmd) Run(ctx context.Context, io streams) error {
-	return dev.Run(ctx, dev.Config{Programs: c.Programs, Reset: c.Reset, Version: version, Out: io.out})
+	return dev.Run(ctx, dev.Config{Programs: c.Programs, Reset: c.Reset, Worker: c.Worker, Version: version, Out: io.out})
 }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/roles"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
@@ -30,12 +33,12 @@ type doctorCmd struct {
 	Every          time.Duration `help:"The interval of --watch." default:"15s"`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (doctorCmd) Help() string {
 	return "It changes nothing, except with --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
-// Run looks at a deployment, and says what is well, what is not, and what can be lost.
+// Run examines a deployment, and prints the findings and what can be lost.
 func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 	c.useLocalServer()
 	if c.Acknowledge {
@@ -64,7 +67,7 @@ func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 	return exitError{int(report.Level), errors.New(worst(report))}
 }
 
-// acknowledge records that streams that have gone back are known.
+// acknowledge records that the operator knows of the streams that have gone back.
 func (c *doctorCmd) acknowledge(ctx context.Context, io streams) error {
 	b, err := bus.Connect(ctx, c.config())
 	if err != nil {
@@ -87,10 +90,10 @@ func (c *doctorCmd) config() bus.Config {
 	}
 }
 
-// look looks once. The error is that nothing could be reached.
+// look examines the deployment once. It fails if no server could be reached.
 func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
 	cfg := c.config()
-	survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
+	survey, err := survey.New(ctx, cfg, survey.Config{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +104,10 @@ func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
 	return doctor.Judge(survey, f, err, c.BackupAge), ctx.Err() // with f, err is of streams, which the survey has seen
 }
 
-// processesTime is how long all processes together have to say what they do.
+// processesTime is the time limit for the figures of all processes together.
 const processesTime = 10 * time.Second
 
-// processes asks the workers and coordinators what they do.
+// processes returns the figures of workers and coordinators.
 func processes(ctx context.Context, cfg bus.Config) (*fleet.Fleet, error) {
 	ctx, end := context.WithTimeout(ctx, processesTime)
 	defer end()
@@ -116,7 +119,7 @@ func processes(ctx context.Context, cfg bus.Config) (*fleet.Fleet, error) {
 	return fleet.Look(ctx, b)
 }
 
-// watch looks again and again, and prints what has changed.
+// watch repeats the examination, and prints changes.
 func (c *doctorCmd) watch(ctx context.Context, io streams) error {
 	if c.Every <= 0 {
 		return usage(fmt.Errorf("--every %v: use a positive duration", c.Every))
@@ -125,7 +128,7 @@ func (c *doctorCmd) watch(ctx context.Context, io streams) error {
 	for {
 		report, err := c.look(ctx)
 		if ctx.Err() != nil {
-			return nil // interrupted: that is how watching ends
+			return nil // interrupted, which is the normal end
 		}
 		if err != nil {
 			report = doctor.Unreachable(err)
@@ -150,7 +153,7 @@ func (c *doctorCmd) printChange(io streams, change doctor.Change) error {
 	return err
 }
 
-// worst names the checks that are not ok.
+// worst names the checks with findings.
 func worst(r *doctor.Report) string {
 	var checks []string
 	for _, f := range r.Findings {
@@ -164,14 +167,15 @@ func worst(r *doctor.Report) string {
 // provisionCmd is `settle provision`.
 type provisionCmd struct {
 	connection
-	Partitions   int           `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon      time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
-	Replicas     int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
-	LaneMaxBytes int64         `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit." default:"0"`
-	Wait         time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
+	Partitions       int           `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one." default:"0" env:"SETTLE_PARTITIONS"`
+	Horizon          time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
+	Replicas         int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0" env:"SETTLE_REPLICAS"`
+	LaneMaxBytes     int64         `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit." default:"0" env:"SETTLE_LANE_MAX_BYTES"`
+	DeadLetterMaxAge time.Duration `help:"How long dead letters are kept; 0 for no limit." default:"0" env:"SETTLE_DEAD_LETTER_MAX_AGE"`
+	Wait             time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
 }
 
-// Run creates what is missing of a deployment, and checks what is there.
+// Run creates the missing parts of a deployment, and checks the others.
 func (c *provisionCmd) Run(ctx context.Context, io streams) error {
 	c.useLocalServer()
 	if c.Wait > 0 {
@@ -181,7 +185,7 @@ func (c *provisionCmd) Run(ctx context.Context, io streams) error {
 	}
 	for {
 		err := c.once(ctx, io)
-		if _, altered := errors.AsType[*bus.AssetError](err); err == nil || altered || c.Wait == 0 || ctx.Err() != nil {
+		if _, altered := errors.AsType[*provision.AssetError](err); err == nil || altered || c.Wait == 0 || ctx.Err() != nil {
 			return err
 		}
 		fmt.Fprintln(io.err, "not yet:", err)
@@ -196,7 +200,7 @@ func (c *provisionCmd) Run(ctx context.Context, io streams) error {
 func (c *provisionCmd) once(ctx context.Context, io streams) error {
 	b, err := bus.Connect(ctx, bus.Config{
 		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/provision", Version: version,
-		Partitions: c.Partitions, Horizon: c.Horizon, Replicas: c.Replicas, LaneMaxBytes: c.LaneMaxBytes,
+		Partitions: c.Partitions, Horizon: c.Horizon, Replicas: c.Replicas, LaneMaxBytes: c.LaneMaxBytes, DeadLetterMaxAge: c.DeadLetterMaxAge,
 	})
 	if err != nil {
 		return err
@@ -215,7 +219,7 @@ type permissionsCmd struct {
 	Partitions int    `help:"Partitions of the deployment." default:"8" env:"SETTLE_PARTITIONS"`
 }
 
-// Run prints who may do what, for a nats-server configuration.
+// Run prints the permissions of each role, for a nats-server configuration.
 func (c *permissionsCmd) Run(io streams) error {
-	return bus.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions)
+	return roles.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions)
 }

@@ -113,6 +113,48 @@ func TestProvision_CreatesAndThenChecks(t *testing.T) {
 	want(t, 1, "partition count", "provision", "--prefix", "second", "--partitions", "4", "--wait", "1m")
 }
 
+// The limits of a deployment can be set in Go, by flag and by environment variable.
+func TestProvision_SetsEveryLimit(t *testing.T) {
+	d := running(t)
+	check := func(way, prefix string) {
+		t.Helper()
+		b, err := bus.Connect(t.Context(), bus.Config{URL: d.Server().ClientURL(), Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if b.Partitions() != 3 || b.Horizon() != 48*time.Hour {
+			t.Errorf("%s: %d partitions, horizon %v", way, b.Partitions(), b.Horizon())
+		}
+		lane, err := b.JetStream().Stream(t.Context(), strings.ToUpper(prefix)+"_LANE_2")
+		if err != nil || lane.CachedInfo().Config.MaxBytes != 1<<26 {
+			t.Errorf("%s: the lane has %+v, %v", way, lane, err)
+		}
+		dead, err := b.JetStream().Stream(t.Context(), strings.ToUpper(prefix)+"_DEAD")
+		if err != nil || dead.CachedInfo().Config.MaxAge != 72*time.Hour {
+			t.Errorf("%s: the stream of dead letters has %+v, %v", way, dead, err)
+		}
+	}
+	b, err := bus.Connect(t.Context(), bus.Config{
+		URL: d.Server().ClientURL(), Prefix: "go", Partitions: 3, Horizon: 48 * time.Hour, LaneMaxBytes: 1 << 26, DeadLetterMaxAge: 72 * time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check("in Go", "go")
+	want(t, 0, "deployment flag", "provision", "--prefix", "flag", "--partitions", "3", "--horizon", "48h", "--lane-max-bytes", "67108864", "--dead-letter-max-age", "72h")
+	check("by flag", "flag")
+	for name, value := range map[string]string{"PARTITIONS": "3", "HORIZON": "48h", "LANE_MAX_BYTES": "67108864", "DEAD_LETTER_MAX_AGE": "72h"} {
+		t.Setenv("SETTLE_"+name, value)
+	}
+	want(t, 0, "deployment env", "provision", "--prefix", "env")
+	check("by environment variable", "env")
+}
+
 func TestPermissions_AreOfSoManyPartitions(t *testing.T) {
 	want(t, 0, "SHOP_WORKER: { | $KV.SHOP_STATE_1.> | $JS.API.STREAM.PURGE.SHOP_LOG_1", "permissions", "--prefix", "shop", "--partitions", "2")
 }

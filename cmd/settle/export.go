@@ -23,7 +23,7 @@ type exportCmd struct {
 	Output string   `short:"o" help:"Write to this file, which appears when it is complete. Default: standard output." placeholder:"FILE"`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (exportCmd) Help() string {
 	return "One JSON object for each document, as `settle get SPACE --json` prints them, and as `settle import` reads them. Receipts, events and timers are not documents, and are not exported."
 }

@@ -54,7 +54,7 @@ func TestExport_IsImportedElsewhere(t *testing.T) {
 	untilValue(t, "4", "alice", "double")
 	want(t, 0, "handled", "send", "alice", "add", "--wait")
 	untilValue(t, "6", "alice", "double")
-	want(t, 1, "0 of 2 spaces are imported, and then: | document deep is there with another value; --replace writes over it", "import", file)
+	want(t, 1, "0 of 2 spaces are imported, then: | document deep exists with another value; --replace overwrites it", "import", file)
 	want(t, 0, "2 documents of 2 spaces written, 2 there already", "import", file, "--replace")
 	untilValue(t, "4", "alice", "double")
 
@@ -72,12 +72,12 @@ func TestImport_RefusesWhatIsNoDocument(t *testing.T) {
 	good := `{"space":"alice","document":"n","value":1}` + "\n"
 	for line, says := range map[string]string{
 		"":                    "there is nothing to import",
-		good + `{"space":"al`: "line 2: it is no JSON object of a document",
+		good + `{"space":"al`: "line 2: it is not the JSON object of a document",
 		good + `{"space":"a.b","document":"n","value":1}`: `line 2: space "a.b"`,
 		good + `{"space":"alice","document":"m"}`:         "line 2: document m has no value",
-		good + good: "line 2: document n of space alice stands there twice",
+		good + good: "line 2: document n of space alice occurs twice",
 		`{"space":"alice","document":"n","path":["x"],"value":1}`:                               "line 1: it is a part of document n",
-		`{"space":"alice","document":"mail","value":{"tasks":{"k":{"state":"pending","n":1}}}}`: "holds 1 task that is not done: imported, they would be performed once more; leave them out with --skip mail",
+		`{"space":"alice","document":"mail","value":{"tasks":{"k":{"state":"pending","n":1}}}}`: "holds 1 task that is not done: imported, they would be performed again; omit them with --skip mail",
 	} {
 		file := filepath.Join(t.TempDir(), "in.jsonl")
 		if err := os.WriteFile(file, []byte(line), 0o600); err != nil {

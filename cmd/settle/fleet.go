@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -37,7 +38,7 @@ func (c *fleetCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, need{shared: []string{bus.ComponentWorkers}}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentWorkers}}, func(b *bus.Bus, _ *settle.Client) error {
 		for {
 			if err := c.look(ctx, io.out, b); err != nil || !c.Watch {
 				return err

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
@@ -163,7 +164,7 @@ func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 	all := []string{live.ServiceName, status.ServiceName, history.ServiceName}
 	names := map[string]int{}
 	seen := func() bool {
-		survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})
+		survey, err := survey.New(t.Context(), bus.Config{URL: url}, survey.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// errNoWorker is what a missing worker is called.
-var errNoWorker = errors.New("no worker answers; start one (spaceworker), or read what is in the log with `settle get --confirmed`")
+// errNoWorker is the error text for a missing worker.
+var errNoWorker = errors.New("no worker answers; start one (spaceworker), or read from the log with `settle get --confirmed`")
 
 // getCmd is `settle get`.
 type getCmd struct {
@@ -36,11 +36,11 @@ type documentLine struct {
 	Path     []string    `json:"path,omitempty"`
 	Revision uint64      `json:"revision"`
 	Value    model.Value `json:"value,omitzero"`
-	// Derived is only told when documents are listed, and not known of all that are.
+	// Derived is set only when documents are listed, and then not known for all.
 	Derived bool `json:"derived,omitempty"`
 }
 
-// Run prints a document as it is at the head of the log.
+// Run prints a document as of the head of the log.
 func (c *getCmd) Run(ctx context.Context, io streams) error {
 	if err := c.check(); err != nil {
 		return usage(err)
@@ -68,7 +68,7 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 			return fmt.Errorf("space %s had no document %s%s at revision %d", c.Space, c.Doc, model.Path(c.Path), *c.At)
 		}
 		if v.IsAbsent() && c.Confirmed {
-			return fmt.Errorf("space %s has no document %s (a derived one comes into being when it is needed; without --confirmed it is computed)", c.Space, c.Doc)
+			return fmt.Errorf("space %s has no document %s (a derived one exists once it is observed; without --confirmed it is computed)", c.Space, c.Doc)
 		}
 		if v.IsAbsent() {
 			return fmt.Errorf("space %s has no document %s%s; `settle get %s` lists those that it has", c.Space, c.Doc, model.Path(c.Path), c.Space)
@@ -95,7 +95,7 @@ func (c *getCmd) check() error {
 	return err
 }
 
-// read reads the document; stale is why it is not what it should be, if it is not.
+// read reads the document; stale is the reason why it is not up to date, if it is not.
 func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v model.Value, revision uint64, stale string, err error) {
 	if c.At != nil {
 		d, err := history.ReadAt(ctx, b, c.Space, c.Doc, *c.At)
@@ -115,7 +115,7 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 	case errors.Is(err, model.ErrNobody):
 		return v, 0, "", errNoWorker
 	case err != nil && ctx.Err() == nil && time.Since(begun) >= c.Timeout:
-		return v, 0, "", fmt.Errorf("no answer within %v: %s; ask again, or read what is in the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
+		return v, 0, "", fmt.Errorf("no answer within %v: %s; try again, or read from the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
 	case err != nil:
 		return v, 0, "", err
 	}

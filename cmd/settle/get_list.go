@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/program/star"
 )
 
-// list prints the documents of a space as the log has them: nothing is computed for it.
+// list prints the documents of a space from the log, without computing any.
 func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -40,12 +40,12 @@ func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 	return nil
 }
 
-// noSpace is the error about a space in which nothing ever happened.
+// noSpace returns the error about a space without a log.
 func noSpace(space string) error {
 	return fmt.Errorf("there is no space %s: nothing was ever handled there; `settle ls` lists those that exist, and an event or `settle watch` makes one", space)
 }
 
-// mustExist is noSpace of a space that is not there. To ask a worker about it would make it: its jobs
+// mustExist returns noSpace for a space that does not exist. A request to a worker would create it: its jobs
 // would run.
 func mustExist(ctx context.Context, b *bus.Bus, space string) error {
 	there, err := exists(ctx, b, space)
@@ -55,7 +55,7 @@ func mustExist(ctx context.Context, b *bus.Bus, space string) error {
 	return err
 }
 
-// exists reports whether a space has a log, or is to get one: an event waits for it.
+// exists reports whether a space has a log, or an event that waits for it.
 func exists(ctx context.Context, b *bus.Bus, space string) (bool, error) {
 	head, err := b.Head(ctx, space)
 	if err != nil || head > 0 {
@@ -65,7 +65,7 @@ func exists(ctx context.Context, b *bus.Bus, space string) (bool, error) {
 	return len(waiting) > 0, err
 }
 
-// documents are those that a space has, and those that it would derive.
+// documents returns the documents that a space has, and those that it would derive.
 func (c *getCmd) documents(all *history.Contents, derived []string) []documentLine {
 	names := append(all.DocIDs(), derived...)
 	slices.Sort(names)
@@ -78,8 +78,8 @@ func (c *getCmd) documents(all *history.Contents, derived []string) []documentLi
 	return lines
 }
 
-// derivedBy are the documents that the deployed program of a space derives; none if it runs
-// another, or if that cannot be told.
+// derivedBy returns the documents that the deployed program of a space derives; none if it runs
+// another program, or if that is not known.
 func derivedBy(ctx context.Context, b *bus.Bus, space string) (docs []string) {
 	table, err := program.Rules(ctx, b)
 	if err != nil {
@@ -122,10 +122,10 @@ func (c *getCmd) print(io streams, lines []documentLine) {
 		rows[i] = lines[i].row(room)
 	}
 	s.table(heading, rows)
-	fmt.Fprintf(io.out, "\nThis is what the log has. A derived document in it may be older than what it\nfollows from; `settle get %s DOCUMENT` brings one up to date.\n", c.Space)
+	fmt.Fprintf(io.out, "\nThese are the values in the log. A derived document may be older than its\ninputs; `settle get %s DOCUMENT` brings one up to date.\n", c.Space)
 }
 
-// row is the line of a document, with as much of the value as there is room for.
+// row returns the line of a document, with its value cut to the available width.
 func (l *documentLine) row(room int) []cell {
 	row := []cell{{text: l.Document, code: bold}, {text: strconv.FormatUint(l.Revision, 10), right: true}, {}, {text: clip(l.Value.String(), room)}}
 	if l.Derived {

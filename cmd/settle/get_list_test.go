@@ -18,7 +18,7 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 	want(t, 2, `space "a.b"`, "get", "a.b")
 	want(t, 2, `document "a.b"`, "get", "alice", "a.b")
 	eventually(t, ": handled", "send", "alice", "add", "--wait")
-	want(t, 0, `items            2           {"n":1} | total            -  derived  not computed yet | may be older than what it`, "get", "alice")
+	want(t, 0, `items            2           {"n":1} | total            -  derived  not computed yet | may be older than its`, "get", "alice")
 	untilValue(t, "5", "alice", "total")
 	listed := want(t, 0, `items            2           {"n":1}`, "get", "alice")
 	if lines := strings.Split(listed, "\n"); len(lines) != 8 || !strings.HasPrefix(lines[0], "DOCUMENT  REVISION           VALUE") ||

@@ -31,7 +31,7 @@ type importCmd struct {
 	Tasks   bool     `help:"Also import tasks that are not done: they are performed in this deployment."`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (importCmd) Help() string {
 	return "Each space is written in transactions of its own, concurrently with other changes. Nothing is written unless all of the input is valid. Run an interrupted import again: it skips documents that have the same value. Derived documents are not written, but computed."
 }
@@ -51,7 +51,7 @@ func (c *importCmd) Run(ctx context.Context, io streams) error {
 		for i := range spaces {
 			err := c.write(ctx, b, &spaces[i], &written, &same)
 			if err != nil {
-				return fmt.Errorf("%d of %d spaces are imported, and then: %w; nothing more was written, and the import may be run again", i, len(spaces), err)
+				return fmt.Errorf("%d of %d spaces are imported, then: %w; nothing more was written; run the import again", i, len(spaces), err)
 			}
 			progress.Add(1)
 		}
@@ -67,7 +67,7 @@ type imported struct {
 	docs  []documentLine
 }
 
-// read reads all of the input, and makes sure that all of it can be written.
+// read reads and validates all of the input.
 func (c *importCmd) read() ([]imported, error) {
 	in := os.Stdin
 	if c.File != "" {
@@ -104,14 +104,14 @@ func (c *importCmd) readFrom(in io.Reader) ([]imported, error) {
 	}
 }
 
-// gathering is what was read so far.
+// gathering is the input that was read so far.
 type gathering struct {
 	spaces []imported
 	at     map[string]int
 	seen   map[[2]string]bool
 }
 
-// add takes in a document, or only that its space is there.
+// add adds a document, or a space without documents.
 func (g *gathering) add(d *documentLine, leaveOut bool) error {
 	i, there := g.at[d.Space]
 	if !there {
@@ -121,7 +121,7 @@ func (g *gathering) add(d *documentLine, leaveOut bool) error {
 	key := [2]string{d.Space, d.Document}
 	switch {
 	case g.seen[key]:
-		return fmt.Errorf("document %s of space %s stands there twice", d.Document, d.Space)
+		return fmt.Errorf("document %s of space %s occurs twice", d.Document, d.Space)
 	case !leaveOut:
 		g.spaces[i].docs = append(g.spaces[i].docs, *d)
 	}
@@ -129,7 +129,7 @@ func (g *gathering) add(d *documentLine, leaveOut bool) error {
 	return nil
 }
 
-// parse reads one document, and refuses what could not be one.
+// parse reads and validates one document.
 func (c *importCmd) parse(line string) (*documentLine, error) {
 	var raw struct {
 		Space    string         `json:"space"`
@@ -139,7 +139,7 @@ func (c *importCmd) parse(line string) (*documentLine, error) {
 		Value    jsontext.Value `json:"value"`
 	}
 	if err := json.Unmarshal([]byte(line), &raw); err != nil {
-		return nil, fmt.Errorf("it is no JSON object of a document: %w", err)
+		return nil, fmt.Errorf("it is not the JSON object of a document: %w", err)
 	}
 	d := &documentLine{Space: raw.Space, Document: raw.Document, Derived: raw.Derived}
 	if err := errors.Join(model.CheckName("space", d.Space), model.CheckName("document", d.Document)); err != nil {
@@ -158,16 +158,16 @@ func (c *importCmd) parse(line string) (*documentLine, error) {
 	return d, tasksLeft(d, c.Skip, c.Tasks)
 }
 
-// tasksLeft refuses a document with tasks that are not done, unless they are left out, or meant.
+// tasksLeft refuses a document with open tasks, unless it is omitted or --tasks is given.
 func tasksLeft(d *documentLine, skip []string, meant bool) error {
 	if n := pending(d.Value); n > 0 && !meant && !slices.Contains(skip, d.Document) {
-		return fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed once more; leave them out with --skip %s, or import them with --tasks",
+		return fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed again; omit them with --skip %s, or import them with --tasks",
 			d.Document, d.Space, count(n, "task"), map[bool]string{true: "is", false: "are"}[n == 1], d.Document)
 	}
 	return nil
 }
 
-// pending is how many tasks of a document, if it is an action's, are to be done.
+// pending returns the number of open tasks in a document.
 func pending(v model.Value) (n int) {
 	for _, entry := range v.At(model.Path{"tasks"}).All() {
 		if state, _ := entry.Get("state").AsString(); space.TaskState(state) == space.TaskPending {
@@ -177,7 +177,7 @@ func pending(v model.Value) (n int) {
 	return n
 }
 
-// named gives the space its new name, if it has one.
+// named renames the space, if a new name is given.
 func (c *importCmd) named(spaces []imported) ([]imported, error) {
 	switch {
 	case len(spaces) == 0:
@@ -193,18 +193,18 @@ func (c *importCmd) named(spaces []imported) ([]imported, error) {
 
 // Limits of an import.
 const (
-	// importBytes is what one transaction writes of documents, about.
+	// importBytes is the approximate size of the documents in one transaction.
 	importBytes = 128 << 10
-	// importPatience bounds one space.
+	// importPatience is the time limit for one space.
 	importPatience = 5 * time.Minute
 )
 
-// write writes the documents of a space that are not there yet.
+// write writes the missing documents of a space.
 func (c *importCmd) write(ctx context.Context, b *bus.Bus, s *imported, written, same *int) error {
 	return c.writeAndRemove(ctx, b, s, nil, written, same)
 }
 
-// writeAndRemove writes the documents of a space, and removes those that are gone.
+// writeAndRemove writes the documents of a space, and removes those that no longer exist.
 func (c *importCmd) writeAndRemove(ctx context.Context, b *bus.Bus, s *imported, gone []string, written, same *int) error {
 	ctx, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
@@ -230,7 +230,7 @@ func (c *importCmd) writeAndRemove(ctx context.Context, b *bus.Bus, s *imported,
 	return errors.Join(err, a.Close(closing))
 }
 
-// portion is how many of the documents are written together.
+// portion returns the number of documents to write together.
 func portion(docs []documentLine) int {
 	size := 0
 	for i := range docs {
@@ -241,7 +241,7 @@ func portion(docs []documentLine) int {
 	return len(docs)
 }
 
-// writeTogether writes documents in one transaction, on top of all that the space has in its log.
+// writeTogether writes documents in one transaction, after everything in the log of the space.
 func (c *importCmd) writeTogether(ctx context.Context, a *settle.Attachment, docs []documentLine, written, same *int) error {
 	var now, there int
 	err := a.Transact(ctx, "import", func(tx *settle.Tx) error {
@@ -254,7 +254,7 @@ func (c *importCmd) writeTogether(ctx context.Context, a *settle.Attachment, doc
 				there++
 				continue
 			case !was.IsAbsent() && !c.Replace:
-				return fmt.Errorf("document %s is there with another value; --replace writes over it", d.Document)
+				return fmt.Errorf("document %s exists with another value; --replace overwrites it", d.Document)
 			}
 			tx.Set(d.Document, d.Value)
 			now++

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
@@ -63,7 +64,7 @@ const soon = 45 * time.Second
 // judged is what the doctor says of a fleet that was seen at a server.
 func judged(t *testing.T, url string, f *fleet.Fleet) string {
 	t.Helper()
-	survey, err := bus.NewSurvey(t.Context(), bus.Config{URL: url}, bus.SurveyConfig{})
+	survey, err := survey.New(t.Context(), bus.Config{URL: url}, survey.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
 			want(t, 0, "add | b1", "receipts", here)
 			want(t, 0, "nothing waits", "timers", here)
 			want(t, 0, "2 dead letters, 2 open", "dead")
-			want(t, 1, "a stream that is missing is no loss that can be accepted: partition 1", "accept-loss")
+			want(t, 1, "a missing stream cannot be accepted as a loss: partition 1", "accept-loss")
 			want(t, 0, "b1  handled", "tree", "b1", "--space", here, "--stream", "add")
 			refused := "space " + there + " is in partition 1, which cannot be used now: stream " + name + " (" + component + "): no such stream; `settle doctor` says what to do"
 			want(t, 1, refused, "send", there, "add", "--id", "b1")
@@ -490,7 +490,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	want(t, 0, "stored", "send", there, "add", "--id", "c0", "--wait=none")
 	wantSoon(t, 0, "space "+there+" is refused by | the log ends at 0, but is known up to", "fleet")
 	want(t, 0, "handled", "send", here, "add", "--id", "c0", "--wait")
-	want(t, 1, "space "+there+" (partition 1) is refused | its log ends at 0, and what is saved of it reflects commit | lost: the receipts | kept: the documents | nothing was changed", "accept-loss", there)
+	want(t, 1, "space "+there+" (partition 1) is refused | its log ends at 0, and its saved state reflects commit | lost: the receipts | kept: the saved documents | nothing was changed", "accept-loss", there)
 	want(t, 0, "(partition 1): accepted", "accept-loss", there, "--yes")
 	untilValue(t, "5", there, "n")
 	want(t, 0, "handled", "send", there, "add", "--id", "c1", "--wait")

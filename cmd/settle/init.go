@@ -62,7 +62,7 @@ func (c *initGoCmd) Run(io streams) error {
 	return nil
 }
 
-// usageIfPlace makes an error about a directory or a module one of usage.
+// usageIfPlace turns an error about a directory or a module into a usage error.
 func usageIfPlace(err error) error {
 	if errors.Is(err, starter.ErrNotEmpty) || errors.Is(err, starter.ErrModule) {
 		return usage(err)
@@ -70,7 +70,7 @@ func usageIfPlace(err error) error {
 	return err
 }
 
-// wrote says what was written, and what to do with it.
+// wrote prints what was written, and the next steps.
 func wrote(io streams, dir string, files []string, next ...string) {
 	fmt.Fprintf(io.out, "wrote %s: %s\n", filepath.Clean(dir), strings.Join(files, ", "))
 	fmt.Fprintln(io.out, "Next:")
@@ -82,7 +82,7 @@ func wrote(io streams, dir string, files []string, next ...string) {
 	}
 }
 
-// quoted is a word as a shell takes it.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	if strings.ContainsFunc(word, func(r rune) bool {
 		return !strings.ContainsRune("-_./~+:@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)

@@ -24,8 +24,8 @@ type watchCmd struct {
 	JSON  bool       `name:"json" help:"Print a JSON object per line."`
 }
 
-// Run prints documents and then their newest values whenever they have changed, until it is interrupted. Workers may come and
-// go meanwhile.
+// Run prints documents, and their newest values after each change, until it is interrupted. Workers may start and
+// stop meanwhile.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		c.announce(ctx, io, b)
@@ -40,7 +40,7 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 		err := g.Wait()
 		switch {
 		case ctx.Err() != nil:
-			return nil // interrupted: that is how a watch ends
+			return nil // interrupted, which is the normal end
 		case errors.Is(err, model.ErrNobody):
 			return errNoWorker
 		}
@@ -48,23 +48,23 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// announce says of a space that does not exist that it is made: it may be misspelt. If that cannot be told,
-// nothing is said.
+// announce prints a notice that a space is created: its name may be misspelt. If it is not known whether it exists,
+// announce prints nothing.
 func (c *watchCmd) announce(ctx context.Context, io streams, b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	if there, err := exists(ctx, b, c.Space); err == nil && !there {
-		fmt.Fprintf(io.err, "there is no space %s yet; watching makes it\n", c.Space)
+		fmt.Fprintf(io.err, "there is no space %s yet; watching creates it\n", c.Space)
 	}
 }
 
-// changePrinter prints what happens to documents that are watched.
+// changePrinter prints the changes of watched documents.
 type changePrinter struct {
 	cmd  *watchCmd
 	io   streams
 	mu   sync.Mutex
-	down bool // somebody was told that nobody answers
-	// stale are the documents of which somebody was told that they are not up to date.
+	down bool // a notice about a missing worker was printed
+	// stale are the documents for which a staleness notice was printed.
 	stale map[string]bool
 }
 
@@ -87,17 +87,17 @@ func (p *changePrinter) print(doc string, e live.Event) {
 		p.change(doc, e)
 	case live.Broken:
 		if p.down = true; e.Err == nil {
-			fmt.Fprintf(p.io.err, "the worker leaves; asking another one from revision %d on\n", e.Revision)
+			fmt.Fprintf(p.io.err, "the worker leaves; continuing with another one from revision %d\n", e.Revision)
 			return
 		}
-		fmt.Fprintf(p.io.err, "disconnected (%v); asking again from revision %d on\n", e.Err, e.Revision)
+		fmt.Fprintf(p.io.err, "disconnected (%v); trying again from revision %d\n", e.Err, e.Revision)
 	case live.Connected:
 		if p.down {
 			fmt.Fprintln(p.io.err, "connected again")
 		}
 		p.down = false
 	case live.Rewound:
-		fmt.Fprintf(p.io.err, "the store has gone back to an earlier state; %s as it is now follows\n", doc)
+		fmt.Fprintf(p.io.err, "the store has gone back to an earlier state; the present value of %s follows\n", doc)
 	case live.Stale:
 		p.stale[doc] = true
 		fmt.Fprintf(p.io.err, "%s is not up to date: %s\n", doc, unbroken(withoutCalls(e.Stale)))

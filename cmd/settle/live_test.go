@@ -74,7 +74,7 @@ func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {
 	want(t, 0, "stored", "send", "alice", "add") // which waits: alice is not misspelt
 	want(t, 1, "no worker answers | spaceworker | --confirmed", "get", "alice", "double")
 	want(t, 1, "no worker answers", "watch", "alice", "double")
-	want(t, 1, "there is no space alcie yet; watching makes it\n | no worker answers", "watch", "alcie", "double")
+	want(t, 1, "there is no space alcie yet; watching creates it\n | no worker answers", "watch", "alcie", "double")
 }
 
 // output is what a command writes, while it does.
@@ -165,5 +165,5 @@ func TestGet_SaysOnceHowLongItHasWaited(t *testing.T) {
 	started(t, settle.Config{Programs: settle.Always(program)})
 	t.Cleanup(func() { close(stuck) }) // before it is stopped
 	want(t, 0, "stored", "send", "alice", "stick")
-	wantInVain(t, "no answer within TIMEOUT: worker w1 serves space alice and is there | document n of space alice could not be read in time: the space has not answered yet (504)", "get", "alice", "n")
+	wantInVain(t, "no answer within TIMEOUT: worker w1 serves space alice and answers | document n of space alice could not be read in time: the space has not answered yet (504)", "get", "alice", "n")
 }

@@ -25,7 +25,7 @@ type lsCmd struct {
 type spaceLine struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Runs and Rule are of spaces that run a deployed program: what, and by which rule.
+	// Runs and Rule are the deployed program that the space runs, and the rule that selects it.
 	Runs string `json:"runs,omitzero"`
 	Rule string `json:"rule,omitzero"`
 }
@@ -79,7 +79,7 @@ func printSpaces(io streams, lines []spaceLine, all int) {
 	if len(lines) == 0 {
 		text := "no space has handled anything yet; send an event: settle send SPACE STREAM PAYLOAD"
 		if all > 0 {
-			text = fmt.Sprintf("none of the %s that exist is called so", count(all, "space"))
+			text = fmt.Sprintf("none of the %s that exist has such a name", count(all, "space"))
 		}
 		fmt.Fprintln(io.out, text)
 		return
@@ -99,7 +99,7 @@ func printSpaces(io streams, lines []spaceLine, all int) {
 	}
 	s.table(heading, rows)
 	if !hosted {
-		fmt.Fprintln(io.out, "\nNothing was deployed to these spaces: they run what the workers' executable brings with it, if anything.")
+		fmt.Fprintln(io.out, "\nNothing was deployed to these spaces: they run the program of the workers' executable, if it has one.")
 		return
 	}
 	if slices.ContainsFunc(lines, func(l spaceLine) bool { return l.Runs == "" }) {

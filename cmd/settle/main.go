@@ -1,6 +1,6 @@
-// Command settle is Settle's command line for people: demonstrations and
-// benchmarks that run everything in one process, and a few words with a deployment
-// that is running.
+// Command settle is Settle's command line for developers and operators: it works with a running
+// deployment, and runs demonstrations and benchmarks
+// in one process.
 package main
 
 import (
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/settlehq/settle/internal/flags"
 )
 
 // cli is the whole command line. Help, defaults and environment variables all
@@ -81,8 +83,8 @@ var version = "dev"
 // description is the first sentence of the help.
 const description = "Derived state that is computed only while it is observed; events that take effect exactly once."
 
-// exitError is an error with the exit code that it deserves: 1 for work that went
-// wrong, 2 for a question that makes no sense. Without err, what is wrong was said already.
+// exitError is an error with an exit code: 1 for a failure,
+// 2 for a usage error. Without err, the error was printed already.
 type exitError struct {
 	code int
 	err  error
@@ -96,7 +98,7 @@ func (e exitError) Error() string {
 }
 func (e exitError) Unwrap() error { return e.err }
 
-// usage marks an error as the caller's to mend: exit code 2.
+// usage marks a usage error: exit code 2.
 func usage(err error) error { return exitError{2, err} }
 
 func main() {
@@ -107,14 +109,14 @@ func main() {
 	os.Exit(code)
 }
 
-// streams are where a command writes: results, and everything else.
+// streams are the outputs of a command: results, and messages.
 type streams struct {
 	out, err io.Writer
-	// now is the clock by which a long command reports how far it is.
+	// now is the clock for the progress of a long command.
 	now func() time.Time
 }
 
-// run is the program, with everything that it touches as an argument.
+// run runs the program, with all its dependencies as arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return runAt(ctx, args, streams{stdout, stderr, time.Now})
 }
@@ -123,7 +125,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func runAt(ctx context.Context, args []string, io streams) int {
 	stdout, stderr := io.out, io.err
 	exited := -1
-	parser, err := kong.New(&cli{},
+	grammar := &cli{}
+	parser, err := kong.New(grammar,
+		flags.Names(&grammar.Dev.Worker),
 		kong.Name("settle"),
 		kong.Description(description),
 		kong.Vars{"version": version},
@@ -155,7 +159,7 @@ func runAt(ctx context.Context, args []string, io streams) int {
 	return report(stderr, err)
 }
 
-// about is the command that an error of parsing is about, as far as it was recognised.
+// about returns the command that a parse error is about, as far as it was recognised.
 func about(err error) string {
 	if e, ok := errors.AsType[*kong.ParseError](err); ok {
 		if node := e.Context.Selected(); node != nil {
@@ -165,8 +169,8 @@ func about(err error) string {
 	return "settle"
 }
 
-// meant is what to add to an error about an argument that is left over, because a
-// value of --wait goes behind an equals sign.
+// meant returns a hint for an error about an unexpected argument, because a
+// value of --wait follows an equals sign.
 func meant(args []string, err error) string {
 	for _, v := range []string{"receipt", "tree"} {
 		if slices.Contains(args, "--wait") && err.Error() == "unexpected argument "+v {
@@ -185,7 +189,7 @@ func meant(args []string, err error) string {
 	return ""
 }
 
-// report prints an error and says which code to exit with.
+// report prints an error and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0

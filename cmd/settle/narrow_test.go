@@ -161,15 +161,15 @@ func TestUnpin_SaysWhatDecidesFromThenOn(t *testing.T) {
 	}
 	all := (&program.Table{}).With("*", locker("a")).With("hall*", locker("b")).With("hall-1", locker("c"))
 	for spaces, want := range map[string]string{ // any order: independent
-		"hall-1":  "the rule about hall* has them run locker@b",
-		"hall-1*": "the rule about hall* has them run locker@b",
-		"door":    "the rule about * has them run locker@a",
+		"hall-1":  "the rule about hall* assigns locker@b to them",
+		"hall-1*": "the rule about hall* assigns locker@b to them",
+		"door":    "the rule about * assigns locker@a to them",
 	} {
 		if got := general(all, spaces); got != want {
 			t.Errorf("%s: %s", spaces, got)
 		}
 	}
-	if got := general(&program.Table{}, "door"); got != "no other rule has them run a program: their events wait" {
+	if got := general(&program.Table{}, "door"); got != "no other rule assigns a program to them: their events wait" {
 		t.Error(got)
 	}
 }

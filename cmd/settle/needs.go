@@ -9,38 +9,38 @@ import (
 	"slices"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
-// need says which streams of a deployment a command cannot do without. The zero need is of a command that shows what
-// it can, such as `settle fleet`.
+// need lists the streams of a deployment that a command requires. The zero need belongs to commands that show what
+// they can, such as `settle fleet`.
 type need struct {
 	spaces []string // those of the partitions of these spaces
 	shared []string // those that the partitions share, by component
 	every  bool     // those of every partition
 	whole  bool     // every one
-	// patience is how long the command waits for needed streams that do not answer, as while they elect a
+	// patience is the time limit for needed streams that do not answer, as while they elect a
 	// leader; defaultPatience if it is 0.
 	patience time.Duration
 }
 
-// defaultPatience is longer than the election of a leader takes.
+// defaultPatience is longer than the election of a leader.
 const defaultPatience = 30 * time.Second
 
-// patient is the need with that patience.
+// patient returns the need with another time limit.
 func (n need) patient(d time.Duration) need {
 	n.patience = d
 	return n
 }
 
-// ofSpaces is the need of a command about some spaces; a name may be empty.
+// ofSpaces returns the need of a command about some spaces; a name may be empty.
 func ofSpaces(names ...string) need {
 	return need{spaces: slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })}
 }
 
-// check returns an error if a stream that is needed has a defect: which, and what to do.
-func (n *need) check(defects []bus.Defect, partitions int) error {
+// check returns an error if a needed stream has a defect, with the remedy.
+func (n *need) check(defects []provision.Defect, partitions int) error {
 	var errs []error
 	for i := range defects {
 		d := &defects[i]
@@ -48,16 +48,16 @@ func (n *need) check(defects []bus.Defect, partitions int) error {
 		switch {
 		case at >= 0:
 			errs = append(errs, fmt.Errorf("space %s is in partition %d, which cannot be used now: %w", n.spaces[at], d.Partition, d.Err))
-		case n.whole, n.every && d.Partition != bus.AllPartitions, slices.Contains(n.shared, d.Component):
+		case n.whole, n.every && d.Partition != provision.AllPartitions, slices.Contains(n.shared, d.Component):
 			errs = append(errs, d.Err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// met returns the defects of a deployment, and an error if one of them is of a stream that is needed. It
-// waits for needed streams that are merely silent, as long as the command's patience.
-func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect, error), partitions int) ([]bus.Defect, error) {
+// met returns the defects of a deployment, and an error if a needed stream has one. It
+// waits for needed streams that do not answer, within the command's patience.
+func (n *need) met(ctx context.Context, look func(context.Context) ([]provision.Defect, error), partitions int) ([]provision.Defect, error) {
 	within, end := context.WithTimeout(ctx, cmp.Or(n.patience, defaultPatience))
 	defer end()
 	for {
@@ -65,7 +65,7 @@ func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect
 		if err != nil {
 			return nil, err
 		}
-		lasting := slices.DeleteFunc(slices.Clone(defects), func(d bus.Defect) bool { return d.Silent() })
+		lasting := slices.DeleteFunc(slices.Clone(defects), func(d provision.Defect) bool { return d.Silent() })
 		err = n.check(defects, partitions)
 		if err == nil || n.check(lasting, partitions) != nil || within.Err() != nil {
 			return defects, err
@@ -73,14 +73,14 @@ func (n *need) met(ctx context.Context, look func(context.Context) ([]bus.Defect
 	}
 }
 
-// maxDefects is how many defective streams a command names that does not need them.
+// maxDefects is the largest number of defective streams that are named by a command that does not need them.
 const maxDefects = 5
 
-// printDefects names the defective streams for an operator, and what of the deployment can be used all the same.
-func printDefects(w io.Writer, defects []bus.Defect) {
+// printDefects prints the defective streams, and which parts of the deployment can be used nevertheless.
+func printDefects(w io.Writer, defects []provision.Defect) {
 	for i := range defects[:min(len(defects), maxDefects)] {
 		d := &defects[i]
-		if d.Partition == bus.AllPartitions {
+		if d.Partition == provision.AllPartitions {
 			fmt.Fprintf(w, "not all of the deployment can be used: %v\n", d.Err)
 			continue
 		}

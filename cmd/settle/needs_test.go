@@ -8,32 +8,32 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 )
 
 // A command waits for a stream that it needs while that elects a leader, as long as its --timeout says. A stream that
 // is missing it does not wait for, nor one that it does not need.
 func TestNeeds_ACommandWaitsForAStreamThatElectsALeader(t *testing.T) {
-	silent := bus.Defect{Asset: bus.Asset{Stream: "SETTLE_LOG_0"}, Err: bus.ErrSilent}
-	missing := bus.Defect{Asset: bus.Asset{Stream: "SETTLE_LANE_0"}, Err: errors.New("no such stream")}
+	silent := provision.Defect{Asset: provision.Asset{Stream: "SETTLE_LOG_0"}, Err: provision.ErrSilent}
+	missing := provision.Defect{Asset: provision.Asset{Stream: "SETTLE_LANE_0"}, Err: errors.New("no such stream")}
 	for name, c := range map[string]struct {
 		need    need
-		defects []bus.Defect
+		defects []provision.Defect
 		until   time.Duration // when the defects are gone; 0 is never
 		waits   time.Duration
 		wrong   string
 	}{
-		"elects a leader":               {ofSpaces("s").patient(time.Minute), []bus.Defect{silent}, 25 * time.Second, 27 * time.Second, ""},
-		"never answers":                 {ofSpaces("s").patient(time.Minute), []bus.Defect{silent}, 0, 63 * time.Second, "may have no leader"},
-		"never answers, no --timeout":   {ofSpaces("s"), []bus.Defect{silent}, 0, 36 * time.Second, "may have no leader"},
-		"another is missing":            {ofSpaces("s").patient(time.Minute), []bus.Defect{silent, missing}, 0, 9 * time.Second, "no such stream"},
-		"is not needed":                 {need{patience: time.Minute}, []bus.Defect{silent}, 0, 9 * time.Second, ""},
-		"a short --timeout: looks once": {ofSpaces("s").patient(time.Second), []bus.Defect{silent}, 25 * time.Second, 9 * time.Second, "may have no leader"},
+		"elects a leader":               {ofSpaces("s").patient(time.Minute), []provision.Defect{silent}, 25 * time.Second, 27 * time.Second, ""},
+		"never answers":                 {ofSpaces("s").patient(time.Minute), []provision.Defect{silent}, 0, 63 * time.Second, "may have no leader"},
+		"never answers, no --timeout":   {ofSpaces("s"), []provision.Defect{silent}, 0, 36 * time.Second, "may have no leader"},
+		"another is missing":            {ofSpaces("s").patient(time.Minute), []provision.Defect{silent, missing}, 0, 9 * time.Second, "no such stream"},
+		"is not needed":                 {need{patience: time.Minute}, []provision.Defect{silent}, 0, 9 * time.Second, ""},
+		"a short --timeout: looks once": {ofSpaces("s").patient(time.Second), []provision.Defect{silent}, 25 * time.Second, 9 * time.Second, "may have no leader"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				look := func(context.Context) ([]bus.Defect, error) {
+				look := func(context.Context) ([]provision.Defect, error) {
 					time.Sleep(9 * time.Second) // no patience ends with a look: of timers of one instant any may be the first
 					if c.until > 0 && time.Since(began) > c.until {
 						return nil, nil

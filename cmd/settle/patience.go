@@ -14,11 +14,11 @@ import (
 	"github.com/settlehq/settle/program"
 )
 
-// lookPatience bounds the look at a fleet in which nobody has answered.
+// lookPatience is the time limit for reading the fleet after a request without an answer.
 const lookPatience = 5 * time.Second
 
-// whoServes says, for an error of somebody who has waited in vain, which worker the wait was
-// for and how it is.
+// whoServes returns, for the error of a request that timed out, which worker should have
+// answered, and its state.
 func whoServes(ctx context.Context, b *bus.Bus, space string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
 	defer cancel()
@@ -27,7 +27,7 @@ func whoServes(ctx context.Context, b *bus.Bus, space string) string {
 		return why
 	}
 	if err != nil {
-		return fmt.Sprintf("who serves space %s is not known either (%v)", space, err)
+		return fmt.Sprintf("the worker of space %s is not known either (%v)", space, err)
 	}
 	if idle(ctx, b, space) {
 		return fmt.Sprintf("space %s has no program to run, and its events wait until it has one; the Programs of the workers choose it (settle.Config, settle.WorkerConfig), or a rule (`settle deploy --space`)", space)
@@ -35,11 +35,11 @@ func whoServes(ctx context.Context, b *bus.Bus, space string) string {
 	return serving(f, space)
 }
 
-// idlePatience is for how long the owner of a space is asked whether it has a program: it knows at once.
+// idlePatience is the time limit for asking the owner of a space whether it has a program: it knows at once.
 const idlePatience = time.Second
 
-// idle reports whether the owner of a space says that it has no program to run. The space has
-// something that waits, so that it is woken by the question is no matter.
+// idle reports whether the owner of a space has no program for it. The request may wake the
+// space, which does not matter, because an event waits for it anyway.
 func idle(ctx context.Context, b *bus.Bus, space string) bool {
 	q := live.Get{Space: space, Document: "any", Timeout: live.Duration(idlePatience)}
 	_, err := (&live.Client{Bus: b, Grace: time.Nanosecond}).Get(ctx, q)
@@ -47,7 +47,7 @@ func idle(ctx context.Context, b *bus.Bus, space string) bool {
 	return is && said.Code == model.CodeNotFound
 }
 
-// unruled says that no rule concerns a space, where rules say what runs; "" if that is not so.
+// unruled returns a message if rules exist and none applies to a space; "" otherwise.
 func unruled(ctx context.Context, b *bus.Bus, space string) string {
 	table, err := program.Rules(ctx, b)
 	if err != nil || len(table.All()) == 0 || table.Rule(space) != nil {
@@ -57,7 +57,7 @@ func unruled(ctx context.Context, b *bus.Bus, space string) string {
 	for _, r := range table.All() {
 		rules = append(rules, r.Spaces)
 	}
-	return fmt.Sprintf("no rule has space %s run a program; rules: %s (settle versions)", space, clip(strings.Join(rules, ", "), 200))
+	return fmt.Sprintf("no rule assigns a program to space %s; rules: %s (settle versions)", space, clip(strings.Join(rules, ", "), 200))
 }
 
 func serving(f *fleet.Fleet, space string) string {
@@ -66,9 +66,9 @@ func serving(f *fleet.Fleet, space string) string {
 	case len(p.Served) == 0 && len(p.Silent) > 0:
 		return fmt.Sprintf("worker %s serves space %s and does not answer; one that hangs is replaced within 15 s (the member TTL)", strings.Join(p.Silent, " and "), space)
 	case len(p.Served) > 0:
-		return fmt.Sprintf("worker %s serves space %s and is there: it may have much to do, or code that hangs", strings.Join(p.Served, " and "), space)
+		return fmt.Sprintf("worker %s serves space %s and answers: it may be busy, or its code may hang", strings.Join(p.Served, " and "), space)
 	case p.Owner != "":
-		return fmt.Sprintf("worker %s is to serve space %s and is taking it over: within 15 s (the member TTL) if the one before has ended without a word", p.Owner, space)
+		return fmt.Sprintf("worker %s is taking space %s over: within 15 s (the member TTL) if the former worker has ended without leaving", p.Owner, space)
 	}
-	return fmt.Sprintf("no worker is there to serve space %s; start one (spaceworker)", space)
+	return fmt.Sprintf("no worker serves space %s; start one (spaceworker)", space)
 }

@@ -17,19 +17,19 @@ func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Silent}, {ID: "w2", State: fleet.Here}},
 			Partitions: []fleet.Partition{{Owner: "w2", Silent: []string{"w1"}}},
 		},
-		"w2 serves space s and is there": {
+		"w2 serves space s and answers": {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Silent}, {ID: "w2", State: fleet.Here}},
 			Partitions: []fleet.Partition{{Owner: "w2", Silent: []string{"w1"}, Served: []string{"w2"}}},
 		},
-		"w1 serves space s and is there": {
+		"w1 serves space s and answers": {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Here}},
 			Partitions: []fleet.Partition{{Owner: "w1", Served: []string{"w1"}}},
 		},
-		"w2 is to serve space s and is taking it over": {
+		"w2 is taking space s over": {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Gone}, {ID: "w2", State: fleet.Here}},
 			Partitions: []fleet.Partition{{Owner: "w2"}},
 		},
-		"no worker is there to serve space s": {Partitions: []fleet.Partition{{}}},
+		"no worker serves space s": {Partitions: []fleet.Partition{{}}},
 	} {
 		if got := serving(f, "s"); !strings.Contains(got, said) {
 			t.Errorf("%q, want %q", got, said)
@@ -52,8 +52,8 @@ func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, 0, "stored", "send", "alice", "add")
-	wantInVain(t, "no answer within TIMEOUT: no worker is there to serve space alice", "get", "alice", "double")
-	wantInVain(t, "no receipt within TIMEOUT: no worker is there to serve space alice | is stored, and will be handled when a worker runs | settle tree",
+	wantInVain(t, "no answer within TIMEOUT: no worker serves space alice", "get", "alice", "double")
+	wantInVain(t, "no receipt within TIMEOUT: no worker serves space alice | is stored, and will be handled when a worker runs | settle tree",
 		"send", "alice", "add", "--wait")
 }
 

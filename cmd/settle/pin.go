@@ -9,11 +9,12 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
 
-// deciding are the flags of the commands that change which space runs what.
+// deciding are the flags of the commands that change rules.
 type deciding struct {
 	connection
 	Note    string        `help:"The reason, for the history." placeholder:"TEXT"`
@@ -27,10 +28,10 @@ type decided struct {
 	Spaces string         `json:"spaces"`
 	Before string         `json:"before,omitzero"`
 	Now    program.Choice `json:"now"`
-	rest   string         // of a rule that was taken away: what decides now
+	rest   string         // for a removed rule: what applies now
 }
 
-// decide changes a rule, and says how.
+// decide changes a rule, and prints the change.
 func (c *deciding) decide(ctx context.Context, b *bus.Bus, spaces string, change func(program.Rule) (program.Choice, error)) (decided, error) {
 	d := decided{Spaces: spaces}
 	_, err := program.Decide(ctx, b, spaces, func(r program.Rule) (program.Choice, error) {
@@ -40,7 +41,7 @@ func (c *deciding) decide(ctx context.Context, b *bus.Bus, spaces string, change
 		}
 		var err error
 		d.Now, err = change(r)
-		d.Now.By, d.Now.At, d.Now.Note = whoever(c.By), time.Now(), c.Note
+		d.Now.By, d.Now.At, d.Now.Note = author(c.By), time.Now(), c.Note
 		return d.Now, err
 	})
 	return d, operators(err)
@@ -54,7 +55,7 @@ func said(c program.Choice) string {
 func (d *decided) print(io streams) {
 	switch {
 	case d.Now.Target == (program.Target{}):
-		fmt.Fprintf(io.out, "spaces %s: no rule of their own any more (before: %s); %s\n", d.Spaces, d.Before, d.rest)
+		fmt.Fprintf(io.out, "spaces %s: no rule of their own any more (former: %s); %s\n", d.Spaces, d.Before, d.rest)
 	case d.Before == "":
 		fmt.Fprintf(io.out, "spaces %s: %s\n", d.Spaces, said(d.Now))
 	case d.Before == said(d.Now):
@@ -67,7 +68,7 @@ func (d *decided) print(io streams) {
 func (c *deciding) with(ctx context.Context, io streams, f func(context.Context, *bus.Bus) ([]decided, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
 		all, err := f(ctx, b)
 		if c.JSON && err == nil {
 			return fleetJSON(io.out, all)
@@ -116,7 +117,7 @@ type unpinCmd struct {
 	Spaces string `arg:"" help:"The spaces of the rule, as settle versions lists them."`
 }
 
-// Run takes a rule away.
+// Run removes a rule.
 func (c *unpinCmd) Run(ctx context.Context, io streams) error {
 	if err := program.CheckSpaces(c.Spaces); err != nil {
 		return usage(err)
@@ -140,7 +141,7 @@ func (c *unpinCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// general says what decides about spaces of which no rule of their own does.
+// general describes which rule applies to spaces without a rule of their own.
 func general(table *program.Table, spaces string) string {
 	var best *program.Rule
 	for _, r := range table.All() {
@@ -149,9 +150,9 @@ func general(table *program.Table, spaces string) string {
 		}
 	}
 	if best == nil {
-		return "no other rule has them run a program: their events wait"
+		return "no other rule assigns a program to them: their events wait"
 	}
-	return fmt.Sprintf("the rule about %s has them run %s", best.Spaces, said(best.Choice))
+	return fmt.Sprintf("the rule about %s assigns %s to them", best.Spaces, said(best.Choice))
 }
 
 // rollbackCmd is `settle rollback`.
@@ -207,7 +208,7 @@ func ofPattern(spaces string) string {
 	return " " + spaces
 }
 
-// back is what a rule is to say when its program goes back.
+// back returns the contents of a rule after a rollback.
 func (c *rollbackCmd) back(r program.Rule, to program.Target) (program.Choice, error) {
 	if r.Program != c.Name {
 		return program.Choice{}, fmt.Errorf("they run %s meanwhile", r.Target)

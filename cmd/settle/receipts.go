@@ -26,7 +26,7 @@ type receiptsCmd struct {
 	JSON    bool   `name:"json" help:"Print JSON, one object a line, with all fields."`
 }
 
-// Run prints how the events of a space have ended, newest last.
+// Run prints the receipts of a space, newest last.
 func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 	filter := settle.ReceiptFilter{Stream: c.Stream, Outcome: settle.Outcome(c.Outcome), Last: c.Last, Follow: c.Follow}
 	if err := filter.Check(c.Space); err != nil {
@@ -37,7 +37,7 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 		out := receiptPrinter{w: io.out, json: c.JSON, full: c.Full, sheet: s, narrow: width < wide}
 		for h, err := range client.Receipts(ctx, c.Space, filter) {
 			if err != nil && errors.Is(err, context.Canceled) {
-				return nil // interrupted: that is how following ends
+				return nil // interrupted, which is the normal end
 			}
 			if err == nil {
 				err = out.print(h)
@@ -47,13 +47,13 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 			}
 		}
 		if out.printed == 0 {
-			fmt.Fprintf(io.err, "space %s has no receipts%s: check the names (capitals count). Receipts come when events are handled, and go with the log, which is kept for a time\n", c.Space, c.matching())
+			fmt.Fprintf(io.err, "space %s has no receipts%s: check the names (capitals count). Receipts are written when events are handled, and are kept as long as the log\n", c.Space, c.matching())
 		}
 		return nil
 	})
 }
 
-// matching names the filter.
+// matching describes the filter.
 func (c *receiptsCmd) matching() (text string) {
 	if c.Stream != "" {
 		text += " --stream " + c.Stream
@@ -67,10 +67,10 @@ func (c *receiptsCmd) matching() (text string) {
 	return " that match" + text
 }
 
-// wide is how wide a terminal is where a receipt has room on one line.
+// wide is the terminal width from which a receipt fits on one line.
 const wide = 120
 
-// receiptPrinter prints receipts as they come, in columns or as JSON.
+// receiptPrinter prints receipts in columns or as JSON.
 type receiptPrinter struct {
 	w       io.Writer
 	sheet   sheet
@@ -83,10 +83,10 @@ type receiptPrinter struct {
 
 const receiptColumns = 6
 
-// leastWidths of the columns, so that most receipts stand in line whatever comes.
+// leastWidths are the initial widths of the columns, so that most receipts are aligned.
 var leastWidths = [receiptColumns]int{6, 19, 12, 32, 9, 0}
 
-// leastNarrow are those of a terminal that is not wide.
+// leastNarrow are the initial widths on a narrow terminal.
 var leastNarrow = [receiptColumns]int{6, 8, 8, 32, 7, 0}
 
 func (p *receiptPrinter) print(h *settle.Handling) error {
@@ -109,7 +109,7 @@ func (p *receiptPrinter) print(h *settle.Handling) error {
 	return nil
 }
 
-// line prints cells in columns, which grow with what they hold, in a colour.
+// line prints cells in a colour, in columns that grow with their contents.
 func (p *receiptPrinter) line(cells [receiptColumns]string, code string) {
 	var b strings.Builder
 	for i, cell := range cells[:receiptColumns-1] {
@@ -128,7 +128,7 @@ func (p *receiptPrinter) line(cells [receiptColumns]string, code string) {
 	fmt.Fprintln(p.w, p.sheet.paint(code, strings.TrimRight(b.String()+last, " ")))
 }
 
-// receiptText is what came of the event, in short unless all of it is wanted.
+// receiptText returns the result or the error of the event, cut short unless full is set.
 func receiptText(h *settle.Handling, full bool) string {
 	rc := h.Tx.Receipt
 	text := rc.Error
@@ -156,7 +156,7 @@ func receiptText(h *settle.Handling, full bool) string {
 	return strings.TrimSpace(text)
 }
 
-// longest is how much of a result or an error a line shows.
+// longest is the largest part of a result or an error on a line.
 const longest = 72
 
 func printJSON(w io.Writer, h *settle.Handling) error {

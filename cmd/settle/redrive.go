@@ -8,10 +8,11 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
 )
 
-// letterChoice says about which dead letters something is to be done.
+// letterChoice selects the dead letters to redrive or dismiss.
 type letterChoice struct {
 	deadChoice
 	Space   string  `arg:"" optional:"" help:"The event's space; with --all, all spaces if there is none."`
@@ -21,8 +22,8 @@ type letterChoice struct {
 	Rate    float64 `help:"With --all: events a second; 0 for no limit." default:"0" placeholder:"N"`
 }
 
-// deed is what can be done about a dead letter, what is said of letters about which it was
-// done, and what if there are none.
+// deed is an operation on dead letters: its function, its past participle for messages, and the
+// message if there are none.
 type deed struct {
 	done, none string
 	do         func(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error
@@ -30,7 +31,7 @@ type deed struct {
 	told       func(io streams, d settle.DeadDone)
 }
 
-// carryOut does it to one letter, or to all that are open.
+// carryOut applies it to one letter, or to all selected ones.
 func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection, d deed) error {
 	switch {
 	case c.All && c.Event != "":
@@ -42,7 +43,7 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 	case c.Rate < 0:
 		return usage(fmt.Errorf("--rate %v: use a positive number", c.Rate))
 	}
-	needs := need{shared: []string{bus.ComponentDead}}
+	needs := need{shared: []string{provision.ComponentDead}}
 	if !c.All {
 		needs.spaces = []string{c.Space}
 	}
@@ -59,8 +60,8 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 	})
 }
 
-// all does it to those that are open, if that is as many as is expected: between looking
-// and doing, a program may have gone on failing.
+// all applies it to the selected ones, if their number is the expected one: between listing
+// and confirming, more events may have failed.
 func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Client, d deed) error {
 	open, err := client.OpenDead(ctx, c.filter(c.Space))
 	if err != nil {
@@ -80,17 +81,17 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 	t.sum()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%d of %d were %s; the same command with the number that is left goes on: %w", t.done, open.Count, d.done, err)
+		return fmt.Errorf("%d of %d were %s; run the same command with the remaining number to continue: %w", t.done, open.Count, d.done, err)
 	case t.failed > 0:
 		return fmt.Errorf("%d of %d could not be %s", t.failed, open.Count, d.done)
 	}
 	return nil
 }
 
-// manyLetters is from how many on they are counted instead of named.
+// manyLetters is the number from which letters are counted instead of named.
 const manyLetters = 100
 
-// toll says how something goes that is done about many letters.
+// toll prints the progress of an operation on many letters.
 type toll struct {
 	io           streams
 	deed         deed
@@ -99,7 +100,7 @@ type toll struct {
 	begun, said  time.Time
 }
 
-// told takes in how it went with one.
+// told records the result for one letter.
 func (t *toll) told(d settle.DeadDone) {
 	if d.Err != nil {
 		if t.failed++; t.failed <= 10 {

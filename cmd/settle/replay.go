@@ -31,14 +31,14 @@ type replayCmd struct {
 	Call    string `help:"The Go expression that makes the program, such as shop.Program()." default:"program()" placeholder:"EXPRESSION"`
 }
 
-// Help says more than fits in a line.
+// Help returns the long help.
 func (replayCmd) Help() string {
 	return `It reads log and lane, needs no worker, and changes nothing. A space that runs a deployed program gets a test in Starlark
 beside the program as it is deployed; settle test runs it. Any other gets a recording and a test in Go, in which you
 name the program.`
 }
 
-// Run writes what happened in a space as a test.
+// Run writes the history of a space as a test.
 func (c *replayCmd) Run(ctx context.Context, io streams) error {
 	if err := model.CheckName("space", c.Space); err != nil {
 		return usage(err)
@@ -70,7 +70,7 @@ func (c *replayCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// hostedBy is the program that is deployed for a space, nil if there is none, or if that cannot be told.
+// hostedBy returns the program that is deployed for a space, nil if there is none or if it is not known.
 func hostedBy(ctx context.Context, b *bus.Bus, space string) (*program.Version, program.Target) {
 	table, err := program.Rules(ctx, b)
 	if err != nil {
@@ -87,7 +87,7 @@ func hostedBy(ctx context.Context, b *bus.Bus, space string) (*program.Version, 
 	return &v, target
 }
 
-// identifier makes a name of Go or Starlark of that of a space.
+// identifier converts the name of a space to an identifier of Go or Starlark.
 func identifier(space string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -97,7 +97,7 @@ func identifier(space string) string {
 	}, space)
 }
 
-// starTest is the program, and a test beside it.
+// starTest returns the files of the program and of a test.
 func starTest(r *kit.Recording, v *program.Version) (map[string][]byte, error) {
 	lines, err := r.Lines()
 	if err != nil {
@@ -120,7 +120,7 @@ func starTest(r *kit.Recording, v *program.Version) (map[string][]byte, error) {
 	return files, nil
 }
 
-// starQuote is a text as a literal of Starlark.
+// starQuote returns a text as a Starlark literal.
 func starQuote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`).Replace(text) + `"`
 }
@@ -139,7 +139,7 @@ func TestReplay_%s(t *testing.T) {
 }
 `
 
-// goTest is a recording, and a test that plays it.
+// goTest returns the files of a recording and of a test that replays it.
 func (c *replayCmd) goTest(r *kit.Recording) (map[string][]byte, error) {
 	lines, err := r.Lines()
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *replayCmd) goTest(r *kit.Recording) (map[string][]byte, error) {
 	}, nil
 }
 
-// writeNew writes files into a directory that is empty or not there.
+// writeNew writes files into a directory that is empty or does not exist.
 func writeNew(dir string, files map[string][]byte) error {
 	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
 		return usage(fmt.Errorf("%s is not empty (%s): name a new directory", dir, found[0].Name()))
@@ -179,7 +179,7 @@ func writeNew(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// tell says what was written, and what to do with it.
+// tell prints what was written, and the next steps.
 func (c *replayCmd) tell(io streams, r *kit.Recording, hosted bool) {
 	events, writes := 0, 0
 	for i := range r.Steps {
@@ -195,7 +195,7 @@ func (c *replayCmd) tell(io streams, r *kit.Recording, hosted bool) {
 	}
 	fmt.Fprintf(io.out, ", %s\n", count(len(r.After), "document"))
 	if r.From > 0 {
-		fmt.Fprintf(io.out, "it begins with %s as at revision %d; what waited for a time then is not in it\n", count(len(r.Before), "document"), r.From)
+		fmt.Fprintf(io.out, "it begins with %s as at revision %d; timers that were waiting then are not in it\n", count(len(r.Before), "document"), r.From)
 	}
 	if hosted {
 		fmt.Fprintf(io.out, "next: settle test %s\n", c.Dir)

@@ -46,7 +46,7 @@ func (w *waitFor) Decode(ctx *kong.DecodeContext) error {
 		*w = waitFor(v)
 		return nil
 	default:
-		return fmt.Errorf("use none, receipt or tree, not %q", v) // the flag is named by who calls
+		return fmt.Errorf("use none, receipt or tree, not %q", v) // the caller adds the flag's name
 	}
 }
 
@@ -91,10 +91,10 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 	return err
 }
 
-// words are payloads that are likely to be meant as strings.
+// words matches payloads that are probably meant as strings.
 var words = regexp.MustCompile(`^\pL[\pL\pN ._:/@+-]{0,60}$`)
 
-// meant is what to add to an error about a payload that looks like what --wait takes, or like a string.
+// meant returns a hint for an error about a payload that looks like a value of --wait, or like a string.
 func (c *sendCmd) meant() string {
 	switch {
 	case c.Wait == "receipt" && (c.Payload == "receipt" || c.Payload == "tree"):
@@ -128,14 +128,14 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 	return nil
 }
 
-// stored is what `settle send --json` says of an event that nobody waits for.
+// stored is the output of `settle send --json` without --wait.
 type stored struct {
 	Event     string `json:"event"`
-	Lane      uint64 `json:"lane,omitzero"` // not told of a duplicate
+	Lane      uint64 `json:"lane,omitzero"` // not set for a duplicate
 	Duplicate bool   `json:"duplicate"`
 }
 
-// usageIfName makes an error about a name one of usage.
+// usageIfName turns an error about a name into a usage error.
 func usageIfName(err error) error {
 	if _, ok := errors.AsType[*model.NameError](err); ok {
 		return usage(err)
@@ -149,9 +149,9 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, clien
 	case err == nil:
 		return c.printReceipt(io, rc)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` says where it is", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
+		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` says where it is", err, e.ID, e.Space)
+		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", err, e.ID, e.Space)
 	}
 	return err
 }
@@ -172,7 +172,7 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 		if tree.More {
 			seen = "and not all of it is shown (--depth, --events)"
 		}
-		return fmt.Errorf("not settled within %v, %s; what is open goes on, and `settle tree %s --space %s` looks again", c.Timeout, seen, e.ID, e.Space)
+		return fmt.Errorf("not settled within %v, %s; open events continue, and `settle tree %s --space %s` prints them again", c.Timeout, seen, e.ID, e.Space)
 	}
 	if err != nil {
 		return err
@@ -183,8 +183,8 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 	return nil
 }
 
-// printReceipt says how the event has ended: in words, and what went wrong as the error; or all of it
-// as JSON, and then nothing of it again.
+// printReceipt prints the outcome of the event in words, and returns its error; or it prints the receipt
+// as JSON, and returns an error without a text.
 func (c *sendCmd) printReceipt(io streams, rc *settle.Receipt) error {
 	if c.JSON {
 		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error})
@@ -203,7 +203,7 @@ func (c *sendCmd) printReceipt(io streams, rc *settle.Receipt) error {
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
 }
 
-// result is what the handler has returned, "" if that is nothing.
+// result returns the result of the handler in words, "" if there is none.
 func result(rc *settle.Receipt) string {
 	if rc.Result.IsAbsent() {
 		return ""

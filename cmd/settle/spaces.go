@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/model"
 )
@@ -23,14 +24,14 @@ type connection struct {
 	Prefix  string `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
 }
 
-// AfterApply takes an empty prefix, as of a variable that is set to nothing, for the default.
+// AfterApply replaces an empty prefix, as from an empty environment variable, by the default.
 func (c *connection) AfterApply() error {
 	c.Prefix = cmp.Or(c.Prefix, bus.DefaultPrefix)
 	return nil
 }
 
-// use connects to the deployment and calls f with a client, unless a stream is defective that the command needs. The
-// bus logs only errors: what else it notices is for the operators of the deployment, and is in the logs of its
+// use connects to the deployment and calls f with a client, unless a stream that the command needs is defective. The
+// bus logs only errors: its warnings are for the operators of the deployment, and are in the logs of its
 // processes.
 func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -41,7 +42,7 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	}
 	defer b.Close()
 	defects, err := n.met(ctx, b.Defects, b.Partitions())
-	if errors.Is(err, bus.ErrNoDeployment) {
+	if errors.Is(err, provision.ErrNoDeployment) {
 		hint := "check --prefix"
 		if others, _ := b.Deployments(ctx); len(others) > 0 {
 			hint = "the account has deployments with --prefix " + strings.Join(others, ", ")
@@ -90,7 +91,7 @@ type whereCmd struct {
 	Space string `arg:"" help:"A space."`
 }
 
-// Run prints under which names plain NATS clients find a space.
+// Run prints the NATS subjects and buckets of a space.
 func (c *whereCmd) Run(ctx context.Context, io streams) error {
 	if err := model.CheckName("space", c.Space); err != nil {
 		return usage(err)

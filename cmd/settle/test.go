@@ -23,9 +23,9 @@ type testCmd struct {
 	JSON    bool           `name:"json" help:"Print JSON."`
 }
 
-// Help says where tests are found, and what stands in them.
+// Help describes where tests are found, and their contents.
 func (testCmd) Help() string {
-	return `The tests of door.star stand in door_test.star beside it; door_night_test.star is about door.star, too,
+	return `The tests of door.star are in door_test.star beside it; door_night_test.star is about door.star, too,
 if there is no door_night.star. They are its functions that begin with test_:
 
     def test_it_locks_itself():
@@ -42,7 +42,7 @@ The exit code is 0 if all tests pass, 1 if one fails, if a program does not comp
 for a command line with a mistake.`
 }
 
-// testedFile is how the tests of a file ended.
+// testedFile is the result of the tests of a file.
 type testedFile struct {
 	File    string       `json:"file"`
 	Program string       `json:"program,omitzero"`
@@ -52,7 +52,7 @@ type testedFile struct {
 	Virtual float64      `json:"virtual_seconds"`
 }
 
-// testedFunc is how a test ended.
+// testedFunc is the result of a test.
 type testedFunc struct {
 	Name    string   `json:"name"`
 	Passed  bool     `json:"passed"`
@@ -60,11 +60,11 @@ type testedFunc struct {
 	File    string   `json:"file,omitzero"` // where it failed
 	Line    int      `json:"line,omitzero"`
 	Column  int      `json:"column,omitzero"`
-	Virtual float64  `json:"virtual_seconds"` // how much time has passed in it
+	Virtual float64  `json:"virtual_seconds"` // virtual time that has passed
 	Log     []string `json:"log,omitzero"`
 }
 
-// Run runs tests, and prints how they end.
+// Run runs tests, and prints their results.
 func (c *testCmd) Run(ctx context.Context, io streams) error {
 	if len(c.Paths) == 0 {
 		c.Paths = []string{"."}
@@ -76,7 +76,7 @@ func (c *testCmd) Run(ctx context.Context, io streams) error {
 	case err != nil:
 		return err
 	case len(files) == 0:
-		return fmt.Errorf("there are no tests in %s: those of door.star stand in door_test.star", strings.Join(c.Paths, ", "))
+		return fmt.Errorf("there are no tests in %s: those of door.star are in door_test.star", strings.Join(c.Paths, ", "))
 	}
 	tested := []*testedFile{}
 	for _, file := range files {
@@ -151,7 +151,7 @@ func (t *testedFile) failed() (n int) {
 	return n
 }
 
-// verdict is an error unless something ran and all of it passed.
+// verdict returns an error unless at least one test ran and all passed.
 func (c *testCmd) verdict(tested []*testedFile) error {
 	ran, failed, broken := 0, 0, 0
 	for _, t := range tested {
@@ -173,7 +173,7 @@ func (c *testCmd) verdict(tested []*testedFile) error {
 	return nil
 }
 
-// print prints how the tests of a file ended, as go test does.
+// print prints the results of a file's tests, as go test does.
 func (t *testedFile) print(out io.Writer, verbose bool) {
 	s, _ := sheetFor(out)
 	for _, f := range t.Tests {
@@ -191,7 +191,7 @@ func (t *testedFile) print(out io.Writer, verbose bool) {
 	}
 }
 
-// took is the time of the clock on the wall, and that of the spaces.
+// took returns the elapsed time, and the virtual time of the spaces.
 func (t *testedFile) took() string {
 	text := fmt.Sprintf("  %.2fs", t.Seconds)
 	if t.Virtual > 0 {
@@ -200,7 +200,7 @@ func (t *testedFile) took() string {
 	return text
 }
 
-// passed is a time that has passed in spaces.
+// passed returns a virtual duration for people.
 func passed(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	if d >= 48*time.Hour {
@@ -209,7 +209,7 @@ func passed(seconds float64) string {
 	return shortDuration(d)
 }
 
-// shortDuration is 2h30m and not 2h30m0s.
+// shortDuration returns 2h30m instead of 2h30m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -239,7 +239,7 @@ func (f testedFunc) print(out io.Writer, s sheet) {
 	}
 }
 
-// indented is a text, four places to the right.
+// indented returns a text, indented by four spaces.
 func indented(text string) string {
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
 }

@@ -21,7 +21,7 @@ type timersCmd struct {
 	JSON    bool          `name:"json" help:"Print JSON, one object a line, with payloads."`
 }
 
-// waitingLine is what waits for its time, as `settle timers --json` prints it.
+// waitingLine is a timer, a job or a delayed event, as `settle timers --json` prints it.
 type waitingLine struct {
 	Space   string      `json:"space"`
 	At      time.Time   `json:"at"`
@@ -30,11 +30,11 @@ type waitingLine struct {
 	Timer   string      `json:"timer,omitzero"`
 	Job     string      `json:"job,omitzero"`
 	Payload model.Value `json:"payload,omitzero"`
-	// InLane: no worker has looked at it yet.
+	// InLane is set while no worker has read it.
 	InLane bool `json:"in_lane,omitzero"`
 }
 
-// Run lists what waits for its time, the first to come due first.
+// Run lists timers, jobs and delayed events, in the order of their times.
 func (c *timersCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *timersCmd) line(w *model.Waiting) waitingLine {
 	return l
 }
 
-// what names what waits.
+// what names the timer, job or event.
 func (l *waitingLine) what() string {
 	switch {
 	case l.Job != "":
@@ -84,7 +84,7 @@ func (l *waitingLine) what() string {
 	return "event"
 }
 
-// lateness is for how long something may be due until who asks is told why it is not handled.
+// lateness is how long an event may be due before the command prints why it is not handled.
 const lateness = 5 * time.Second
 
 func (c *timersCmd) print(ctx context.Context, io streams, b *bus.Bus, lines []waitingLine) {
@@ -101,11 +101,11 @@ func (c *timersCmd) print(ctx context.Context, io streams, b *bus.Bus, lines []w
 	s, _ := sheetFor(io.out)
 	s.table([]string{"IN", "AT", "WHAT", "STREAM", "EVENT"}, rows)
 	if behind := slices.ContainsFunc(lines, func(l waitingLine) bool { return l.InLane || now.Sub(l.At) > lateness }); behind {
-		fmt.Fprintf(io.err, "some of it is late, or was not looked at yet: %s\n", whoServes(ctx, b, c.Space))
+		fmt.Fprintf(io.err, "some are late, or no worker has read them yet: %s\n", whoServes(ctx, b, c.Space))
 	}
 }
 
-// until is how long it is until a time.
+// until returns the duration until a time.
 func until(now, then time.Time) string {
 	switch d := then.Sub(now); {
 	case d >= time.Minute:
@@ -119,7 +119,7 @@ func until(now, then time.Time) string {
 	}
 }
 
-// at is a time in the zone of who asks, without the day if that is today.
+// at returns a time in the local zone, without the day if that is today.
 func at(now, then time.Time) string {
 	then = then.Local()
 	if y, m, d := now.Date(); then.Year() == y && then.Month() == m && then.Day() == d {

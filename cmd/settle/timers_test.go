@@ -76,7 +76,7 @@ func TestTimers_WithoutAWorkerTheLaneIsLookedThrough(t *testing.T) {
 	t.Setenv("NATS_URL", d.Server().ClientURL())
 	want(t, 0, "stored", "send", "alice", "add", "--id", "now")
 	want(t, 0, "stored", "send", "alice", "add", "--after", "2h", "--id", "later")
-	out := want(t, 0, "later | was not looked at yet: no worker is there to serve space alice", "timers", "alice")
+	out := want(t, 0, "later | no worker has read them yet: no worker serves space alice", "timers", "alice")
 	if strings.Contains(out, "now\n") {
 		t.Errorf("what waits for no time is listed:\n%s", out)
 	}

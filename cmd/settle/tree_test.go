@@ -273,7 +273,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	wantInVain(t, "P bank/charge | 2 parked; not settled | No coordinator answers | not settled within TIMEOUT | settle tree o1 --space shop",
 		"send", "shop", "order", "--id", "o1", "--wait=tree")
 	want(t, 0, "P depot/ship | No coordinator answers", "tree", "o1")
-	const behind = "no coordinator answers; it is coordinators that write dead letters, so this list may be behind"
+	const behind = "no coordinator answers; coordinators write dead letters, so this list may be behind"
 	want(t, 0, behind+" | no dead letters", "dead")
 	want(t, 0, behind+" | nothing to send again", "redrive", "--all")
 	want(t, 1, behind+" | there is no dead letter", "redrive", "shop", "o1")
@@ -282,7 +282,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 		t.Errorf("a redrive is advised that is not possible:\n%s", out)
 	}
 	w.Kill()
-	wantInVain(t, "the event is stored, and will be handled when a worker runs its space; `settle tree o2 --space shop` says where it is",
+	wantInVain(t, "the event is stored, and will be handled when a worker runs its space; `settle tree o2 --space shop` shows its state",
 		"send", "shop", "order", "--id", "o2", "--wait")
 }
 
@@ -378,8 +378,8 @@ caused by a/two  a:1:1:0
 7 events: 2 handled, 2 failed, 1 refused, 1 queued, 1 parked; not settled.
   Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.
   Queued for long? No worker may be running, or what is before it takes long.
-  When what was wrong is mended, send it again: settle redrive b a:1:3:0:r1 --stream charge
-  When what was wrong is mended, send it again: settle redrive d a:1:3:3 --stream wrap
+  When the cause is repaired, send it again: settle redrive b a:1:3:0:r1 --stream charge
+  When the cause is repaired, send it again: settle redrive d a:1:3:3 --stream wrap
   … stands for the rest of a long text; all of it: settle tree a:1:2:0 --space a --full
 `
 	if out.String() != text {
@@ -441,9 +441,9 @@ func TestPrintTree_InFullKeepsTheLinesOfAnError(t *testing.T) {
                                   five
 
 4 events: 4 failed; there is more than is shown: see --events and --depth.
-  When what was wrong is mended, send it again: settle redrive a e1 --stream order
+  When the cause is repaired, send it again: settle redrive a e1 --stream order
   Whether x was sent again is not shown: see --depth and --events
-  When what was wrong is mended, send it again: settle redrive b y --stream s
+  When the cause is repaired, send it again: settle redrive b y --stream s
 `
 	if out.String() != text {
 		t.Errorf("it looks like\n%s\nwant\n%s", out.String(), text)

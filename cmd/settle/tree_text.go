@@ -11,25 +11,25 @@ import (
 	"github.com/settlehq/settle/lineage"
 )
 
-// marks show the state of an event at a glance.
+// marks are the symbols for the states of events.
 var marks = map[lineage.State]string{
 	lineage.Parked: "P", lineage.Queued: ".", lineage.Waiting: "w", lineage.Cancelled: "-", lineage.Handled: "✓",
 	lineage.Failed: "✗", lineage.Refused: "✗", lineage.Expired: "✗", lineage.Dropped: "-", lineage.Forgotten: "?", lineage.Unknown: "!",
 }
 
-// printTree prints a tree for people: one line per event, what is wrong with it beside
-// it, and at the end what there is to do.
+// printTree prints a tree for people: one line per event, with its error beside
+// it, and hints at the end.
 //
 //	✓ a/order  order-17     handled   2026-11-21 18:48:36.832
 //	├─ ✗ b/charge  a:5:3:0  failed    +3ms  no such card
 //	└─ . c/ship  a:5:3:1    queued    +1ms  at lane sequence 17
 //
-// Beyond maxIndent generations a number takes the place of the indentation: what stands
-// under an event of the one before was caused by it.
+// Beyond maxIndent generations a number replaces the indentation: an event of the next
+// generation was caused by the event above it.
 //
 // The time is when the event ended or, if it has not, when its lane got it, counted
-// from the time that the first line shows. full prints every remark as it is, on as many lines
-// as it has; else one that has no room beside its event on the terminal is put below.
+// from the time in the first line. full prints every remark completely, on as many lines
+// as it has; otherwise a remark that does not fit beside its event is put below.
 func printTree(w io.Writer, t *settle.Tree, full bool) {
 	s, _ := sheetFor(w)
 	s.printTree(t, full)
@@ -56,7 +56,7 @@ func (s sheet) printTree(t *settle.Tree, full bool) {
 	}
 }
 
-// asking is the command that prints the tree of an event.
+// asking returns the command that prints the tree of an event.
 func asking(n *settle.TreeNode) string {
 	if n.Space == "" {
 		return "settle tree " + n.Event
@@ -75,7 +75,7 @@ type lines struct {
 	clipped bool // a remark is shown in part only
 }
 
-// treeLine is an event on a line. What has no room there is put below, behind that.
+// treeLine is the line of an event. Remarks that do not fit are put below.
 type treeLine struct{ name, state, at, remark, below string }
 
 // add adds an event of a generation and what it has caused, with what goes before the
@@ -110,7 +110,7 @@ func (l *lines) add(n *settle.TreeNode, generation int, first, rest string) {
 	}
 }
 
-// guides go before the lines of an event and before those of what it has caused.
+// guides returns the prefixes of the lines of an event and of those of the events that it has caused.
 func guides(rest string, generation int, last bool) (first, below string) {
 	switch {
 	case generation > maxIndent:
@@ -133,7 +133,7 @@ func (l *lines) print(w io.Writer) {
 	}
 }
 
-// folded is a line that begins with a head, and below it what has no room behind that.
+// folded returns a line with a head, and lines for the text that does not fit after it.
 func (l *lines) folded(head string, r treeLine) string {
 	line := strings.TrimRight(fmt.Sprintf("%s  %-*s  %s", head, l.times, r.at, l.short(r.remark, maxRemark)), " ")
 	if l.fits(line) {
@@ -153,7 +153,7 @@ func (l *lines) fits(line string) bool {
 	return l.screen == 0 || utf8.RuneCountInString(line) <= l.screen
 }
 
-// short is a remark in so many characters, and notes whether that is a part of it only.
+// short cuts a remark to a number of characters, and records whether it did.
 func (l *lines) short(remark string, longest int) string {
 	if l.full {
 		return remark
@@ -163,7 +163,7 @@ func (l *lines) short(remark string, longest int) string {
 	return text
 }
 
-// shown is the time of an event: when it ended or, if it has not, came into its lane.
+// shown returns the time of an event: when it ended or, if it has not, entered its lane.
 func shown(n *settle.TreeNode) time.Time {
 	if n.Ended.IsZero() {
 		return n.Sent
@@ -171,7 +171,7 @@ func shown(n *settle.TreeNode) time.Time {
 	return n.Ended
 }
 
-// at is when an event ended or came into its lane.
+// at returns when an event ended or entered its lane.
 func (l *lines) at(n *settle.TreeNode, root bool) string {
 	at := shown(n)
 	switch {
@@ -183,7 +183,7 @@ func (l *lines) at(n *settle.TreeNode, root bool) string {
 	return after(at.Sub(l.start))
 }
 
-// after is a time that has passed, as exactly as anybody reads it.
+// after returns a duration, rounded for people.
 func after(d time.Duration) string {
 	if d.Abs() < 10*time.Second {
 		return fmt.Sprintf("%+dms", d.Milliseconds())
@@ -195,19 +195,19 @@ func after(d time.Duration) string {
 }
 
 const (
-	// maxNameWidth is where the second column begins at the latest.
+	// maxNameWidth is the largest width of the first column.
 	maxNameWidth = 70
-	// maxIndent is how many generations are indented.
+	// maxIndent is the number of generations that are indented.
 	maxIndent = 5
 	// maxRemark keeps an event on its line; --full has all of it.
 	maxRemark = 100
-	// leastRemark is how much of it is shown on the narrowest terminal.
+	// leastRemark is the part that is shown on the narrowest terminal.
 	leastRemark = 20
-	// ellipsis stands for what is not shown.
+	// ellipsis stands for the text that is cut.
 	ellipsis = "…"
 )
 
-// remarks are the lines of an event's remark, at least one.
+// remarks returns the lines of an event's remark, at least one.
 func (l *lines) remarks(n *settle.TreeNode) []string {
 	text := remark(n)
 	if l.full {
@@ -216,7 +216,7 @@ func (l *lines) remarks(n *settle.TreeNode) []string {
 	return []string{unbroken(withoutCalls(text))}
 }
 
-// remark is what there is to say about an event beside its state.
+// remark returns the details of an event beside its state.
 func remark(n *settle.TreeNode) string {
 	var parts []string
 	switch n.Kind {
@@ -259,7 +259,7 @@ func clip(text string, longest int) string {
 	return string(runes[:longest-1]) + ellipsis
 }
 
-// summary is the tree in a sentence.
+// summary describes the tree in a sentence.
 func summary(t *settle.Tree) string {
 	var states []string
 	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked, lineage.Unknown} {
@@ -291,7 +291,7 @@ func count(n int, noun string) string {
 // maxHints bounds how many events each kind of hint names.
 const maxHints = 3
 
-// hints say what to look at next.
+// hints returns what to check next.
 func hints(t *settle.Tree) []string {
 	var list []string
 	if t.Unattended {
@@ -318,7 +318,7 @@ func hints(t *settle.Tree) []string {
 		case n.More > 0:
 			list = append(list, fmt.Sprintf("Whether %s was sent again is not shown: see --depth and --events", n.Event))
 		default:
-			list = append(list, fmt.Sprintf("When what was wrong is mended, send it again: settle redrive %s %s --stream %s", n.Space, n.Event, n.Stream))
+			list = append(list, fmt.Sprintf("When the cause is repaired, send it again: settle redrive %s %s --stream %s", n.Space, n.Event, n.Stream))
 		}
 	}
 	return list
@@ -333,7 +333,7 @@ func redriven(n *settle.TreeNode) bool {
 	return false
 }
 
-// first are the first few events in a state.
+// first returns the first few events in a state.
 func first(t *settle.Tree, s lineage.State) []*settle.TreeNode {
 	var list []*settle.TreeNode
 	var visit func(n *settle.TreeNode)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -20,7 +21,7 @@ type versionsCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// versions is what there is to run, and what runs.
+// versions are the deployed versions, and the rules that name them.
 type versions struct {
 	Versions []versionLine `json:"versions"`
 	Rules    []rule        `json:"rules"`
@@ -55,7 +56,7 @@ func (c *versionsCmd) Run(ctx context.Context, io streams) error {
 			return usage(err)
 		}
 	}
-	return c.use(ctx, io, need{shared: []string{bus.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
+	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}}, func(b *bus.Bus, _ *settle.Client) error {
 		all, err := program.Versions(ctx, b, c.Name)
 		if err != nil {
 			return err
@@ -146,7 +147,7 @@ func (r *rule) says() string {
 	return text
 }
 
-// remark is why the rule says what it does, and what it has said before, as far as a line has room.
+// remark returns the note of a rule and its former version, as far as they fit on a line.
 func (r *rule) remark() string {
 	var said []string
 	for _, h := range r.History {
@@ -165,7 +166,7 @@ func (r *rule) remark() string {
 	return or(text, "-")
 }
 
-// when is clock, on a terminal without the day if that is today: there is little room.
+// when returns clock, on a terminal without the day if that is today: there is little room.
 func (s sheet) when(then time.Time) string {
 	if s.width == 0 || then.IsZero() {
 		return clock(then)
@@ -173,7 +174,7 @@ func (s sheet) when(then time.Time) string {
 	return at(time.Now(), then)
 }
 
-// clock is when, for people: in their own time zone.
+// clock returns a time for people, in the local time zone.
 func clock(at time.Time) string {
 	if at.IsZero() {
 		return "-"

@@ -6,11 +6,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/settlehq/settle/internal/clidoc"
+	"github.com/settlehq/settle/internal/flags"
 )
 
 // The section of docs/cli.md about spaceworker is what its model renders.
 func TestCLIPage_IsThatOfTheCommand(t *testing.T) {
-	parser, err := kong.New(&flags{}, kong.Name("spaceworker"), kong.Description(description), kong.Vars{"version": "dev"})
+	c := &command{}
+	parser, err := kong.New(c, kong.Name("spaceworker"), kong.Description(description), kong.Vars{"version": "dev"}, flags.Names(&c.Worker))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,36 +13,24 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/examples/counter"
 	"github.com/settlehq/settle/examples/flights"
-	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/internal/process"
 )
 
-type flags struct {
+type command struct {
 	process.Flags
-	Program    string        `help:"The program of the spaces: hosted, for deployed programs (settle deploy); or one of the examples: ${enum}." enum:"hosted,counter,flights" default:"hosted" env:"SETTLE_PROGRAM"`
-	Heartbeat  time.Duration `help:"How often the worker announces itself and checks for dead workers." default:"500ms"`
-	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets." default:"1s"`
-	Idle       time.Duration `help:"How long a space is at rest before it leaves memory; negative: never." default:"1m"`
-	MaxAwake   int           `help:"The largest number of spaces in memory; beyond it, the spaces that have been at rest longest leave. Negative: no limit." default:"10000"`
-	Weight     float64       `help:"This worker's share of the partitions, relative to other workers." default:"1"`
-	Performing int           `help:"The largest number of concurrent attempts of actions and inputs." default:"256"`
+	Program string `help:"The program of the spaces: hosted, for deployed programs (settle deploy); or one of the examples: ${enum}." enum:"hosted,counter,flights" default:"hosted" env:"SETTLE_PROGRAM"`
 
-	DocumentWait time.Duration `help:"How long an event waits for a document of another space that cannot be read, until it fails; negative: without a limit." default:"5m" env:"SETTLE_DOCUMENT_WAIT"`
-	RunLimit     time.Duration `help:"How long one run of a handler, computation or effect may take, unless its program says otherwise; negative: no limit." default:"30s" env:"SETTLE_RUN_LIMIT"`
+	HTTPAddr      string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
+	HTTPTokenFile string   `name:"http-token-file" help:"File with the token of the clients. The token can also be in SETTLE_HTTP_TOKEN." type:"existingfile" env:"SETTLE_HTTP_TOKEN_FILE" placeholder:"FILE"`
+	HTTPOrigin    []string `name:"http-origin" help:"Origin of pages that may also read, such as https://board.example.com. Repeatable." env:"SETTLE_HTTP_ORIGIN" placeholder:"ORIGIN"`
+	HTTPHost      []string `name:"http-host" help:"Host name that clients may use for this address. Repeatable." env:"SETTLE_HTTP_HOST" placeholder:"NAME"`
 
-	HTTP          string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
-	HTTPTokenFile string   `name:"http-token-file" help:"File with the token of the clients. The token can also be in SETTLE_HTTP_TOKEN." type:"existingfile" placeholder:"FILE"`
-	HTTPOrigin    []string `name:"http-origin" help:"Origin of pages that may also read, such as https://board.example.com. Repeatable." placeholder:"ORIGIN"`
-	HTTPHost      []string `name:"http-host" help:"Host name that clients may use for this address. Repeatable." placeholder:"NAME"`
-
-	History      time.Duration `help:"How long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour." env:"SETTLE_HISTORY"`
-	HistoryBytes int64         `help:"Bytes of such commits to keep per partition, however young; negative: no limit." default:"1073741824" env:"SETTLE_HISTORY_BYTES"`
-	PurgeDelay   time.Duration `help:"The age of a checkpoint before the commits that it covers are purged: longer than the servers take to write to disk (their sync_interval)." default:"3m" env:"SETTLE_PURGE_DELAY"`
+	flags.Worker
 }
 
 // programs are the programs built into this binary; nil stands for deployed ones. A Go program of
@@ -57,45 +45,47 @@ var errReplaced = errors.New("the worker has ended, because another process runs
 const description = "Hosts the spaces of its share of the partitions."
 
 func main() {
-	var f flags
-	process.Main("spaceworker", description, &f, func(ctx context.Context) error {
-		web, err := f.gateway()
-		if err != nil {
-			return err
-		}
-		ctx, end := context.WithCancelCause(ctx)
-		defer end(nil)
-		err = f.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
-			w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{
-				ID: p.ID, Programs: programs[f.Program], Hosted: f.Program == settle.HostedLabel, Program: f.Program, Options: settle.Options{Heartbeat: f.Heartbeat, Checkpoint: f.Checkpoint, Idle: f.Idle, MaxAwake: f.MaxAwake, Weight: f.Weight, Performing: f.Performing, RunLimit: f.RunLimit, DocumentWait: f.DocumentWait, History: f.History, HistoryBytes: f.HistoryBytes, PurgeDelay: f.PurgeDelay},
-
-				Logger: p.Logger, Tracer: p.Tracer, HTTP: web,
-			})
-			if err != nil {
-				return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
-			}
-			go func() { // ends with the worker, which Stop ends at the latest
-				<-w.Done()
-				end(errReplaced)
-			}()
-			return w.Stop, nil
-		})
-		if errors.Is(context.Cause(ctx), errReplaced) {
-			return errReplaced
-		}
-		return err
-	})
+	var c command
+	process.Main("spaceworker", description, &c, c.run, flags.Names(&c.Worker))
 }
 
-// gateway returns the configuration of the HTTP gateway.
-func (f *flags) gateway() (gateway.Config, error) {
-	cfg := gateway.Config{Addr: f.HTTP, Token: os.Getenv("SETTLE_HTTP_TOKEN"), Origins: f.HTTPOrigin, Hosts: f.HTTPHost}
-	if f.HTTPTokenFile == "" {
+// run serves spaces until ctx ends, or another process has taken the worker's id.
+func (c *command) run(ctx context.Context) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	err = c.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
+		cfg.ID, cfg.Logger, cfg.Tracer = p.ID, p.Logger, p.Tracer
+		w, err := settle.StartWorker(ctx, p.Bus, cfg)
+		if err != nil {
+			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
+		}
+		go func() { // ends with the worker, which Stop ends at the latest
+			<-w.Done()
+			end(errReplaced)
+		}()
+		return w.Stop, nil
+	})
+	if errors.Is(context.Cause(ctx), errReplaced) {
+		return errReplaced
+	}
+	return err
+}
+
+// config returns the configuration of the worker.
+func (c *command) config() (settle.WorkerConfig, error) {
+	cfg := c.Config()
+	cfg.Programs, cfg.Hosted, cfg.Program = programs[c.Program], c.Program == settle.HostedLabel, c.Program
+	cfg.HTTP.Addr, cfg.HTTP.Token, cfg.HTTP.Origins, cfg.HTTP.Hosts = c.HTTPAddr, os.Getenv("SETTLE_HTTP_TOKEN"), c.HTTPOrigin, c.HTTPHost
+	if c.HTTPTokenFile == "" {
 		return cfg, nil
 	}
-	token, err := os.ReadFile(f.HTTPTokenFile)
-	if cfg.Token = strings.TrimSpace(string(token)); err == nil && cfg.Token == "" {
-		err = fmt.Errorf("the token file %s is empty", f.HTTPTokenFile)
+	token, err := os.ReadFile(c.HTTPTokenFile)
+	if cfg.HTTP.Token = strings.TrimSpace(string(token)); err == nil && cfg.HTTP.Token == "" {
+		err = fmt.Errorf("the token file %s is empty", c.HTTPTokenFile)
 	}
 	return cfg, err
 }

@@ -1,6 +1,6 @@
-// Package agent is a workspace in which a model, its tools and people work on something: messages,
-// calls of tools, approvals, deadlines and cancellation. The model is a script. README.md tells
-// what it shows.
+// Package agent is a workspace of a model, its tools and people: messages,
+// tool calls, approvals, deadlines and cancellation. The model is a script. README.md describes
+// it.
 //
 //	          tell               cancel
 //	Idle ------------> Thinking --------> Cancelled (from anywhere; tell leads out of it)
@@ -10,5 +10,5 @@
 //	      what has come --'--- not OK --------'---> Acting
 //	                      '--------------------------'
 //
-// Each arrow is one event of one lane, so each finds the workspace as the last one has left it.
+// Each arrow is one event of one lane, so its handler reads the workspace as the previous one has left it.
 package agent

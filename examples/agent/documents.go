@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Deadline is how long an approval is waited for.
+// Deadline is the time limit for an approval.
 const Deadline = 24 * time.Hour
 
-// What a workspace can be doing.
+// The states of a workspace.
 const (
 	Idle      = "idle"      // it waits for a message
 	Thinking  = "thinking"  // the model is asked what to do next
 	Acting    = "acting"    // a tool is called
 	Waiting   = "waiting"   // a person is to approve a call
-	Cancelled = "cancelled" // somebody has said stop; a message begins anew
+	Cancelled = "cancelled" // stopped by a person; the next message starts again
 )
 
-// Who says something.
+// The authors of messages.
 const (
 	Person = "person"
 	Agent  = "agent"
 	Tool   = "tool"
 )
 
-// Message is what somebody has said.
+// Message is a message of the conversation.
 type Message struct {
 	From string `json:"from"`
 	Text string `json:"text"`
@@ -40,40 +40,40 @@ type Call struct {
 
 func (c Call) String() string { return fmt.Sprintf("%s(%q)", c.Tool, c.Argument) }
 
-// Step is what a model wants to do next: say something, call a tool, or both. One without a
+// Step is the next step of a model: a message, a tool call, or both. One without a
 // call is an answer, and ends the turn.
 type Step struct {
 	Say  string `json:"say,omitzero"`
 	Call Call   `json:"call,omitzero"`
 }
 
-// Work is what a workspace is doing.
+// Work is the state of a workspace.
 type Work struct {
 	State string `json:"state"`
-	// Turn counts what the model was asked.
+	// Turn counts the requests to the model.
 	Turn int64 `json:"turn"`
-	// Call is the one that is under way or waits.
+	// Call is the call that runs or waits for approval.
 	Call Call `json:"call,omitzero"`
 }
 
-// Verdict is what a person thinks of the call of a turn.
+// Verdict is a person's decision about the call of a turn.
 type Verdict struct {
 	Turn int64 `json:"turn"`
 	OK   bool  `json:"ok"`
 }
 
-// Status is a workspace on a screen.
+// Status is the display of a workspace.
 type Status struct {
 	State string `json:"state"`
-	// Ask is what a person is asked, "" for nothing.
+	// Ask is the question to a person, "" for none.
 	Ask      string `json:"ask,omitzero"`
 	Messages int    `json:"messages"`
 	Last     string `json:"last"`
 }
 
-// Model says what to do next. Here it is a script; it may take as long as it likes, and fail.
+// Model returns the next step. Here it is a script; it may be slow, and fail.
 type Model func(ctx context.Context, said []Message) (Step, error)
 
-// Tools are the tools by name. The key of a call is the same however often it is made, for those
-// that do something which must happen once.
+// Tools are the tools by name. The key of a call is the same in every attempt, for tools
+// whose effect must happen once.
 type Tools map[string]func(ctx context.Context, key, argument string) (string, error)

@@ -50,7 +50,7 @@ func Program(model Model, tools Tools) *settle.Program {
 	return p
 }
 
-// converse is messages, and what the model makes of them.
+// converse registers messages, and the answers of the model.
 func converse(p *settle.Program) {
 	Tell.Handle(p, func(tx *settle.Tx, text string) (none settle.None, err error) {
 		say(tx, Person, text)
@@ -66,7 +66,7 @@ func converse(p *settle.Program) {
 		case t.State == settle.GivenUp:
 			say(tx, Agent, "I cannot think: "+t.Err.Error())
 			to(tx, Idle, Call{})
-		case len(Said.Get(tx)) > len(t.In): // somebody has said more meanwhile
+		case len(Said.Get(tx)) > len(t.In): // a further message has arrived meanwhile
 			think(tx)
 		default:
 			follow(tx, t.Out)
@@ -75,7 +75,7 @@ func converse(p *settle.Program) {
 	})
 }
 
-// follow does what the model wants.
+// follow carries out a step of the model.
 func follow(tx *settle.Tx, s Step) {
 	if s.Say != "" {
 		say(tx, Agent, s.Say)
@@ -91,7 +91,7 @@ func follow(tx *settle.Tx, s Step) {
 	}
 }
 
-// act is approvals, tools, and the end of all of it.
+// act registers approvals, tools, and their ends.
 func act(p *settle.Program) {
 	Approve.Handle(p, func(tx *settle.Tx, v Verdict) (none settle.None, err error) {
 		w := Now.Get(tx)
@@ -107,7 +107,7 @@ func act(p *settle.Program) {
 		return none, nil
 	})
 	expire.Handle(p, func(tx *settle.Tx, _ Verdict) (none settle.None, err error) {
-		answer(tx, "nobody has approved it in time")
+		answer(tx, "it was not approved in time")
 		return none, nil
 	})
 	Use.Done(p, func(tx *settle.Tx, t settle.Task[Call, string]) error {
@@ -131,7 +131,7 @@ func act(p *settle.Program) {
 	})
 }
 
-// answer is what has come of a call. The model is asked what to do with it.
+// answer records the result of a call, and asks the model for the next step.
 func answer(tx *settle.Tx, text string) {
 	say(tx, Tool, text)
 	think(tx)
@@ -156,5 +156,5 @@ func to(tx *settle.Tx, state string, c Call) {
 	Now.Update(tx, func(w *Work) { w.State, w.Call = state, c })
 }
 
-// key names the work of a turn.
+// key returns the key of a turn's work.
 func key(turn int64) string { return fmt.Sprintf("turn-%d", turn) }

@@ -97,7 +97,7 @@ func TestAnApprovalThatDoesNotComeIsARefusal(t *testing.T) {
 	s.Perform()
 	s.Advance(agent.Deadline)
 	s.Perform()
-	settletest.Expect(s, agent.View, agent.Status{State: agent.Idle, Messages: 4, Last: "done: nobody has approved it in time"})
+	settletest.Expect(s, agent.View, agent.Status{State: agent.Idle, Messages: 4, Last: "done: it was not approved in time"})
 	if len(sent) != 0 {
 		t.Errorf("sent %v", sent)
 	}

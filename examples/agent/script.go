@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Script is a model that does what it is told: "look up: price" is a call of the tool "look up",
-// and what a tool has said is the answer. Mails are not safe.
+// Script is a model that follows the message literally: "look up: price" is a call of the tool "look up",
+// and the result of a tool is the answer. Mails are not safe.
 func Script(_ context.Context, said []Message) (Step, error) {
 	last := said[len(said)-1]
 	if last.From == Tool {

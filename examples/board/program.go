@@ -9,8 +9,8 @@ import (
 )
 
 type (
-	// Card is a card of the board. Its owner is a link into that person's space, to what
-	// is derived there.
+	// Card is a card of the board. Its owner is a link to a derived document in that person's
+	// space.
 	Card struct {
 		Title  string             `json:"title"`
 		Points int64              `json:"points"`
@@ -27,7 +27,7 @@ type (
 		Points int64  `json:"points"`
 		Tiles  []Tile `json:"tiles"`
 	}
-	// Draft is a card that somebody writes; Owner is the name of that person's space, or "".
+	// Draft is a new card; Owner is the name of its owner's space, or "".
 	Draft struct {
 		Card   string `json:"card"`
 		Title  string `json:"title"`
@@ -39,7 +39,7 @@ type (
 		Card string `json:"card"`
 		To   string `json:"to"`
 	}
-	// Person is who somebody is.
+	// Person is the name and the team of a person.
 	Person struct {
 		Name string `json:"name"`
 		Away bool   `json:"away"`
@@ -65,7 +65,7 @@ const First = "todo"
 
 var team, person = newBoard(), newPerson()
 
-// Programs tells which program a space runs: those whose names begin with "board" are boards, the
+// Programs returns the program of a space: spaces whose names begin with "board" are boards, the
 // others are people.
 func Programs(space string) *settle.Program {
 	if strings.HasPrefix(space, "board") {
@@ -108,7 +108,7 @@ func newBoard() *settle.Program {
 	settle.EachRow(p, Columns, Order, func(v *settle.View, row settle.Row[[]string]) (Column, error) {
 		var c Column
 		for _, key := range row.Get(v) {
-			if t, ok := Tiles.Lookup(v, key); ok { // its owner's badge may be on its way
+			if t, ok := Tiles.Lookup(v, key); ok { // its owner's badge may not have arrived yet
 				c.Points += t.Points
 				c.Tiles = append(c.Tiles, t)
 			}

@@ -1,5 +1,5 @@
 // Package cart is a cart: totals and discounts that are derived, and a payment that happens once.
-// README.md tells what it shows.
+// README.md describes it.
 //
 //	put -----> lines ..> sums (a node per line) ..> totals
 //	redeem --> coupon .............................../  :

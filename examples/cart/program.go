@@ -10,28 +10,28 @@ import (
 
 // All amounts are in cents.
 type (
-	// Line is so many of something.
+	// Line is a quantity of an article.
 	Line struct {
 		Quantity int64 `json:"quantity"`
 		Price    int64 `json:"price"`
 	}
-	// Item adds to a line, or with a negative quantity takes from it. Price is that of one.
+	// Item changes the quantity of a line; a negative one reduces it. Price is the price of one piece.
 	Item struct {
 		SKU      string `json:"sku"`
 		Quantity int64  `json:"quantity"`
 		Price    int64  `json:"price"`
 	}
-	// Totals are what the cart comes to.
+	// Totals are the sums of the cart.
 	Totals struct {
 		Subtotal int64 `json:"subtotal"`
 		Discount int64 `json:"discount"`
 		Total    int64 `json:"total"`
 	}
-	// Payment is what is to be charged.
+	// Payment is the input of the payment service.
 	Payment struct {
 		Amount int64 `json:"amount"`
 	}
-	// Paid is what has come of it.
+	// Paid is the result of the payment service.
 	Paid struct {
 		Receipt string `json:"receipt"`
 	}
@@ -40,12 +40,12 @@ type (
 		Number int64  `json:"number"`
 		State  string `json:"state"`
 		Amount int64  `json:"amount"`
-		// Note is the receipt, or why it was not paid.
+		// Note is the receipt, or the reason why the order was not paid.
 		Note string `json:"note,omitzero"`
 	}
 )
 
-// How far an order is.
+// The states of an order.
 const (
 	Paying   = "paying"
 	Settled  = "paid"
@@ -58,7 +58,7 @@ var (
 	Coupon = settle.NewCell[string]("coupon")
 	Last   = settle.NewCell[Order]("order")
 
-	Sums  = settle.NewDerivedRows[int64]("sums") // what each line comes to
+	Sums  = settle.NewDerivedRows[int64]("sums") // the sum of each line
 	Total = settle.NewDerived[Totals]("totals")
 
 	Put      = settle.NewStream[Item, settle.None]("put")
@@ -109,7 +109,7 @@ func Program(charge func(ctx context.Context, key string, p Payment) (Paid, erro
 	return p
 }
 
-// fill is what a customer does before the checkout.
+// fill registers the steps before the checkout.
 func fill(p *settle.Program) {
 	Put.Handle(p, func(tx *settle.Tx, i Item) (none settle.None, err error) {
 		if Last.Get(tx).State == Paying {
@@ -132,14 +132,14 @@ func fill(p *settle.Program) {
 	})
 }
 
-// reckon is what follows from the lines.
+// reckon registers the derived documents.
 func reckon(p *settle.Program) {
 	// Of three of a kind, one is free.
 	settle.EachRow(p, Sums, Lines, func(v *settle.View, row settle.Row[Line]) (int64, error) {
 		l := row.Get(v)
 		return (l.Quantity - l.Quantity/3) * l.Price, nil
 	})
-	// A tenth off from 100 EUR on, and 5 EUR for who has a coupon.
+	// A tenth off from 100 EUR on, and 5 EUR with a coupon.
 	Total.Compute(p, func(v *settle.View) (t Totals, err error) {
 		for _, sum := range Sums.All(v) {
 			t.Subtotal += sum

@@ -1,11 +1,11 @@
-// Package counter is the smallest program there is: a space with one number.
+// Package counter is the smallest program: a space with one number.
 package counter
 
 import "github.com/settlehq/settle"
 
 // Program counts: an event to the stream "add" adds its payload's "by" (1 if there
-// is none) to the document "count", and its receipt says what came of it. The
-// document "double" is derived, while somebody looks.
+// is none) to the document "count", and its receipt has the new value. The
+// document "double" is derived, while it is watched.
 func Program() *settle.Program {
 	return settle.NewProgram("counter").
 		Handle("add", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {

@@ -25,7 +25,7 @@ const (
 
 var airport, nation = newAirport(), newNation()
 
-// Programs tells which program a space runs: the nation's, or an airport's.
+// Programs returns the program of a space: the nation's, or an airport's.
 //
 //	departure, arrival -> stats -> punctuality
 //	configure -> airports -> ranking <- punctuality of each of them
@@ -38,7 +38,7 @@ func Programs(space string) *settle.Program {
 
 var errNoFlight = errors.New("it names no flight")
 
-// Check says what is wrong with a departure beyond the types of its fields.
+// Check returns what is wrong with a departure beyond the types of its fields.
 func (d Departure) Check() error {
 	if d.Flight == "" {
 		return errNoFlight
@@ -52,7 +52,7 @@ func (d Departure) Check() error {
 	return nil
 }
 
-// Check says what is wrong with an arrival.
+// Check returns what is wrong with an arrival.
 func (a Arrival) Check() error {
 	if a.Flight == "" {
 		return errNoFlight
@@ -60,7 +60,7 @@ func (a Arrival) Check() error {
 	return nil
 }
 
-// Check says what is wrong with the list.
+// Check returns what is wrong with the list.
 func (c Configure) Check() error {
 	for i, code := range c.Airports {
 		if err := checkCode(code); err != nil {

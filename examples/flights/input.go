@@ -32,7 +32,7 @@ func Load(path string) ([]Flight, error) {
 	return Parse(path, file)
 }
 
-// InputError says what is wrong with the input, where, and what to do about it.
+// InputError describes an error in the input, its place, and the remedy.
 type InputError struct {
 	File    string
 	Entry   int    // from 1; 0 if it is not about one

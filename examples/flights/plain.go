@@ -58,7 +58,7 @@ func (t Tally) Total() Stats {
 	return sum
 }
 
-// Punctuality is that of an airport, and false for one without departures.
+// Punctuality returns that of an airport, and false for one without departures.
 func (t Tally) Punctuality(code string) (Punctuality, bool) {
 	s := t[code]
 	if s.Departures == 0 {

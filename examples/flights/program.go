@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// What events and documents hold; documents.go says what is checked of them.
+// The contents of events and documents; documents.go has their checks.
 type (
 	Stats struct { // of an airport; delay and distance are counted at the origin only
 		Departures  int64 `json:"departures"`
@@ -35,7 +35,7 @@ type (
 		Flight string `json:"flight"`
 		Origin string `json:"origin"`
 	}
-	Handling struct { // the result of both: only this tells which flight an arrival is about
+	Handling struct { // the result of both: only this identifies the flight of an arrival
 		Flight string `json:"flight"`
 	}
 	Configure struct {

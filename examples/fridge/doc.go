@@ -1,5 +1,5 @@
-// Package fridge is a fridge with sensors: what is derived from its readings, and an alarm that
-// does not cry wolf. README.md tells what it shows.
+// Package fridge is a fridge with sensors: documents derived from its readings, and an alarm without
+// false alerts. README.md describes it.
 //
 //	temp (a reading) -> readings ..> mean ...> verdict ..> status
 //	                             ..> extent      |    '..> (the handler of judge)
@@ -7,7 +7,7 @@
 //	door ------------> door ....................'          judge -> alarm, or a timer
 //	hour (cron) -----> hours ....> day ...> trend          raise (the timer) -> alarm
 //
-// What is derived (dots) is computed while somebody looks, or when a handler reads it. What
-// depends on what was before, and must not depend on whether anybody looks, is state: documents
+// Derived documents (dots) are computed while they are watched, or when a handler reads them. State
+// that depends on earlier events, and must not depend on whether it is watched, is in documents
 // that handlers write (dashes).
 package fridge

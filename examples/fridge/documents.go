@@ -9,16 +9,16 @@ import (
 const (
 	// TooWarm is the mean temperature in °C above which something is wrong.
 	TooWarm = 8.0
-	// CoolAgain is that below which all is well again. Between the two, what was stays: a
+	// CoolAgain is the temperature below which all is well again. Between the two, the verdict stays: a
 	// mean that wavers around one limit raises no alarm twice.
 	CoolAgain = 6.0
-	// Patience is how long something must be wrong before there is an alarm.
+	// Patience is the time for which something must be wrong before there is an alarm.
 	Patience = 30 * time.Second
-	// Keep is how many hourly records are kept.
+	// Keep is the number of hourly records that are kept.
 	Keep = 24
 )
 
-// What the verdict can be.
+// The values of the verdict.
 const (
 	Fine    = "fine"    // the door is closed, and it is cool
 	Between = "between" // closed, and neither cool nor too warm
@@ -26,18 +26,18 @@ const (
 	Open    = "open"    // the door is open
 )
 
-// Reading is what a sensor sends: a temperature in °C.
+// Reading is a message of a sensor: a temperature in °C.
 type Reading struct {
 	Sensor string  `json:"sensor"`
 	C      float64 `json:"c"`
 }
 
-// Movement is what the door sends.
+// Movement is a message of the door.
 type Movement struct {
 	Open bool `json:"open"`
 }
 
-// Alert is whether there is an alarm, and why, and since when.
+// Alert is the state of the alarm: its reason, and since when.
 type Alert struct {
 	On    bool      `json:"on"`
 	Why   string    `json:"why,omitempty"`
@@ -58,7 +58,7 @@ type Tile struct {
 
 var errNoSensor = errors.New("it names no sensor")
 
-// Check refuses what no sensor in a fridge can have measured.
+// Check refuses values that no sensor in a fridge can measure.
 func (r Reading) Check() error {
 	if r.Sensor == "" {
 		return errNoSensor

@@ -39,8 +39,8 @@ func Program() *settle.Program {
 
 var none settle.None
 
-// remember is what events do: whatever depends on what was before, and must happen whether
-// anybody looks or not.
+// remember registers the handlers: everything that depends on earlier events, and must happen whether
+// or not it is watched.
 func remember(p *settle.Program) {
 	Temp.Handle(p, func(tx *settle.Tx, r Reading) (settle.None, error) {
 		Readings.Set(tx, r.Sensor, r.C)
@@ -84,7 +84,7 @@ func remember(p *settle.Program) {
 	settle.Cron(p, "hourly", "0 * * * *", hour, settle.CronOptions{})
 }
 
-// derive is what follows from what is remembered, and is computed for who wants to know it.
+// derive registers the documents that follow from that state, and are computed on demand.
 func derive(p *settle.Program) {
 	Mean.Compute(p, func(v *settle.View) (float64, error) {
 		sum, n := 0.0, 0
@@ -139,7 +139,7 @@ func derive(p *settle.Program) {
 			return "as ever", nil
 		}
 	})
-	// The siren may hear the same alarm twice, after a crash for one. It does not mind.
+	// The siren may receive the same alarm twice, for example after a crash, which is harmless.
 	p.Effect("siren", func(v *settle.View) error {
 		if a := Alarm.Get(v); a.On {
 			v.Log("alarm", "why", a.Why)
@@ -159,7 +159,7 @@ func derive(p *settle.Program) {
 	})
 }
 
-// reach is from the coldest to the warmest of what was added.
+// reach returns the range from the coldest to the warmest added value.
 type reach struct {
 	Record
 	some bool

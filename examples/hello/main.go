@@ -13,7 +13,7 @@ import (
 var (
 	count  = settle.NewCell[int]("count")      // a document that handlers write
 	double = settle.NewDerived[int]("double")  // one that is derived
-	add    = settle.NewStream[int, int]("add") // events: what they carry, what comes of them
+	add    = settle.NewStream[int, int]("add") // events: their payload, their result
 )
 
 func counter() *settle.Program {

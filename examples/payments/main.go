@@ -1,6 +1,6 @@
 // Command payments keeps accounts: payments of an account are handled in order and exactly once,
 // and those that fail go to the dead letters. It is the example of package ordered, for people
-// who know JetStream; README.md has the commands to try.
+// with experience in JetStream; README.md has the commands to try.
 package main
 
 import (
@@ -23,7 +23,7 @@ type Account struct {
 	Payments int   `json:"payments"`
 }
 
-// Payment is an event: cents for the account, or from it, and then to another one.
+// Payment is an event: cents for the account, or from it to another one.
 type Payment struct {
 	Cents int64  `json:"cents"`
 	To    string `json:"to,omitzero"`

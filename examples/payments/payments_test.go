@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
@@ -32,7 +33,7 @@ func startServer(t *testing.T) *embedded.Server {
 	return s
 }
 
-func connect(t *testing.T, s *embedded.Server, faults bus.Faults) *bus.Bus {
+func connect(t *testing.T, s *embedded.Server, faults faults.Func) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{Server: s, Partitions: 1, Faults: faults})
 	if err != nil {
@@ -146,12 +147,12 @@ func TestPayments_ACrashBehindTheCommitAppliesOnce(t *testing.T) {
 	stored := make(chan struct{})
 	die := sync.OnceFunc(func() { close(stored) })
 	var appends atomic.Int64
-	dying := connect(t, s, func(a bus.Attempt) bus.Fault {
-		if a.Op != bus.OpAppend || a.Try > 1 || appends.Add(1) < 2 {
-			return bus.Deliver // also of the commit that takes the account over
+	dying := connect(t, s, func(a faults.Attempt) faults.Fault {
+		if a.Op != faults.OpAppend || a.Try > 1 || appends.Add(1) < 2 {
+			return faults.Deliver // also of the commit that takes the account over
 		}
 		die()
-		return bus.DropAck
+		return faults.DropAck
 	})
 	first, kill := context.WithCancel(context.Background())
 	go func() { // ends with its bus

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/model"
 )
 
-// Progress hears how a backup or a restore gets on. It may be zero.
+// Progress receives the progress of a backup or a restore. It may be zero.
 type Progress struct {
-	// Begin says what is to be done, and of how many messages or bytes that is about.
+	// Begin is called at the begin of a step, with its name and the approximate number of messages or bytes.
 	Begin func(what string, of int64)
-	// Add says that so much more is done.
+	// Add is called with the amount of work done since the last call.
 	Add func(n int64)
 }
 
@@ -32,18 +34,18 @@ func (p Progress) add(n int64) {
 	}
 }
 
-// What Progress.Begin hears besides the names of streams.
+// The steps that Progress.Begin receives besides the names of streams.
 const (
 	StepChecksums = "checksums"
 	StepLogEnds   = "the ends of the logs"
-	StepBehind    = "what was stored meanwhile"
-	StepCompare   = "compare with what is there"
+	StepBehind    = "messages stored meanwhile"
+	StepCompare   = "compare with the existing streams"
 )
 
-// errMoved says that something was purged while it was copied which the copy needs.
-var errMoved = errors.New("what the copy needs was purged meanwhile")
+// errMoved is returned if messages were purged during the copy that the copy needs.
+var errMoved = errors.New("messages that the copy needs were purged meanwhile")
 
-// attempts is how often a copy is begun again if something was purged meanwhile. That takes a
+// attempts is the number of attempts if messages are purged meanwhile. That takes a
 // copy that lasts for minutes, and a small history.
 const attempts = 3
 
@@ -69,7 +71,7 @@ func Make(ctx context.Context, b *bus.Bus, dir string, progress Progress) (*Mani
 	}
 }
 
-// prepare makes a directory for a backup, private to the user: it holds everything.
+// prepare creates the directory of a backup, private to the user because it contains all data.
 func prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -84,7 +86,7 @@ func prepare(dir string) error {
 	return nil
 }
 
-// empty removes what a failed attempt has written.
+// empty removes the files of a failed attempt.
 func empty(dir string) error {
 	found, err := os.ReadDir(dir)
 	for _, f := range found {
@@ -96,7 +98,7 @@ func empty(dir string) error {
 func makeOnce(ctx context.Context, b *bus.Bus, dir string, progress Progress) (_ *Manifest, err error) {
 	c := &copier{b: b, dir: dir, progress: progress, singles: map[string]*file{}}
 	c.m = &Manifest{
-		Version: Version, ID: rand.Text(), Program: b.ProgramVersion(), Schema: bus.Schema,
+		Version: Version, ID: rand.Text(), Program: b.ProgramVersion(), Schema: provision.Schema,
 		Deployment: b.Prefix(), Partitions: b.Partitions(), Horizon: b.Horizon(), Began: time.Now().UTC(),
 	}
 	defer func() {
@@ -120,7 +122,7 @@ func makeOnce(ctx context.Context, b *bus.Bus, dir string, progress Progress) (_
 	return c.m, c.m.write(dir)
 }
 
-// copier is a backup under way.
+// copier is a backup in progress.
 type copier struct {
 	b        *bus.Bus
 	dir      string
@@ -130,19 +132,19 @@ type copier struct {
 	singles  map[string]*file // by component
 }
 
-// part is what is copied of one partition.
+// part is the copied data of one partition.
 type part struct {
 	number           int
 	state, log, lane *file
-	// known is, of each space, up to where its log is known: its mark, then its commits.
+	// known is, for each space, the log sequence that the copy reaches: its mark, then its commits.
 	known map[string]uint64
-	// laneSaved is the position in the lane of which the copied state knows.
+	// laneSaved is the lane position in the copied state.
 	laneSaved, laneFirst uint64
-	// handled is, of each space, up to where commits in the copy have handled its events.
+	// handled is, for each space, the lane sequence up to which commits in the copy have handled its events.
 	handled map[string]uint64
-	// laneEnd and logEnd are the ends that were chosen.
+	// laneEnd and logEnd are the chosen ends.
 	laneEnd, logEnd uint64
-	// events and commits were stored behind them.
+	// events and commits were stored after them.
 	events  []event
 	commits []commit
 }
@@ -152,7 +154,7 @@ func (c *copier) create() error {
 		c.parts = append(c.parts, &part{number: len(c.parts), known: map[string]uint64{}, handled: map[string]uint64{}})
 	}
 	for _, a := range c.b.Assets() {
-		if a.Component == bus.ComponentWorkers {
+		if a.Component == provision.ComponentWorkers {
 			continue // members announce themselves
 		}
 		f, err := create(c.dir, a)
@@ -160,11 +162,11 @@ func (c *copier) create() error {
 			return err
 		}
 		switch a.Component {
-		case bus.ComponentState:
+		case provision.ComponentState:
 			c.parts[a.Partition].state = f
-		case bus.ComponentLog:
+		case provision.ComponentLog:
 			c.parts[a.Partition].log = f
-		case bus.ComponentLane:
+		case provision.ComponentLane:
 			c.parts[a.Partition].lane = f
 		default:
 			c.singles[a.Component] = f
@@ -173,9 +175,9 @@ func (c *copier) create() error {
 	return nil
 }
 
-// files are all of them, in the order of the manifest.
+// files returns all files, in the order of the manifest.
 func (c *copier) files() (all []*file) {
-	for _, component := range []string{bus.ComponentPrograms, bus.ComponentDead} {
+	for _, component := range []string{provision.ComponentPrograms, provision.ComponentDead} {
 		all = append(all, c.singles[component])
 	}
 	for _, p := range c.parts {
@@ -184,7 +186,7 @@ func (c *copier) files() (all []*file) {
 	return all
 }
 
-// abandon closes what is open after an error.
+// abandon closes the open files after an error.
 func (c *copier) abandon() {
 	for _, f := range c.files() {
 		if f != nil {
@@ -199,12 +201,12 @@ func (c *copier) copyPartitions(ctx context.Context) error {
 		if err := c.copyState(ctx, p); err != nil {
 			return err
 		}
-		reach, err := c.b.Reach(ctx, p.log.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.log.Stream)
 		if err == nil {
 			err = c.copyLog(ctx, p, reach.Last, reach.Messages, false)
 		}
 		if err == nil {
-			reach, err = c.b.Reach(ctx, p.lane.Stream)
+			reach, err = streamcopy.Reach(ctx, c.b, p.lane.Stream)
 		}
 		if err == nil {
 			p.lane.MaxBytes = reach.MaxBytes
@@ -218,21 +220,21 @@ func (c *copier) copyPartitions(ctx context.Context) error {
 }
 
 func (c *copier) copyState(ctx context.Context, p *part) error {
-	reach, err := c.b.Reach(ctx, p.state.Stream)
+	reach, err := streamcopy.Reach(ctx, c.b, p.state.Stream)
 	if err != nil {
 		return err
 	}
-	lane, err := c.b.Reach(ctx, p.lane.Stream)
+	lane, err := streamcopy.Reach(ctx, c.b, p.lane.Stream)
 	if err != nil {
 		return err
 	}
 	p.laneFirst = lane.First
 	c.progress.begin(p.state.Stream, int64(reach.Messages))
-	return p.state.copyExactly(ctx, c.b, func(s *bus.Stored) error {
-		if space := c.b.MarkOf(p.number, s); space != "" {
+	return p.state.copyExactly(ctx, c.b, func(s *streamcopy.Stored) error {
+		if space := streamcopy.MarkOf(c.b, p.number, s); space != "" {
 			p.known[space] = s.Reflects
 		}
-		if c.b.PositionOf(p.number, s) == lanePosition {
+		if streamcopy.PositionOf(c.b, p.number, s) == lanePosition {
 			p.laneSaved = s.Reflects
 		}
 		c.progress.add(1)
@@ -240,13 +242,13 @@ func (c *copier) copyState(ctx context.Context, p *part) error {
 	})
 }
 
-// lanePosition is the position up to which workers know the events of a lane to be handled.
+// lanePosition returns the saved position up to which the events of a lane are handled.
 const lanePosition = "lane"
 
-// copyLog copies the log up to a sequence. deep takes in how far commits have handled events.
+// copyLog copies the log up to a sequence. With deep, it decodes which events the commits have handled.
 func (c *copier) copyLog(ctx context.Context, p *part, upTo, about uint64, deep bool) error {
 	c.progress.begin(p.log.Stream, int64(about))
-	return c.b.CopyStream(ctx, p.log.Stream, p.log.Last, upTo, func(s *bus.Stored) error {
+	return streamcopy.Copy(ctx, c.b, p.log.Stream, p.log.Last, upTo, func(s *streamcopy.Stored) error {
 		if err := p.follows(s); err != nil {
 			return err
 		}
@@ -262,9 +264,9 @@ func (c *copier) copyLog(ctx context.Context, p *part, upTo, about uint64, deep 
 	})
 }
 
-// follows makes sure that no commit is missing that neither the copy of the state nor that of the log has.
-func (p *part) follows(s *bus.Stored) error {
-	space := bus.SpaceOfCommit(s)
+// follows returns an error if a commit is missing from both the copied state and the copied log.
+func (p *part) follows(s *streamcopy.Stored) error {
+	space := streamcopy.SpaceOfCommit(s)
 	if s.Seq <= p.known[space] {
 		return nil
 	}
@@ -278,36 +280,38 @@ func (p *part) follows(s *bus.Stored) error {
 
 func (c *copier) copyLane(ctx context.Context, p *part, upTo, about uint64) error {
 	c.progress.begin(p.lane.Stream, int64(about))
-	return c.b.CopyStream(ctx, p.lane.Stream, p.lane.Last, upTo, func(s *bus.Stored) error {
+	return streamcopy.Copy(ctx, c.b, p.lane.Stream, p.lane.Last, upTo, func(s *streamcopy.Stored) error {
 		if p.lane.First == 0 && s.Seq > p.laneFirst && s.Seq > p.laneSaved+1 && p.laneFirst <= p.laneSaved {
-			return fmt.Errorf("%w: %s begins at %d, and the saved state knows of %d", errMoved, p.lane.Stream, s.Seq, p.laneSaved)
+			return fmt.Errorf("%w: %s begins at %d, and the saved state reaches %d", errMoved, p.lane.Stream, s.Seq, p.laneSaved)
 		}
 		c.progress.add(1)
 		return p.lane.add(s)
 	})
 }
 
-func (c *copier) copyDead(ctx context.Context) error { return c.copySingle(ctx, bus.ComponentDead) }
+func (c *copier) copyDead(ctx context.Context) error {
+	return c.copySingle(ctx, provision.ComponentDead)
+}
 
 func (c *copier) copyPrograms(ctx context.Context) error {
-	return c.copySingle(ctx, bus.ComponentPrograms)
+	return c.copySingle(ctx, provision.ComponentPrograms)
 }
 
 func (c *copier) copySingle(ctx context.Context, component string) error {
 	f := c.singles[component]
-	reach, err := c.b.Reach(ctx, f.Stream)
+	reach, err := streamcopy.Reach(ctx, c.b, f.Stream)
 	if err != nil {
 		return err
 	}
 	c.progress.begin(f.Stream, int64(reach.Messages))
-	return f.copyExactly(ctx, c.b, func(*bus.Stored) error { c.progress.add(1); return nil })
+	return f.copyExactly(ctx, c.b, func(*streamcopy.Stored) error { c.progress.add(1); return nil })
 }
 
-// chooseEnds looks where the lanes end, and then where the logs do, and copies up to there.
+// chooseEnds reads the ends of the lanes, then those of the logs, and copies up to them.
 func (c *copier) chooseEnds(ctx context.Context) error {
 	c.m.AsOf = time.Now().UTC()
 	for _, p := range c.parts {
-		reach, err := c.b.Reach(ctx, p.lane.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.lane.Stream)
 		if err != nil {
 			return err
 		}
@@ -315,7 +319,7 @@ func (c *copier) chooseEnds(ctx context.Context) error {
 	}
 	for _, p := range c.parts {
 		c.progress.begin(StepLogEnds, 0)
-		reach, err := c.b.Reach(ctx, p.log.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.log.Stream)
 		if err != nil {
 			return err
 		}
@@ -332,16 +336,16 @@ func (c *copier) chooseEnds(ctx context.Context) error {
 	return nil
 }
 
-// copyBehind reads into memory what was stored behind the chosen ends, first of the lanes and then
-// of the logs: of the events that are read, every commit that sent one is read then.
+// copyBehind reads the messages after the chosen ends into memory, first those of the lanes and then
+// those of the logs, so that every commit that sent one of these events is read.
 func (c *copier) copyBehind(ctx context.Context) error {
 	c.progress.begin(StepBehind, 0)
 	for _, p := range c.parts {
-		reach, err := c.b.Reach(ctx, p.lane.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.lane.Stream)
 		if err != nil {
 			return err
 		}
-		err = c.b.CopyStream(ctx, p.lane.Stream, p.laneEnd, reach.Last, func(s *bus.Stored) error {
+		err = streamcopy.Copy(ctx, c.b, p.lane.Stream, p.laneEnd, reach.Last, func(s *streamcopy.Stored) error {
 			p.events = append(p.events, readEvent(s))
 			return nil
 		})
@@ -350,11 +354,11 @@ func (c *copier) copyBehind(ctx context.Context) error {
 		}
 	}
 	for _, p := range c.parts {
-		reach, err := c.b.Reach(ctx, p.log.Stream)
+		reach, err := streamcopy.Reach(ctx, c.b, p.log.Stream)
 		if err != nil {
 			return err
 		}
-		err = c.b.CopyStream(ctx, p.log.Stream, p.logEnd, reach.Last, func(s *bus.Stored) error {
+		err = streamcopy.Copy(ctx, c.b, p.log.Stream, p.logEnd, reach.Last, func(s *streamcopy.Stored) error {
 			d, err := readCommit(s)
 			p.commits = append(p.commits, d)
 			return err
@@ -366,7 +370,7 @@ func (c *copier) copyBehind(ctx context.Context) error {
 	return nil
 }
 
-// cutAndAdd adds what the chosen ends need from behind them.
+// cutAndAdd adds the messages after the chosen ends that the copy needs.
 func (c *copier) cutAndAdd(context.Context) error {
 	cut(c.parts)
 	for _, p := range c.parts {

@@ -16,6 +16,8 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/pause"
@@ -340,10 +342,10 @@ func TestRestore_KeepsSequencesAndReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range m.Files {
-		if f.Component != bus.ComponentLane {
+		if f.Component != provision.ComponentLane {
 			continue
 		}
-		reach, err := d.Bus().Reach(ctx, f.Stream)
+		reach, err := streamcopy.Reach(ctx, d.Bus(), f.Stream)
 		if err != nil || reach.Last != f.Last || reach.Messages != f.Messages {
 			t.Errorf("%s reaches to %d with %d messages, and the backup to %d with %d: %v", f.Stream, reach.Last, reach.Messages, f.Last, f.Messages, err)
 		}
@@ -366,7 +368,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 		spoil func(t *testing.T, dir string)
 		says  string
 	}{
-		"no manifest": {func(t *testing.T, dir string) { remove(t, dir, "manifest.json") }, "no backup, or one that was interrupted"},
+		"no manifest": {func(t *testing.T, dir string) { remove(t, dir, "manifest.json") }, "not a backup, or an interrupted one"},
 		"a manifest that was changed": {func(t *testing.T, dir string) {
 			change(t, dir, "manifest.json", func(b []byte) []byte {
 				return []byte(strings.Replace(string(b), `"partitions": 4`, `"partitions": 3`, 1))

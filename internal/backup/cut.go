@@ -3,36 +3,36 @@ package backup
 import (
 	"fmt"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/model"
 )
 
-// event is one of a lane behind the chosen end.
+// event is an event of a lane after the chosen end.
 type event struct {
-	*bus.Stored
+	*streamcopy.Stored
 	space, id string
 	taken     bool
 }
 
-func readEvent(s *bus.Stored) event {
-	m, _ := bus.EventOf(s) // what is no event belongs to no space, and is not taken
+func readEvent(s *streamcopy.Stored) event {
+	m, _ := streamcopy.EventOf(s) // what is no event belongs to no space, and is not taken
 	return event{Stored: s, space: m.Space, id: m.ID}
 }
 
-// commit is one of a log behind the chosen end.
+// commit is a commit of a log after the chosen end.
 type commit struct {
-	*bus.Stored
+	*streamcopy.Stored
 	space   string
 	handled uint64   // up to where it has handled the events of its space
 	causes  []string // the ids of the events that come from it
 }
 
-func readCommit(s *bus.Stored) (commit, error) {
+func readCommit(s *streamcopy.Stored) (commit, error) {
 	c, err := model.DecodeCommit(s.Data)
 	if err != nil {
 		return commit{}, fmt.Errorf("message %d of %s: %w", s.Seq, s.Subject, err)
 	}
-	d := commit{Stored: s, space: bus.SpaceOfCommit(s), handled: c.Cursor.Floor}
+	d := commit{Stored: s, space: streamcopy.SpaceOfCommit(s), handled: c.Cursor.Floor}
 	for _, held := range c.Cursor.Held {
 		d.handled = max(d.handled, held)
 	}
@@ -42,8 +42,8 @@ func readCommit(s *bus.Stored) (commit, error) {
 	return d, nil
 }
 
-// take notes what a transaction has handled, and what can come of it: what it sends, and for an
-// event that did not end well the notice of that, and the event that is sent again.
+// take records the event that a transaction has handled, and the ids of events that it can cause: those it sends, and for an
+// event that failed, its failure notice and its redriven event.
 func (d *commit) take(tx *model.Tx) {
 	for k := range tx.Sends {
 		d.causes = append(d.causes, tx.Sends[k].ID)
@@ -66,8 +66,8 @@ type place struct {
 	seq uint64
 }
 
-// cut moves the chosen ends of the logs, and takes events behind those of the lanes, until
-// whatever is in the backup has in it what it came from. It moves no end further than it must.
+// cut moves the chosen ends of the logs, and takes events after those of the lanes, until
+// the backup contains the cause of each of its messages. It moves no end further than necessary.
 func cut(parts []*part) {
 	from := map[string]place{}
 	for _, p := range parts {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
 )
 
 // file is the copy of one stream while it is written.
@@ -19,23 +21,23 @@ type file struct {
 	out     *os.File
 	buffer  *bufio.Writer
 	sum     hash.Hash
-	archive *bus.ArchiveWriter
-	// subjects are those that were seen, of a stream that keeps one message for each.
+	archive *streamcopy.ArchiveWriter
+	// subjects are the subjects seen so far in a stream that keeps one message for each.
 	subjects map[string]bool
 }
 
-func create(dir string, a bus.Asset) (*file, error) {
+func create(dir string, a provision.Asset) (*file, error) {
 	f := &file{File: File{Name: a.Stream + ".s2", Asset: a}, sum: sha256.New()}
 	var err error
 	if f.out, err = os.OpenFile(filepath.Join(dir, f.Name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
 	f.buffer = bufio.NewWriterSize(writers{f}, 1<<20)
-	f.archive = bus.NewArchive(f.buffer)
+	f.archive = streamcopy.NewArchive(f.buffer)
 	return f, nil
 }
 
-// writers writes what goes into a file into its checksum as well.
+// writers writes to a file and to its checksum.
 type writers struct{ f *file }
 
 func (w writers) Write(p []byte) (int, error) {
@@ -46,7 +48,7 @@ func (w writers) Write(p []byte) (int, error) {
 }
 
 // add writes a message that is in the stream.
-func (f *file) add(s *bus.Stored) error {
+func (f *file) add(s *streamcopy.Stored) error {
 	f.Last = max(f.Last, s.Seq)
 	if f.subjects == nil || !f.subjects[s.Subject] {
 		f.Messages++
@@ -61,7 +63,7 @@ func (f *file) add(s *bus.Stored) error {
 	return f.archive.Add(s)
 }
 
-// messageOverhead is what a server stores beside a message, about.
+// messageOverhead is the approximate overhead of a stored message, in bytes.
 const messageOverhead = 30
 
 // finish closes the file.
@@ -74,23 +76,23 @@ func (f *file) finish() (File, error) {
 	return f.File, err
 }
 
-// copyExactly copies a stream that keeps one message for each subject as it was at one moment. The
-// copy goes on until nothing more is there: then every message that the stream has was read.
-func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*bus.Stored) error) error {
+// copyExactly copies a stream that keeps one message for each subject as of one moment. The
+// copy continues until no message is left: then every message of the stream was read.
+func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*streamcopy.Stored) error) error {
 	f.subjects = map[string]bool{}
-	read, err := b.Reach(ctx, f.Stream)
+	read, err := streamcopy.Reach(ctx, b, f.Stream)
 	if err != nil {
 		return err
 	}
 	f.MaxBytes, f.MaxAge = read.MaxBytes, read.MaxAge
 	for range exactTries {
-		err := b.CopyStream(ctx, f.Stream, f.Last, 0, func(s *bus.Stored) error {
+		err := streamcopy.Copy(ctx, b, f.Stream, f.Last, 0, func(s *streamcopy.Stored) error {
 			return errors.Join(f.add(s), see(s))
 		})
 		if err != nil {
 			return err
 		}
-		now, err := b.Reach(ctx, f.Stream)
+		now, err := streamcopy.Reach(ctx, b, f.Stream)
 		switch {
 		case err != nil:
 			return err
@@ -104,5 +106,5 @@ func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*bus.Stored
 	return nil // it is being written to all the time, and each time everything that was there was read
 }
 
-// exactTries is how often a stream is looked at again that was written to meanwhile.
+// exactTries is the number of attempts for a stream that is written to meanwhile.
 const exactTries = 20

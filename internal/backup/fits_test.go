@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 )
 
 // What came since the backup is what wakes the spaces of a STATE bucket, and leaves the lanes after the horizon.
@@ -16,11 +16,11 @@ func TestFits_AStateOlderThanTheHorizonIsRefused(t *testing.T) {
 		age       time.Duration
 		refused   bool
 	}{
-		{bus.ComponentState, time.Hour, false},
-		{bus.ComponentState, time.Hour + 1, true},
-		{bus.ComponentLog, 1000 * time.Hour, false},
+		{provision.ComponentState, time.Hour, false},
+		{provision.ComponentState, time.Hour + 1, true},
+		{provision.ComponentLog, 1000 * time.Hour, false},
 	} {
-		err := m.fits(t.Context(), nil, "", &File{Asset: bus.Asset{Component: c.component}}, m.AsOf.Add(c.age), Progress{})
+		err := m.fits(t.Context(), nil, "", &File{Asset: provision.Asset{Component: c.component}}, m.AsOf.Add(c.age), Progress{})
 		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "events are remembered for 1h0m0s") {
 			t.Errorf("%s of %v ago: %v", c.component, c.age, err)
 		}

@@ -1,9 +1,9 @@
 // Package backup copies a deployment while it runs, and restores the copy where there is none.
 //
-// # What makes the copies of many streams one state
+// # Consistency of the copies of many streams
 //
 // The streams of a deployment refer to each other, and no two of them can be copied at the same
-// moment. A state is whole if whatever is in it, has in it what it came from:
+// moment. A state is consistent if it contains the cause of everything in it:
 //
 //	saved state  comes from the log
 //	a commit     comes from the events in the lane of its partition that it handled
@@ -11,16 +11,16 @@
 //
 // So every STATE bucket is copied first, exactly as it was at one moment, and then the dead
 // letters. LOG and LANE streams only grow (what is purged, nothing needs), and every message has
-// a sequence, so they are copied up to an end that is chosen last: first those of all lanes, then
-// those of all logs. What is in the lanes up to there came from commits before the ends of the logs.
-// A log may have handled events behind the end of its lane: those are added, one by one, and if a
-// space sent one of them in a commit behind the end of its log, that log is copied up to there,
-// and so on (see cut). Everything that was stored before the first of the ends was looked for is
+// a sequence, so they are copied up to ends that are chosen last: first those of all lanes, then
+// those of all logs. The events in the lanes up to there came from commits before the ends of the logs.
+// A log may have handled events after the end of its lane: those are added, one by one, and if a
+// space sent one of them in a commit after the end of its log, that log is copied up to there,
+// and so on (see cut). Everything that was stored before the first end was read is
 // in the backup: that moment is AsOf.
 //
-// # What is not in it
+// # Omissions
 //
-// Who was a member of the fleet. Workers and coordinators of the restored deployment begin anew.
+// Members of the fleet are not copied. Workers and coordinators of the restored deployment start anew.
 package backup
 
 import (
@@ -36,38 +36,39 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
 )
 
-// Version of the format. A program refuses what it does not know.
+// Version of the format. A program refuses versions that it does not know.
 const Version = 1
 
-// manifestName is the file that is written last: a directory without it is no backup.
+// manifestName is the file that is written last: a directory without it is not a backup.
 const manifestName = "manifest.json"
 
-// Manifest says what a backup is of, and what belongs to it.
+// Manifest describes a backup and lists its files.
 type Manifest struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
-	Program string `json:"program"` // the version of Settle that has made it
+	Program string `json:"program"` // the version of Settle that made it
 	Schema  int    `json:"schema"`
-	// Deployment is the prefix, which a deployment is called by.
+	// Deployment is the prefix of the deployment.
 	Deployment string        `json:"deployment"`
 	Partitions int           `json:"partitions"`
 	Horizon    time.Duration `json:"horizon"`
-	// Began, AsOf and Ended are by the clock of the machine that has made the backup. What was
-	// acknowledged before AsOf is in it.
+	// Began, AsOf and Ended are by the clock of the machine that made the backup. Everything that was
+	// acknowledged before AsOf is in the backup.
 	Began time.Time `json:"began"`
 	AsOf  time.Time `json:"asOf"`
 	Ended time.Time `json:"ended"`
 	Files []File    `json:"files"`
-	// Checksum is of the manifest without it.
+	// Checksum is the checksum of the manifest without this field.
 	Checksum string `json:"checksum"`
 }
 
 // File is the copy of one stream.
 type File struct {
 	Name string `json:"name"`
-	bus.Asset
+	provision.Asset
 	First    uint64        `json:"first"`
 	Last     uint64        `json:"last"`
 	Messages uint64        `json:"messages"`
@@ -78,7 +79,7 @@ type File struct {
 	SHA256   string        `json:"sha256"`
 }
 
-// Messages is how many the backup holds.
+// Messages returns the number of messages in the backup.
 func (m *Manifest) Messages() (n uint64) {
 	for i := range m.Files {
 		n += m.Files[i].Messages
@@ -86,7 +87,7 @@ func (m *Manifest) Messages() (n uint64) {
 	return n
 }
 
-// Size is how many bytes the files have.
+// Size returns the size of the files in bytes.
 func (m *Manifest) Size() (n int64) {
 	for i := range m.Files {
 		n += m.Files[i].Size
@@ -94,7 +95,7 @@ func (m *Manifest) Size() (n int64) {
 	return n
 }
 
-// Note is what the deployment is to know of the backup.
+// Note returns the record of the backup for the deployment.
 func (m *Manifest) Note() *bus.BackupNote {
 	n := &bus.BackupNote{ID: m.ID, AsOf: m.AsOf, Ended: m.Ended, Manifest: m.Checksum, Messages: m.Messages(), Bytes: m.Size(), Ends: map[string]uint64{}}
 	for i := range m.Files {
@@ -114,7 +115,7 @@ func (m *Manifest) sum() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// write makes the directory a backup.
+// write writes the manifest, which makes the directory a backup.
 func (m *Manifest) write(dir string) (err error) {
 	if m.Checksum, err = m.sum(); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (m *Manifest) write(dir string) (err error) {
 	return syncDir(dir)
 }
 
-// syncDir makes the names in a directory last.
+// syncDir syncs the entries of a directory to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -152,7 +153,7 @@ func Read(dir string) (*Manifest, error) {
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s is no backup, or one that was interrupted: it has no %s, which is written last; make another one with `settle backup`", dir, manifestName)
+		return nil, fmt.Errorf("%s is not a backup, or an interrupted one: it has no %s, which is written last; make another one with `settle backup`", dir, manifestName)
 	case err != nil:
 		return nil, err
 	}
@@ -161,10 +162,10 @@ func Read(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s in %s is damaged: %w; take another backup", manifestName, dir, err)
 	}
 	if m.Version != Version {
-		return nil, fmt.Errorf("the backup in %s has format %d, and this program reads %d; use the version of settle that has made it (%s)", dir, m.Version, Version, m.Program)
+		return nil, fmt.Errorf("the backup in %s has format %d, and this program reads %d; use the version of settle that made it (%s)", dir, m.Version, Version, m.Program)
 	}
-	if m.Schema != bus.Schema {
-		return nil, fmt.Errorf("the backup in %s is of a deployment with schema %d, and this program has %d; use the version of settle that has made it (%s)", dir, m.Schema, bus.Schema, m.Program)
+	if m.Schema != provision.Schema {
+		return nil, fmt.Errorf("the backup in %s is of a deployment with schema %d, and this program has %d; use the version of settle that made it (%s)", dir, m.Schema, provision.Schema, m.Program)
 	}
 	sum, err := m.sum()
 	if err != nil {
@@ -176,11 +177,11 @@ func Read(dir string) (*Manifest, error) {
 	return &m, nil
 }
 
-// Verify reads every file, and compares it with the manifest. tell hears how many bytes were read.
+// Verify reads every file and compares it with the manifest. tell is called with the number of bytes read.
 func (m *Manifest) Verify(dir string, tell func(n int64)) error {
 	for i := range m.Files {
 		if err := m.Files[i].verify(dir, tell); err != nil {
-			return fmt.Errorf("the backup in %s is not good: %w; take another backup", dir, err)
+			return fmt.Errorf("the backup in %s is damaged: %w; take another backup", dir, err)
 		}
 	}
 	return nil
@@ -211,7 +212,7 @@ func (f *File) verify(dir string, tell func(int64)) error {
 	return nil
 }
 
-// telling tells of what is read.
+// telling calls a function for each read.
 type telling struct {
 	io.Reader
 	tell func(int64)

@@ -11,23 +11,26 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/pause"
 )
 
-// Restore makes the deployment of a backup where there is none. Nothing is created unless every
-// file is as the manifest says. Workers and clients are refused until the doctor has found the
-// restored deployment to be whole; a restore that was interrupted is run again.
+// Restore creates the deployment of a backup where none exists. It creates nothing unless every
+// file matches the manifest. Workers and clients are refused until the doctor has found the
+// restored deployment to be complete. An interrupted restore can be run again.
 func Restore(ctx context.Context, cfg bus.Config, dir string, progress Progress) (*Manifest, error) {
 	m, err := Check(dir, progress)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Prefix != m.Deployment {
-		return nil, fmt.Errorf("this is a backup of deployment %s, and it is restored under its own name: use --prefix %s; for another name or another number of partitions there are `settle export` and `settle import`", m.Deployment, m.Deployment)
+		return nil, fmt.Errorf("this is a backup of deployment %s, which is restored under its own name: use --prefix %s; for another name or another number of partitions there are `settle export` and `settle import`", m.Deployment, m.Deployment)
 	}
 	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
-	r, err := bus.BeginRestore(ctx, cfg, m.ID)
+	r, err := streamcopy.BeginRestore(ctx, cfg, m.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +47,8 @@ func Restore(ctx context.Context, cfg bus.Config, dir string, progress Progress)
 	return m, noteRestored(ctx, cfg, m)
 }
 
-// noteRestored tells the deployment of the backup that it was made of: it cannot have been told when
-// that was made.
+// noteRestored records in the deployment the backup that it was restored from: the record cannot have
+// existed when the backup was made.
 func noteRestored(ctx context.Context, cfg bus.Config, m *Manifest) error {
 	b, err := bus.Connect(ctx, cfg)
 	if err != nil {
@@ -53,7 +56,7 @@ func noteRestored(ctx context.Context, cfg bus.Config, m *Manifest) error {
 	}
 	defer b.Close()
 	if err := b.NoteBackup(ctx, m.Note()); err != nil {
-		return fmt.Errorf("the deployment is restored, and could not be told of which backup, for the doctor: %w", err)
+		return fmt.Errorf("the deployment is restored, but its backup could not be recorded for the doctor: %w", err)
 	}
 	return nil
 }
@@ -71,10 +74,10 @@ func Check(dir string, progress Progress) (*Manifest, error) {
 	return m, m.complete(dir)
 }
 
-// complete makes sure that there is a file for every stream of the deployment.
+// complete returns an error unless the backup has a file for every stream of the deployment.
 func (m *Manifest) complete(dir string) error {
-	for _, a := range bus.AssetsOf(m.Deployment, m.Partitions) {
-		there := a.Component == bus.ComponentWorkers
+	for _, a := range provision.AssetsOf(m.Deployment, m.Partitions) {
+		there := a.Component == provision.ComponentWorkers
 		for i := range m.Files {
 			there = there || m.Files[i].Asset == a
 		}
@@ -85,8 +88,8 @@ func (m *Manifest) complete(dir string) error {
 	return nil
 }
 
-func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, progress Progress) error {
-	var streams []bus.Restored
+func (m *Manifest) restore(ctx context.Context, r *streamcopy.Restorer, dir string, progress Progress) error {
+	var streams []streamcopy.Restored
 	for i := range m.Files {
 		streams = append(streams, m.Files[i].restored())
 	}
@@ -101,14 +104,14 @@ func (m *Manifest) restore(ctx context.Context, r *bus.Restorer, dir string, pro
 	return r.Open(ctx, streams)
 }
 
-// restored is what is to be made of the file.
-func (f *File) restored() bus.Restored {
-	return bus.Restored{
+// restored returns the stream that a file is restored to.
+func (f *File) restored() streamcopy.Restored {
+	return streamcopy.Restored{
 		Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge,
 	}
 }
 
-func restoreFile(ctx context.Context, r *bus.Restorer, name string, s *bus.Restored, tell func(int64)) error {
+func restoreFile(ctx context.Context, r *streamcopy.Restorer, name string, s *streamcopy.Restored, tell func(int64)) error {
 	in, err := os.Open(name)
 	if err != nil {
 		return err
@@ -117,16 +120,16 @@ func restoreFile(ctx context.Context, r *bus.Restorer, name string, s *bus.Resto
 	return r.Copy(ctx, s, bufio.NewReaderSize(&telling{in, tell}, 1<<20))
 }
 
-// examinePatience is for how long servers may need until what was restored is in good order: the
+// examinePatience is the time limit until the restored streams are healthy: the
 // replicas of a cluster catch up.
 const examinePatience = time.Minute
 
-// examine has the doctor look at the streams of the deployment.
+// examine lets the doctor examine the streams of the deployment.
 func examine(ctx context.Context, cfg bus.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
 	for {
-		survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{Restoring: true})
+		survey, err := survey.New(ctx, cfg, survey.Config{Restoring: true})
 		if err != nil {
 			return err
 		}
@@ -135,12 +138,12 @@ func examine(ctx context.Context, cfg bus.Config) error {
 			return nil
 		}
 		if pause.For(ctx, time.Second) != nil {
-			return errors.New("everything is copied, and the doctor finds that it is not good: " + bad + "; workers are still refused; see `settle doctor`, and run `settle restore` again")
+			return errors.New("everything is copied, but the doctor reports problems: " + bad + "; workers are still refused; see `settle doctor`, and run `settle restore` again")
 		}
 	}
 }
 
-// wrong is what the doctor has found about the deployment itself that must not be, "" if nothing.
+// wrong returns the failures that the doctor has found in the deployment itself, "" for none.
 func wrong(r *doctor.Report) string {
 	var bad []string
 	for _, f := range r.Findings {

@@ -10,18 +10,21 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 )
 
-// RestoreStream makes one stream of a deployment anew that is missing, as it was when the backup was made, while the deployment
-// goes on. The stream then is one that has lost its end, which is what workers and coordinators go on with, or refuse
-// until an operator accepts it (docs/durability.md): every message of it has the sequence that it had. Nothing can be
-// stored in it before it is whole and the doctor has found it in order; a restore that was interrupted is run again.
+// RestoreStream creates a missing stream of a deployment again, as of the backup, while the deployment
+// keeps running. The stream has then lost its tail, which workers and coordinators repair, or refuse
+// until an operator accepts the loss (docs/durability.md): every message keeps its sequence. Nothing can be
+// stored in it before it is complete and the doctor has found it healthy. An interrupted restore can be run again.
 //
-// A STATE bucket is made up for by the log behind it, so that has to be there, and the backup must not be older than
-// the horizon: events that came since are what wakes spaces, and leave their lanes then.
+// A STATE bucket is brought up to date from the log, so the log has to exist, and the backup must not be older than
+// the horizon: later events wake spaces, and leave their lanes after the horizon.
 func RestoreStream(ctx context.Context, cfg bus.Config, dir, stream string, progress Progress) (*Manifest, *File, error) {
 	m, err := Check(dir, progress)
 	if err != nil {
@@ -31,7 +34,7 @@ func RestoreStream(ctx context.Context, cfg bus.Config, dir, stream string, prog
 		return nil, nil, fmt.Errorf("this is a backup of deployment %s: use --prefix %s", m.Deployment, m.Deployment)
 	}
 	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
-	r, err := bus.BeginStreamRestore(ctx, cfg, m.ID, stream)
+	r, err := streamcopy.BeginStreamRestore(ctx, cfg, m.ID, stream)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,7 +52,7 @@ func RestoreStream(ctx context.Context, cfg bus.Config, dir, stream string, prog
 	return m, f, nil
 }
 
-// file is that of a stream.
+// file returns the file of a stream.
 func (m *Manifest) file(stream string) (*File, error) {
 	for i := range m.Files {
 		if m.Files[i].Stream == stream {
@@ -59,16 +62,16 @@ func (m *Manifest) file(stream string) (*File, error) {
 	return nil, fmt.Errorf("the backup has no copy of stream %s", stream)
 }
 
-// fits makes sure that the other streams are those that the backup was made of, or what has become of them, and that they have what
-// the stream needs.
-func (m *Manifest) fits(ctx context.Context, r *bus.Restorer, dir string, f *File, now time.Time, progress Progress) error {
-	if age := now.Sub(m.AsOf); f.Component == bus.ComponentState && age > m.Horizon {
-		return fmt.Errorf("the backup is %v old, and events are remembered for %v: what came since may not be in the lanes any more, and spaces would not be woken for their timers. Restore all streams where there is no deployment, or export what spaces hold (`settle export`) to a new one",
+// fits returns an error unless the other streams are later states of those in the backup, and contain the messages that
+// the stream depends on.
+func (m *Manifest) fits(ctx context.Context, r *streamcopy.Restorer, dir string, f *File, now time.Time, progress Progress) error {
+	if age := now.Sub(m.AsOf); f.Component == provision.ComponentState && age > m.Horizon {
+		return fmt.Errorf("the backup is %v old, and events are remembered for %v: later events may not be in the lanes any more, and spaces would not be woken for their timers. Restore all streams where there is no deployment, or export the documents (`settle export`) to a new one",
 			age.Round(time.Minute), m.Horizon)
 	}
 	for i := range m.Files {
 		other := &m.Files[i]
-		if other.Component != bus.ComponentLog && other.Component != bus.ComponentLane || other.Stream == f.Stream {
+		if other.Component != provision.ComponentLog && other.Component != provision.ComponentLane || other.Stream == f.Stream {
 			continue
 		}
 		progress.begin(StepCompare, other.Size)
@@ -78,33 +81,33 @@ func (m *Manifest) fits(ctx context.Context, r *bus.Restorer, dir string, f *Fil
 		}
 		may, err := r.MayHold(ctx, other.Stream, other.Last, last)
 		switch {
-		case errors.Is(err, model.ErrNoStream) && f.Component == bus.ComponentState && other.Partition == f.Partition && other.Component == bus.ComponentLog:
-			return fmt.Errorf("stream %s is missing too, and %s is made up for by it: restore that first", other.Stream, f.Stream)
+		case errors.Is(err, model.ErrNoStream) && f.Component == provision.ComponentState && other.Partition == f.Partition && other.Component == provision.ComponentLog:
+			return fmt.Errorf("stream %s is missing too, and %s depends on it: restore it first", other.Stream, f.Stream)
 		case errors.Is(err, model.ErrNoStream): // it may be the next to be restored
 		case err != nil:
 			return err
 		case !may:
-			return fmt.Errorf("stream %s does not have what the backup has of it, up to %d: it belongs to another deployment of that name, or has lost messages as well, and one stream of this backup does not go with it. Restore all streams where there is no deployment (docs/backup.md)", other.Stream, other.Last)
+			return fmt.Errorf("stream %s differs from the backup up to %d: it belongs to another deployment of that name, or has lost messages as well, so one stream of this backup does not fit. Restore all streams where there is no deployment (docs/backup.md)", other.Stream, other.Last)
 		}
 	}
 	return nil
 }
 
-// lastOf is the last message of a file.
-func lastOf(name string, tell func(int64)) (last bus.Place, err error) {
+// lastOf returns the last message of a file.
+func lastOf(name string, tell func(int64)) (last streamcopy.Place, err error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return last, err
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	err = bus.ReadArchive(bufio.NewReaderSize(&telling{in, tell}, 1<<20), func(s *bus.Stored) error {
-		last = bus.Place{Seq: s.Seq, Time: s.Time, Subject: s.Subject}
+	err = streamcopy.ReadArchive(bufio.NewReaderSize(&telling{in, tell}, 1<<20), func(s *streamcopy.Stored) error {
+		last = streamcopy.Place{Seq: s.Seq, Time: s.Time, Subject: s.Subject}
 		return nil
 	})
 	return last, err
 }
 
-func (m *Manifest) restoreStream(ctx context.Context, cfg bus.Config, r *bus.Restorer, dir string, f *File, progress Progress) error {
+func (m *Manifest) restoreStream(ctx context.Context, cfg bus.Config, r *streamcopy.Restorer, dir string, f *File, progress Progress) error {
 	s := f.restored()
 	progress.begin(f.Stream, f.Size)
 	if err := restoreFile(ctx, r, filepath.Join(dir, f.Name), &s, progress.add); err != nil {
@@ -116,12 +119,12 @@ func (m *Manifest) restoreStream(ctx context.Context, cfg bus.Config, r *bus.Res
 	return r.OpenStream(ctx, &s)
 }
 
-// examineStream has the doctor look at a stream that nobody can store in yet.
+// examineStream lets the doctor examine a stream that is still sealed.
 func examineStream(ctx context.Context, cfg bus.Config, stream string) error {
 	ctx, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
 	for {
-		survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{})
+		survey, err := survey.New(ctx, cfg, survey.Config{})
 		if err != nil {
 			return err
 		}
@@ -130,14 +133,14 @@ func examineStream(ctx context.Context, cfg bus.Config, stream string) error {
 			return nil
 		}
 		if pause.For(ctx, time.Second) != nil {
-			return errors.New("the stream is copied, and the doctor finds that it is not good: " + bad)
+			return errors.New("the stream is copied, but the doctor reports problems: " + bad)
 		}
 	}
 }
 
-// wrongWith is what the doctor has found about one stream that must not be, "" if nothing. What others lack, and that they know the
+// wrongWith returns the failures that the doctor has found in one stream, "" for none. Failures of other streams, and that they know the
 // stream to have reached further, does not count.
-func wrongWith(s *bus.Survey, stream string) string {
+func wrongWith(s *survey.Survey, stream string) string {
 	alone := *s
 	alone.Streams, alone.Reaches = nil, nil
 	for _, f := range s.Streams {

@@ -15,6 +15,9 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/streamcopy"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/loss"
@@ -335,7 +338,7 @@ func TestRestoreStream_Refuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	lose(ctx, t, d, log)
-	refuse(log, "stream "+lane+" does not have what the backup has of it")
+	refuse(log, "stream "+lane+" differs from the backup up to")
 
 	other, _ := start(t, t.TempDir()) // another deployment of that name, which has more
 	payAll(ctx, t, other, 101, 160)
@@ -345,7 +348,7 @@ func TestRestoreStream_Refuses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it belongs to another deployment of that name") {
 		t.Errorf("into another deployment: %v", err)
 	}
-	if _, err := other.Bus().Reach(ctx, log); !errors.Is(err, model.ErrNoStream) {
+	if _, err := streamcopy.Reach(ctx, other.Bus(), log); !errors.Is(err, model.ErrNoStream) {
 		t.Errorf("something was made there: %v", err)
 	}
 }
@@ -371,10 +374,10 @@ func TestRestoreStream_InterruptedIsRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyOnly(ctx, t, cfg, dir, lane)
-	if err := b.Check(ctx); !errors.Is(err, bus.ErrRestoring) {
+	if err := b.Check(ctx); !errors.Is(err, provision.ErrRestoring) {
 		t.Errorf("what is there is said to be %v", err)
 	}
-	survey, err := bus.NewSurvey(ctx, cfg, bus.SurveyConfig{})
+	survey, err := survey.New(ctx, cfg, survey.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +461,7 @@ func copyOnly(ctx context.Context, t *testing.T, cfg bus.Config, dir, stream str
 		t.Fatal(err)
 	}
 	cfg.Partitions, cfg.Horizon = m.Partitions, m.Horizon
-	r, err := bus.BeginStreamRestore(ctx, cfg, m.ID, stream)
+	r, err := streamcopy.BeginStreamRestore(ctx, cfg, m.ID, stream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +475,7 @@ func copyOnly(ctx context.Context, t *testing.T, cfg bus.Config, dir, stream str
 			t.Fatal(err)
 		}
 		defer func() { _ = in.Close() }() // it was only read
-		s := bus.Restored{Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge}
+		s := streamcopy.Restored{Asset: f.Asset, First: f.First, Last: f.Last, Messages: f.Messages, Bytes: f.Bytes, MaxBytes: f.MaxBytes, MaxAge: f.MaxAge}
 		if err := r.Copy(ctx, &s, bufio.NewReader(in)); err != nil {
 			t.Fatal(err)
 		}

@@ -192,7 +192,7 @@ func (r *run) configure(ctx context.Context, c *settle.Client) error {
 }
 
 // chunk is the number of departures that are sent before they are all sent again, as by a client
-// that cannot tell which ones arrived.
+// without knowledge of which ones arrived.
 const chunk = 256
 
 // send sends all departures in the order of the input, each Duplicate times.

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
-	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -31,6 +31,8 @@ type Config struct {
 	Dir string
 	// Reset removes the data first.
 	Reset bool
+	// Worker has the options of the workers.
+	Worker flags.Worker
 	// Version is the version of the executable.
 	Version string
 	// Out receives the output for people.
@@ -145,20 +147,27 @@ func (d *dev) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.run, err = settle.Start(ctx, settle.Config{
-		Hosted: true, Workers: -1, // added by begin, when they have something to run
-		Server:    embedded.Config{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
-		Bus:       bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
-		HTTP:      gateway.Config{Addr: http},
-		OnConsole: d.console, OnError: d.wrong,
-		Logger: slog.New(screen{out: d.cfg.Out}),
-	})
-	if err != nil {
+	if d.run, err = settle.Start(ctx, d.deployment(nats, http)); err != nil {
 		return err
 	}
 	d.bus = d.run.Bus()
 	d.server = Server{NATS: d.run.Server().ClientURL(), HTTP: "http://" + http, PID: os.Getpid()}
 	return keepPorts(d.server, d.store())
+}
+
+// deployment returns the configuration of the deployment, whose servers listen at these addresses.
+func (d *dev) deployment(nats, http string) settle.Config {
+	o := d.cfg.Worker
+	web := o.HTTP
+	web.Addr = http
+	return settle.Config{
+		Hosted: true, Workers: -1, // added by begin, when they have something to run
+		Server:  embedded.Config{StoreDir: d.store(), Listen: nats, Name: "settle-dev"},
+		Bus:     bus.Config{Partitions: d.partitions(), Version: d.cfg.Version},
+		Options: o.Options, Starlark: o.Starlark, Live: o.Live, HTTP: web,
+		OnConsole: d.console, OnError: d.wrong,
+		Logger: slog.New(screen{out: d.cfg.Out}),
+	}
 }
 
 // partitions returns 0 for existing data, whose number of partitions is kept.

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/bus/survey"
 )
 
 func (j *judge) deployment() {
@@ -54,19 +55,19 @@ func (j *judge) streams() {
 	if fine > 0 {
 		j.ok(CheckStreams, "%d of %d streams have every setting on which a promise rests", fine, len(j.Streams))
 	}
-	if v := distinct(j.Streams, func(s bus.StreamFacts) string { return s.Version }); len(v) > 0 {
+	if v := distinct(j.Streams, func(s survey.StreamFacts) string { return s.Version }); len(v) > 0 {
 		j.ok(CheckStreams, "created by version %s", strings.Join(v, ", "))
 	}
 }
 
 // withoutStream describes what does not work without a stream.
-func withoutStream(s *bus.StreamFacts) string {
+func withoutStream(s *survey.StreamFacts) string {
 	switch s.Component {
-	case bus.ComponentWorkers:
+	case provision.ComponentWorkers:
 		return "Workers do not know of each other, and none can be started."
-	case bus.ComponentDead:
+	case provision.ComponentDead:
 		return "Events that fail or are refused cannot be kept as dead letters, and those that were are not here."
-	case bus.ComponentPrograms:
+	case provision.ComponentPrograms:
 		return "What was deployed, and which spaces run it, cannot be read."
 	}
 	return fmt.Sprintf("The spaces of partition %d stand still. Those of other partitions go on, and so do workers, coordinators and commands for them.", s.Partition)
@@ -104,7 +105,7 @@ func (j *judge) replicas() {
 }
 
 // upToDate reports whether all followers of a stream are, and records which are not.
-func upToDate(s *bus.StreamFacts, behind map[string][]string) bool {
+func upToDate(s *survey.StreamFacts, behind map[string][]string) bool {
 	good := true
 	for _, f := range s.Followers {
 		if f.Offline || !f.Current || f.Lag > manyBehind {
@@ -161,7 +162,7 @@ const (
 func (j *judge) clock() {
 	least, most := time.Duration(0), time.Duration(0)
 	known := false
-	note := func(c *bus.ClockFacts) {
+	note := func(c *survey.ClockFacts) {
 		if c == nil {
 			return
 		}

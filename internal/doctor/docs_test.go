@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
 )
@@ -31,7 +31,7 @@ func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 	for _, cause := range []string{
 		status.CauseNoProgram, status.CauseRunning, status.CauseQueued, status.CauseLoading, status.CauseFailed, status.CauseUnsaved,
 		status.CauseUncommitted, status.CauseEarly, status.CauseBusy,
-		space.CauseRetry, space.CauseLost, space.CauseDocument, space.CauseGate, space.CauseComputation, space.CauseTurn,
+		inspect.CauseRetry, inspect.CauseLost, inspect.CauseDocument, inspect.CauseGate, inspect.CauseComputation, inspect.CauseTurn,
 	} {
 		if !strings.Contains(string(text), "`"+cause+"`") {
 			t.Errorf("cause %q is not in the table", cause)

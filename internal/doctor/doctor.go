@@ -1,4 +1,4 @@
-// Package doctor judges a deployment: it turns the facts of a bus.Survey into findings, each with a level,
+// Package doctor judges a deployment: it turns the facts of a survey.Survey into findings, each with a level,
 // the reason why it matters and advice, and lists what can be lost. It does no I/O.
 package doctor
 
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/fleet"
 )
 
@@ -83,7 +83,7 @@ const (
 
 // judge gathers findings.
 type judge struct {
-	*bus.Survey
+	*survey.Survey
 	fleet    *fleet.Fleet // nil if it could not be read
 	unseen   error        // the reason
 	findings []Finding
@@ -101,7 +101,7 @@ func (j *judge) bad(level Level, check, found, why, do string) {
 // Judge returns the report on a deployment. f holds the processes' own figures, nil if they could not be read, for
 // the reason unseen if there is one. backupAge is the permitted age of the newest backup, 0 for no
 // limit.
-func Judge(s *bus.Survey, f *fleet.Fleet, unseen error, backupAge time.Duration) *Report {
+func Judge(s *survey.Survey, f *fleet.Fleet, unseen error, backupAge time.Duration) *Report {
 	j := &judge{Survey: shortNamed(s), fleet: f, unseen: unseen, oldest: backupAge}
 	j.servers()
 	j.payload()
@@ -134,7 +134,7 @@ func Judge(s *bus.Survey, f *fleet.Fleet, unseen error, backupAge time.Duration)
 }
 
 // shortNamed names servers without a name by the beginning of their id.
-func shortNamed(s *bus.Survey) *bus.Survey {
+func shortNamed(s *survey.Survey) *survey.Survey {
 	short := *s
 	short.Servers = slices.Clone(s.Servers)
 	for i := range short.Servers {
@@ -168,7 +168,7 @@ func (j *judge) servers() {
 			"The cluster lists this server. Either it is down, or it cannot be reached from here; its version is not known.",
 			"Start it, or let this machine reach it.")
 	}
-	if v := distinct(j.Servers, func(s bus.ServerFacts) string { return s.Version }); len(v) > 1 {
+	if v := distinct(j.Servers, func(s survey.ServerFacts) string { return s.Version }); len(v) > 1 {
 		j.bad(Warning, CheckServers, "the servers have different versions: "+strings.Join(v, ", "),
 			"This is normal during an upgrade, but not for long: a stream that needs what one of them does not know is taken out of service there.",
 			"Finish the upgrade.")

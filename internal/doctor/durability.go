@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/survey"
 )
 
 // sync is the knowledge about when the servers sync to disk.
@@ -38,7 +38,7 @@ func (j *judge) syncs() (weakest sync, longest time.Duration) {
 
 // allKnown reports whether the sync interval of every server that answers is known.
 func (j *judge) allKnown() bool {
-	return !slices.ContainsFunc(j.Servers, func(s bus.ServerFacts) bool { return s.JetStream && s.Disk == nil })
+	return !slices.ContainsFunc(j.Servers, func(s survey.ServerFacts) bool { return s.JetStream && s.Disk == nil })
 }
 
 func (j *judge) durability() {
@@ -64,7 +64,7 @@ func (j *judge) durability() {
 				do+", unless the servers can never lose power together.")
 		}
 	}
-	silent := j.Monitor != nil && !errors.Is(j.Monitor, bus.ErrNoMonitor)
+	silent := j.Monitor != nil && !errors.Is(j.Monitor, survey.ErrNoMonitor)
 	if weakest, _ := j.syncs(); weakest != unknown || j.allKnown() {
 		if silent {
 			j.bad(Warning, CheckDurability, "not every server has answered: "+j.Monitor.Error(),

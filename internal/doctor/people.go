@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/roles"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
@@ -169,7 +170,7 @@ func (j *judge) present() {
 				"They do no harm to each other, but `settle fleet` shows them as one.", "Give each an --id of its own.")
 		}
 	}
-	versions := distinct(j.Services, func(s bus.ServiceFacts) string { return s.Version })
+	versions := distinct(j.Services, func(s survey.ServiceFacts) string { return s.Version })
 	for _, m := range j.Members {
 		if m.Answers && m.Version != "" {
 			versions = append(versions, m.Version)
@@ -203,7 +204,7 @@ func (j *judge) dead() {
 	}
 }
 
-func (j *judge) openDead(d *bus.DeadFacts) {
+func (j *judge) openDead(d *survey.DeadFacts) {
 	text := fmt.Sprintf("%s, ever; %d open", count(d.Letters, "event"), d.Open)
 	age := time.Duration(0)
 	if !d.OldestOpen.IsZero() {
@@ -226,11 +227,11 @@ func (j *judge) openDead(d *bus.DeadFacts) {
 		return
 	}
 	j.bad(level, CheckDead, text, "What these events should have done is not done, and no operator has looked at them.",
-		"`settle dead --open` says why. When that is mended: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
+		"`settle dead --open` says why. When the cause is repaired: `settle redrive --all`; else `settle dismiss --all`, with --error, --stream or --older for some of them.")
 }
 
 // firstsOf returns why the first letter of each of a few streams exists, beginning with the stream of most letters.
-func firstsOf(d *bus.DeadFacts) (text string) {
+func firstsOf(d *survey.DeadFacts) (text string) {
 	for i := range d.Firsts {
 		f := &d.Firsts[i]
 		why := fmt.Sprintf("the first because: %s (event %s of space %s)", firstLine(f.Error), f.Event, f.Space)
@@ -322,7 +323,7 @@ func (j *judge) permissions() {
 	case u.Unlimited:
 		j.ok(CheckPermissions, "%s of account %s may do everything", who, u.Account)
 	case len(u.Roles) == 0:
-		j.bad(Warning, CheckPermissions, fmt.Sprintf("%s of account %s has the rights of no role; a %s needs besides: %s", who, u.Account, bus.RoleReader, strings.Join(u.Lacks[bus.RoleReader], ", ")),
+		j.bad(Warning, CheckPermissions, fmt.Sprintf("%s of account %s has the rights of no role; a %s needs besides: %s", who, u.Account, roles.Reader, strings.Join(u.Lacks[roles.Reader], ", ")),
 			"Some commands will wait for answers that never come.", "Give it the permissions of a role: `settle permissions`.")
 	default:
 		roles := slices.Clone(u.Roles)

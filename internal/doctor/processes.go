@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 	"github.com/settlehq/settle/status"
 )
 
@@ -50,7 +50,7 @@ func (j *judge) fullLanes() {
 			told[l.Partition] = true
 			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s finds no room in the lane of partition %d since %s: %s from other spaces wait, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), count(l.Waiting, "event"), l.Space),
 				"Events from other spaces to this partition wait, and so may later events in the same logs, for other partitions too. Nothing is lost.",
-				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage says that it is full. The events in a lane are not handled yet, or were handled within the horizon.")
+				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage reports it full. The events in a lane are not handled yet, or were handled within the horizon.")
 		}
 	}
 }
@@ -222,7 +222,7 @@ func stuckText(s *fleet.Stuck, now time.Time) string {
 var stuckAdvice = map[string]string{
 	status.CauseNoProgram:   "Deploy a program for it, or a rule that says which it runs: `settle deploy`. Its events are kept.",
 	status.CauseRunning:     "Code that does not return belongs in an action. Restart the worker to end it; if it hangs again, deploy a program that does not.",
-	space.CauseDocument:     "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
+	inspect.CauseDocument:   "See that the other space exists, that a worker serves it, and that it has a program that writes the document.",
 	status.CauseUnsaved:     "See the log of its worker. A document that is too large has to become smaller; a full disk has to be freed, and its NATS server restarted then.",
 	status.CauseUncommitted: "See cluster, replicas and storage above.",
 	status.CauseLost:        "See what the process that ended last has written: a panic in a goroutine of the handler's own, os.Exit, or no memory. After three such attempts the event fails, and its space goes on.",

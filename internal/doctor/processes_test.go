@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
@@ -196,7 +196,7 @@ func TestEveryFleetIsJudged(t *testing.T) {
 // said not to have been.
 func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	s := single()
-	s.Members = append(s.Members, bus.MemberFacts{ID: "w2", Unknown: errors.New("timeout")}, bus.MemberFacts{ID: "w3"})
+	s.Members = append(s.Members, survey.MemberFacts{ID: "w2", Unknown: errors.New("timeout")}, survey.MemberFacts{ID: "w3"})
 	f := well()
 	f.Workers[1].State, f.Workers[1].Holds = fleet.Silent, []int{0, 1}
 	f.Partitions[0].Silent, f.Partitions[1].Silent, f.Partitions[1].Served = []string{"w2"}, []string{"w2"}, nil

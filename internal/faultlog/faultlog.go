@@ -1,6 +1,6 @@
-// Package faultlog logs faults that last: the first time that one is met, and then ever more rarely, with how many
-// times it was met and not logged. A loop that tries something again for as long as it fails writes
-// nine lines in an hour by it, however often it tries.
+// Package faultlog logs lasting faults: at the first occurrence, and then at growing intervals, with the number of
+// occurrences that were not logged. A loop that retries for as long as an operation fails writes
+// nine lines in an hour, however often it tries.
 package faultlog
 
 import (
@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// least is the pause behind the first line about a fault. It doubles with each line, up to most.
+	// least is the interval after the first line about a fault. It doubles with each line, up to most.
 	least = time.Minute
 	most  = 10 * time.Minute
-	// calm is for how long a fault has not been met that is over. What is tried at all is tried more often.
+	// calm is the time without an occurrence after which a fault is over. Retries are more frequent than that.
 	calm = 2 * time.Minute
 )
 
-// Pace says when a fault that lasts is to be logged. A fault that has not been met for two minutes is over. The
-// zero value is ready. A Pace must not be used by several goroutines at a time.
+// Pace decides when a lasting fault is logged. A fault that has not occurred for two minutes is over. The
+// zero value is ready to use. A Pace is not safe for concurrent use.
 type Pace struct {
 	next, met time.Time
 	wait      time.Duration
 	left      int
 }
 
-// Due takes in that the fault is met, and reports whether that is to be logged now. left is how many times
-// it was met and not logged since the last line.
+// Due records an occurrence of the fault, and reports whether it is to be logged now. left is the number of
+// occurrences since the last line that were not logged.
 func (p *Pace) Due(now time.Time) (left int, tell bool) {
 	if p.isOver(now) {
 		*p = Pace{}
@@ -45,11 +45,11 @@ func (p *Pace) Due(now time.Time) (left int, tell bool) {
 
 func (p *Pace) isOver(now time.Time) bool { return now.Sub(p.met) > calm }
 
-// individually is how many faults of a kind are paced each by itself. What further ones there are at the time is paced
-// as if it were one: thousands of spaces may fail for one reason.
+// individually is the number of faults of a kind that are paced separately. Further ones are paced
+// as one: thousands of spaces may fail for one reason.
 const individually = 32
 
-// Log logs faults. It may be used by several goroutines at a time. A nil Log logs nothing.
+// Log logs faults. It is safe for concurrent use. A nil Log logs nothing.
 type Log struct {
 	to *slog.Logger
 
@@ -57,17 +57,17 @@ type Log struct {
 	kinds map[string]*kind
 }
 
-// kind is the faults that are logged with one message.
+// kind holds the faults that are logged with the same message.
 type kind struct {
 	paces map[string]*Pace
 	rest  Pace
 }
 
-// New is a log of faults that writes to a logger.
+// New returns a Log that writes to a logger.
 func New(to *slog.Logger) *Log { return &Log{to: to, kinds: map[string]*kind{}} }
 
-// Warn logs a fault as a warning, unless it is too soon to. what is the message, and tells with of, which names what is
-// concerned, the fault from others. A line that stands for others has "left_out", which is how many.
+// Warn logs a fault as a warning, unless its interval has not passed. The message what and the object of
+// identify the fault. A line that stands for others has their number as "left_out".
 func (l *Log) Warn(what, of string, about ...any) { l.log(slog.LevelWarn, what, of, about) }
 
 // Error is Warn for an error.
@@ -87,8 +87,8 @@ func (l *Log) log(level slog.Level, what, of string, about []any) {
 	l.to.Log(context.Background(), level, what, about...)
 }
 
-// Over notes that a fault is over: should it be met again, it is a new one. A fault that comes and goes must not be noted so each
-// time that it goes. One that is not met for two minutes is over in any case.
+// Over records that a fault is over: its next occurrence is a new fault. An intermittent fault must not be ended each
+// time that it disappears. A fault without an occurrence for two minutes is over in any case.
 func (l *Log) Over(what, of string) {
 	if l == nil {
 		return
@@ -114,7 +114,7 @@ func (l *Log) due(what, of string, now time.Time) (left int, tell bool) {
 	return k.paceOf(of, now).Due(now)
 }
 
-// paceOf is the pace of one fault.
+// paceOf returns the pace of one fault.
 func (k *kind) paceOf(of string, now time.Time) *Pace {
 	if p := k.paces[of]; p != nil {
 		return p

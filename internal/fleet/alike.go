@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Programs are what workers that are not gone call what they host, each with their names. Those
-// that do not tell are not among them.
+// Programs returns the program names that running workers announce, each with the ids of the workers. Workers without
+// a program name are left out.
 func (f *Fleet) Programs() []string {
 	return f.alike(func(m *Member) string { return m.Program })
 }
 
-// Binaries are the program files that workers which answer run, each with their names.
+// Binaries returns the hashes of the executables of answering workers, each with the ids of the workers.
 func (f *Fleet) Binaries() []string {
 	return f.alike(func(m *Member) string {
 		if m.Figures == nil {
@@ -23,7 +23,7 @@ func (f *Fleet) Binaries() []string {
 	})
 }
 
-// alike are the workers that are not gone by what they have in common.
+// alike groups the workers that are not gone by a property.
 func (f *Fleet) alike(what func(*Member) string) (out []string) {
 	by := map[string][]string{}
 	for i := range f.Workers {
@@ -38,7 +38,7 @@ func (f *Fleet) alike(what func(*Member) string) (out []string) {
 	return out
 }
 
-// clipped names a few.
+// clipped joins the first few names.
 func clipped(names []string) string {
 	const most = 3
 	if len(names) > most {

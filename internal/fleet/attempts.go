@@ -14,7 +14,7 @@ import (
 // attemptsWithin is how many of the last log entries of a partition are searched for records of attempts.
 const attemptsWithin = 128
 
-// endedProcess reports whether a worker may have ended without leaving in a partition: nothing else is a reason
+// endedProcess reports whether a worker of the partition may have ended without leaving: there is no other reason
 // to read its log.
 func (f *Fleet) endedProcess(p *Partition) bool {
 	return len(p.Served) == 0 || slices.ContainsFunc(f.Workers, func(m Member) bool {
@@ -22,14 +22,14 @@ func (f *Fleet) endedProcess(p *Partition) bool {
 	})
 }
 
-// lostAttempt is the last record of an attempt in a space.
+// lostAttempt is the last recorded attempt in a space.
 type lostAttempt struct {
 	*model.Trying
 	stored time.Time
 }
 
-// lostAttempts finds the events at which processes have ended, as the log has recorded their attempts. A worker
-// that ends with each attempt is seldom there to be asked. A log that cannot be read yields nothing: the figures are for
+// lostAttempts returns the events at which processes have ended, from the attempts recorded in the log. A worker
+// that ends with each attempt is seldom running to be queried. A log that cannot be read yields none: the figures are for
 // people.
 func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
 	tail, err := b.LogTail(ctx, p.Number, attemptsWithin)
@@ -63,14 +63,14 @@ func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
 		}
 		s := Stuck{Worker: p.Owner, Stuck: status.Stuck{
 			Space: space, Partition: p.Number, Stream: stream, Event: t.Event, Since: t.stored.UTC(), Cause: status.CauseLost,
-			Why: fmt.Sprintf("attempt %d has begun, and its worker is not here any more", n),
+			Why: fmt.Sprintf("attempt %d has begun, and its worker does not run any more", n),
 		}}
 		before := "the one before it"
 		if n > 2 {
 			before = fmt.Sprintf("the %d before it", n-1)
 		}
 		if n > 1 {
-			s.Why = fmt.Sprintf("attempt %d has begun, and %s never came back: the process ended, or the handler was given up", n, before)
+			s.Why = fmt.Sprintf("attempt %d has begun, and %s never returned: the process ended, or the handler was given up", n, before)
 		}
 		if s.Worker == "" {
 			s.Worker = "no worker"

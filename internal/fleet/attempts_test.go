@@ -40,11 +40,11 @@ func TestLostAttempts_TheLastRecordOfEachSpaceIsTakenThatDidNotComeBack(t *testi
 		{Space: "strange", Data: []byte("{")},
 	}}
 	for served, want := range map[string]string{
-		"w1": "second pay/e2 on w1: attempt 2 has begun, and the one before it never came back: the process ended, or the handler was given up; " +
-			"third pay/e1 on w1: attempt 3 has begun, and the 2 before it never came back: the process ended, or the handler was given up",
-		"": "first pay/e1 on no worker: attempt 1 has begun, and its worker is not here any more; next pay/e2 on no worker: attempt 1 has begun, and its worker is not here any more; " +
-			"second pay/e2 on no worker: attempt 2 has begun, and the one before it never came back: the process ended, or the handler was given up; " +
-			"third pay/e1 on no worker: attempt 3 has begun, and the 2 before it never came back: the process ended, or the handler was given up",
+		"w1": "second pay/e2 on w1: attempt 2 has begun, and the one before it never returned: the process ended, or the handler was given up; " +
+			"third pay/e1 on w1: attempt 3 has begun, and the 2 before it never returned: the process ended, or the handler was given up",
+		"": "first pay/e1 on no worker: attempt 1 has begun, and its worker does not run any more; next pay/e2 on no worker: attempt 1 has begun, and its worker does not run any more; " +
+			"second pay/e2 on no worker: attempt 2 has begun, and the one before it never returned: the process ended, or the handler was given up; " +
+			"third pay/e1 on no worker: attempt 3 has begun, and the 2 before it never returned: the process ended, or the handler was given up",
 	} {
 		p := Partition{Owner: served}
 		if served != "" {

@@ -1,5 +1,5 @@
-// Package fleet looks at a running deployment from outside: who is there, who serves
-// which partition and why, and what is behind.
+// Package fleet describes a running deployment from outside: its members, the workers that serve
+// each partition, and backlogs.
 package fleet
 
 import (
@@ -19,47 +19,47 @@ import (
 	"github.com/settlehq/settle/worker/roster"
 )
 
-// Bus is what a look needs.
+// Bus is the bus that this package uses.
 type Bus = port.Survey
 
 // State of a member.
 type State string
 
 const (
-	// Here: its process answers.
+	// Here means that its process answers.
 	Here State = "here"
-	// Leaving: it answers, and hands its partitions over.
+	// Leaving means that it answers and hands its partitions over.
 	Leaving State = "leaving"
-	// Silent: it is connected, or was cut off without a word, and does not answer.
+	// Silent means that it is still connected, or was disconnected without leaving, and does not answer.
 	Silent State = "silent"
-	// Gone: nobody listens under its name.
+	// Gone means that no process listens under its name.
 	Gone State = "gone"
 )
 
-// Fleet is a deployment as it was at a moment.
+// Fleet is the state of a deployment at one moment.
 type Fleet struct {
 	At           time.Time   `json:"at"`
 	Workers      []Member    `json:"workers"`
 	Coordinators []Member    `json:"coordinators"`
 	Partitions   []Partition `json:"partitions"`
 	// Stuck are the spaces that have held back the saved position of their partition for
-	// longest, and StuckCount is how many do.
+	// longest, and StuckCount is their number.
 	Stuck      []Stuck `json:"stuck"`
 	StuckCount int     `json:"stuck_count"`
 	// Rewinds are the streams that have gone back within the last 7 days, as processes have noted it,
 	// the oldest first, without those that an operator has acknowledged.
 	Rewinds []model.RewindNote `json:"rewinds,omitzero"`
 
-	noted []model.RewindNote // all that is noted
+	noted []model.RewindNote // all recorded rewinds
 }
 
-// Stuck is a space that stands still, as its worker says.
+// Stuck is a space that makes no progress, as its worker reports it.
 type Stuck struct {
 	status.Stuck
 	Worker string `json:"worker"`
 }
 
-// maxStuck is how many of them are shown.
+// maxStuck is the largest number of stuck spaces that are shown.
 const maxStuck = 20
 
 // Member is a process of the deployment.
@@ -74,14 +74,14 @@ type Member struct {
 	Weight     float64         `json:"weight"`
 	Holds      []int           `json:"holds,omitzero"`
 	Figures    *status.Figures `json:"figures,omitzero"`
-	// Ahead is by how much the worker's clock is ahead of this one's, at least: what may be the way
-	// of the answer is none of it.
+	// Ahead is the smallest possible difference between the worker's clock and this one's: the time that
+	// the answer may have taken is not counted.
 	Ahead time.Duration `json:"ahead_ns,omitzero"`
-	// Unreleased is, of a coordinator, how many log sequences it has not gone through.
+	// Unreleased is the number of log sequences that a coordinator has not processed.
 	Unreleased uint64 `json:"unreleased,omitzero"`
-	// Noticed is, of a coordinator, what it has noticed; nil if it does not say.
+	// Noticed are the figures of a coordinator; nil if it reports none.
 	Noticed *coordinator.Figures `json:"noticed,omitzero"`
-	// Full are, of a coordinator, the lanes that have no room for what it is to release.
+	// Full are the lanes without room for the events that a coordinator has to release.
 	Full []model.FullLane `json:"full,omitzero"`
 
 	said model.Member
@@ -90,34 +90,34 @@ type Member struct {
 // Coordinates reports whether the member is a coordinator, which has no partitions.
 func (m *Member) Coordinates() bool { return m.said.Role == model.RoleCoordinator }
 
-// Partition is where a partition stands.
+// Partition is the state of a partition.
 type Partition struct {
 	Number int `json:"number"`
-	// Owner is the worker that should serve it, by the members that are here. Served are the workers that answer
-	// and say that they serve it; Silent are those that have said so and do not answer: their processes hang, or
-	// are cut off, and others take the partition over.
+	// Owner is the worker that should serve it, given the present members. Served are the workers that answer
+	// and report that they serve it; Silent are those that last reported it and do not answer: their processes hang, or
+	// are disconnected, and others take the partition over.
 	Owner  string   `json:"owner"`
 	Served []string `json:"served"`
 	Silent []string `json:"silent,omitzero"`
-	// Events are those of the lane that are not known to be handled and saved: the last
-	// of them are usually being handled. Of spaces that have stood still for a while, only their
-	// own count, and not those of others behind them. Oldest is when the first of them was stored, if
+	// Events is the number of events of the lane that are not known to be handled and saved: the last
+	// of them are usually being handled. For spaces that have been blocked for a while, only their
+	// own events count, and not those of other spaces after them. Oldest is when the first of them was stored, if
 	// events wait.
 	Events uint64    `json:"events"`
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Busiest is the space of which most of these events are, as far as its worker tells, and
-	// BusiestEvents how many.
+	// Busiest is the space with most of these events, as far as its worker reports it, and
+	// BusiestEvents their number.
 	Busiest       string `json:"busiest,omitzero"`
 	BusiestEvents uint64 `json:"busiest_events,omitzero"`
 	// Waiting events were read by the worker and are not handled.
 	Waiting int `json:"waiting"`
-	// Unreleased is how much of the log no coordinator is known to have gone through.
+	// Unreleased is the number of log sequences that no coordinator is known to have processed.
 	Unreleased uint64 `json:"unreleased"`
-	// Unsaved spaces have something to do or to save.
+	// Unsaved is the number of spaces with work to do or changes to save.
 	Unsaved int `json:"unsaved"`
-	// Took is how long the last change of owner took.
+	// Took is the duration of the last change of owner.
 	Took time.Duration `json:"took_ns,omitzero"`
-	// Unread is why the partition's streams could not be read; then Events, Oldest, Busiest and Unreleased are not
+	// Unread is the reason why the partition's streams could not be read; then Events, Oldest, Busiest and Unreleased are not
 	// known.
 	Unread string `json:"unread,omitzero"`
 
@@ -125,17 +125,17 @@ type Partition struct {
 	lost   []Stuck
 }
 
-// youngWorker is how young a worker is that may have taken the place of one that has just ended.
+// youngWorker is the age below which a worker may have replaced one that has just ended.
 const youngWorker = 10 * time.Minute
 
-// patience is how long a member has to answer, and measurePatience how long the streams of a partition have.
+// patience is the time limit for the answer of a member, measurePatience that for reading the streams of a partition.
 const (
 	patience        = time.Second
 	measurePatience = 10 * time.Second
 )
 
-// Look asks every member, and reads the streams of every partition. The error is that no members could be read, or
-// that ctx has ended; a partition whose streams cannot be read says so (Partition.Unread).
+// Look queries every member, and reads the streams of every partition. It fails if the members could not be read or
+// ctx has ended; a partition whose streams cannot be read has the reason in Partition.Unread.
 func Look(ctx context.Context, b Bus) (*Fleet, error) {
 	said, err := announcements(ctx, b)
 	if err != nil {
@@ -169,7 +169,7 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 	return f, ctx.Err()
 }
 
-// gatherStuck puts together what the workers say, and what the logs say of attempts that ended with their
+// gatherStuck collects the stuck spaces from the figures of the workers, and from the logged attempts that ended with their
 // process, the oldest first.
 func (f *Fleet) gatherStuck() {
 	f.Stuck = []Stuck{}
@@ -194,7 +194,7 @@ func (f *Fleet) gatherStuck() {
 	f.Stuck = f.Stuck[:min(len(f.Stuck), maxStuck)]
 }
 
-// announcements are the last words of all members, by name.
+// announcements returns the last announcements of all members.
 func announcements(ctx context.Context, b Bus) ([]model.Member, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -206,13 +206,13 @@ func announcements(ctx context.Context, b Bus) ([]model.Member, error) {
 		}
 	}, func() { ready = true; cancel() })
 	if !ready {
-		return nil, fmt.Errorf("read who is there: %w", err)
+		return nil, fmt.Errorf("read the members: %w", err)
 	}
 	slices.SortFunc(out, func(a, b model.Member) int { return cmp.Compare(a.Key(), b.Key()) })
 	return out, nil
 }
 
-// ask finds out how a member is.
+// ask determines the state of a member.
 func (m *Member) ask(ctx context.Context, b Bus) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -244,7 +244,7 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 	}
 }
 
-// ahead is by how much a clock that was read between two times of ours is outside of them.
+// ahead returns by how much a clock, which was read between two times of this process, is outside of them.
 func ahead(theirs, asked, answered time.Time) time.Duration {
 	switch {
 	case theirs.IsZero():
@@ -257,7 +257,7 @@ func ahead(theirs, asked, answered time.Time) time.Duration {
 	return 0
 }
 
-// answers reports whether a member's process is there; an error means that it listens and
+// answers reports whether a member's process answers; an error means that it listens and
 // does not answer.
 func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
 	if m.said.Role != model.RoleCoordinator {
@@ -274,7 +274,7 @@ func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
 	return err == nil, err
 }
 
-// Staying are the workers among which the partitions are divided.
+// Staying returns the workers among which the partitions are divided.
 func (f *Fleet) Staying() (out []model.Member) {
 	for _, m := range f.Workers {
 		if m.State == Here {
@@ -315,7 +315,7 @@ func (f *Fleet) measure(ctx context.Context, b Bus) {
 	}
 }
 
-// serving are the workers in one of these states that say that they serve a partition.
+// serving returns the workers in one of these states that report that they serve a partition.
 func (f *Fleet) serving(p int, states ...State) []string {
 	out := []string{}
 	for _, m := range f.Workers {
@@ -326,7 +326,7 @@ func (f *Fleet) serving(p int, states ...State) []string {
 	return out
 }
 
-// measure fills in what the streams of the partition and its worker say. The error is that a stream cannot be read.
+// measure fills in the partition from its streams and the figures of its worker. It fails if a stream cannot be read.
 func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 	for _, m := range f.Workers {
 		p.add(m.Figures)
@@ -367,8 +367,8 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 	return p.blame(ctx, b, f, done, end)
 }
 
-// blame finds the space of which most of the events are that are not handled: of those for which
-// the workers say that most waits, as many more may wait in the lane.
+// blame determines the space with most of the unhandled events: among those with the most waiting events
+// in the workers, the one with the most events in the lane.
 func (p *Partition) blame(ctx context.Context, b Bus, f *Fleet, done, end uint64) error {
 	for _, m := range f.Workers {
 		if m.Figures == nil {
@@ -390,8 +390,8 @@ func (p *Partition) blame(ctx context.Context, b Bus, f *Fleet, done, end uint64
 	return nil
 }
 
-// count counts the events that are not known to be handled: those behind the position of all spaces,
-// or, if some are set aside, those behind that of the others and what these have left before it.
+// count counts the events that are not known to be handled: those after the position of all spaces
+// or, if some are set aside, those after that of the others and those that these have left before it.
 func (p *Partition) count(ctx context.Context, b Bus, done, end uint64) error {
 	ahead, err := b.LoadAhead(ctx, p.Number)
 	if err != nil {
@@ -415,7 +415,7 @@ func (p *Partition) count(ctx context.Context, b Bus, done, end uint64) error {
 	return nil
 }
 
-// add takes over what a worker says of the partition.
+// add adds the figures of a worker for the partition.
 func (p *Partition) add(f *status.Figures) {
 	if f == nil {
 		return
@@ -429,7 +429,7 @@ func (p *Partition) add(f *status.Figures) {
 	}
 }
 
-// oldest is when the first event behind a position was stored.
+// oldest returns when the first event after a position was stored.
 func oldest(ctx context.Context, b Bus, partition int, after uint64) (stored time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Hanging says what has become of the partitions of a worker that does not answer.
+// Hanging describes the partitions of a worker that does not answer.
 type Hanging struct {
 	Worker string
-	// Taken are those that other workers serve now, and By are these workers. Left are those that no worker serves
-	// yet that answers.
+	// Taken are those that other workers serve now, and By are these workers. Left are those that no answering worker
+	// serves yet.
 	Taken, Left []int
 	By          []string
 }
@@ -41,7 +41,7 @@ func (f *Fleet) Hanging() (all []Hanging) {
 	return all
 }
 
-// String says it for people, as what follows the name of the worker; "" if it has served nothing.
+// String returns a text that follows the name of the worker; "" if it has served no partition.
 func (h *Hanging) String() string {
 	var parts []string
 	if len(h.Taken) > 0 {
@@ -53,7 +53,7 @@ func (h *Hanging) String() string {
 	return strings.Join(parts, ", and ")
 }
 
-// named are partitions in words.
+// named returns partitions in words.
 func named(partitions []int) string {
 	if len(partitions) == 1 {
 		return "partition " + strconv.Itoa(partitions[0])
@@ -75,7 +75,7 @@ func standOrStands(partitions []int) string {
 	return "stand"
 }
 
-// Ranges writes sorted numbers in short: 0 3 5-7.
+// Ranges returns sorted numbers in short form: 0 3 5-7.
 func Ranges(sorted []int) string {
 	var out []string
 	for i := 0; i < len(sorted); {

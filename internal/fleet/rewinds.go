@@ -10,13 +10,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// maxRewinds is how many streams that have gone back are named in one text.
+// maxRewinds is the largest number of streams that are named in one text.
 const maxRewinds = 6
 
-// together is how far apart streams may be noticed to have gone back that did so by one event.
+// together is the time within which several rewinds count as one incident.
 const together = time.Minute
 
-// rewinds reads what processes have noted of streams that have gone back. If the notes cannot be read, there
+// rewinds reads the recorded rewinds. If the records cannot be read, there
 // are none here: members report what they have noticed themselves, and the doctor reports what cannot be read.
 func (f *Fleet) rewinds(ctx context.Context, b Bus) {
 	knows, can := b.(interface {
@@ -35,11 +35,11 @@ func (f *Fleet) rewinds(ctx context.Context, b Bus) {
 	}
 }
 
-// Noted are all rewinds that are noted, also those that are old or acknowledged.
+// Noted returns all recorded rewinds, including old and acknowledged ones.
 func (f *Fleet) Noted() []model.RewindNote { return f.noted }
 
-// WentBack says for people which streams the member has noticed to have gone back, and when; "" if none has.
-// It leaves out what is noted: RewindText says that.
+// WentBack describes the rewinds of streams that the member has noticed; "" if there are none.
+// It leaves out recorded ones, which RewindText describes.
 func (m *Member) WentBack(noted []model.RewindNote) string {
 	var all []model.Rewind
 	count := 0
@@ -60,7 +60,7 @@ func (m *Member) WentBack(noted []model.RewindNote) string {
 	return rewindText(all, count-(before-len(all)))
 }
 
-// RewindText says for people which streams processes have noted to have gone back, one text for each
+// RewindText describes the recorded rewinds of streams, one text for each
 // process.
 func RewindText(noted []model.RewindNote) (by, texts []string) {
 	for _, n := range noted {
@@ -81,13 +81,13 @@ func RewindText(noted []model.RewindNote) (by, texts []string) {
 	return by, texts
 }
 
-// rewindText names streams that have gone back, of so many in all.
+// rewindText names the streams of rewinds, of which there are count in all.
 func rewindText(all []model.Rewind, count int) string {
 	if len(all) == 0 {
 		return ""
 	}
 	newest := all[0].At
-	// Of the bucket of the workers, nothing is lost that they do not say again.
+	// The bucket of the workers comes last: they announce its contents again.
 	isWorkers := func(r model.Rewind) bool { return strings.HasSuffix(r.Stream, "_WORKERS") }
 	all = append(slices.DeleteFunc(slices.Clone(all), isWorkers), slices.DeleteFunc(all, func(r model.Rewind) bool { return !isWorkers(r) })...)
 	named := all[:min(len(all), maxRewinds)]
@@ -104,7 +104,7 @@ func rewindText(all []model.Rewind, count int) string {
 	return "at " + newest.Format(time.RFC3339) + ": " + strings.Join(texts, "; ")
 }
 
-// Denied is what the member was denied by the server within the last ten minutes, "" if nothing.
+// Denied returns the permissions violation of the member within the last ten minutes, "" if there is none.
 func (m *Member) Denied() string {
 	switch {
 	case m.Figures != nil:
@@ -115,7 +115,7 @@ func (m *Member) Denied() string {
 	return ""
 }
 
-// Kind is what kind of process the member is: a worker, or a coordinator.
+// Kind returns the role of the process: worker or coordinator.
 func (m *Member) Kind() string {
 	if m.Coordinates() || m.Noticed != nil {
 		return model.RoleCoordinator

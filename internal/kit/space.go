@@ -104,8 +104,8 @@ func (s *Space) load() error {
 		return err
 	}
 	s.core.Rehydrate(s.known())
-	s.core.SetTrace(space.TraceRuns, true)
-	s.core.SetTrace(space.TraceTriggers, true)
+	s.core.Recorder().RecordRuns(true)
+	s.core.Recorder().RecordTriggers(true)
 	s.core.OnError(s.noteError)
 	if s.w.opts.Log != nil {
 		s.core.OnConsole(s.w.opts.Log)

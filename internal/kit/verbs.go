@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // Send stores an event in the lane of the space, runs everything that follows from it at this time,
@@ -121,13 +122,13 @@ func (s *Space) Stale(doc string) (string, error) {
 // behind returns what a node waits for, or which of its reads is out of date; "" if there is
 // nothing.
 func (s *Space) behind(node string) string {
-	e, ok := s.core.Explain(node)
+	e, ok := s.Explain(node)
 	switch {
 	case !ok:
 		return ""
 	case e.Behind != nil:
 		return e.Behind.String()
-	case e.Status != space.Clean:
+	case e.Standing != inspect.UpToDate:
 		return e.String()
 	}
 	return s.failing(node)
@@ -135,13 +136,15 @@ func (s *Space) behind(node string) string {
 
 // failing returns which of the nodes behind a node failed in its last run.
 func (s *Space) failing(node string) string {
+	v := s.core.View()
 	seen, list := map[string]bool{node: true}, []string{node}
 	for i := 0; i < len(list); i++ {
-		if st, ok := s.core.NodeStats(list[i]); ok && st.LastErr != nil {
-			return fmt.Sprintf("the last run of %s failed: %v", list[i], st.LastErr)
+		n, _ := v.Node(list[i])
+		if n.Stats.LastErr != nil {
+			return fmt.Sprintf("the last run of %s failed: %v", n.ID, n.Stats.LastErr)
 		}
-		up, _ := s.core.Writers(list[i])
-		for _, e := range up.Nodes {
+		up, _ := inspect.Sorted(v.Writers(list[i]))
+		for _, e := range up {
 			if !seen[e.Node] {
 				seen[e.Node] = true
 				list = append(list, e.Node)
@@ -233,7 +236,7 @@ func (s *Space) Ran() []string { return s.ran }
 
 // Has reports whether the space has a node of that name.
 func (s *Space) Has(node string) bool {
-	_, ok := s.core.Explain(node)
+	_, ok := s.core.View().Node(node)
 	return ok
 }
 
@@ -258,12 +261,14 @@ func (s *Space) Nodes() []space.NodeState { return s.core.Nodes() }
 func (s *Space) Structure() space.Structure { return s.core.Structure() }
 
 // Explain explains a node: why it ran last, and why it does not run now.
-func (s *Space) Explain(node string) (space.Explanation, bool) { return s.core.Explain(node) }
+func (s *Space) Explain(node string) (inspect.Explanation, bool) {
+	return inspect.Explain(s.core.View(), s.core.Recorder(), node)
+}
 
 // Pending describes the work left in the space and why it is not done, "" if there is none.
 func (s *Space) Pending() string {
 	var lines []string
-	if p, ok := s.core.Parked(); ok {
+	if p, ok := s.Parked(); ok {
 		lines = append(lines, p.String())
 	}
 	if n := s.core.Waiting(); n > 1 {
@@ -271,7 +276,7 @@ func (s *Space) Pending() string {
 	}
 	for _, n := range s.core.Nodes() {
 		if n.Live && n.Status != space.Clean {
-			e, _ := s.core.Explain(n.ID)
+			e, _ := s.Explain(n.ID)
 			lines = append(lines, e.String())
 		}
 	}
@@ -286,7 +291,9 @@ func (s *Space) NextDue() (time.Time, bool) {
 
 // Parked returns why the event at the head of the lane has not been handled; false if there is
 // none.
-func (s *Space) Parked() (space.Parked, bool) { return s.core.Parked() }
+func (s *Space) Parked() (inspect.Parked, bool) {
+	return inspect.WhyParked(s.core.View(), s.core.Recorder())
+}
 
 // Handled returns how many events have ended in the space.
 func (s *Space) Handled() int { return s.handled }

@@ -1,4 +1,4 @@
-// Package leaks ends the tests of a package with the question whether they have left goroutines
+// Package leaks checks at the end of a package's tests whether they have left goroutines
 // behind.
 package leaks
 
@@ -10,12 +10,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a goroutine may take to end that is about to. goleak itself waits for less
+// patience is the time limit for goroutines that are about to end. goleak itself waits for less
 // than half a second, which a machine that is busy takes to close a connection.
 const patience = time.Minute
 
-// VerifyTestMain is goleak.VerifyTestMain for machines that are slow. What a NATS server in this
-// process leaves behind for a moment is none of ours.
+// VerifyTestMain is goleak.VerifyTestMain for slow machines. It ignores goroutines that a NATS server in this
+// process leaves behind for a moment.
 func VerifyTestMain(m goleak.TestingM) {
 	code := m.Run()
 	if code == 0 { // a test that has failed may leave anything behind
@@ -27,7 +27,7 @@ func VerifyTestMain(m goleak.TestingM) {
 	os.Exit(code)
 }
 
-// left are the goroutines that are there until a deadline, nil if none is.
+// left returns the goroutines that still run at a deadline, nil if none does.
 func left(deadline time.Time) error {
 	for {
 		err := goleak.Find(goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"))

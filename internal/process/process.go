@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -36,10 +37,15 @@ type Flags struct {
 	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it does not exist. 0 waits for a deployment, and takes its number." default:"0" env:"SETTLE_PARTITIONS"`
 	Horizon    time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
 	ID         string        `help:"Name of this process, unique among running ones. Default: the host's name and a random suffix." env:"SETTLE_ID"`
+	AckTimeout time.Duration `help:"How long an acknowledgement of the servers may take, until the request is sent again." default:"5s" env:"SETTLE_ACK_TIMEOUT"`
+	Stop       time.Duration `name:"stop-timeout" help:"How long the program may take to complete what is running and to save, after SIGTERM." default:"20s" env:"SETTLE_STOP_TIMEOUT"`
 	Log        string        `help:"The lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
+
+// defaultStop is how long a program may take to stop whose flags were not parsed.
+const defaultStop = 20 * time.Second
 
 // Process is a program that has connected.
 type Process struct {
@@ -52,9 +58,9 @@ type Process struct {
 // Main parses the command line into flags (a pointer to a struct that embeds Flags), runs the
 // program until SIGTERM or SIGINT, and exits: 0 for a clean stop, 1 for a failure, 2 for a bad
 // command line.
-func Main(name, description string, flags any, f func(ctx context.Context) error) {
-	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
-		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))
+func Main(name, description string, flags any, f func(ctx context.Context) error, options ...kong.Option) {
+	kong.Parse(flags, append(options, kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
+		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := f(ctx)
@@ -66,7 +72,7 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 }
 
 // Run connects, waits for the deployment (or creates it if Partitions is set), calls start, waits
-// for ctx, and calls the function that start returned, which gets stopTimeout to finish. Until ctx
+// for ctx, and calls the function that start returned, which gets Stop to finish. Until ctx
 // ends, it waits for servers that are not reachable and for a deployment that does not exist yet.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
 	p, flush, err := f.connect(ctx, role, log)
@@ -81,7 +87,7 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 		p.Logger.Info("running", "role", role, "id", p.ID, "partitions", p.Bus.Partitions())
 		<-ctx.Done()
 		p.Logger.Info("stopping", "role", role, "id", p.ID)
-		last, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		last, cancel := context.WithTimeout(context.Background(), cmp.Or(f.Stop, defaultStop))
 		defer cancel()
 		err = stop(last)
 	}
@@ -94,12 +100,8 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 	return errors.Join(err, flush(flushed))
 }
 
-const (
-	// stopTimeout is for saving work in progress; a supervisor usually grants 30 s.
-	stopTimeout = 20 * time.Second
-	// flushTimeout is for exporting the last spans, which must not delay the exit for long.
-	flushTimeout = 3 * time.Second
-)
+// flushTimeout is for exporting the last spans, which must not delay the exit for long.
+const flushTimeout = 3 * time.Second
 
 func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process, func(context.Context) error, error) {
 	p := Process{ID: f.ID, Logger: logger(log, f.Log)}
@@ -114,11 +116,9 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 		return p, nil, err
 	}
 	p.Tracer = tracer
-	p.Bus, err = bus.Connect(ctx, bus.Config{
-		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
-		Partitions: f.Partitions, Horizon: f.Horizon, Name: role + "/" + p.ID, Version: Version, Logger: p.Logger, AwaitServer: true,
-	})
-	if err != nil {
+	cfg := f.bus()
+	cfg.Name, cfg.Logger = role+"/"+p.ID, p.Logger
+	if p.Bus, err = bus.Connect(ctx, cfg); err != nil {
 		return p, nil, err
 	}
 	if err := f.deployment(ctx, p.Bus); err != nil {
@@ -126,6 +126,14 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 		return p, nil, err
 	}
 	return p, flush, nil
+}
+
+// bus returns the configuration of the connection.
+func (f Flags) bus() bus.Config {
+	return bus.Config{
+		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
+		Partitions: f.Partitions, Horizon: f.Horizon, AckTimeout: f.AckTimeout, Version: Version, AwaitServer: true,
+	}
 }
 
 // tellUnstarted logs that the program was stopped before it ran, and what it was waiting for.

@@ -1,4 +1,4 @@
-// Package runlimit finds out, for the hosts of package worker and of package ordered, that code
+// Package runlimit detects, for the hosts of packages worker and ordered, that code
 // of the application does not return (docs/adr/0034).
 package runlimit
 
@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// Grace is for how long code may go on after its limit, until it is given up: what heeds
-	// its context returns, and need not be left behind.
+	// Grace is the time between the limit of code and giving it up: code that heeds
+	// its context returns within it.
 	Grace = time.Second
-	// longestLook is the longest time between two looks, of which there are eight to a limit else.
+	// longestLook is the longest time between two checks, of which there are otherwise eight per limit.
 	longestLook = time.Second
-	// MaxAbandoned is how many goroutines of a process may be in code that was given up: each holds
-	// the memory of what it was called by, and may hold a processor.
+	// MaxAbandoned is the largest number of goroutines of a process in code that was given up: each holds
+	// the memory of its caller, and may occupy a processor.
 	MaxAbandoned = 100
 )
 
-// Looks count how long code has been under way, in looks at it: a process that was stopped for a
-// while, or a machine that is overloaded, has no part in what code is blamed for, and no run reads
-// a clock. There is a timer only while code runs. The caller guards them with a lock, under which it
-// makes every call.
+// Looks measures how long code has been running, in periodic checks: a process that was stopped for a
+// while, or an overloaded machine, does not count against the code, and no run reads
+// a clock. A timer exists only while code runs. The caller guards it with a lock, and
+// holds the lock in every call.
 type Looks struct {
-	// Limit is that of what is under way; not positive for none.
+	// Limit is the limit of the running code; not positive for none.
 	Limit time.Duration
 
 	moved uint64 // code that has begun or returned
@@ -34,7 +34,7 @@ type Looks struct {
 	ended bool          // the limit is over, whatever it is
 }
 
-// Begin notes that code begins. Check is called, without the lock, when it is time for Look; it is the
+// Begin records that code begins. check is called, without the lock, when Look is due; it is the
 // same function each time.
 func (l *Looks) Begin(limit time.Duration, check func()) {
 	l.moved++
@@ -53,7 +53,7 @@ func (l *Looks) Begin(limit time.Duration, check func()) {
 	}
 }
 
-// End ends the limit of what is under way now, also of what has none: the grace begins.
+// End ends the limit of the running code, even if it has none: the grace begins.
 func (l *Looks) End(check func()) {
 	l.moved++
 	l.ended = true
@@ -64,14 +64,14 @@ func (l *Looks) End(check func()) {
 	}
 }
 
-// Return notes that code has come back.
+// Return records that code has returned.
 func (l *Looks) Return() { l.moved++ }
 
-// Rest says that nothing is under way that has a limit: no look follows.
+// Rest records that no code with a limit runs: no check follows.
 func (l *Looks) Rest() { l.every = 0 }
 
-// Look says whether what is under way has reached its limit, and whether the grace is over as well. It
-// has the next look set.
+// Look reports whether the running code has reached its limit, and whether the grace is over as well. It
+// schedules the next check.
 func (l *Looks) Look() (over, late bool) {
 	limit := l.Limit
 	if l.every = pace(limit); l.ended {
@@ -94,7 +94,7 @@ func pace(limit time.Duration) time.Duration {
 // Abandoned counts the goroutines of a process in code that was given up and has not returned.
 type Abandoned struct{ n atomic.Int64 }
 
-// Add counts one more, unless there are too many.
+// Add counts one more, and reports false at the maximum.
 func (a *Abandoned) Add() bool {
 	if a.n.Add(1) > MaxAbandoned {
 		a.n.Add(-1)
@@ -103,8 +103,8 @@ func (a *Abandoned) Add() bool {
 	return true
 }
 
-// Done says that one of them has ended.
+// Done records that one of them has ended.
 func (a *Abandoned) Done() { a.n.Add(-1) }
 
-// Now is how many there are.
+// Now returns their number.
 func (a *Abandoned) Now() int { return int(a.n.Load()) }

@@ -3,8 +3,8 @@
 // PROPERTY_SEED, if that is set.
 //
 // A gate that tries other cases on every run would stop a change for a fault that is not
-// in it, so .ci/run sets a seed. Whoever looks for faults leaves it unset (make
-// properties), or passes -rapid.seed, which has the last word.
+// in it, so .ci/run sets a seed. To search for faults, leave it unset (make
+// properties), or pass -rapid.seed, which takes precedence.
 package seeded
 
 import (

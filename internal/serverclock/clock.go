@@ -1,4 +1,4 @@
-// Package serverclock tells the time by the clock of the servers, in a process whose own may be wrong.
+// Package serverclock provides the time of the servers, in a process whose own clock may be wrong.
 package serverclock
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Log is what tells the time.
+// Log is the source of the time.
 type Log interface {
 	LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error)
 }
 
-// Clock goes on from what a server has said last. The zero value does not know the time.
+// Clock continues from the last time that a server has reported. The zero value does not know the time.
 type Clock struct {
 	mu     sync.Mutex
 	server time.Time
 	at     time.Time // when that was, by the monotonic clock of the process
 }
 
-// Read asks the leader of a partition's log for the time.
+// Read requests the time from the leader of a partition's log.
 func (c *Clock) Read(ctx context.Context, log Log, partition int) error {
 	st, err := log.LogState(ctx, partition, 0)
 	if err != nil {
@@ -32,14 +32,14 @@ func (c *Clock) Read(ctx context.Context, log Log, partition int) error {
 	return nil
 }
 
-// Set says what time a server says it is.
+// Set sets the time that a server has reported.
 func (c *Clock) Set(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server, c.at = now, time.Now()
 }
 
-// Millis is the time in milliseconds since 1970, 0 if it is not known.
+// Millis returns the time in milliseconds since 1970, 0 if it is not known.
 func (c *Clock) Millis() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

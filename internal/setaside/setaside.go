@@ -1,5 +1,5 @@
-// Package setaside finds out how far a partition is done with its lane but for a few spaces that stand
-// still (docs/adr/0033), for the workers and for the servers of package ordered.
+// Package setaside computes up to where a partition is done with its lane, apart from a few blocked spaces
+// (docs/adr/0033), for workers and for the servers of package ordered.
 package setaside
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// readMark is up to where the lane was read at a time.
+// readMark is the sequence up to which the lane was read at a time.
 type readMark struct {
 	at   time.Time
 	read uint64
 }
 
-// Marks are as many as are needed to tell up to where a lane was read a while ago.
+// Marks records the progress of a lane reader, so that its position a while ago is known.
 type Marks []readMark
 
-// Lagging is up to where the lane was read a while ago, given up to where it is read now: a space that is
-// not done with that holds the position back.
+// Lagging returns the sequence up to which the lane was read a while ago, given the present one: a space that is
+// not done with it holds the position back.
 func (m *Marks) Lagging(now time.Time, while time.Duration, read uint64) uint64 {
 	*m = append(*m, readMark{now, read})
 	for len(*m) > 1 && now.Sub((*m)[1].at) >= while {
@@ -32,9 +32,9 @@ func (m *Marks) Lagging(now time.Time, while time.Duration, read uint64) uint64 
 	return (*m)[0].read
 }
 
-// Reach finds out how far a partition is done: all of it, and it without the spaces that are set aside.
-// Done is how far it would be if none were behind; behind are those that are, in any order, and are set aside
-// if they are not done with the sequence lagging, as far as room has their bytes.
+// Reach returns up to where a partition is done: with all spaces, and without those that are set aside.
+// done is the sequence if no space were behind. The spaces in behind, in any order, are set aside
+// if they are not done with the sequence lagging, as long as their size fits into room.
 func Reach(done uint64, behind []model.Aside, lagging uint64, room int) (all uint64, ahead model.Ahead) {
 	slices.SortFunc(behind, func(a, b model.Aside) int { return cmp.Or(cmp.Compare(a.Done, b.Done), cmp.Compare(a.Space, b.Space)) })
 	ahead.UpTo = done
@@ -50,8 +50,8 @@ func Reach(done uint64, behind []model.Aside, lagging uint64, room int) (all uin
 	return done, ahead
 }
 
-// Left are the spaces of an Ahead that may have something left, each with what that is by now, given up to
-// where all spaces are done. Last is 0 for one that has none of its events left.
+// Left returns the spaces of an Ahead that may have events left, with their remaining range, given the sequence
+// up to which all spaces are done. Last is 0 for a space without events left.
 func Left(a *model.Ahead, done uint64) (left []model.Aside) {
 	for _, s := range a.Aside {
 		if done >= s.Last && done > s.Done {
@@ -65,11 +65,11 @@ func Left(a *model.Ahead, done uint64) (left []model.Aside) {
 	return left
 }
 
-// Known are the last events, of those spaces that have any behind where the lane is read from, that they
-// read for themselves: delivered again, they say nothing.
+// Known holds, for spaces with events after the start of the lane reader, the last event that the space
+// reads itself: the reader ignores these events.
 type Known map[string]uint64
 
-// Expect notes the last event of a space, if it is behind where the lane is read from.
+// Expect records the last event of a space, if it is after the start of the lane reader.
 func (k *Known) Expect(s *model.Aside, from uint64) {
 	if s.Last <= from {
 		return
@@ -80,7 +80,7 @@ func (k *Known) Expect(s *model.Aside, from uint64) {
 	(*k)[s.Space] = s.Last
 }
 
-// Has reports whether a message that is delivered is one that its space reads for itself.
+// Has reports whether the space of a delivered message reads it itself.
 func (k Known) Has(m *model.Message) bool {
 	last, is := k[m.Space]
 	if is && m.Seq >= last {

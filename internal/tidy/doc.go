@@ -8,15 +8,15 @@
 //	             deterministic: no goroutine, no channel, no select, no clock, and
 //	             no range over a map unless a comment on that line or the line
 //	             above says "any order:" and why the order cannot matter.
-//	imports      who may import whom (imports_test.go has the table).
+//	imports      the allowed imports (imports_test.go has the table).
 //	tests        no test skips itself, and none sleeps.
 //	everywhere   a package comment for every package, at most 700 lines a file,
-//	             no notes about unfinished work, no paths of somebody's machine.
+//	             no notes about unfinished work, no paths of a developer's machine.
 //
 // # How it is tested
 //
 // testdata/tree is a small tree that breaks every rule at least once. A line that
-// breaks one says so: want "part of the message". The test compares the two both
+// breaks one is marked: want "part of the message". The test compares the two both
 // ways, so that a rule that stops finding anything fails, and so does a rule that
 // finds too much.
 //

@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
 )
 
@@ -198,15 +199,15 @@ handle("look", look)
 	s := newStage(t, p.Space())
 	s.must("fill", nil)
 	s.must("look", nil)
-	var count func(x *place) int
-	count = func(x *place) (n int) {
-		for _, k := range x.kids {
+	var count func(x *value.Place) int
+	count = func(x *value.Place) (n int) {
+		for _, k := range x.Children {
 			n += 1 + count(k)
 		}
 		return n
 	}
-	for _, m := range p.idle {
-		if n := count(m.decls[0].fn.(*starlark.Function).Module().Globals()["c"].(*place)); n > maxKidsAll {
+	for _, inst := range p.idle {
+		if n := count(inst.decls[0].fn.(*starlark.Function).Module().Globals()["c"].(*value.Place)); n > value.MaxRemembered {
 			t.Errorf("%d places are remembered", n)
 		}
 	}

@@ -1,70 +1,73 @@
-// Package star hosts programs that are written in Starlark: what a program registers in a
-// file becomes a space.Program, that any number of spaces run. docs/starlark.md is the
-// language; this is how it works, and what it is safe for.
+// Package star hosts programs written in Starlark: it compiles the files of a program to a
+// space.Program, which any number of spaces run. docs/starlark.md describes the language.
+//
+// # The packages below
+//
+//	meter         counts the steps and bytes of a run
+//	value         places, views and links; conversion between the language and documents; schemas
+//	interp        rewriting, and the operators, methods and builtins that compute
+//	fingerprint   hashes of the code of nodes
+//
+// This package declares programs on top of them: the builtins that register, read, write and send, the
+// instances on which functions run, and the language of tests.
 //
 // # The ambient transaction
 //
-// A cell is a live place: reading stats.departures in a function reads that path in the
-// transaction of the run, and makes it what the node depends on; assigning to it writes
-// there. A place holds no value, so globals can be frozen, as Starlark wants it, and still
-// stand for documents that change.
+// A cell is a place: reading stats.departures in a function reads that path in the transaction of the
+// run, and the node depends on it; an assignment to it is a write. A place holds no value, so globals
+// can be frozen, as Starlark requires, and still stand for documents that change.
 //
-// Starlark tells an attribute nothing of the thread that asks for it. So a program is
-// instantiated a few times (machine): each instance has globals of its own, and the places
-// among them know their instance, and by it the run under way. A run borrows an instance;
-// what it pulls in the middle of a read runs on the same one, a level higher, which it finds
-// through space.Tx.Slot. Instances are made by executing the files again, which comes to the
-// same every time, and are kept for the next run.
+// Starlark does not pass the thread to an attribute that is read. So a program is instantiated a few
+// times (instance): each instance has globals of its own, and its places know the run under way on it. A
+// run borrows an instance. A node that the run pulls in the middle of a read runs on the same instance,
+// which it finds through space.Tx.Slot. Executing the files again makes another instance, with the same
+// result every time; instances are kept for later runs.
 //
-// Values of documents are looked at in place: an object or array that was read is a view of
-// the immutable model.Value, and only the scalars that are named are converted.
+// An object or array that was read is a view of the immutable model.Value. Only scalars are converted,
+// when they are used.
 //
 // # Limits
 //
-// The interpreter counts instructions, and does not know what one of them costs. So the tree
-// of a file is rewritten before it is compiled (rewrite.go): operators, methods, indexes,
-// slices and builtins that can cost more than their instruction become calls of operations
-// that count what they go through as steps, and what they allocate as bytes, before they do
-// it. Every other instruction counts as stepBytes bytes. What is hashed, compared or written
-// as text is walked with the same account, and to a depth; what leaves a run is bounded too
-// (Limits). Integers have 64 bits, so that none grows. Text is bounded before it is parsed,
-// and its nesting before it is resolved; what a program keeps, before it is frozen, since
-// freezing follows tuples as often as it meets them.
+// The interpreter counts instructions, but not what each of them costs. So the tree of a file is
+// rewritten before it is compiled (interp.Rewrite): operators, methods, indexes, slices and builtins that
+// can cost more than an instruction become calls of operations. An operation charges what it goes
+// through as steps and what it allocates as bytes, before it acts. Every other instruction is charged 32
+// bytes. Hashing, comparing and formatting a value is charged element by element, and to a limited
+// depth; values that leave a run are limited too (Limits). Integers have 64 bits, so their size is
+// bounded. The size of the text is checked before it is parsed, its nesting before it is resolved, and
+// the size of the globals before they are frozen, because freezing visits a tuple each time it is reached.
 //
-// All of it depends on the program and its input alone, never on a clock or on the memory of
-// the process: a run that is stopped here is stopped in the same place elsewhere, and its
-// event ends in the same failed receipt.
+// All of this depends on the program and its input, never on a clock or on the memory of the process: a
+// run that is stopped on one worker is stopped at the same instruction on every other, and its event ends
+// in the same failed receipt.
 //
 // # Determinism
 //
-// There is no clock but now, in handlers, which the transaction answers; no randomness, no
-// files, no network, no environment, no identity of values, no order that is not that of
-// insertion or of keys. Files are loaded from the program's own and nowhere else.
+// The only clock is now, in handlers, which the transaction answers. There is no randomness, no file, no
+// network, no environment and no identity of values, and every order is that of insertion or of keys.
+// load finds files of the same program only.
 //
 // # Trust
 //
-// This mode is for authors whom one would let write a program for one's deployment, and who
-// make mistakes, or do their worst, with the language alone: no text that they can write
-// takes more than the limits, ends the process, or reaches anything but the documents of
-// spaces that the runtime may read anyway. It is not a boundary between tenants who attack
-// the process itself: the interpreter shares its memory, and a mistake in it, in this
-// package or in Go would be one of theirs to use. Nor does it bound how many runs a
-// program causes (the core does that per pass), how much it keeps in documents over time
-// (spaces have limits for a commit, not for their sum), or how long a single run takes on a
-// slow machine: a million steps are some tens of milliseconds, and an operation in the middle
-// of which a run is stopped is finished first. Memory is counted by rule: the process may
-// need a few times of what is counted, for the garbage that is not collected yet. Whoever
-// hosts strangers runs a worker for each, under the limits of the operating system.
+// Programs may be careless, or hostile within the language: no program exceeds the limits,
+// ends the process, or reaches anything but the documents that its space may read. The language is not a
+// security boundary against an attack on the process itself: programs share its memory with the
+// interpreter, so a vulnerability in the interpreter, in this package or in Go affects all of them.
+// Nor does this package limit how many runs a program causes (the core does, per pass), how much it
+// stores in documents over time (a space limits a commit, not their sum), or how long a run takes on a
+// slow machine: a million steps take some tens of milliseconds, and a stopped run finishes the operation
+// that it is in. Memory is counted by rule: the process may need a few times what is counted, because of
+// garbage that is not collected yet. Programs of authors that are not trusted need a worker each, limited
+// by the operating system.
 //
 // # Fingerprints
 //
-// A node's Version is a hash of the code of its function, and of all that this names: other
-// functions, constants by their values, cells by their names and defaults, what a closure has
-// captured, what a file was loaded for, and the node's options. Comments, docstrings, layout
-// and places do not count. So a space that goes on with a new version of its program runs
-// again what has changed, and nothing else.
+// A node's Version is a hash of the code of its function and of all that the function names: other
+// functions, constants by their values, cells by their names and defaults, what a closure has captured,
+// what was loaded, and the node's options. Comments, docstrings, layout and positions do not count. So a
+// space that continues with a new version of its program runs the changed nodes again, and no others.
 //
 // # Errors
 //
-// Every error is an *Error: file:line:col, a message, and the calls that led there.
+// Every error of a program is an *Error: file:line:col, a message, and the calls that led there.
 package star

@@ -8,22 +8,24 @@ import (
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/program/star/internal/interp"
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
 // Error is a mistake in a program, found when it was compiled or when it ran.
 type Error struct {
-	// File, Line and Col say where; Line is 0 if there is no place to name.
+	// File, Line and Col are the position; Line is 0 if it is not known.
 	File      string
 	Line, Col int
 	Message   string
-	// Stack are the calls that led there, the innermost first; nil for what was found
-	// before anything ran.
+	// Stack are the calls that led there, the innermost first; nil for an error of the compiler.
 	Stack []Frame
 
 	cause error
 }
 
-// Frame is a call: a function, and the place in it that was being executed.
+// Frame is a call: a function, and the position in it that was being executed.
 type Frame struct {
 	Function  string
 	File      string
@@ -34,7 +36,7 @@ func (f Frame) String() string {
 	return fmt.Sprintf("%s:%d:%d: in %s", f.File, f.Line, f.Col, f.Function)
 }
 
-// Error is "file:line:col: message", with the calls on lines of their own.
+// Error returns "file:line:col: message", and the calls on lines of their own.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -52,28 +54,18 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap is what the error was made of.
+// Unwrap returns the error from which e was made.
 func (e *Error) Unwrap() error { return e.cause }
 
-// maxMessage bounds the text of an error in bytes: it becomes part of a receipt.
-const maxMessage = 2000
-
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "..."
-}
-
-// maxFrames is how many calls an error tells.
+// maxFrames bounds the calls in an error.
 const maxFrames = 20
 
-// errorAt is an Error at a place.
+// errorAt returns an Error with a position.
 func errorAt(pos syntax.Position, format string, args ...any) *Error {
-	return &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: clip(fmt.Sprintf(format, args...))}
+	return &Error{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col), Message: meter.Clip(fmt.Sprintf(format, args...))}
 }
 
-// asError turns what parsing, resolving or running has reported into an Error.
+// asError converts an error of parsing, resolving or running to an *Error.
 func asError(file string, err error) error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -85,7 +77,7 @@ func asError(file string, err error) error {
 	}
 	var list resolve.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
-		e := errorAt(list[0].Pos, "%s", hinted(list[0].Msg))
+		e := errorAt(list[0].Pos, "%s", interp.NameHint(list[0].Msg))
 		e.cause = err
 		return e
 	}
@@ -95,12 +87,12 @@ func asError(file string, err error) error {
 		e.cause = err
 		return e
 	}
-	return &Error{File: file, Message: clip(err.Error()), cause: err}
+	return &Error{File: file, Message: meter.Clip(err.Error()), cause: err}
 }
 
-// evalError names the innermost place in the program's own text.
+// evalError converts an error of a run. Its position is the innermost one in the program's own files.
 func evalError(eval *starlark.EvalError) *Error {
-	e := &Error{Message: clip(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")), cause: eval.Unwrap()}
+	e := &Error{Message: meter.Clip(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")), cause: eval.Unwrap()}
 	for i := range eval.CallStack {
 		f := eval.CallStack.At(i)
 		if f.Pos.Line == 0 {
@@ -116,36 +108,10 @@ func evalError(eval *starlark.EvalError) *Error {
 	return e
 }
 
-// absent are names that people look for in vain, and what there is instead.
-var absent = map[string]string{
-	"print":    "there is no print; use log(...)",
-	"random":   "there is no randomness: a run that is made again must come to the same; take it from the payload of the event",
-	"uuid":     "there is no randomness; event().id is unique",
-	"time":     "there is no clock but now() in a handler, and cron, timers and send(after = ...)",
-	"datetime": "there is no clock but now() in a handler, and cron, timers and send(after = ...)",
-	"sleep":    "nothing waits in a program; use send(after = ...) or set_timer",
-	"open":     "a program has no files, no network and no environment",
-	"os":       "a program has no files, no network and no environment",
-	"http":     "a program has no files, no network and no environment",
-	"requests": "a program has no files, no network and no environment",
-	"bytes":    "there are no bytes: documents have strings, numbers, lists and objects",
-	"eval":     "a program is its text; nothing is compiled while it runs",
-	"exec":     "a program is its text; nothing is compiled while it runs",
-	"globals":  "a program cannot look into itself",
-	"id":       "values have no identity that a run could see",
-	"hash":     "there is no hash: a key can be any string, and name_of(key) makes a name of it",
-	"dir":      "a program cannot look into itself; keys() are those of an object",
-}
-
-// hinted adds to "undefined: x" what to use instead.
-func hinted(msg string) string {
-	name, ok := strings.CutPrefix(msg, "undefined: ")
-	if !ok {
-		return msg
-	}
-	name, _, _ = strings.Cut(name, " ")
-	if hint := absent[name]; hint != "" {
-		return "undefined: " + name + ": " + hint
+// syntaxHint adds the likely cause to a message of the parser.
+func syntaxHint(msg string) string {
+	if strings.HasPrefix(msg, "got string literal, want") {
+		return msg + "; there are no f-strings: use % or .format"
 	}
 	return msg
 }

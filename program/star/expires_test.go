@@ -23,7 +23,7 @@ handle("ok", lambda e: None)
 `).Space())
 	s.must("h", nil)
 	for stream, want := range map[string]string{
-		"bad":  `send: expires: "soon" is no duration`,
+		"bad":  `send: expires: "soon" is not a duration`,
 		"late": "it expires before it may be handled",
 	} {
 		if rc := s.send(stream, "soon"); !strings.Contains(rc.Error, want) {

@@ -4,122 +4,141 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"go.starlark.net/starlark"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
-// Program is a compiled program. It is immutable and safe for concurrent use: any number
-// of spaces run it.
+// Program is a compiled program. It is immutable and safe for concurrent use: any number of spaces run
+// it.
 type Program struct {
-	name    string
-	entry   string
+	code    *code
 	version string
 	doc     string
-	limits  Limits
-	files   map[string]*file
-	tests   bool // it is a file of tests
 
 	space   *space.Program
 	nodes   []Node
 	streams []string
 	samples []Sample
 
-	stopped atomic.Pointer[string]
-	mu      sync.Mutex
-	idle    []*machine
-	threads []*starlark.Thread
+	mu   sync.Mutex
+	idle []*instance
 }
 
 // Node is a computation or effect of a program.
 type Node struct {
 	ID string
-	// Kind is "computation" or "effect", or "rows" for what makes a node for each row.
+	// Kind is "computation" or "effect", or "rows" for a node that makes one for each row.
 	Kind string
 	// Output is the document that it derives, "" for none.
 	Output string
-	// Fingerprint is the same as long as the node's code is: its function, what it calls,
-	// and the constants, cells and options that it uses. Comments, layout and positions do
-	// not count.
+	// Fingerprint changes exactly when the node's code does: its function, what that calls, and the
+	// constants, cells and options that it uses. Comments, layout and positions do not count.
 	Fingerprint string
 }
 
-// Name is the name of the program.
-func (p *Program) Name() string { return p.name }
+// Name returns the name of the program.
+func (p *Program) Name() string { return p.code.name }
 
-// Version is that of the source, see Version.
+// Version returns the version of the source, see the function Version.
 func (p *Program) Version() string { return p.version }
 
-// Doc is the text at the top of the entry file.
+// Doc returns the text at the top of the entry file.
 func (p *Program) Doc() string { return p.doc }
 
-// Space is the program as spaces run it.
+// Space returns the program for spaces to run.
 func (p *Program) Space() *space.Program { return p.space }
 
-// Nodes are the program's nodes, in the order in which they are registered.
+// Nodes returns the nodes, in the order of registration.
 func (p *Program) Nodes() []Node { return slices.Clone(p.nodes) }
 
-// Streams are those that have a handler, in the order in which they are registered.
+// Streams returns the streams that have a handler, in the order of registration.
 func (p *Program) Streams() []string { return slices.Clone(p.streams) }
 
-// Empty reports whether the program registers nothing, as a file that was cut off does.
+// Samples returns an event for each handler, in the order of the file, whose payload matches the
+// handler's schema. The handler may still fail: that depends on the documents of the space.
+func (p *Program) Samples() []Sample { return slices.Clone(p.samples) }
+
+// Sample is an event to try a handler with. Payload is JSON, "" if the handler has no schema.
+type Sample struct{ Stream, Payload string }
+
+// Empty reports whether the program registers nothing, as a truncated file does.
 func (p *Program) Empty() bool { return len(p.nodes) == 0 && len(p.streams) == 0 }
 
-// Stop ends the runs that are under way, within an instruction or builtin, and has those
-// fail that begin later. It is for a process that stops: what is stopped has no effect,
-// and is done again elsewhere.
-func (p *Program) Stop(why string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	text := "the run was stopped: " + why
-	p.stopped.Store(&text)
-	for _, t := range p.threads {
-		t.Cancel(text)
-	}
-}
+// Stop ends the runs under way, within an instruction or builtin, and makes later ones fail. It is for
+// a process that stops: a stopped run has no effect, and is repeated elsewhere.
+func (p *Program) Stop(why string) { p.code.stop.stop(why) }
 
-// watch remembers a thread for Stop.
-func (p *Program) watch(t *starlark.Thread) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.threads = append(p.threads, t)
-	if why := p.stopped.Load(); why != nil {
-		t.Cancel(*why)
-	}
-}
-
-// maxIdle is how many instances of a program are kept while nothing runs.
+// maxIdle bounds the instances of a program that are kept while nothing runs.
 const maxIdle = 16
 
-// borrow finds an instance of the program that nothing runs on, or makes one.
-func (p *Program) borrow() (*machine, error) {
+// borrow returns an instance on which nothing runs, and makes one if there is none.
+func (p *Program) borrow() (*instance, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
-		m := p.idle[n-1]
+		inst := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
-		return m, nil
+		return inst, nil
 	}
 	p.mu.Unlock()
-	m, err := p.instantiate()
+	inst, _, err := instantiate(p.code, spaceBuiltins, nil)
 	if err != nil {
-		return nil, fmt.Errorf("program %s cannot be loaded again: %w", p.name, err)
+		return nil, fmt.Errorf("program %s cannot be loaded again: %w", p.code.name, err)
 	}
-	return m, nil
+	return inst, nil
 }
 
-func (p *Program) giveBack(m *machine) {
+func (p *Program) giveBack(inst *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) < maxIdle {
-		p.idle = append(p.idle, m)
+		p.idle = append(p.idle, inst)
 		return
 	}
-	for _, l := range m.levels {
-		if i := slices.Index(p.threads, &l.thread); i >= 0 {
-			p.threads = slices.Delete(p.threads, i, i+1)
-		}
+	for _, c := range inst.calls {
+		p.code.stop.forget(&c.Thread)
 	}
+}
+
+// instanceOf returns the instance that runs in a transaction, nil if none does.
+func instanceOf(tx *space.Tx) *instance {
+	inst, _ := (*tx.Slot()).(*instance)
+	return inst
+}
+
+// call runs a registered function in a transaction.
+func (p *Program) call(tx *space.Tx, i int, ev *model.Event, args func(inst *instance) (starlark.Tuple, error), use func(c *call, v starlark.Value) error) (err error) {
+	inst := instanceOf(tx)
+	if inst == nil || inst.code != p.code {
+		outer := inst
+		if inst, err = p.borrow(); err != nil {
+			return err
+		}
+		*tx.Slot() = inst
+		defer func() {
+			*tx.Slot() = nil
+			if outer != nil {
+				*tx.Slot() = outer
+			}
+			p.giveBack(inst)
+		}()
+	}
+	d := inst.decls[i]
+	c := inst.enter(tx, d, ev)
+	defer inst.leave()
+	a, err := args(inst)
+	if err != nil {
+		return err
+	}
+	v, err := starlark.Call(&c.Thread, d.fn, a, nil)
+	if err == nil {
+		err = use(c, v)
+	}
+	if err != nil {
+		return c.failure(err)
+	}
+	return nil
 }

@@ -9,30 +9,32 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/settlehq/settle/program/star/internal/meter"
 )
 
-// Source is the text of a program: one or more files that know of nothing else.
+// Source is the text of a program: one or more files, which can load each other and nothing else.
 type Source struct {
-	// Name names the program; it is that of the space.Program.
+	// Name is the name of the program and of its space.Program.
 	Name string
 	// Entry is the file that is executed.
 	Entry string
-	// Files are the texts by name. load("lib.star", "f") finds a file here and nowhere
-	// else. Those whose names end in _test.star are tests, and no part of the program.
+	// Files are the texts by name. load("lib.star", "f") finds a file here and nowhere else. Files
+	// whose names end in _test.star are tests, and not part of the program.
 	Files map[string]string
 }
 
-// Bounds of the text of a program: bytes of all of its files, how many there are, and how long
-// their names may be.
+// Bounds of the text of a program: the bytes of all of its files, their number, and the length of a name
+// in bytes.
 const (
 	maxSource   = 256 << 10
 	maxFiles    = 500
 	maxFileName = 200
 )
 
-// Version is a short hash of a program's text: 12 hexadecimal digits. Any change of
-// the files changes it, comments included. It names what was deployed; what runs again
-// because of it is decided by the fingerprints of nodes.
+// Version returns a short hash of the text of a program: 12 hexadecimal digits. Any change of the files
+// changes it, comments included. It names what was deployed; the fingerprints of nodes decide what runs
+// again.
 func Version(src Source) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", src.Name, src.Entry)
@@ -42,7 +44,7 @@ func Version(src Source) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// names are those of the files that are not tests, sorted.
+// names returns the files that are not tests, sorted.
 func (s Source) names() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Files)), isTest)
 }
@@ -57,47 +59,44 @@ func (s Source) check() error {
 		return fmt.Errorf("program %s: there is no file %q among its %d files", s.Name, s.Entry, len(s.Files))
 	}
 	size := 0
-	for name, text := range s.Files { // any order: they are added up
+	for name, text := range s.Files { // any order: the sizes are added up
 		if path.Clean(name) != name || path.IsAbs(name) || strings.HasPrefix(name, "..") {
-			return fmt.Errorf("program %s: file %q: a name is a clean relative path", s.Name, name)
+			return fmt.Errorf("program %s: file %q: the name must be a clean relative path", s.Name, name)
 		}
 		if len(name) > maxFileName {
-			return fmt.Errorf("program %s: file %s...: a name has %d bytes at most", s.Name, name[:40], maxFileName)
+			return fmt.Errorf("program %s: file %s...: a name can have at most %d bytes", s.Name, name[:40], maxFileName)
 		}
 		size += len(text)
 	}
 	if len(s.Files) > maxFiles {
-		return fmt.Errorf("program %s: it has %d files; %d is the limit", s.Name, len(s.Files), maxFiles)
+		return fmt.Errorf("program %s: it has %d files; the limit is %d", s.Name, len(s.Files), maxFiles)
 	}
 	if size > maxSource {
-		return fmt.Errorf("program %s: its files have %d bytes; %d is the limit", s.Name, size, maxSource)
+		return fmt.Errorf("program %s: its files have %d bytes; the limit is %d", s.Name, size, maxSource)
 	}
 	return nil
 }
 
-// Options say how a program is compiled and run. The zero value has the defaults.
+// Options configure how a program is compiled and run. The zero value has the defaults.
 type Options struct {
 	Limits Limits
-	// Context ends every run that is under way when it is done, and refuses those that
-	// begin later: for a worker that stops. nil for none. See Program.Stop.
+	// Context, when it is done, ends every run under way and refuses later ones, as Program.Stop does:
+	// for a worker that stops. nil for none.
 	Context context.Context
 }
 
-// Limits bound one run: of a handler, of a computation, of an effect, and of the files
-// when the program is loaded. All of them count what the program does, and none looks at
-// a clock or at the memory of the process, so a run that is stopped on one worker is
-// stopped on every other in the same place. 0 stands for the default.
+// Limits bound one run: of a handler, of a computation, of an effect, and of the files when the program
+// is loaded. They count what the program does, and depend on neither a clock nor the memory of the
+// process, so every worker stops a run at the same instruction. 0 stands for the default.
 type Limits struct {
 	// Steps is how many instructions a run may execute; default 1,000,000, some tens of
-	// milliseconds. A builtin that goes through a long value counts as many as it
-	// would take written out.
+	// milliseconds. A builtin that goes through a long value counts about as many as a loop over it.
 	Steps uint64 `help:"Instructions of a run of a Starlark program."`
-	// Memory is how many bytes a run may allocate in all, whether it still needs them or
-	// not; default 64 MiB. Each step counts as 32.
+	// Memory is how many bytes a run may allocate in total, freed ones included; default 64 MiB. Each
+	// step counts as 32 bytes.
 	Memory int64 `help:"Bytes that a run of a Starlark program may allocate."`
-	// Output bounds what leaves a run, in bytes: the result, each value that is
-	// written or sent, and all that it logs; default 256 KiB. A log has no more
-	// than 100 lines in any case.
+	// Output bounds, in bytes, the result of a run, each value that it writes or sends, and its log;
+	// default 256 KiB. The log has at most 100 lines in any case.
 	Output int `help:"Bytes that leave a run of a Starlark program."`
 	// Depth is how deep values may be nested when they leave a run or are compared;
 	// default 64, at most 500.
@@ -111,16 +110,17 @@ const maxDepth = 500
 func (l *Limits) Fill() error {
 	switch {
 	case l.Memory < 0:
-		return fmt.Errorf("Memory is %d; use a positive number, or 0 for the default", l.Memory)
+		return fmt.Errorf("limit Memory is %d; use a positive number, or 0 for the default", l.Memory)
 	case l.Output < 0:
-		return fmt.Errorf("Output is %d; use a positive number, or 0 for the default", l.Output)
+		return fmt.Errorf("limit Output is %d; use a positive number, or 0 for the default", l.Output)
 	case l.Depth < 0 || l.Depth > maxDepth:
-		return fmt.Errorf("Depth is %d; use 1 to %d, or 0 for the default", l.Depth, maxDepth)
+		return fmt.Errorf("limit Depth is %d; use 1 to %d, or 0 for the default", l.Depth, maxDepth)
 	}
 	*l = l.fill()
 	return nil
 }
 
+// fill returns the limits with the defaults filled in.
 func (l Limits) fill() Limits {
 	if l.Steps == 0 {
 		l.Steps = 1_000_000
@@ -138,7 +138,7 @@ func (l Limits) fill() Limits {
 	return l
 }
 
-const (
-	stepBytes   = 32  // that a step counts as; no instruction allocates more in the mean
-	maxLogLines = 100 // of a run
-)
+// bounds returns the filled limits for a meter.
+func (l Limits) bounds() meter.Bounds { return meter.Bounds(l.fill()) }
+
+const maxLogLines = 100 // of a run

@@ -55,10 +55,10 @@ func TestHandler_ReadsWritesSendsAndReturns(t *testing.T) {
 func TestHandler_PayloadsAreChecked(t *testing.T) {
 	s := newStage(t, compiled(t, airport).Space())
 	for payload, want := range map[string]string{
-		`{"flight":"BT600","delay":"x","destination":"RIX"}`: "payload.delay is to be an integer and is string",
+		`{"flight":"BT600","delay":"x","destination":"RIX"}`: "payload.delay must be an integer, not a string",
 		`{"flight":"BT600","destination":"RIX"}`:             "payload.delay is missing",
 		`{"flight":"B","delay":1,"destination":"R","x":1}`:   "payload.x is not expected; the schema has delay, destination, flight, note",
-		`7`: "payload is to be an object and is int",
+		`7`: "payload must be an object, not an int",
 	} {
 		v, _ := model.ParseValue([]byte(payload))
 		rc := s.send("departure", v)

@@ -154,7 +154,7 @@ def test_known():
 	}
 	const behind = "\nbefore that:\n  space test: "
 	for i, want := range [][]string{
-		{"x_test.star:4:11: the value is None; 1 was expected", behind + "event test:1:1:0 on tick: failed: test.star:", "stream tick: payload.at is to be an integer and is string"},
+		{"x_test.star:4:11: the value is None; 1 was expected", behind + "event test:1:1:0 on tick: failed: test.star:", "stream tick: payload.at must be an integer, not a string"},
 		{"not seven", behind + "node broken: test.star:", "it is bad"},
 		{"2 was expected", behind, "\n  and 4 more"},
 	} {
@@ -232,7 +232,7 @@ def test_name():
 	for i, want := range []string{
 		`the value is ["a", "b"]; ["b"] was expected`,
 		`the value is {"a": {"b": 1}, "c": 1}; {"a": {"b": 2}, "c": 1} was expected` + "\n  /a/b: 1, not 2",
-		"document c is None; {} was expected. A name has no default: that of a cell counts if expect is given the place, which load takes from the program",
+		"document c is None; {} was expected. A name has no default. To compare with the default of a cell, load the cell from the program and give it to expect",
 	} {
 		var e *Error
 		if !errors.As(results[i].Err, &e) || e.Message != want {

@@ -12,17 +12,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What can be broken on purpose, to see that the checker tells.
+// The defects that can be introduced on purpose, to test the checker.
 const (
 	breakFence   = "fence"
 	breakRelease = "release"
 )
 
-// unfenced is a bus on which a refused append is made again, behind what refused it: as if
+// unfenced is a bus that repeats a refused append after the entry that refused it, as if
 // the head of the space were not compared.
 type unfenced struct{ *bus.Bus }
 
-// Append appends in any case.
+// Append appends unconditionally.
 func (b unfenced) Append(a model.Append, done func(uint64, error)) {
 	b.Bus.Append(a, func(seq uint64, err error) {
 		if !errors.Is(err, model.ErrRefused) {
@@ -43,13 +43,13 @@ func (b unfenced) Append(a model.Append, done func(uint64, error)) {
 	})
 }
 
-// forgetful is a bus that says of a send now and then that it is stored, and has not sent it.
+// forgetful is a bus that sometimes acknowledges a send without sending it.
 type forgetful struct {
 	*bus.Bus
 	n atomic.Int64
 }
 
-// Send sends, mostly.
+// Send sends most messages.
 func (b *forgetful) Send(m model.Message, done func(model.SendResult, error)) {
 	if b.n.Add(1)%200 == 0 {
 		go done(model.SendResult{Seq: 1}, nil) // ends at once

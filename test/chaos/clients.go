@@ -20,12 +20,12 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// load is all clients of a run.
+// load holds all clients of a run.
 type load struct {
 	d    *deployment
 	work history.Workload
 	rec  *records
-	// rate is how many events all senders together send in a second.
+	// rate is the number of events per second of all senders together.
 	rate float64
 
 	acked, repeated, crashes atomic.Int64
@@ -33,7 +33,7 @@ type load struct {
 	faults                   []string
 }
 
-// fail notes an answer that no client should get.
+// fail records an answer that no client should get.
 func (l *load) fail(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ type client struct {
 
 	open   sync.WaitGroup
 	room   chan struct{}
-	repeat chan item // to be sent once more, or asked for
+	repeat chan item // to be sent again, or requested
 
 	mu     sync.Mutex
 	failed []item
@@ -73,7 +73,7 @@ func (l *load) client(number int) *client {
 	}
 }
 
-// run has senders send and callers call until stop ends, and returns when every event is
+// run runs senders and callers until stop ends, and returns when every event is
 // acknowledged. ctx bounds that.
 func (l *load) run(ctx context.Context, stop context.Context) error {
 	var all sync.WaitGroup
@@ -93,7 +93,7 @@ func (l *load) run(ctx context.Context, stop context.Context) error {
 	return errors.Join(errs...)
 }
 
-// dial connects, and goes on trying.
+// dial connects, and retries until it succeeds.
 func (c *client) dial(ctx context.Context) error {
 	c.lives++
 	for {
@@ -124,17 +124,17 @@ func (c *client) outgoing(i item) settle.Outgoing {
 	}
 }
 
-// mint is the next event, for a random space.
+// mint returns the next event, for a random space.
 func (c *client) mint() item {
 	space := c.rand.IntN(c.l.work.Spaces)
 	c.next[space]++
 	return item{space, c.next[space]}
 }
 
-// lifetime is how long a client lives until it crashes, on average.
+// lifetime is the average time until a client crashes.
 const lifetime = 40 * time.Second
 
-// send sends at a rate until stop ends. Now and then it crashes, with events under way, and
+// send sends at a rate until stop ends. Sometimes it crashes, with events in flight, and
 // sends again what was not acknowledged.
 func (c *client) send(ctx, stop context.Context, rate float64) error {
 	if err := c.dial(ctx); err != nil {
@@ -155,7 +155,7 @@ func (c *client) send(ctx, stop context.Context, rate float64) error {
 			}
 			dies = time.Now().Add(c.life())
 		}
-		// What an outage has kept from being sent is made up for, but not all at once.
+		// Events that were delayed by an outage are sent later, but not all at once.
 		due := min(rate*now.Sub(begun).Seconds()-sent, rate/4)
 		for ; due >= 1; due-- {
 			if c.hand(ctx, c.mint()) != nil {
@@ -171,7 +171,7 @@ func (c *client) life() time.Duration {
 	return time.Duration((0.3 + 1.4*c.rand.Float64()) * float64(lifetime))
 }
 
-// hand hands an event to the sender, once there is room.
+// hand passes an event to the sender, once there is room.
 func (c *client) hand(ctx context.Context, i item) error {
 	select {
 	case c.room <- struct{}{}:
@@ -215,7 +215,7 @@ func (l *load) ack(client int, i item, r settle.SendResult) {
 	l.acked.Add(1)
 }
 
-// crash ends the connection with events under way, and makes another.
+// crash ends the connection with events in flight, and opens another.
 func (c *client) crash(ctx context.Context) error {
 	c.l.crashes.Add(1)
 	c.hangUp()
@@ -226,7 +226,7 @@ func (c *client) crash(ctx context.Context) error {
 	return c.resend(ctx)
 }
 
-// resend sends what has no acknowledgement, in order.
+// resend sends unacknowledged events again, in order.
 func (c *client) resend(ctx context.Context) error {
 	c.mu.Lock()
 	failed := c.failed
@@ -260,7 +260,7 @@ func (c *client) flush(ctx context.Context) error {
 	}
 }
 
-// sendAgain sends some events again that were acknowledged, over a connection of its own,
+// sendAgain sends some acknowledged events again, over a connection of its own,
 // and waits for the receipts of some.
 func (c *client) sendAgain(ctx context.Context) {
 	other := c.l.client(c.number)
@@ -294,7 +294,7 @@ func (l *load) told(client int, i item, rc *settle.Receipt) {
 	})
 }
 
-// call makes one call after the other until stop ends, each until it has its receipt.
+// call makes calls until stop ends, each until it has its receipt.
 func (c *client) call(ctx, stop context.Context) error {
 	if err := c.dial(ctx); err != nil {
 		return err

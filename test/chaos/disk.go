@@ -19,7 +19,7 @@ type disk struct {
 
 const diskPrefix = "settle-chaos-disk-"
 
-// newDisk makes a file system of so many MiB and mounts it below dir: ext4 in a file,
+// newDisk creates a file system of a size in MiB and mounts it below dir: ext4 in a file,
 // which honours fsync as the disk below it does.
 func newDisk(dir, name string, size int) (*disk, error) {
 	if os.Geteuid() != 0 {
@@ -48,12 +48,12 @@ func newDisk(dir, name string, size int) (*disk, error) {
 	return d, nil
 }
 
-// store is where the server keeps its streams.
+// store returns the store directory of the server.
 func (d *disk) store() string { return filepath.Join(d.dir, "store") }
 
 func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
 
-// fill leaves next to no room.
+// fill leaves almost no free space.
 func (d *disk) fill() error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(d.dir, &fs); err != nil {
@@ -67,7 +67,7 @@ func (d *disk) fill() error {
 	return run("fallocate", "-l", fmt.Sprint(size), d.filler())
 }
 
-// free makes room again.
+// free removes the filler.
 func (d *disk) free() error {
 	if err := os.Remove(d.filler()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -75,7 +75,7 @@ func (d *disk) free() error {
 	return nil
 }
 
-// close unmounts. keep copies what is there to a plain directory first.
+// close unmounts the file system. With keep, it copies the contents to a plain directory first.
 func (d *disk) close(keep bool) error {
 	if keep {
 		_ = d.free()
@@ -86,7 +86,7 @@ func (d *disk) close(keep bool) error {
 	return errors.Join(run("umount", "-l", d.dir), os.Remove(d.image), os.Remove(d.dir))
 }
 
-// removeStale unmounts and removes what runs that were killed have left behind in base.
+// removeStale unmounts and removes the leftovers of killed runs in base.
 func removeStale(base string) {
 	stale, _ := filepath.Glob(filepath.Join(base, dataPrefix+"*")) // none, then
 	for _, dir := range stale {

@@ -18,19 +18,19 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// reading is what is handed to a checker: the streams of a deployment, and what clients were told.
+// reading is the input of a checker: the streams of a deployment, and the records of clients.
 type reading struct {
 	c   *chaos
 	bus *bus.Bus
 	mon *monitor
-	// before bounds what clients were told, to judge a state of the past; zero for no bound. What
-	// watches have shown is left out then.
+	// before bounds the records of clients, to judge a state of the past; zero for no bound. Deliveries of
+	// watches are left out then.
 	before time.Time
 	check  *history.Checker
 	left   uint64 // commits in the streams
 }
 
-// judge hands everything to the checker.
+// judge passes everything to the checker.
 func (c *chaos) judge(ctx context.Context) (err error) {
 	r := reading{c: c, bus: c.bus, mon: c.mon}
 	if c.check, err = r.judge(ctx); err == nil {
@@ -42,7 +42,7 @@ func (c *chaos) judge(ctx context.Context) (err error) {
 func (r *reading) judge(ctx context.Context) (*history.Checker, error) {
 	c, w := r.c, r.c.o.workload()
 	r.check = history.New(w, c.o.Partitions)
-	r.check.Skew = 2 * c.o.Skew // one clock says when, another whether it is so late
+	r.check.Skew = 2 * c.o.Skew // two different clocks are involved
 	for _, o := range c.watch.list {
 		if o.way != inGo {
 			r.check.ShowsNewest(o.number)
@@ -100,7 +100,7 @@ func laneName(p int) string { return fmt.Sprintf("%s_LANE_%d", strings.ToUpper(b
 
 func logName(p int) string { return fmt.Sprintf("%s_LOG_%d", strings.ToUpper(bus.DefaultPrefix), p) }
 
-// logs hands over the logs.
+// logs passes the logs to the checker.
 func (r *reading) logs(ctx context.Context) error {
 	take := r.c.o.sabotage(r.check)
 	for p := range r.c.o.Partitions {
@@ -155,7 +155,7 @@ func (r *reading) stream(ctx context.Context, name string, do func(m jetstream.M
 	}
 }
 
-// letters hands over the dead letters, once there are as many as there should be; the
+// letters passes the dead letters to the checker, once their number is the expected one; the
 // coordinators write them a moment later.
 func (r *reading) letters(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)

@@ -21,11 +21,11 @@ const (
 	topologyCluster = "cluster"
 )
 
-// options are those of a run.
+// options are the options of a run.
 type options struct {
 	Topology     string        `help:"One server that writes through, or a cluster of three that keeps everything three times: ${enum}." enum:"single,cluster" default:"single"`
 	Sync         string        `help:"When servers write through: ${enum}. Default: always for one server, interval for a cluster." enum:"default,always,interval" default:"default"`
-	Duration     time.Duration `help:"For how long faults are brought about." default:"30m"`
+	Duration     time.Duration `help:"Duration of the faults." default:"30m"`
 	MinEvents    int           `help:"Go on (at most twice as long) until so many events are handled." default:"0"`
 	MinCuts      int           `help:"Go on (at most twice as long) until the power was cut so often." default:"0"`
 	MinKills     int           `help:"Go on (at most twice as long) until so many processes were killed." default:"0"`
@@ -33,14 +33,14 @@ type options struct {
 	Rate         float64       `help:"Events that all clients together send in a second. About as many again are sent by handlers." default:"600"`
 	Clients      int           `help:"Clients." default:"16"`
 	Spaces       int           `help:"Spaces." default:"24"`
-	Hosted       int           `help:"How many of the spaces, the last ones, run a program in Starlark, of which a new version is deployed now and then." default:"4"`
+	Hosted       int           `help:"Number of spaces, the last ones, that run a program in Starlark; new versions of it are deployed during the run." default:"4"`
 	Skew         time.Duration `help:"By how much the clocks of workers may be off, each by an amount of its own." default:"2s"`
 	Partitions   int           `help:"Partitions." default:"8"`
 	Workers      int           `help:"Worker processes." default:"3"`
 	Coordinators int           `help:"Coordinator processes." default:"2"`
 	Every        time.Duration `help:"Mean time between two faults of workers and coordinators; 0 for none." default:"1500ms"`
 	ServerEvery  time.Duration `help:"Mean time between two faults of servers; 0 for none." default:"25s"`
-	Only         string        `help:"Bring about only these kinds of faults, separated by commas." placeholder:"KINDS"`
+	Only         string        `help:"Inject only these kinds of faults, separated by commas." placeholder:"KINDS"`
 	Brief        bool          `help:"Hold no fault for more than 3 s, and leave out those that need longer: for runs of a minute."`
 	NoNetwork    bool          `help:"Run all processes on one network, without partitions."`
 	NoDisk       bool          `help:"Give no server a small disk, and fill none."`
@@ -63,7 +63,7 @@ func (o *options) workload() history.Workload {
 	return history.Workload{Seed: o.Seed, Spaces: o.Spaces, Clients: o.Clients, Hosted: o.Hosted}
 }
 
-// historyBytes is what workers keep of the log; without a limit unless it is to be purged.
+// historyBytes returns the size of the log that workers keep; without a limit unless it is to be purged.
 func (o *options) historyBytes() int64 {
 	if o.Purge > 0 {
 		return o.Purge
@@ -81,7 +81,7 @@ func (o *options) fsync() string {
 	return "always"
 }
 
-// lossy reports whether a power cut loses what was acknowledged.
+// lossy reports whether a power failure loses acknowledged data.
 func (o *options) lossy() bool { return o.Power && o.fsync() != "always" }
 
 func (o *options) fill() error {
@@ -100,10 +100,10 @@ func (o *options) fill() error {
 	return nil
 }
 
-// runCmd is a run.
+// runCmd is the command of a run.
 type runCmd struct{ options }
 
-// Run makes the run. Exit status 1 is a violation.
+// Run runs it. Exit status 1 is a violation.
 func (r *runCmd) Run() error {
 	if err := r.fill(); err != nil {
 		return err

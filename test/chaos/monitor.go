@@ -15,13 +15,13 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// monitor follows the logs while a run lasts, to know how far it is. It judges nothing.
+// monitor follows the logs during a run, to know its progress. It judges nothing.
 type monitor struct {
 	b *bus.Bus
 
 	mu      sync.Mutex
 	handled int
-	// due is how many receipts the log itself demands: of what was sent, and of notices.
+	// due is the number of receipts that the log itself requires: of sent events, and of notices.
 	due     int
 	letters int
 	commits int
@@ -40,7 +40,7 @@ func (m *monitor) follow(ctx context.Context, partition int) {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, model.ErrRewound) { // power cuts take what was counted; what comes then counts again
+		if errors.Is(err, model.ErrRewound) { // power failures remove counted entries; later ones count again
 			var last uint64
 			if last, err = m.end(ctx, partition); err == nil {
 				after = last
@@ -53,7 +53,7 @@ func (m *monitor) follow(ctx context.Context, partition int) {
 	}
 }
 
-// end is the last sequence of the log of a partition.
+// end returns the last sequence of the log of a partition.
 func (m *monitor) end(ctx context.Context, partition int) (uint64, error) {
 	stream, err := m.b.JetStream().Stream(ctx, logName(partition))
 	if err != nil {
@@ -93,13 +93,13 @@ func (m *monitor) take(e model.LogEntry) {
 	}
 }
 
-// counts reports whether a receipt is one that was due: how a task has ended may be told more than
-// once, and all but the first come to nothing.
+// counts reports whether a receipt was due: the end of a task may be reported more than
+// once, and all but the first have no effect.
 func counts(stream string, rc *model.Receipt) bool {
 	return stream != history.Job || rc.Result.Get("ignored").IsAbsent()
 }
 
-// progress is what is known now.
+// progress is the present progress.
 type progress struct{ handled, due, letters, commits int }
 
 func (m *monitor) now() (progress, error) {
@@ -108,7 +108,7 @@ func (m *monitor) now() (progress, error) {
 	return progress{m.handled, m.due, m.letters, m.commits}, m.problem
 }
 
-// silence is for how long nothing has entered the logs.
+// silence returns the time since the last entry of the logs.
 func (m *monitor) silence() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// Kinds of faults, as the report calls them.
+// The kinds of faults, as named in the report.
 const (
 	faultKillWorker      = "kill worker"
 	faultKillWorkers     = "kill two workers"
@@ -41,24 +41,24 @@ const (
 	faultPower           = "power cut"
 	faultPowerAll        = "power cut of all servers"
 
-	// faultPartition is what a machine without network namespaces lacks.
+	// faultPartition requires network namespaces.
 	faultPartition = "network partitions"
 )
 
-// fault is a kind of fault: run brings it about, holds it and heals it.
+// fault is a kind of fault: run injects it, holds it and ends it.
 type fault struct {
 	kind   string
 	weight int
 	run    func(ctx context.Context, f *injury) (target string, err error)
 }
 
-// injury is what a fault has at hand: the nemesis, and the dice of its sequence.
+// injury is the environment of a fault: the nemesis, and the random source of its sequence.
 type injury struct {
 	*nemesis
 	rand *rand.Rand
 }
 
-// event is a fault that was brought about.
+// event is a fault that was injected.
 type event struct {
 	Kind, Target string
 	At, Healed   time.Time
@@ -66,7 +66,7 @@ type event struct {
 	Err          string
 }
 
-// nemesis brings about faults, in two sequences at the same time: those of workers and
+// nemesis injects faults, in two concurrent sequences: those of workers and
 // coordinators, and those of servers.
 type nemesis struct {
 	d     *deployment
@@ -83,7 +83,7 @@ type nemesis struct {
 	backup   *copied        // the newest
 	problems []string
 	cuts     int            // of the power
-	losses   []history.Loss // what the disks have forgotten of what was acknowledged
+	losses   []history.Loss // acknowledged data that the disks have lost
 }
 
 func newNemesis(d *deployment, seed uint64) *nemesis {
@@ -96,7 +96,7 @@ func newNemesis(d *deployment, seed uint64) *nemesis {
 	return n
 }
 
-// run brings about faults until ctx ends, and returns when all are healed. Backups are made beside them.
+// run injects faults until ctx ends, and returns when all have ended. Backups are made concurrently.
 func (n *nemesis) run(ctx context.Context) error {
 	n.began = time.Now()
 	var g errgroup.Group
@@ -106,7 +106,7 @@ func (n *nemesis) run(ctx context.Context) error {
 	g.Go(func() error {
 		return n.sequence(ctx, 2, n.possible(n.serverFaults()), n.d.o.ServerEvery, true)
 	})
-	if n.d.o.Purge == 0 && !n.d.o.lossy() { // a backup of what is lost afterwards is more than there was
+	if n.d.o.Purge == 0 && !n.d.o.lossy() { // a backup of data that is lost later has more than the deployment
 		g.Go(func() error {
 			return n.sequence(ctx, 3, n.possible([]fault{{faultBackup, 1, makeBackup}}), n.d.o.Duration/3, false)
 		})
@@ -114,7 +114,7 @@ func (n *nemesis) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// possible leaves out what was not asked for, and what this machine does not allow.
+// possible leaves out faults that were not requested, and those that this machine does not allow.
 func (n *nemesis) possible(all []fault) []fault {
 	return slices.DeleteFunc(all, func(f fault) bool {
 		needsPower := f.kind == faultPower || f.kind == faultPowerAll
@@ -125,7 +125,7 @@ func (n *nemesis) possible(all []fault) []fault {
 	})
 }
 
-// sequence brings about one fault after the other: at first each kind once, in a random
+// sequence injects one fault after the other: at first each kind once, in a random
 // order, so that a short run has them all; then by weight.
 func (n *nemesis) sequence(ctx context.Context, stream uint64, faults []fault, every time.Duration, server bool) error {
 	if len(faults) == 0 || every <= 0 {
@@ -163,7 +163,7 @@ func (f *injury) choose(faults []fault) fault {
 	return faults[0]
 }
 
-// inflict runs one fault. A run that is over lets it be healed at once.
+// inflict runs one fault, and ends it at once when the run is over.
 func (n *nemesis) inflict(ctx context.Context, f *injury, kind fault, server bool) error {
 	e := &event{Kind: kind.kind, At: time.Now(), Server: server}
 	n.mu.Lock()
@@ -180,7 +180,7 @@ func (n *nemesis) inflict(ctx context.Context, f *injury, kind fault, server boo
 	return nil
 }
 
-// briefHold is how long a fault lasts in a brief run.
+// briefHold is the duration of a fault in a brief run.
 const briefHold = 3 * time.Second
 
 // hold waits between two times, at random, but not beyond the end of the run.
@@ -189,10 +189,10 @@ func (f *injury) hold(ctx context.Context, from, to time.Duration) {
 	if f.d.o.Brief {
 		d = min(d, briefHold)
 	}
-	_ = pause.For(ctx, d) // it is healed in any case
+	_ = pause.For(ctx, d) // it is ended in any case
 }
 
-// pick is a random one of those that run.
+// pick returns a random running process.
 func (f *injury) pick(list []*child) (*child, error) {
 	var running []*child
 	for _, c := range list {
@@ -206,7 +206,7 @@ func (f *injury) pick(list []*child) (*child, error) {
 	return running[f.rand.IntN(len(running))], nil
 }
 
-// kill kills a process and notes it.
+// kill kills a process and records it.
 func (n *nemesis) kill(c *child, what string) error {
 	id, _ := c.now()
 	at := time.Now()
@@ -222,7 +222,7 @@ func (n *nemesis) kill(c *child, what string) error {
 	return nil
 }
 
-// during reports what else was going on in a span: plain if nothing but single kills of
+// during classifies a period: plain if it had only single kills of
 // workers and coordinators, server if a fault of servers.
 func (n *nemesis) during(from, to time.Time) (plain, server bool) {
 	n.mu.Lock()
@@ -235,7 +235,7 @@ func (n *nemesis) during(from, to time.Time) (plain, server bool) {
 		}
 		margin := time.Duration(0)
 		if e.Server {
-			margin = 10 * time.Second // servers go on electing after they are back
+			margin = 10 * time.Second // elections continue after servers are back
 		}
 		if e.Kind == faultBackup || e.Kind == faultDeploy || e.At.After(to) || healed.Add(margin).Before(from) {
 			continue
@@ -250,7 +250,7 @@ func (n *nemesis) during(from, to time.Time) (plain, server bool) {
 	return plain, server
 }
 
-// now says what is going on, for the progress line.
+// now describes the present faults, for the progress line.
 func (n *nemesis) now() (faults, kills int, active []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -283,7 +283,7 @@ func (n *nemesis) processFaults() []fault {
 	}
 }
 
-// deployVersion has the hosted spaces run another version of their program.
+// deployVersion deploys another version of the program of the hosted spaces.
 func deployVersion(ctx context.Context, f *injury) (string, error) {
 	f.mu.Lock()
 	f.versions++
@@ -340,7 +340,7 @@ func killCoordinator(ctx context.Context, f *injury) (string, error) {
 	return c.name, c.start(f.rand.IntN(2) == 0)
 }
 
-// stopAndContinue lets a process stand still for a while.
+// stopAndContinue suspends a process for a while.
 func (f *injury) stopAndContinue(ctx context.Context, list []*child, from, to time.Duration) (string, error) {
 	c, err := f.pick(list)
 	if err != nil {
@@ -379,7 +379,7 @@ func rollingRestart(ctx context.Context, f *injury) (string, error) {
 	return "all", errors.Join(errs...)
 }
 
-// cutWorker loses what a worker sends to the servers, or what they send to it, or both.
+// cutWorker drops packets from a worker to the servers, or in the other direction, or both.
 func cutWorker(ctx context.Context, f *injury) (string, error) {
 	c, err := f.pick(f.d.workers)
 	if err != nil {

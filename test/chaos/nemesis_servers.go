@@ -60,7 +60,7 @@ func leaveNode(ctx context.Context, f *injury) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_ = c.stop(context.WithoutCancel(ctx), time.Minute) // how a server ends is its business
+	_ = c.stop(context.WithoutCancel(ctx), time.Minute) // the exit status of a server does not matter
 	f.hold(ctx, 0, 2*time.Second)
 	return c.name, errors.Join(c.start(false), f.recovered(ctx))
 }
@@ -91,13 +91,13 @@ func killLeader(ctx context.Context, f *injury) (string, error) {
 	return stream, fmt.Errorf("its leader %q is none of the servers", leader)
 }
 
-// stream is a random one of those on which everything rests.
+// stream returns a random lane or log stream.
 func (f *injury) stream() string {
 	kind := []string{"LOG", "LANE"}[f.rand.IntN(2)]
 	return fmt.Sprintf("%s_%s_%d", strings.ToUpper(bus.DefaultPrefix), kind, f.rand.IntN(f.d.o.Partitions))
 }
 
-// depose has the leaders of some streams step down.
+// depose makes the leaders of some streams step down.
 func depose(ctx context.Context, f *injury) (string, error) {
 	var names []string
 	err := f.ask(ctx, func(ctx context.Context, b *bus.Bus) error {
@@ -118,7 +118,7 @@ func depose(ctx context.Context, f *injury) (string, error) {
 	return strings.Join(names, " "), errors.Join(err, f.recovered(ctx))
 }
 
-// cutNode loses what a server sends to the others, or what they send to it, or both.
+// cutNode drops packets from a server to the others, or in the other direction, or both.
 // Clients still reach it.
 func cutNode(ctx context.Context, f *injury) (string, error) {
 	c, err := f.pick(f.d.nodes)
@@ -146,11 +146,11 @@ func diskFull(ctx context.Context, f *injury) (string, error) {
 	f.hold(ctx, 2*time.Second, 8*time.Second)
 	err := f.d.disk.free()
 	f.hold(ctx, 0, 2*time.Second)
-	_ = c.stop(context.WithoutCancel(ctx), 20*time.Second) // how it ends is its business, and whether it has already
+	_ = c.stop(context.WithoutCancel(ctx), 20*time.Second) // its exit status does not matter, and it may have ended already
 	return c.name, errors.Join(err, c.start(false), f.recovered(ctx))
 }
 
-// ask makes a connection of its own and asks the servers something.
+// ask sends a request to the servers over a connection of its own.
 func (n *nemesis) ask(ctx context.Context, question func(context.Context, *bus.Bus) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -173,10 +173,10 @@ func (n *nemesis) leader(ctx context.Context, stream string) (leader string, err
 	return leader, err
 }
 
-// recoverPatience is how long servers may take to be whole again after a fault.
+// recoverPatience is the time limit for servers to recover from a fault.
 const recoverPatience = 90 * time.Second
 
-// recovered waits until the servers have what they had before: every stream a leader, and
+// recovered waits until the servers are as before: every stream with a leader, and
 // every replica of it. The next fault would otherwise be a second one.
 func (n *nemesis) recovered(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverPatience)
@@ -192,7 +192,7 @@ func (n *nemesis) recovered(ctx context.Context) error {
 	}
 }
 
-// whole reports what of the streams is missing.
+// whole returns an error if a stream is not healthy.
 func whole(ctx context.Context, b *bus.Bus) error {
 	streams := b.JetStream().ListStreams(ctx)
 	found := 0
@@ -210,7 +210,7 @@ func whole(ctx context.Context, b *bus.Bus) error {
 	return missing
 }
 
-// fewBehind are so few entries that a replica has as good as all.
+// fewBehind is a negligible lag of a replica.
 const fewBehind = 500
 
 func complete(info *jetstream.StreamInfo) error {

@@ -14,7 +14,7 @@ import (
 
 // network gives every process of a deployment a host of its own: a network namespace,
 // joined to the others by a bridge. A link between two of them is cut in one direction by
-// a wrong hardware address: packets get lost without anybody being told.
+// a wrong hardware address: packets are lost without an error.
 type network struct {
 	bridge, prefix string // of names; the subnet follows from the process's id
 	subnet         string
@@ -30,7 +30,7 @@ type host struct {
 	severed map[string]bool // hosts that it does not reach
 }
 
-// nowhere is the hardware address of nobody.
+// nowhere is a hardware address that no host has.
 const nowhere = "02:de:ad:00:00:01"
 
 const (
@@ -38,7 +38,7 @@ const (
 	bridgePrefix    = "stlcb"
 )
 
-// openNetwork makes the bridge. The error says why this machine has no such network.
+// openNetwork creates the bridge. It fails on machines without such networks.
 func openNetwork() (*network, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("it needs root")
@@ -61,7 +61,7 @@ func openNetwork() (*network, error) {
 	return n, nil
 }
 
-// add makes one more host. connect has to follow when all are there.
+// add creates a host. connect must be called after the last one.
 func (n *network) add(name string) (*host, error) {
 	i := len(n.hosts) + 10
 	h := &host{
@@ -88,7 +88,7 @@ func (n *network) add(name string) (*host, error) {
 	return h, nil
 }
 
-// connect tells every host the hardware addresses of the others, so that nobody asks.
+// connect sets the hardware addresses of the other hosts on every host, so that no host asks.
 func (n *network) connect() error {
 	var errs []error
 	for _, a := range n.hosts {
@@ -105,7 +105,7 @@ func (h *host) route(to *host, mac string) error {
 	return ip("-n", h.ns, "neigh", "replace", to.ip, "lladdr", mac, "dev", "eth0", "nud", "permanent")
 }
 
-// cut loses what h sends to another host, until heal.
+// cut drops packets from h to another host, until heal.
 func (h *host) cut(to *host) error {
 	h.severed[to.name] = true
 	return h.route(to, nowhere)
@@ -127,7 +127,7 @@ func (n *network) heal(h *host) error {
 	return errors.Join(errs...)
 }
 
-// command is a command line that runs on the host.
+// command returns a command line that runs on the host.
 func (h *host) command(line []string) []string {
 	return append([]string{"ip", "netns", "exec", h.ns}, line...)
 }
@@ -135,12 +135,12 @@ func (h *host) command(line []string) []string {
 // close removes everything.
 func (n *network) close() {
 	for _, h := range n.hosts {
-		_ = ip("netns", "del", h.ns) // with its links; what stays is removed by the next run
+		_ = ip("netns", "del", h.ns) // with its links; leftovers are removed by the next run
 	}
 	_ = ip("link", "del", n.bridge)
 }
 
-// removeStaleNetworks removes what runs that were killed have left behind.
+// removeStaleNetworks removes the leftovers of killed runs.
 func removeStaleNetworks() {
 	out, _ := exec.Command("ip", "netns", "list").Output() // none, then
 	for line := range strings.Lines(string(out)) {
@@ -167,7 +167,7 @@ func gone(pid string) bool {
 
 func ip(args ...string) error { return run("ip", args...) }
 
-// run runs a command that says what is wrong only if something is.
+// run runs a command whose output is an error message.
 func run(name string, args ...string) error {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // observers are the live queries of a run: of the views of some spaces, some of them
-// twice, of pairs, which need the view of another space, and of what follows from a document that
+// twice, of pairs, which need the view of another space, and of the document derived from one that
 // comes and goes. They watch in three ways by turns: as Go clients, which read the log; over HTTP; and
 // over NATS, as clients in other languages do.
 type observers struct {
@@ -29,7 +29,7 @@ type observers struct {
 	list []*observer
 }
 
-// way is how an observer watches.
+// way is the protocol of an observer.
 type way int
 
 const (
@@ -135,7 +135,7 @@ func (o *observer) watch(ctx context.Context, c *settle.Client, b *bus.Bus, sess
 	}
 }
 
-// note writes down what was delivered.
+// note records a delivery.
 func (o *observer) note(session int, revision uint64, v settle.Value) {
 	o.last.Store(revision)
 	o.all.rec.watches.add(watchRecord{
@@ -144,7 +144,7 @@ func (o *observer) note(session int, revision uint64, v settle.Value) {
 	})
 }
 
-// in is how many observers watch in a way.
+// in returns the number of observers with a protocol.
 func (o *observers) in(way way) (n int) {
 	for _, one := range o.list {
 		if one.way == way {
@@ -154,8 +154,8 @@ func (o *observers) in(way way) (n int) {
 	return n
 }
 
-// current reports what of the watched documents has not reached its observer, or is not
-// what follows from the sums.
+// current returns an error if a watched document has not reached its observer, or is not
+// the one that follows from the sums.
 func (o *observers) current(ctx context.Context, c *settle.Client) error {
 	w := o.d.o.workload()
 	var missing error

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// watchHTTP watches over HTTP, as a browser would, at one of the workers.
+// watchHTTP watches over HTTP, like a browser, at one of the workers.
 func (o *observer) watchHTTP(ctx context.Context, session int) {
 	short, cancel := context.WithTimeout(ctx, time.Duration(5+o.rand.IntN(40))*time.Second)
 	defer cancel()
@@ -35,7 +35,7 @@ func (o *observer) stream(ctx context.Context, web string, session int) error {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+webToken)
-	// A worker that stands still, or is cut off, does not hang up: no connection is used twice.
+	// A suspended or disconnected worker does not close connections: none is reused.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err != nil {
@@ -48,7 +48,7 @@ func (o *observer) stream(ctx context.Context, web string, session int) error {
 	return o.take(bufio.NewScanner(answer.Body), session)
 }
 
-// take notes the values in a stream of events.
+// take records the values in a stream of events.
 func (o *observer) take(lines *bufio.Scanner, session int) error {
 	var kind, data string
 	var revision uint64

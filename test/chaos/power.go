@@ -18,8 +18,8 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// powerDisk is the disk of a server whose power can be cut: a process that mounts a file system in memory, which
-// forgets on command what was not written through (test/powerloss/lossyfs, in a module of its own).
+// powerDisk is the disk of a server whose power can fail: a process that mounts a file system in memory, which
+// drops unsynced data on command (test/powerloss/lossyfs, in a module of its own).
 type powerDisk struct {
 	dir     string
 	process *exec.Cmd
@@ -84,10 +84,10 @@ func (d *powerDisk) order(line string) error {
 	return d.answer()
 }
 
-// writeThrough writes everything through at one moment, as the kernel does now and then.
+// writeThrough writes everything through at one moment, as the kernel does periodically.
 func (d *powerDisk) writeThrough() error { return d.order("sync") }
 
-// cut drops what was not written through, or all but a random part of it, which follows from torn. No process
+// cut drops unsynced data, or all but a random part of it, which follows from torn. No process
 // may use the disk.
 func (d *powerDisk) cut(torn uint64) error {
 	if torn == 0 {
@@ -96,7 +96,7 @@ func (d *powerDisk) cut(torn uint64) error {
 	return d.order(fmt.Sprint("cut ", torn))
 }
 
-// close unmounts the disk. keep copies what is on it to a plain directory first.
+// close unmounts the disk. With keep, it copies the contents to a plain directory first.
 func (d *powerDisk) close(keep bool) error {
 	var err error
 	if keep {
@@ -105,9 +105,9 @@ func (d *powerDisk) close(keep bool) error {
 	return errors.Join(err, d.orders.Close(), d.process.Wait())
 }
 
-// cutPowerOf cuts the power of some servers at one moment, and starts them again after a while. Where servers do not write
-// through what they acknowledge, everything is written through at a moment before; what is acknowledged between the
-// two is lost, and the checker knows it.
+// cutPowerOf cuts the power of some servers at one moment, and starts them again later. If servers do not write
+// acknowledged data through, everything is written through shortly before; data that is acknowledged between the
+// two is lost, and the checker takes that into account.
 func (f *injury) cutPowerOf(ctx context.Context, victims []*child) error {
 	var errs []error
 	loss := history.Loss{}
@@ -146,7 +146,7 @@ func (f *injury) cutPowerOf(ctx context.Context, victims []*child) error {
 	return errors.Join(errs...)
 }
 
-// powerCuts is how often the power was cut.
+// powerCuts returns the number of power failures.
 func (n *nemesis) powerCuts() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

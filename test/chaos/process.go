@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// errNone is how a process has ended that had nothing to complain of.
+// errNone is the result of a process that ended without an error.
 var errNone = errors.New("exit status 0")
 
-// child is a process of the deployment: one slot, and whoever fills it at the moment.
+// child is a slot of the deployment, and the process that fills it at the moment.
 type child struct {
 	name string // of the slot: n1, w2, c1
 	args func(id string) []string
@@ -32,12 +32,12 @@ type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
 	err  error
-	// down says that it is meant to be down, paused that it stands still.
+	// down is set while it is stopped on purpose, paused while it is suspended.
 	down, paused bool
 }
 
 // launcher starts processes from one thread that lives as long as this program: a child
-// is killed with the thread that has started it (see attributes).
+// is killed with the thread that started it (see attributes).
 var launcher = sync.OnceValue(func() chan func() {
 	work := make(chan func())
 	go func() { // never ends
@@ -112,7 +112,7 @@ func (c *child) alive() bool {
 	}
 }
 
-// now is the id of the process, and whether it runs.
+// now returns the id of the process, and whether it runs.
 func (c *child) now() (id string, running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *child) stop(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// fell reports whether the process has ended without anybody having ended it.
+// fell reports whether the process has ended by itself.
 func (c *child) fell() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// job is the action of the program. Its tasks take a while, so that processes die with some.
+// job is the action of the program. Its tasks are slow, so that processes die while some run.
 var job = settle.NewAction[string, uint32](history.Job)
 
 func perform(ctx context.Context, key string, in string) (uint32, error) {
@@ -25,7 +25,7 @@ func perform(ctx context.Context, key string, in string) (uint32, error) {
 	return history.Hash(in), nil
 }
 
-// programs has all spaces but the hosted ones run the program in Go.
+// programs assigns the program in Go to all spaces except the hosted ones.
 func programs(w history.Workload) settle.Programs {
 	p := goProgram(w)
 	return func(space string) *settle.Program {
@@ -36,7 +36,7 @@ func programs(w history.Workload) settle.Programs {
 	}
 }
 
-// goProgram is what the spaces run that do not run the one in Starlark. history says what must come of it.
+// goProgram is the program of the spaces that do not run the one in Starlark. Package history has the expected results.
 func goProgram(w history.Workload) *settle.Program {
 	p := settle.NewProgram("chaos")
 	count := func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) { return handle(w, tx, ev), nil }
@@ -92,7 +92,7 @@ func goProgram(w history.Workload) *settle.Program {
 	return p
 }
 
-// handle counts an event and sends what its stream sends. It returns what the receipt says.
+// handle counts an event and sends the events of its stream. It returns the result for the receipt.
 func handle(w history.Workload, tx *settle.Tx, ev *settle.Event) settle.Value {
 	sum := history.SumOf(tx.Get(history.DocSum)).Plus(ev.Stream, ev.ID)
 	tx.Set(history.DocSum, sum.Value())

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// Records are what clients write down, in files of fixed-size entries: memory must not grow
+// Clients write records to files of fixed-size entries: memory must not grow
 // with the length of a run.
 type (
 	ackRecord struct {
@@ -103,7 +103,7 @@ func (j *journal[T]) each(do func(T)) error {
 
 func (j *journal[T]) close() { _ = j.file.Close() } // it has been read, or is not wanted
 
-// records are all journals of a run.
+// records holds all journals of a run.
 type records struct {
 	acks     *journal[ackRecord]
 	receipts *journal[receiptRecord]
@@ -123,7 +123,7 @@ func (r *records) close() {
 	r.watches.close()
 }
 
-// tell hands the records to a checker: all, or those of what was acknowledged before a time.
+// tell passes the records to a checker: all, or those of events that were acknowledged before a time.
 func (r *records) tell(c *history.Checker, w history.Workload, before time.Time) error {
 	all := before.IsZero()
 	in := func(at int64) bool { return all || at < before.UnixNano() }

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// report writes what came of a run to standard output and into a file.
+// report writes the result of a run to standard output and into a file.
 func (c *chaos) report() (sound bool, err error) {
 	for _, s := range c.stuck {
 		c.check.Fail(history.Unsettled, "%s", s)
@@ -33,7 +33,7 @@ func (c *chaos) report() (sound bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = f.Close() }() // what was written is on the screen as well
+	defer func() { _ = f.Close() }() // the text is on the screen as well
 	c.write(io.MultiWriter(os.Stdout, f))
 	if c.o.Result != "" {
 		err = c.result(c.o.Result)
@@ -97,7 +97,7 @@ func (c *chaos) write(w io.Writer) {
 	line("to run it again", "%s (the same faults in the same order; what they meet is chance)", again(os.Args[1:], o.Seed))
 }
 
-// again is the command line that repeats a run whose arguments and seed are given.
+// again returns the command line that repeats a run with its arguments and seed.
 func again(args []string, seed uint64) string {
 	line := "go run ./test/chaos"
 	for _, arg := range args {
@@ -126,7 +126,7 @@ func (c *chaos) writeFaults(line func(name, format string, args ...any)) {
 	}
 }
 
-// writeTakeovers tells how long partitions of killed workers were without a commit.
+// writeTakeovers writes how long partitions of killed workers were without a commit.
 func (c *chaos) writeTakeovers(line func(name, format string, args ...any)) {
 	of := func(want string) func(history.Takeover) bool {
 		return func(t history.Takeover) bool {

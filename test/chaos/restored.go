@@ -25,7 +25,7 @@ import (
 // faultBackup is no fault: a backup is made while the others go on.
 const faultBackup = "backup under load"
 
-// backupPatience is how long a backup may take, with servers that come and go.
+// backupPatience is the time limit for a backup, with servers that stop and start.
 const backupPatience = 2 * time.Minute
 
 // copied is a backup that was made.
@@ -36,7 +36,7 @@ type copied struct {
 
 // makeBackup makes a backup, and keeps it if it is the newest.
 func makeBackup(ctx context.Context, f *injury) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backupPatience) // what is begun is finished in peace
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backupPatience) // a backup that has begun is completed
 	defer cancel()
 	b, err := bus.Connect(ctx, f.d.busConfig("client/backup"))
 	if err != nil {
@@ -61,12 +61,12 @@ func makeBackup(ctx context.Context, f *injury) (string, error) {
 	return dir, err
 }
 
-// judgeRestored restores the newest backup into a deployment of its own, lets that come to rest, and
+// judgeRestored restores the newest backup into a separate deployment, waits until that is idle, and
 // checks it as it checks the run: everything that was acknowledged before the backup was made has to
 // be in it, and everything that is in it has to be handled once.
 func (c *chaos) judgeRestored(ctx context.Context) error {
 	if c.nem.backup == nil || c.o.Purge > 0 {
-		return nil // without the log there is no telling what should be there
+		return nil // without the log, the expected contents are not known
 	}
 	c.say("restoring the newest backup, and reading that")
 	store := filepath.Join(c.dir, "restored")
@@ -81,7 +81,7 @@ func (c *chaos) judgeRestored(ctx context.Context) error {
 	return c.judgeAnew(ctx, server)
 }
 
-// judgeAnew lets a restored deployment come to rest, and judges it.
+// judgeAnew waits until a restored deployment is idle, and judges it.
 func (c *chaos) judgeAnew(ctx context.Context, server *embedded.Server) error {
 	b, err := bus.Connect(ctx, bus.Config{Server: server, Name: "client/restored"})
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *chaos) judgeAnew(ctx context.Context, server *embedded.Server) error {
 	return nil
 }
 
-// restRestored waits until everything that is in a restored deployment is handled.
+// restRestored waits until every event of a restored deployment is handled.
 func (c *chaos) restRestored(ctx context.Context, b *bus.Bus, mon *monitor) error {
 	sent := 0
 	for p := range c.o.Partitions {

@@ -23,8 +23,8 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// The roles are what this program is when it runs itself: what cmd/spaceworker,
-// cmd/coordinator and a nats-server would be in a deployment, from the same code.
+// The roles are the processes that this program starts of itself: cmd/spaceworker,
+// cmd/coordinator and a nats-server, from the same code.
 
 // natsRole is a NATS server.
 type natsRole struct {
@@ -99,7 +99,7 @@ func (r *workerRole) Run() error {
 	})
 }
 
-// tell writes down what the worker has counted, so that it outlives a SIGKILL.
+// tell writes the worker's counters to a file, so that they outlive a SIGKILL.
 func (r *workerRole) tell(ctx context.Context, w *settle.Worker) {
 	for pause.For(ctx, 500*time.Millisecond) == nil {
 		r.write(w)
@@ -113,11 +113,11 @@ func (r *workerRole) write(w *settle.Worker) {
 	tmp := r.Counts + ".new"
 	text := strconv.FormatUint(w.Counts().Refused, 10)
 	if err := os.WriteFile(tmp, []byte(text), 0o600); err == nil {
-		_ = os.Rename(tmp, r.Counts) // what is not counted is only not reported
+		_ = os.Rename(tmp, r.Counts) // missing counts are only missing in the report
 	}
 }
 
-// refusedIn sums up the files that workers have written into a directory.
+// refusedIn adds up the files that workers have written into a directory.
 func refusedIn(dir string) (sum uint64) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.counts")) // the pattern is sound
 	for _, name := range files {

@@ -34,16 +34,16 @@ type chaos struct {
 	client  *settle.Client
 	check   *history.Checker
 	began   time.Time
-	faulty  time.Duration // how long faults were brought about
+	faulty  time.Duration // the duration of the faults
 	elapsed time.Duration
-	// stuck says what did not come to rest in time.
+	// stuck describes work that did not end in time.
 	stuck    []string
 	left     uint64        // commits in the streams
 	restored int           // events that are handled in the backup that was restored
 	silent   time.Duration // the longest time without a commit
 }
 
-// run makes a run. The error is about one that could not be brought to its end.
+// run executes a run. It fails if the run could not be completed.
 func (o *options) run(ctx context.Context) (sound bool, err error) {
 	base := o.Data
 	if base == "" {
@@ -104,7 +104,7 @@ func (c *chaos) close(keep bool) error {
 	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
-// kept is where the data of the run stay if they are wanted.
+// kept returns the directory of the data that are kept.
 func (c *chaos) kept() string {
 	return filepath.Join(filepath.Dir(c.dir), keptPrefix+strconv.Itoa(os.Getpid()))
 }
@@ -179,7 +179,7 @@ func (c *chaos) warm(ctx context.Context) error {
 	return fmt.Errorf("the workers do not come up within a minute; see %s", filepath.Join(c.dir, "log"))
 }
 
-// members is how many workers have announced themselves.
+// members returns the number of workers that have announced themselves.
 func (c *chaos) members(ctx context.Context) (n int, err error) {
 	kv, err := c.bus.JetStream().KeyValue(ctx, strings.ToUpper(bus.DefaultPrefix)+"_WORKERS")
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *chaos) members(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// storm has clients send and faults come, until enough of both was had.
+// storm runs clients and faults until there was enough of both.
 func (c *chaos) storm(ctx context.Context) error {
 	sending, enough := context.WithCancel(ctx)
 	defer enough()
@@ -236,8 +236,8 @@ func (c *chaos) storm(ctx context.Context) error {
 	}
 }
 
-// enough reports whether the run has lasted as long, and has had as much, as asked for. It
-// does not wait for ever for the latter.
+// enough reports whether the run has had the requested duration and numbers. It
+// waits for the latter for a limited time.
 func (c *chaos) enough(lasted time.Duration) bool {
 	if lasted < c.o.Duration {
 		return false
@@ -247,7 +247,7 @@ func (c *chaos) enough(lasted time.Duration) bool {
 	return lasted > 2*c.o.Duration || p.handled >= c.o.MinEvents && kills >= c.o.MinKills && c.nem.powerCuts() >= c.o.MinCuts
 }
 
-// rest waits until everything is handled, watched and buried.
+// rest waits until every event is handled, every value is delivered and every dead letter is written.
 func (c *chaos) rest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
@@ -262,12 +262,12 @@ func (c *chaos) rest(ctx context.Context) {
 	c.stuck = append(c.stuck, fmt.Sprintf("%v after the last acknowledgement: %v", c.o.Patience, missing))
 }
 
-// restful is how long nothing comes after the last thing, if nobody counts.
+// restful is the time without an entry after which a run without counts is at rest.
 const restful = 10 * time.Second
 
 func (c *chaos) missing(ctx context.Context) error {
 	p, err := c.mon.now()
-	if c.o.Purge > 0 || c.o.lossy() { // the monitor may have missed what was purged before it came, and has seen what was lost since
+	if c.o.Purge > 0 || c.o.lossy() { // the monitor may have missed purged entries, and has counted lost ones
 		if quiet := c.mon.silence(); quiet < restful {
 			return fmt.Errorf("commits came until %v ago", quiet)
 		}
@@ -285,7 +285,7 @@ func (c *chaos) sayf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%7s  %s\n", time.Since(c.began).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
-// progress says how far the run is, in a line.
+// progress returns the progress of the run in a line.
 func (c *chaos) progress() {
 	p, err := c.mon.now()
 	faults, kills, active := c.nem.now()

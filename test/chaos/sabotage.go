@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// sabotage is how the checker gets the log. To see that it tells, --lie has it see a log
-// that is not the one of the run.
+// sabotage passes the log to the checker. To test the checker, --lie passes a log
+// that differs from that of the run.
 func (o *options) sabotage(c *history.Checker) func(partition int, e model.LogEntry) {
 	n := 0
 	var held *model.LogEntry
@@ -43,7 +43,7 @@ func (o *options) sabotage(c *history.Checker) func(partition int, e model.LogEn
 	}
 }
 
-// tamper changes what the first handler of a commit has returned.
+// tamper changes the result of the first handler of a commit.
 func tamper(data []byte) []byte {
 	var c map[string]any
 	if err := json.Unmarshal(data, &c); err != nil {

@@ -23,7 +23,7 @@ import (
 type soakCmd struct {
 	Book   string        `help:"File to which each piece is added, and from which the run goes on." default:"test/chaos/soak.jsonl" placeholder:"FILE"`
 	For    time.Duration `help:"Begin no piece after so long. 0: go on until the goal is reached." default:"0"`
-	Piece  time.Duration `help:"How long faults are brought about in a piece." default:"10m"`
+	Piece  time.Duration `help:"Duration of the faults in a piece." default:"10m"`
 	Rate   float64       `help:"Events that all clients of a piece together send in a second; a quarter of them in a piece with power cuts, whose disks are in memory." default:"600"`
 	Cuts   int           `help:"Power cuts that a piece with power cuts has at least." default:"20"`
 	Dir    string        `help:"Where the reports of the pieces go." default:"bin/chaos" placeholder:"DIR"`

@@ -13,17 +13,17 @@ import (
 )
 
 // supervisor starts processes again that have ended by themselves, as systemd would: one
-// that is started while no server can be reached, for example, says so and exits.
+// that is started while no server can be reached, for example, reports that and exits.
 type supervisor struct {
 	d *deployment
 
 	mu       sync.Mutex
 	restarts int
-	// crashes are ends that no process should come to.
+	// crashes are unexpected ends of processes.
 	crashes []string
 }
 
-// restartAfter is how long a supervisor waits.
+// restartAfter is the delay before a restart.
 const restartAfter = 500 * time.Millisecond
 
 // run supervises until ctx ends.
@@ -32,7 +32,7 @@ func (s *supervisor) run(ctx context.Context) {
 		for _, c := range s.d.all() {
 			if err := c.fell(); err != nil && ctx.Err() == nil {
 				s.note(c, err)
-				_ = c.start(false) // if somebody else has, all is well
+				_ = c.start(false) // an error means that it was started meanwhile
 			}
 		}
 	}

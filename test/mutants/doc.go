@@ -29,7 +29,7 @@
 // only the tests of the mutant's own package are run, and a mutant that passes them is open: the next
 // run without it goes on there. -tests narrows that down to the tests whose names match. What came of an entry that was changed since does not count.
 //
-// TestListIsTrue fails when a mutant's old text is not in its file any more. To mend the entry,
+// TestListIsTrue fails when a mutant's old text is not in its file any more. To update the entry,
 // look for the code that now keeps the promise, put that in, and run `go run ./test/mutants -only
 // NAME`; if nothing keeps the promise any more because there is no such promise, delete the entry
 // and its line in results.txt. Then run `go run ./test/mutants -report`.

@@ -36,7 +36,7 @@ func (m *mutant) sum() string {
 // mutate returns the text of the file with the mutant in it.
 func (m *mutant) mutate(text []byte) ([]byte, error) {
 	if n := bytes.Count(text, []byte(m.old)); n != 1 {
-		return nil, fmt.Errorf("mutant %s: its old text occurs %d times in %s, and not once; the package comment of test/mutants says how to mend the entry\n%s", m.id, n, m.file, m.old)
+		return nil, fmt.Errorf("mutant %s: its old text occurs %d times in %s, and not once; the package comment of test/mutants describes how to update the entry\n%s", m.id, n, m.file, m.old)
 	}
 	return bytes.Replace(text, []byte(m.old), []byte(m.new), 1), nil
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// mostTime is how long the tests of a package may take on a mutant.
+// mostTime is the time limit for the tests of a package on a mutant.
 const mostTime = 6 * time.Minute
 
 func main() {
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// campaign runs mutants, and writes what comes of them. root is the repository.
+// campaign runs mutants, and writes the results. root is the repository.
 type campaign struct {
 	root, dir string
 	limit     time.Duration

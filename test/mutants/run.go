@@ -70,8 +70,8 @@ type suite struct {
 	took   time.Duration
 }
 
-// plant puts as many of the mutants as can be into the tree. What is said about the others comes
-// back as results.
+// plant puts as many of the mutants as possible into the tree. It returns the
+// results of the others.
 func (t *tree) plant(ctx context.Context, list []*mutant) (results []result, err error) {
 	of := map[string][]*mutant{}
 	var files []string

@@ -54,7 +54,7 @@ func weave(dir, file string, list []*mutant) (w *woven, alone []*mutant, err err
 	for _, m := range list {
 		mutated, err := m.mutate(text)
 		if err != nil {
-			alone = append(alone, m) // which says so
+			alone = append(alone, m) // which reports the error
 			continue
 		}
 		at := bytes.Index(text, []byte(m.old))

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// book is what clients were told.
+// book records what clients received.
 type book struct {
 	mu       sync.Mutex
 	events   map[event]bool // acknowledged
@@ -73,7 +73,7 @@ const all = 1 << 20
 // unseen is how long something may be missing: a replica can be behind.
 const unseen = 3 * time.Second
 
-// missing is what clients were told of and is not there.
+// missing returns the events and receipts that clients received and that are lost.
 func (d *deployment) missing(ctx context.Context) (f found, err error) {
 	b, err := d.look(ctx)
 	if err != nil {

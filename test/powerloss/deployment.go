@@ -192,7 +192,7 @@ func (d *deployment) send(ctx context.Context, client *settle.Client, i int) {
 	}
 }
 
-// complaints is a log that keeps what is said about streams that have lost messages.
+// complaints is a log handler that keeps the messages about streams that have lost messages.
 type complaints struct {
 	mu    sync.Mutex
 	texts []string

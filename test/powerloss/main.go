@@ -1,13 +1,13 @@
 // Command powerloss cuts the power of NATS servers under a Settle deployment that works, and
-// counts what was acknowledged and is gone afterwards.
+// counts acknowledged data that is lost afterwards.
 //
 // The servers are real processes; their disks are package lossyfs. A cut is SIGKILL for the
-// server, and whatever its disk had not been told to write through is dropped.
+// server, and the data on its disk that was not synced is dropped.
 //
 //	go run . -nodes 1 -sync always -cuts 20
 //	go run . -nodes 3 -hit 3 -sync default -cuts 20
 //
-// It needs Linux, /dev/fuse and root. See README.md for what it found.
+// It needs Linux, /dev/fuse and root. See README.md for its results.
 package main
 
 import (

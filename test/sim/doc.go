@@ -1,28 +1,28 @@
 // Package sim runs whole deployments in virtual time, from one number: clients, workers,
 // coordinators, logs, lanes and saved state, on a network and on machines where
-// everything goes wrong that can. What runs is the real shell and the real core; only the
+// everything fails that can. The shell and the core are the real ones; only the
 // server and the wires are simulated (bus/membus).
 //
 //	seed -> plan -> chaos -> heal -> rest -> checks
 //
-// A plan is an explicit list of what clients do and of what is done to whom. While it
+// A plan is an explicit list of the clients' operations and of the faults. While it
 // lasts, requests and answers are lost, late, repeated, overtaken; processes are killed
 // between any two steps of theirs, paused, cut off; stores are full, replicas are behind.
-// Then everything is healed, and the deployment must come to rest within a bound of
-// virtual time. What it has done must then add up: see the checks, each a file.
+// Then all faults end, and the deployment must come to rest within a bound of
+// virtual time. The checks then examine its history, each in a file.
 //
-// # What goes wrong
+// # Faults
 //
-// Each is on in a random part of the plans, and the run fails if one was never met (sometimes,
+// Each is enabled in a random part of the plans, and the run fails if one never occurred (sometimes,
 // sometimesNewer, sometimesNewest; of 10,000 seeds from a first one on also seldomNewest).
 //
 //	network   requests and answers lost, late, overtaken, copied; replicas and leaders that answer from the past;
 //	          clients cut off in one direction or both
 //	processes killed, also when a request leaves, arrives or is answered; stopped for a while; leaving; started
-//	          again under the same name; owners that nobody knows of; handlers that end their process
+//	          again under the same name; owners that no member list has; handlers that end their process
 //	stores    full; errors from every call but appends and sends, with nothing, all or a part of it done;
 //	          follows that end; deliveries of consumers that are dropped or come twice
-//	events    sent twice, to the wrong lane, too large, not JSON; for a time; with an expiry; taken back while they
+//	events    sent twice, to the wrong lane, too large, not JSON; for a time; with an expiry; cancelled while they
 //	          are queued, wait, are handled or have ended; released far before their turn; redriven
 //	space     deletions that touch nothing else, with their markers purged; tasks and timers of spaces that sleep;
 //	          applications that set timers while the owner saves; new programs, also at a step of a worker
@@ -34,13 +34,13 @@
 //
 // The seeds from 40,000,000 to 59,999,999 have all of that. Those from 10,000,000 to 29,999,999 have no code that
 // hangs, fewer calls that return errors, fewer steps at which a program is deployed, and no client that lists dead letters. The
-// others have what there was before: no store errors, consumers, expiry, taking back, early positions, queries, trees, dead
-// letters or deployments at a step either. So the stories of older seeds stay what they were.
+// others have the earlier faults: no store errors, consumers, expiry, cancellation, early positions, queries, trees, dead
+// letters or deployments at a step either. So the stories of older seeds stay the same.
 //
 // # A seed is a replay
 //
-// What happens to a request is not drawn from a sequence but follows from what it is: a
-// hash of the seed and of who asks what for which time. So it does not matter who is
+// The fate of a request is not drawn from a sequence but follows from the request itself: a
+// hash of the seed, the process, the request and its count. So it does not matter which is
 // first within one instant, and an item that is taken out of a plan changes nothing about
 // the fates of the others, which is what lets a failing plan be shrunk to a few items.
 // Everything takes an odd number of nanoseconds, so hardly anything ever happens at the

@@ -77,11 +77,11 @@ func (l *List) tell(ctx context.Context, action string, c *space.Completion, tol
 		case err == nil:
 			return c
 		case errors.Is(err, model.ErrTooLarge):
-			c = &space.Completion{Key: c.Key, N: c.N, Err: fmt.Sprintf("it was done, but what came of it cannot be told: %v", err)}
+			c = &space.Completion{Key: c.Key, N: c.N, Err: fmt.Sprintf("it was done, but its result could not be stored: %v", err)}
 		case errors.Is(err, model.ErrStopped) || ctx.Err() != nil:
 			return nil
 		default:
-			l.host.Report("tell how a task has ended", err)
+			l.host.Report("report how a task has ended", err)
 			_ = pause.For(ctx, pause.Backoff(dry+6))
 		}
 	}

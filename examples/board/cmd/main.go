@@ -41,7 +41,7 @@ func main() {
 	watch, end := context.WithCancel(ctx)
 	_ = board.Columns.At("doing").Watch(watch, c, "board", func(col board.Column, revision uint64) {
 		if len(col.Tiles) == 0 {
-			return // nothing was read from the other space yet
+			return // no document of the other space was read yet
 		}
 		runs := total(d)
 		fmt.Printf("%d nodes ran; doing: %+v\n", runs-before, col)
@@ -56,7 +56,7 @@ func main() {
 	end()
 }
 
-// total is how often any node has run.
+// total returns the number of runs of all nodes.
 func total(d *settle.Deployment) (sum uint64) {
 	for _, n := range d.Runs() {
 		sum += n

@@ -1,5 +1,5 @@
-// Command cmd checks a cart out, and kills the worker when the payment service has charged and
-// before that is known.
+// Command cmd checks a cart out, and kills the worker after the payment service has charged and
+// before the result is stored.
 package main
 
 import (

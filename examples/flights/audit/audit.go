@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 )
 
-// Run is what is known about a run besides what it has stored.
+// Run is the information about a run besides its stored data.
 type Run struct {
 	// Flights is the input.
 	Flights []flights.Flight
@@ -18,16 +18,16 @@ type Run struct {
 	// JSON; "absent" for a document that does not exist.
 	Punctuality map[string]string
 	Ranking     string
-	// UnobservedRuns is how often workers say that they computed the punctuality of
-	// an airport that nobody watched.
+	// UnobservedRuns is how often workers report that they computed the punctuality of
+	// an airport without a watch.
 	UnobservedRuns int
 }
 
-// Verdict is what the audit found.
+// Verdict is the result of the audit.
 type Verdict struct {
 	// Departures and Arrivals were handled; Receipts are those of both.
 	Departures, Arrivals, Receipts int
-	// Lost departures and arrivals have no receipt that says handled.
+	// Lost departures and arrivals have no receipt with the outcome handled.
 	Lost int
 	// Duplicates are receipts beyond the first of a departure or arrival.
 	Duplicates int
@@ -41,14 +41,14 @@ type Verdict struct {
 	Commits   int
 	// Airports are the statistics of all airports, as the STATE buckets have them.
 	Airports map[string]flights.Stats
-	// Differences are everything that is not as it should be.
+	// Differences are the violations of promises.
 	Differences []Difference
 }
 
-// Verified reports whether everything is as it should be.
+// Verified reports whether no promise is violated.
 func (v *Verdict) Verified() bool { return len(v.Differences) == 0 }
 
-// Difference is one thing that is not as it should be.
+// Difference is one violation of a promise.
 type Difference struct {
 	// Promise is the one that it breaks.
 	Promise         Promise
@@ -61,22 +61,22 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: found %s, expected %s", d.Space, d.Field, d.Found, d.Expected)
 }
 
-// Promise is one of the things that an audit proves.
+// Promise is a property that an audit proves.
 type Promise string
 
 // The promises.
 const (
-	// NothingLost: every departure and arrival has a receipt, at its airport.
+	// NothingLost requires a receipt of every departure and arrival, at its airport.
 	NothingLost Promise = "nothing lost"
-	// NothingTwice: none has a second one, and there are no others.
+	// NothingTwice requires that none has a second one, and that there are no others.
 	NothingTwice Promise = "nothing twice"
-	// InOrder: departures and arrivals were handled in order.
+	// InOrder requires that departures and arrivals were handled in order.
 	InOrder Promise = "in order"
-	// SumsAgree: the documents are what the input and the log add up to.
+	// SumsAgree requires that the documents match the input and the log.
 	SumsAgree Promise = "sums agree"
-	// WatchesCurrent: watched documents are what follows from the sums.
+	// WatchesCurrent requires that watched documents follow from the sums.
 	WatchesCurrent Promise = "watches current"
-	// UnwatchedIdle: nothing was computed for nobody.
+	// UnwatchedIdle requires that nothing was computed without an observer.
 	UnwatchedIdle Promise = "unwatched idle"
 )
 
@@ -85,7 +85,7 @@ func (v *Verdict) Holds(p Promise) bool {
 	return !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.Promise == p })
 }
 
-// Judge holds what is stored against the plain pass over the input. The error is
+// Judge compares the stored data with the plain pass over the input. The error is
 // about stored data that cannot be read at all.
 func Judge(run Run, stored *Stored) (*Verdict, error) {
 	a := &auditor{
@@ -102,7 +102,7 @@ func Judge(run Run, stored *Stored) (*Verdict, error) {
 	return a.verdict, a.checkBuckets()
 }
 
-// auditor is one audit under way.
+// auditor is one audit in progress.
 type auditor struct {
 	run     Run
 	stored  *Stored
@@ -115,15 +115,15 @@ func (a *auditor) differ(p Promise, space, field string, found, expected any) {
 	a.verdict.Differences = append(a.verdict.Differences, Difference{p, space, field, fmt.Sprint(found), fmt.Sprint(expected)})
 }
 
-// check notes a difference if there is one.
+// check records a difference if there is one.
 func (a *auditor) check(p Promise, space, field string, found, expected any) {
 	if found != expected {
 		a.differ(p, space, field, found, expected)
 	}
 }
 
-// checkUnwatched counts what was computed for nobody: transactions in the log, and
-// runs of which workers tell, since one that changed nothing leaves no transaction.
+// checkUnwatched counts computations without an observer: transactions in the log, and
+// runs that workers report, since a run that changed nothing leaves no transaction.
 func (a *auditor) checkUnwatched() {
 	logged := 0
 	for _, c := range a.stored.Commits {
@@ -133,7 +133,7 @@ func (a *auditor) checkUnwatched() {
 		for _, tx := range c.Txs {
 			if strings.HasPrefix(tx.By, "compute ") {
 				logged++
-				a.differ(UnwatchedIdle, c.Space, fmt.Sprintf("log sequence %d", c.Seq), tx.By, "nothing computed: nobody watches")
+				a.differ(UnwatchedIdle, c.Space, fmt.Sprintf("log sequence %d", c.Seq), tx.By, "nothing computed without a watch")
 			}
 		}
 	}

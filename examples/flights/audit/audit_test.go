@@ -244,7 +244,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			log: func(l []string) []string {
 				return append(l, `{"sp":"C","tx":[{"by":"compute punctuality"}]}`)
 			},
-			want:   []string{"C: log sequence 12: found compute punctuality, expected nothing computed: nobody watches"},
+			want:   []string{"C: log sequence 12: found compute punctuality, expected nothing computed without a watch"},
 			counts: "unobserved 1",
 		},
 	} {

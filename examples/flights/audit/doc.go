@@ -1,6 +1,6 @@
 // Package audit verifies a run of the flights with nothing but a NATS client. It
-// reads the LOG streams and the STATE buckets as any program in any language could
-// (read.go knows five facts about their format), and holds what it finds against
+// reads the LOG streams and the STATE buckets, as any program in any language can
+// (read.go knows five facts about their format), and compares them with
 // one plain pass over the input.
 //
 // What it proves, if it finds no difference:
@@ -11,6 +11,6 @@
 //     arrivals from one origin in the order in which that sent them;
 //   - the documents of every airport are what the input adds up to, in the bucket
 //     and in the log alike;
-//   - what was watched is what follows from them, and nothing was computed for an
-//     airport that nobody watched.
+//   - watched documents follow from them, and nothing was computed for an
+//     airport without a watch.
 package audit

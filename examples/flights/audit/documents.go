@@ -39,8 +39,8 @@ func (a *auditor) checkStats() {
 	}
 }
 
-// checkWatches compares what the watches delivered last, and what is stored, with
-// what follows from the plain pass.
+// checkWatches compares the last values of the watches, and the stored documents, with
+// the plain pass.
 func (a *auditor) checkWatches() {
 	for _, code := range a.run.Watched {
 		want := Expect(a.tally.Punctuality(code))
@@ -52,7 +52,7 @@ func (a *auditor) checkWatches() {
 	a.check(WatchesCurrent, flights.Nation, flights.DocRanking, a.text(flights.Nation, flights.DocRanking), want)
 }
 
-// text is the JSON text of a stored document, in the form of Expect.
+// text returns the JSON text of a stored document, in the form of Expect.
 func (a *auditor) text(space, doc string) string {
 	raw, ok := a.stored.Docs[space][doc]
 	if !ok {
@@ -67,7 +67,7 @@ func (a *auditor) text(space, doc string) string {
 
 const absent = "absent"
 
-// Expect is the JSON text by which a document is compared: that of v, or "absent".
+// Expect returns the JSON text by which a document is compared: that of v, or "absent".
 func Expect(v any, exists bool) string {
 	if !exists {
 		return absent
@@ -79,8 +79,8 @@ func Expect(v any, exists bool) string {
 	return text.String()
 }
 
-// checkBuckets compares every document of the buckets with what the log says about
-// it: two ways to the same truth.
+// checkBuckets compares every document of the buckets with the state that follows from
+// the log.
 func (a *auditor) checkBuckets() error {
 	logged, err := replay(a.stored.Commits)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 )
 
-// handled counts the receipts of each flight and sees in which order they came.
+// handled counts the receipts of each flight and checks their order.
 type handled struct {
 	index      map[string]int // of a flight in the input, by id
 	departures []int          // receipts, by index
@@ -60,7 +60,7 @@ func (a *auditor) checkOnce(space, what string, receipts int) {
 	a.check(promise, space, what+": receipts", receipts, 1)
 }
 
-// checkReceipt takes in the receipt of a transaction, if it is one of a flight.
+// checkReceipt records the receipt of a transaction, if it belongs to a flight.
 func (a *auditor) checkReceipt(h *handled, c *Commit, tx *Tx) {
 	var per []int
 	var airport func(*flights.Flight) leg
@@ -101,7 +101,7 @@ func (a *auditor) checkReceipt(h *handled, c *Commit, tx *Tx) {
 	}
 }
 
-// flightOf tells which flight a receipt is about, and notes one that is no use.
+// flightOf returns the flight of a receipt, and records an invalid one.
 func (a *auditor) flightOf(h *handled, c *Commit, tx *Tx, what string) (int, bool) {
 	if tx.Receipt == nil {
 		a.differ(NothingLost, c.Space, what, "no receipt", "a receipt")

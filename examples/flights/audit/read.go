@@ -45,7 +45,7 @@ type Stored struct {
 	Commits []Commit
 	// Docs are the documents of the STATE buckets, by space and name.
 	Docs map[string]map[string]json.RawMessage
-	// Partitions is how many there are.
+	// Partitions is the number of partitions.
 	Partitions int
 }
 
@@ -126,7 +126,7 @@ func (s *Stored) readState(ctx context.Context, js jetstream.JetStream, name str
 			if !ok {
 				return errors.New("the watch ended before all keys were read")
 			}
-			if entry == nil { // that was all there is
+			if entry == nil { // that was all
 				return nil
 			}
 			if space, doc, ok := strings.Cut(entry.Key(), "."); ok && !strings.Contains(entry.Key(), "=") {

@@ -45,7 +45,7 @@ func (w *Write) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(parts[2], &w.Value)
 }
 
-// replay makes the documents out of the log alone.
+// replay computes the documents from the log alone.
 func replay(commits []Commit) (map[string]map[string]any, error) {
 	docs := map[string]map[string]any{}
 	for _, c := range commits {
@@ -77,7 +77,7 @@ func (w *Write) apply(at any, path []string) (any, error) {
 	case nil:
 		return w.apply(map[string]any{}, path)
 	case map[string]any:
-		at = maps.Clone(at) // what stands in a commit stays as it is
+		at = maps.Clone(at) // values in a commit are not modified
 		if last && w.Delete {
 			delete(at, path[0])
 			return at, nil

@@ -25,7 +25,7 @@ type Shape struct {
 	What string
 	Go   func() (*space.Program, error)
 	Star string
-	// Updates is how often it is driven in a measurement; Event says that it is by events.
+	// Updates is the number of updates per measurement. Event selects events instead of changes of the source.
 	Updates int
 	Event   bool
 	// Check is a document and the value that it has to have after so many updates.

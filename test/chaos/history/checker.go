@@ -27,7 +27,7 @@ const (
 	Sums       Rule = "sums"
 	Watches    Rule = "watches"
 	Regression Rule = "watch regressions"
-	Unwatched  Rule = "computed for nobody"
+	Unwatched  Rule = "computed without an observer"
 	Dead       Rule = "dead letters"
 	State      Rule = "buckets differ from the log"
 	Broken     Rule = "unreadable"
@@ -41,10 +41,10 @@ var Rules = []Rule{
 	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled, Crashed,
 }
 
-// maxExamples is how many violations of a rule are kept in words.
+// maxExamples is the number of violations of a rule that are described.
 const maxExamples = 10
 
-// Checker takes in all that a run has stored and recorded: Acked, Received and Watched in
+// Checker receives everything that a run has stored and recorded: Acked, Received and Watched in
 // any order, then Lane for every lane message, then Log for every commit (each partition
 // in its order), then Dead and State, then Finish.
 type Checker struct {
@@ -60,9 +60,9 @@ type Checker struct {
 	byPart     []partHistory
 	totals     totals
 
-	// Losses are what the disks of servers have forgotten, set before the first call.
+	// Losses are the data losses of the servers' disks, set before the first call.
 	Losses []Loss
-	// Skew is by how much the clocks of workers may be off.
+	// Skew is the largest error of the workers' clocks.
 	Skew time.Duration
 
 	// Counts are filled in on the way.
@@ -72,7 +72,7 @@ type Checker struct {
 	Examples   map[Rule][]string
 }
 
-// Counts are what a run adds up to.
+// Counts are the totals of a run.
 type Counts struct {
 	Commits, Takeovers, Conflicts int
 	// Handled are all receipts; FromClients, Crossed (from another space), Own, Notices and
@@ -90,7 +90,7 @@ type Counts struct {
 	// Retried were handled in more than one attempt; Marked are attempts that a commit marks.
 	// GivenUp are events that were being handled when a process died, three times.
 	Retried, Marked, GivenUp int
-	// Duplicates that the lane has kept out cannot be seen; Tombstones can.
+	// Duplicates that the lane has refused are invisible; Tombstones are counted.
 	Tombstones int
 	// First and Last are when the first and the last commit was stored.
 	First, Last time.Time
@@ -103,7 +103,7 @@ type docKey struct{ space, doc string }
 
 type deadKey struct{ space, stream, id string }
 
-// New is a checker of a run.
+// New returns the checker of a run.
 func New(w Workload, partitions int) *Checker {
 	c := &Checker{
 		work: w, partitions: partitions,
@@ -123,7 +123,7 @@ func New(w Workload, partitions int) *Checker {
 	return c
 }
 
-// spaceHistory is what is known of one space.
+// spaceHistory is the history of one space.
 type spaceHistory struct {
 	name string
 	rep  *replica.Replica
@@ -131,8 +131,8 @@ type spaceHistory struct {
 	clients map[int]*clientHistory
 	sum     Sum
 	seen    map[string]int64
-	// own are follow-ups that are committed and not handled; done those that are, kept for as
-	// long as one could come twice without being noticed otherwise.
+	// own are follow-ups that are committed and not handled; done are handled ones, kept for as
+	// long as a duplicate would not be noticed otherwise.
 	own  map[string]followUp
 	done map[string]bool
 	// timers are the follow-ups that are set as timers, by name; waits when what other spaces
@@ -148,23 +148,23 @@ type spaceHistory struct {
 	// out are the events sent to each other space by position, in those taken from it.
 	out map[string][]sentEvent
 	in  map[string][]tookEvent
-	// texts are the versions of the documents that somebody watched.
+	// texts are the versions of the watched documents.
 	texts    map[string][]version
 	lastLane uint64
 	lastN    uint64
 }
 
-// clientHistory is what a client has sent to a space, by number (from 1).
+// clientHistory has the events of a client to a space, by number (from 1).
 type clientHistory struct {
 	// acked is 1 + the lane sequence in an acknowledgement, 0 without one.
 	acked []uint64
-	// laned is the lane sequence at which it stands.
+	// laned is its lane sequence.
 	laned []uint64
 	// last is the number that was handled last, late those below it that were not.
 	last uint32
 	late map[uint32]bool
 	seen map[uint32]Answer
-	// risky were acknowledged, doubtful were not acknowledged since, and unsure are of seen what was told,
+	// risky were acknowledged, doubtful were not acknowledged since, and unsure are receipts in seen that arrived
 	// while a loss went on.
 	risky, doubtful, unsure map[uint32]bool
 }
@@ -183,18 +183,18 @@ type sentEvent struct {
 
 type tookEvent struct {
 	key uint32
-	// onward is the depth that a hop has shown by what it sent on.
+	// onward is the depth of the event that a hop has sent on.
 	onward uint8
 	at     int64
 }
 
-// version is a document from one commit on.
+// version is the value of a document from one commit on.
 type version struct {
 	seq  uint64
 	hash uint32
 }
 
-// violate notes a violation of a rule.
+// violate records a violation of a rule.
 func (c *Checker) violate(r Rule, format string, args ...any) {
 	c.Violations[r]++
 	if len(c.Examples[r]) < maxExamples {
@@ -205,7 +205,7 @@ func (c *Checker) violate(r Rule, format string, args ...any) {
 // Sound reports whether no rule is violated.
 func (c *Checker) Sound() bool { return len(c.Violations) == 0 }
 
-// Fail notes a violation that was found elsewhere.
+// Fail records a violation that was found elsewhere.
 func (c *Checker) Fail(r Rule, format string, args ...any) { c.violate(r, format, args...) }
 
 func (s *spaceHistory) client(i int) *clientHistory {
@@ -220,7 +220,7 @@ func (s *spaceHistory) client(i int) *clientHistory {
 	return h
 }
 
-// grown makes room in a slice that is indexed by numbers from 1 on.
+// grown extends a slice that is indexed by numbers from 1 on.
 func grown(list []uint64, n uint32) []uint64 {
 	for uint32(len(list)) < n {
 		list = append(list, 0)
@@ -228,8 +228,8 @@ func grown(list []uint64, n uint32) []uint64 {
 	return list
 }
 
-// Acked says that the server has acknowledged a client's event: stored at a lane sequence,
-// or 0 if it was there already. at is when the client knew.
+// Acked records that the server has acknowledged a client's event: stored at a lane sequence,
+// or 0 for a duplicate. at is when the client received that.
 func (c *Checker) Acked(client, space int, n uint32, lane uint64, at time.Time) {
 	h := c.spaces[c.work.Space(space)].client(client)
 	h.acked = grown(h.acked, n)
@@ -253,13 +253,13 @@ func (c *Checker) Acked(client, space int, n uint32, lane uint64, at time.Time) 
 	}
 }
 
-// Answer is what a client was told of how its event ended.
+// Answer is the outcome of an event as its client received it.
 type Answer struct {
 	Outcome model.Outcome
 	Result  uint32 // hash of its text
 }
 
-// Received says that a client has got a receipt, at a time.
+// Received records that a client has received a receipt, at a time.
 func (c *Checker) Received(client, space int, n uint32, a Answer, at time.Time) {
 	h := c.spaces[c.work.Space(space)].client(client)
 	c.Counts.Receipts++
@@ -279,11 +279,11 @@ type LaneMessage struct {
 	Invalid           bool
 }
 
-// Lane takes in a message of a lane.
+// Lane records a message of a lane.
 func (c *Checker) Lane(m LaneMessage) {
 	s := c.spaces[m.Space]
 	if s == nil {
-		c.violate(Unsent, "lane of %s: event %s %s for a space that nobody sends to", m.Space, m.Stream, m.ID)
+		c.violate(Unsent, "lane of %s: event %s %s for a space without senders", m.Space, m.Stream, m.ID)
 		return
 	}
 	if m.Invalid {
@@ -306,7 +306,7 @@ func (c *Checker) Lane(m LaneMessage) {
 	h.laned[n-1] = m.Seq
 }
 
-// lanes holds what was acknowledged against what stands in the lanes.
+// lanes compares the acknowledged events with the contents of the lanes.
 func (c *Checker) lanes() {
 	for name, s := range c.inOrder() {
 		for i, h := range s.clients { // any order: each on its own
@@ -327,7 +327,7 @@ func (c *Checker) lanes() {
 	}
 }
 
-// inOrder yields the spaces by name.
+// inOrder yields the spaces in the order of their names.
 func (c *Checker) inOrder() func(func(string, *spaceHistory) bool) {
 	names := make([]string, 0, len(c.spaces))
 	for name := range c.spaces { // any order: sorted below

@@ -159,12 +159,12 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 			m.Seq = uint64(len(s.lanes[0]) + 1)
 			s.lanes[0] = append(s.lanes[0], m)
 		}},
-		"a letter is missing":  {Dead, func(t *testing.T, s *synthetic) { s.letters = s.letters[1:] }},
-		"a letter too many":    {Dead, func(t *testing.T, s *synthetic) { s.letters = append(s.letters, s.letters[0]) }},
-		"computed for nobody":  {Unwatched, func(t *testing.T, s *synthetic) { s.compute("s02", 1, 1); s.watched = nil }},
-		"a watch goes back":    {Regression, watching(func(s *synthetic, d []delivery) []delivery { return []delivery{d[0], d[1], d[0]} })},
-		"a watch skips":        {Watches, watching(func(s *synthetic, d []delivery) []delivery { return []delivery{d[0], d[2]} })},
-		"a watch stays behind": {Watches, watching(func(s *synthetic, d []delivery) []delivery { return d[:2] })},
+		"a letter is missing":          {Dead, func(t *testing.T, s *synthetic) { s.letters = s.letters[1:] }},
+		"a letter too many":            {Dead, func(t *testing.T, s *synthetic) { s.letters = append(s.letters, s.letters[0]) }},
+		"computed without an observer": {Unwatched, func(t *testing.T, s *synthetic) { s.compute("s02", 1, 1); s.watched = nil }},
+		"a watch goes back":            {Regression, watching(func(s *synthetic, d []delivery) []delivery { return []delivery{d[0], d[1], d[0]} })},
+		"a watch skips":                {Watches, watching(func(s *synthetic, d []delivery) []delivery { return []delivery{d[0], d[2]} })},
+		"a watch stays behind":         {Watches, watching(func(s *synthetic, d []delivery) []delivery { return d[:2] })},
 		"a watch invents": {Watches, watching(func(s *synthetic, d []delivery) []delivery {
 			d[1].value++
 			return d

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Letter says that there is a dead letter about an event.
+// Letter records a dead letter about an event.
 func (c *Checker) Letter(space, stream, id string) {
 	k := deadKey{space, stream, id}
 	c.Counts.Letters++
@@ -16,7 +16,7 @@ func (c *Checker) Letter(space, stream, id string) {
 	delete(c.dead, k)
 }
 
-// Saved says what the STATE bucket holds of a space, once its owner has saved it and left.
+// Saved records the state of a space in its STATE bucket, after its owner has saved it and left.
 func (c *Checker) Saved(space string, st model.SpaceState) {
 	s := c.spaces[space]
 	if st.Mark.Seq != s.rep.Seq {
@@ -40,12 +40,12 @@ func (c *Checker) Saved(space string, st model.SpaceState) {
 		}
 		delete(stored, id)
 	}
-	for id, v := range stored { // any order: each is told
+	for id, v := range stored { // any order: each is reported
 		c.violate(State, "%s/%s: the bucket has %v, the log nothing", space, id, v)
 	}
 }
 
-// Finish checks all that can be judged only when everything is known.
+// Finish makes the checks that need the complete data.
 func (c *Checker) Finish() {
 	c.lanes()
 	c.endTakeovers()
@@ -62,12 +62,12 @@ func (c *Checker) Finish() {
 		}
 	}
 	c.watches()
-	for k := range c.dead { // any order: each is told
+	for k := range c.dead { // any order: each is reported
 		c.violate(Dead, "there is no letter about %s %s of %s, which did not end well", k.stream, k.id, k.space)
 	}
 }
 
-// unhandled are events of a space that have no receipt.
+// unhandled checks for events of a space without a receipt.
 func (c *Checker) unhandled(s *spaceHistory) {
 	for i, h := range s.clients { // any order: each on its own
 		for k, seq := range h.laned {
@@ -75,28 +75,28 @@ func (c *Checker) unhandled(s *spaceHistory) {
 				c.violate(Lost, "%s: %s stands in the lane at %d, and has no receipt", s.name, EventID(i, n), seq)
 			}
 		}
-		for n := range h.seen { // any order: each is told
+		for n := range h.seen { // any order: each is reported
 			if h.unsure[n] {
 				continue
 			}
-			c.violate(Answers, "%s: a client was told of a receipt of %s, and the log has none", s.name, EventID(i, n))
+			c.violate(Answers, "%s: a client received a receipt of %s, and the log has none", s.name, EventID(i, n))
 		}
 	}
-	for id := range s.own { // any order: each is told
+	for id := range s.own { // any order: each is reported
 		c.violate(Lost, "%s: follow-up %s has no receipt", s.name, id)
 	}
-	for id := range s.waits { // any order: each is told
+	for id := range s.waits { // any order: each is reported
 		c.violate(Lost, "%s: %s, which was to wait for its time, has no receipt", s.name, id)
 	}
-	for key := range s.jobs { // any order: each is told
+	for key := range s.jobs { // any order: each is reported
 		c.violate(Lost, "%s: the end of task %s has no receipt", s.name, key)
 	}
-	for id := range s.notices { // any order: each is told
+	for id := range s.notices { // any order: each is reported
 		c.violate(Lost, "%s: notice %s has no receipt", s.name, id)
 	}
 }
 
-// pair holds what one space has sent to another against what that has handled.
+// pair compares the events that one space has sent to another with those that the other has handled.
 func (c *Checker) pair(origin, target string, sent []sentEvent, took []tookEvent) {
 	if n := len(sent) - len(took); n > 0 {
 		for range n {
@@ -120,7 +120,7 @@ func (c *Checker) pair(origin, target string, sent []sentEvent, took []tookEvent
 	}
 }
 
-// documents holds what the log adds up to against what the receipts do.
+// documents compares the documents in the log with the sums of the receipts.
 func (c *Checker) documents(s *spaceHistory) {
 	want := s.expect()
 	for _, id := range []string{DocSum, DocSeen, DocMark} {
@@ -156,7 +156,7 @@ func View(sum Sum) model.Value {
 	return model.Object(model.F("n", sum.N), model.F("odd", sum.N%2 == 1), model.F("h", int64(sum.H)))
 }
 
-// MarkOf is the content of DocMark that an event to a space writes: who has, and, but for the program
+// MarkOf returns the content of DocMark that an event to a space writes: the client and, except for the program
 // in Starlark, a link to the view of one of the next spaces, which moves with each mark.
 func (w Workload) MarkOf(space, id string) model.Value {
 	by := model.F("by", id)
@@ -168,16 +168,16 @@ func (w Workload) MarkOf(space, id string) model.Value {
 	return model.Object(by, model.F("next", model.Link{Space: to, Doc: DocView}.Value()))
 }
 
-// reach is how many spaces the link of a mark may lead to.
+// reach is the number of spaces to which the link of a mark may lead.
 func (w Workload) reach() int { return min(3, w.Spaces-1) }
 
-// Linked is the space whose view a mark leads to, "" if it leads nowhere.
+// Linked returns the space whose view a mark links to, "" for none.
 func Linked(mark model.Value) string {
 	link, _ := mark.Get("next").AsLink()
 	return link.Space
 }
 
-// Marked is the content of DocMarked, given DocMark, which may be absent, and what its link leads to.
+// Marked returns the content of DocMarked, given DocMark, which may be absent, and the target of its link.
 func Marked(mark, next model.Value) model.Value {
 	by, _ := mark.Get("by").AsString()
 	fields := []model.Field{model.F("is", !mark.IsAbsent()), model.F("by", by)}
@@ -187,12 +187,12 @@ func Marked(mark, next model.Value) model.Value {
 	return model.Object(fields...)
 }
 
-// Pair is the content of DocPair, given the view of the next space.
+// Pair returns the content of DocPair, given the view of the next space.
 func Pair(sum Sum, next model.Value) model.Value {
 	return model.Object(model.F("mine", sum.N), model.F("next", next.Get("n")))
 }
 
-// Slowest are the takeover times of partitions that pass a filter, in rising order.
+// Slowest returns the takeover times of partitions that pass a filter, in ascending order.
 func (n *Counts) Slowest(of func(Takeover) bool) (all []Takeover) {
 	for _, t := range n.TakeOver {
 		if of(t) {

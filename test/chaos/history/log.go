@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Log takes in the next commit of a partition's log.
+// Log checks the next commit of a partition's log.
 func (c *Checker) Log(partition int, e model.LogEntry) {
 	commit, err := model.DecodeCommit(e.Data)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Checker) count(e model.LogEntry, commit *model.Commit) {
 	}
 }
 
-// fence checks that a commit is made by whoever took the space over last, and that its
+// fence checks that a commit is made by the worker that took the space over last, and that its
 // transactions are numbered upwards.
 func (c *Checker) fence(s *spaceHistory, e model.LogEntry, commit *model.Commit) {
 	if commit.Takeover {
@@ -79,7 +79,7 @@ func (c *Checker) fence(s *spaceHistory, e model.LogEntry, commit *model.Commit)
 	}
 }
 
-// tx takes in a transaction.
+// tx checks a transaction.
 func (c *Checker) tx(s *spaceHistory, e model.LogEntry, commit *model.Commit, tx *model.Tx) {
 	c.cancelled(s, e, tx)
 	if tx.Later != nil {
@@ -97,10 +97,10 @@ func (c *Checker) tx(s *spaceHistory, e model.LogEntry, commit *model.Commit, tx
 		c.effects(s, e, stream, depth, tx)
 	}
 	c.sends(s, e, tx, commit)
-	c.buried(s, stream, tx)
+	c.letterDue(s, stream, tx)
 }
 
-// cancelled notes what waited and is not to be handled any more: only a timer that was set again.
+// cancelled records waiting events that are cancelled: only a timer that was set again may be.
 func (c *Checker) cancelled(s *spaceHistory, e model.LogEntry, tx *model.Tx) {
 	for _, x := range tx.Cancels {
 		if _, open := s.own[x.ID]; !open || s.timers[Alarm] != x.ID {
@@ -113,7 +113,7 @@ func (c *Checker) cancelled(s *spaceHistory, e model.LogEntry, tx *model.Tx) {
 	}
 }
 
-// later notes an event of another space that came before its time.
+// later records an event of another space that arrived before its time.
 func (c *Checker) later(s *spaceHistory, e model.LogEntry, w *model.Waiting) {
 	if w.Position == 0 {
 		c.violate(Unsent, "%s, sequence %d: %s %s came by the lane, and waits", s.name, e.Seq, w.Stream, w.ID)
@@ -143,7 +143,7 @@ func (c *Checker) computed(s *spaceHistory, e model.LogEntry, tx *model.Tx, hand
 		return
 	}
 	if !c.wanted(s.name, node) {
-		c.violate(Unwatched, "%s, sequence %d: %s was computed, and nobody looks", s.name, e.Seq, node)
+		c.violate(Unwatched, "%s, sequence %d: %s was computed without an observer", s.name, e.Seq, node)
 	}
 }
 
@@ -217,8 +217,8 @@ func (c *Checker) whence(s *spaceHistory, e model.LogEntry, stream string, rc *m
 	return follow.depth, true
 }
 
-// worked checks an event that says that a task has ended. It may be said more than once; only the
-// first time something comes of it.
+// worked checks an event that reports the end of a task. It may arrive more than once; only the
+// first one has an effect.
 func (c *Checker) worked(s *spaceHistory, e model.LogEntry, rc *model.Receipt) bool {
 	key := JobKey(rc.Event)
 	ignored := !rc.Result.Get("ignored").IsAbsent()
@@ -270,15 +270,15 @@ func (c *Checker) fromClient(s *spaceHistory, e model.LogEntry, stream string, c
 	s.lastLane = max(s.lastLane, rc.Lane)
 	if a, told := h.seen[n]; told {
 		if is := (Answer{rc.Outcome, Hash(rc.Result.String())}); a != is && !h.unsure[n] {
-			c.violate(Answers, "%s, sequence %d: %s: a client was told %v, the log says %v", s.name, e.Seq, rc.Event, a, is)
+			c.violate(Answers, "%s, sequence %d: %s: a client received %v, the log has %v", s.name, e.Seq, rc.Event, a, is)
 		}
 		delete(h.seen, n)
 	}
 	return true
 }
 
-// crossed checks the order of what another space has sent. Whether it did so, and before,
-// is known in the end, when all logs are read.
+// crossed checks the order of events from another space. Whether that has sent them, and before,
+// is checked at the end, when all logs are read.
 func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *model.Receipt) (fresh bool) {
 	tx, _ := model.OriginOf(rc.Event)
 	took := s.in[tx.Space]
@@ -299,7 +299,7 @@ func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *
 // unknownDepth is that of an event from another space, whose log may not have been read yet.
 const unknownDepth = -1
 
-// effects checks what a handling has done.
+// effects checks the effects of a handling.
 func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, depth int, tx *model.Tx) {
 	rc := tx.Receipt
 	switch {
@@ -327,7 +327,7 @@ func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, dept
 	if i, _ := c.work.SpaceNumber(s.name); c.work.IsHosted(i) {
 		c.Counts.HostedEvents++
 	}
-	if is := SumOf(rc.Result); is != s.sum && stream != Job { // what Done returns is no result
+	if is := SumOf(rc.Result); is != s.sum && stream != Job { // the return value of Done is no result
 		c.violate(Sums, "%s, sequence %d: %s %s saw %+v, the log before it adds up to %+v", s.name, e.Seq, stream, rc.Event, is, s.sum)
 		s.sum = is
 	}
@@ -359,7 +359,7 @@ func depthOf(s *model.Send) int {
 	return int(d)
 }
 
-// allowed reports whether an event of a stream may end so.
+// allowed reports whether an event of a stream may have an outcome.
 func allowed(stream string, rc *model.Receipt) bool {
 	switch stream {
 	case Fail:
@@ -377,11 +377,11 @@ const (
 	FailText  = "it fails on purpose"
 	FlakyText = "it may pass"
 	// lostText is in the receipt of an event with whose attempts three processes have died
-	// (docs/adr/0016): where processes are killed all the time, that can be chance.
+	// (docs/adr/0016): where processes are killed all the time, this can happen by chance.
 	lostText = "never came back"
 )
 
-// sends notes what a transaction has sent.
+// sends records the events that a transaction has sent.
 func (c *Checker) sends(s *spaceHistory, e model.LogEntry, tx *model.Tx, commit *model.Commit) {
 	epoch := commit.Epoch
 	if commit.Takeover {
@@ -410,14 +410,14 @@ func (c *Checker) sends(s *spaceHistory, e model.LogEntry, tx *model.Tx, commit 
 	}
 }
 
-// buried notes that a dead letter is due.
-func (c *Checker) buried(s *spaceHistory, stream string, tx *model.Tx) {
+// letterDue records that a dead letter is due.
+func (c *Checker) letterDue(s *spaceHistory, stream string, tx *model.Tx) {
 	if tx.Receipt.Outcome != model.Handled {
 		c.dead[deadKey{s.name, stream, tx.Receipt.Event}] = true
 	}
 }
 
-// wanted reports whether anybody asks for a node: somebody watches it, or what reads it.
+// wanted reports whether a node has an observer: a watch of it, or of a node that reads it.
 func (c *Checker) wanted(space, node string) bool {
 	if k := (docKey{space, node}); c.watched[k] || c.asked[k] {
 		return true
@@ -437,7 +437,7 @@ func (c *Checker) wanted(space, node string) bool {
 	return false
 }
 
-// Expect is the content of the documents as the receipts add up to them.
+// Expect returns the content of the documents that follows from the receipts.
 func (s *spaceHistory) expect() map[string]model.Value {
 	seen := model.Object()
 	for k, n := range maps.All(s.seen) { // any order: keys of an object

@@ -2,21 +2,21 @@ package history
 
 import "time"
 
-// Loss is a stretch of time of which the disks have nothing, because their power was cut before they had written it
-// through. What was acknowledged, told or shown in it may be gone; nothing else may.
+// Loss is a period of which the disks have no data, because the power failed before the data was written
+// through. Data that was acknowledged, returned or delivered in it may be lost, and no other.
 type Loss struct {
 	// From is when the disks had everything for the last time, Until when the servers began to come back.
 	From, Until time.Time
-	// Known is when they were back. Until then, and Noticing longer, workers may show what is lost: they find
-	// out when they hear from the servers.
+	// Known is when they were back. Until then, and for Noticing longer, workers may deliver lost data: they find
+	// out when the servers answer.
 	Known time.Time
 }
 
-// Noticing is how long a worker may show from its memory what its servers have lost, once they are whole again; and how long a
-// watch that has come back may go on where it was, until it begins anew: its client has to notice the loss, too.
+// Noticing is the time for which a worker may deliver lost data from its memory, once its servers are complete again; and for which a
+// reconnected watch may continue, until it begins again: its client has to notice the loss, too.
 const Noticing = 2 * time.Second
 
-// losing reports whether what was acknowledged at a time may be lost.
+// losing reports whether data that was acknowledged at a time may be lost.
 func (c *Checker) losing(at time.Time) bool {
 	for _, l := range c.Losses {
 		if !at.Before(l.From) && at.Before(l.Until) {
@@ -26,7 +26,7 @@ func (c *Checker) losing(at time.Time) bool {
 	return false
 }
 
-// showing reports whether what was shown at a time may be lost.
+// showing reports whether data that was delivered at a time may be lost.
 func (c *Checker) showing(at time.Time) bool {
 	for _, l := range c.Losses {
 		if !at.Before(l.From) && at.Before(l.Known.Add(Noticing)) {
@@ -36,7 +36,7 @@ func (c *Checker) showing(at time.Time) bool {
 	return false
 }
 
-// between reports whether something was lost between two times.
+// between reports whether a loss occurred between two times.
 func (c *Checker) between(from, to time.Time) bool {
 	for _, l := range c.Losses {
 		if from.Before(l.Known.Add(Noticing)) && to.After(l.From) {

@@ -25,7 +25,7 @@ type Takeover struct {
 	Slowest time.Duration
 }
 
-// partHistory is what is known of a partition while its log is read.
+// partHistory is the history of a partition while its log is read.
 type partHistory struct {
 	next int // of the kills
 	open []*Takeover
@@ -33,12 +33,12 @@ type partHistory struct {
 	waits []map[string]bool
 }
 
-// Killed says which workers were killed, before the first Log.
+// Killed sets the workers that were killed, before the first Log.
 func (c *Checker) Killed(kills []Kill) {
 	c.kills = slices.SortedFunc(slices.Values(kills), func(a, b Kill) int { return a.At.Compare(b.At) })
 }
 
-// takeover follows who owns what.
+// takeover tracks the owners of spaces.
 func (c *Checker) takeover(partition int, s *spaceHistory, e model.LogEntry, commit *model.Commit) {
 	p := &c.byPart[partition]
 	for p.next < len(c.kills) && c.kills[p.next].At.Before(e.Stored) {
@@ -65,7 +65,7 @@ func (c *Checker) takeover(partition int, s *spaceHistory, e model.LogEntry, com
 	}
 }
 
-// kill notes the spaces of a partition that a killed worker owned.
+// kill records the spaces of a partition that a killed worker owned.
 func (p *partHistory) kill(c *Checker, partition int, k Kill) {
 	owned := map[string]bool{}
 	for name, s := range c.spaces { // any order: a set is made
@@ -76,7 +76,7 @@ func (p *partHistory) kill(c *Checker, partition int, k Kill) {
 	if len(owned) == 0 {
 		return
 	}
-	for _, w := range p.waits { // of an earlier death of the same name, or its heir
+	for _, w := range p.waits { // of an earlier death of the same name, or its successor
 		for name := range owned { // any order: each is taken away
 			delete(w, name)
 		}
@@ -92,7 +92,7 @@ func (p *partHistory) end(c *Checker, i int) {
 	p.open, p.waits = slices.Delete(p.open, i, i+1), slices.Delete(p.waits, i, i+1)
 }
 
-// endTakeovers closes those that were not complete: a space that nobody sends to is not
+// endTakeovers closes incomplete takeovers: a space without events is not
 // taken over.
 func (c *Checker) endTakeovers() {
 	for i := range c.byPart {

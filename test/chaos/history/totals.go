@@ -4,15 +4,15 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// totals is what a run is judged by whose log was purged: the lanes, which remember for
+// totals judges a run whose log was purged, by the lanes, which remember for
 // longer, the dead letters, and the documents. Every handling counts in DocSeen under where
-// its event came from, so that what was lost or done twice shows in a number.
+// the origin of its event, so that losses and duplicates show in the numbers.
 type totals struct {
 	dead map[deadKey]bool
 	seen map[string]map[string]int64
 }
 
-// LetterAlone says that there is a dead letter.
+// LetterAlone records a dead letter.
 func (c *Checker) LetterAlone(space, stream, id string) {
 	if c.totals.dead == nil {
 		c.totals.dead = map[deadKey]bool{}
@@ -25,7 +25,7 @@ func (c *Checker) LetterAlone(space, stream, id string) {
 	c.totals.dead[k] = true
 }
 
-// SavedAlone says what the STATE bucket holds of a space.
+// SavedAlone records the state of a space in its STATE bucket.
 func (c *Checker) SavedAlone(space string, st model.SpaceState) {
 	if c.totals.seen == nil {
 		c.totals.seen = map[string]map[string]int64{}
@@ -57,7 +57,7 @@ func (c *Checker) SavedAlone(space string, st model.SpaceState) {
 	c.Counts.Handled += int(sum.N)
 }
 
-// FinishWithoutLog checks what can be told from the totals.
+// FinishWithoutLog checks the totals.
 func (c *Checker) FinishWithoutLog() {
 	c.lanes()
 	var crossed, cut int64         // events that should come from other spaces; letters about such
@@ -93,10 +93,10 @@ func (c *Checker) FinishWithoutLog() {
 				jobs += map[string]int64{Work: 1}[stream]
 			}
 		}
-		// A timer that is set again before its time takes the place of the one before.
+		// A timer that is set again before its time replaces the former one.
 		own = min(own+alarms, max(own, seen[name]))
 		want[name], want[model.Undelivered], want[Job] = own, strays, jobs
-		for source := range seen { // any order: what nobody should have sent is there, too
+		for source := range seen { // any order: unexpected events are counted, too
 			if _, other := c.work.SpaceNumber(source); !other {
 				want[source] += 0
 			}
@@ -109,7 +109,7 @@ func (c *Checker) FinishWithoutLog() {
 	c.regressions()
 }
 
-// crossedIn is how many events of other spaces were handled.
+// crossedIn returns the number of handled events from other spaces.
 func (c *Checker) crossedIn() (n int64) {
 	for name, seen := range c.totals.seen { // any order: a sum
 		for source, k := range seen { // any order: a sum
@@ -121,8 +121,8 @@ func (c *Checker) crossedIn() (n int64) {
 	return n
 }
 
-// compare holds a count against what it should be. Letters about events on the way cut off
-// what those would have sent: up to three for each.
+// compare compares a count with the expected one. Letters about intermediate events cut off
+// the events that those would have sent: up to three for each.
 func (c *Checker) compare(space, source string, is, want, cut int64) {
 	if _, _, ofClient := ParseEventID(source + "-1"); ofClient {
 		cut = 0

@@ -16,14 +16,14 @@ type session struct {
 	seen   []shown
 }
 
-// shown is what a watch has delivered, and when. A version that is unsure may have been lost since.
+// shown is a delivery of a watch, and its time. A version that is unsure may have been lost since.
 type shown struct {
 	version
 	at     time.Time
 	unsure bool
 }
 
-// Watched says what a watch has delivered: a revision, and a hash of the value's text. A
+// Watched records a delivery of a watch: a revision, and a hash of the value's text. A
 // session is one call of Watch; those of an observer, and what each delivers, come in
 // their order. at is when it was delivered.
 func (c *Checker) Watched(number, in int, space, doc string, revision uint64, value uint32, at time.Time) {
@@ -43,14 +43,14 @@ func (c *Checker) Watched(number, in int, space, doc string, revision uint64, va
 	c.Counts.Deliveries++
 }
 
-// Asked says that somebody has watched a document, and not what was shown.
+// Asked records that a document was watched, without its deliveries.
 func (c *Checker) Asked(space, doc string) { c.asked[docKey{space, doc}] = true }
 
-// ShowsNewest says, before the first Watched, that an observer is shown states: where it is slower
-// than the changes it misses some of them, but never the last.
+// ShowsNewest declares, before the first Watched, that an observer receives states: when it is slower
+// than the changes, it misses some of them, but never the last.
 func (c *Checker) ShowsNewest(number int) { c.newest[number] = true }
 
-// watches holds what was delivered against the versions that the log has.
+// watches compares the deliveries with the versions in the log.
 func (c *Checker) watches() {
 	for number, o := range c.observers { // any order: each on its own
 		var last, surely uint64
@@ -77,8 +77,8 @@ func (c *Checker) watches() {
 // after a loss the watch begins again with what there is.
 func (c *Checker) session(number int, o *observer, s *session) {
 	texts := c.spaces[o.space].texts[o.doc]
-	var before *shown   // what was surely there
-	var heard time.Time // when the watch was shown something for the first time since servers came back from a loss
+	var before *shown   // versions that certainly existed
+	var heard time.Time // the first delivery after servers came back from a loss
 	at := 0
 	for i := range s.seen {
 		got := &s.seen[i]
@@ -96,7 +96,7 @@ func (c *Checker) session(number int, o *observer, s *session) {
 		again := before != nil && got.seq == before.seq
 		before = got
 		if got.seq == 0 || again {
-			continue // there was nothing yet, or it is as it was
+			continue // there was no version yet, or it is unchanged
 		}
 		from := at
 		for at < len(texts) && texts[at].seq < got.seq {

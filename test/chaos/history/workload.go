@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Workload is what the clients of a run send, as a function of a seed.
+// Workload is the events that the clients of a run send, as a function of a seed.
 type Workload struct {
 	Seed uint64
 	// Spaces that events are sent to, and clients that send them.
@@ -25,7 +25,7 @@ const (
 	Chain  = "chain"  // sends a hop to another space, which sends one on, three in all
 	Fan    = "fan"    // sends a leaf to each of four other spaces
 	Echo   = "echo"   // sends its own space a follow-up, which sends it another
-	Flaky  = "flaky"  // fails now and then in a way that may pass
+	Flaky  = "flaky"  // sometimes fails with a transient error
 	Fail   = "fail"   // writes and sends, and then fails
 	Nobody = "nobody" // has no handler
 	Stray  = "stray"  // sends to a stream of another space that has no handler
@@ -65,20 +65,20 @@ var shares = []struct {
 
 // Documents of a space.
 const (
-	// DocSum is {n, h}: how many events were handled, and a hash of which and in what order.
+	// DocSum is {n, h}: the number of handled events, and a hash of their ids in order.
 	DocSum = "sum"
 	// DocSeen counts the events by where they came from.
 	DocSeen = "seen"
-	// DocView and DocPair are computed, if anybody looks.
+	// DocView and DocPair are derived, while they are observed.
 	DocView = "view"
 	DocPair = "pair"
-	// DocMark is there between a Mark and the next Unmark; DocMarked is computed from it, and from
-	// what it links to.
+	// DocMark exists between a Mark and the next Unmark; DocMarked is computed from it, and from
+	// the target of its link.
 	DocMark   = "mark"
 	DocMarked = "marked"
 )
 
-// Space is the name of a space by its number.
+// Space returns the name of a space by its number.
 func (w Workload) Space(i int) string { return fmt.Sprintf("s%02d", i%w.Spaces) }
 
 // SpaceNumber is the inverse of Space.
@@ -87,7 +87,7 @@ func (w Workload) SpaceNumber(name string) (int, bool) {
 	return i, err == nil && i >= 0 && i < w.Spaces && w.Space(i) == name
 }
 
-// EventID is the id of the n-th event (from 1) that a client sends to a space.
+// EventID returns the id of the n-th event (from 1) that a client sends to a space.
 func EventID(client int, n uint32) string { return fmt.Sprintf("k%03d-%d", client, n) }
 
 // ParseEventID is the inverse of EventID.
@@ -101,7 +101,7 @@ func ParseEventID(id string) (client int, n uint32, ok bool) {
 	return client, uint32(n64), err1 == nil && err2 == nil && client >= 0 && EventID(client, uint32(n64)) == id
 }
 
-// Stream is the one that the n-th event of a client to a space goes to.
+// Stream returns the stream of the n-th event of a client to a space.
 func (w Workload) Stream(client, space int, n uint32) string {
 	at := mix(w.Seed^uint64(client)<<48^uint64(space)<<32^uint64(n)) % 1000
 	for _, s := range shares {
@@ -113,7 +113,7 @@ func (w Workload) Stream(client, space int, n uint32) string {
 	return Add
 }
 
-// offered is the stream itself, or Add where the program in Starlark has no such handler.
+// offered returns the stream itself, or Add where the program in Starlark has no such handler.
 func (w Workload) offered(space int, stream string) string {
 	if w.IsHosted(space) && (stream == Flaky || stream == Work) {
 		return Add

@@ -24,7 +24,7 @@ type Piece struct {
 	// At is when it began, Commit what was run, with a + for changes that are in no commit.
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
-	// Seconds are those in which faults were brought about.
+	// Seconds is the time with faults, in seconds.
 	Seconds int `json:"seconds"`
 	// Acked events were acknowledged to clients, Handled are all that have a receipt.
 	Acked   int `json:"acked"`

@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Headers that Settle writes. They are read by name without regard to case, since
+// libraries spell them differently.
+const (
+	HeaderCommit   = "Settle-Commit"   // Append.ID
+	HeaderPosition = "Settle-Position" // Message.Position
+	HeaderTerm     = "Settle-Term"     // Message.Term
+	HeaderPrevTerm = "Settle-Prev-Term"
+	HeaderReplay   = "Settle-Replay-Key"
+	HeaderDepth    = "Settle-Depth"   // Message.Depth
+	HeaderInvalid  = "Settle-Invalid" // Message.Invalid
+	HeaderSeq      = "Settle-Seq"     // StateDoc.Seq
+	HeaderFill     = "Settle-Fill"    // of a message in a lane that is no event
+	headerParent   = "traceparent"
+	headerState    = "tracestate"
+
+	// HeaderNotBefore is Message.NotBefore: milliseconds since 1970.
+	HeaderNotBefore = "Settle-Not-Before"
+	// HeaderExpires is Message.Expires: milliseconds since 1970.
+	HeaderExpires = "Settle-Expires"
+)
+
+// Headers that the server understands or adds.
+const (
+	HeaderExpect       = "Nats-Expected-Last-Subject-Sequence"
+	headerSubject      = "Nats-Subject"
+	HeaderSequence     = "Nats-Sequence"
+	HeaderLastSequence = "Nats-Last-Sequence"
+	headerNumPending   = "Nats-Num-Pending"
+	headerTimeStamp    = "Nats-Time-Stamp"
+	HeaderKVOperation  = "KV-Operation"
+	HeaderStatus       = "Status"
+	HeaderDescription  = "Description"
+)
+
+// decimal headers hold a sequence.
+
+func SetNumber(h nats.Header, name string, n uint64) {
+	h[name] = []string{strconv.FormatUint(n, 10)}
+}
+
+// SetPositive sets a header unless its value is 0.
+func SetPositive(h nats.Header, name string, n uint64) {
+	if n > 0 {
+		SetNumber(h, name, n)
+	}
+}
+
+// Number returns the value of a decimal header, 0 if it is absent or not a number.
+func Number(h nats.Header, name string) uint64 {
+	n, _ := strconv.ParseUint(Header(h, name), 10, 64)
+	return n
+}
+
+// Header returns the first value of a header, by its exact name if present.
+func Header(h nats.Header, name string) string {
+	if values, ok := h[name]; ok && len(values) > 0 {
+		return values[0]
+	}
+	for key, values := range h { // any order: one name, differently spelt, does not occur twice
+		if strings.EqualFold(key, name) && len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// added returns the value of a header that the server has added to a stored message: the
+// last one of that name, since the author of the message may have set one too.
+func added(h nats.Header, name string) string {
+	values := h[name]
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+func AddedNumber(h nats.Header, name string) uint64 {
+	n, _ := strconv.ParseUint(added(h, name), 10, 64)
+	return n
+}
+
+// AddedTime returns when a message was stored, the zero time if the server does not report it.
+func AddedTime(h nats.Header) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, added(h, headerTimeStamp))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// SetTrace writes the W3C names in lower case: NATS headers keep their case, and
+// the server looks for exactly these.
+func SetTrace(h nats.Header, t model.Trace) {
+	if t.Parent != "" {
+		h[headerParent] = []string{t.Parent}
+	}
+	if t.State != "" {
+		h[headerState] = []string{t.State}
+	}
+}
+
+// The W3C trace context has 55 characters in its first version, and permits
+// dropping a state of more than 512.
+const (
+	maxTraceparent = 128
+	maxTracestate  = 512
+)
+
+func Trace(h nats.Header) model.Trace {
+	if len(h) == 0 {
+		return model.Trace{}
+	}
+	t := model.Trace{Parent: Header(h, headerParent), State: Header(h, headerState)}
+	if len(t.Parent) > maxTraceparent {
+		return model.Trace{} // invalid: it would be passed on to everything that the event causes
+	}
+	if len(t.State) > maxTracestate {
+		t.State = ""
+	}
+	return t
+}
+
+// Metadata of a service: the id of the server that its process embeds, and that server's sync
+// interval, which the server itself does not report to clients.
+const (
+	MetaEmbeds = "settle.io/embeds"
+	MetaSync   = "settle.io/sync" // syncAlways, or a duration
+	SyncAlways = "always"
+)

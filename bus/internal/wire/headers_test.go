@@ -1,0 +1,31 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/model"
+)
+
+// A trace context travels on in everything that an event causes, so what is no trace
+// context, however long, ends where it comes in.
+func TestATraceContextThatIsNoneIsDropped(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, c := range []struct {
+		what          string
+		parent, state string
+		want          model.Trace
+	}{
+		{"a plain one", parent, "a=1", model.Trace{Parent: parent, State: "a=1"}},
+		{"a long state", parent, strings.Repeat("x", 513), model.Trace{Parent: parent}},
+		{"a long parent", strings.Repeat("x", 129), "a=1", model.Trace{}},
+		{"none", "", "", model.Trace{}},
+	} {
+		h := nats.Header{headerParent: {c.parent}, headerState: {c.state}}
+		if got := Trace(h); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// reading is a follow of the last message of each subject, and whether it is through with those
+// that there were.
+type reading struct {
+	*follower
+	reached bool
+}
+
+func newReading() *reading {
+	r := &reading{}
+	r.follower = newFollower(aLink(), &Tail{Latest: true, Reached: func() { r.reached = true }}, func(Delivery) {})
+	return r
+}
+
+// get is the n-th delivery; so many messages are pending behind it.
+func (r *reading) get(n int, subject string, pending int) {
+	r.receive(&nats.Msg{Subject: subject, Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.%d", n+100, n, pending)})
+}
+
+// What is replaced while it is read comes behind the others, and for a moment nothing is pending:
+// a look at a fleet, or a worker that starts, would miss a member that was just announcing itself.
+func TestFollow_WhatIsReplacedWhileItIsReadIsWaitedFor(t *testing.T) {
+	for _, when := range []int{0, 1, 2, 3} { // the answer that says how many there are comes
+		r := newReading()
+		for n, subject := range []string{"a", "b", "a", "c"} {
+			if n == when {
+				r.hasFound(3)
+			}
+			if r.reached {
+				t.Errorf("after %d deliveries it is through", n)
+			}
+			r.get(n+1, subject, 0)
+		}
+		if !r.reached {
+			t.Error("it never is through")
+		}
+	}
+}
+
+// One that has been deleted for good is not waited for.
+func TestFollow_WhatIsGoneWhileItIsReadIsNotWaitedForForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReading()
+		r.hasFound(3)
+		r.get(1, "a", 1)
+		r.get(2, "b", 0)
+		time.Sleep(defaultTiming.Heartbeat - time.Nanosecond)
+		if r.receive(&nats.Msg{}); r.reached {
+			t.Error("it was not waited for")
+		}
+		time.Sleep(time.Nanosecond)
+		if r.receive(&nats.Msg{}); !r.reached {
+			t.Error("it is still waited for")
+		}
+	})
+}

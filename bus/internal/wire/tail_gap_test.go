@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+// following is a follow that remembers what it has delivered.
+func following() (f *follower, got *[]uint64) {
+	got = &[]uint64{}
+	f = newFollower(aLink(), &Tail{}, func(d Delivery) { *got = append(*got, d.Seq) })
+	return f, got
+}
+
+// message is the n-th delivery of a consumer, of a message at 100 times that.
+func message(n int) *nats.Msg {
+	return &nats.Msg{Subject: "s", Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.0", 100*n, n)}
+}
+
+func (f *follower) isInterrupted() bool {
+	select {
+	case <-f.interrupted:
+		return true
+	default:
+		return false
+	}
+}
+
+// What is lost on the way leaves a gap in the numbers of a consumer's deliveries. Nothing behind
+// it is delivered; the next consumer begins behind what was.
+func TestFollow_NothingIsDeliveredBehindAGap(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		then []*nats.Msg
+	}{
+		{"a delivery is missing", []*nats.Msg{message(4), message(5)}},
+		{"one comes again", []*nats.Msg{message(2), message(3)}},
+		{"one cannot be read", []*nats.Msg{{Subject: "s", Reply: "$JS.ACK.what.is.this"}, message(3)}},
+		{"a heartbeat names one that has not come", []*nats.Msg{
+			{Header: nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"3"}}}, message(3),
+		}},
+	} {
+		f, got := following()
+		f.receive(message(1))
+		f.receive(message(2))
+		if f.isInterrupted() {
+			t.Fatal("it is interrupted for nothing")
+		}
+		for _, m := range c.then {
+			f.receive(m)
+		}
+		if want := []uint64{100, 200}; !slices.Equal(*got, want) || f.t.After != 200 {
+			t.Errorf("%s: delivered %v, and the next consumer begins behind %d", c.name, *got, f.t.After)
+		}
+		if !f.isInterrupted() {
+			t.Errorf("%s: the consumer is relied on", c.name)
+		}
+	}
+}
+
+// A heartbeat that names the last delivery says that all is well.
+func TestFollow_AHeartbeatOfTheLastDeliveryIsNoGap(t *testing.T) {
+	f, got := following()
+	f.receive(message(1))
+	f.receive(&nats.Msg{Header: nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"1"}}})
+	f.receive(message(2))
+	if f.isInterrupted() || len(*got) != 2 {
+		t.Errorf("delivered %v, interrupted %v", *got, f.isInterrupted())
+	}
+}

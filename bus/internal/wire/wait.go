@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Waiter paces a wait for something that is started elsewhere, and logs what it waits for: at once,
+// then at growing intervals.
+type Waiter struct {
+	Log         *slog.Logger
+	wait        time.Duration
+	tries, tell int
+}
+
+// The first pause of a waiter, the longest, and the number of tries after which one is logged at least once: a line
+// every few minutes.
+const (
+	firstWait, longestWait = 250 * time.Millisecond, 5 * time.Second
+	mostUnlogged           = 32
+)
+
+// Failed records a failed try, logs it if it is time to, and returns the pause before the next.
+func (v *Waiter) Failed(what string, about ...any) time.Duration {
+	if v.tries++; v.tell == 0 {
+		v.wait, v.tell = firstWait, 1
+	}
+	if v.tries == v.tell {
+		v.Log.Warn(what, about...)
+		v.tell += min(v.tell, mostUnlogged)
+	}
+	wait := v.wait
+	v.wait = min(2*wait, longestWait)
+	return wait
+}

@@ -1,0 +1,172 @@
+package membus
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/settlehq/settle/model"
+)
+
+// serviceClient asks and answers.
+type serviceClient struct{ *client }
+
+// Listen asks one of the processes that serve the endpoint, and delivers the parts of its answer.
+func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question []byte, deliver func(model.Part)) error {
+	if err := model.CheckName("endpoint", endpoint); err != nil {
+		return err
+	}
+	if len(question) > cl.MaxPayload() {
+		return fmt.Errorf("question to %s: %w", endpoint, model.ErrTooLarge)
+	}
+	if err := cl.err(ctx); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cl.mu.Lock()
+	cl.opened++
+	c := &channel{key: cl.id + "/" + endpoint + "/" + strconv.Itoa(cl.opened), subs: topic[model.Part]{}}
+	cl.mu.Unlock()
+	first := cl.server.subscribeChannel(c) // before the question: nothing of the answer is to be missed
+	open := func() *Subscription[model.Part] {
+		sub := first
+		if first = nil; sub == nil {
+			sub = cl.server.subscribeChannel(c)
+		}
+		return sub
+	}
+	cl.submit(&request{
+		op: Op{Label: "listen", Key: endpoint},
+		arrive: func(try int) func() {
+			if try > 1 || cl.open(endpoint, bytes.Clone(question), c) { // it asks once
+				return func() {}
+			}
+			return func() { end(fmt.Errorf("ask %s: %w", endpoint, model.ErrNobody)) }
+		},
+		stopped: func() { end(model.ErrStopped) },
+	})
+	err := listen(ctx, cl.client, Op{Label: "follow-answer", Key: endpoint}, open, func(p model.Part) {
+		switch {
+		case ctx.Err() != nil:
+		case p.Err != nil:
+			end(fmt.Errorf("ask %s: %w", endpoint, p.Err))
+		default:
+			deliver(p)
+		}
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// open hands a question to a process that serves the endpoint, and reports whether there is one.
+func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool {
+	e := cl.server.choose(endpoint)
+	switch {
+	case e == nil:
+		return false
+	case e.Open != nil:
+		e.Open(question, e.outlet(c))
+		return true
+	}
+	go func() { // ends with the answer
+		o := e.outlet(c)
+		data, err := e.Answer(question)
+		if err != nil {
+			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // the asking client has a timeout
+			return
+		}
+		_ = o.Say(model.Part{Data: data}) // as above
+	}()
+	return true
+}
+
+// openOnce puts a question to an endpoint of many parts and takes the first part only.
+func (cl *serviceClient) openOnce(e *served, request []byte, replies chan<- reply) {
+	e.Open(request, &single{replies: replies, gone: make(chan struct{}), limit: cl.MaxPayload()})
+}
+
+// Serve answers requests until ctx ends or the client stops.
+func (cl *serviceClient) Serve(ctx context.Context, s model.Service) error {
+	for i := range s.Endpoints {
+		if err := model.CheckName("endpoint", s.Endpoints[i].Name); err != nil {
+			return fmt.Errorf("serve %s: %w", s.Name, err)
+		}
+	}
+	if err := cl.awaitLink(ctx); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	for i := range s.Endpoints {
+		cancel := cl.server.offer(&served{&s.Endpoints[i], cl.online, func(c *channel) model.Outlet { return &outlet{client: cl.client, c: c, gone: make(chan struct{})} }})
+		context.AfterFunc(ctx, cancel)
+	}
+	go func() { // ends with ctx or the client
+		defer end()
+		select {
+		case <-ctx.Done():
+		case <-cl.stopped:
+		}
+	}()
+	return nil
+}
+
+// Ask asks one of the processes that serve the endpoint. Its answer is made on a goroutine of
+// its own: a service may ask the bus in turn.
+func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
+	if err := model.CheckName("endpoint", endpoint); err != nil {
+		return nil, err
+	}
+	if len(question) > cl.MaxPayload() {
+		return nil, fmt.Errorf("question to %s: %w", endpoint, model.ErrTooLarge)
+	}
+	replies := make(chan reply, 1)
+	cl.submit(&request{
+		op:      Op{Label: "ask", Key: endpoint + " " + string(question)},
+		arrive:  func(int) func() { return cl.ask(endpoint, bytes.Clone(question), replies) },
+		stopped: func() { tell(replies, reply{err: model.ErrStopped}) },
+	})
+	select {
+	case r := <-replies:
+		if r.err != nil {
+			return nil, fmt.Errorf("ask %s: %w", endpoint, r.err)
+		}
+		return r.data, nil
+	case <-cl.stopped:
+		return nil, model.ErrStopped
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ask has the question answered, and returns what is known at once.
+func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- reply) func() {
+	e := cl.server.choose(endpoint)
+	if e == nil {
+		return func() { tell(replies, reply{err: model.ErrNobody}) }
+	}
+	if e.Open != nil {
+		go cl.openOnce(e, request, replies) // ends with the first part
+		return func() {}
+	}
+	go func() { // ends with the answer
+		data, err := e.Answer(request)
+		if err == nil && len(data) > cl.MaxPayload() {
+			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(data), cl.MaxPayload())}
+		}
+		if err != nil {
+			err = model.AsServiceError(err)
+		}
+		tell(replies, reply{bytes.Clone(data), err})
+	}()
+	return func() {}
+}
+
+// reply is what comes of a question.
+type reply struct {
+	data []byte
+	err  error
+}

@@ -1,0 +1,66 @@
+package process
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/settlehq/settle/bus/embedded"
+)
+
+func parse(t *testing.T, args ...string) Flags {
+	t.Helper()
+	var f Flags
+	parser, err := kong.New(&f, kong.Vars{"version": "dev"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFlags_AreThoseOfTheConnection(t *testing.T) {
+	check := func(f Flags) {
+		t.Helper()
+		if c := f.bus(); c.Partitions != 3 || c.Horizon != 48*time.Hour || c.AckTimeout != 7*time.Second || f.Stop != 9*time.Second {
+			t.Errorf("the bus has %+v, and the program %v to stop", c, f.Stop)
+		}
+	}
+	check(parse(t, "--partitions", "3", "--horizon", "48h", "--ack-timeout", "7s", "--stop-timeout", "9s"))
+	t.Setenv("SETTLE_PARTITIONS", "3")
+	t.Setenv("SETTLE_HORIZON", "48h")
+	t.Setenv("SETTLE_ACK_TIMEOUT", "7s")
+	t.Setenv("SETTLE_STOP_TIMEOUT", "9s")
+	check(parse(t))
+	t.Setenv("SETTLE_ACK_TIMEOUT", "1s")
+	check(parse(t, "--ack-timeout", "7s"))
+}
+
+// What a program has started gets the time of --stop-timeout to end.
+func TestRun_StopHasSoMuchTime(t *testing.T) {
+	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Shutdown)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	f := parse(t, "--nats", s.ClientURL(), "--partitions", "1", "--id", "p1", "--stop-timeout", "1h")
+	err = f.Run(ctx, "worker", io.Discard, func(Process) (func(context.Context) error, error) {
+		end()
+		return func(last context.Context) error {
+			if until, limited := last.Deadline(); !limited || time.Until(until) < 30*time.Minute {
+				t.Errorf("it has until %v", until)
+			}
+			return nil
+		}, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

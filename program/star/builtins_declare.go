@@ -1,0 +1,192 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/space"
+)
+
+func (inst *instance) handle(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var stream string
+	var fn starlark.Callable
+	var payload starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "stream", &stream, "fn", &fn, "payload?", &payload); err != nil {
+		return nil, err
+	}
+	d := &decl{kind: "handler", id: stream, fn: fn}
+	if payload != nil && payload != starlark.None {
+		s, err := value.SchemaOf(payload)
+		if err != nil {
+			return nil, fmt.Errorf("handle %s: payload: %w", stream, err)
+		}
+		d.schema = s
+	}
+	if f, ok := fn.(*starlark.Function); !ok || f.NumParams() != 0 {
+		if err := takes(fn, 1, "a handler takes one parameter, the payload, or none"); err != nil {
+			return nil, fmt.Errorf("handle %s: %w", stream, err)
+		}
+	}
+	return fn, inst.add(t, d)
+}
+
+func (inst *instance) compute(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var id string
+	var fn starlark.Callable
+	var o options
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"id", &id, "fn", &fn, "output?", &o.output}, o.pairs()...)...); err != nil {
+		return nil, err
+	}
+	d := &decl{kind: "computation", id: id, fn: fn, spec: space.NodeSpec{ID: id, Kind: space.Computation, Output: id}}
+	switch out := o.output.(type) {
+	case nil:
+	case starlark.NoneType:
+		d.spec.Output = ""
+	case starlark.String:
+		d.spec.Output = string(out)
+	default:
+		return nil, fmt.Errorf("compute %s: output must be the name of a document, or None", id)
+	}
+	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "a computation takes none: it reads documents")); err != nil {
+		return nil, fmt.Errorf("compute %s: %w", id, err)
+	}
+	if err := inst.add(t, d); err != nil || d.spec.Output == "" {
+		return starlark.None, err
+	}
+	return &value.Place{Cur: &inst.Current, Doc: d.spec.Output, Remembers: true}, nil
+}
+
+func (inst *instance) effect(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var id string
+	var fn starlark.Callable
+	var o options
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"id", &id, "fn", &fn}, o.pairs()...)...); err != nil {
+		return nil, err
+	}
+	d := &decl{kind: "effect", id: id, fn: fn, spec: space.NodeSpec{ID: id, Kind: space.Effect}}
+	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "an effect takes none: it reads documents")); err != nil {
+		return nil, fmt.Errorf("effect %s: %w", id, err)
+	}
+	return starlark.None, inst.add(t, d)
+}
+
+func (inst *instance) each(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var id string
+	var of starlark.Value
+	var fn starlark.Callable
+	var o options
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "id", &id, "rows", &of, "fn", &fn,
+		"debounce?", &o.debounce, "max_wait?", &o.maxWait, "throttle?", &o.throttle, "group?", &o.group); err != nil {
+		return nil, err
+	}
+	rows, ok := of.(*value.Place)
+	if !ok {
+		return nil, fmt.Errorf("each %s: the rows must be a cell, a doc or a place in one, not %s: each(%q, cell(\"items\"), ...)", id, meter.Article(of.Type()), id)
+	}
+	d := &decl{kind: "rows", id: id, fn: fn, from: rows, to: id, spec: space.NodeSpec{ID: id, Kind: space.Computation}}
+	var err error
+	switch {
+	case rows.Space != "":
+		err = fmt.Errorf("the rows must be in a document of this space")
+	case strings.Contains(id, model.RowMark) || strings.HasSuffix(id, model.RowMark[:1]):
+		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes contain it", model.RowMark, model.RowMark[:1])
+	default:
+		err = errors.Join(o.apply(&d.spec), takes(fn, 2, "the function takes two parameters, the key and the row"))
+		d.spec.Writes = []space.Address{{Doc: id}}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("each %s: %w", id, err)
+	}
+	return &value.Place{Cur: &inst.Current, Doc: id, Remembers: true}, inst.add(t, d)
+}
+
+func (inst *instance) cron(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name, expr, stream, catchUp string
+	var grace starlark.String
+	var limit int
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "schedule", &expr, "stream?", &stream,
+		"catch_up?", &catchUp, "grace?", &grace, "limit?", &limit); err != nil {
+		return nil, err
+	}
+	if stream == "" {
+		stream = name
+	}
+	g, err := durationOf("grace", grace)
+	if err != nil {
+		return nil, fmt.Errorf("cron %s: %w", name, err)
+	}
+	job := space.CronSpec{Name: name, Stream: stream, Spec: expr, Grace: g, Limit: limit}
+	switch catchUp {
+	case "", "once":
+	case "skip":
+		job.CatchUp = space.Skip
+	case "all":
+		job.CatchUp = space.All
+	default:
+		return nil, fmt.Errorf("cron %s: catch_up is %q; use \"once\", \"skip\" or \"all\"", name, catchUp)
+	}
+	return starlark.None, inst.add(t, &decl{kind: "cron", id: name, job: job, expr: expr})
+}
+
+// cell is cell(name, default = None, space = "") and doc(...): the place of a document.
+func (inst *instance) cell(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name, in string
+	var def starlark.Value = starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "default?", &def, "space?", &in); err != nil {
+		return nil, err
+	}
+	if err := model.CheckName("document", name); err != nil {
+		return nil, err
+	}
+	if in != "" {
+		if err := model.CheckName("space", in); err != nil {
+			return nil, err
+		}
+	}
+	x := &value.Place{Cur: &inst.Current, Space: in, Doc: name, Remembers: inst.load != nil}
+	if def != starlark.None {
+		v, err := inst.Run.ToModel(def)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: default: %w", b.Name(), name, err)
+		}
+		x.ByDefault, x.DocDefault = v, v
+		_, x.DefaultSize, _ = value.Measure(v)
+	}
+	if inst.Run != nil && inst.Run.Docs != nil && in == inst.Run.Docs.Space() {
+		x.Space = ""
+	}
+	return x, nil
+}
+
+// action is action(name, done = None, keep = ""): an outbox. It returns the place of the document that
+// holds the tasks.
+func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name string
+	var done starlark.Value
+	var keep starlark.String
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "done?", &done, "keep?", &keep); err != nil {
+		return nil, err
+	}
+	d := &decl{kind: "action", id: name}
+	var err error
+	if d.keep, err = durationOf("keep", keep); err != nil {
+		return nil, fmt.Errorf("action %s: %w", name, err)
+	}
+	if done != nil && done != starlark.None {
+		fn, ok := done.(starlark.Callable)
+		if !ok {
+			return nil, fmt.Errorf("action %s: done must be a function, which is called when a task has ended, not %s", name, meter.Article(done.Type()))
+		}
+		if err := takes(fn, 1, "done takes one parameter, the task that has ended"); err != nil {
+			return nil, fmt.Errorf("action %s: %w", name, err)
+		}
+		d.fn = fn
+	}
+	return &value.Place{Cur: &inst.Current, Doc: name, Remembers: true}, inst.add(t, d)
+}

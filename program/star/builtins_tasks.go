@@ -1,0 +1,97 @@
+package star
+
+import (
+	"fmt"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/space"
+)
+
+// actionName returns the name of an action, given that or the place that action returned.
+func actionName(b *starlark.Builtin, x starlark.Value) (string, error) {
+	switch x := x.(type) {
+	case starlark.String:
+		return string(x), nil
+	case *value.Place:
+		if x.Space == "" && len(x.Path) == 0 {
+			return x.Doc, nil
+		}
+	}
+	return "", fmt.Errorf("%s: the first argument must be an action or its name, not %s", b.Name(), meter.Article(x.Type()))
+}
+
+// taskArguments unpacks the arguments of a builtin that changes a task: its action, its key, and more.
+func (inst *instance) taskArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, more ...any) (tx *space.Tx, name, key string, err error) {
+	var of starlark.Value
+	if err = starlark.UnpackArgs(b.Name(), args, kwargs, append([]any{"action", &of, "key", &key}, more...)...); err != nil {
+		return nil, "", "", err
+	}
+	if tx, err = inst.inHandler(b, "only handlers change tasks"); err == nil {
+		name, err = actionName(b, of)
+	}
+	return tx, name, key, err
+}
+
+// startTask is start_task(action, key, input = None).
+func (inst *instance) startTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var input starlark.Value = starlark.None
+	tx, name, key, err := inst.taskArguments(b, args, kwargs, "input?", &input)
+	if err != nil {
+		return nil, err
+	}
+	v := model.Value{}
+	if input != starlark.None {
+		if v, err = inst.Run.ToModel(input); err != nil {
+			return nil, fmt.Errorf("start_task %s: input: %w", name, err)
+		}
+	}
+	tx.StartTask(name, key, v)
+	return starlark.None, tx.Err()
+}
+
+// cancelTask is cancel_task(action, key): whether the task was pending.
+func (inst *instance) cancelTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	tx, name, key, err := inst.taskArguments(b, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	pending := tx.CancelTask(name, key)
+	return starlark.Bool(pending), tx.Err()
+}
+
+// forgetTask is forget_task(action, key).
+func (inst *instance) forgetTask(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	tx, name, key, err := inst.taskArguments(b, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	tx.ForgetTask(name, key)
+	return starlark.None, tx.Err()
+}
+
+// task is task(action, key): the state of a task, None if there is none. The node depends on that task
+// only.
+func (inst *instance) task(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var of starlark.Value
+	var key string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "action", &of, "key", &key); err != nil {
+		return nil, err
+	}
+	tx, err := inst.transaction(b)
+	if err != nil {
+		return nil, err
+	}
+	name, err := actionName(b, of)
+	if err != nil {
+		return nil, err
+	}
+	entry := tx.Get(name, space.PathOfTask(key)...)
+	if err := tx.Err(); err != nil || entry.IsAbsent() {
+		return starlark.None, err
+	}
+	return taskView(space.TaskOf(key, entry)), nil
+}

@@ -1,0 +1,195 @@
+package star
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/cron"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program/star/internal/fingerprint"
+	"github.com/settlehq/settle/program/star/internal/value"
+	"github.com/settlehq/settle/space"
+)
+
+// register builds the space.Program from the declarations of an instance.
+func (p *Program) register(inst *instance) error {
+	p.space = space.NewProgram(p.code.name)
+	p.space.Version = p.version
+	prints := fingerprint.NewHasher(p.code.bodies)
+	for i, d := range inst.decls {
+		if err := p.registerDecl(d, i, prints); err != nil {
+			return errorAt(d.pos, "%s", strings.TrimPrefix(err.Error(), "program "+p.code.name+": "))
+		}
+	}
+	if c := p.space.Clash(); c != nil {
+		return errorAt(inst.nodeNamed(c.Second.Node).pos, "%s", c)
+	}
+	for _, d := range inst.decls {
+		if d.kind == "cron" && !slices.Contains(p.streams, d.job.Stream) {
+			return errorAt(d.pos, "cron %s: there is no handler for stream %s; handle(%q, ...)", d.id, d.job.Stream, d.job.Stream)
+		}
+	}
+	return nil
+}
+
+// nodeNamed returns the declaration of a node.
+func (inst *instance) nodeNamed(id string) *decl {
+	at := slices.IndexFunc(inst.decls, func(d *decl) bool { return d.spec.ID == id })
+	return inst.decls[at]
+}
+
+// registerDecl adds declaration i to the space.Program.
+func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error {
+	switch d.kind {
+	case "handler":
+		p.streams = append(p.streams, d.id)
+		s := Sample{Stream: d.id}
+		if d.schema != nil {
+			s.Payload = d.schema.Sample()
+		}
+		p.samples = append(p.samples, s)
+		return p.space.Handle(d.id, p.handler(d, i))
+	case "action":
+		p.streams = append(p.streams, d.id)
+		return p.space.Action(p.actionSpec(d, i))
+	case "cron":
+		s, err := cron.Parse(d.expr)
+		if err != nil {
+			return err
+		}
+		d.job.Schedule = s
+		return p.space.Cron(d.job)
+	}
+	version, err := prints.Of(fingerprint.Node{Kind: d.kind, ID: d.id, Spec: &d.spec, Rows: d.from, Function: d.fn})
+	if err != nil {
+		return err
+	}
+	d.spec.Version = version
+	p.nodes = append(p.nodes, Node{ID: d.id, Kind: d.kind, Output: d.output(), Fingerprint: d.spec.Version})
+	spec := d.spec
+	if d.kind == "rows" {
+		spec.Run = p.parent(d, i)
+	} else {
+		spec.Run = func(tx *space.Tx) (v model.Value, err error) {
+			err = p.call(tx, i, nil, noArgs, func(c *call, x starlark.Value) error {
+				v, err = c.result(x)
+				return err
+			})
+			return v, err
+		}
+	}
+	return p.space.Add(spec)
+}
+
+func noArgs(*instance) (starlark.Tuple, error) { return nil, nil }
+
+// result converts the value that a function returned: None is absent.
+func (c *call) result(x starlark.Value) (model.Value, error) {
+	if x == starlark.None {
+		return model.Value{}, nil
+	}
+	if p, ok := x.(*value.Place); ok {
+		v, err := p.Read()
+		if err != nil || v.IsAbsent() {
+			return v, err
+		}
+		x = &value.View{V: v}
+	}
+	v, err := c.ToModel(x)
+	if err != nil {
+		return v, &Error{File: c.decl.pos.Filename(), Line: int(c.decl.pos.Line), Col: int(c.decl.pos.Col), Message: fmt.Sprintf("what %s returns: %s", c.decl.fn.Name(), err)}
+	}
+	return v, nil
+}
+
+// handler returns the handler of a stream.
+func (p *Program) handler(d *decl, i int) space.Handler {
+	return func(tx *space.Tx, ev *model.Event) (v model.Value, err error) {
+		err = p.call(tx, i, ev, func(inst *instance) (starlark.Tuple, error) { return inst.decls[i].payload(ev) }, func(c *call, x starlark.Value) error {
+			v, err = c.result(x)
+			return err
+		})
+		return v, err
+	}
+}
+
+// payload returns the argument of a handler.
+func (d *decl) payload(ev *model.Event) (starlark.Tuple, error) {
+	if d.schema != nil {
+		if err := d.schema.Check(ev.Payload, "payload"); err != nil {
+			return nil, errorAt(d.pos, "stream %s: %s", d.id, err)
+		}
+	}
+	if f, ok := d.fn.(*starlark.Function); ok && f.NumParams() == 0 {
+		return nil, nil
+	}
+	x := value.FromModel(ev.Payload)
+	if v, ok := x.(*value.View); ok {
+		v.Schema = d.schema
+	}
+	return starlark.Tuple{x}, nil
+}
+
+// parent returns the function that registers a node for each row, and deletes the results of rows that
+// no longer exist.
+func (p *Program) parent(d *decl, i int) func(tx *space.Tx) (model.Value, error) {
+	in, out := d.from, d.to
+	version, gate, group := d.spec.Version, d.spec.Gate, d.spec.Group
+	return func(tx *space.Tx) (model.Value, error) {
+		keys := tx.GetShallow(in.Doc, in.Path...).Keys()
+		for _, key := range keys {
+			tx.Node(space.NodeSpec{
+				ID: model.RowNode(out, key), Kind: space.Computation, Version: version, Gate: gate, Group: group,
+				Writes: []space.Address{{Doc: out, Path: model.Path{key}}}, Run: p.child(i, out, key),
+			})
+		}
+		there := tx.Peek(out)
+		if there.IsAbsent() {
+			tx.Set(out, model.Object())
+		}
+		for _, key := range there.Keys() {
+			if _, found := slices.BinarySearch(keys, key); !found {
+				tx.Delete(out, key)
+			}
+		}
+		return model.Value{}, nil
+	}
+}
+
+// child returns the function that derives the row of a key.
+func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value, error) {
+	return func(tx *space.Tx) (model.Value, error) {
+		err := p.call(tx, i, nil, func(inst *instance) (starlark.Tuple, error) {
+			row, err := inst.decls[i].from.Member(key)
+			return starlark.Tuple{starlark.String(key), row}, err
+		}, func(c *call, x starlark.Value) error {
+			v, err := c.result(x)
+			if err == nil && v.IsAbsent() {
+				tx.Delete(out, key)
+			} else if err == nil {
+				tx.Set(out, v, key)
+			}
+			return err
+		})
+		return model.Value{}, err
+	}
+}
+
+// externalHost hosts the actions of a program. A program has no access to anything but documents, so
+// another process performs the tasks: it sees them in the document, and sends an event with the result.
+type externalHost struct{}
+
+// actionSpec returns the action for the space.
+func (p *Program) actionSpec(d *decl, i int) *space.ActionSpec {
+	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, Host: externalHost{}}
+	if d.fn != nil {
+		spec.Done = func(tx *space.Tx, t space.Task) error {
+			task := func(*instance) (starlark.Tuple, error) { return starlark.Tuple{taskView(t)}, nil }
+			return p.call(tx, i, tx.Event(), task, func(*call, starlark.Value) error { return nil })
+		}
+	}
+	return spec
+}

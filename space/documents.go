@@ -1,0 +1,169 @@
+package space
+
+import "github.com/settlehq/settle/model"
+
+// documents are the records of documents, those of the space and those of others that it mirrors.
+//
+// A record of a document is made by the first that mentions it. It goes when the document is
+// absent and nothing reads or writes it any more, so that a space which hops from name to
+// name, or deletes what it has done with, does not grow with all that there ever was (C20).
+type documents struct {
+	docs map[string]*doc // of the own space
+	far  map[docKey]*doc // of others
+	// spareDocs are records that are not used yet.
+	spareDocs []doc
+	// follows are the foreign documents that may have begun or ceased to be needed. Of those
+	// that are not here, away are the ones that are read, and pending counts the ones that
+	// are needed.
+	follows []*doc
+	away    []*doc
+	pending int
+	leaving []*doc // see dropUnused
+}
+
+// local is the record of an own document, or nil.
+func (ds *documents) local(id string) *doc { return ds.docs[id] }
+
+// known is the record of an own document that there was, made again if it was forgotten.
+func (ds *documents) known(id string) *doc {
+	d := ds.docs[id]
+	if d == nil {
+		d = &doc{key: docKey{doc: id}, loaded: true}
+		ds.docs[id] = d
+		ds.mayForget(d)
+	}
+	return d
+}
+
+// lookup is the record of a document, or nil.
+func (ds *documents) lookup(key docKey) *doc {
+	if key.space == "" {
+		return ds.docs[key.doc]
+	}
+	return ds.far[key]
+}
+
+// ensureDoc returns the record of a document and makes it if need be. This is
+// where names that code makes up are checked, once each.
+func (ds *documents) ensureDoc(key docKey) (*doc, error) {
+	if d := ds.lookup(key); d != nil {
+		return d, nil
+	}
+	if err := model.CheckName("document", key.doc); err != nil {
+		return nil, err
+	}
+	d := ds.newDoc()
+	d.key, d.loaded = key, key.space == ""
+	ds.mayForget(d)
+	if d.loaded {
+		ds.docs[key.doc] = d
+		return d, nil
+	}
+	if err := model.CheckName("space", key.space); err != nil {
+		return nil, err
+	}
+	ds.far[key] = d
+	return d, nil
+}
+
+func (ds *documents) newDoc() *doc {
+	if len(ds.spareDocs) == 0 {
+		return &doc{}
+	}
+	d := &ds.spareDocs[0]
+	ds.spareDocs = ds.spareDocs[1:]
+	return d
+}
+
+// setLoaded notes that a foreign document is here, or is not followed any more.
+func (ds *documents) setLoaded(d *doc, loaded bool) {
+	if d.loaded == loaded {
+		return
+	}
+	by := 1
+	if loaded {
+		by = -1
+	}
+	if d.refs > 0 {
+		ds.pending += by
+	}
+	d.loaded = loaded
+	ds.keepAway(d)
+}
+
+// keepAway keeps graph.away.
+func (ds *documents) keepAway(d *doc) {
+	keep(&ds.away, d, !d.loaded && len(d.readers) > 0, (*doc).awayPlace)
+}
+
+func (d *doc) awayPlace() *int32 { return &d.awayAt }
+
+// needDoc counts a reason to have a document here.
+func (ds *documents) needDoc(d *doc, more bool) {
+	edge := int32(0) // the count at which the document's being needed flips
+	if more {
+		d.refs++
+		edge = 1
+	} else {
+		d.refs--
+	}
+	if d.refs != edge || d.key.space == "" {
+		return
+	}
+	ds.follows = append(ds.follows, d)
+	switch {
+	case d.loaded:
+	case more:
+		ds.pending++
+	default:
+		ds.pending--
+	}
+}
+
+// mayForget notes that the last use of a document may have ended.
+func (ds *documents) mayForget(d *doc) {
+	if !d.leaving {
+		d.leaving = true
+		ds.leaving = append(ds.leaving, d)
+	}
+}
+
+// dropUnused forgets the documents that are in no use. It is called at the end of Settle,
+// when no transaction holds a record.
+func (ds *documents) dropUnused() {
+	for _, d := range ds.leaving {
+		d.leaving = false
+		switch {
+		case d.inUse():
+		case d.key.space == "":
+			delete(ds.docs, d.key.doc)
+		default:
+			delete(ds.far, d.key)
+		}
+	}
+	clear(ds.leaving)
+	ds.leaving = ds.leaving[:0]
+}
+
+// inUse reports whether the record says anything that an absent one would not.
+func (d *doc) inUse() bool {
+	here := d.key.space == "" && !d.value.IsAbsent()
+	return here || d.followed || d.refs > 0 || len(d.readers) > 0 || d.writer != nil || len(d.others) > 0
+}
+
+// keep has x in a list or not. Its place there, counted from 1, is in x itself, 0 for none.
+func keep[T any](list *[]*T, x *T, want bool, place func(*T) *int32) {
+	switch at := place(x); {
+	case want && *at == 0:
+		*list = append(*list, x)
+		*at = int32(len(*list))
+	case !want && *at != 0:
+		last := len(*list) - 1
+		moved := (*list)[last]
+		(*list)[*at-1] = moved
+		*place(moved) = *at
+		*at = 0
+		(*list)[last] = nil
+		*list = (*list)[:last]
+	}
+}

@@ -1,0 +1,70 @@
+package space
+
+import "slices"
+
+// Whom the breaker of echo.go listens to, and what it holds back.
+
+// echoGuard slows nodes down that answer another runtime's writes with their own.
+type echoGuard struct {
+	breaker *echoBreaker
+	graph   *graph
+	hooks   *hooks
+}
+
+// note judges a run by what it did to the documents that others had changed: after
+// are those that it is about to write.
+func (e *echoGuard) note(n *node, after []docValue) {
+	if n.more == nil || len(n.more.remote) == 0 {
+		return
+	}
+	remote := n.more.remote
+	n.more.remote = nil
+	for _, d := range remote {
+		if !slices.ContainsFunc(after, func(v docValue) bool { return v.doc == d }) {
+			if c := e.breaker.quietRun(n.id(), d.key.doc); c != nil {
+				e.over(*c)
+			}
+			continue
+		}
+		e.graph.stats.Echoes++
+		trip, cleared := e.breaker.step(n.id(), d.key.doc, e.graph.now)
+		if cleared != nil {
+			e.over(*cleared)
+		}
+		n.more.gate.echoUntil = e.breaker.deferredUntil(n.id())
+		if trip {
+			e.tripped(n, d)
+		}
+	}
+}
+
+func (e *echoGuard) tripped(n *node, d *doc) {
+	e.hooks.report(ErrorInfo{Node: n.id(), Err: &EchoError{Node: n.id(), Doc: d.key.doc}, Attempt: int(n.runs)})
+	if f := e.graph.trace.Echo; f != nil {
+		f(EchoInfo{Node: n.id(), Doc: d.key.doc, Until: n.more.gate.echoUntil})
+	}
+}
+
+func (e *echoGuard) over(c echoCleared) {
+	if n := e.graph.byID[c.node]; n != nil && n.more != nil {
+		n.more.gate.echoUntil = e.breaker.deferredUntil(c.node)
+		e.graph.regate(n)
+	}
+	if f := e.graph.trace.Echo; f != nil {
+		f(EchoInfo{Node: c.node, Doc: c.doc, Cleared: c.reason})
+	}
+}
+
+// sweep lets go of what has been quiet.
+func (e *echoGuard) sweep() {
+	for _, c := range e.breaker.sweep(e.graph.now) {
+		e.over(c)
+	}
+}
+
+// retire forgets a node that goes.
+func (e *echoGuard) retire(n *node) {
+	for _, c := range e.breaker.retire(n.id()) {
+		e.over(c)
+	}
+}

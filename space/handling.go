@@ -1,0 +1,263 @@
+package space
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/space/inspect"
+)
+
+// What is done with the event at the head of the lane, package ledger decides (Ledger.Next). Here is what it
+// needs of the space for that: the handlers, and the consistency gate.
+//
+// The consistency gate (I4): a handler must not act on a derived document that is not up to date. Which
+// documents it reads is known by running it: an attempt that meets a stale computation is given up without a
+// trace, the computation is demanded on the event's behalf, and the event stays at the head until it has
+// run. The closure found that way is exact.
+//
+// What becomes of an attempt that is rejected, the table in rejection.go says. A node's run that a refusal
+// undoes is made again whatever was in the way (see revert). Its output shows the confirmed value until then.
+
+// handling calls the handlers of events, each in a transaction.
+type handling struct {
+	*transactions
+	program    *Program
+	sizes      *sizes
+	budgets    *budgets
+	rehearsals *rehearsals
+
+	needs needs
+	// limit is that of a handler that did not return in an earlier life.
+	limit  time.Duration
+	handed model.Event // what the handler sees
+	// firstEvent says that no event was handled since nodes ran last.
+	firstEvent bool
+}
+
+// ledgerHost is what the ledger needs of the space.
+func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) ledger.Host {
+	return ledger.Host{
+		Integrated: integrated,
+		Attempt:    h.attempt, Unhandled: h.unhandled, Conclude: h.conclude, Fits: h.sizes.documentsFit,
+		Recorded: h.recorded, Postponed: h.postponed, Failed: h.eventFailed, Lost: h.lost, Unconverged: h.unconverged,
+		Lacks:   func() bool { return h.needs.lacks(h.graph) },
+		Overdue: func() error { return h.needs.overdue(h.graph, h.documentWait()) },
+		Release: func() { h.needs.release(h.graph) },
+		Instead: h.skipped, Later: h.later,
+	}
+}
+
+// documentWait is for how long the head waits for documents of other spaces, 0 for no end of it. What a
+// runtime that is attached cannot read, the owner may.
+func (h *handling) documentWait() time.Duration {
+	if h.ledger.Role() == ledger.Attached {
+		return 0
+	}
+	return h.cfg.DocumentWait
+}
+
+// attempt calls the handler of ev in a transaction.
+func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
+	var trace model.Trace
+	if f := h.cfg.Trace.HandleStart; f != nil {
+		trace = f(ev)
+	} else {
+		trace = ev.Trace
+	}
+	tx := h.begin(nil)
+	h.inv.attempt()
+	a := &tx.attempt
+	a.Event, a.Trace, a.MayPass = ev, trace, false
+	a.Receipt, a.Err = h.callHandler(tx, ev)
+	if late := h.cfg.Guard.returned(true); late != nil {
+		tx.drop()
+		a.Receipt, a.Err = receipts.Failed(ev, late), late
+	}
+	if a.Waits = tx.stale != nil || tx.missing != nil; !a.Waits && a.Err != nil {
+		a.MayPass = rejectionOf(a.Err).consequences().handler == thenAgainWithinBudget
+	}
+	return a
+}
+
+// callHandler runs the handler and says how the event ended, and with what error if that was the
+// handler's. Writes and sends of a handler that did not succeed are dropped from tx.
+func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
+	if ev.Invalid != "" {
+		return receipts.Refused(ev, ev.Invalid), nil
+	}
+	f := h.program.handler(ev.Stream)
+	if f == nil {
+		return receipts.Refused(ev, h.program.unhandled(ev.Stream)), nil
+	}
+	h.handed = h.jobs.seenBy(ev)
+	var given *model.Event // as it was: the handler may change what it is given
+	if h.cfg.CheckIdempotency {
+		given = new(h.handed)
+	}
+	v, err := callHandler(f, tx, &h.handed)
+	if err == nil {
+		err = tx.err
+	}
+	if err != nil {
+		tx.drop()
+		return receipts.Failed(ev, err), err
+	}
+	h.rehearsals.rehearse(f, tx, given, v)
+	return receipts.Handled(ev, v), nil
+}
+
+// unhandled begins the end of an event whose handler is not called. It takes the mark away by which the
+// event was cancelled.
+func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
+	tx := h.begin(nil)
+	a := &tx.attempt
+	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
+	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !h.ledger.Value(CancelDoc).Get(key).IsAbsent() {
+		tx.Delete(CancelDoc, key)
+		if tx.err != nil { // a program that derives a document of that name keeps the mark
+			tx.drop()
+		}
+	}
+	return a
+}
+
+// conclude adds to the transaction that ends an event what belongs into it however the event has ended: the
+// next time of a job, and the end of a task.
+func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
+	tx := a.Context.(*Tx)
+	if dropped {
+		tx.drop()
+	} else {
+		if h.firstEvent {
+			h.budgets.converged()
+		}
+		h.inv.handles(a.Event)
+	}
+	h.jobs.setNext(&tx.attempt.Draft, a.Event)
+	if a.Receipt.Outcome != model.Handled {
+		tx.endTask(h.sizes, a.Event, a.Receipt.Error)
+	}
+}
+
+// recorded applies what the transaction that ends an event has written.
+func (h *handling) recorded(a *ledger.Attempt, n uint64) {
+	tx := a.Context.(*Tx)
+	h.applyWrites(tx, n)
+	h.traceHandled(HandleInfo{
+		Event: a.Event, Tx: n, Receipt: a.Receipt, Rejection: rejectionOfHandling(a.Receipt, a.Err),
+		Writes: a.Writes, Sends: a.Sends, Trace: a.Trace, Stack: tx.stack,
+	})
+}
+
+// applyWrites shows what a transaction of a handler or of the application has written.
+func (h *handling) applyWrites(tx *Tx, n uint64) {
+	for _, w := range tx.after {
+		h.ledger.Note(w.doc.key.doc, w.value)
+		h.graph.change(w.doc, w.value, origin{group: tx.attempt.Group, at: n, paths: pathsIn(tx.attempt.Writes, w.doc)})
+	}
+}
+
+// postponed takes in that nothing is kept of an attempt for now. What it lacked is demanded until then.
+func (h *handling) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
+	tx := a.Context.(*Tx)
+	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
+	switch why {
+	case ledger.Parked:
+		h.graph.stats.Parked++
+		h.needs.add(h.graph, tx.missing, tx.stale, h.documentWait())
+		info.Waits = tx.waits()
+	case ledger.PutOff:
+		info.Err, info.Rejection, info.Stack = a.Err, rejectionOf(a.Err), tx.stack
+	}
+	h.traceHandled(info)
+}
+
+func (h *handling) traceHandled(info HandleInfo) {
+	if w := h.graph.recorder; w.On() {
+		w.Ran(handleEntry(&info), info.Writes)
+	}
+	if f := h.cfg.Trace.HandleEnd; f != nil {
+		f(info)
+	}
+}
+
+// handleEntry is an attempt that has ended, for the recorder.
+func handleEntry(info *HandleInfo) inspect.RunEntry {
+	e := inspect.RunEntry{
+		Stream: info.Event.Stream, Event: info.Event.ID, By: "handler of " + info.Event.Stream + ", event " + info.Event.ID,
+		Tx: info.Tx, Waits: info.Waits, Err: info.Err,
+	}
+	if info.Receipt != nil {
+		e.Outcome = info.Receipt.Outcome
+	}
+	return e
+}
+
+// eventFailed reports an attempt that ended in an error.
+func (h *handling) eventFailed(a *ledger.Attempt, tries int, again bool) {
+	h.hooks.report(ErrorInfo{
+		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
+		Transient: again, Attempt: tries,
+	})
+}
+
+// lost is the error of an event whose handler is not called any more.
+func (h *handling) lost(ev *model.Event, tries int, overran bool) error {
+	if overran {
+		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: h.limit, Attempts: tries}
+	}
+	return &LostError{Event: ev.ID, Attempts: tries}
+}
+
+// unconverged reports an event that has met conflicts for too long.
+func (h *handling) unconverged(ev *model.Event, conflicts int) {
+	h.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
+}
+
+func (h *handling) later(w *model.Waiting, tx uint64) {
+	if f := h.cfg.Trace.Later; f != nil {
+		f(LaterInfo{Event: w.ID, Stream: w.Stream, NotBefore: w.NotBefore, Tx: tx})
+	}
+}
+
+// skipped is the transaction that takes the place of the event of a job that is too late, nil for any other
+// event.
+func (h *handling) skipped(ev *model.Event) *ledger.Draft {
+	if !h.jobs.tooLate(ev) {
+		return nil
+	}
+	tx := h.begin(nil)
+	tx.attempt.By = byCron
+	h.jobs.skip(&tx.attempt.Draft, ev)
+	return &tx.attempt.Draft
+}
+
+// dispatchSome handles events until the lane is empty, its head must wait, or the
+// commit is full.
+func (h *handling) dispatchSome() int {
+	n := 0
+	for !h.ledger.Closed() && !h.ledger.Full() {
+		h.firstEvent = n == 0
+		if h.ledger.Next() != ledger.Handled {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (h *handling) addDirect(tx *Tx, by string) (uint64, error) {
+	tx.attempt.By = by
+	n, err := h.ledger.Record(&tx.attempt.Draft)
+	if err != nil {
+		return 0, err
+	}
+	h.ledger.Direct(n)
+	if w := h.graph.recorder; w.On() {
+		w.Wrote(by, n, tx.attempt.Writes)
+	}
+	h.applyWrites(tx, n)
+	return n, nil
+}

@@ -1,0 +1,105 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Parked says why the event at the head of the lane has not been handled yet.
+type Parked struct {
+	Head
+	// Behind are the nodes that it needs and that are not up to date.
+	Behind []Explanation
+}
+
+// WhyParked says why the event at the head of the lane has not been handled; false if there
+// is no event. What it needs is known when an attempt has met it. r may be nil.
+func WhyParked(v View, r *Recorder) (Parked, bool) {
+	h, ok := v.Head()
+	p := Parked{Head: h}
+	for _, id := range h.Needs {
+		n, there := v.Node(id)
+		if !there {
+			continue
+		}
+		if e := explainBehind(v, r, n); e.Status != clean || e.Behind != nil {
+			p.Behind = append(p.Behind, e)
+		}
+	}
+	return p, ok
+}
+
+// Causes why the event at the head of a lane waits, for programs.
+const (
+	CauseRetry       = "retry"        // it is tried again at a time
+	CauseLost        = "lost attempt" // an attempt has ended with its process, or was given up
+	CauseDocument    = "document"     // a document of another space is not here
+	CauseGate        = "gate"         // a computation may not run before a time
+	CauseComputation = "computation"  // a computation is not up to date
+	CauseTurn        = "turn"         // nothing in particular
+)
+
+// Cause says in one word and in one sentence why the event waits; clock writes a time of the
+// core's clock for people.
+func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
+	switch {
+	case p.Until > 0 && p.Attempts > 0:
+		return CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass", p.Attempts+1, p.Most, clock(p.Until))
+	case p.Lost > 0:
+		return CauseLost, fmt.Sprintf("attempt %d of %d: its process has ended in the ones before, or they were given up", p.Lost, p.MostLost)
+	case p.Until > 0:
+		return CauseRetry, "tried again at " + clock(p.Until) + ", after a conflict"
+	case len(p.Docs) > 0:
+		return CauseDocument, "waits for document " + strings.Join(p.Docs, " and ") + ", which is not here" + p.fails(clock)
+	}
+	for i := range p.Behind {
+		late := &p.Behind[i]
+		if late.Status == clean {
+			late = late.Behind
+		}
+		switch late.Standing {
+		case Gated:
+			return CauseGate, "waits for " + late.ID + ", which is gated (" + late.Gate + ") until " + clock(late.Until)
+		case Waiting:
+			return CauseDocument, "waits for " + late.ID + ", which waits for document " + late.Waits + p.fails(clock)
+		default:
+			return CauseComputation, "waits for " + late.ID + ": " + late.standing()
+		}
+	}
+	return CauseTurn, "is to be handled"
+}
+
+// fails says when the event fails if what it waits for does not come.
+func (p Parked) fails(clock func(time.Duration) string) string {
+	if p.Fails == 0 {
+		return ""
+	}
+	return "; the event fails at " + clock(p.Fails)
+}
+
+// String tells it in sentences, one to a line.
+func (p Parked) String() string {
+	lines := []string{"event " + p.Event + " on " + p.Stream}
+	if p.Until > 0 {
+		after := "a conflict"
+		if p.Attempts > 0 {
+			after = count(uint64(p.Attempts), "error")
+		}
+		lines = append(lines, fmt.Sprintf("is tried again at %s, after %s", p.Until, after))
+	}
+	for _, d := range p.Docs {
+		lines = append(lines, "waits for "+d+", which is not here")
+	}
+	for _, e := range p.Behind {
+		late := &e
+		if e.Status == clean {
+			late = e.Behind
+		}
+		lines = append(lines, "waits for "+late.ID+", which is "+late.Status+": "+late.standing())
+	}
+	if len(lines) == 1 {
+		return lines[0] + " waits for its turn"
+	}
+	return strings.Join(lines, "\n  ")
+}

@@ -1,0 +1,222 @@
+package space
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/model"
+)
+
+// Observation is what is to be kept of a node so that a restart need not run it again
+// (DESIGN 8.1). It is an index, overwritten in place: which addresses the node has read,
+// up to where in the log it is known to be clean, and a fingerprint of each value that it
+// saw. It holds no values and no history.
+type Observation struct {
+	Node    string `json:"n"`
+	Version string `json:"v,omitzero"` // of the implementation, see NodeSpec
+	// Shape is a fingerprint of where the node writes and of what kind it is; 0 for a plain
+	// computation, whose output has its name.
+	Shape uint64 `json:"o,omitzero"`
+	// Basis is a log sequence: with all commits up to there, the node was clean.
+	Basis uint64 `json:"b"`
+	// Failed says that the last run ended in an error: it is resumed as invalid.
+	Failed bool `json:"f,omitzero"`
+	// Blank says that there was nothing where the node writes its output.
+	Blank bool `json:"x,omitzero"`
+	// Makes says that it has made nodes: it is to run again, so that they come to be.
+	Makes bool       `json:"m,omitzero"`
+	Reads []Observed `json:"r,omitzero"`
+	// Gate is what was set while the node ran, where it differs from its spec.
+	Gate *GateSpec `json:"g,omitzero"`
+}
+
+// Observed is one address of a read set and the fingerprint of what was there.
+type Observed struct {
+	Space   string     `json:"s,omitzero"`
+	Doc     string     `json:"d"`
+	Path    model.Path `json:"p,omitzero"`
+	Shallow bool       `json:"sh,omitzero"`
+	Print   uint64     `json:"fp"`
+}
+
+// observations keeps track of what is to be saved of nodes, and of what was saved of nodes that are not there
+// yet.
+type observations struct {
+	graph  *graph
+	ledger *ledger.Ledger
+	// unsaved are the nodes whose observation is to be saved, resumable the saved ones of nodes that have
+	// not been registered yet, forgotten the ids of nodes that have one and have gone.
+	unsaved   []*node
+	forgotten []string
+	resumable map[string]*Observation
+}
+
+func (all *observations) take() (out []Observation, gone []string) {
+	var later []*node
+	for _, n := range all.unsaved {
+		switch {
+		case n.removed:
+		case n.status == Clean && all.graph.inSync(n) && !n.ofFormerCode():
+			n.unsaved, n.saved = false, true
+			out = append(out, all.observe(n))
+			continue
+		default:
+			later = append(later, n)
+			continue
+		}
+		n.unsaved = false
+	}
+	all.unsaved = later
+	slices.SortFunc(out, func(a, b Observation) int { return cmp.Compare(a.Node, b.Node) })
+	gone, all.forgotten = all.forgotten, nil
+	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
+}
+
+// ofFormerCode reports whether the node has run code of which it is unknown whether it is that
+// of the program: it was made under a former one, and names no version.
+func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
+
+func (all *observations) observe(n *node) Observation {
+	o := Observation{Node: n.id(), Version: n.spec.Version, Shape: n.spec.shape(), Basis: all.ledger.Replica().Seq}
+	o.Blank = n.own.doc != nil && n.own.doc.value.IsAbsent()
+	if n.more != nil {
+		o.Failed = n.failed()
+		o.Makes = len(n.more.children) > 0
+		gt := &n.more.gate
+		if now := (GateSpec{Debounce: gt.debounce, MaxWait: gt.maxWait, Throttle: gt.throttle, NoAutoDebounce: gt.noAuto}); now != n.spec.Gate {
+			o.Gate = &now
+		}
+	}
+	for _, d := range n.deps {
+		if !d.covered && !d.declared {
+			o.Reads = append(o.Reads, Observed{
+				Space: d.doc.key.space, Doc: d.doc.key.doc, Path: d.path, Shallow: d.shallow,
+				Print: fingerprint(d.doc.value, d.path, d.shallow),
+			})
+		}
+	}
+	return o
+}
+
+// note remembers a node whose observation is out of date. Nodes that a run or the
+// application has added are known by their ids as well as those of the program. Those that
+// have gone are let go when room is needed: a host need not ask for observations at all.
+func (all *observations) note(n *node) {
+	if n.unsaved {
+		return
+	}
+	n.unsaved = true
+	if len(all.unsaved) == cap(all.unsaved) {
+		all.unsaved = slices.DeleteFunc(all.unsaved, func(n *node) bool { return n.removed })
+		if len(all.unsaved) > cap(all.unsaved)/2 {
+			all.unsaved = slices.Grow(all.unsaved, len(all.unsaved)+1)
+		}
+	}
+	all.unsaved = append(all.unsaved, n)
+}
+
+func (all *observations) rehydrate(saved []Observation) {
+	for i := range saved {
+		o := &saved[i]
+		if n := all.graph.byID[o.Node]; n != nil {
+			all.resume(n, o)
+			continue
+		}
+		if all.resumable == nil {
+			all.resumable = map[string]*Observation{}
+		}
+		all.resumable[o.Node] = o
+	}
+}
+
+// resumeChild takes up a node that has only just been registered.
+func (all *observations) resumeChild(n *node) {
+	if o := all.resumable[n.id()]; o != nil {
+		delete(all.resumable, n.id())
+		all.resume(n, o)
+	}
+}
+
+// resume takes up one node, if its observation is good for anything.
+func (all *observations) resume(n *node, o *Observation) {
+	if o.Version != n.spec.Version || o.Shape != n.spec.shape() || o.Makes || n.status != NeverRan {
+		return
+	}
+	deps, status := all.restore(n, o)
+	if deps == nil && len(o.Reads) > 0 {
+		return // it names what cannot be: not ours
+	}
+	all.adoptRestored(n, o, deps, status)
+}
+
+// restore compares the observed reads with what is there now.
+func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
+	status := Clean
+	if o.Failed || all.outputMoved(n, o) {
+		status = Invalid
+	}
+	deps := make([]*dep, 0, len(o.Reads))
+	records := make([]dep, len(o.Reads))
+	for i := range o.Reads {
+		r := &o.Reads[i]
+		d, err := all.graph.ensureDoc(docKey{r.Space, r.Doc})
+		if err != nil {
+			return nil, status
+		}
+		restored := &records[i]
+		restored.node, restored.doc, restored.path, restored.shallow = n, d, r.Path, r.Shallow
+		switch {
+		case r.Space != "":
+			all.graph.compareLater(restored, r.Print)
+		case all.mayDiffer(d, o.Basis) && fingerprint(d.value, r.Path, r.Shallow) != r.Print:
+			all.graph.fire(restored)
+			status = Invalid
+		}
+		deps = append(deps, restored)
+	}
+	return deps, status
+}
+
+// mayDiffer reports whether a document may not be what it was with all commits up to basis. Of
+// one that is not there it is unknown since when: that it was deleted is forgotten in the end.
+func (all *observations) mayDiffer(d *doc, basis uint64) bool {
+	if d.value.IsAbsent() {
+		return true // it costs nothing to compare
+	}
+	differs := all.ledger.Replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || all.ledger.Holds(d.key.doc)
+	if differs {
+		all.graph.stats.Compared++
+	}
+	return differs
+}
+
+// outputMoved reports whether another writer has written where the node writes.
+func (all *observations) outputMoved(n *node, o *Observation) bool {
+	d := n.own.doc
+	return d != nil && (n.spec.Volatile || all.ledger.Replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
+}
+
+func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, status Status) {
+	g := all.graph
+	for _, d := range n.deps {
+		if d.indexed {
+			g.unindex(d) // what was declared
+		}
+	}
+	n.deps = deps
+	cover(deps)
+	for _, d := range deps {
+		if !d.covered {
+			g.index(d)
+		}
+	}
+	if o.Gate != nil {
+		n.ext().gate.apply(*o.Gate)
+	}
+	n.saved = true
+	g.setStatus(n, status)
+	g.enqueue(n)
+	g.reshaped(n.handle)
+	all.graph.stats.Resumed++
+}

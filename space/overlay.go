@@ -1,0 +1,85 @@
+package space
+
+import "github.com/settlehq/settle/model"
+
+// reading is how a transaction reads an address.
+type reading uint8
+
+const (
+	readDeep    reading = iota // the value and everything below it matters
+	readShallow                // only its keys, its length, or the scalar
+	readNothing                // nothing: it makes no dependency
+	readLink                   // as deep, and a link at the end is not followed
+)
+
+// overlay is what a transaction leaves documents with.
+type overlay struct {
+	after  []docValue
+	places map[*doc]int // of after, when they are many
+}
+
+// current is the document as the transaction sees it.
+func (o *overlay) current(d *doc) model.Value {
+	if i := o.place(d); i >= 0 {
+		return o.after[i].value
+	}
+	return d.value
+}
+
+// place is where in after a document stands, -1 if the transaction has not written it.
+func (o *overlay) place(d *doc) int {
+	if len(o.after) > manyReads {
+		if i, ok := o.places[d]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range o.after {
+		if o.after[i].doc == d {
+			return i
+		}
+	}
+	return -1
+}
+
+// addPlace begins to remember what a document is left with.
+func (o *overlay) addPlace(v docValue) {
+	o.after = append(o.after, v)
+	switch n := len(o.after); {
+	case n == manyReads+1:
+		o.places = make(map[*doc]int, 2*n)
+		for i := range o.after {
+			o.places[o.after[i].doc] = i
+		}
+	case n > manyReads:
+		o.places[v.doc] = n - 1
+	}
+}
+
+// hop walks path in the document as far as the first link that is to be followed. It
+// returns the value there, the part of the path that is left, and whether it is a link.
+func (o *overlay) hop(d *doc, path model.Path, how reading) (v model.Value, rest model.Path, hop bool) {
+	v = o.current(d)
+	for i := range path {
+		if v.IsLink() {
+			return v, path[i:], true
+		}
+		v = v.At(path[i : i+1])
+	}
+	return v, nil, v.IsLink() && how != readLink
+}
+
+// pathsIn lists where writes go in a document, nil if it is not one of a
+// few places.
+func pathsIn(writes []model.Write, d *doc) []model.Path {
+	if d.paths == nil {
+		return nil // it has no index that would use them
+	}
+	var paths []model.Path
+	for i := range writes {
+		if writes[i].Doc == d.key.doc {
+			paths = append(paths, writes[i].Path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,477 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// deadly is a handler that ends its process at some events, and the rest of counter.
+func deadly(t *testing.T, deaths map[string]int) program {
+	return counter(t).handle("kill", func(_ *Tx, ev *model.Event) any {
+		deaths[ev.ID]++
+		runtime.Goexit() // what follows does not come to be, as after os.Exit
+		return nil
+	})
+}
+
+// live is the life of a process: it does everything that can be done, for as long as it
+// takes, and reports whether it has survived that.
+func (h *host) live() (survived bool) {
+	done := make(chan struct{})
+	go func() { // ends with the life
+		defer close(done)
+		for range 50 {
+			h.run()
+			h.now = max(h.now, h.last.Wake)
+		}
+		survived = true
+	}()
+	<-done
+	return survived
+}
+
+// lives is one process after the other, each of which takes the space over, until one
+// survives. It returns how many have died.
+func (w *world) lives(p *Program, limit int, change ...func(*Config)) (deaths int, last *host) {
+	w.t.Helper()
+	for n := range limit {
+		h := w.owner(fmt.Sprint("w", n+1), p, change...)
+		if h.live() {
+			return n, h
+		}
+		if n == 0 {
+			h.checkpoint()
+		}
+	}
+	w.t.Fatalf("%d processes died, and the next one would", limit)
+	return 0, nil
+}
+
+func TestAHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
+	w := newWorld(t)
+	deaths := map[string]int{}
+	p := deadly(t, deaths)
+	w.send(home, "add", "e1", 1)
+	w.send(home, "kill", "poison", nil)
+	w.send(home, "add", "e2", 10)
+	dead, last := w.lives(p.Program, 20)
+	if got, want := w.receipts(home), []string{"e1 handled", "poison failed", "e2 handled"}; !slices.Equal(got, want) {
+		t.Errorf("receipts %v, want %v", got, want)
+	}
+	if rc := w.receipt(home, "poison"); rc.Attempts != 3 || !strings.Contains(rc.Error, "never came back") {
+		t.Errorf("receipt %+v", rc)
+	}
+	if rc := w.receipt(home, "e2"); rc.Attempts != 0 {
+		t.Errorf("receipt %+v of an event that was handled at once", rc)
+	}
+	// One took e1 down with it; the next committed e1, marked the other and died; and so did
+	// two more, being careful although their predecessor was good for something.
+	if dead != deaths["poison"] || dead != 4 {
+		t.Errorf("%d processes died, by %v", dead, deaths)
+	}
+	wantValue(t, last, "count", "11")
+}
+
+// The life in which the event comes may have been good for something: then the next one is not careful
+// either, and the handler runs once more. docs/rejections.md says so.
+func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testing.T) {
+	w := newWorld(t)
+	deaths := map[string]int{}
+	p := deadly(t, deaths)
+	w.send(home, "add", "e1", 1)
+	if first := w.owner("w0", p.Program); !first.live() {
+		t.Fatal("it died of an event that kills nobody")
+	} else {
+		w.send(home, "kill", "poison", nil)
+		if first.live() {
+			t.Fatal("it has survived")
+		}
+	}
+	w.lives(p.Program, 20)
+	if deaths["poison"] != 5 {
+		t.Errorf("%d processes died, want 5", deaths["poison"])
+	}
+	if rc := w.receipt(home, "poison"); rc.Attempts != 3 {
+		t.Errorf("receipt %+v", rc)
+	}
+}
+
+// Followers of a life that was good for something, or that nobody has lived before, put no
+// mark into the log.
+func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
+	w := newWorld(t)
+	for n := range 3 {
+		h := w.owner(fmt.Sprint("w", n+1), counter(t).Program)
+		for i := range 3 {
+			w.send(home, "add", fmt.Sprint("e", n, i), 1)
+		}
+		h.run()
+		if got := h.core.Stats().Refused; got > 0 {
+			t.Errorf("%d refusals", got)
+		}
+	}
+	if got := len(w.logs[home]); got != 6 {
+		t.Errorf("%d commits; three takeovers and three of events are enough", got)
+	}
+}
+
+// After a life that nothing came of, the events that there are go one by one, each with a
+// mark before it. What comes later goes as always.
+func TestWhoFollowsOnABarrenLifeHandlesWhatThereIsOneByOne(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	for i := range 3 {
+		w.send(home, "add", fmt.Sprint("e", i), 1)
+	}
+	h := w.owner("w2", counter(t).Program)
+	h.run()
+	var marks []string
+	for _, e := range w.logs[home] {
+		c := w.commit(e)
+		if c.Trying != nil {
+			marks = append(marks, fmt.Sprint(c.Trying.Event, " ", c.Trying.Tries))
+		}
+		if len(c.Txs) > 1 {
+			t.Errorf("commit %d has %d transactions", e.Seq, len(c.Txs))
+		}
+	}
+	if want := []string{"e0 1", "e1 1", "e2 1"}; !slices.Equal(marks, want) {
+		t.Errorf("marks %v, want %v", marks, want)
+	}
+	commits := len(w.logs[home])
+	for i := range 3 {
+		w.send(home, "add", fmt.Sprint("f", i), 1)
+	}
+	h.run()
+	if got := len(w.logs[home]) - commits; got != 1 || commits != 6 {
+		t.Errorf("%d commits, and %d for what came later; want two takeovers, a mark and one for each event", commits, got)
+	}
+	wantValue(t, h, "count", "6")
+}
+
+// Processes come and go while the head waits, for a computation that is held or with a
+// transient error: its handler comes back each time, and nothing of that counts.
+func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
+	for _, way := range []string{"waits", "transient"} {
+		t.Run(way, func(t *testing.T) {
+			w := newWorld(t)
+			tries := 0
+			p := func() *Program {
+				return counter(t).set().sum("slow", "base").handle("head", func(tx *Tx, _ *model.Event) any {
+					tries++
+					if way == "transient" && tries < 12 {
+						return Transient(fmt.Errorf("busy"))
+					}
+					if way == "waits" && tries < 12 {
+						tx.GetFrom("shop", "price")
+					}
+					return tries
+				}).Program
+			}
+			w.send(home, "head", "e1", nil)
+			for n := range 10 {
+				h := w.owner(fmt.Sprint("w", n+1), p())
+				h.deaf = true
+				h.run()
+				if n%2 == 0 {
+					h.core.Hold()
+					h.run()
+					if !h.core.Settled() {
+						t.Fatal("it does not come to an end")
+					}
+				}
+				if n == 4 {
+					h.checkpoint()
+				}
+				if got := w.receipts(home); len(got) > 0 {
+					t.Fatalf("after %d lives: %v, %s", n+1, got, w.receipt(home, "e1").Error)
+				}
+			}
+			if trying := w.replica(home).Trying; trying == nil || trying.Tries != 0 || !trying.Back {
+				t.Errorf("the log says %+v", trying)
+			}
+			tries = 100
+			h := w.owner("last", p())
+			h.run()
+			if got := w.receipts(home); !slices.Equal(got, []string{"e1 handled"}) {
+				t.Errorf("receipts %v", got)
+			}
+		})
+	}
+}
+
+// A process that is told to end while the mark is on its way makes no attempt, and says so.
+func TestAnAttemptThatIsNotMadeIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	w.send(home, "add", "e1", 1)
+	h := w.owner("w2", counter(t).Program)
+	h.deliver()
+	h.settle()
+	if c := h.inFlight; c == nil || c.Commit.Trying == nil {
+		t.Fatal("no mark is on its way")
+	}
+	h.core.Hold()
+	h.run()
+	if got := w.replica(home).Trying; got == nil || !got.Back || got.Tries != 0 || h.core.Stats().Attempts != 0 {
+		t.Errorf("the log says %+v after %d attempts", got, h.core.Stats().Attempts)
+	}
+	if !h.core.Settled() {
+		t.Error("something is left to do")
+	}
+}
+
+// Conflicts undo the mark, the attempt, or the commit: an event may meet any number of
+// them while the runtime is careful.
+func TestConflictsDoNotCountAsLostAttempts(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	w.send(home, "add", "e1", 1)
+	h := w.owner("w2", counter(t).Program)
+	h.deliver()
+	for n := range 40 {
+		h.settle()
+		if h.inFlight != nil && n%3 != 2 {
+			h.refuse(put("other", n))
+		}
+		h.decide()
+		h.now = max(h.now, h.last.Wake)
+	}
+	h.run()
+	if got := w.receipts(home); !slices.Equal(got, []string{"e1 handled"}) {
+		t.Errorf("receipts %v", got)
+	}
+	if rc := w.receipt(home, "e1"); rc.Attempts != 0 {
+		t.Errorf("receipt %+v", rc)
+	}
+}
+
+// The attempt that succeeds after some that did not come back says how many there were. The
+// count is in the checkpoint, too.
+func TestAReceiptSaysHowManyAttemptsThereWere(t *testing.T) {
+	w := newWorld(t)
+	left := 3
+	p := counter(t).handle("moody", func(*Tx, *model.Event) any {
+		if left--; left >= 0 {
+			runtime.Goexit()
+		}
+		return "at last"
+	})
+	w.send(home, "moody", "e1", nil)
+	for n := 0; len(w.receipts(home)) == 0; n++ {
+		h := w.owner(fmt.Sprint("w", n), p.Program, func(c *Config) { c.LostAttempts = 5 })
+		h.live()
+		w.host("look", p.Program).checkpoint()
+		w.logs[home] = w.logs[home][len(w.logs[home])-1:] // the log is purged behind it
+		if n > 10 {
+			t.Fatal("it never succeeds")
+		}
+	}
+	// The first life put no mark into the log.
+	if rc := w.receipt(home, "e1"); rc.Attempts != 3 || rc.Outcome != model.Handled {
+		t.Errorf("receipt %+v", rc)
+	}
+
+	left = 2
+	q := counter(t).handle("busy", func(*Tx, *model.Event) any {
+		if left--; left >= 0 {
+			return Transient(fmt.Errorf("busy"))
+		}
+		return nil
+	})
+	w = newWorld(t)
+	w.send(home, "busy", "e1", nil)
+	w.send(home, "add", "e2", 1)
+	w.owner("w1", q.Program).live()
+	if a, b := w.receipt(home, "e1").Attempts, w.receipt(home, "e2").Attempts; a != 3 || b != 0 {
+		t.Errorf("%d attempts at one that was busy twice, %d at one that was not", a, b)
+	}
+}
+
+// Two spaces in one process: the one kills it, at each start. The event of the other is not
+// given up for it, though it was being tried each time.
+func TestAnEventIsTriedAtAMomentOfItsOwnAfterItsProcessHasDied(t *testing.T) {
+	w := newWorld(t)
+	waits := map[time.Duration]bool{}
+	for n := range 3 {
+		h := w.owner(fmt.Sprint("w", n), counter(t).Program)
+		if n == 0 {
+			w.owner("before", counter(t).Program)
+			w.send(home, "add", "e1", 1)
+			continue
+		}
+		h.deliver()
+		h.settle()
+		if n > 1 {
+			if h.inFlight != nil || h.last.Wake == 0 {
+				t.Fatalf("life %d marks the next attempt at once", n)
+			}
+			waits[h.last.Wake] = true
+			h.now = h.last.Wake
+			h.settle()
+		}
+		if h.inFlight == nil || h.inFlight.Commit.Trying == nil {
+			t.Fatalf("life %d does not mark the attempt: %+v", n, h.last)
+		}
+		h.w.append(home, h.inFlight) // it dies before it hears of that
+	}
+	if len(waits) == 0 {
+		t.Error("nobody has waited")
+	}
+}
+
+func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	w.send(home, "add", "e1", 1)
+	h := w.owner("w2", counter(t).Program, func(c *Config) { c.LostAttempts = -1 })
+	h.run()
+	if got := len(w.logs[home]); got != 3 {
+		t.Errorf("%d commits", got)
+	}
+	wantValue(t, h, "count", "1")
+}
+
+// A runtime that is attached is not careful, and counts nobody's attempts: others may be at
+// work on the same event.
+func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
+	w := newWorld(t)
+	w.owner("w1", counter(t).Program)
+	w.send(home, "add", "e1", 1)
+	owner := w.owner("w2", counter(t).Program)
+	owner.deliver()
+	owner.settle()
+	owner.decide() // it is marked, and being tried
+	for n := range 5 {
+		app := w.attached(fmt.Sprint("a", n), counter(t).Program)
+		app.deliver()
+		if app.settle(); app.inFlight == nil || app.inFlight.Commit.Trying != nil {
+			t.Fatalf("the %d. application waits, or leaves a mark", n+1)
+		}
+	}
+	owner.run()
+	if got := w.receipts(home); !slices.Equal(got, []string{"e1 handled"}) {
+		t.Errorf("receipts %v", got)
+	}
+}
+
+// A life that is told of an attempt which did not return counts it, marks the next ones, and ends the
+// event when there were enough of them; another event is not blamed.
+func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
+	w := newWorld(t)
+	deaths := map[string]int{}
+	p := deadly(t, deaths)
+	w.send(home, "kill", "poison", nil)
+	w.send(home, "add", "e1", 1)
+	dead := 0
+	for n := range 10 {
+		h := w.host(fmt.Sprint("w", n+1), p.Program)
+		if dead > 0 {
+			h.core.Overran(Overrun{Stream: "kill", Event: "poison", Limit: time.Minute})
+		}
+		h.core.TakeOver()
+		if h.live() {
+			break
+		}
+		dead++
+	}
+	if got, want := w.receipts(home), []string{"poison failed", "e1 handled"}; !slices.Equal(got, want) || dead != 3 {
+		t.Errorf("receipts %v, want %v; %d did not return", got, want, dead)
+	}
+	const want = "event poison: the handler of stream kill has not returned within 1m0s in any of 3 attempts."
+	if rc := w.receipt(home, "poison"); rc.Attempts != 3 || !strings.HasPrefix(rc.Error, want) {
+		t.Errorf("receipt %+v", rc)
+	}
+}
+
+// An attempt that did not return and has a record in the log is counted once, also where another runtime has taken back a
+// later attempt of its own meanwhile.
+func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
+	w := newWorld(t)
+	deaths, soft, called := 0, false, 0
+	p := counter(t).handle("kill", func(*Tx, *model.Event) any {
+		if called++; soft {
+			return Transient(errors.New("later"))
+		}
+		deaths++
+		runtime.Goexit() // it does not return
+		return nil
+	})
+	w.send(home, "kill", "poison", nil)
+	overran, recorded := false, false
+	life := func(name string, told bool) *host {
+		h := w.host(name, p.Program)
+		if told && overran {
+			h.core.Overran(Overrun{Stream: "kill", Event: "poison", Limit: time.Minute, Recorded: recorded})
+		}
+		h.core.TakeOver()
+		return h
+	}
+	for n := range 2 {
+		h := life(fmt.Sprint("a", n+1), true)
+		if h.live() {
+			t.Fatalf("life %d has survived", n+1)
+		}
+		overran, recorded = true, h.core.AttemptRecorded("kill", "poison")
+	}
+	if !recorded {
+		t.Fatal("the second attempt has no record")
+	}
+	soft, called = true, 0
+	other := life("b1", false)
+	for called == 0 {
+		other.run()
+		other.now = max(other.now, other.last.Wake)
+	}
+	soft = false
+	for n := range 5 {
+		h := life(fmt.Sprint("a", n+3), true)
+		if h.live() {
+			break
+		}
+		recorded = h.core.AttemptRecorded("kill", "poison")
+	}
+	if got := w.receipts(home); !slices.Equal(got, []string{"poison failed"}) || deaths != 3 {
+		t.Errorf("receipts %v; %d attempts did not return, want 3", got, deaths)
+	}
+}
+
+// A node that did not return rests until a time, wherever it is registered, and is said to have failed;
+// an event that reads what it derives gets what is there.
+func TestANodeThatDidNotReturnRests(t *testing.T) {
+	w := newWorld(t)
+	runs := 0
+	p := counter(t)
+	if err := p.Add(NodeSpec{ID: "stuck", Kind: Computation, Output: "stuck", Run: func(*Tx) (model.Value, error) { runs++; return model.Int(7), nil }}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Handle("glimpse", func(tx *Tx, _ *model.Event) (model.Value, error) { return tx.Get("stuck"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	h := w.host("w1", p.Program)
+	var told []ErrorInfo
+	h.core.OnError(func(i ErrorInfo) { told = append(told, i) })
+	h.core.Overran(Overrun{Node: "stuck", Limit: time.Second, Until: time.Minute})
+	h.core.TakeOver()
+	w.send(home, "glimpse", "g1", nil)
+	h.run()
+	if rc := w.receipt(home, "g1"); rc.Outcome != model.Handled || !rc.Result.IsAbsent() || runs != 0 {
+		t.Errorf("receipt %+v after %d runs", rc, runs)
+	}
+	if len(told) != 1 || told[0].Node != "stuck" || !strings.Contains(told[0].Err.Error(), "given up") {
+		t.Errorf("told were %+v", told)
+	}
+	h.now = time.Minute
+	w.send(home, "glimpse", "g2", nil)
+	h.run()
+	if rc := w.receipt(home, "g2"); rc.Result.String() != "7" || runs != 1 {
+		t.Errorf("receipt %+v after %d runs, when it has rested", rc, runs)
+	}
+}

@@ -1,0 +1,134 @@
+package space
+
+import "slices"
+
+// sweeper goes through what is due.
+type sweeper struct {
+	*runner
+	sweeps uint64
+}
+
+// iterate goes once through what is due, primary work if there is any, else the
+// materializers (seed 001 section 4.3, rule 1).
+func (w *sweeper) iterate(info *PassInfo) (runs int) {
+	q := &w.graph.queue
+	if q.next.n == 0 && len(q.idle) > 0 {
+		w.releaseIdle()
+	}
+	if q.next.n == 0 {
+		return 0
+	}
+	info.Iterations++
+	if f := w.cfg.Trace.Iteration; f != nil {
+		f(info.Iterations)
+	}
+	return w.sweep()
+}
+
+// releaseIdle puts all idle materializers into the queue.
+func (w *sweeper) releaseIdle() {
+	q := &w.graph.queue
+	idle := q.idle
+	q.idle = nil
+	for _, n := range idle {
+		q.push(n)
+	}
+}
+
+// sweep runs what is due from low to high.
+func (w *sweeper) sweep() (runs int) {
+	w.sweeps++
+	g := w.graph
+	q := &g.queue
+	w.promoteIdle()
+	q.sweep, q.next = q.next, q.sweep
+	q.sweeping = true
+	for q.sweep.n > 0 {
+		q.at = q.sweep.lowest()
+		for _, n := range q.sweep.take() {
+			if w.turn(n) {
+				runs++
+			}
+		}
+	}
+	q.sweeping = false
+	return runs
+}
+
+// promoteIdle makes idle materializers take part in this sweep if something in it reads
+// inside their envelope; the envelope has put them before it.
+func (w *sweeper) promoteIdle() {
+	g := w.graph
+	for _, n := range slices.Clone(g.queue.idle) {
+		wanted := false
+		n.eachReader(true, func(d *dep) { wanted = wanted || d.node.queued && !d.node.materializer() })
+		if wanted {
+			g.promote(n)
+		}
+	}
+}
+
+// turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
+// section 7.3): it is needed, something it read has changed, no gate holds it, and
+// it has not used up its budget for this pass.
+func (w *sweeper) turn(n *node) (ran bool) {
+	g := w.graph
+	n.queued = false
+	g.stats.Visits++
+	switch {
+	case !n.due():
+		return false
+	case w.ledger.Crowded() || w.ledger.Closed() || n.height > g.queue.at || w.parentFirst(n):
+		g.enqueue(n)
+		return false
+	}
+	if len(g.queue.idle) > 0 {
+		next := &g.queue.next
+		waiting := next.n
+		if w.promoteFor(n); !n.due() {
+			return false // in a circle, one of those has pulled it
+		}
+		if next.n > waiting && next.lowest() < n.height {
+			g.enqueue(n) // what they have made due below comes first
+			return false
+		}
+	}
+	if !w.budgets.mayRun(n) {
+		w.budgets.setAside(n)
+		return false
+	}
+	w.runNode(n)
+	return true
+}
+
+// parentFirst reports whether the node must wait for the one that made it, or for one
+// that made that: descend has put it behind them, but they may have been raised since. It
+// waits once in a sweep: two makers that each read what the other's child makes would be
+// put behind each other for ever.
+func (w *sweeper) parentFirst(n *node) bool {
+	for p := n.parent(); p != nil && n.more.waited != w.sweeps; p = p.parent() {
+		if p.queued && p.height >= n.height && !p.materializer() && !w.graph.reaches(n, p) {
+			n.more.waited = w.sweeps
+			w.graph.raise(n, p.height+1)
+			return true
+		}
+	}
+	return false
+}
+
+// promoteFor runs the idle materializers in whose envelope n reads; they came up after
+// the sweep had begun.
+func (w *sweeper) promoteFor(n *node) {
+	q := &w.graph.queue
+	for i := 0; i < len(q.idle); i++ {
+		m := q.idle[i]
+		reads := false
+		m.eachReader(true, func(d *dep) { reads = reads || d.node == n })
+		if !reads {
+			continue
+		}
+		if w.freshen(m); i >= len(q.idle) || q.idle[i] != m {
+			i = -1 // it has run, and what it wrote may concern another one
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package space
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+)
+
+// Send emits an event to a stream of a space, this one or another. It takes
+// effect if and only if this transaction commits, and exactly once. An event to
+// this space queues behind the events that are waiting now; one to another space
+// is released when the commit is durable. Events that send each other like that, with no time
+// between, come to an end: see Config.MaxChain.
+func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
+	if t.err != nil {
+		return
+	}
+	s, err := t.makeSend(space, stream, payload, options)
+	if err == nil {
+		err = t.chain(&s)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
+		return
+	}
+	t.attempt.Sends = append(t.attempt.Sends, s)
+}
+
+// SendOption says more about an event that is sent.
+type SendOption func(*model.Send)
+
+// ExpiresAt has the event not be handled after a time any more, by the clock of the worker that
+// serves its space: it ends with the receipt Expired then. The zero time is none.
+func ExpiresAt(at time.Time) SendOption {
+	return func(s *model.Send) {
+		if !at.IsZero() {
+			s.Expires = model.NotBefore(at)
+		}
+	}
+}
+
+func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (model.Send, error) {
+	t.used()
+	if t.node != nil {
+		return model.Send{}, fmt.Errorf("%s %s cannot send; events are sent by handlers", t.node.kind, t.node.id())
+	}
+	if err := model.CheckName("space", space); err != nil {
+		return model.Send{}, err
+	}
+	if err := model.CheckSendStream(stream); err != nil {
+		return model.Send{}, err
+	}
+	v, err := model.Of(payload)
+	s := model.Send{To: space, Stream: stream, Payload: v}
+	for _, set := range options {
+		set(&s)
+	}
+	return s, err
+}
+
+// chain makes a send the next in the chain of the event that is being handled.
+func (t *Tx) chain(s *model.Send) (err error) {
+	if t.attempt.Event != nil {
+		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
+	}
+	return err
+}
+
+// Now is the wall time of this attempt, as the host has told it, in UTC and to the
+// millisecond. Another attempt at the same event has a later one, or an earlier one if the
+// clock was set back; what counts is that of the attempt that takes effect. An event that
+// was to wait is never handled before its time by this clock.
+//
+// It is for handlers and transactions. In a computation or effect it fails the run: those
+// run when something that they read has changed, and the time is nothing that changes.
+func (t *Tx) Now() time.Time {
+	if t.node != nil {
+		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when that has passed; have a handler write what is to be read", t.node.kind, t.node.id()))
+		return time.Time{}
+	}
+	if t.core.ledger.Wall() == 0 {
+		t.fail(fmt.Errorf("the host of the space has not told the time (Space.Clock)"))
+		return time.Time{}
+	}
+	return time.UnixMilli(t.core.ledger.Wall()).UTC()
+}
+
+// SendAt is Send for an event that is not to be handled before a time. It is durable with
+// this transaction, and waits in the space that it is for. There it is handled when the
+// time has come by the clock of the worker that serves the space, behind what is queued
+// then. A time that has passed is now.
+func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...SendOption) {
+	if t.err != nil {
+		return
+	}
+	s, err := t.makeSend(space, stream, payload, options)
+	if err == nil {
+		err = t.wait(&s, at)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("send to %s/%s: %w", space, stream, err))
+		return
+	}
+	t.attempt.Sends = append(t.attempt.Sends, s)
+}
+
+// SendAfter is SendAt for a time from Now on.
+func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, options ...SendOption) {
+	if now := t.Now(); t.err == nil {
+		t.SendAt(space, stream, now.Add(d), payload, options...)
+	}
+}
+
+// wait notes the time that a send waits for. One to the own space that has passed is none.
+func (t *Tx) wait(s *model.Send, at time.Time) error {
+	if t.core.ledger.Wall() == 0 {
+		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
+	}
+	ms := model.NotBefore(at)
+	if s.Expires > 0 && s.Expires < ms {
+		return fmt.Errorf("it expires before it may be handled")
+	}
+	if !paces(t.attempt.Event, t.core.ledger.Wall(), ms) {
+		if err := t.chain(s); err != nil {
+			return err
+		}
+	}
+	if s.To == t.space && ms <= t.core.ledger.Wall() && s.Timer == "" {
+		return nil
+	}
+	s.NotBefore = ms
+	if s.To != t.space {
+		return model.CheckNotBefore(at, time.UnixMilli(t.core.ledger.Wall()))
+	}
+	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.jobs.of(t.attempt.Event) != nil)
+}
+
+// SetTimer has an event to a stream of this space handled when a time has come, under a
+// name: setting the same name again replaces what was set, as long as that is not handled.
+// It takes effect if and only if this transaction commits. A handler that is called for a
+// timer finds the name in Event.Timer, and may set it again.
+func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ...SendOption) {
+	if t.err != nil {
+		return
+	}
+	s, err := t.makeSend(t.space, stream, payload, options)
+	if err == nil {
+		err = model.CheckName("timer", name)
+	}
+	if err == nil {
+		unset(&t.attempt.Draft, name)
+		s.Timer = name
+		err = t.wait(&s, at)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("set timer %s on stream %s: %w", name, stream, err))
+		return
+	}
+	t.attempt.Sends = append(t.attempt.Sends, s)
+}
+
+// CancelTimer takes back what SetTimer has set, with this transaction. A name under which
+// nothing is set is none to cancel.
+func (t *Tx) CancelTimer(name string) {
+	if t.err != nil {
+		return
+	}
+	err := model.CheckName("timer", name)
+	if t.node != nil {
+		err = fmt.Errorf("%s %s cannot; timers belong to handlers", t.node.kind, t.node.id())
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("cancel timer %s: %w", name, err))
+		return
+	}
+	unset(&t.attempt.Draft, name)
+	t.attempt.Cancels = append(t.attempt.Cancels, name)
+}
+
+// Timer is the time that a timer of this space is set to, false if it is not set. The
+// transaction sees what it has set and cancelled itself. A timer that is being handled is
+// not set any more.
+func (t *Tx) Timer(name string) (time.Time, bool) {
+	for i := range t.attempt.Sends {
+		if t.attempt.Sends[i].Timer == name && name != "" {
+			return time.UnixMilli(t.attempt.Sends[i].NotBefore).UTC(), true
+		}
+	}
+	w := t.core.ledger.Timer(name)
+	if w == nil || slices.Contains(t.attempt.Cancels, name) || t.attempt.Event != nil && t.attempt.Event.Slot == w.Slot {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(w.NotBefore).UTC(), true
+}
+
+// unset forgets that a transaction has set a timer.
+func unset(d *ledger.Draft, name string) {
+	d.Sends = slices.DeleteFunc(d.Sends, func(s model.Send) bool { return s.Timer == name })
+}
+
+// paces reports whether what is sent for a time begins a chain of its own: that time is to
+// come, or it comes after the one for which the event that is being handled had waited. A timer
+// that makes up for times that have passed is on its way to the present.
+func paces(ev *model.Event, wall, ms int64) bool {
+	since := wall
+	if ev != nil && ev.NotBefore > 0 {
+		since = min(since, ev.NotBefore)
+	}
+	return ms > since
+}

@@ -1,0 +1,330 @@
+package space
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+)
+
+// StartTask has a task of an action done, once this transaction is in the log, and not at all
+// if it never is. The key names it, in this space and outside: its performer may have to try
+// more than once, and uses the same key each time.
+//
+// What is pending or done is not started again: with the same in, nothing happens; with
+// another, the transaction fails. What has failed, was cancelled or forgotten is.
+func (t *Tx) StartTask(action, key string, in any) {
+	if t.err != nil {
+		return
+	}
+	if err := t.startTask(action, key, in); err != nil {
+		t.fail(fmt.Errorf("start task %q of %s: %w", key, action, err))
+	}
+}
+
+func (t *Tx) startTask(action, key string, in any) error {
+	a, err := t.handlersAction(action, key, false)
+	if err != nil {
+		return err
+	}
+	v, err := model.Of(in)
+	if err != nil {
+		return err
+	}
+	was := a.task(t, key)
+	if was.State == TaskPending || was.State == TaskDone {
+		if !model.Equal(was.In, v) {
+			return fmt.Errorf("it is %s with another input: %s, then %s; a key names one piece of work", was.State, brief(was.In), brief(v))
+		}
+		return nil
+	}
+	a.tidy(t)
+	task := Task{State: TaskPending, N: a.nextN(t, was.N), In: v}
+	t.writeTask(a.name, task.entry(), inTasks, key)
+	return nil
+}
+
+// CancelTask has a task not be done, unless it is done already. It reports whether it was
+// pending. If a performer is just doing it, and has done it all the same, the task is done after
+// all, and Done is called.
+func (t *Tx) CancelTask(action, key string) bool {
+	if t.err != nil {
+		return false
+	}
+	a, err := t.handlersAction(action, key, false)
+	if err != nil {
+		t.fail(fmt.Errorf("cancel task %q of %s: %w", key, action, err))
+		return false
+	}
+	task := a.task(t, key)
+	if task.State != TaskPending {
+		return false
+	}
+	task.State, task.At = TaskCancelled, t.core.ledger.Wall()
+	t.writeTask(a.name, task.entry(), inTasks, key)
+	return true
+}
+
+// ForgetTask removes a task that has ended, so that its key can be used again; of an input,
+// what was fetched, so that it is fetched again when a node wants it.
+func (t *Tx) ForgetTask(name, key string) {
+	if t.err != nil {
+		return
+	}
+	if err := t.forgetTask(name, key); err != nil {
+		t.fail(fmt.Errorf("forget %q of %s: %w", key, name, err))
+	}
+}
+
+func (t *Tx) forgetTask(name, key string) error {
+	input := t.core.tasks.byName[name] != nil && t.core.tasks.byName[name].input
+	a, err := t.handlersAction(name, key, input)
+	if err != nil {
+		return err
+	}
+	switch task := a.task(t, key); {
+	case task.State == NoTask: // an input that is being fetched for the first time goes on
+	case task.State == TaskPending && !a.input:
+		return fmt.Errorf("it is pending; cancel it first")
+	default:
+		a.remove(t, task)
+	}
+	return nil
+}
+
+// remove takes an entry out, and remembers that its number was given out.
+func (l *taskList) remove(t *Tx, task Task) {
+	n := task.N
+	if l.input {
+		wanted, _ := t.Peek(l.pending(), task.Key).AsInt()
+		n = max(n, wanted)
+		t.writeTask(l.pending(), model.Value{}, task.Key)
+	}
+	if gen := l.nextN(t, n) - 1; gen > 0 {
+		t.writeTask(l.name, model.Int(gen), inGeneration)
+	}
+	t.writeTask(l.name, model.Value{}, inTasks, task.Key)
+}
+
+// WantTask reads an input, and has it fetched if it is not there. A node must have declared
+// ActionSpec.Wants; it runs again when the input has come.
+func (t *Tx) WantTask(input, key string) Task {
+	if t.err != nil {
+		return Task{}
+	}
+	a, err := t.core.tasks.find(t.core.hooks.program, input, true)
+	if err == nil {
+		err = checkTaskKey(key)
+	}
+	if err == nil && t.node != nil && !t.Declares(a.pending(), key) {
+		err = fmt.Errorf("%s %s was not registered with this input; register it with settle.Using(%s); a NodeSpec has %s among its Writes", t.node.kind, t.node.id(), input, input+wantedSuffix)
+	}
+	if err != nil {
+		t.fail(fmt.Errorf("read %q of input %s: %w", key, input, err))
+		return Task{}
+	}
+	task := a.task(t, key)
+	if task.State == NoTask {
+		task.State = TaskPending
+		task.N, _ = t.Peek(a.pending(), key).AsInt()
+		if task.N == 0 {
+			task.N = a.nextN(t, 0)
+		}
+		// Written even if it is there: it may be undone with the transaction that wrote it.
+		t.writeTask(a.pending(), model.Int(task.N), key)
+	}
+	return task
+}
+
+// RefreshTask has an input fetched, again if it is there. What was there is read until then.
+// A fetch that is under way does not count: it may have begun too early.
+func (t *Tx) RefreshTask(input, key string) {
+	if t.err != nil {
+		return
+	}
+	a, err := t.handlersAction(input, key, true)
+	if err != nil {
+		t.fail(fmt.Errorf("refresh %q of input %s: %w", key, input, err))
+		return
+	}
+	was := a.task(t, key)
+	wanted, _ := t.Peek(a.pending(), key).AsInt()
+	task := Task{State: TaskPending, N: a.nextN(t, max(was.N, wanted)), Out: was.Out}
+	t.writeTask(a.name, task.entry(), inTasks, key)
+	t.writeTask(a.pending(), model.Int(task.N), key)
+}
+
+// handlersAction is an action for what handlers do with it.
+func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
+	a, err := t.core.tasks.find(t.core.hooks.program, name, input)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.node != nil:
+		return nil, fmt.Errorf("%s %s cannot; tasks belong to handlers", t.node.kind, t.node.id())
+	}
+	return a, checkTaskKey(key)
+}
+
+// task reads a task.
+func (l *taskList) task(t *Tx, key string) Task {
+	return TaskOf(key, t.Get(l.name, inTasks, key))
+}
+
+// nextN is the number of the next start of a key: above that of its last one, and above any
+// that was removed. Ids of events are made with it, and those are remembered for long.
+func (l *taskList) nextN(t *Tx, last int64) int64 {
+	gen, _ := t.Peek(l.name, inGeneration).AsInt()
+	return max(gen, last) + 1
+}
+
+// writeTask writes into a document of an action; an absent value deletes.
+func (t *Tx) writeTask(doc string, v model.Value, path ...string) {
+	t.tasking = true
+	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Value: v, Delete: v.IsAbsent()})
+	t.tasking = false
+}
+
+// tidyEvery is how many tasks there are between one tidying and the next.
+const tidyEvery = 64
+
+// tidy removes tasks that have ended long ago, when there are more and more of them.
+func (l *taskList) tidy(t *Tx) {
+	tasks := t.Peek(l.name, inTasks)
+	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.ledger.Wall() == 0 {
+		return
+	}
+	var ended []Task
+	for key, entry := range tasks.All() {
+		if task := TaskOf(key, entry); task.State != TaskPending && !task.Unhandled {
+			ended = append(ended, task)
+		}
+	}
+	slices.SortFunc(ended, func(a, b Task) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
+	keep := cmp.Or(l.keep, defaultKeep).Milliseconds()
+	for i, task := range ended {
+		if task.At > t.core.ledger.Wall()-keep && len(ended)-i <= mostKept {
+			return
+		}
+		l.remove(t, task)
+	}
+}
+
+// conclude is the handler of an action's stream: an event says what has become of a task. done, if not nil, is
+// called when the task has ended.
+func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
+	c, err := readCompletion(ev.Payload)
+	if err != nil {
+		return model.Value{}, fmt.Errorf("an event of action %s: %w", l.name, err)
+	}
+	task, late := l.meant(t, &c)
+	if late != "" {
+		return model.Object(model.F("ignored", late)), nil
+	}
+	if c.Attempt > 0 {
+		if c.Attempt > task.Attempts {
+			task.Attempts, task.Err = c.Attempt, c.Err
+			t.writeTask(l.name, task.entry(), inTasks, task.Key)
+		}
+		return model.Value{}, nil
+	}
+	task.State, task.Out, task.Err, task.Unhandled = TaskDone, c.Out, "", false
+	if c.Err != "" {
+		task.State, task.Err = TaskFailed, c.Err
+		if l.input {
+			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // what came before is better than nothing
+		}
+	}
+	l.end(t, &task)
+	if done == nil {
+		return model.Value{}, nil
+	}
+	return model.Value{}, done(t, task)
+}
+
+// meant is the task that an event is about, or why that does not wait for it.
+func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
+	task = l.task(t, c.Key)
+	if l.input {
+		if n, wanted := t.Peek(l.pending(), c.Key).AsInt(); wanted {
+			task.N, task.State = n, TaskPending
+		}
+	}
+	switch {
+	case task.State == NoTask:
+		return task, "there is no such task"
+	case c.N != 0 && c.N != task.N:
+		return task, "it was started again, or forgotten"
+	case task.State == TaskPending || task.Unhandled && c.Attempt == 0:
+		return task, ""
+	case task.State == TaskCancelled && c.Err == "":
+		return task, "" // it was too late
+	}
+	return task, "it is " + string(task.State)
+}
+
+// end keeps a task that has ended.
+func (l *taskList) end(t *Tx, task *Task) {
+	task.At = t.core.ledger.Wall()
+	t.writeTask(l.name, task.entry(), inTasks, task.Key)
+	if l.input {
+		t.writeTask(l.pending(), model.Value{}, task.Key)
+	}
+}
+
+// maxTaskError bounds the text that is kept of a task that could not be handled.
+const maxTaskError = 300
+
+// endTask ends the task of an event that has failed, in the transaction that says so: no other event
+// would say that it has been done. It writes no more than it must, field by field: what
+// has failed may have been too large.
+//
+// It is the only writer that no bound refuses, so it keeps one itself. In a document without room
+// the end of a task is the word failed instead of pending, and that it is unhandled: 15 bytes for
+// an entry of 32 and more, so that a document has at most half of its bound beyond it, and fits
+// into a message, which takes twice as much. A key for which an input has no entry yet stays
+// wanted: it is told again, or fetched, when there is room.
+func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
+	a := t.core.tasks.byName[ev.Stream]
+	if a == nil {
+		return
+	}
+	c, err := readCompletion(ev.Payload)
+	if err != nil || c.Attempt > 0 {
+		return
+	}
+	t.err = nil // nothing of what it was about is left
+	task, late := a.meant(t, &c)
+	if late != "" {
+		return
+	}
+	d := t.graph.known(a.name)
+	d.measured = false // what is added here counts from the next write on
+	if a.input && t.Peek(a.name, inTasks, task.Key).IsAbsent() && !sizes.roomFor(t, d, taskEndBytes+len(task.Key)) {
+		return
+	}
+	set := func(field string, v model.Value) { t.writeTask(a.name, v, inTasks, task.Key, field) }
+	set("state", model.String(string(TaskFailed)))
+	set("n", model.Int(task.N))
+	set("unhandled", model.Bool(true))
+	if text := endText(ev, why); sizes.roomFor(t, d, taskEndBytes+len(text)) {
+		set("error", model.String(text))
+		set("at", model.Int(t.core.ledger.Wall()))
+	}
+	if a.input {
+		t.writeTask(a.pending(), model.Value{}, task.Key)
+	}
+}
+
+// taskEndBytes is what the end of a task takes beside its text.
+const taskEndBytes = 100
+
+// endText says why a task has ended that could not be handled.
+func endText(ev *model.Event, why string) string {
+	if len(why) > maxTaskError {
+		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."
+	}
+	return fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)
+}
