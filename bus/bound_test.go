@@ -1,11 +1,14 @@
 package bus_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // An event that follows from what was read in one epoch of the store is not sent in another; one that
@@ -30,5 +33,44 @@ func TestSend_WhatIsBoundToAnotherEpochIsRefused(t *testing.T) {
 	}
 	if events, err := b.ReadLane(t.Context(), "cart", 0, 10); err != nil || len(events) != 2 {
 		t.Errorf("the lane holds %+v, %v", events, err)
+	}
+}
+
+// What a session stores or removes carries the session's epoch in its context, and is refused in another one, whenever the
+// store went back.
+func TestBus_NothingIsStoredOrRemovedInAnotherEpoch(t *testing.T) {
+	b := provisioned(t, bus.Config{Partitions: 1})
+	within, cancel := context.WithTimeout(t.Context(), time.Minute) // turns a hang into a failure
+	defer cancel()
+	ctx := port.WithEpoch(within, b.Epoch()+1)
+	doc := []model.StateDoc{{Doc: "n", Data: []byte("1"), Seq: 2}}
+	for name, request := range map[string]func() error{
+		"SaveState":    func() error { return b.SaveState(ctx, "cart", doc, nil) },
+		"PurgeState":   func() error { return b.PurgeState(ctx, "cart", doc) },
+		"SavePosition": func() error { return b.SavePosition(ctx, 0, "lane", 7) },
+		"MovePosition": func() error { return b.MovePosition(ctx, 0, "lane", 7) },
+		"SaveAhead":    func() error { return b.SaveAhead(ctx, 0, model.Ahead{UpTo: 7}) },
+		"FillLane":     func() error { return b.FillLane(ctx, 0, 3, nil) },
+		"PurgeLog":     func() error { return b.PurgeLog(ctx, "cart", 3) },
+		"PurgeLane": func() error {
+			_, err := b.PurgeLane(ctx, 0, 3, 0)
+			return err
+		},
+		"Bury": func() error {
+			return b.Bury(ctx, &model.DeadLetter{Space: "cart", Stream: "add", Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		},
+		"FollowSpace": func() error { return b.FollowSpace(ctx, "cart", 0, func(model.LogEntry) {}) },
+		"FollowLog":   func() error { return b.FollowLog(ctx, 0, 0, func(model.LogEntry) {}) },
+		"FollowLane":  func() error { return b.FollowLane(ctx, 0, 0, func(model.Message) {}) },
+	} {
+		if err := request(); !errors.Is(err, model.ErrRewound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if end, err := b.LaneEnd(within, 0); err != nil || end != 0 {
+		t.Errorf("the lane ends at %d, %v", end, err)
+	}
+	if st, err := b.LoadState(within, "cart"); err != nil || len(st.Docs) != 0 {
+		t.Errorf("saved are %+v, %v", st.Docs, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // deadLetters are the events that failed or were refused. Their totals are a record.
@@ -28,7 +29,7 @@ func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
 	stored := make(chan error, 1)
 	r := dl.Pub.Start(wire.Task{
 		Op: faults.OpBury, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing}, Data: body},
-		Judge: dl.judgeLetter(subject), Holder: dl.Names.DeadStream(), Bound: true, Epoch: dl.Past.Now(),
+		Judge: dl.judgeLetter(subject), Holder: dl.Names.DeadStream(), Bound: true, Epoch: port.EpochOf(ctx, dl.Past.Now()),
 		Done: func(_ uint64, err error) { stored <- err },
 	})
 	select {

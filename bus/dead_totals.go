@@ -24,15 +24,15 @@ const (
 	savedEvery = 32 * wire.PageLimit
 )
 
-// errNotTheSame says that the totals are of another store than the one that is there, or that
+// errNotTheSame reports that the totals are of another store than the one that is there, or that
 // messages were removed from it.
 var errNotTheSame = errors.New("the dead letters that were counted are not those that are there")
 
-// errBehind says that the end of the dead letters could not be read: a replica does not have it yet,
+// errBehind reports that the end of the dead letters could not be read: a replica does not have it yet,
 // or the last ones were removed.
 var errBehind = errors.New("the last dead letters cannot be read")
 
-// errManyDead says that there is too much to be counted at once.
+// errManyDead reports that there is too much to be counted at once.
 var errManyDead = errors.New("too many dead letters are not counted yet")
 
 // CountDead counts the dead letters of a space and a stream, "" for any. See port.DeadCounter.

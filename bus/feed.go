@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // feedRoom is how many messages of a feed may wait to be delivered. More are
@@ -34,7 +35,7 @@ func (l *logs) FollowSpace(ctx context.Context, space string, after uint64, deli
 	p := l.PartitionOf(space)
 	f := &feed{
 		logs: l, space: space, last: after, deliver: deliver, sub: sub, messages: messages,
-		stream: l.Names.LogStream(p), subject: l.Names.Log(p, space), epoch: l.Past.Now(),
+		stream: l.Names.LogStream(p), subject: l.Names.Log(p, space), epoch: port.EpochOf(ctx, l.Past.Now()),
 	}
 	if err = f.run(ctx); errors.Is(err, wire.ErrNoStream) {
 		l.Suspect(f.stream)

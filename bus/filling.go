@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // A lane that has lost its end would assign sequences again under which spaces have handled other
@@ -73,7 +74,7 @@ func (l *lanes) fillWindow(ctx context.Context, partition int, subjects []string
 		requests[i] = l.Pub.Start(wire.Task{
 			Op: faults.OpSend, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing, wire.HeaderFill: {"1"}}}, Judge: judgeFill,
 			Done:   func(_ uint64, err error) { answers <- err },
-			Stream: l.Names.LaneStream(partition), Subject: subject,
+			Stream: l.Names.LaneStream(partition), Subject: subject, Bound: true, Epoch: port.EpochOf(ctx, l.Past.Now()),
 		})
 	}
 	for range subjects {

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // A position is an item of the STATE bucket whose reflected log sequence is the
@@ -29,7 +30,7 @@ func (s *states) SavePosition(ctx context.Context, partition int, name string, s
 }
 
 func (s *states) savePosition(ctx context.Context, partition int, name string, seq uint64, data []byte) error {
-	epoch := s.Past.Now()
+	epoch := port.EpochOf(ctx, s.Past.Now())
 	there, err := s.position(ctx, partition, name)
 	if err != nil || there.Seq >= seq {
 		return err
@@ -112,7 +113,7 @@ func (s *states) MovePosition(ctx context.Context, partition int, name string, s
 		r := s.Pub.Start(wire.Task{
 			Op: faults.OpSave, Msg: s.putMessage(partition, item{key, d}), Judge: judgePut,
 			Done:   func(rev uint64, err error) { moved <- put{item{key, d}, rev, err} },
-			Stream: wire.BucketStream(bucket), Subject: wire.BucketSubject(bucket, key), Bound: true, Epoch: s.Past.Now(),
+			Stream: wire.BucketStream(bucket), Subject: wire.BucketSubject(bucket, key), Bound: true, Epoch: port.EpochOf(ctx, s.Past.Now()),
 		})
 		select {
 		case p := <-moved:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/settlehq/settle/port"
 )
 
 // purgeStep limits the messages that one PurgeLane removes. Most of the work is done by whole
@@ -22,7 +24,7 @@ func (l *lanes) PurgeLane(ctx context.Context, partition int, upTo uint64, age t
 		return false, err
 	}
 	stream := l.Names.LaneStream(partition)
-	if err = l.Steady(ctx, stream, l.Past.Now()); err == nil {
+	if err = l.Steady(ctx, stream, port.EpochOf(ctx, l.Past.Now())); err == nil {
 		more, err = l.purge(ctx, stream, upTo, age)
 	}
 	if err != nil {

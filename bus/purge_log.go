@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // LogState returns the size of a partition's log. See port.Log. Old commits are found by
@@ -70,7 +71,7 @@ func (l *logs) LogSpaces(ctx context.Context, partition int) ([]string, error) {
 // passes. A deposed leader may show an older one; then less is removed.
 func (l *logs) PurgeLog(ctx context.Context, space string, below uint64) error {
 	p := l.PartitionOf(space)
-	if err := l.Steady(ctx, l.Names.LogStream(p), l.Past.Now()); err != nil {
+	if err := l.Steady(ctx, l.Names.LogStream(p), port.EpochOf(ctx, l.Past.Now())); err != nil {
 		return err
 	}
 	head, err := l.Head(ctx, space)

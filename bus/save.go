@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // saveWindow is how many documents are in flight at once: enough to hide the latency
@@ -26,7 +27,7 @@ func (s *states) SaveState(ctx context.Context, space string, docs []model.State
 		return err
 	}
 	partition := s.PartitionOf(space)
-	epoch := s.Past.Now()
+	epoch := port.EpochOf(ctx, s.Past.Now())
 	if err := s.saveItems(ctx, partition, epoch, items); err != nil || mark == nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // states are the saved documents of all spaces, and the positions of the partitions.
@@ -163,7 +164,7 @@ func (s *states) PurgeState(ctx context.Context, space string, markers []model.S
 	}
 	partition := s.PartitionOf(space)
 	bucket := s.Names.StateBucket(partition)
-	if err := s.Steady(ctx, wire.BucketStream(bucket), s.Past.Now()); err != nil {
+	if err := s.Steady(ctx, wire.BucketStream(bucket), port.EpochOf(ctx, s.Past.Now())); err != nil {
 		return err
 	}
 	for _, it := range items {

@@ -29,19 +29,26 @@ type poisonGuard struct {
 	left int
 	// record is the record of an attempt that goes into the next commit.
 	record *model.Trying
-	// overran is the last attempt that did not return, of an earlier life.
+	// overran is the last attempt that did not return, of an earlier life; counted reports that the log has a
+	// record of it.
 	overran *receipts.Key
+	counted bool
 }
 
-// Overran says that the handler of an event did not return in an earlier life of the space in this
-// process. It is called before the runtime enters.
-func (l *Ledger) Overran(stream, event string) {
-	l.poison.overran = &receipts.Key{Stream: stream, ID: event}
+// Overran records that the handler of an event did not return in an earlier life of the space in this
+// process, and whether the log had a record of that attempt (AttemptRecorded). It is called before the runtime enters.
+func (l *Ledger) Overran(stream, event string, recorded bool) {
+	l.poison.overran, l.poison.counted = &receipts.Key{Stream: stream, ID: event}, recorded
+}
+
+// AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now.
+func (l *Ledger) AttemptRecorded(stream, event string) bool {
+	return l.recorded(&model.Event{Stream: stream, ID: event})
 }
 
 // beginLife decides whether the runtime, which has just entered, is to be careful.
 func (l *Ledger) beginLife() {
-	g := poisonGuard{overran: l.poison.overran}
+	g := poisonGuard{overran: l.poison.overran, counted: l.poison.counted}
 	lives := &l.replica.Lives
 	if l.cfg.LostAttempts > 0 && l.at.role == Owner && (lives.Barren > 0 || lives.Trying != nil || g.overran != nil) {
 		g.left = l.cfg.MaxGroup
@@ -77,7 +84,7 @@ func (l *Ledger) lostAttempts(ev *model.Event) (n int, overran bool) {
 		n = t.Tries
 	}
 	overran = l.poison.overran != nil && *l.poison.overran == keyOf(ev)
-	if overran && (t == nil || t.Back && l.replica.TriedBy != l.at.epoch) {
+	if overran && !l.poison.counted && (t == nil || t.Back && l.replica.TriedBy != l.at.epoch) {
 		n++ // that attempt had no record
 	}
 	return n, overran

@@ -39,7 +39,7 @@ func newCore(cfg *Config, rep *replica.Replica, code *running, overran *overrun)
 	c := &core{cfg: cfg, code: code, overran: overran}
 	c.Ledger = ledger.New(&cfg.ledger, ledger.Host{Attempt: c.attempt, Lost: c.lost, Unconverged: c.unconverged}, rep)
 	if overran != nil && !overran.noted {
-		c.Overran(overran.stream, overran.event)
+		c.Overran(overran.stream, overran.event, overran.recorded)
 	}
 	return c
 }
@@ -78,7 +78,7 @@ func (c *core) attempt(ev *model.Event) *ledger.Attempt {
 		a.Receipt = receipts.Refused(ev, "there is no handler for stream "+ev.Stream)
 		return a
 	}
-	c.code.begins(ev)
+	c.code.begins(ev, c.AttemptRecorded(ev.Stream, ev.ID))
 	result, err := call(h, tx, ev)
 	if late := c.code.returned(); late != nil {
 		err = late

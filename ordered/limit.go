@@ -37,12 +37,14 @@ type running struct {
 	mu sync.Mutex
 	// of is the event that a handler was called with last, busy says that it has not returned, and begun counts
 	// the calls.
-	of    eventName
-	busy  bool
-	told  bool // an operator was told that it has not returned
-	over  bool // the limit was reached
-	full  bool // too many are given up already
-	begun uint64
+	of eventName
+	// recorded reports that the log has a record of the attempt.
+	recorded bool
+	busy     bool
+	told     bool // an operator was told that it has not returned
+	over     bool // the limit was reached
+	full     bool // too many are given up already
+	begun    uint64
 	runlimit.Looks
 	ctx    context.Context
 	leave  context.CancelFunc
@@ -54,6 +56,7 @@ type running struct {
 type overrun struct {
 	stream, event string
 	limit         time.Duration // 0 for one that has ended its goroutine
+	recorded      bool          // the log had a record of the attempt
 	noted         bool          // the log has counted the attempt since
 }
 
@@ -71,10 +74,10 @@ func (o *overrun) error(tries int) error {
 }
 
 // begins notes that a handler is called.
-func (r *running) begins(ev *model.Event) {
+func (r *running) begins(ev *model.Event, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.of, r.busy = eventName{ev.Stream, ev.ID}, true
+	r.of, r.recorded, r.busy = eventName{ev.Stream, ev.ID}, recorded, true
 	r.over, r.full = false, false
 	r.begun++
 	cfg := &r.h.p.s.cfg
@@ -124,7 +127,7 @@ func (r *running) context() context.Context {
 }
 
 func (r *running) what() *overrun {
-	return &overrun{stream: r.of.stream, event: r.of.event, limit: r.Limit}
+	return &overrun{stream: r.of.stream, event: r.of.event, limit: r.Limit, recorded: r.recorded}
 }
 
 // rest notes that no handler is under way any more. r.mu is held.

@@ -12,7 +12,7 @@ import (
 // one. After the store was found to have gone back, each attempt to follow, store or remove
 // something through it ends with model.ErrRewound. A process that keeps in memory what it has read
 // reaches the bus through a session, and begins anew with another one. An append is refused
-// at the moment at which it is sent; other requests are checked as they are made.
+// at the moment at which it is sent, and so are other requests that store or remove something.
 func Session(b Bus) Bus { return session{b, b.Epoch()} }
 
 type session struct {
@@ -38,6 +38,27 @@ func (s session) over() error {
 	return nil
 }
 
+// epochKey is the key of a context's epoch.
+type epochKey struct{}
+
+// WithEpoch returns a context for requests that depend on what was read in an epoch of the store: a bus does not
+// carry them out in another one, even if the store goes back after the request was made. An epoch that the context
+// has already stays.
+func WithEpoch(ctx context.Context, epoch uint64) context.Context {
+	if _, has := ctx.Value(epochKey{}).(uint64); has {
+		return ctx
+	}
+	return context.WithValue(ctx, epochKey{}, epoch)
+}
+
+// EpochOf returns the epoch of a context, or present if it has none.
+func EpochOf(ctx context.Context, present uint64) uint64 {
+	if epoch, has := ctx.Value(epochKey{}).(uint64); has {
+		return epoch
+	}
+	return present
+}
+
 func (s session) Append(a model.Append, done func(seq uint64, err error)) {
 	a.Epoch = s.epoch
 	s.Bus.Append(a, done)
@@ -54,82 +75,82 @@ func (s session) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.Bury(ctx, d)
+	return s.Bus.Bury(WithEpoch(ctx, s.epoch), d)
 }
 
 func (s session) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.FollowSpace(ctx, space, after, deliver)
+	return s.Bus.FollowSpace(WithEpoch(ctx, s.epoch), space, after, deliver)
 }
 
 func (s session) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.FollowLog(ctx, partition, after, deliver)
+	return s.Bus.FollowLog(WithEpoch(ctx, s.epoch), partition, after, deliver)
 }
 
 func (s session) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.FollowLane(ctx, partition, after, deliver)
+	return s.Bus.FollowLane(WithEpoch(ctx, s.epoch), partition, after, deliver)
 }
 
 func (s session) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.PurgeLog(ctx, space, below)
+	return s.Bus.PurgeLog(WithEpoch(ctx, s.epoch), space, below)
 }
 
 func (s session) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (bool, error) {
 	if err := s.over(); err != nil {
 		return false, err
 	}
-	return s.Bus.PurgeLane(ctx, partition, upTo, age)
+	return s.Bus.PurgeLane(WithEpoch(ctx, s.epoch), partition, upTo, age)
 }
 
 func (s session) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.SaveState(ctx, space, docs, mark)
+	return s.Bus.SaveState(WithEpoch(ctx, s.epoch), space, docs, mark)
 }
 
 func (s session) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.PurgeState(ctx, space, markers)
+	return s.Bus.PurgeState(WithEpoch(ctx, s.epoch), space, markers)
 }
 
 func (s session) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.SavePosition(ctx, partition, name, seq)
+	return s.Bus.SavePosition(WithEpoch(ctx, s.epoch), partition, name, seq)
 }
 
 func (s session) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.SaveAhead(ctx, partition, a)
+	return s.Bus.SaveAhead(WithEpoch(ctx, s.epoch), partition, a)
 }
 
 func (s session) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.FillLane(ctx, partition, upTo, names)
+	return s.Bus.FillLane(WithEpoch(ctx, s.epoch), partition, upTo, names)
 }
 
 func (s session) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.MovePosition(ctx, partition, name, seq)
+	return s.Bus.MovePosition(WithEpoch(ctx, s.epoch), partition, name, seq)
 }

@@ -162,6 +162,8 @@ type Overrun struct {
 	Stream, Event string
 	Node          string
 	Limit         time.Duration
+	// Recorded reports that the log has a record of the handler's attempt; see Tenure.AttemptRecorded.
+	Recorded bool
 	// Until is the time before which a node is not run again.
 	Until time.Duration
 }

@@ -54,6 +54,12 @@ type Tenure struct{ ledger *ledger.Ledger }
 // a runtime that is attached.
 func (t *Tenure) TakeOver() { t.ledger.TakeOver() }
 
+// AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now: a host
+// that gives the attempt up passes it on to the next life (Overrun.Recorded), so that it is counted once.
+func (t *Tenure) AttemptRecorded(stream, event string) bool {
+	return t.ledger.AttemptRecorded(stream, event)
+}
+
 // Attach asks to take part beside the owner, likewise (DESIGN 8.4). A runtime that is
 // attached deposes no other and is deposed by none. It makes transactions like an owner;
 // what keeps them apart is the compare-and-set on the head alone: the runtime that comes second is

@@ -1,6 +1,7 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -387,6 +388,58 @@ func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
 	const want = "event poison: the handler of stream kill has not returned within 1m0s in any of 3 attempts."
 	if rc := w.receipt(home, "poison"); rc.Attempts != 3 || !strings.HasPrefix(rc.Error, want) {
 		t.Errorf("receipt %+v", rc)
+	}
+}
+
+// An attempt that did not return and has a record in the log is counted once, also where another runtime has taken back a
+// later attempt of its own meanwhile.
+func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
+	w := newWorld(t)
+	deaths, soft, called := 0, false, 0
+	p := counter(t).handle("kill", func(*Tx, *model.Event) any {
+		if called++; soft {
+			return Transient(errors.New("later"))
+		}
+		deaths++
+		runtime.Goexit() // it does not return
+		return nil
+	})
+	w.send(home, "kill", "poison", nil)
+	overran, recorded := false, false
+	life := func(name string, told bool) *host {
+		h := w.host(name, p.Program)
+		if told && overran {
+			h.core.Overran(Overrun{Stream: "kill", Event: "poison", Limit: time.Minute, Recorded: recorded})
+		}
+		h.core.TakeOver()
+		return h
+	}
+	for n := range 2 {
+		h := life(fmt.Sprint("a", n+1), true)
+		if h.live() {
+			t.Fatalf("life %d has survived", n+1)
+		}
+		overran, recorded = true, h.core.AttemptRecorded("kill", "poison")
+	}
+	if !recorded {
+		t.Fatal("the second attempt has no record")
+	}
+	soft, called = true, 0
+	other := life("b1", false)
+	for called == 0 {
+		other.run()
+		other.now = max(other.now, other.last.Wake)
+	}
+	soft = false
+	for n := range 5 {
+		h := life(fmt.Sprint("a", n+3), true)
+		if h.live() {
+			break
+		}
+		recorded = h.core.AttemptRecorded("kill", "poison")
+	}
+	if got := w.receipts(home); !slices.Equal(got, []string{"poison failed"}) || deaths != 3 {
+		t.Errorf("receipts %v; %d attempts did not return, want 3", got, deaths)
 	}
 }
 

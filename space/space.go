@@ -212,7 +212,7 @@ func (s *Space) Remove(id string) bool {
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
 		s.handling.limit = o.Limit
-		s.ledger.Overran(o.Stream, o.Event)
+		s.ledger.Overran(o.Stream, o.Event, o.Recorded)
 		return
 	}
 	s.graph.arrival = s.arrived

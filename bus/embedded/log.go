@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// keptLines is how many of the errors of a server are kept for who asks why it did not start.
+// keptLines is how many of the errors of a server are kept to explain why it did not start.
 const keptLines = 3
 
-// serverLog passes the server's log on, and notes what tells how its start goes.
+// serverLog passes the server's log on, and records how its start goes.
 type serverLog struct {
 	out *slog.Logger
 
@@ -52,7 +52,7 @@ func (l *serverLog) note(bad bool, format string, v []any) string {
 	return line
 }
 
-// failed tells whether the server has given up.
+// failed reports whether the server has given up.
 func (l *serverLog) failed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

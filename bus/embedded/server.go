@@ -38,8 +38,8 @@ type Config struct {
 	// SyncInterval is how often FsyncInterval writes through. Default 2 min.
 	SyncInterval time.Duration
 	// Listen is "" for no listener, "host:port", or ":port" for loopback. Port 0
-	// takes a free one. Anyone who can reach it has all rights, unless ConfigFile
-	// says otherwise.
+	// takes a free one. Every client that can reach it has all rights, unless ConfigFile
+	// limits them.
 	Listen string
 	// ConfigFile is a nats-server configuration to start from: accounts, leaf
 	// nodes, TLS, monitoring. StoreDir, Fsync and Listen win over it; without
@@ -129,7 +129,7 @@ func (s *Server) awaitReady(ctx context.Context, log *serverLog) error {
 	}
 }
 
-// checkFree refuses an address that somebody else listens on: the server would go on without it.
+// checkFree refuses an address that another process listens on: the server would go on without it.
 func (c Config) checkFree(opts *server.Options) error {
 	if c.Listen == "" || opts.Port == server.RANDOM_PORT {
 		return nil
@@ -253,7 +253,7 @@ func (s *Server) Shutdown() {
 		s.ns.Shutdown()
 		s.ns.WaitForShutdown()
 		if s.started != nil {
-			<-s.started // who was interrupted may still write
+			<-s.started // an interrupted server may still write
 		}
 	}
 	_ = s.lock.Close() // which also unlocks; a second time it fails

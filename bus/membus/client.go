@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // client carries the requests of one client to a Server, and their answers back.
@@ -197,11 +198,11 @@ func (cl *client) carry(r *request) {
 	case DropRequest:
 		cl.resubmit(r)
 	case DropAck:
-		r.arrive(r.op.Try)
+		cl.arrives(r)
 		cl.resubmit(r)
 	case Duplicate:
-		answer := r.arrive(r.op.Try)
-		r.arrive(r.op.Try)
+		answer := cl.arrives(r)
+		cl.arrives(r)
 		answer()
 	case Delay:
 		cl.hold(held{request: r})
@@ -209,8 +210,19 @@ func (cl *client) carry(r *request) {
 		cl.hold(held{request: r, try: r.op.Try, late: true})
 		cl.resubmit(r)
 	default:
-		r.arrive(r.op.Try)()
+		cl.arrives(r)()
 	}
+}
+
+// arrives lets a request arrive at the server. The store does not go back between the comparison of epochs and
+// what the request does.
+func (cl *client) arrives(r *request) (answer func()) {
+	cl.server.turning.RLock()
+	defer cl.server.turning.RUnlock()
+	if cl.isOver(r) {
+		return r.rewound
+	}
+	return r.arrive(r.op.Try)
 }
 
 func (cl *client) fate(r *request) Fate {
@@ -311,7 +323,7 @@ func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answe
 	r := build(end)
 	r.stopped = func() { end <- answered[T]{err: model.ErrStopped} }
 	if bound[op.Label] {
-		r.epoch, r.rewound = c.Epoch(), func() { end <- answered[T]{err: model.ErrRewound} }
+		r.epoch, r.rewound = port.EpochOf(ctx, c.Epoch()), func() { end <- answered[T]{err: model.ErrRewound} }
 	}
 	c.submit(r)
 	select {

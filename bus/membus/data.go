@@ -42,6 +42,8 @@ type data struct {
 	now        func() time.Time
 
 	epoch atomic.Uint64 // how often the store has gone back
+	// turning is held while the store goes back, and shared by requests that arrive.
+	turning sync.RWMutex
 
 	mu         sync.Mutex
 	partitions []*partition

@@ -40,7 +40,7 @@ type Fate int
 const (
 	// Deliver: it arrives, and so does its answer.
 	Deliver Fate = iota
-	// DropRequest: it never arrives. The client waits in vain and asks again.
+	// DropRequest: it never arrives. The client times out and asks again.
 	DropRequest
 	// DropAck: it arrives, the answer is lost. The client asks again.
 	DropAck

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // batch is how many messages a follower fetches at a time: enough to be quick,
@@ -14,7 +15,7 @@ const batch = 256
 
 func entrySeq(e model.LogEntry) uint64 { return e.Seq }
 
-// following names one who follows, by the number of those who followed the same before.
+// following names a follower, by the number of earlier followers of the same.
 func (cl *client) following(op Op) Op {
 	if cl.net == nil || op.Nth > 0 {
 		return op
@@ -26,7 +27,7 @@ func (cl *client) following(op Op) Op {
 	return op
 }
 
-// errOnTheWay says that something is lost that could have been delivered.
+// errOnTheWay reports that something is lost that could have been delivered.
 var errOnTheWay = errors.New("lost on the way")
 
 // underWay returns when something has reached the client that could leave at since.
@@ -50,7 +51,7 @@ func (cl *client) underWay(ctx context.Context, d Delivery, since time.Time) err
 // after a disconnection, with no gap and no repetition.
 func follow[T any](ctx context.Context, c *client, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
 	op = c.following(op)
-	epoch := c.Epoch()
+	epoch := port.EpochOf(ctx, c.Epoch())
 	for {
 		if err := c.awaitLink(ctx); err != nil {
 			return err
@@ -137,7 +138,7 @@ func listen[T any](ctx context.Context, c *client, op Op, open func() *Subscript
 	}
 }
 
-// listener is one who listens to what no stream keeps.
+// listener is a subscription to what no stream keeps.
 type listener[T any] struct {
 	client  *client
 	op      Op

@@ -45,7 +45,7 @@ func (cl *client) try(j *journey) {
 		return
 	}
 	j.op.Try++
-	op, silent, epoch := j.op, cl.down || cl.mute, cl.Epoch()
+	op, silent, epoch := j.op, cl.down || cl.cutOut, cl.Epoch()
 	cl.mu.Unlock()
 	trip := cl.net.Request(op)
 	if silent {
@@ -101,7 +101,7 @@ func (cl *client) arrive(j *journey, op Op, epoch uint64, trip Trip) {
 // earlier epoch.
 func (cl *client) answer(j *journey, op Op, epoch uint64, answer func()) {
 	cl.mu.Lock()
-	if cl.Epoch() != epoch || cl.down || cl.deaf || cl.journeys[j.request] != j {
+	if cl.Epoch() != epoch || cl.down || cl.cutIn || cl.journeys[j.request] != j {
 		cl.mu.Unlock()
 		return
 	}
@@ -116,7 +116,7 @@ func (cl *client) answer(j *journey, op Op, epoch uint64, answer func()) {
 	cl.tell(Step{Moment: Answered, Op: op})
 }
 
-// post sends what nobody answers, and what therefore is sent once.
+// post sends a message that is not answered, and therefore sent once.
 func (cl *client) post(op Op, arrive func()) {
 	cl.mu.Lock()
 	cl.count(&op)
@@ -143,7 +143,7 @@ func (cl *client) post(op Op, arrive func()) {
 func (cl *client) isMute() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return cl.closed || cl.down || cl.mute
+	return cl.closed || cl.down || cl.cutOut
 }
 
 // runJourneys waits for the end of the client, and ends what has no answer by then.
@@ -169,8 +169,8 @@ type travel struct {
 	net      Network
 	journeys map[*request]*journey // under way
 	counts   map[countKey]counted
-	mute     bool // nothing leaves
-	deaf     bool // nothing comes in
+	cutOut   bool // nothing leaves
+	cutIn    bool // nothing comes in
 	asleep   bool // see Pause
 	frozen   []frozen
 	woken    signal
@@ -178,7 +178,7 @@ type travel struct {
 	calling  sync.Mutex // held during callbacks
 }
 
-// publish submits a message that nobody acknowledges: it is sent at most once,
+// publish submits a message that is not acknowledged: it is sent at most once,
 // and its answer is that there is none.
 func (cl *client) publish(op Op, arrive func()) error {
 	if err := cl.err(context.Background()); err != nil {

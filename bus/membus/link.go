@@ -21,13 +21,12 @@ func (cl *client) setDown(down bool) {
 	cl.link.raise()
 }
 
-// Cut lets nothing leave a client that is connected through a network (mute), or
-// nothing come in (deaf), or neither. Its requests and their answers are lost then, and
-// not held back; what streams keep waits.
-func (cl *client) Cut(mute, deaf bool) {
+// Cut drops the outgoing messages of a client that is connected through a network, or the incoming ones,
+// or neither. Its requests and their answers are lost then, and not delayed; messages in streams wait.
+func (cl *client) Cut(outgoing, incoming bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	cl.mute, cl.deaf = mute, deaf
+	cl.cutOut, cl.cutIn = outgoing, incoming
 	cl.link.raise()
 }
 
@@ -35,15 +34,15 @@ func (cl *client) Cut(mute, deaf bool) {
 func (cl *client) online() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return !cl.down && !cl.mute && !cl.deaf && !cl.closed
+	return !cl.down && !cl.cutOut && !cl.cutIn && !cl.closed
 }
 
-// linkState tells whether the client is connected; changed is closed when that
+// linkState reports whether the client is connected; changed is closed when that
 // may be different.
 func (cl *client) linkState() (up bool, changed <-chan struct{}) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return !cl.down && !cl.deaf, cl.link.wait()
+	return !cl.down && !cl.cutIn, cl.link.wait()
 }
 
 // awaitLink returns once the client is connected.

@@ -53,7 +53,7 @@ func (s *logStore) ReadLog(space string, after uint64, limit int) []model.LogEnt
 	return cloneEntries(s.of(space).log.read(space, after, limit))
 }
 
-// FollowSpace is ReadLog for one who wants to know when to look again: more is
+// FollowSpace is ReadLog for a caller that wants to know when to look again: more is
 // closed by the partition's next append.
 func (s *logStore) FollowSpace(space string, after uint64, limit int) (entries []model.LogEntry, more <-chan struct{}) {
 	s.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // memberClient announces members, and carries leases.
 type memberClient struct{ *client }
 
-// Observe tells the owner of a space that somebody watches one of its documents.
+// Observe tells the owner of a space that one of its documents is watched.
 func (c *memberClient) Observe(l model.Lease) error {
 	if err := l.Check(); err != nil {
 		return err
@@ -18,7 +18,7 @@ func (c *memberClient) Observe(l model.Lease) error {
 	return c.publish(Op{Label: "observe", Space: l.Space, Key: l.Doc}, func() { c.server.Observe(l) })
 }
 
-// CallRoll asks those who observe spaces of a partition to say so again.
+// CallRoll asks the observers of spaces of a partition to renew their leases.
 func (c *memberClient) CallRoll(partition int) error {
 	if err := c.server.checkPartition(partition); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *memberClient) CallRoll(partition int) error {
 	return c.publish(Op{Label: "call-roll", Key: number(partition)}, func() { c.server.CallRoll(partition) })
 }
 
-// Announce says that a member is there.
+// Announce publishes a member.
 func (c *memberClient) Announce(ctx context.Context, m model.Member) error {
 	if err := model.CheckName("worker", m.ID); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *memberClient) AnswerPings(ctx context.Context, id string) error {
 	return nil
 }
 
-// Ping reports whether somebody answers for id.
+// Ping reports whether a process answers for id.
 func (c *memberClient) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err
@@ -56,7 +56,7 @@ func (c *memberClient) Ping(ctx context.Context, id string) (bool, error) {
 }
 
 // FollowMembers delivers the last announcement of every member, calls ready, and
-// goes on with new ones.
+// then delivers new ones.
 func (c *memberClient) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
 	if err := c.awaitLink(ctx); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // members is the bucket of announcements: the last one of every member. Nothing
-// in it expires, since a Server has no clock; whoever follows judges by the beat.
+// in it expires, since a Server has no clock; followers judge by the beat.
 type members struct {
 	last      map[string]Announcement
 	revision  uint64
@@ -39,7 +39,7 @@ func (s *memberStore) Announce(m model.Member) {
 }
 
 // FollowMembers returns the last announcements behind revision after, oldest
-// first; more is closed by the next one. Who looks too seldom misses those that
+// first; more is closed by the next one. A follower that looks too seldom misses those that
 // were replaced meanwhile.
 func (s *memberStore) FollowMembers(after uint64) (found []Announcement, more <-chan struct{}) {
 	s.mu.Lock()

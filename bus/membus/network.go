@@ -23,7 +23,7 @@ type Network interface {
 	Delivery(Delivery) time.Duration
 	// Waking is how long after Bus.Wake something happens that was held back.
 	Waking(Op) time.Duration
-	// Step is told what has just happened.
+	// Step is called with what has just happened.
 	Step(Step)
 }
 
@@ -41,8 +41,8 @@ const Lost time.Duration = -1
 type Trip struct {
 	// There is how long the request takes, Back its answer.
 	There, Back time.Duration
-	// Copy is how long a second copy of the request takes, 0 if there is none. Nobody
-	// hears its answer.
+	// Copy is how long a second copy of the request takes, 0 if there is none. Its
+	// answer is dropped.
 	Copy time.Duration
 	// Patience is how long the client waits before it sends the request again. Tries
 	// that are still under way stay so, and the first answer counts.
@@ -52,9 +52,9 @@ type Trip struct {
 	Behind int
 }
 
-// Delivery is one thing on its way to one who follows.
+// Delivery is one thing on its way to a follower.
 type Delivery struct {
-	// Op says who follows what. Its label is follow-space, follow-log, follow-lane,
+	// Op names the follower and what it follows. Its label is follow-space, follow-log, follow-lane,
 	// follow-members, follow-leases, follow-rolls, follow-records or follow-answer, and its
 	// Try counts how often the client has begun again because of a delivery that was lost or
 	// came twice.
@@ -69,11 +69,11 @@ type Moment int
 const (
 	// Leaves: a try of a request leaves the client.
 	Leaves Moment = iota
-	// Arrives: it has reached the server, which has done as it was told.
+	// Arrives: it has reached the server, which has executed it.
 	Arrives
 	// Answered: the client has its answer, and has acted on it.
 	Answered
-	// Delivered: somebody who follows has got something.
+	// Delivered: a follower has received something.
 	Delivered
 )
 
@@ -110,7 +110,7 @@ func (cl *client) count(op *Op) {
 }
 
 // countQuestion is count for what changes nothing. If several ask the same in one instant,
-// it cannot be said who was first, and it is one question. b.mu is held.
+// their order is not defined, and it is one question. b.mu is held.
 func (cl *client) countQuestion(op *Op) {
 	k := countKey{op.Label, op.Space, op.Key}
 	c := cl.counts[k]
@@ -121,7 +121,7 @@ func (cl *client) countQuestion(op *Op) {
 	op.Nth = c.n
 }
 
-// tell reports a step, if anybody wants to know.
+// tell reports a step, if a network is attached.
 func (cl *client) tell(s Step) {
 	if cl.net != nil {
 		cl.net.Step(s)

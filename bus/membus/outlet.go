@@ -80,7 +80,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Gone is closed when nobody listens any more.
+// Gone is closed when the last listener has gone.
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
 // Close ends the answer.

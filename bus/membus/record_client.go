@@ -55,7 +55,7 @@ func (c *recordClient) ListRecords(ctx context.Context, under string) ([]model.R
 }
 
 // FollowRecords delivers the records whose keys begin with so many whole names, calls ready,
-// and goes on with new ones.
+// and then delivers new ones.
 func (c *recordClient) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
 	if err := model.CheckRecordKey(under); err != nil {
 		return err

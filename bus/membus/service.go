@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// services are those who answer, by the name of the endpoint, each list in the order
+// services are the answering processes, by the name of the endpoint, each list in the order
 // in which they came.
 type services map[string][]*served
 

@@ -12,7 +12,7 @@ import (
 // serviceClient asks and answers.
 type serviceClient struct{ *client }
 
-// Listen asks one of those who serve the endpoint, and delivers the parts of its answer.
+// Listen asks one of the processes that serve the endpoint, and delivers the parts of its answer.
 func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question []byte, deliver func(model.Part)) error {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return err
@@ -62,8 +62,7 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 	return err
 }
 
-// open hands a question to somebody who serves the endpoint, and reports whether there is
-// anybody.
+// open hands a question to a process that serves the endpoint, and reports whether there is one.
 func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool {
 	e := cl.server.choose(endpoint)
 	switch {
@@ -77,7 +76,7 @@ func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool
 		o := e.outlet(c)
 		data, err := e.Answer(question)
 		if err != nil {
-			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // who asks has a timeout
+			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // the asking client has a timeout
 			return
 		}
 		_ = o.Say(model.Part{Data: data}) // as above
@@ -85,8 +84,7 @@ func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool
 	return true
 }
 
-// openOnce has a question answered that is given to an endpoint of many parts, by one who
-// takes the first only.
+// openOnce puts a question to an endpoint of many parts and takes the first part only.
 func (cl *serviceClient) openOnce(e *served, request []byte, replies chan<- reply) {
 	e.Open(request, &single{replies: replies, gone: make(chan struct{}), limit: cl.MaxPayload()})
 }
@@ -116,8 +114,8 @@ func (cl *serviceClient) Serve(ctx context.Context, s model.Service) error {
 	return nil
 }
 
-// Ask asks one of those who serve the endpoint. Its answer is made on a goroutine of
-// its own: who answers may ask the bus in turn.
+// Ask asks one of the processes that serve the endpoint. Its answer is made on a goroutine of
+// its own: a service may ask the bus in turn.
 func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return nil, err

@@ -30,6 +30,8 @@ func (s *Server) Epoch() uint64 { return s.epoch.Load() }
 // (see port.Bus.Epoch): its follows end with model.ErrRewound, and so does what it wanted to store because of
 // what it had read.
 func (s *Server) GoBack(to *Snapshot) {
+	s.turning.Lock()
+	defer s.turning.Unlock()
 	to = to.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,6 +49,8 @@ func (s *Server) GoBack(to *Snapshot) {
 // lane is set. The other partitions stay as they are. A power cut, or the copy of a few files, costs each stream something
 // else. Connections break as with GoBack.
 func (s *Server) GoBackIn(partition int, to *Snapshot, lane bool) {
+	s.turning.Lock()
+	defer s.turning.Unlock()
 	to = to.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,6 +67,8 @@ func (s *Server) GoBackIn(partition int, to *Snapshot, lane bool) {
 // CutLane takes the events behind a sequence out of a partition's lane, as LoseLane does, and breaks every connection, as
 // the power cut does that costs a lane its end: see GoBack.
 func (s *Server) CutLane(partition int, behind uint64) {
+	s.turning.Lock()
+	defer s.turning.Unlock()
 	s.LoseLane(partition, behind)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // stateClient saves and loads documents and positions.
@@ -135,6 +136,7 @@ func (c *stateClient) SaveState(ctx context.Context, space string, docs []model.
 	if err := checkState(space, docs); err != nil {
 		return err
 	}
+	ctx = port.WithEpoch(ctx, c.Epoch()) // the mark is that of the documents
 	var refused []error
 	for i := range docs {
 		err := c.save(ctx, space, docs[i].Doc, &docs[i])

@@ -75,8 +75,8 @@ func first[T any](list []T, limit int) []T {
 	return list[:max(0, min(limit, len(list)))]
 }
 
-// signal wakes those who wait for something to grow. The channel exists only
-// while somebody waits: most messages are added with nobody watching.
+// signal wakes what waits for something to grow. The channel exists only
+// while something waits: most messages are added with no waiter.
 type signal struct{ waiting chan struct{} }
 
 // wait returns a channel that the next raise closes.

@@ -8,8 +8,8 @@ type topicStore struct {
 	topics topics
 }
 
-// topics are the subjects that no stream stores: what nobody is subscribed to
-// hear is gone.
+// topics are the subjects that no stream stores: a message without a subscriber is
+// gone.
 type topics struct {
 	leases  map[int]topic[model.Lease] // by partition
 	rolls   topic[int]
@@ -24,7 +24,7 @@ func newTopics() topics {
 	}
 }
 
-// topic is the set of those who listen to one subject.
+// topic is the set of listeners to one subject.
 type topic[T any] map[*Subscription[T]]bool
 
 func (t topic[T]) publish(v T) {
@@ -66,7 +66,7 @@ func (sub *Subscription[T]) Cancel() {
 	delete(sub.topic, sub)
 }
 
-// Observe tells those who listen to the leases of the space's partition.
+// Observe tells the listeners to the leases of the space's partition.
 func (s *topicStore) Observe(l model.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *topicStore) SubscribeLeases(partition int) *Subscription[model.Lease] {
 	return subscribe(s.data, s.topics.leases[partition])
 }
 
-// CallRoll asks all who observe spaces of a partition to say so again.
+// CallRoll asks the observers of spaces of a partition to renew their leases.
 func (s *topicStore) CallRoll(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *topicStore) SubscribeRollCalls() *Subscription[int] {
 	return subscribe(s.data, s.topics.rolls)
 }
 
-// answer is somebody who replies to pings while online says that it can.
+// answer is a process that replies to pings while online reports true.
 type answer struct{ online func() bool }
 
 // Answer makes Answering true for id whenever online is, until canceled. online
@@ -119,7 +119,7 @@ func (s *topicStore) unanswer(id string, a *answer) {
 	delete(s.topics.answers[id], a)
 }
 
-// Answering reports whether somebody replies to pings of id.
+// Answering reports whether a process replies to pings of id.
 func (s *topicStore) Answering(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *topicStore) subscribeChannel(c *channel) *Subscription[model.Part] {
 	return subscribe(s.data, c.subs)
 }
 
-// say reports whether anybody listens.
+// say sends a part, and reports whether there is a listener.
 func (s *topicStore) say(c *channel, p model.Part) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *topicStore) say(c *channel, p model.Part) bool {
 	return len(c.subs) > 0
 }
 
-// channel is what the parts of one answer go through. What is said while nobody listens is
-// gone, and whoever says it learns of that.
+// channel is what the parts of one answer go through. What is sent without a listener is
+// gone, and the sender learns of that.
 type channel struct {
 	// key is what fates are decided by.
 	key  string

@@ -67,19 +67,18 @@ func startCluster(dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// The ports that FreePorts chooses from: no system hands these out by itself, to who
-// connects or to who listens on any.
+// The ports that FreePorts chooses from: operating systems do not assign them to outgoing connections,
+// or to listeners on any port.
 const firstPort, lastPort = 20_000, 32_000
 
-// lately is the last port that this process was given, so that two who ask get different ones.
+// lately is the last port that this process was given, so that two callers get different ones.
 var lately = struct {
 	sync.Mutex
 	port int
 }{port: firstPort + rand.IntN(lastPort-firstPort)}
 
-// FreePorts are ports of this machine that are to be known before anybody listens on them,
-// as those of the members of a cluster, or while nobody does, as that of a server that is
-// started again. They were free a moment ago, and nobody gets one who does not ask for it.
+// FreePorts returns n ports that were free a moment ago, for listeners whose ports must be known before they
+// listen, such as the members of a cluster, or while they do not, such as a server that is started again.
 func FreePorts(n int) (ports []int, err error) {
 	lately.Lock()
 	defer lately.Unlock()
@@ -196,7 +195,7 @@ func leads(ns *server.Server) bool {
 }
 
 // brief is how long an answer is waited for that may never come: a request that is made
-// before its subject is known everywhere reaches nobody.
+// before its subject is known everywhere is delivered to no server.
 const brief = 2 * time.Second
 
 // tryStream makes a stream on all members through one of them, and deletes it.
@@ -237,8 +236,8 @@ func (c *Cluster) Shutdown() {
 }
 
 // StepDown has the leader of a stream resign. Another is elected, or the same again,
-// after this has returned. A stream that has no leader at the moment is asked again: either
-// a server says so, or each leaves the answer to another.
+// after this has returned. The request is repeated while the stream has no leader: then a server
+// answers with an error, or none answers.
 func StepDown(nc *nats.Conn, stream string) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()

@@ -177,7 +177,7 @@ const (
 	notSafe   = "what was acknowledged could be lost"
 	foreign   = "the stream would hold what nobody of Settle wrote, or not hold what was written"
 	hidden    = "events that failed would not be seen, or be shown as something that they were not"
-	unfollows = "confirmed commits would not reach those who follow a space"
+	unfollows = "confirmed commits would not reach the followers of a space"
 	swallows  = "the server could take a message for a duplicate that is none, and acknowledge it without storing it"
 	spreads   = "what is stored would be published under other subjects, and could be taken for something else there"
 	unheard   = "workers would not be known to each other, and take each other's partitions"

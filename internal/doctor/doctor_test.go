@@ -138,7 +138,7 @@ var deployments = []struct {
 	{"a log that has lost messages", single, func(s *survey.Survey) { s.Reaches[0].LogLast = 7 }, Failure, "✗ log and lanes SETTLE_LOG_0 ends at 7, and is known to have reached 10|Workers refuse its partition"},
 	{"a lane that has lost messages", single, func(s *survey.Survey) { s.Reaches[0].LaneLast = 3 }, Failure, "SETTLE_LANE_0 ends at 3, and events up to 9 were handled"},
 	{"a log that cannot be read", single, func(s *survey.Survey) { s.Reaches[0].Unseen = errors.New("no answer") }, Warning, "could not be compared: no answer"},
-	{"a consumer of somebody else", single, func(s *survey.Survey) { s.Streams[2].Consumers = []string{"audit"} }, Warning, "stream SETTLE_LOG_0 has consumers that are none of Settle's: audit"},
+	{"a consumer of another program", single, func(s *survey.Survey) { s.Streams[2].Consumers = []string{"audit"} }, Warning, "stream SETTLE_LOG_0 has consumers that are none of Settle's: audit"},
 	{"a clock that is off by seconds", single, func(s *survey.Survey) { s.Servers[0].Clock = &survey.ClockFacts{Offset: -3 * time.Second} }, Warning, "between -3s and 0s ahead"},
 	{"clocks that are far apart", three, func(s *survey.Survey) {
 		s.Servers[0].Clock = &survey.ClockFacts{Offset: -40 * time.Second}
@@ -189,11 +189,11 @@ var deployments = []struct {
 	{"an old backup", single, func(s *survey.Survey) { s.Backup = backedUp(169*time.Hour, 168*time.Hour) }, Warning, "! backup the newest was made 169h0m0s ago"},
 	{"an old backup from a clock that is ahead", single, func(s *survey.Survey) { s.Backup = backedUp(-time.Hour, 200*time.Hour) }, Warning, "! backup the newest was made 200h0m0s ago"},
 	{"a backup that cannot be seen", single, func(s *survey.Survey) { s.BackupUnseen = errors.New("no answer") }, Warning, "! backup it is not known when the newest was made: no answer"},
-	{"nobody has a name", single, func(s *survey.Survey) { s.User = survey.UserFacts{Account: "$G", Unlimited: true} }, Warning, "with all permissions|Every client that reaches the server"},
+	{"a server without users", single, func(s *survey.Survey) { s.User = survey.UserFacts{Account: "$G", Unlimited: true} }, Warning, "with all permissions|Every client that reaches the server"},
 	{"a user without a role", single, func(s *survey.Survey) {
 		s.User = survey.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"reader": {"publish settle.api.>"}}}
 	}, Warning, "user x of account A has the rights of no role; a reader needs besides: publish settle.api.>"},
-	{"a user that cannot ask who it is", single, func(s *survey.Survey) { s.User = survey.UserFacts{Unknown: errors.New("no answer")} }, Warning, "permissions not known: no answer"},
+	{"a user that cannot ask for its rights", single, func(s *survey.Survey) { s.User = survey.UserFacts{Unknown: errors.New("no answer")} }, Warning, "permissions not known: no answer"},
 }
 
 func TestEveryDeploymentIsJudged(t *testing.T) {

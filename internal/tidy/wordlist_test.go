@@ -93,7 +93,20 @@ var heldToWords = []string{
 // rewritten yet.
 var heldInComments = []string{
 	"bus",
+	"bus/embedded",
+	"bus/faults",
+	"bus/internal/wire",
+	"bus/membus",
+	"bus/natstest",
+	"bus/provision",
+	"bus/roles",
+	"bus/streamcopy",
+	"bus/survey",
+	"internal/flags",
+	"options",
 	"port",
+	"space/inspect",
+	"status",
 	"worker",
 	"worker/roster",
 }

@@ -8,7 +8,7 @@ import (
 
 // Causal circles: which nodes make each other invalid, found in a table of which made which invalid.
 
-// causalEdge says that writer wrote doc, which made reader invalid.
+// causalEdge records that writer wrote doc, which made reader invalid.
 type causalEdge struct{ writer, doc, reader string }
 
 // causalEdges are the edges that were seen last, the latest in front. What goes round

@@ -45,7 +45,7 @@ type Marker struct {
 func (m Marker) String() string { return m.text }
 
 // Diagnose begins to record which node's write makes which node invalid, from nothing, or
-// stops. Circles tells what came of it. To record costs a lookup for each invalidation;
+// stops. Circles returns the result. To record costs a lookup for each invalidation;
 // no more than the 4096 edges seen last are kept.
 func (r *Recorder) Diagnose(on bool) {
 	r.record(on)
@@ -96,7 +96,7 @@ func (r *Recorder) Deferred(pass uint64, nodes []string) (begins bool) {
 // NonSettling reports whether the last pass had to defer something.
 func (r *Recorder) NonSettling() bool { return r.nonSettling() }
 
-// Busy tells how long the last call of Settle took, which only the host knows: the core
+// Busy records how long the last call of Settle took, which only the host knows: the core
 // has no clock. It reports whether a busy stretch was found by that, which it does once
 // per stretch: the space was at work for more than 30 % of more than 5 s.
 func (r *Recorder) Busy(took time.Duration) (found bool) {

@@ -32,7 +32,7 @@ func (s diagnosisSettings) filled() diagnosisSettings {
 	return s
 }
 
-// diagnosis says why a space does not come to rest. It is told what passes do, and
+// diagnosis finds why a space does not come to rest. It records what passes do, and
 // only remembers: no decision may depend on it (row U06). What it reports is no
 // verdict: a long wave is deferred too and still converges, so a marker names the
 // nodes and calls nothing a circle. Causal circles are recorded for that, on demand.

@@ -43,7 +43,7 @@ type RunEntry struct {
 	Err     error
 }
 
-// Cut says that the entry does not name all that was written.
+// Cut reports that the entry does not name all that was written.
 func (e *RunEntry) Cut() bool { return e.Wrote > len(e.Writes) }
 
 // TriggerEntry is one reason to run that a node got.

@@ -115,9 +115,9 @@ type Edge struct {
 	// Node is the other one, Address the place at which they meet, as the reader reads
 	// it: document, then a JSON pointer, and "#" if it is read shallowly.
 	Node, Address string
-	// Declared says that the reader has not run yet, and is expected to read this.
+	// Declared reports that the reader has not run yet, and is expected to read this.
 	Declared bool
-	// Envelope says that the place lies in a declared envelope: such an edge orders and never
+	// Envelope reports that the place lies in a declared envelope: such an edge orders and never
 	// triggers or demands.
 	Envelope bool
 	// Live and Clean say how the other node stands, Ordinal when it was first registered.

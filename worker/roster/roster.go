@@ -75,12 +75,13 @@ func (r *Roster) Hear(m model.Member, now time.Time) {
 	}
 }
 
-// probationAt returns the probation of a member that beats again.
+// probationAt returns the probation of a member that beats again. A beat is in time if the member has not stood
+// still for the ttl: a shorter limit could be one that its heartbeat never meets.
 func (e *entry) probationAt(now time.Time, ttl time.Duration) int {
 	switch gap := now.Sub(e.heard); {
 	case gap >= ttl:
 		return probation
-	case e.probation > 0 && gap < ttl/3:
+	case e.probation > 0:
 		return e.probation - 1
 	}
 	return e.probation

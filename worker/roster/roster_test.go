@@ -85,6 +85,22 @@ func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
 	r.wantLive("a me")
 }
 
+// A member that beats less than three times in the TTL comes back as well: a member that started meanwhile has never
+// missed it, and the two would divide the partitions differently for ever.
+func TestRoster_AMemberThatBeatsSlowlyComesBackFromProbation(t *testing.T) {
+	r := newRosterAt(t)
+	r.says("a", 1)
+	r.pass(2 * ttl)
+	r.wantLive("me")
+	r.says("a", 2)
+	for beat := uint64(3); beat < 3+probation; beat++ {
+		r.wantLive("me")
+		r.pass(ttl * 2 / 3)
+		r.says("a", beat)
+	}
+	r.wantLive("a me")
+}
+
 // A request can be overtaken by a later one of the same process.
 func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
 	r := newRosterAt(t)

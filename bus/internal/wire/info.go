@@ -163,7 +163,7 @@ func (l *Link) PurgeSubject(ctx context.Context, stream string, req *PurgeReques
 	case resp.Error != nil:
 		return APIError(resp.Error)
 	case !resp.Success:
-		return errors.New("the server says that it has not")
+		return errors.New("the server reports no success")
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestPast_MessagesAreToldApart(t *testing.T) {
 	}
 }
 
-// Who follows a stream of an earlier epoch is told.
+// A follower of a stream of an earlier epoch gets an error.
 func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
 	b := aLink()
 	b.Past.Note("LOG", Anchor{Seq: 7})

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // Tail describes a subscription to a stream.
@@ -54,7 +55,7 @@ var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrup
 // heartbeat. Flow control keeps the server from running ahead of deliver.
 func (s *Streams) Follow(ctx context.Context, t Tail, deliver func(Delivery)) error {
 	var gone absence
-	epoch := s.Past.Now()
+	epoch := port.EpochOf(ctx, s.Past.Now())
 	for try := 1; ; try++ {
 		err := s.Steady(ctx, t.Stream, epoch)
 		if err == nil {
