@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/bus/roles"
 )
 
-// find is the first group of a pattern that has to be there.
+// find returns the first group of a pattern that has to be there.
 func find(t *testing.T, in, text, pattern string) string {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -53,7 +53,7 @@ var programs = map[string][]string{
 	"settle doctor": {"doctor", "--help"},
 }
 
-// help is what a program says of its flags and of the environment that it reads.
+// help returns what a program says of its flags and of the environment that it reads.
 func help(t *testing.T, program string) string {
 	t.Helper()
 	name, _, _ := strings.Cut(program, " ")

@@ -58,7 +58,7 @@ func (f *fleet) startNode(i int) {
 	f.nodes[i] = begin(f.t, f.envs[i], "nats-server", "-c", "nats/cluster.conf")
 }
 
-// as is the environment of a role.
+// as returns the environment of a role.
 func (f *fleet) as(role string) map[string]string {
 	return map[string]string{"NATS_URL": strings.Join(f.urls, ","), "NATS_USER": role, "NATS_PASSWORD": password(role), "SETTLE_SYSTEM_PASSWORD": password("system")}
 }

@@ -36,7 +36,7 @@ var built struct {
 	err error
 }
 
-// binary is the path of a program.
+// binary returns the path of a program.
 func binary(t *testing.T, name string) string {
 	t.Helper()
 	built.Do(func() {
@@ -70,7 +70,7 @@ var secrets = map[string]string{
 // password of a role.
 func password(role string) string { return role + "1" }
 
-// read is a file of this directory.
+// read returns a file of this directory.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

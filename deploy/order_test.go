@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// address is where a server with the users of this folder is to be, and how a role gets there.
+// address returns where a server with the users of this folder is to be, and how a role gets there.
 func address(t *testing.T) (listen string, as func(role string) map[string]string) {
 	t.Helper()
 	ports, err := natstest.FreePorts(1)

@@ -89,7 +89,7 @@ func (c *cast) must(err error) {
 
 var mail = settle.NewAction[string, string]("mail")
 
-// shop is a program that does everything that crosses a border: it sends to another space,
+// shop returns a program that does everything that crosses a border: it sends to another space,
 // reads another space, derives, fails, and works outside.
 func shop() *settle.Program {
 	p := settle.NewProgram("shop")

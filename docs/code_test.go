@@ -90,7 +90,7 @@ func pages(t *testing.T, root string) (found []string) {
 	return found
 }
 
-// filesOf are the repository's files of a kind, as their lines.
+// filesOf returns the repository's files of a kind, as their lines.
 func filesOf(t *testing.T, kind string) (texts []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -119,7 +119,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// blocks are the fenced blocks of a language.
+// blocks returns the fenced blocks of a language.
 func blocks(text, language string) (found []string) {
 	for _, rest := range strings.Split("\n"+text, "\n```"+language+"\n")[1:] {
 		block, _, _ := strings.Cut(rest, "\n```")
@@ -128,7 +128,7 @@ func blocks(text, language string) (found []string) {
 	return found
 }
 
-// parts are what stands between lines of three dots.
+// parts returns what stands between lines of three dots.
 func parts(block string) (found []string) {
 	for part := range strings.SplitSeq("\n"+normal(block), "\n...\n") {
 		if part = strings.TrimPrefix(part, "\n"); strings.TrimSpace(part) != "" {
@@ -138,7 +138,7 @@ func parts(block string) (found []string) {
 	return found
 }
 
-// normal is a text without indentation and blank lines.
+// normal returns a text without indentation and blank lines.
 func normal(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

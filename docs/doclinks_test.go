@@ -37,7 +37,7 @@ func TestDocLinks_LeadToWhatIsThere(t *testing.T) {
 	}
 }
 
-// declared are the types of a file, and Type.Method for methods.
+// declared returns the types of a file, and Type.Method for methods.
 func declared(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {

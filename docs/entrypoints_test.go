@@ -61,7 +61,7 @@ func exported(t *testing.T, dir string, methods bool) (names []string) {
 	return slices.Compact(names)
 }
 
-// receiver is the type that a method belongs to.
+// receiver returns the type that a method belongs to.
 func receiver(fn *ast.FuncDecl) string {
 	x := fn.Recv.List[0].Type
 	for {
@@ -80,7 +80,7 @@ func receiver(fn *ast.FuncDecl) string {
 	}
 }
 
-// calledInExamples are the names that are used in files with examples that have an output: by
+// calledInExamples returns the names that are used in files with examples that have an output: by
 // the examples, or by what stands beside them for them.
 func calledInExamples(t *testing.T, dir string) (names []string) {
 	for _, f := range parse(t, dir, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {

@@ -69,7 +69,7 @@ func (s *source) collect(f *ast.File) {
 	}
 }
 
-// figures are what stands at a place of the source: model.MaxNameLen or
+// figures returns what stands at a place of the source: model.MaxNameLen or
 // space.Config.MaxLater. Durations are nanoseconds.
 func figures(place string) ([]float64, error) {
 	slash := strings.LastIndexByte(place, '/') + 1
@@ -97,7 +97,7 @@ func figures(place string) ([]float64, error) {
 	return s.defaultOf(parts[len(parts)-1])
 }
 
-// defaultOf is what the package sets a field of a name to, as far as it is a constant other
+// defaultOf returns what the package sets a field of a name to, as far as it is a constant other
 // than 0, in f = x, g(&f, x) and {f: x}: a default, and perhaps a bound of it.
 func (s *source) defaultOf(field string) (found []float64, err error) {
 	add := func(name, value ast.Expr) {
@@ -186,7 +186,7 @@ func (s *source) eval(x ast.Expr) constant.Value {
 	return constant.MakeUnknown()
 }
 
-// rows are the rows of the tables of a page, without heads: trimmed cells.
+// rows returns the rows of the tables of a page, without heads: trimmed cells.
 func rows(text string) [][]string {
 	var all [][]string
 	inTable := false

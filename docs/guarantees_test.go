@@ -47,7 +47,7 @@ func one(names []string, name string, prefix bool) bool {
 	return false
 }
 
-// testsOf are the test functions of a directory.
+// testsOf returns the test functions of a directory.
 func testsOf(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))

@@ -18,7 +18,7 @@ import (
 // from cli.md, which tests of the commands hold against the commands themselves; everything else
 // from the source.
 
-// namingPages are the pages whose names are checked.
+// namingPages returns the pages whose names are checked.
 func namingPages(t *testing.T) []string {
 	t.Helper()
 	all := slices.DeleteFunc(pages(t, "."), func(p string) bool { return p == "cli.md" })

@@ -54,13 +54,13 @@ type ActionSpec struct {
 	Host any
 }
 
-// Pending is the document that shows what is pending.
+// Pending returns the document that shows what is pending.
 func (a *ActionSpec) Pending() string { return a.list().pending() }
 
-// list is how the tasks are kept.
+// list returns how the tasks are kept.
 func (a *ActionSpec) list() *taskList { return &taskList{name: a.Name, input: a.Input, keep: a.Keep} }
 
-// Entries are the entries of the document Pending, by key.
+// Entries returns the entries of the document Pending, by key.
 func (a *ActionSpec) Entries(doc model.Value) model.Value {
 	if a.Input {
 		return doc
@@ -68,7 +68,7 @@ func (a *ActionSpec) Entries(doc model.Value) model.Value {
 	return doc.Get(inTasks)
 }
 
-// PendingTask is the task of an entry of the document Pending, false if it is not pending.
+// PendingTask returns the task of an entry of the document Pending, false if it is not pending.
 func (a *ActionSpec) PendingTask(key string, entry model.Value) (Task, bool) {
 	if a.Input {
 		n, ok := entry.AsInt()
@@ -78,5 +78,5 @@ func (a *ActionSpec) PendingTask(key string, entry model.Value) (Task, bool) {
 	return t, t.State == TaskPending
 }
 
-// Wants is where a node writes that wants an input: it is one of its Writes.
+// Wants returns where a node writes that wants an input: it is one of its Writes.
 func (a *ActionSpec) Wants() Address { return Address{Doc: a.Pending()} }

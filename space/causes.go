@@ -16,7 +16,7 @@ type causes struct {
 // maxCauses bounds the addresses that are told apart by name.
 const maxCauses = 16
 
-// names are the addresses, or "*" for very many.
+// names returns the addresses, or "*" for very many.
 func (c *causes) names() []string {
 	n := len(c.reads) + len(c.other)
 	switch {
@@ -41,7 +41,7 @@ func (n *node) addCause(cause string) {
 	}
 }
 
-// causes are those of a node as they stand.
+// causes returns those of a node as they stand.
 func (n *node) causes() causes {
 	var c causes
 	for _, d := range n.deps {

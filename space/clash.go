@@ -21,7 +21,7 @@ func (c *Clash) Error() string {
 		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
 }
 
-// Clash is the first one among the computations that were added, nil if there is none. Add
+// Clash returns the first one among the computations that were added, nil if there is none. Add
 // does not refuse it: the core runs such programs, and it is for who takes programs from
 // people to ask. That a value of an input is wanted, any number of nodes may write.
 func (p *Program) Clash() *Clash {

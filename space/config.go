@@ -107,7 +107,7 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// ledger is the part of the configuration that package ledger needs.
+// ledger returns the part of the configuration that package ledger needs.
 func (c *Config) ledger() *ledger.Config {
 	return &ledger.Config{Runtime: c.Runtime, WithoutEvents: c.WithoutEvents, Limits: c.Limits, PauseMin: c.RetryMin, PauseMax: c.RetryMax}
 }

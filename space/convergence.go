@@ -191,7 +191,7 @@ func (b *budgets) backOff(n *node) {
 	}
 }
 
-// backoff is how long a node waits after its streak-th exhausted pass in a row.
+// backoff returns how long a node waits after its streak-th exhausted pass in a row.
 func (b *budgets) backoff(streak int) time.Duration {
 	return ledger.Doubled(b.cfg.BackoffMin, b.cfg.BackoffMax, streak)
 }

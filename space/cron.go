@@ -96,7 +96,7 @@ func (c *CronSpec) check() error {
 	return nil
 }
 
-// JobOfTimer is the name of the job whose next time a timer is, and false for any other timer.
+// JobOfTimer returns the name of the job whose next time a timer is, and false for any other timer.
 func JobOfTimer(timer string) (job string, is bool) { return strings.CutPrefix(timer, cronPrefix) }
 
 // jobTimers are the jobs of the program, in the space.
@@ -110,7 +110,7 @@ type jobTimers struct {
 	missed Missed
 }
 
-// of is the job whose timer an event is, nil if it is none.
+// of returns the job whose timer an event is, nil if it is none.
 func (j *jobTimers) of(ev *model.Event) *CronSpec {
 	name, ok := JobOfTimer(ev.Timer)
 	if !ok || ev.Slot == 0 {
@@ -151,7 +151,7 @@ func readOccurrence(at int64, v model.Value) (o occurrence, spec string) {
 	return occurrence{at: at, missed: int(number("missed")), prev: number("prev"), late: int(number("late"))}, spec
 }
 
-// after is the first time of the job after another, 0 if there is none.
+// after returns the first time of the job after another, 0 if there is none.
 func (c *CronSpec) after(ms int64) int64 {
 	next := c.Schedule.Next(time.UnixMilli(ms).UTC())
 	if next.IsZero() {
@@ -171,7 +171,7 @@ func (c *CronSpec) count(from, bound int64) (n int, next int64) {
 	return n, next
 }
 
-// seen is the occurrence as its handler is to see it, and the next one. There is none if
+// seen returns the occurrence as its handler is to see it, and the next one. There is none if
 // next.at is 0.
 func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	o, _ = readOccurrence(ev.NotBefore, ev.Payload)
@@ -194,7 +194,7 @@ func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	return o, next
 }
 
-// seenBy is the event as the handler of a job is to see it.
+// seenBy returns the event as the handler of a job is to see it.
 func (j *jobTimers) seenBy(ev *model.Event) model.Event {
 	handed := *ev // the lane's own is not the handler's to change
 	if c := j.of(ev); c != nil {

@@ -21,10 +21,10 @@ type documents struct {
 	leaving []*doc // see dropUnused
 }
 
-// local is the record of an own document, or nil.
+// local returns the record of an own document, or nil.
 func (ds *documents) local(id string) *doc { return ds.docs[id] }
 
-// known is the record of an own document that there was, made again if it was forgotten.
+// known returns the record of an own document that there was, made again if it was forgotten.
 func (ds *documents) known(id string) *doc {
 	d := ds.docs[id]
 	if d == nil {
@@ -35,7 +35,7 @@ func (ds *documents) known(id string) *doc {
 	return d
 }
 
-// lookup is the record of a document, or nil.
+// lookup returns the record of a document, or nil.
 func (ds *documents) lookup(key docKey) *doc {
 	if key.space == "" {
 		return ds.docs[key.doc]

@@ -50,7 +50,7 @@ func (s *Space) pending(n *node) (f Freshness) {
 	return f
 }
 
-// flaw is why the value of a document is not what it should be, although nothing is pending.
+// flaw returns why the value of a document is not what it should be, although nothing is pending.
 func (s *Space) flaw(id string) (why string) {
 	if len(s.graph.stale) == 0 && s.graph.failing == 0 {
 		return ""

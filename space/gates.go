@@ -9,7 +9,7 @@ import (
 // Time gates (seed 001 section 8). Everything that holds a node back in time comes down
 // to one question, when it may run, and all that are held share one timer: Ready.Wake.
 
-// eligibleAt is the time from which the node may run. Asking changes nothing.
+// eligibleAt returns the time from which the node may run. Asking changes nothing.
 func (n *node) eligibleAt() time.Duration {
 	if n.more == nil {
 		return 0
@@ -30,7 +30,7 @@ func (n *node) eligibleAt() time.Duration {
 	return at
 }
 
-// debounce is the delay in force: the one that was set or, for an effect that has
+// debounce returns the delay in force: the one that was set or, for an effect that has
 // turned out to be slow, one of its own.
 func (n *node) debounce() time.Duration {
 	switch {

@@ -36,7 +36,7 @@ type handling struct {
 	firstEvent bool
 }
 
-// ledgerHost is what the ledger needs of the space.
+// ledgerHost returns what the ledger needs of the space.
 func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) ledger.Host {
 	return ledger.Host{
 		Integrated: integrated,
@@ -183,7 +183,7 @@ func (h *handling) traceHandled(info HandleInfo) {
 	}
 }
 
-// handleEntry is an attempt that has ended, for the recorder.
+// handleEntry returns an attempt that has ended, for the recorder.
 func handleEntry(info *HandleInfo) inspect.RunEntry {
 	e := inspect.RunEntry{
 		Stream: info.Event.Stream, Event: info.Event.ID, By: "handler of " + info.Event.Stream + ", event " + info.Event.ID,
@@ -222,7 +222,7 @@ func (h *handling) later(w *model.Waiting, tx uint64) {
 	}
 }
 
-// skipped is the transaction that takes the place of the event of a job that is too late, nil for any other
+// skipped returns the transaction that takes the place of the event of a job that is too late, nil for any other
 // event.
 func (h *handling) skipped(ev *model.Event) *ledger.Draft {
 	if !h.jobs.tooLate(ev) {

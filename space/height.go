@@ -197,7 +197,7 @@ func (h *heights) lower() (lowered bool) {
 	return true
 }
 
-// leastHeight is the height that n needs, given those of all that comes before it.
+// leastHeight returns the height that n needs, given those of all that comes before it.
 func (n *node) leastHeight(done int32) (height int32) {
 	if p := n.parent(); p != nil && p.mark == done {
 		height = p.height + 1

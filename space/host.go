@@ -32,18 +32,18 @@ func (l *Lane) Recall(of model.Reissued, handled []model.Receipt) {
 // of room on the way; Ready.Refill will ask for it.
 func (l *Lane) LeftInStream(lane uint64) { l.ledger.Lane().LeftInStream(lane) }
 
-// ReadLaneAfter is the lane sequence after which the space's events must be read
+// ReadLaneAfter returns the lane sequence after which the space's events must be read
 // and offered, so that it misses none.
 func (l *Lane) ReadLaneAfter() uint64 { return l.ledger.Lane().ReadAfter() }
 
-// LaneRoom is how many events can be offered now without being left in the stream.
+// LaneRoom returns how many events can be offered now without being left in the stream.
 func (l *Lane) LaneRoom() int { return l.ledger.Lane().Room() }
 
-// LaneDone is the lane sequence up to which nothing is left to do, as far as it
+// LaneDone returns the lane sequence up to which nothing is left to do, as far as it
 // is confirmed (see replica.LaneDone).
 func (l *Lane) LaneDone() uint64 { return l.ledger.Replica().LaneDone() }
 
-// Waiting is the number of events that were offered and that no handler has taken yet.
+// Waiting returns the number of events that were offered and that no handler has taken yet.
 func (l *Lane) Waiting() int { return l.ledger.Lane().Waiting() + l.ledger.Lane().Held() }
 
 // Tenure is how a runtime comes to run a space, beside others, and ceases to.
@@ -95,28 +95,28 @@ func (t *Tenure) Settled() bool { return t.ledger.Settled() }
 // other waits until its time comes again.
 func (t *Tenure) Clock(wall time.Time) { t.ledger.Clock(wall) }
 
-// Unconfirmed is how many appends have to be confirmed until all that has been done so far
+// Unconfirmed returns how many appends have to be confirmed until all that has been done so far
 // is in the log, if none is refused.
 func (t *Tenure) Unconfirmed() int { return t.ledger.Appends() }
 
 // Saved is the state of a space that is in the log, and what is to be saved of it.
 type Saved struct{ ledger *ledger.Ledger }
 
-// Seq is the log sequence up to which the confirmed state reaches.
+// Seq returns the log sequence up to which the confirmed state reaches.
 func (sv *Saved) Seq() uint64 { return sv.ledger.Replica().Seq }
 
-// Confirmed is a document as the log has it, and its revision: the sequence of the commit
+// Confirmed returns a document as the log has it, and its revision: the sequence of the commit
 // that last changed it.
 func (sv *Saved) Confirmed(id string) (v model.Value, revision uint64) {
 	d := sv.ledger.Replica().Doc(id)
 	return d.Value, d.Seq
 }
 
-// NextDue is when the first of the events that wait wants to be handled, as far as that is
+// NextDue returns when the first of the events that wait wants to be handled, as far as that is
 // in the log, in milliseconds since 1970; 0 if none waits.
 func (sv *Saved) NextDue() int64 { return sv.ledger.Replica().Later.Next() }
 
-// WaitForTime is how many events wait for a time, as far as that is in the log.
+// WaitForTime returns how many events wait for a time, as far as that is in the log.
 func (sv *Saved) WaitForTime() int { return sv.ledger.Replica().Later.Len() }
 
 // FollowsUp reports whether an event is in the log that the space has sent to itself and not

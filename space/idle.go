@@ -51,7 +51,7 @@ func (s *Space) noteDurable() {
 	tellAll(s.hooks.onDurable, is)
 }
 
-// Throttled is the time until which a node that acts on the world outside, an effect or a
+// Throttled returns the time until which a node that acts on the world outside, an effect or a
 // materializer, may not run because it has run a while ago; 0 if there is none. When that
 // was is known here and nowhere else: a space that leaves memory forgets it.
 func (s *Space) Throttled() (until time.Duration) {

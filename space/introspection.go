@@ -53,7 +53,7 @@ func (s *Space) Nodes() []NodeState {
 	return out
 }
 
-// Value is a document as this runtime sees it, speculative writes included.
+// Value returns a document as this runtime sees it, speculative writes included.
 func (s *Space) Value(id string) model.Value {
 	if d := s.graph.local(id); d != nil {
 		return d.value

@@ -117,7 +117,7 @@ func (c *changes) notifyReader(r *dep) {
 	c.invalid(n)
 }
 
-// trigger is the change that is being applied as a reason for a node to run.
+// trigger returns the change that is being applied as a reason for a node to run.
 func (c *changes) trigger(n *node, r *dep) inspect.TriggerEntry {
 	t := inspect.TriggerEntry{Node: n.id(), Cause: r.String(), Live: n.live, NeverRan: n.status == NeverRan}
 	if by := c.from.node; by != nil {

@@ -172,7 +172,7 @@ func (v *invariants) handles(ev *model.Event) {
 	v.handlerReads = v.handlerReads[:0]
 }
 
-// staleAbove is the plainest way to find out what is not up to date.
+// staleAbove returns the plainest way to find out what is not up to date.
 func staleAbove(n *node, visited map[*node]bool) *node {
 	if visited[n] {
 		return nil

@@ -78,7 +78,7 @@ func (h *needs) overdue(g *graph, wait time.Duration) error {
 	return &DocumentError{Document: h.awaits.key.String(), Waited: h.wait}
 }
 
-// failsAt is when the event fails if the document that it waits for does not come, 0 for never.
+// failsAt returns when the event fails if the document that it waits for does not come, 0 for never.
 func (h *needs) failsAt() time.Duration {
 	if h.wait > 0 && h.awaits != nil && !h.awaits.loaded {
 		return h.since + h.wait
@@ -86,7 +86,7 @@ func (h *needs) failsAt() time.Duration {
 	return 0
 }
 
-// lacked is a document of another space that is not here and that the event needs, or something that it
+// lacked returns a document of another space that is not here and that the event needs, or something that it
 // needs does; nil if there is none.
 func (h *needs) lacked(g *graph) *doc {
 	for _, d := range h.docs {

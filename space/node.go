@@ -92,7 +92,7 @@ type extra struct {
 
 func (n *node) id() string { return n.spec.ID }
 
-// ext is the rarely needed part, made when first written to.
+// ext returns the rarely needed part, made when first written to.
 func (n *node) ext() *extra {
 	if n.more == nil {
 		n.more = &extra{}
@@ -298,7 +298,7 @@ func (d *doc) isVolatile() bool { return d.writer != nil && d.writer.node.spec.V
 // isWritten reports whether any node may write the document.
 func (d *doc) isWritten() bool { return d.writer != nil || len(d.others) > 0 }
 
-// owner is the node whose primary output the document is, or nil.
+// owner returns the node whose primary output the document is, or nil.
 func (d *doc) owner() *node {
 	if d.writer == nil {
 		return nil
@@ -306,7 +306,7 @@ func (d *doc) owner() *node {
 	return d.writer.node
 }
 
-// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+// surface returns the i-th of those that eachSurface visits, nil if there are fewer.
 func (d *doc) surface(i int) *surface {
 	if d.writer != nil {
 		if i--; i < 0 {
@@ -319,7 +319,7 @@ func (d *doc) surface(i int) *surface {
 	return nil
 }
 
-// surface is the i-th of those that eachSurface visits, nil if there are fewer.
+// surface returns the i-th of those that eachSurface visits, nil if there are fewer.
 func (n *node) surface(i int) *surface {
 	if n.own.doc != nil {
 		if i--; i < 0 {
@@ -346,7 +346,7 @@ func (n *node) by() string {
 	return "compute " + n.id()
 }
 
-// shownAs is what people know the node's work by: its output, or itself.
+// shownAs returns what people know the node's work by: its output, or itself.
 func (n *node) shownAs() string {
 	if n.own.doc != nil {
 		return n.own.doc.key.String()

@@ -18,7 +18,7 @@ type overlay struct {
 	places map[*doc]int // of after, when they are many
 }
 
-// current is the document as the transaction sees it.
+// current returns the document as the transaction sees it.
 func (o *overlay) current(d *doc) model.Value {
 	if i := o.place(d); i >= 0 {
 		return o.after[i].value
@@ -26,7 +26,7 @@ func (o *overlay) current(d *doc) model.Value {
 	return d.value
 }
 
-// place is where in after a document stands, -1 if the transaction has not written it.
+// place returns where in after a document stands, -1 if the transaction has not written it.
 func (o *overlay) place(d *doc) int {
 	if len(o.after) > manyReads {
 		if i, ok := o.places[d]; ok {

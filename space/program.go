@@ -108,7 +108,7 @@ func (p *Program) Handle(stream string, h Handler) error {
 // Handles reports whether something handles the events of a stream.
 func (p *Program) Handles(stream string) bool { return p.handler(stream) != nil }
 
-// handler is what handles the events of a stream, nil if nothing does. Failure notices
+// handler returns what handles the events of a stream, nil if nothing does. Failure notices
 // end well where a program has nothing to say to them.
 func (p *Program) handler(stream string) Handler {
 	if h := p.handlers[stream]; h != nil || stream != model.Undelivered {
@@ -265,11 +265,11 @@ func (p *Program) Within(stream string, d time.Duration) error {
 	return nil
 }
 
-// HandlerLimit is the limit of a stream's handler, negative for none, 0 if the program says
+// HandlerLimit returns the limit of a stream's handler, negative for none, 0 if the program says
 // nothing of it.
 func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }
 
-// declare is what the graph is to know of the node, apart from slices that are the caller's.
+// declare returns what the graph is to know of the node, apart from slices that are the caller's.
 func (n *NodeSpec) declare() *declaration {
 	return &declaration{
 		ID: n.ID, Kind: n.Kind, Output: n.Output, Writes: slices.Clone(n.Writes), Envelope: slices.Clone(n.Envelope),
@@ -321,7 +321,7 @@ func (p *Program) addAction(a *ActionSpec) error {
 	return nil
 }
 
-// Actions are the actions and inputs of the program, by name.
+// Actions returns the actions and inputs of the program, by name.
 func (p *Program) Actions() []*ActionSpec {
 	out := make([]*ActionSpec, 0, len(p.actions))
 	for _, name := range slices.Sorted(maps.Keys(p.actions)) {

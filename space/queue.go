@@ -37,7 +37,7 @@ func (l *levels) push(n *node) {
 	l.n++
 }
 
-// lowest is the lowest height at which there is a node; there is one.
+// lowest returns the lowest height at which there is a node; there is one.
 func (l *levels) lowest() int32 {
 	for len(l.byHeight[l.low]) == 0 {
 		l.low++
@@ -79,7 +79,7 @@ func (q *queue) push(n *node) {
 	q.next.push(n)
 }
 
-// len is how many nodes wait for their turn, without idle materializers.
+// len returns how many nodes wait for their turn, without idle materializers.
 func (q *queue) len() int { return q.sweep.n + q.next.n }
 
 // waits reports whether anything is left to be looked at.

@@ -84,7 +84,7 @@ func sameText(a, b string) bool {
 	return len(a) == len(b) && (len(a) == 0 || unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
 
-// straight is the value, if it is there without following a link.
+// straight returns the value, if it is there without following a link.
 func (d *dep) straight() (v model.Value, ok bool) {
 	v = d.doc.value
 	for i := range d.path {

@@ -66,7 +66,7 @@ func (s *Space) hasWork() bool {
 	return s.ledger.HeadReady() || s.ledger.HasDue() || s.graph.queue.waits()
 }
 
-// wake is the earliest time at which a gate opens, the event at the head of the lane
+// wake returns the earliest time at which a gate opens, the event at the head of the lane
 // may be tried again, or an echo has been quiet for long enough.
 func (s *Space) wake() time.Duration {
 	var at time.Duration

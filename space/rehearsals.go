@@ -16,7 +16,7 @@ type rehearsals struct {
 	rehearsed map[string]int // see repetitions
 }
 
-// repetitions is how often a run of a function is to be made again.
+// repetitions returns how often a run of a function is to be made again.
 func (r *rehearsals) repetitions(who string) int {
 	if r.rehearsed == nil {
 		r.rehearsed = map[string]int{}

@@ -88,7 +88,7 @@ var rejections = [rejectionCount]consequences{
 	ByError:          {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 }
 
-// consequences are those of a class.
+// consequences returns those of a class.
 func (r Rejection) consequences() consequences { return rejections[r] }
 
 // broken is an error of a transaction that broke a rule.
@@ -96,7 +96,7 @@ type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
 
-// rejectionOf is the class of an error that a function has ended in.
+// rejectionOf returns the class of an error that a function has ended in.
 func rejectionOf(err error) Rejection {
 	var rule broken
 	switch {
@@ -108,7 +108,7 @@ func rejectionOf(err error) Rejection {
 	return ByError
 }
 
-// rejectionOfHandling is the class of the reason for which an event was not handled, 0 if
+// rejectionOfHandling returns the class of the reason for which an event was not handled, 0 if
 // it was; err is the handler's.
 func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
 	switch {
@@ -128,7 +128,7 @@ type RejectInfo struct {
 	Class         Rejection
 }
 
-// rejectionBy is the class of a handling that a refusal has undone.
+// rejectionBy returns the class of a handling that a refusal has undone.
 func rejectionBy(w ledger.Why) Rejection {
 	switch w {
 	case ledger.Receipt:

@@ -81,7 +81,7 @@ func (r *runner) runNode(n *node) {
 	}
 }
 
-// runEntry is a run that has ended, for the recorder.
+// runEntry returns a run that has ended, for the recorder.
 func runEntry(n *node, info *RunInfo) inspect.RunEntry {
 	e := inspect.RunEntry{
 		Node: n.id(), Kind: n.kind.String(), By: n.kind.String() + " " + n.id(), Causes: slices.Clone(info.Causes),
@@ -349,7 +349,7 @@ func (r *runner) takeCauses(n *node) (from int) {
 	return from
 }
 
-// whyRuns are the causes of the run of n that is under way.
+// whyRuns returns the causes of the run of n that is under way.
 func (r *runner) whyRuns(n *node, from int) causes {
 	c := causes{reads: r.firing[from:]}
 	if n.more != nil {

@@ -55,7 +55,7 @@ func (s *sizes) fits(w docValue) error {
 	return nil
 }
 
-// writtenSize is what a write can add to a document at most: its value, and the
+// writtenSize returns what a write can add to a document at most: its value, and the
 // members along its path if they have to be made.
 func (s *sizes) writtenSize(w *model.Write) int {
 	n := 4 * (len(w.Path) + 1)

@@ -120,7 +120,7 @@ func (s *Space) populate() error {
 	return nil
 }
 
-// replica is the confirmed state.
+// replica returns the confirmed state.
 func (s *Space) replica() *replica.Replica { return s.ledger.Replica() }
 
 // Confirm says that the append under way is in the log at seq.
@@ -225,7 +225,7 @@ func (s *Space) arrived(n *node) {
 	s.overruns.hold(n)
 }
 
-// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
+// LastMissed returns what a job has passed over last since the space was loaded, zero if none has.
 func (s *Space) LastMissed() Missed { return s.jobs.missed }
 
 // Observations returns the observations that have changed since the last call: those of

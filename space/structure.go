@@ -35,7 +35,7 @@ type NodeInfo struct {
 	declared *declaration
 }
 
-// Places are the places that the node may write besides its output.
+// Places returns the places that the node may write besides its output.
 func (n *NodeInfo) Places() []Address { return slices.Concat(n.declared.Writes, n.declared.Envelope) }
 
 // handlerRow names a stream that has a handler.
@@ -104,7 +104,7 @@ func (s *structure) flush(g *graph) {
 	g.dirtyPages = g.dirtyPages[:0]
 }
 
-// page is a private copy of the page with the given number.
+// page returns a private copy of the page with the given number.
 func (s *structure) page(txn *memdb.Txn, number uint32) *page {
 	p := &page{number: number}
 	row, err := txn.First(tableNodes, indexID, number)

@@ -55,7 +55,7 @@ type Task struct {
 	Unhandled bool
 }
 
-// TaskOf is the task of an entry of an action's document.
+// TaskOf returns the task of an entry of an action's document.
 func TaskOf(key string, entry model.Value) Task {
 	t := Task{Key: key, In: entry.Get("in"), Out: entry.Get("out")}
 	state, _ := entry.Get("state").AsString()
@@ -91,7 +91,7 @@ func (t *Task) entry() model.Value {
 	return model.Object(fields...)
 }
 
-// PathOfTask is where in an action's document a task stands.
+// PathOfTask returns where in an action's document a task stands.
 func PathOfTask(key string) model.Path { return model.Path{inTasks, key} }
 
 // Completion tells of the end of a task, or of an attempt that has failed.
@@ -106,7 +106,7 @@ type Completion struct {
 	Attempt int
 }
 
-// Value is the payload of the event.
+// Value returns the payload of the event.
 func (c *Completion) Value() model.Value {
 	fields := []model.Field{model.F("key", c.Key)}
 	add := func(name string, v any, there bool) {
@@ -153,7 +153,7 @@ type taskLists struct {
 	owner  map[string]string
 }
 
-// docs are the documents that hold the tasks.
+// docs returns the documents that hold the tasks.
 func (l *taskList) docs() []string {
 	if l.input {
 		return []string{l.name, l.pending()}
@@ -161,7 +161,7 @@ func (l *taskList) docs() []string {
 	return []string{l.name}
 }
 
-// pending is the document that shows what is pending.
+// pending returns the document that shows what is pending.
 func (l *taskList) pending() string {
 	if l.input {
 		return l.name + wantedSuffix
@@ -185,7 +185,7 @@ func brief(v model.Value) string {
 	return text
 }
 
-// find is a registered action (input says which kind is expected).
+// find returns a registered action (input says which kind is expected).
 func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
 	a := ls.byName[name]
 	switch {

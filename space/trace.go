@@ -216,7 +216,7 @@ type Violation struct {
 	Moved bool
 }
 
-// OfSecond are the differences at places of which the second run made something: what a
+// OfSecond returns the differences at places of which the second run made something: what a
 // repetition would have added or replaced, without what it left out.
 func (v Violation) OfSecond() []Difference {
 	return slices.DeleteFunc(slices.Clone(v.Differences), func(d Difference) bool { return d.Second.IsAbsent() })

@@ -109,10 +109,10 @@ func (t *Tx) clear() {
 	t.stale, t.missing, t.speculative = nil, nil, nil
 }
 
-// Space is the name of the space that the transaction is in.
+// Space returns the name of the space that the transaction is in.
 func (t *Tx) Space() string { return t.space }
 
-// Event is the event that is being handled, nil in a node's run and in a transaction that
+// Event returns the event that is being handled, nil in a node's run and in a transaction that
 // answers none. It must not be changed.
 func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
@@ -185,7 +185,7 @@ func (t *Tx) used() {
 	}
 }
 
-// Host is what the runtime offers around the transaction, for layers above; nil if that is
+// Host returns what the runtime offers around the transaction, for layers above; nil if that is
 // nothing.
 func (t *Tx) Host() any { return t.core.cfg.Guard.Host }
 

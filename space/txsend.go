@@ -70,7 +70,7 @@ func (t *Tx) chain(s *model.Send) (err error) {
 	return err
 }
 
-// Now is the wall time of this attempt, as the host has told it, in UTC and to the
+// Now returns the wall time of this attempt, as the host has told it, in UTC and to the
 // millisecond. Another attempt at the same event has a later one, or an earlier one if the
 // clock was set back; what counts is that of the attempt that takes effect. An event that
 // was to wait is never handled before its time by this clock.
@@ -181,7 +181,7 @@ func (t *Tx) CancelTimer(name string) {
 	t.attempt.Cancels = append(t.attempt.Cancels, name)
 }
 
-// Timer is the time that a timer of this space is set to, false if it is not set. The
+// Timer returns the time that a timer of this space is set to, false if it is not set. The
 // transaction sees what it has set and cancelled itself. A timer that is being handled is
 // not set any more.
 func (t *Tx) Timer(name string) (time.Time, bool) {

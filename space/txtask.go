@@ -156,7 +156,7 @@ func (t *Tx) RefreshTask(input, key string) {
 	t.writeTask(a.pending(), model.Int(task.N), key)
 }
 
-// handlersAction is an action for what handlers do with it.
+// handlersAction returns an action for what handlers do with it.
 func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
 	a, err := t.core.tasks.find(t.core.hooks.program, name, input)
 	switch {
@@ -173,7 +173,7 @@ func (l *taskList) task(t *Tx, key string) Task {
 	return TaskOf(key, t.Get(l.name, inTasks, key))
 }
 
-// nextN is the number of the next start of a key: above that of its last one, and above any
+// nextN returns the number of the next start of a key: above that of its last one, and above any
 // that was removed. Ids of events are made with it, and those are remembered for long.
 func (l *taskList) nextN(t *Tx, last int64) int64 {
 	gen, _ := t.Peek(l.name, inGeneration).AsInt()
@@ -212,7 +212,7 @@ func (l *taskList) tidy(t *Tx) {
 	}
 }
 
-// conclude is the handler of an action's stream: an event says what has become of a task. done, if not nil, is
+// conclude returns the handler of an action's stream: an event says what has become of a task. done, if not nil, is
 // called when the task has ended.
 func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
 	c, err := readCompletion(ev.Payload)
@@ -244,7 +244,7 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	return model.Value{}, done(t, task)
 }
 
-// meant is the task that an event is about, or why that does not wait for it.
+// meant returns the task that an event is about, or why that does not wait for it.
 func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 	task = l.task(t, c.Key)
 	if l.input {

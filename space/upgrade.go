@@ -44,7 +44,7 @@ func (s *Space) Change(p *Program) error {
 	return nil
 }
 
-// Program is the program that the space runs.
+// Program returns the program that the space runs.
 func (s *Space) Program() *Program { return s.handling.program }
 
 // mayTurnOver reports whether a change has been asked for that can take place now.

@@ -176,7 +176,7 @@ func halted(l *ledger.Ledger) string {
 	return ""
 }
 
-// absentee is the document of another space that a run of n has met and that is not here.
+// absentee returns the document of another space that a run of n has met and that is not here.
 func (n *node) absentee() string {
 	for _, d := range n.deps {
 		if !d.doc.loaded {

@@ -17,10 +17,10 @@ type Program struct {
 	funcs   map[string]int
 }
 
-// Dialect is the language of code: Starlark with while and sets.
+// Dialect returns the language of code: Starlark with while and sets.
 func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While: true} }
 
-// Builtins are the names that code has beside those of Starlark.
+// Builtins returns the names that code has beside those of Starlark.
 func Builtins() starlark.StringDict {
 	return starlark.StringDict{"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail)}
 }

@@ -26,7 +26,7 @@ const (
 	LimitError     = "LimitError"     // the run has reached a bound
 )
 
-// Error is the type and the message.
+// Error returns the type and the message.
 func (f *Failure) Error() string { return f.Name + ": " + f.Message }
 
 // is reports whether the failure is of a type or descends from it.
@@ -34,10 +34,10 @@ func (f *Failure) is(typ string) bool { return f.Name == typ || slices.Contains(
 
 var _ starlark.HasAttrs = (*Failure)(nil)
 
-// String is what print shows.
+// String returns what print shows.
 func (f *Failure) String() string { return fmt.Sprintf("error(%q, %q)", f.Name, f.Message) }
 
-// Type is the name of the type in Starlark.
+// Type returns the name of the type in Starlark.
 func (f *Failure) Type() string { return "error" }
 
 // Freeze freezes the detail.
@@ -53,7 +53,7 @@ func (f *Failure) Truth() starlark.Bool { return true }
 // Hash fails: an error is no key.
 func (f *Failure) Hash() (uint32, error) { return 0, errors.New("unhashable type: error") }
 
-// Attr is an attribute of an error.
+// Attr returns an attribute of an error.
 func (f *Failure) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "type":
@@ -69,7 +69,7 @@ func (f *Failure) Attr(name string) (starlark.Value, error) {
 	return nil, nil // there is no such attribute
 }
 
-// AttrNames are its attributes.
+// AttrNames returns its attributes.
 func (f *Failure) AttrNames() []string { return []string{"detail", "message", "type"} }
 
 // newError is error(type, message, detail=None) in Starlark.
@@ -108,7 +108,7 @@ type Result struct {
 
 var _ starlark.HasAttrs = (*Result)(nil)
 
-// String is what print shows.
+// String returns what print shows.
 func (r *Result) String() string {
 	if r.Error != nil {
 		return fmt.Sprintf("attempt(error = %v)", r.Error)
@@ -116,7 +116,7 @@ func (r *Result) String() string {
 	return fmt.Sprintf("attempt(value = %v)", r.Value)
 }
 
-// Type is the name of the type.
+// Type returns the name of the type.
 func (r *Result) Type() string { return "attempt" }
 
 // Freeze freezes the value.
@@ -128,13 +128,13 @@ func (r *Result) Freeze() {
 	}
 }
 
-// Truth is whether it has not failed.
+// Truth returns whether it has not failed.
 func (r *Result) Truth() starlark.Bool { return r.Error == nil }
 
 // Hash fails: a result is no key.
 func (r *Result) Hash() (uint32, error) { return 0, errors.New("unhashable type: attempt") }
 
-// Attr is an attribute of a result.
+// Attr returns an attribute of a result.
 func (r *Result) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "ok":
@@ -155,7 +155,7 @@ func (r *Result) Attr(name string) (starlark.Value, error) {
 	return nil, nil // there is no such attribute
 }
 
-// AttrNames are its attributes.
+// AttrNames returns its attributes.
 func (r *Result) AttrNames() []string { return []string{"error", "failed", "ok", "value"} }
 
 func (r *Result) failed(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -166,7 +166,7 @@ func (r *Result) failed(_ *starlark.Thread, b *starlark.Builtin, args starlark.T
 	return starlark.Bool(r.Error != nil && (typ == "" || r.Error.is(typ))), nil
 }
 
-// failureOf is the failure that an error of code is.
+// failureOf returns the failure that an error of code is.
 func failureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

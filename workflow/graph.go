@@ -143,7 +143,7 @@ type Policy struct {
 	Timeout int64 `json:"timeout,omitzero"`
 }
 
-// Encode is the graph as it is stored: the same bytes for the same graph.
+// Encode returns the graph as it is stored: the same bytes for the same graph.
 func (g *Graph) Encode() ([]byte, error) {
 	data, err := json.Marshal(g, json.Deterministic(true))
 	if err != nil {
@@ -152,7 +152,7 @@ func (g *Graph) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Version is the hash of the graph.
+// Version returns the hash of the graph.
 func (g *Graph) Version() (string, error) {
 	data, err := g.Encode()
 	if err != nil {

@@ -92,12 +92,12 @@ type arrival struct {
 	via  EdgeKind
 }
 
-// New is a run that has not begun.
+// New returns a run that has not begun.
 func New(p *Program) *Run {
 	return &Run{program: p, frames: map[string]*frame{}, works: map[string]*work{}, timers: map[string]*frame{}, retries: map[string]*work{}}
 }
 
-// Outcome is how the run has ended, nil while it has not.
+// Outcome returns how the run has ended, nil while it has not.
 func (r *Run) Outcome() *Outcome { return r.outcome }
 
 // Step takes in what has happened. What the run knows already, or does not wait for, changes nothing. After an error
@@ -139,7 +139,7 @@ func (r *Run) take(in *Input) error {
 	return nil
 }
 
-// current is the work that an answer is of, nil if it does not wait for that.
+// current returns the work that an answer is of, nil if it does not wait for that.
 func (r *Run) current(id string, attempt int) *work {
 	if w := r.works[id]; w != nil && w.attempt == attempt && w.retry == "" {
 		return w

@@ -58,7 +58,7 @@ type storedWork struct {
 	Retry   string         `json:"retry,omitzero"`
 }
 
-// Snapshot is the whole of a run between two steps.
+// Snapshot returns the whole of a run between two steps.
 func (r *Run) Snapshot() ([]byte, error) {
 	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
 	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun}
@@ -119,7 +119,7 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 	return out, nil
 }
 
-// Load is the run that a snapshot is of.
+// Load returns the run that a snapshot is of.
 func Load(p *Program, snapshot []byte) (*Run, error) {
 	var in stored
 	if err := json.Unmarshal(snapshot, &in, json.RejectUnknownMembers(true)); err != nil {

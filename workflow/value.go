@@ -20,7 +20,7 @@ import (
 // maxNesting is how deep a value may be nested that is given away.
 const maxNesting = 200
 
-// ToJSON is a value as it is given to an action.
+// ToJSON returns a value as it is given to an action.
 func ToJSON(v starlark.Value) (jsontext.Value, error) { return appendJSON(nil, v, 0) }
 
 func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {

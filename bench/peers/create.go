@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// creations are those of the S-bench: many sources and effects, n of what there are more
+// creations returns those of the S-bench: many sources and effects, n of what there are more
 // of. An iteration is a whole graph; what is timed is the making of the effects and their
 // first run.
 func creations(n int) []*shape {

@@ -36,7 +36,7 @@ var path = model.Path{"state", "value"}
 
 func newSettle() engine { return &settleEngine{program: space.NewProgram("peers")} }
 
-// newSettleLog is the same with everything in the log: sources are documents of the
+// newSettleLog returns the same with everything in the log: sources are documents of the
 // space that a transaction writes, outputs are not volatile, and each update is encoded
 // into commits, which are confirmed at once.
 func newSettleLog() engine {
@@ -49,7 +49,7 @@ func newSettleJSON() engine {
 	return &settleEngine{program: space.NewProgram("peers"), nested: true}
 }
 
-// value is the document that holds v.
+// value returns the document that holds v.
 func (e *settleEngine) value(v float64) model.Value {
 	if e.nested {
 		return model.Object(model.Field{Key: path[0], Value: model.Object(model.Field{Key: path[1], Value: model.Float(v)})})

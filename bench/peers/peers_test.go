@@ -122,7 +122,7 @@ func TestEveryEngineMeetsTheContract(t *testing.T) {
 	}
 }
 
-// smaller is a grid with fewer iterations, and what they come to.
+// smaller returns a grid with fewer iterations, and what they come to.
 func (g grid) smaller(iterations int) grid {
 	g.iterations, g.sum = iterations, 0
 	w := &world{engine: &plain{}}

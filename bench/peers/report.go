@@ -37,7 +37,7 @@ func (t *table) add(s *shape, c *contender, r result, err error) {
 	t.results[k] = t.results[k].better(r, s.expected())
 }
 
-// expected is how many runs the contract has for an update.
+// expected returns how many runs the contract has for an update.
 func (s *shape) expected() float64 { return float64(s.runs) / float64(s.updates) }
 
 // differs reports whether the engine ran its bodies more or less often than that.

@@ -31,7 +31,7 @@ func (w *world) check(what string, got, want float64) {
 	}
 }
 
-// plusOne is a computed that reads one cell and adds 1.
+// plusOne returns a computed that reads one cell and adds 1.
 func (w *world) plusOne(c cell) cell {
 	return w.computed(func() float64 {
 		w.runs++
@@ -39,7 +39,7 @@ func (w *world) plusOne(c cell) cell {
 	}, c)
 }
 
-// watch is an effect that notes the value of a cell.
+// watch returns an effect that notes the value of a cell.
 func (w *world) watch(c cell) *float64 {
 	seen := new(float64)
 	w.effect(func() {
@@ -326,7 +326,7 @@ func fibonacci(n int) int {
 	return fibonacci(n-1) + fibonacci(n-2)
 }
 
-// cellx is a stack of layers of four, an effect on each.
+// cellx returns a stack of layers of four, an effect on each.
 func cellx(layers int, last ...float64) *shape {
 	build := func(w *world) func(int) {
 		var heads [4]source

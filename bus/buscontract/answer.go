@@ -55,7 +55,7 @@ func (a *answer[T]) wait() (T, error) {
 // pending reports that the callback has not been called.
 func (a *answer[T]) pending() bool { return a.calls.Load() == 0 }
 
-// commit is an append that a runtime makes of its n-th commit.
+// commit returns an append that a runtime makes of its n-th commit.
 func commit(space, id string, expect uint64) model.Append {
 	return model.Append{Space: space, ID: id, Expect: expect, Data: []byte("data of " + id)}
 }

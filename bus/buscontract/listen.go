@@ -20,7 +20,7 @@ var listenChecks = []check{
 	{"listening after the end returns ErrStopped", listenAfterTheEnd},
 }
 
-// counting is a service that sends numbers until its listener is gone: up to the requested number, and then
+// counting returns a service that sends numbers until its listener is gone: up to the requested number, and then
 // only heartbeats.
 func (w *world) counting(name string) model.Service {
 	return model.Service{Name: "test-" + name, Endpoints: []model.Endpoint{{

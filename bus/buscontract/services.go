@@ -25,7 +25,7 @@ var serviceChecks = []check{
 	{"requests after the end return ErrStopped", askAfterTheEnd},
 }
 
-// echo is a service that answers with its name and the request.
+// echo returns a service that answers with its name and the request.
 func echo(name string) (model.Service, *atomic.Int64) {
 	var asked atomic.Int64
 	return model.Service{Name: "test-" + name, Description: "A test.", Endpoints: []model.Endpoint{{

@@ -64,7 +64,7 @@ func (n subjects) asks() []string {
 // with answers for days.
 func (n subjects) answers() []string { return []string{"_INBOX.>"} }
 
-// rewinds is what noting that a stream has gone back takes.
+// rewinds returns what noting that a stream has gone back takes.
 func (n subjects) rewinds() string {
 	return wire.BucketSubject(n.ProgramsBucket(), wire.RewindKey+".*")
 }

@@ -70,7 +70,7 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 
 var taken = regexp.MustCompile(`^_(t[0-9]+|result|code[0-9]+)$`)
 
-// reserved is a name in a file that the compiler makes itself.
+// reserved returns a name in a file that the compiler makes itself.
 func reserved(f *syntax.File) (found *syntax.Ident) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		if id, is := n.(*syntax.Ident); is && taken.MatchString(id.Name) {
@@ -212,7 +212,7 @@ func (c *compiler) findEffectful() {
 	}
 }
 
-// effect is the first call in a tree that a graph has a node for, nil if there is none.
+// effect returns the first call in a tree that a graph has a node for, nil if there is none.
 func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if found != nil || n == nil {
@@ -230,7 +230,7 @@ func (c *compiler) isEffect(name string) bool {
 	return c.actions[name] || c.effectful[name] || combinators[name]
 }
 
-// callOf is the call that a node is, and the name that it calls, if it is one.
+// callOf returns the call that a node is, and the name that it calls, if it is one.
 func callOf(n syntax.Node) (*syntax.CallExpr, string) {
 	if p, is := n.(*syntax.ParenExpr); is {
 		return callOf(p.X)
@@ -251,7 +251,7 @@ type text []string
 
 func newText(src []byte) text { return strings.Split(string(src), "\n") }
 
-// cut is what stands from a position to another.
+// cut returns what stands from a position to another.
 func (t text) cut(from, to syntax.Position) string {
 	if from.Line == to.Line {
 		r := []rune(t[from.Line-1])
@@ -264,7 +264,7 @@ func (t text) cut(from, to syntax.Position) string {
 
 func (t text) node(n syntax.Node) string { return t.cut(syntax.Start(n), endOf(n)) }
 
-// endOf is where a node ends. Its Span does not say so of what ends with an index.
+// endOf returns where a node ends. Its Span does not say so of what ends with an index.
 func endOf(n syntax.Node) syntax.Position {
 	behind := func(p syntax.Position) syntax.Position {
 		p.Col++

@@ -72,7 +72,7 @@ func isNamed(x syntax.Expr) bool {
 	return is && b.Op == syntax.EQ
 }
 
-// noEffect is an expression in which no action can be called.
+// noEffect returns an expression in which no action can be called.
 func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 	if n := l.c.effect(x); n != nil {
 		l.refuse(n, "the call of an action is no part of an expression; give its result to a variable first")
@@ -80,7 +80,7 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 	return l.code(x)
 }
 
-// call is the call of an action or a function, in whatever policies; own are the variables of a comprehension that it
+// call returns the call of an action or a function, in whatever policies; own are the variables of a comprehension that it
 // is in.
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
@@ -99,7 +99,7 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	return out
 }
 
-// arguments are those of a call, as an expression that comes to a pair.
+// arguments returns those of a call, as an expression that comes to a pair.
 func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code {
 	var args, named []string
 	code := &workflow.Code{Line: call.Lparen.Line, Col: 1}

@@ -198,13 +198,13 @@ func (l *lowering) checkRead(list []syntax.Stmt, used []string) {
 	}
 }
 
-// code is an expression, whose variables must have values.
+// code returns an expression, whose variables must have values.
 func (l *lowering) code(x syntax.Expr) *workflow.Code {
 	start := syntax.Start(x)
 	return &workflow.Code{Text: l.c.text.node(x), Line: start.Line, Col: start.Col, Reads: l.reads(x, nil)}
 }
 
-// reads are the variables of an expression; own are such as have values in it.
+// reads returns the variables of an expression; own are such as have values in it.
 func (l *lowering) reads(x syntax.Node, own []string) (list []string) {
 	for _, id := range l.vars.reads(x) {
 		if !l.known[id.Name] && !slices.Contains(own, id.Name) {
@@ -247,7 +247,7 @@ func (l *lowering) result(x *workflow.Code, at syntax.Position) {
 	l.add(workflow.Node{Kind: workflow.Return, Code: x}, at)
 }
 
-// value is an expression; if it is a call of an action, that comes first.
+// value returns an expression; if it is a call of an action, that comes first.
 func (l *lowering) value(x syntax.Expr) *workflow.Code {
 	if l.c.effect(x) == nil {
 		return l.code(x)
@@ -282,7 +282,7 @@ func (l *lowering) assignment(s *syntax.AssignStmt) {
 	}
 }
 
-// target is the code that assigns a result.
+// target returns the code that assigns a result.
 func (l *lowering) target(lhs syntax.Expr, op syntax.Token) *workflow.Code {
 	at := syntax.Start(lhs)
 	code := &workflow.Code{Text: " " + l.c.text.node(lhs) + " " + op.String() + " " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}}
@@ -299,7 +299,7 @@ func (l *lowering) target(lhs syntax.Expr, op syntax.Token) *workflow.Code {
 	return code
 }
 
-// readOf are the variables that an assignment to an expression reads: of d[k], d and k.
+// readOf returns the variables that an assignment to an expression reads: of d[k], d and k.
 func (l *lowering) readOf(lhs syntax.Expr) (list []string) {
 	r := reader{v: l.vars}
 	r.target(lhs, false)

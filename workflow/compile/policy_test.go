@@ -59,7 +59,7 @@ func (b *bench) failed(w workflow.Work, typ string, ancestors ...string) workflo
 	return b.step(workflow.Input{Failed: &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: typ, Ancestors: ancestors, Message: "it is so"}})
 }
 
-// said is what effects are, in words.
+// said returns what effects are, in words.
 func said(e workflow.Effects) string {
 	var list []string
 	for _, w := range e.Start {

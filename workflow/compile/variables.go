@@ -12,7 +12,7 @@ type names map[string]bool
 
 func (n names) clone() names { return maps.Clone(n) }
 
-// meet are the variables that have a value on all ways.
+// meet returns the variables that have a value on all ways.
 func meet(ways []names) names {
 	if len(ways) == 0 {
 		return names{}
@@ -65,7 +65,7 @@ func (v *variables) undeclare(list []string) {
 	}
 }
 
-// targets are the variables that an assignment to an expression gives values.
+// targets returns the variables that an assignment to an expression gives values.
 func (v *variables) targets(lhs syntax.Expr) (list []string) {
 	switch x := lhs.(type) {
 	case *syntax.Ident:
@@ -84,7 +84,7 @@ func (v *variables) targets(lhs syntax.Expr) (list []string) {
 	return list
 }
 
-// writes are the variables that a statement may give values.
+// writes returns the variables that a statement may give values.
 func (v *variables) writes(s syntax.Stmt) (list []string) {
 	add := func(more []string) {
 		for _, name := range more {
@@ -115,7 +115,7 @@ func (v *variables) writes(s syntax.Stmt) (list []string) {
 	return list
 }
 
-// assigned are the variables that have a value behind statements, on every way.
+// assigned returns the variables that have a value behind statements, on every way.
 func (v *variables) assigned(list []syntax.Stmt, before names) names {
 	known := before.clone()
 	for _, s := range list {
@@ -131,7 +131,7 @@ func (v *variables) assigned(list []syntax.Stmt, before names) names {
 	return known
 }
 
-// in are the variables that statements use, and those that they may give values.
+// in returns the variables that statements use, and those that they may give values.
 func (v *variables) in(list []syntax.Stmt) (used, written []string) {
 	for _, s := range list {
 		for _, id := range v.reads(s) {
@@ -151,7 +151,7 @@ func (v *variables) in(list []syntax.Stmt) (used, written []string) {
 	return used, written
 }
 
-// reads are the places in a tree where a variable of the function is read.
+// reads returns the places in a tree where a variable of the function is read.
 func (v *variables) reads(n syntax.Node) (list []*syntax.Ident) {
 	r := reader{v: v}
 	r.node(n)
