@@ -1,4 +1,4 @@
-// Package docs_test holds the pages of this directory, and the README, against the code.
+// Package docs_test compares the pages of this directory, and the README, with the code.
 package docs_test
 
 import (
@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Code in a page is code that is compiled and run: every block stands in some file of the
-// repository, indentation and blank lines aside. A line of three dots leaves something out. The
-// blocks of starlark.md are programs, which a test of program/star runs.
+// Code in a page is compiled and run: every block occurs in some file of the repository, except for indentation
+// and blank lines. A line of three dots is an omission. The blocks of starlark.md are programs, which a test of
+// program/star runs.
 func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
 	goFiles, starFiles := filesOf(t, ".go"), filesOf(t, ".star")
 	all := append(append(pages(t, "."), pages(t, "../examples")...), "../README.md", "../AGENTS.md")
@@ -26,7 +26,7 @@ func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
 	}
 }
 
-// stands tells which blocks of a page are in none of the files.
+// stands reports blocks of a page that occur in none of the files.
 func stands(t *testing.T, page string, files, blocks []string) {
 	t.Helper()
 	for n, block := range blocks {
@@ -38,7 +38,7 @@ func stands(t *testing.T, page string, files, blocks []string) {
 	}
 }
 
-// Links from page to page lead somewhere, and those to a section to one that exists.
+// Links to other pages, and to sections of them, have targets.
 func TestPages_TheirLinksLeadSomewhere(t *testing.T) {
 	for _, page := range append(pages(t, "."), "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md", "../AGENTS.md", "../deploy/README.md") {
 		prose, _ := split(read(t, page))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The columns of the tables in limits.md.
+// Columns of the tables in limits.md.
 const (
 	colLimit = iota
 	colFigure
