@@ -162,7 +162,7 @@ func (s *Server) serve(ctx context.Context) {
 		Description: "Documents: what they are, and what they become.",
 		Endpoints: []model.Endpoint{
 			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, of which the last two are not needed.`, Open: s.openGet},
-			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until nobody listens there: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
+			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until its subscriber is gone: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a document of a space that this one serves.", Open: s.openOwn},
 		},
 	}

@@ -108,7 +108,7 @@ var contenders = []*contender{
 }
 
 const (
-	eager    = "eager: runs what nobody reads, too"
+	eager    = "eager: also runs nodes without readers"
 	upstream = "runs from the sources on: what a node has read so far is up to date before the node finds that it does not read it any more"
 	waits    = "a run that meets a document of another space before it is there waits, and runs again"
 	noBatch  = "has no batches"

@@ -129,7 +129,7 @@ func (n subjects) operator() Role {
 // include: a user's permissions are then $SETTLE_WORKER.
 func WritePermissions(w io.Writer, prefix string, partitions int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Who may do what in a deployment with prefix %s and %d partitions. Made by\n", prefix, partitions)
+	fmt.Fprintf(&b, "# Permissions of a deployment with prefix %s and %d partitions. Made by\n", prefix, partitions)
 	fmt.Fprintf(&b, "# `settle permissions --prefix %s --partitions %d`; do not edit.\n", prefix, partitions)
 	for _, r := range Of(prefix, partitions) {
 		fmt.Fprintf(&b, "\n# %s: %s.\n%s_%s: {\n", r.Name, r.About, strings.ToUpper(prefix), strings.ToUpper(r.Name))
