@@ -43,7 +43,7 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 		return strings.Contains(out, hangs) && strings.Contains(out, "1 worker: w-well")
 	})
 	soon(t, "the fleet names the one that hangs", func() bool { return strings.Contains(looks("fleet"), silent) })
-	soon(t, "the other has taken its partitions over, and both say so", func() bool {
+	soon(t, "the other worker has taken over its partitions, and both commands report that", func() bool {
 		fleet, doctor := looks("fleet"), looks("doctor")
 		for _, out := range []string{fleet, doctor} {
 			if strings.Contains(out, "disagree") || strings.Contains(out, "at once") || strings.Contains(out, "moves to") {

@@ -97,7 +97,7 @@ func (w *alone) refuse(a *Append) Dropped {
 	return gone
 }
 
-// An event that waits for its time is taken back, and comes into the lane for that, behind one that has to wait.
+// An event that waits for its time is cancelled, and enters the lane for that, behind an event that has to wait.
 // Then the transaction with the mark is undone: the event waits for its time again.
 func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	w := newAlone(t)
@@ -117,7 +117,7 @@ func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	w.l.Direct(n)
 	w.l.apply(d.Writes)
 	if a := w.pass(); w.l.Lane().Waiting() != 2 {
-		t.Fatalf("%d events are in the lane: the one that is taken back does not end there", w.l.Lane().Waiting())
+		t.Fatalf("%d events are in the lane: the cancelled one does not end there", w.l.Lane().Waiting())
 	} else if gone := w.refuse(a); len(gone.Direct) != 1 || gone.Direct[0] != n {
 		t.Fatalf("undone: %+v", gone)
 	}

@@ -28,7 +28,7 @@ type town struct {
 	lane    []model.Event
 	log     []model.LogEntry
 	wall    int64
-	high    int64 // the latest that wall has been: it is set back now and then
+	high    int64 // the latest that wall has been: it is set back sometimes
 	started int
 	tasks   []*runtime
 	deadly  map[string]int // how often the handler of an event ends its process yet
@@ -218,7 +218,7 @@ func (r *runtime) transact(t *rapid.T) {
 	}
 	count, _ := r.l.Value("count").AsInt()
 	d := Draft{By: "app", Writes: []model.Write{{Doc: "count", Value: model.Int(count + 10000)}}}
-	if rapid.Bool().Draw(t, "takes back") {
+	if rapid.Bool().Draw(t, "cancels") {
 		d.Writes = r.marks(t)
 	}
 	n, err := r.l.Record(&d)
@@ -229,7 +229,7 @@ func (r *runtime) transact(t *rapid.T) {
 	r.l.apply(d.Writes)
 }
 
-// marks is the write by which an event is taken back: one of the lane, or one that waits for its time.
+// marks is the write that cancels an event: one of the lane, or one that waits for its time.
 func (r *runtime) marks(t *rapid.T) []model.Write {
 	var stream, id string
 	var slot int64
@@ -245,7 +245,7 @@ func (r *runtime) marks(t *rapid.T) []model.Write {
 	if _, done := r.town.oracle.handled[id]; id == "" || done {
 		return nil
 	}
-	mark := model.Object(model.F("why", "it is taken back"), model.F("slot", slot))
+	mark := model.Object(model.F("why", "it is cancelled"), model.F("slot", slot))
 	return []model.Write{{Doc: CancelDoc, Path: model.Path{CancelKey(stream, id)}, Value: mark}}
 }
 
@@ -295,13 +295,13 @@ type oracle struct {
 	handled map[string]model.Outcome
 	// count is what the documents come to.
 	count int64
-	// sent are the events that transactions in the log have sent to the own space, with the time before
-	// which they are not to be handled, and cancelled those that were taken back.
+	// sent are the events that transactions in the log have sent to the own space, with their earliest
+	// time of handling, and cancelled those that were cancelled.
 	sent      map[string]int64
 	cancelled map[string]bool
 	away      uint64
-	// marked are the events that are taken back by a mark in the log, undone the transactions of
-	// applications that are known to be.
+	// marked are the events that a mark in the log cancels, undone the transactions of
+	// applications that are known to be undone.
 	marked   map[string]bool
 	undone   map[model.TxID]bool
 	attempts map[string]int
@@ -373,7 +373,7 @@ func (o *oracle) take(t *rapid.T, w *town, tx *model.Tx) {
 	}
 	stream, _ := receipts.Stream(tx.By)
 	if o.marked[CancelKey(stream, rc.Event)] {
-		t.Fatalf("%s is %s, and leaves the mark of its being taken back", rc.Event, rc.Outcome)
+		t.Fatalf("%s is %s, and leaves its cancel mark", rc.Event, rc.Outcome)
 	}
 	if was, again := o.handled[rc.Event]; again {
 		t.Fatalf("%s is %s, and was %s", rc.Event, rc.Outcome, was)

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 // patience turns a hang into a failure.
 const patience = 2 * time.Minute
 
-// world is a deployment whose programs are in nobody's language: what begins with "broken"
+// world is a deployment whose programs are in an artificial language: a text that begins with "broken"
 // does not compile.
 type world struct {
 	*testing.T
@@ -78,7 +78,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// publish stores a version of a program whose text is all that is told of it.
+// publish stores a version of a program that consists of one text.
 func (w *world) publish(name, text string) program.Target {
 	w.Helper()
 	v := w.version(name, text)

@@ -169,11 +169,11 @@ func TestCron_MistakesAreFoundWhenItIsRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, c := range map[string]CronSpec{
-		"one of that name": good,
-		"not allowed":      {Name: "a.b", Stream: "s", Schedule: every(1)},
-		"no schedule":      {Name: "b", Stream: "s"},
-		"limit":            {Name: "b", Stream: "s", Schedule: every(1), Limit: 1_000_000},
-		"negative":         {Name: "b", Stream: "s", Schedule: every(1), Grace: -1},
+		"the name is taken": good,
+		"not allowed":       {Name: "a.b", Stream: "s", Schedule: every(1)},
+		"no schedule":       {Name: "b", Stream: "s"},
+		"limit":             {Name: "b", Stream: "s", Schedule: every(1), Limit: 1_000_000},
+		"negative":          {Name: "b", Stream: "s", Schedule: every(1), Grace: -1},
 	} {
 		if err := p.Cron(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want one about %q", c, err, want)

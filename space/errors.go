@@ -73,7 +73,7 @@ type ConvergenceError struct {
 
 func (e *ConvergenceError) Error() string {
 	if e.Event == "" {
-		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; another runtime changes the space all the time. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
+		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; other runtimes change the space too often. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
 	}
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
 }
@@ -86,7 +86,7 @@ type DocumentError struct {
 }
 
 func (e *DocumentError) Error() string {
-	return fmt.Sprintf("document %s has not been here for %s, and the event needs it; see that its space can be read, and redrive the event", e.Document, e.Waited)
+	return fmt.Sprintf("document %s has not arrived within %s, and the event needs it; make sure that its space can be read, and redrive the event", e.Document, e.Waited)
 }
 
 // LostError reports that a handler returned from none of its attempts: each ended with the process, or was
@@ -112,13 +112,13 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	if e.Node != "" {
-		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. What takes long belongs in an action or an input", e.Node, e.Limit)
+		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. Long work belongs in an action or an input", e.Node, e.Limit)
 	}
 	attempts := ""
 	if e.Attempts > 0 {
 		attempts = fmt.Sprintf(" in any of %d attempts", e.Attempts)
 	}
-	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. Long work belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
 }
 
 // EchoError reports that a node and another runtime write different values to a document in answer to each

@@ -23,7 +23,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
 	h.run()
-	wantFreshness(t, h, "b", Freshness{Pending: true, Why: "nobody observes it"})
+	wantFreshness(t, h, "b", Freshness{Pending: true, Why: "it is not observed"})
 	h.observe("b")
 	h.observe("slow")
 	if f := h.core.Freshness("b"); !f.Pending {

@@ -51,7 +51,7 @@ func TestI6_NoNodeMakesItsOwnMaker(t *testing.T) {
 	var errs []string
 	h.core.OnError(func(e ErrorInfo) { errs = append(errs, e.Node+": "+e.Err.Error()) })
 	h.given(put("src", 1))
-	want := `lower: register node "upper": it has made this node, directly or by way of others; none can be its own maker`
+	want := `lower: register node "upper": it has made this node, directly or indirectly; no node can be its own maker`
 	if len(errs) != 1 || errs[0] != want {
 		t.Errorf("errors %q, want %q", errs, want)
 	}

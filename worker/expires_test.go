@@ -86,7 +86,7 @@ func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
 		w.send("s", "post", "p1")
 		w.send("s", "plain", "p2")
 		w.pass(10 * time.Second)
-		if got := w.receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before it may be handled" || !slices.Equal(w.ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
+		if got := w.receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before its time" || !slices.Equal(w.ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
 			t.Errorf("the events end as %v: %s", w.ends("s"), got[0].Error)
 		}
 	})
