@@ -71,7 +71,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 				users: [
 					{user: all, password: p}
 					{user: unsaving, password: p, permissions: {publish: {deny: ["$KV.SETTLE_STATE_0.>", "$KV.SETTLE_STATE_1.>"]}}}
-					{user: unheard, password: p, permissions: {publish: {deny: ["$KV.SETTLE_WORKERS.>"]}}}
+					{user: denied, password: p, permissions: {publish: {deny: ["$KV.SETTLE_WORKERS.>"]}}}
 				]
 			}
 		}
@@ -88,8 +88,8 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	if out, code := once(t.Context(), t, as("all", ""), "settle", "provision", "--partitions", "2"); code != 0 {
 		t.Fatalf("provision: code %d\n%s", code, out)
 	}
-	out, code := once(t.Context(), t, as("unheard", "w-unheard"), "spaceworker")
-	if code == 0 || !strings.Contains(out, "it may not publish to $KV.SETTLE_WORKERS.w-unheard, which needs the role worker") {
+	out, code := once(t.Context(), t, as("denied", "w-denied"), "spaceworker")
+	if code == 0 || !strings.Contains(out, "it may not publish to $KV.SETTLE_WORKERS.w-denied, which needs the role worker") {
 		t.Errorf("a worker that may not announce itself ends with code %d\n%s", code, out)
 	}
 	looks := func(command string) string {

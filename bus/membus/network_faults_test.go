@@ -203,7 +203,7 @@ func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
 		deaf := appended(b, "a/0/2", 1)
 		pass(time.Second)
 		if len(deaf) > 0 || s.Head("cart") != 2 {
-			t.Errorf("deaf: head %d, %d answers", s.Head("cart"), len(deaf))
+			t.Errorf("one-way cut: head %d, %d answers", s.Head("cart"), len(deaf))
 		}
 		b.Cut(false, false)
 		wantErr(t, deaf, nil)

@@ -100,7 +100,7 @@ func TestCheck_TellsOfEachSettingThatWasAltered(t *testing.T) {
 }
 
 // A lane may have a bound on its bytes that leaves room for the largest event: it refuses new events. A bound on its
-// messages counts events of programs, too, and the text says so.
+// messages counts events of programs, too, and the text names that.
 func TestLaneMayBeBounded(t *testing.T) {
 	const maxPayload = 1 << 20
 	for _, a := range testAssets() {

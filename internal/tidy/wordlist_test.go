@@ -48,7 +48,7 @@ var wordRules = []wordRule{
 	phrase(`says that (?:it|they)|saying so|says so|say so`, "say what it does"),
 	phrase(`(?:can|could) be said of|is said of|what is said`, "say what it is"),
 	phrase(`comes? of (?:it|them)|(?:has|have) come of`, "the result, the outcome"),
-	phrase(`DESIGN|seeds? 0\d\d`, "state the rule itself"),
+	{regexp.MustCompile(`\bDESIGN\b|\bseeds? 0\d\d\b`), "state the rule itself"},
 	phrase(`tak(?:e|es|en|ing) back`, "cancel, undo, roll back"),
 	phrase(`gone on with|goes on with`, "continue"),
 	phrase(`for ever`, "forever"),
