@@ -19,7 +19,7 @@ import (
 // the server gets it, or this is the answer, which for "" never comes.
 type creations func(n int64) (answer string, ask bool)
 
-// behind is a bus, not yet provisioned, that reaches its server through these creations.
+// behind returns a bus, not yet provisioned, that reaches its server through these creations.
 func behind(t *testing.T, fate creations) *bus.Bus {
 	t.Helper()
 	var asked atomic.Int64
@@ -35,7 +35,7 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 	})
 }
 
-// through is a bus, not yet provisioned, whose requests to the JetStream API reach the server
+// through returns a bus, not yet provisioned, whose requests to the JetStream API reach the server
 // if they are let pass. They come one at a time.
 func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
