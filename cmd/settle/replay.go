@@ -15,7 +15,6 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/internal/kit"
 	"github.com/settlehq/settle/internal/replay"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -98,7 +97,7 @@ func identifier(space string) string {
 }
 
 // starTest returns the files of the program and of a test.
-func starTest(r *kit.Recording, v *program.Version) (map[string][]byte, error) {
+func starTest(r *replay.Recording, v *program.Version) (map[string][]byte, error) {
 	lines, err := r.Lines()
 	if err != nil {
 		return nil, err
@@ -140,7 +139,7 @@ func TestReplay_%s(t *testing.T) {
 `
 
 // goTest returns the files of a recording and of a test that replays it.
-func (c *replayCmd) goTest(r *kit.Recording) (map[string][]byte, error) {
+func (c *replayCmd) goTest(r *replay.Recording) (map[string][]byte, error) {
 	lines, err := r.Lines()
 	if err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func writeNew(dir string, files map[string][]byte) error {
 }
 
 // tell prints what was written, and the next steps.
-func (c *replayCmd) tell(io streams, r *kit.Recording, hosted bool) {
+func (c *replayCmd) tell(io streams, r *replay.Recording, hosted bool) {
 	events, writes := 0, 0
 	for i := range r.Steps {
 		if r.Steps[i].Stream == "" {

@@ -22,7 +22,7 @@ const (
 	memdb      = "github.com/hashicorp/go-memdb"
 	exporters  = "go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	metrics    = "go.opentelemetry.io/otel/sdk/metric" // autoexport links it
-	testKit    = module + "/internal/kit"
+	testKit    = module + "/internal/simkit"
 	spaceCore  = module + "/space"
 )
 
