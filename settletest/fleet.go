@@ -178,32 +178,38 @@ func (f *Fleet) fate(membus.Op) membus.Fate {
 // is started.
 func (f *Fleet) Kill() string {
 	f.t.Helper()
+	m := f.removeAny()
+	m.Worker.Kill()
+	m.bus.Kill()
+	f.startIfNone()
+	return m.id
+}
+
+// removeAny removes a random worker from those that run.
+func (f *Fleet) removeAny() *member {
 	i := f.Rand.IntN(len(f.workers))
 	m := f.workers[i]
 	f.workers = slices.Delete(f.workers, i, i+1)
-	m.Worker.Kill()
-	m.bus.Kill()
+	return m
+}
+
+func (f *Fleet) startIfNone() {
 	if len(f.workers) == 0 {
 		f.Start()
 	}
-	return m.id
 }
 
 // Leave shuts down a random worker, and returns its id. If it was the last one, another is started.
 func (f *Fleet) Leave() string {
 	f.t.Helper()
-	i := f.Rand.IntN(len(f.workers))
-	m := f.workers[i]
-	f.workers = slices.Delete(f.workers, i, i+1)
+	m := f.removeAny()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := m.Stop(ctx); err != nil {
 		f.t.Errorf("settletest: worker %s cannot stop: %v", m.id, err)
 	}
 	m.bus.Close()
-	if len(f.workers) == 0 {
-		f.Start()
-	}
+	f.startIfNone()
 	return m.id
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/replay"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -188,13 +189,13 @@ func (c *replayCmd) tell(io streams, r *replay.Recording, hosted bool) {
 			events++
 		}
 	}
-	fmt.Fprintf(io.out, "%s: space %s, revisions %d to %d: %s", c.Dir, r.Space, r.From, r.To, count(events, "event"))
+	fmt.Fprintf(io.out, "%s: space %s, revisions %d to %d: %s", c.Dir, r.Space, r.From, r.To, display.Count(events, "event"))
 	if writes > 0 {
-		fmt.Fprintf(io.out, ", %s without one", count(writes, "transaction"))
+		fmt.Fprintf(io.out, ", %s without one", display.Count(writes, "transaction"))
 	}
-	fmt.Fprintf(io.out, ", %s\n", count(len(r.After), "document"))
+	fmt.Fprintf(io.out, ", %s\n", display.Count(len(r.After), "document"))
 	if r.From > 0 {
-		fmt.Fprintf(io.out, "it begins with %s as at revision %d; timers that were waiting then are not in it\n", count(len(r.Before), "document"), r.From)
+		fmt.Fprintf(io.out, "it begins with %s as at revision %d; timers that were waiting then are not in it\n", display.Count(len(r.Before), "document"), r.From)
 	}
 	if hosted {
 		fmt.Fprintf(io.out, "next: settle test %s\n", c.Dir)

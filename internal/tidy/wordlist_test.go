@@ -43,6 +43,7 @@ var heldToWords = []string{
 	"internal/demo",
 	"internal/dev",
 	"internal/devserver",
+	"internal/display",
 	"internal/doctor",
 	"internal/faultlog",
 	"internal/fleet",
