@@ -108,8 +108,8 @@ func (c *Config) fill() error {
 }
 
 // ledger is the part of the configuration that package ledger needs.
-func (c *Config) ledger() ledger.Config {
-	return ledger.Config{Space: c.Space, Runtime: c.Runtime, WithoutEvents: c.WithoutEvents, Limits: c.Limits}
+func (c *Config) ledger() *ledger.Config {
+	return &ledger.Config{Runtime: c.Runtime, WithoutEvents: c.WithoutEvents, Limits: c.Limits, PauseMin: c.RetryMin, PauseMax: c.RetryMax}
 }
 
 // Guard is how a host watches over the code of the application: the core has no clock, and
