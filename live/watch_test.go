@@ -20,13 +20,13 @@ func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.eventually("it is told that there is none", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it is told that there is none", func() bool { return len(s.of(live.Deleted)) == 1 })
 		for i := range 5 {
 			w.send("add", 1)
-			w.eventually("the change is told", func() bool { return s.last() == strconv.Itoa(i+1) })
+			w.Eventually("the change is told", func() bool { return s.last() == strconv.Itoa(i+1) })
 		}
 		w.send("drop", 1)
-		w.eventually("the end is told", func() bool { return len(s.of(live.Deleted)) == 2 })
+		w.Eventually("the end is told", func() bool { return len(s.of(live.Deleted)) == 2 })
 		list := s.of(live.Value, live.Deleted)
 		for i, e := range list {
 			if i > 0 && e.Previous != list[i-1].Revision {
@@ -51,9 +51,9 @@ func TestWatch_WhatADocumentNeedsRunsWhileItIsWatched(t *testing.T) {
 			t.Fatalf("it ran %d times before anybody watched", n)
 		}
 		s := w.follow("double", 0)
-		w.eventually("it is computed", func() bool { return s.last() == "2" })
+		w.Eventually("it is computed", func() bool { return s.last() == "2" })
 		w.send("add", 1)
-		w.eventually("it is kept", func() bool { return s.last() == "4" })
+		w.Eventually("it is kept", func() bool { return s.last() == "4" })
 		_ = s.stop()
 		// Nothing renews the demand from now on but who answers, and it learns with the next
 		// heartbeat that nobody listens.
@@ -75,11 +75,11 @@ func TestWatch_DemandEndsAfterItsClientHasVanished(t *testing.T) {
 		w.worker("a", live.Config{})
 		w.send("add", 1)
 		w.settled(1)
-		vanishes := w.server.Connect("vanishes")
+		vanishes := w.Server.Connect("vanishes")
 		go func() { // ends when the client is killed
 			_ = (&live.Client{Bus: vanishes}).Watch(context.Background(), live.Watch{Space: "s", Document: "double"}, func(live.Event) {})
 		}()
-		w.eventually("it is computed", func() bool { return w.ran() == 1 })
+		w.Eventually("it is computed", func() bool { return w.ran() == 1 })
 		vanishes.Kill()
 		time.Sleep(2 * live.Heartbeat)
 		w.send("add", 1)
@@ -107,7 +107,7 @@ func TestWatch_AThousandOfOneDocumentCostOneRunPerChange(t *testing.T) {
 			}
 			want := strconv.Itoa(2 * n)
 			for _, s := range all {
-				w.eventually("all are told "+want, func() bool { return s.last() == want })
+				w.Eventually("all are told "+want, func() bool { return s.last() == want })
 			}
 		}
 		if n := w.ran(); n != 5 {
@@ -133,7 +133,7 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 		w.settled(2)
 		_, second := w.logged("n")
 		behind, equal := ask(first), ask(second)
-		w.eventually("who is behind is told", func() bool { return behind.last() == "2" })
+		w.Eventually("who is behind is told", func() bool { return behind.last() == "2" })
 		time.Sleep(time.Minute)
 		if n := len(equal.of(live.Value)); n > 0 {
 			t.Errorf("%d values were told to who knew them", n)
@@ -142,7 +142,7 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 			t.Error("who has nothing new hears nothing")
 		}
 		w.send("add", 1)
-		w.eventually("then all are told", func() bool { return behind.last() == "3" && equal.last() == "3" })
+		w.Eventually("then all are told", func() bool { return behind.last() == "3" && equal.last() == "3" })
 		if n := len(behind.of(live.Value)); n != 2 {
 			t.Errorf("%d values", n)
 		}
@@ -163,7 +163,7 @@ func TestWatch_BeginsWithWhatIsInTheLogAtAWorkerThatIsBehind(t *testing.T) {
 		w.send("add", 1)
 		w.settled(1)
 		here := ask()
-		w.eventually("it is told what there is", func() bool { return here.last() == "1" })
+		w.Eventually("it is told what there is", func() bool { return here.last() == "1" })
 		p.asks.reading <- struct{}{} // it is behind from now on
 		w.send("add", 1)
 		w.settled(2)
@@ -172,12 +172,12 @@ func TestWatch_BeginsWithWhatIsInTheLogAtAWorkerThatIsBehind(t *testing.T) {
 			if list := joins.of(live.Value, live.Current); len(list) > 0 {
 				t.Errorf("%s that comes is shown %+v", name, list)
 			}
-			defer w.eventually("then it is told", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
+			defer w.Eventually("then it is told", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
 		}
 		<-p.asks.reading
-		w.eventually("the one that was here is told too", func() bool { return here.last() == "2" })
+		w.Eventually("the one that was here is told too", func() bool { return here.last() == "2" })
 		late := ask()
-		w.eventually("so is one that comes then", func() bool { return late.last() == "2" })
+		w.Eventually("so is one that comes then", func() bool { return late.last() == "2" })
 	})
 }
 
@@ -193,29 +193,29 @@ func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.
 				w.send("add", 1)
 				w.settled(1)
 				time.Sleep(time.Minute) // it is saved
-				at := w.server.Head("s")
+				at := w.Server.Head("s")
 				w.send("add", 2)
 				w.settled(3)
 				_, known := w.logged("n")
-				a.crash()
-				w.server.LoseLog(0, at)
-				w.server.LoseLane(0, 1)
+				a.Crash()
+				w.Server.LoseLog(0, at)
+				w.Server.LoseLane(0, 1)
 				b := w.worker("b", live.Config{})
 				if longer {
-					for w.server.Head("s") <= known {
+					for w.Server.Head("s") <= known {
 						w.send("drop-nothing", 1) // refused, with a receipt
-						w.pass(time.Second)
+						w.Pass(time.Second)
 					}
 				}
 				s := w.watching(func(ctx context.Context, s *seen) error {
 					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(known)}, s.add)
 				})
-				w.eventually("what there is is told", func() bool { return s.last() == "1" })
+				w.Eventually("what there is is told", func() bool { return s.last() == "1" })
 				if n := len(s.of(live.Rewound)); n != 1 {
 					t.Errorf("that the store has gone back was told %d times", n)
 				}
 				w.send("add", 1)
-				w.eventually("and what comes", func() bool { return s.last() == "2" })
+				w.Eventually("and what comes", func() bool { return s.last() == "2" })
 				time.Sleep(time.Minute)
 				if n := len(s.of(live.Rewound)); n != 1 {
 					t.Errorf("that the store has gone back was told %d times", n)
@@ -227,7 +227,7 @@ func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.
 
 // Whoever dies, and however: a watch goes on, and never back.
 func TestWatch_GoesOnWhoeverDies(t *testing.T) {
-	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+	for name, end := range map[string]func(*process){"killed": func(p *process) { p.Crash() }, "stopped": func(p *process) { p.Shutdown() }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -244,7 +244,7 @@ func TestWatch_GoesOnWhoeverDies(t *testing.T) {
 					}
 					want := strconv.Itoa(2 * n)
 					for _, s := range all {
-						w.eventually("all are told "+want, func() bool { return s.last() == want })
+						w.Eventually("all are told "+want, func() bool { return s.last() == want })
 					}
 				}
 				for _, s := range all {
@@ -278,7 +278,7 @@ func TestWatch_WhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
-		bus := &lossy{Bus: w.bus}
+		bus := &lossy{Bus: w.Client}
 		w.client.Bus = bus
 		s := w.follow("n", 0)
 		for n := 1; n <= 2; n++ {
@@ -298,12 +298,12 @@ func TestWatch_MovesAtOnceWhenItsWorkerLeaves(t *testing.T) {
 		w := newWorld(t)
 		a := w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.worker("b", live.Config{})
 		time.Sleep(time.Second)
 		left := time.Now()
-		a.stop()
-		w.eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
+		a.Shutdown()
+		w.Eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
 		if took := time.Since(left); took > live.Heartbeat {
 			t.Errorf("it took %s", took)
 		}
@@ -322,8 +322,8 @@ func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 		s := w.watching(func(ctx context.Context, s *seen) error {
 			return a.Server.Watch(ctx, live.Watch{Space: "s", Document: "n"}, s.add)
 		})
-		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
-		a.stop()
+		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		a.Shutdown()
 		if err := s.stop(); !errors.Is(err, live.ErrMoved) || len(s.of(live.Moved)) != 1 {
 			t.Errorf("it ended with %v, after %d words of that", err, len(s.of(live.Moved)))
 		}
@@ -347,7 +347,7 @@ func TestWatch_WhoIsSlowGetsTheNewest(t *testing.T) {
 				return nil
 			})
 		})
-		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.send("add", 1)
 		w.settled(1)
 		time.Sleep(time.Second)
@@ -356,7 +356,7 @@ func TestWatch_WhoIsSlowGetsTheNewest(t *testing.T) {
 			w.settled(n)
 		}
 		close(ready)
-		w.eventually("it has the newest", func() bool { return s.last() == "100" })
+		w.Eventually("it has the newest", func() bool { return s.last() == "100" })
 		list := s.of(live.Value)
 		if len(list) != 1 || list[0].Previous == 0 || list[0].Previous <= s.of(live.Deleted)[0].Revision {
 			t.Errorf("it was told %+v", list)
@@ -369,15 +369,15 @@ func TestWatch_ThereIsALimitOfThem(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{MaxWatches: 2})
 		one, two := w.follow("n", 0), w.follow("n", 0)
-		w.eventually("two are told", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
-		err := w.bus.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
+		w.Eventually("two are told", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
+		err := w.Client.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
 		var said *model.ServiceError
 		if !errors.As(err, &said) || said.Code != model.CodeUnavailable {
 			t.Errorf("the third: %v", err)
 		}
 		three := w.follow("n", 0)
 		_ = one.stop()
-		w.eventually("the third is told when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
+		w.Eventually("the third is told when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
 	})
 }
 
@@ -390,7 +390,7 @@ func TestWatch_WhatCannotBeSaysSo(t *testing.T) {
 		}
 		w.worker("a", live.Config{})
 		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``} {
-			err := w.bus.Listen(t.Context(), live.AskWatch, []byte(q), nil)
+			err := w.Client.Listen(t.Context(), live.AskWatch, []byte(q), nil)
 			var said *model.ServiceError
 			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
 				t.Errorf("%q: %v", q, err)
