@@ -217,7 +217,7 @@ func (r *runtime) transact(t *rapid.T) {
 		return
 	}
 	count, _ := r.l.Value("count").AsInt()
-	d := Draft{By: "app", Writes: []model.Write{{Doc: "count", Value: model.Int(count + 10000)}}}
+	d := Draft{By: "app", Direct: true, Writes: []model.Write{{Doc: "count", Value: model.Int(count + 10000)}}}
 	if rapid.Bool().Draw(t, "takes back") {
 		d.Writes = r.marks(t)
 	}
@@ -225,8 +225,7 @@ func (r *runtime) transact(t *rapid.T) {
 	if err != nil {
 		return
 	}
-	r.l.Direct(n)
-	r.l.apply(d.Writes)
+	r.l.apply(&Attempt{Draft: d}, n)
 }
 
 // marks is the write by which an event is taken back: one of the lane, or one that waits for its time.
