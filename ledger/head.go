@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -97,27 +95,4 @@ func (h *head) pauseAfterConflict(ev *model.Event) (report int) {
 	}
 	h.pause(ev, wait)
 	return report
-}
-
-// ConflictPause returns how long to wait before the next attempt at what has met its n-th conflict, the second
-// or a later one: 25 ms, doubled up to 1 s, less up to a quarter, by which runtimes differ.
-func (c *Config) ConflictPause(id string, n int) time.Duration {
-	wait := Doubled(c.PauseMin, c.PauseMax, n-1)
-	return wait - wait/4*time.Duration(jitter(c.Runtime, id, n))/256
-}
-
-// Doubled returns from, doubled for each of n after the first, but no more than most.
-func Doubled(from, most time.Duration, n int) time.Duration {
-	for ; n > 1 && from < most; n-- {
-		from *= 2
-	}
-	return min(from, most)
-}
-
-// jitter returns a number below 256 that differs between runtimes, so that two that have met do not meet
-// again, and that is the same for the same arguments.
-func jitter(runtime, event string, n int) uint8 {
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s %s %d", runtime, event, n)
-	return uint8(h.Sum32() >> 8)
 }

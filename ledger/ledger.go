@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/settlehq/settle/lanes"
 	"github.com/settlehq/settle/lineage"
@@ -11,18 +10,6 @@ import (
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"
 )
-
-// Config configures ledgers, and does not change. All of it must be set; see Limits.Fill.
-type Config struct {
-	// Runtime names the process that serves the space here.
-	Runtime string
-	// WithoutEvents leaves the events of the space to other runtimes.
-	WithoutEvents bool
-	Limits
-	// PauseMin, doubled up to PauseMax, is the pause after conflicts, from the second on. PauseMax also bounds the
-	// pause before the second attempt at an event whose first ended with the process.
-	PauseMin, PauseMax time.Duration
-}
 
 // Append is a commit on its way to the log.
 type Append struct {
