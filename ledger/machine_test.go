@@ -22,7 +22,7 @@ func (r *runtime) step(t *rapid.T) {
 	r.dies(func() {
 		if r.answer != nil && rapid.IntRange(0, 2).Draw(t, "answered") > 0 {
 			r.answer(t)
-			r.deposed(t)
+			r.goOn(t)
 		}
 		r.now += time.Duration(rapid.IntRange(0, 20).Draw(t, "ms")) * time.Millisecond
 		if !r.dead {
@@ -31,9 +31,11 @@ func (r *runtime) step(t *rapid.T) {
 	})
 }
 
-// deposed has a runtime that was deposed end, or take the space back.
-func (r *runtime) deposed(t *rapid.T) {
+// goOn has a runtime whose entry was refused ask again, and one that was deposed end, or take the space back.
+func (r *runtime) goOn(t *rapid.T) {
 	switch {
+	case r.l.Phase() == Outside:
+		r.enter()
 	case r.l.Phase() != Deposed:
 	case rapid.Bool().Draw(t, "takes it back"):
 		r.l.TakeOver()
@@ -113,7 +115,7 @@ func (w *world) act(t *rapid.T) {
 	case n == 9 && len(w.alive()) > 0:
 		if r := rapid.SampledFrom(w.alive()).Draw(t, "hears"); r.l.Settled() {
 			r.catchUp(t)
-			r.deposed(t)
+			r.goOn(t)
 		}
 	case n == 10 && len(w.alive()) > 0:
 		rapid.SampledFrom(w.alive()).Draw(t, "transacts").transact(t)
@@ -145,6 +147,7 @@ func (w *world) finish(t *rapid.T) {
 		r.dies(func() {
 			if r.answer != nil {
 				r.answer(t)
+				r.goOn(t)
 			}
 			r.settle(t)
 		})

@@ -60,6 +60,7 @@ type runtime struct {
 	answer   func(t failer)
 	dead     bool
 	attached bool
+	noEvents bool // it leaves the events to others
 	// lacks is set while the head is known to need the document of the world.
 	lacks bool
 	trace []string
@@ -90,7 +91,7 @@ func (r *runtime) load(t failer) {
 		}
 	}
 	var since time.Duration
-	r.l = New(&Config{Runtime: r.name, PauseMin: 10 * time.Millisecond, PauseMax: 80 * time.Millisecond, Limits: r.world.limits}, Host{
+	r.l = New(&Config{Runtime: r.name, WithoutEvents: r.noEvents, PauseMin: 10 * time.Millisecond, PauseMax: 80 * time.Millisecond, Limits: r.world.limits}, Host{
 		Attempt: r.handle,
 		Recorded: func(a *Attempt, tx uint64) {
 			r.tell("%s is %s in transaction %d", a.Event.ID, ending(a.Receipt), tx)
@@ -147,6 +148,10 @@ func (r *runtime) enter() {
 // handle is the application: a handler for each stream (see testdata/README.md).
 func (r *runtime) handle(ev *model.Event) *Attempt {
 	a := &Attempt{Draft: Draft{Event: ev, Trace: ev.Trace}}
+	if ev.Invalid != "" {
+		a.Receipt = receipts.Refused(ev, ev.Invalid)
+		return a
+	}
 	count, _ := r.l.Value("count").AsInt()
 	add := func(n int64) {
 		a.Writes = append(a.Writes, model.Write{Doc: "count", Value: model.Int(count + n)})
@@ -313,9 +318,6 @@ func (r *runtime) answered(t failer, seq uint64) {
 	r.catchUp(t)
 	for _, u := range r.l.Resume() {
 		r.tell("the handling of %s is undone: %s", u.Event.ID, [...]string{Conflict: "conflict", Receipt: "it has a receipt", Origin: "its origin is undone"}[u.Why])
-	}
-	if !r.l.Entered() && r.l.Phase() != Deposed && r.l.Phase() != Closed {
-		r.enter()
 	}
 }
 
