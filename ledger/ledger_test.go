@@ -200,3 +200,23 @@ func TestHoldLetsWhatIsUnderWayComeToItsEnd(t *testing.T) {
 		t.Errorf("it is %s", w.l.Phase())
 	}
 }
+
+// A foreign commit that is integrated over own transactions would be applied to documents that it never saw.
+func TestIntegrateRefusesOwnTransactionsFirst(t *testing.T) {
+	for name, far := range map[string]func(w *alone){ // any order: each for itself
+		"open":      func(w *alone) { _, _ = w.l.Record(&Draft{By: "app"}) },
+		"in flight": func(w *alone) { w.offer("e1", "add", 0); w.pass() },
+	} {
+		w := newAlone(t)
+		far(w)
+		c := &model.Commit{Version: model.CommitVersion, Space: home, Runtime: "other", Attempt: 1, Join: true}
+		entry := model.LogEntry{Space: home, Seq: w.seq + 1, Prev: w.seq, Data: model.AppendCommit(nil, c, nil)}
+		if err := w.l.Integrate(entry); err == nil || w.l.Replica().Seq != w.seq {
+			t.Errorf("%s: error %v, at %d", name, err, w.l.Replica().Seq)
+		}
+		w.l.Refuse()
+		if err := w.l.Integrate(entry); err != nil || w.l.Replica().Seq != entry.Seq {
+			t.Errorf("%s: after Refuse: %v", name, err)
+		}
+	}
+}

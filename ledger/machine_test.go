@@ -90,7 +90,7 @@ func (w *world) alive() (list []*runtime) {
 	return list
 }
 
-var streams = []string{"add", "add", "add", "send", "timer", "cancel", "away", "fail", "flaky", "large", "half", "wait", "deadly", "late", "f0", "f0", "f1", "f2", "f3"}
+var streams = []string{"add", "add", "add", "send", "timer", "cancel", "away", "fail", "flaky", "large", "half", "bulk", "wait", "deadly", "late", "f0", "f0", "f1", "f2", "f3"}
 
 func (w *world) act(t *rapid.T) {
 	switch n := rapid.IntRange(0, 19).Draw(t, "act"); {

@@ -188,6 +188,9 @@ func (r *runtime) handle(ev *model.Event) *Attempt {
 		a.Cancels = []string{"t"}
 	case stream == "away":
 		a.Sends = []model.Send{{To: "elsewhere", Stream: "x", Payload: model.Int(count)}}
+	case stream == "bulk":
+		a.Writes = []model.Write{{Doc: "half", Value: model.String(strings.Repeat("x", 1500))}}
+		a.Sends = []model.Send{{To: "elsewhere", Stream: "x", Payload: model.Int(count)}}
 	case stream == "fail":
 		return failed(a, errors.New("no"), false)
 	case stream == "flaky":
