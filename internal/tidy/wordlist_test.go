@@ -18,11 +18,8 @@ var unheldTests = []string{
 	".",
 	"bus",
 	"cmd/settle",
-	"coordinator",
-	"history",
 	"settletest",
 	"space",
-	"test",
 	"test/sim",
 	"worker",
 }
