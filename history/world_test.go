@@ -101,7 +101,7 @@ func actor(t *testing.T) *space.Program {
 		tx.CancelTimer("t")
 		return model.Value{}, nil
 	}
-	if err := errors.Join(p.Handle("do", perform), p.Handle("repair", mend), p.Handle("alarm", alarm), p.Handle("calm", calm)); err != nil {
+	if err := errors.Join(p.Handle("do", perform), p.Handle("repair", repair), p.Handle("alarm", alarm), p.Handle("calm", calm)); err != nil {
 		t.Fatal(err)
 	}
 	return p
