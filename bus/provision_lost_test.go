@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -38,7 +39,7 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 // if they are let pass. They come one at a time.
 func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}
 	`)})
