@@ -26,7 +26,7 @@ func newWorld(t *testing.T, partitions int) *world {
 	}
 }
 
-// to is a send to a space.
+// to returns a send to a space.
 func to(space string) model.Send { return model.Send{To: space, Stream: "add"} }
 
 // commit appends a commit of one transaction with these sends.

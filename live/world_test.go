@@ -32,7 +32,7 @@ type world struct {
 	mu   sync.Mutex
 	runs int // of the computation double, in all workers
 	sent int
-	// stuck is what the handler of stick waits for.
+	// stuck blocks the handler of the stream stick.
 	stuck chan struct{}
 }
 
@@ -49,14 +49,14 @@ type process struct {
 	asks asks
 }
 
-// asks is the bus of a server, and counts what it asks.
+// asks is the bus of a server. It counts the server's requests.
 type asks struct {
 	port.Client
 	n atomic.Int64
-	// refuse has others answer as those do that do not know the question.
+	// refuse makes other workers answer like those of an earlier version, which do not know the status query.
 	refuse atomic.Bool
-	// reading is taken for each entry of the log that arrives: the server is behind as long as it is
-	// held.
+	// reading is taken for each entry of the log that arrives: while the test holds it, the server falls
+	// behind.
 	reading chan struct{}
 }
 
@@ -138,7 +138,7 @@ func (w *world) program() *space.Program {
 	return p
 }
 
-// ran is how often double has run.
+// ran returns how often double has run.
 func (w *world) ran() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +154,7 @@ func (w *world) send(stream string, n int) {
 	}
 }
 
-// get reads a document by way of the service.
+// get reads a document through the service.
 func (w *world) get(doc string) live.Answer {
 	w.Helper()
 	a, err := w.client.Get(w.Context(), live.Get{Space: "s", Document: doc})
@@ -164,7 +164,7 @@ func (w *world) get(doc string) live.Answer {
 	return a
 }
 
-// logged is a document as the log has it.
+// logged returns the value and revision of a document in the log.
 func (w *world) logged(doc string) (string, uint64) {
 	w.Helper()
 	d := w.Read("s", doc)
@@ -177,7 +177,7 @@ func (w *world) settled(n int) {
 	w.Eventually("n is "+strconv.Itoa(n), func() bool { return w.Doc("s", "n") == strconv.Itoa(n) })
 }
 
-// seen is what a watch has been told.
+// seen collects the events of a watch.
 type seen struct {
 	w      *world
 	mu     sync.Mutex
@@ -201,7 +201,7 @@ func (s *seen) add(e live.Event) error {
 	return nil
 }
 
-// of lists what was told of some kinds.
+// of returns the events of the given kinds.
 func (s *seen) of(kinds ...live.Kind) []live.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *seen) last() string {
 	return string(list[len(list)-1].Data)
 }
 
-// told lists how the document stood, in the words of the watch.
+// told lists the statuses that were delivered.
 func (s *seen) told() (out []string) {
 	for _, e := range s.of(live.Stale, live.Current) {
 		out = append(out, cmp.Or(e.Stale, string(e.Kind)))
@@ -238,7 +238,7 @@ func (s *seen) stop() error {
 	return s.err
 }
 
-// follow watches by way of the service.
+// follow watches a document through the service.
 func (w *world) follow(doc string, from uint64) *seen {
 	return w.watching(func(ctx context.Context, s *seen) error {
 		return w.client.Watch(ctx, live.Watch{Space: "s", Document: doc, From: live.At(from)}, func(e live.Event) { _ = s.add(e) })
@@ -257,7 +257,7 @@ func (w *world) watching(f func(context.Context, *seen) error) *seen {
 	return s
 }
 
-// question is the JSON of one.
+// question encodes a request.
 func question(v any) []byte {
 	data, _ := json.Marshal(v)
 	return data

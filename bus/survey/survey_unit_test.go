@@ -78,7 +78,7 @@ func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 	}
 }
 
-// deployed is a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on a server of its own.
 func deployed(t *testing.T) (*bus.Bus, *embedded.Server) {
 	t.Helper()
 	s := natstest.StartServer(t, embedded.Config{})
