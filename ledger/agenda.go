@@ -310,6 +310,22 @@ func (l *Ledger) Timers() []string {
 	return slices.Sorted(maps.Keys(l.renewedAgenda().timers))
 }
 
+// Later returns the events that wait for their time, timers and those in the lane because it has come included, in no order.
+// They must not be modified. It changes nothing: what is to be made anew by the next transaction is read from the
+// confirmed state.
+func (l *Ledger) Later() (list []*model.Waiting) {
+	if l.agenda.bySlot == nil || l.agenda.stale {
+		list = make([]*model.Waiting, 0, l.replica.Later.Len())
+		l.replica.Later.Each(func(w *model.Waiting) { list = append(list, w) })
+		return list
+	}
+	list = make([]*model.Waiting, 0, len(l.agenda.bySlot))
+	for _, w := range l.agenda.bySlot { // any order: Later promises none
+		list = append(list, w.Waiting)
+	}
+	return list
+}
+
 // mayWait is why one more event cannot wait until a time. n counts those that are about to, that one
 // included, less those that will not wait any more.
 func (l *Ledger) mayWait(at int64, n int) error {

@@ -248,8 +248,8 @@
 //	          program see; program, action and clash are programs
 //	pass      rehearsals, runner (nodes), handling (events) and sweep
 //	space     space with host, direct, upgrade, idle, ready, settle, freshness and introspection is what
-//	          the host talks to; structure publishes the shape of the graph
+//	          the host talks to; publish, before them, writes how the space stands into tables
 //
-// Package inspect, below this one, explains a space: view shows it how the space stands. Transactions in
+// Package inspect, below this one, explains a space by snapshots of those tables. Transactions in
 // the log and the lane are package ledger's.
 package space

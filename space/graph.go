@@ -9,8 +9,7 @@ import (
 // and write surfaces; node-to-node edges are derived from the two where they overlap,
 // and never stored.
 //
-// It is the hot state of a pass, in parts that know only those before them; the structure tables
-// follow at the end of the pass. What it does itself is to bring nodes and edges in and out, of
+// It is the hot state of a pass, in parts that know only those before them. What it does itself is to bring nodes and edges in and out, of
 // which each part has to take note.
 type graph struct {
 	documents
@@ -132,7 +131,6 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	g.times.take(n)
 	g.place(n)
 	g.byID[spec.ID] = n
-	g.reshaped(n.handle)
 	if g.arrival != nil {
 		g.arrival(n)
 	}
@@ -244,7 +242,6 @@ func (g *graph) remove(n *node) {
 	g.ordinals.retire(n)
 	g.times.put(n)
 	delete(g.byID, n.id())
-	g.reshaped(n.handle)
 }
 
 // removeAll takes children out whose parent does not list them any more.
@@ -304,9 +301,6 @@ func (g *graph) applyReads(l *readLog) bool {
 			g.unindex(d)
 			changed = true
 		}
-	}
-	if changed {
-		g.reshaped(n.handle)
 	}
 	l.list = old[:0]
 	return changed

@@ -28,6 +28,7 @@ func (s *Space) Begin() (end func()) {
 func (s *Space) Close() {
 	s.ledger.Close()
 	s.graph.arming = nil
+	s.publisher.settled()
 }
 
 // OnDurable registers a function that is told when the space becomes durable and when it

@@ -8,8 +8,8 @@ import (
 )
 
 // node is the hot record of a node: what changes while it runs. What is fixed stands
-// in its spec, which all spaces of a program share. Its structure is mirrored in the
-// structure tables for others to read.
+// in its spec, which all spaces of a program share. Readers in other goroutines see it in tables that are compared with
+// it when they ask (publish.go).
 //
 // Always:
 //

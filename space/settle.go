@@ -36,6 +36,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	}
 	s.graph.dropUnused()
 	s.graph.ticked = false
+	s.publisher.settled()
 	if !s.ledger.Closed() {
 		s.noteDurable()
 	}
@@ -74,7 +75,7 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
-// endPass holds back what did not converge, and publishes the structure. outOfRounds says that the pass was
+// endPass holds back what did not converge. outOfRounds says that the pass was
 // ended by the bound on its iterations.
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
@@ -88,7 +89,6 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		s.runner.budgets.passes++
 	}
 	s.runner.budgets.note(deferred)
-	s.structure.endPass(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
 	}

@@ -70,7 +70,6 @@ func (s *Space) changeOver(p *Program) {
 	s.ledger.Runs(p.Version)
 	s.ledger.LetGo() // the new handler says itself what it lacks
 	s.jobs.specs, s.jobs.check = p.crons, true
-	s.structure.setHandlers(p)
 	for id, o := range s.runner.observations.resumable { // any order: each by itself
 		if o.Version == "" {
 			delete(s.runner.observations.resumable, id) // there is no telling for what code it would hold
@@ -139,7 +138,6 @@ func (g *graph) mustRegister(spec *declaration) {
 func (s *Space) replace(n *node, spec *declaration) (changed bool) {
 	g, before := s.graph, n.spec
 	n.spec = spec
-	g.reshaped(n.handle)
 	if spec.Gate != before.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
 		s.runner.observations.note(n)

@@ -2,37 +2,74 @@ package space
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// View returns the space for package inspect to read. It belongs to the owner of the space, as all its
-// methods do.
-func (s *Space) View() inspect.View {
-	return view{graph: s.graph, ledger: s.ledger, needs: &s.handling.needs, cfg: &s.cfg}
+// What a plain walk over the hot records says: the oracle of what the tables show.
+
+// NodeState is a node as it stands: structure and hot state together.
+type NodeState struct {
+	ID     string
+	Kind   NodeKind
+	Status Status
+	Live   bool
+	Runs   uint64
+	Output string
+	Reads  []string
+	Causes []string
+	Parent string
+	// Until is the time before which a node that is to run does not.
+	Until time.Duration
 }
 
-// Recorder records what the space does, as far as that is switched on.
-func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
+// Nodes lists the nodes with their state in order of registration. Unlike
+// Structure it belongs to the owner of the space.
+func (s *Space) Nodes() []NodeState {
+	var out []NodeState
+	for _, n := range s.graph.nodes {
+		if n == nil {
+			continue
+		}
+		st := NodeState{
+			ID: n.id(), Kind: n.kind, Status: n.status, Live: n.live, Runs: n.runs,
+			Output: n.spec.Output, Reads: n.readNames(), Causes: causeNames(n),
+		}
+		if p := n.parent(); p != nil {
+			st.Parent = p.id()
+		}
+		if n.status != Clean {
+			st.Until = max(0, n.eligibleAt())
+		}
+		out = append(out, st)
+	}
+	return out
+}
 
-// view reads a space.
-type view struct {
+func sortedKeys[K ~string | ~uint32, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// plainWalk reads a space.
+type plainWalk struct {
 	graph  *graph
 	ledger *ledger.Ledger
-	needs  *needs
 	cfg    *Config
 }
 
-// Node implements inspect.View.
-func (v view) Node(id string) (inspect.Node, bool) {
+func walkOf(s *Space) plainWalk { return plainWalk{graph: s.graph, ledger: s.ledger, cfg: &s.cfg} }
+
+func (v plainWalk) Node(id string) (inspect.Node, bool) {
 	n := v.graph.byID[id]
 	if n == nil {
 		return inspect.Node{}, false
 	}
 	out := inspect.Node{
-		ID: id, Kind: n.kind.String(), Status: n.status.String(), Live: n.live, Causes: causeNames(n),
+		ID: id, Kind: n.kind.String(), Output: n.spec.Output, Ordinal: n.ordinal, Height: n.height, Status: n.status.String(), Live: n.live, Causes: causeNames(n),
 		Stats: inspect.NodeStats{Runs: n.runs}, Root: v.root(n), Halt: halted(v.ledger),
 	}
 	if p := n.parent(); p != nil {
@@ -53,7 +90,7 @@ func (v view) Node(id string) (inspect.Node, bool) {
 }
 
 // stand says why a node does not run now.
-func (v view) stand(n *node, out *inspect.Node) {
+func (v plainWalk) stand(n *node, out *inspect.Node) {
 	switch {
 	case n.running:
 		out.Standing = inspect.Running
@@ -75,7 +112,7 @@ func (v view) stand(n *node, out *inspect.Node) {
 }
 
 // root says why a node is live by itself, "" if it is not.
-func (v view) root(n *node) string {
+func (v plainWalk) root(n *node) string {
 	switch {
 	case n.kind == Effect:
 		return "an effect"
@@ -92,8 +129,7 @@ func (v view) root(n *node) string {
 	return "needed by an event"
 }
 
-// Readers implements inspect.View.
-func (v view) Readers(id string) (edges []inspect.Edge) {
+func (v plainWalk) Readers(id string) (edges []inspect.Edge) {
 	n := v.graph.byID[id]
 	if n == nil {
 		return nil
@@ -108,8 +144,7 @@ func (v view) Readers(id string) (edges []inspect.Edge) {
 	return edges
 }
 
-// Writers implements inspect.View.
-func (v view) Writers(id string) (edges []inspect.Edge) {
+func (v plainWalk) Writers(id string) (edges []inspect.Edge) {
 	n := v.graph.byID[id]
 	if n == nil {
 		return nil
@@ -127,75 +162,4 @@ func edgeTo(to *node, d *dep, at *surface) inspect.Edge {
 		Node: to.id(), Address: d.String(), Declared: d.declared, Envelope: at.isEnvelope(),
 		Live: to.live, Clean: to.status == Clean, Ordinal: to.ordinal,
 	}
-}
-
-// Head implements inspect.View.
-func (v view) Head() (inspect.Head, bool) {
-	h, ok := v.ledger.HeadInfo()
-	if !ok {
-		return inspect.Head{}, false
-	}
-	p := inspect.Head{
-		Stream: h.Event.Stream, Event: h.Event.ID, Attempts: h.Attempts,
-		Most: v.cfg.EventRetries, Lost: h.Lost, MostLost: v.cfg.LostAttempts,
-	}
-	if !h.Known {
-		return p, true
-	}
-	if at := v.ledger.NotBefore(); at > v.graph.now {
-		p.Until = at
-	}
-	for _, d := range v.needs.docs {
-		if !d.loaded {
-			p.Docs = append(p.Docs, d.key.String())
-		}
-	}
-	p.Fails = v.needs.failsAt()
-	for _, n := range v.needs.nodes {
-		p.Needs = append(p.Needs, n.id())
-	}
-	return p, true
-}
-
-// halted says why the space runs nothing, "" if it does.
-func halted(l *ledger.Ledger) string {
-	switch {
-	case l.Closed():
-		return "it is closed"
-	case l.Phase() == ledger.Deposed:
-		return "another runtime has taken it over"
-	case !l.Entered():
-		return "this runtime does not own it"
-	case !l.Running():
-		return "a commit was refused, and others' are to be taken in first"
-	case !l.Begins():
-		return "it is finishing"
-	case l.Crowded():
-		return "the open commit is full, and the one before is under way"
-	}
-	return ""
-}
-
-// absentee is the document of another space that a run of n has met and that is not here.
-func (n *node) absentee() string {
-	for _, d := range n.deps {
-		if !d.doc.loaded {
-			return d.doc.key.String()
-		}
-	}
-	return ""
-}
-
-// gateName says which gate it is that opens last.
-func (n *node) gateName() string {
-	gt := &n.more.gate
-	switch n.eligibleAt() {
-	case gt.backoffUntil:
-		return "backoff"
-	case gt.echoUntil:
-		return "echo"
-	case gt.ranAt + gt.throttle:
-		return "throttle"
-	}
-	return "debounce"
 }
