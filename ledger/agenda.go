@@ -22,7 +22,7 @@ import (
 
 // agenda is what waits, as the undecided transactions leave it: an overlay over replica.Later.
 type agenda struct {
-	bySlot map[uint64]*waiting
+	bySlot map[uint64]*waiting // nil while nothing waits
 	// timers are the slots of those that have a name.
 	timers map[string]uint64
 	// queue orders those that are not in the lane.
@@ -33,9 +33,9 @@ type agenda struct {
 	// queued counts those that are in the lane.
 	queued int
 	nth    int
-	// undecided says that a transaction may be undone that has changed any of this, stale that it is
-	// to be made anew from the confirmed state, and renewed that it was.
-	undecided, stale, renewed bool
+	// made is set once the agenda follows from the confirmed state, stale while it has to be made anew, and renewed
+	// until BeginPass has seen that it was. undecided is set while a transaction may be undone that has changed any of this.
+	made, undecided, stale, renewed bool
 }
 
 // waiting is an event that waits.
@@ -50,7 +50,7 @@ const maxQueued = 1024
 
 // renew makes the agenda anew: the confirmed state has moved on without it.
 func (a *agenda) renew(confirmed *replica.Later, lane *lanes.Lane) *agenda {
-	*a = agenda{bySlot: map[uint64]*waiting{}, timers: map[string]uint64{}, renewed: true}
+	*a = agenda{made: true, renewed: true}
 	confirmed.Each(func(w *model.Waiting) {
 		a.enter(w)
 		a.top = max(a.top, w.Slot)
@@ -73,6 +73,9 @@ func (a *agenda) renew(confirmed *replica.Later, lane *lanes.Lane) *agenda {
 }
 
 func (a *agenda) enter(w *model.Waiting) {
+	if a.bySlot == nil {
+		a.bySlot, a.timers = map[uint64]*waiting{}, map[string]uint64{}
+	}
 	a.bySlot[w.Slot] = &waiting{Waiting: w}
 	if w.Timer != "" {
 		a.timers[w.Timer] = w.Slot
@@ -289,7 +292,7 @@ func (a *agenda) leaves(d *Draft, sent *model.Send, succeeded bool) (n int) {
 
 // renewedAgenda is the agenda, made anew if it is out of date.
 func (l *Ledger) renewedAgenda() *agenda {
-	if l.agenda.bySlot != nil && !l.agenda.stale {
+	if l.agenda.made && !l.agenda.stale {
 		return &l.agenda
 	}
 	return l.agenda.renew(&l.replica.Later, l.lane)
@@ -330,7 +333,7 @@ func (l *Ledger) Later() (list []*model.Waiting) {
 // included, less those that will not wait any more.
 func (l *Ledger) mayWait(at int64, n int) error {
 	if most := l.cfg.MaxLater; n > 0 && len(l.renewedAgenda().bySlot)+n > most {
-		return fmt.Errorf("%d events wait for their time in space %s, which is as many as may (MaxLater); send it later, or use fewer spaces' worth of events", most, l.cfg.Space)
+		return fmt.Errorf("%d events wait for their time in space %s, which is as many as may (MaxLater); send it later, or use fewer spaces' worth of events", most, l.replica.Space)
 	}
 	return model.CheckNotBefore(time.UnixMilli(at), time.UnixMilli(l.wall))
 }
@@ -340,7 +343,7 @@ func (l *Ledger) mayWait(at int64, n int) error {
 func (l *Ledger) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
 	n := 1
 	for i := range d.Sends {
-		if waitsIn(l.cfg.Space, &d.Sends[i]) {
+		if waitsIn(l.replica.Space, &d.Sends[i]) {
 			n++
 		}
 	}
@@ -354,7 +357,7 @@ func (l *Ledger) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
 // come go into the lane, as many as there is room for. It reports whether the clock was set back since it was
 // called last.
 func (l *Ledger) BeginPass() (setBack bool) {
-	if l.conflicts.pending {
+	if l.conflicts != nil && l.conflicts.pending {
 		l.pauseAfterConflict()
 	}
 	if l.cfg.WithoutEvents {
@@ -368,7 +371,7 @@ func (l *Ledger) BeginPass() (setBack bool) {
 		}
 	}
 	if l.mayBeMarked {
-		a.cancelled(l.marks(), l.cfg.Space, l.lane)
+		a.cancelled(l.marks(), l.replica.Space, l.lane)
 	}
 	if a.renewed {
 		a.renewed = false
@@ -376,7 +379,7 @@ func (l *Ledger) BeginPass() (setBack bool) {
 			l.recheckHead()
 		}
 	}
-	a.due(l.wall, l.cfg.Space, l.lane)
+	a.due(l.wall, l.replica.Space, l.lane)
 	return setBack
 }
 

@@ -138,7 +138,7 @@ func (l *Ledger) attempts(ev *model.Event) int {
 // undone one: at once after the first, then after growing delays. Conflicts never use up the
 // budget of retries.
 func (l *Ledger) pauseAfterConflict() {
-	c, ev := &l.conflicts, l.Head()
+	c, ev := l.conflicts, l.Head()
 	c.pending = false
 	if ev == nil {
 		return
@@ -152,7 +152,7 @@ func (l *Ledger) pauseAfterConflict() {
 		wait = l.ConflictPause(ev.ID, c.n)
 	}
 	if l.now-c.since >= l.cfg.ConflictWindow {
-		wait = l.cfg.RetryMax
+		wait = l.cfg.PauseMax
 		if !c.reported {
 			c.reported = true
 			l.counts.Unconverged++
@@ -165,6 +165,6 @@ func (l *Ledger) pauseAfterConflict() {
 // ConflictPause is how long to wait before the next attempt at what has met its n-th conflict, the second
 // or a later one: 25 ms, doubled up to 1 s, less up to a quarter, by which runtimes differ.
 func (l *Ledger) ConflictPause(id string, n int) time.Duration {
-	wait := Doubled(l.cfg.RetryMin, l.cfg.RetryMax, n-1)
+	wait := Doubled(l.cfg.PauseMin, l.cfg.PauseMax, n-1)
 	return wait - wait/4*time.Duration(jitter(l.cfg.Runtime, id, n))/256
 }

@@ -12,13 +12,16 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Config configures a ledger. All of it must be set; see Limits.Fill.
+// Config configures ledgers, and does not change. All of it must be set; see Limits.Fill.
 type Config struct {
-	// Space and Runtime name the space and the process that serves it here.
-	Space, Runtime string
+	// Runtime names the process that serves the space here.
+	Runtime string
 	// WithoutEvents leaves the events of the space to other runtimes.
 	WithoutEvents bool
 	Limits
+	// PauseMin, doubled up to PauseMax, is the pause after conflicts, from the second on. PauseMax also bounds the
+	// pause before the second attempt at an event whose first ended with the process.
+	PauseMin, PauseMax time.Duration
 }
 
 // Append is a commit on its way to the log.
@@ -64,7 +67,7 @@ type Undone struct {
 // Ledger is one space as one runtime serves it: what its log has, and on top of that what this runtime has
 // done and the log has not confirmed. It is not safe for concurrent use.
 type Ledger struct {
-	cfg  Config
+	cfg  *Config
 	host Host
 
 	replica  *replica.Replica
@@ -74,12 +77,10 @@ type Ledger struct {
 	at        standing
 	suffix    suffix
 	head      head
-	conflicts conflicts
+	conflicts *conflicts // nil: there was none
 	poison    poisonGuard
 	agenda    agenda
 	undone    []Undone // by a refusal, until Resume
-	// mayBeMarked says that there may be a mark in CancelDoc.
-	mayBeMarked bool
 
 	// version is of the program that runs, logged the one that the log has of this runtime.
 	version, logged string
@@ -92,15 +93,17 @@ type Ledger struct {
 	// gone back.
 	wall     int64
 	wallBack bool
-	counts   Counts
+	// mayBeMarked says that there may be a mark in CancelDoc.
+	mayBeMarked bool
+	counts      Counts
 }
 
 // New makes a ledger out of the confirmed state of a space. It makes no transactions until TakeOver or
 // Attach has been answered by Confirm.
-func New(cfg Config, host Host, r *replica.Replica) *Ledger {
+func New(cfg *Config, host Host, r *replica.Replica) *Ledger {
 	l := &Ledger{
 		cfg: cfg, host: host, replica: r,
-		lane: lanes.New(laneState(r), cfg.LaneLimit), registry: lineage.New(cfg.Space, r.Outbound),
+		lane: lanes.New(laneState(r), cfg.LaneLimit), registry: lineage.New(r.Space, r.Outbound),
 	}
 	l.mayBeMarked = r.Doc(CancelDoc).Value.Len() > 0
 	l.registry.SetTerm(r.Term)
@@ -179,13 +182,17 @@ func (l *Ledger) Appends() int { return l.suffix.appends() }
 
 // Full reports whether the open group should take no more events, Crowded whether it takes nothing more at
 // all.
-func (l *Ledger) Full() bool { return l.suffix.full(&l.cfg) }
+func (l *Ledger) Full() bool { return l.suffix.full(l.cfg) }
 
 // Crowded reports whether a transaction has found no room in the open group, which takes nothing more then.
 func (l *Ledger) Crowded() bool { return l.suffix.crowded }
 
 // TakeTurn reports whether a transaction that has found no room can go first now.
 func (l *Ledger) TakeTurn() bool { return l.suffix.takeTurn() }
+
+// ReleaseMemory gives memory back that is kept to be used again. A host with many ledgers calls it for one that has
+// nothing to do for now.
+func (l *Ledger) ReleaseMemory() { l.suffix.release() }
 
 // Tick makes the time known, in the host's monotonic clock. One that goes back stands still.
 func (l *Ledger) Tick(now time.Duration) { l.now = max(l.now, now) }
@@ -240,7 +247,7 @@ func (l *Ledger) Append() *Append {
 	}
 	taken := l.lane.Undecided()
 	c := &model.Commit{
-		Version: model.CommitVersion, Space: l.cfg.Space, Runtime: l.cfg.Runtime,
+		Version: model.CommitVersion, Space: l.replica.Space, Runtime: l.cfg.Runtime,
 		Epoch: l.at.epoch, Cursor: l.lane.Cursor(taken), Trying: l.poison.record,
 	}
 	if l.version != l.logged {
@@ -257,7 +264,7 @@ func (l *Ledger) Append() *Append {
 
 // sendsAway reports whether a transaction sends anything to another space.
 func (l *Ledger) sendsAway(tx model.Tx) bool {
-	return slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.To != l.cfg.Space })
+	return slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.To != l.replica.Space })
 }
 
 // enter makes the commit by which the runtime enters.
@@ -265,7 +272,7 @@ func (l *Ledger) enter() *Append {
 	l.at.take(stepSend)
 	attached := l.at.role == Attached
 	c := &model.Commit{
-		Version: model.CommitVersion, Space: l.cfg.Space, Runtime: l.cfg.Runtime,
+		Version: model.CommitVersion, Space: l.replica.Space, Runtime: l.cfg.Runtime,
 		Attempt: l.replica.Seq + 1, Takeover: !attached, Join: attached,
 		Term: model.NextTerm(l.termAt, l.replica.Term), Program: l.version, Cursor: l.replica.Cursor,
 	}
@@ -373,14 +380,14 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 		return nil
 	}
 	if l.suffix.undecided() {
-		return fmt.Errorf("space %s, log sequence %d: own transactions are undecided, which must be refused before a foreign commit is integrated", l.cfg.Space, e.Seq)
+		return fmt.Errorf("space %s, log sequence %d: own transactions are undecided, which must be refused before a foreign commit is integrated", l.replica.Space, e.Seq)
 	}
 	if err := e.Follows(l.replica.Seq); err != nil {
 		return err
 	}
 	c, err := model.DecodeCommit(e.Data)
 	if err != nil {
-		return fmt.Errorf("space %s, log sequence %d: %w", l.cfg.Space, e.Seq, err)
+		return fmt.Errorf("space %s, log sequence %d: %w", l.replica.Space, e.Seq, err)
 	}
 	changed, err := l.replica.Apply(e.Seq, c)
 	if err != nil {
@@ -403,7 +410,7 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 	}
 	if c.Takeover && l.at.overtaken() {
 		l.LetGo()
-		l.conflicts, l.poison = conflicts{}, poisonGuard{}
+		l.conflicts, l.poison = nil, poisonGuard{}
 	}
 	return nil
 }
@@ -417,6 +424,9 @@ func (l *Ledger) Resume() []Undone {
 	for _, u := range undone {
 		l.counts.undone(u.Why)
 		if ev := l.Head(); ev != nil && keyOf(ev) == u.Event && u.Why == Conflict {
+			if l.conflicts == nil {
+				l.conflicts = &conflicts{}
+			}
 			l.conflicts.pending = l.at.epoch != 0
 		}
 	}

@@ -40,8 +40,11 @@ func newAlone(t *testing.T) *alone {
 			w.l.apply(a.Writes)
 		},
 	}
-	w.l = New(Config{
-		Space: home, Runtime: "r1", Limits: Limits{MaxCommitBytes: 64 << 10, MaxGroup: 100, MaxLater: 10, EventRetries: 100, LostAttempts: 2, RetryMin: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond, ConflictWindow: time.Second},
+	w.l = New(&Config{
+		Runtime: "r1", PauseMin: 10 * time.Millisecond, PauseMax: 80 * time.Millisecond, Limits: Limits{
+			MaxCommitBytes: 64 << 10, MaxGroup: 100, MaxLater: 10, EventRetries: 100, LostAttempts: 2,
+			RetryMin: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond, ConflictWindow: time.Second,
+		},
 	}, w.host, replica.New(home))
 	w.l.TakeOver()
 	w.confirm(w.pass())

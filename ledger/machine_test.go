@@ -61,8 +61,11 @@ func (w *town) start(t *rapid.T, attached bool) *runtime {
 		}
 	}
 	r := &runtime{town: w, name: fmt.Sprint("r", w.started), attached: attached}
-	cfg := Config{
-		Space: home, Runtime: r.name, Limits: Limits{MaxCommitBytes: FrameBytes + 2000, MaxGroup: 4, LaneLimit: 6, MaxLater: 5, EventRetries: 3, LostAttempts: 2, RetryMin: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond, ConflictWindow: time.Second},
+	cfg := &Config{
+		Runtime: r.name, PauseMin: 10 * time.Millisecond, PauseMax: 80 * time.Millisecond, Limits: Limits{
+			MaxCommitBytes: FrameBytes + 2000, MaxGroup: 4, LaneLimit: 6, MaxLater: 5, EventRetries: 3, LostAttempts: 2,
+			RetryMin: 10 * time.Millisecond, RetryMax: 80 * time.Millisecond, ConflictWindow: time.Second,
+		},
 	}
 	r.l = New(cfg, Host{Attempt: r.handle}, rep)
 	r.enter()

@@ -301,17 +301,17 @@ func (l *Ledger) failInstead(a *Attempt, err error) {
 // begins to wait and what does not any more. A transaction for which there is no room leaves no trace but
 // its number.
 func (l *Ledger) join(tx *model.Tx, d *Draft) error {
-	if len(d.Cancels) > 0 || d.waitsIn(l.cfg.Space) {
-		l.renewedAgenda().place(d, l.cfg.Space, tx)
+	if len(d.Cancels) > 0 || d.waitsIn(l.replica.Space) {
+		l.renewedAgenda().place(d, l.replica.Space, tx)
 	}
 	for i := range d.Sends {
 		s := &d.Sends[i]
 		s.Trace = tx.Trace
-		if s.To == l.cfg.Space && s.Slot == 0 {
+		if s.To == l.replica.Space && s.Slot == 0 {
 			s.Behind = l.lane.Seen()
 		}
 	}
-	l.registry.Launch(model.TxID{Space: l.cfg.Space, Epoch: l.at.epoch, N: tx.N}, d.Event, d.Sends)
+	l.registry.Launch(model.TxID{Space: l.replica.Space, Epoch: l.at.epoch, N: tx.N}, d.Event, d.Sends)
 	tx.Sends = d.Sends
 	if err := l.suffix.add(tx, l.cfg.MaxCommitBytes); err != nil {
 		l.registry.Revoke(tx.N)
@@ -327,7 +327,7 @@ func (l *Ledger) join(tx *model.Tx, d *Draft) error {
 // followUp queues the sends that stay in the space and wait for no time.
 func (l *Ledger) followUp(sends []model.Send) {
 	for i := range sends {
-		if sends[i].To == l.cfg.Space && sends[i].Slot == 0 {
+		if sends[i].To == l.replica.Space && sends[i].Slot == 0 {
 			l.lane.Follow(sends[i].Event())
 		}
 	}

@@ -77,12 +77,12 @@ const (
 type standing struct {
 	phase Phase
 	role  Role
+	// finishing is set once no transaction is begun any more. It is never reset.
+	finishing bool
 	// epoch is the log sequence of the entry, 0 while the runtime makes no transactions.
 	epoch uint64
 	// entry is the commit by which the runtime enters, while that is in flight.
 	entry *model.Commit
-	// finishing is set once no transaction is begun any more. It is never reset.
-	finishing bool
 }
 
 // take applies a step, and reports whether it changed the phase.

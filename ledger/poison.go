@@ -104,7 +104,7 @@ func (l *Ledger) staggerRetry(ev *model.Event, n int) bool {
 	if l.head.of == keyOf(ev) || l.replica.TriedBy == l.at.epoch {
 		return false
 	}
-	wait := l.cfg.RetryMax / 256 * time.Duration(jitter(l.cfg.Space, ev.ID, n)) << (2 * min(n-1, 4))
+	wait := l.cfg.PauseMax / 256 * time.Duration(jitter(l.replica.Space, ev.ID, n)) << (2 * min(n-1, 4))
 	l.head.of, l.head.notBefore = keyOf(ev), l.now+wait
 	return wait > 0
 }

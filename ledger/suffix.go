@@ -131,6 +131,14 @@ func (x *suffix) confirm() {
 	x.sealed = nil
 }
 
+// release gives the buffers back that are kept for the next group.
+func (x *suffix) release() {
+	x.spare = group{}
+	if len(x.open.txs) == 0 && len(x.open.after) == 0 {
+		x.open = group{}
+	}
+}
+
 // undecided reports whether there is any transaction that the log has not confirmed.
 func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/faultlog"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -85,19 +86,16 @@ type Config struct {
 	Logger *slog.Logger
 
 	id     string        // of this process, and of no other that there ever was
+	ledger ledger.Config // of every key
 	faults *faultlog.Log // where faults are logged that may last
 }
 
 // Limits that nobody has wanted to choose yet.
 const (
-	// maxGroup is how many events one commit decides at most.
-	maxGroup = 1024
 	// inboxEvents and inboxBytes bound what is read and not handled, per key. The rest stays
 	// in the stream and is read again.
 	inboxEvents = 4096
 	inboxBytes  = 8 << 20
-	// lostAttempts is how many attempts at an event may end with the process.
-	lostAttempts = 3
 	// loads is how many keys are loaded at a time.
 	loads = 64
 	// readPage is how many messages are read at a time.

@@ -28,7 +28,7 @@
 //   - In order. A handler sees the writes of all events before its own; one that fails for
 //     now holds its key, and no other, until it is tried again.
 //   - Every event ends in a receipt. An error that is not Transient, a panic, a payload that
-//     nobody can read, a process that dies of the event several times, a handler that does not
+//     is not JSON, three processes that died of the event, a handler that does not
 //     return (Config.RunLimit): the receipt says so, the event goes to the dead letters with its
 //     payload, and the key goes on.
 //   - What a handler sends leaves if and only if its transaction is in the log, and arrives
@@ -43,20 +43,19 @@
 //	                                       ^                                      |
 //	                                       '------- Rewind: the log was ahead ----'
 //
-// Each key that has something to do has a goroutine and a ledger: the confirmed state
-// (package replica), the queue (package lanes), the sends (package lineage) and on top of
-// them the transactions that the log has not confirmed. One append per key is under way;
-// what is handled meanwhile goes with the next one (group commit). The ledger does no I/O
-// and is all of the protocol:
+// Each key that has something to do has a goroutine and a ledger (package ledger), which is all
+// of the protocol, the same as that of a space: the confirmed state, the queue, and on top of them
+// the transactions that the log has not confirmed. One append per key is under way; what is
+// handled meanwhile goes with the next one (group commit).
 //
 //	the log accepts    what was in the append is confirmed
 //	no answer          the bus sends the same message again until there is one
-//	the log refuses    somebody else has appended. All that is not confirmed is dropped,
+//	the log refuses    another process has appended. All that is not confirmed is dropped,
 //	                   the log is read and integrated, and the work that is left is done again
 //
-// A key is taken over by a commit, as in package space. A server that finds another's
-// takeover in the log has been deposed: it drops what it had and pauses. So a process that
-// hangs for an hour and then goes on changes nothing.
+// A key is taken over by a commit, like a space. A server that finds the takeover of another
+// one in the log has been deposed: it drops what it had and pauses. So a process that hangs for
+// an hour and then goes on changes nothing.
 //
 // # Several processes
 //
@@ -73,14 +72,14 @@
 //
 // # What it leaves out
 //
-// Events do not wait for a time: one that is sent with NotBefore in the future is refused.
-// There are no computations, effects, timers and links. A deployment that needs them later
+// There are no computations, effects, timers and links. An event from outside may wait for a time, as for a
+// full worker (NotBefore, docs/adr/0018); a handler cannot send one that does. A deployment that needs them later
 // moves to full workers over the same data: they go on where the last commit is. Do not run
 // both at a time over one deployment; it is safe, and both do each other's work again.
 //
 // All servers of a deployment have the same handlers: a stream without one is refused. Two
 // services that know nothing of each other take two prefixes (bus.Config.Prefix).
 //
-// docs/coming-from-jetstream.md compares it with a consumer and a bucket by hand, docs/adr/0028
-// says why it is made this way.
+// docs/coming-from-jetstream.md compares it with a consumer and a bucket by hand, docs/adr/0028 and 0038
+// say why it is made this way.
 package ordered

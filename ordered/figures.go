@@ -55,20 +55,21 @@ func (s *standstill) goesOn(h *host) bool {
 
 // standsAt says what the key is at. It is the loop that calls it.
 func (h *host) standsAt() (s standing) {
-	l := h.ledger
-	if ev := l.lane.Peek(); ev != nil {
-		s.stream, s.event = ev.Stream, ev.ID
+	c := h.core
+	head, waits := c.HeadInfo()
+	if waits {
+		s.stream, s.event = head.Event.Stream, head.Event.ID
 	}
 	switch {
-	case l.under != nil:
+	case h.under != nil:
 		s.cause = status.CauseUncommitted
-	case s.event != "" && l.head.until > h.now():
-		s.cause, s.tries = status.CauseRetry, l.head.tries
-	case s.event != "":
+	case waits && c.NotBefore() > h.now():
+		s.cause, s.tries = status.CauseRetry, head.Attempts
+	case waits:
 		s.cause = status.CauseTurn
-	case l.lane.Held() > 0:
-		s.cause, s.held = status.CauseEarly, l.lane.Held()
-	case l.rep.Seq > h.saver.seq:
+	case c.Lane().Held() > 0:
+		s.cause, s.held = status.CauseEarly, c.Lane().Held()
+	case c.Replica().Seq > h.saver.seq:
 		s.cause, s.failure = status.CauseUnsaved, h.saver.failure
 	default:
 		s.cause = status.CauseTurn

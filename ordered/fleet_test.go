@@ -296,3 +296,82 @@ func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) 
 		b.Close()
 	})
 }
+
+// A server that has given an event up stays careful: the next event that kills its process costs no attempt
+// that is not counted, as with a worker.
+func TestPoison_EachEventThatKillsItsProcessCostsThreeAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var starting sync.Mutex // a process may get as far as the handler before it is the current one
+		var current, dead *serving
+		tries := map[string]int{}
+		h := accounts()
+		h["kill"] = func(_ *ordered.Tx, ev *model.Event) (any, error) {
+			starting.Lock()
+			defer starting.Unlock()
+			if current != dead { // what it does after its end does not count
+				tries[ev.ID]++
+			}
+			dead = current
+			current.crash()
+			return nil, nil
+		}
+		w.send("alice", "kill", "k1", ``)
+		w.send("alice", "kill", "k2", ``)
+		w.send("alice", "pay", "e1", `{"cents":1}`)
+		for i := 0; i < 30 && len(w.receipts("alice")) < 3; i++ {
+			starting.Lock()
+			p := w.serve(ordered.Config{Name: fmt.Sprint("o", i), Handlers: h}, nil)
+			current = p
+			starting.Unlock()
+			w.pass(time.Minute)
+			p.crash()
+		}
+		w.wantOrder("alice", "k1", "k2", "e1")
+		if tries["k1"] != 4 || tries["k2"] != 3 { // the first life had no reason to be careful
+			t.Errorf("tried %v", tries)
+		}
+		for _, rc := range w.receipts("alice")[:2] {
+			if rc.Outcome != model.Failed || rc.Attempts != 3 {
+				t.Errorf("%+v", rc)
+			}
+		}
+	})
+}
+
+// A server that is stopped between the mark of an attempt and the attempt takes the mark back: the attempt was
+// not made, and counts as little as with a worker.
+func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		barren := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "other", Attempt: 1, Takeover: true}
+		if _, err := w.server.Append(model.Append{Space: "alice", ID: "other", Data: model.AppendCommit(nil, barren, nil)}); err != nil {
+			t.Fatal(err)
+		}
+		w.send("alice", "pay", "e1", `{"cents":1}`)
+		started := make(chan *serving, 1)
+		appends := 0
+		p := w.serve(ordered.Config{Name: "o1"}, func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				if appends++; appends == 2 { // the takeover was the first
+					(<-started).cancel()
+					w.pass(100 * time.Millisecond)
+				}
+			}
+			return membus.Deliver
+		})
+		started <- p
+		if err := <-p.ended; err != nil {
+			t.Error(err)
+		}
+		p.bus.Close()
+		log := w.server.History("alice")
+		c, err := model.DecodeCommit(log[len(log)-1].Data)
+		if err != nil || len(w.receipts("alice")) != 0 || c.Trying == nil || !c.Trying.Back || c.Trying.Tries != 0 {
+			t.Errorf("the log ends with %+v, %v", c, err)
+		}
+		last := w.serve(ordered.Config{Name: "o2"}, nil)
+		w.eventuallyEnds("alice", "e1 handled 0")
+		w.stop(last)
+	})
+}

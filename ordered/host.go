@@ -15,12 +15,11 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// host serves one key: a loop that passes events to its ledger and carries out what that asks
+// host serves one key: a loop that passes events to its core and carries out what that asks
 // for. It ends when its partition does, or when the key has been idle.
 type host struct {
 	p       *partition
 	key     string
-	began   time.Time
 	wake    chan struct{}
 	answers chan answer
 	saves   chan error
@@ -49,8 +48,9 @@ type host struct {
 	overran *overrun
 
 	// What follows belongs to the loop.
-	ledger   *ledger
-	nonce    string // tells this host's appends from those of any other
+	core     *core
+	under    *model.Commit // that is being appended, nil for none
+	nonce    string        // tells this host's appends from those of any other
 	saver    saver
 	dry      int // readings of the lane in a row that brought nothing
 	refillAt time.Time
@@ -76,7 +76,7 @@ const allDone = math.MaxUint64
 
 func newHost(p *partition, key string, doneBefore uint64) *host {
 	h := &host{
-		p: p, key: key, began: time.Now(), nonce: rand.Text(),
+		p: p, key: key, nonce: rand.Text(),
 		wake: make(chan struct{}, 1), answers: make(chan answer, 1), saves: make(chan error, 1),
 	}
 	h.low.Store(doneBefore)
@@ -124,9 +124,9 @@ func (h *host) run() {
 // awaitUnderway waits for the answers that a life has not: those are not for the next one, and
 // there is one append at a time.
 func (h *host) awaitUnderway() {
-	if h.ledger != nil && h.ledger.under != nil {
+	if h.under != nil {
 		<-h.answers // it comes: the bus knows in the end, or is stopped
-		h.ledger.under = nil
+		h.under = nil
 	}
 	if h.saver.saving {
 		<-h.saves //nolint:errcheck // the life that asked for it is over
@@ -141,10 +141,13 @@ func (h *host) live() error {
 		return err
 	}
 	for {
+		if h.p.draining() && !h.core.Finishing() {
+			h.core.Hold()
+		}
 		h.takeIn()
 		h.refill()
 		h.recall()
-		more := h.work()
+		more := h.core.work(batch, h.now(), time.Now())
 		if h.p.ctx.Err() != nil {
 			return model.ErrStopped // it was cut off in a handler, of which nothing is kept
 		}
@@ -162,50 +165,42 @@ func (h *host) live() error {
 // batch is how many events are handled before the answers of the log are looked at.
 const batch = 64
 
-// work handles events, and reports whether there may be more to do at once.
-func (h *host) work() bool {
-	if h.p.draining() {
-		return false
-	}
-	for range batch {
-		if !h.ledger.next(h.now()) {
-			return false
-		}
-	}
-	return true
-}
-
-func (h *host) now() time.Duration { return time.Since(h.began) }
+func (h *host) now() time.Duration { return time.Since(h.p.began) }
 
 // append sends the next commit, if there is one. The answer comes to listen.
 func (h *host) append() {
-	if !h.ledger.owned() && !h.takesOver() {
+	if h.core.asks() && h.takesOver() {
+		h.core.TermAt(h.p.clock.Millis())
+		h.core.TakeOver()
+	}
+	a := h.core.Append()
+	if a == nil {
 		return
 	}
-	h.ledger.termAt = h.p.clock.Millis()
-	c, data := h.ledger.append(h.p.s.cfg.id)
-	if c == nil {
-		return
-	}
+	h.under = a.Commit
 	h.p.bus.Append(model.Append{
-		Space: h.key, ID: c.ID() + "/" + h.nonce, Expect: h.ledger.rep.Seq, Data: data,
+		Space: h.key, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data,
 	}, func(seq uint64, err error) { h.answers <- answer{seq, err} }) // there is one at a time
 }
 
 // takesOver reports whether the key is to be taken over now: there is something to do or to
 // save in it, and another has not just taken it.
 func (h *host) takesOver() bool {
-	work := !h.ledger.lane.Done() || h.ledger.rep.Seq > h.saver.seq
+	due := h.core.Replica().Later.Next()
+	work := !h.core.Lane().Done() || h.core.Replica().Seq > h.saver.seq || due != 0 && due <= time.Now().UnixMilli()
 	return work && !h.p.draining() && h.lostWait() <= 0
 }
 
 // listen waits for something to happen, unless there is more to do.
 func (h *host) listen(more bool) error {
 	var timer <-chan time.Time
-	ready := make(chan struct{})
+	var ready <-chan struct{}
 	if more {
-		close(ready)
+		ready = always
 	} else {
+		if h.under == nil {
+			h.core.ReleaseMemory()
+		}
 		t := time.NewTimer(h.wakeAt())
 		defer t.Stop()
 		timer = t.C
@@ -217,7 +212,7 @@ func (h *host) listen(more bool) error {
 		return h.saved(err)
 	case <-h.wake:
 	case <-h.p.leaving:
-		if !h.ledger.settled() || h.saver.saving {
+		if !h.core.Settled() || h.saver.saving {
 			return h.listenToTheEnd()
 		}
 	case <-timer:
@@ -228,9 +223,12 @@ func (h *host) listen(more bool) error {
 	return nil
 }
 
+// always is closed: what waits for it need not.
+var always = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
 // listenToTheEnd waits for what is under way when the partition is given up.
 func (h *host) listenToTheEnd() error {
-	if h.ledger.under == nil && !h.saver.saving {
+	if h.under == nil && !h.saver.saving {
 		return nil // what is open is appended next
 	}
 	select {
@@ -257,11 +255,16 @@ func (h *host) wakeAt() time.Duration {
 	if wait <= 0 {
 		wait = lookAgain
 	}
-	l := h.ledger
-	sooner(l.head.until-h.now(), l.head.until > h.now())
-	sooner(h.lostWait(), !l.owned() && h.lostWait() > 0)
-	sooner(time.Until(h.saver.due), l.owned() && l.rep.Seq > h.saver.seq && !h.saver.saving)
-	_, refill := l.lane.Refill()
+	c := h.core
+	sooner(c.NotBefore()-h.now(), c.NotBefore() > h.now())
+	due := c.Due()
+	if !c.owned() {
+		due = c.Replica().Later.Next()
+	}
+	sooner(time.Until(time.UnixMilli(due)), due > time.Now().UnixMilli())
+	sooner(h.lostWait(), !c.owned() && h.lostWait() > 0)
+	sooner(time.Until(h.saver.due), c.owned() && c.Replica().Seq > h.saver.seq && !h.saver.saving)
+	_, refill := c.Lane().Refill()
 	sooner(time.Until(h.refillAt), refill)
 	return max(wait, time.Millisecond)
 }
@@ -278,32 +281,30 @@ func (h *host) lostWait() time.Duration {
 // answered takes in what the log said.
 func (h *host) answered(a answer) error {
 	h.busy = time.Now()
+	c := h.under
+	h.under = nil
 	switch {
 	case a.err == nil:
 		h.p.s.counts.commits.Add(1)
-		h.p.s.counts.receipts.Add(uint64(len(h.ledger.under.Txs))) // one each
-		if len(h.ledger.under.Txs) > 0 {
+		h.p.s.counts.receipts.Add(uint64(len(c.Txs))) // one each
+		if len(c.Txs) > 0 {
 			h.lost = 0
 		}
-		former := h.ledger.rep.Owner
-		h.ledger.confirm(a.seq)
-		if h.ledger.careful && h.ledger.rep.Epoch == a.seq && h.p.s.alive(former) {
-			h.ledger.careful = false
-		}
-		return nil
+		h.core.recorded(c)
+		_, err := h.core.Confirm(a.seq)
+		return err
 	case errors.Is(a.err, model.ErrRefused):
 		h.p.s.counts.refused.Add(1)
-		was := h.ledger.owned()
-		h.ledger.refuse()
+		was := h.core.owned()
+		h.core.Refuse()
 		if err := h.catchUp(); err != nil {
 			return err
 		}
-		if was && !h.ledger.owned() {
+		if was && !h.core.owned() {
 			h.lost, h.away = h.lost+1, time.Now()
 		}
 		return nil
 	}
-	h.ledger.under = nil
 	return fmt.Errorf("append a commit: %w", a.err)
 }
 
@@ -314,21 +315,19 @@ func (h *host) catchUp() error {
 		if err := pause.For(h.p.ctx, pause.Backoff(dry)); err != nil {
 			return model.ErrStopped
 		}
-		entries, err := h.p.bus.ReadLog(h.p.ctx, h.key, h.ledger.rep.Seq, readPage)
+		entries, err := h.p.bus.ReadLog(h.p.ctx, h.key, h.core.Replica().Seq, readPage)
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
-		for i := range entries {
-			if err := eachCommit(&entries[i], h.ledger.rep.Seq, h.ledger.integrate); err != nil {
-				return err
-			}
+		if err := h.core.Integrate(entries...); err != nil {
+			return err
 		}
 		if n += len(entries); n > 0 && len(entries) < readPage {
-			h.ledger.resume()
+			h.core.Resume()
 			return nil
 		}
 		if dry > dryReads {
-			if err := h.checkHead(h.ledger.rep.Seq); err != nil {
+			if err := h.checkHead(h.core.Replica().Seq); err != nil {
 				return err
 			}
 		}
@@ -348,17 +347,6 @@ func (h *host) checkHead(known uint64) error {
 		return &model.LossError{Kind: model.LossOfLog, Partition: h.p.number, Space: h.key, Known: known, Found: head}
 	}
 	return nil
-}
-
-func eachCommit(e *model.LogEntry, behind uint64, take func(seq uint64, c *model.Commit) error) error {
-	if err := e.Follows(behind); err != nil {
-		return err
-	}
-	c, err := model.DecodeCommit(e.Data)
-	if err != nil {
-		return fmt.Errorf("log sequence %d: %w", e.Seq, err)
-	}
-	return take(e.Seq, c)
 }
 
 // load brings the key to memory: its checkpoint, then the log behind it.
@@ -391,21 +379,17 @@ func (h *host) load() error {
 	if err != nil {
 		return err
 	}
-	if n := rep.Later.Len(); n > 0 {
-		h.p.s.cfg.faults.Warn("events of the key wait for a time; only a full worker handles them", h.key, "key", h.key, "events", n)
-	}
-	h.ledger = newLedger(&h.p.s.cfg, rep, h.p.bus.MaxPayload())
-	h.ledger.code, h.ledger.overran = &h.code, h.overran
+	h.core = newCore(&h.p.s.cfg, rep, &h.code, h.overran)
 	h.busy = time.Now()
-	h.ledger.lane.LeftInStream(max(behind, h.offered)) // an earlier life may not have been done with it
+	h.core.Lane().LeftInStream(max(behind, h.offered)) // an earlier life may not have been done with it
 	return nil
 }
 
 // leave ends the host if the key has been idle, or its partition is given up and all is saved.
 func (h *host) leave() (bool, error) {
-	l := h.ledger
+	c := h.core
 	if h.p.draining() {
-		if !l.settled() && l.owned() || l.under != nil || h.saver.saving {
+		if !c.Settled() && c.owned() || h.under != nil || h.saver.saving {
 			return false, nil
 		}
 		err := h.saveNow()
@@ -414,7 +398,7 @@ func (h *host) leave() (bool, error) {
 		return true, err
 	}
 	h.saveIfDue()
-	if !l.settled() || !l.lane.Done() || l.rep.Seq > h.saver.seq || h.saver.saving || time.Since(h.busy) < h.p.idle() {
+	if !c.Settled() || !c.Lane().Done() || c.Replica().Seq > h.saver.seq || h.saver.saving || time.Since(h.busy) < h.p.idle() {
 		return false, nil
 	}
 	return h.p.dismiss(h), nil
@@ -423,14 +407,14 @@ func (h *host) leave() (bool, error) {
 // publish says how far the key is done with its lane. What is handled and not saved is not
 // done: who comes next is to find the event, and to load the key for it.
 func (h *host) publish() {
-	l := h.ledger
+	c := h.core
 	at := h.standsAt()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.at, h.waiting = at, l.lane.Waiting()
+	h.at, h.waiting = at, c.Lane().Waiting()
 	switch {
 	case len(h.inbox) > 0 || h.left > 0:
-	case l.settled() && l.lane.Done() && l.rep.Seq <= h.saver.seq:
+	case c.Settled() && c.Lane().Done() && c.Replica().Seq <= h.saver.seq:
 		h.low.Store(allDone)
 	default:
 		h.low.Store(max(h.low.Load(), h.saver.lane))

@@ -9,7 +9,7 @@ import (
 
 // takeIn passes what has come to the lane, as far as that has room.
 func (h *host) takeIn() {
-	lane := h.ledger.lane
+	lane := h.core.Lane()
 	h.mu.Lock()
 	n := min(len(h.inbox), lane.Room())
 	events, left := h.inbox[:n], uint64(0)
@@ -30,7 +30,7 @@ func (h *host) takeIn() {
 // refill reads again what was left in the stream, once there is room. A reader that sees
 // nothing is behind, or the store has failed; it asks ever more rarely.
 func (h *host) refill() {
-	after, ok := h.ledger.lane.Refill()
+	after, ok := h.core.Lane().Refill()
 	if !ok || h.p.draining() || time.Now().Before(h.refillAt) {
 		return
 	}
@@ -44,7 +44,7 @@ func (h *host) refill() {
 	h.refillAt = time.Now().Add(pause.Backoff(h.dry))
 	for i := range events {
 		h.offered = max(h.offered, events[i].Seq)
-		if !h.ledger.lane.Offer(h.event(&events[i])) {
+		if !h.core.Lane().Offer(h.event(&events[i])) {
 			break
 		}
 	}
@@ -52,10 +52,7 @@ func (h *host) refill() {
 
 // event is the event that a lane message carries, by the same rules as a worker's.
 func (h *host) event(m *model.Message) model.Event {
-	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, Trace: m.Trace}
-	if m.Expires > 0 && time.Now().UnixMilli() > m.Expires {
-		ev.Expires = m.Expires // it has passed: a ledger has no clock to compare it with
-	}
+	ev := model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace}
 	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
 		ev.Invalid = "the event id and the position header do not belong together"
 		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // or it would wait for a predecessor that nobody sends
@@ -64,8 +61,8 @@ func (h *host) event(m *model.Message) model.Event {
 	if ev.Invalid = m.Invalid; ev.Invalid != "" {
 		return ev // a tombstone: it is there for its position
 	}
-	if m.NotBefore < 0 || m.NotBefore > time.Now().UnixMilli() {
-		ev.Invalid = "it is not to be handled yet, and nobody here keeps it until then: leave NotBefore out, or serve the space with a full worker"
+	if m.NotBefore < 0 {
+		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
 		return ev
 	}
 	if m.Expires < 0 {

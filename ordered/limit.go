@@ -23,42 +23,41 @@ import (
 //	if it returns then          the attempt has failed, and is made again as after a Transient error
 //	after the limit and a grace the host is given up
 //
-// The next ledger counts that as an attempt that never came back; see ledger.care.
+// The next ledger counts that as an attempt that never came back (ledger.Overran).
 
 // handlerLate is after how long an operator is told of a handler that has not returned.
 const handlerLate = 10 * time.Second
 
 // running is the handler that the loop of a host is in. The loop says what begins and ends, and
-// others look at it now and then. A nil one watches nothing.
+// others look at it now and then.
 type running struct {
 	h       *host
 	givenUp atomic.Bool
 
-	mu            sync.Mutex
-	stream, event string // of the event that is handled, "" for none
-	noted         bool   // the log has a mark of this attempt
+	mu sync.Mutex
+	// of is the event that a handler was called with last, busy says that it has not returned, and begun counts
+	// the calls.
+	of eventName
+	// recorded reports that the log has a record of the attempt.
+	recorded bool
+	busy     bool
+	told     bool // an operator was told that it has not returned
+	over     bool // the limit was reached
+	full     bool // too many are given up already
+	begun    uint64
 	runlimit.Looks
-	over, full bool // the limit was reached; too many are given up already
-	ctx        context.Context
-	leave      context.CancelFunc
-
-	handled eventName // the last that a handler was called with
-
-	begun  uint64
+	ctx    context.Context
+	leave  context.CancelFunc
 	seen   uint64 // begun, as it was when it was looked at
 	seenAt time.Time
-	told   bool
 }
 
 // overrun is a handler that an earlier host of the key was given up for.
 type overrun struct {
 	stream, event string
 	limit         time.Duration // 0 for one that has ended its goroutine
-	noted         bool          // the log has counted the attempt
-}
-
-func (o *overrun) is(ev *model.Event) bool {
-	return o != nil && o.event == ev.ID && o.stream == ev.Stream
+	recorded      bool          // the log had a record of the attempt
+	noted         bool          // the log has counted the attempt since
 }
 
 // error says what an event fails with whose handler was given up so many times, 0 for one that has
@@ -75,14 +74,10 @@ func (o *overrun) error(tries int) error {
 }
 
 // begins notes that a handler is called.
-func (r *running) begins(ev *model.Event, noted bool) {
-	if r == nil {
-		return
-	}
+func (r *running) begins(ev *model.Event, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stream, r.event, r.noted = ev.Stream, ev.ID, noted
-	r.handled = eventName{ev.Stream, ev.ID}
+	r.of, r.recorded, r.busy = eventName{ev.Stream, ev.ID}, recorded, true
 	r.over, r.full = false, false
 	r.begun++
 	cfg := &r.h.p.s.cfg
@@ -92,9 +87,6 @@ func (r *running) begins(ev *model.Event, noted bool) {
 // returned takes in that the handler has come back. One that was given up goes no further. The error
 // is what the attempt ends in instead of what it has returned.
 func (r *running) returned() error {
-	if r == nil {
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.givenUp.Load() {
@@ -111,7 +103,7 @@ func (r *running) returned() error {
 
 // used ends the goroutine of a handler that was given up.
 func (r *running) used() {
-	if r != nil && r.givenUp.Load() {
+	if r.givenUp.Load() {
 		runtime.Goexit()
 	}
 }
@@ -119,9 +111,6 @@ func (r *running) used() {
 // context is that of the handler. Its deadline is by the clock, so a handler that has asked for it is
 // held to that, too.
 func (r *running) context() context.Context {
-	if r == nil {
-		return context.Background()
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -131,19 +120,19 @@ func (r *running) context() context.Context {
 	default:
 		r.ctx, r.leave = context.WithCancel(r.h.p.ctx)
 	}
-	if r.over || r.event == "" {
+	if r.over || !r.busy {
 		r.leave()
 	}
 	return r.ctx
 }
 
 func (r *running) what() *overrun {
-	return &overrun{stream: r.stream, event: r.event, limit: r.Limit, noted: r.noted}
+	return &overrun{stream: r.of.stream, event: r.of.event, limit: r.Limit, recorded: r.recorded}
 }
 
 // rest notes that no handler is under way any more. r.mu is held.
 func (r *running) rest() {
-	r.stream, r.event, r.over = "", "", false
+	r.busy, r.over = false, false
 	if r.ctx != nil {
 		r.leave()
 		r.ctx = nil
@@ -161,7 +150,7 @@ func (r *running) check() {
 func (r *running) judge() *overrun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.event == "" || r.givenUp.Load() || r.Limit <= 0 || r.h.p.ctx.Err() != nil {
+	if !r.busy || r.givenUp.Load() || r.Limit <= 0 || r.h.p.ctx.Err() != nil {
 		r.Rest()
 		return nil
 	}
@@ -188,7 +177,7 @@ func (r *running) tellFull() {
 	if !r.full {
 		r.full = true
 		r.h.p.s.cfg.Logger.Error("a handler has not returned within its limit and is not given up, as too many were that have not returned since; restart the server",
-			"key", r.h.key, "stream", r.stream, "event", r.event, "limit", r.Limit, "given_up", runlimit.MaxAbandoned)
+			"key", r.h.key, "stream", r.of.stream, "event", r.of.event, "limit", r.Limit, "given_up", runlimit.MaxAbandoned)
 	}
 }
 
@@ -196,7 +185,7 @@ func (r *running) tellFull() {
 func (r *running) leaves() *overrun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.event == "" {
+	if !r.busy {
 		return nil
 	}
 	o := r.what()
@@ -205,15 +194,18 @@ func (r *running) leaves() *overrun {
 	return o
 }
 
-// since names the event whose handler the loop is in, and since when it is known to be: since it was
-// looked at first.
+// since names the event whose handler the loop is in, "" for none, and since when it is known to be: since it
+// was looked at first.
 func (r *running) since(now time.Time) (stream, event string, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.event != "" && r.seen != r.begun {
+	if !r.busy {
+		return "", "", time.Time{}
+	}
+	if r.seen != r.begun {
 		r.seen, r.seenAt, r.told = r.begun, now, false
 	}
-	return r.stream, r.event, r.seenAt
+	return r.of.stream, r.of.event, r.seenAt
 }
 
 // eventName tells an event of a key from the others.
@@ -223,7 +215,7 @@ type eventName struct{ stream, event string }
 func (r *running) last() eventName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.handled
+	return r.of
 }
 
 // tellLate tells an operator, once, of a handler that has not returned.

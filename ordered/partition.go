@@ -46,6 +46,7 @@ type partition struct {
 	// that was saved last.
 	read, saved uint64
 	aside       aside
+	due         dues
 	marks       map[string]uint64 // see retain
 	// doubt is the range of the lane that is in doubt. Compared says that this is known.
 	doubt    *truncation.Range
@@ -57,10 +58,11 @@ type partition struct {
 }
 
 func startPartition(s *server, number int) *partition {
-	p := &partition{s: s, bus: port.Session(s.bus), number: number, name: strconv.Itoa(number), began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p := &partition{s: s, bus: port.Session(s.bus), number: number, name: strconv.Itoa(number), began: time.Now(), leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}, due: newDues()}
 	p.strays = misroute.New(p.bus, number, s.cfg.Logger)
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.keep("follow the lane", p.followLane)
+	p.keep("list the keys that have to be loaded at a time", p.listDue)
 	p.tasks.Go(p.tick)                         // ends with p.ctx
 	p.tasks.Go(func() { p.strays.Run(p.ctx) }) // ends with p.ctx
 	if number == 0 && !s.cfg.Coordinated {
@@ -127,6 +129,7 @@ func (p *partition) followLane(ctx context.Context) error {
 	}
 	p.read, p.saved = max(p.read, from), max(p.saved, from)
 	from = p.read
+	p.due.isPlaced()
 	p.mu.Unlock()
 	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
@@ -164,6 +167,7 @@ func (p *partition) deliver(m model.Message) {
 func (p *partition) host(key string, done uint64) *host {
 	h := p.hosts[key]
 	if h == nil {
+		p.wakeAt(key, 0)
 		h = newHost(p, key, done)
 		p.start(h)
 	}
@@ -180,6 +184,7 @@ func (p *partition) dismiss(h *host) bool {
 		return false
 	}
 	delete(p.hosts, h.key)
+	p.leaves(h.key, h.core.Replica().Later.Next())
 	return true
 }
 
@@ -257,6 +262,11 @@ func (p *partition) stop(ctx context.Context) {
 	p.cancel()
 	wait(ctx, &p.serving)
 	wait(ctx, &p.tasks)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.due.wakes { // any order: each on its own
+		w.timer.Stop()
+	}
 }
 
 // give begins to give the partition up: no event is handed to a key any more. It reports

@@ -12,7 +12,6 @@ import (
 	"github.com/settlehq/settle/internal/misroute"
 	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"
 )
 
@@ -55,6 +54,7 @@ func (b *fakeBus) Epoch() uint64                                { return b.epoch
 func (b *fakeBus) Partitions() int                              { return max(b.parts, 1) }
 func (b *fakeBus) Hindsight() time.Duration                     { return 0 }
 func (b *fakeBus) Forget(string)                                {}
+func (b *fakeBus) Append(model.Append, func(uint64, error))     {}
 
 func (b *fakeBus) LogTail(context.Context, int, int) ([]model.LogEntry, error) { return nil, nil }
 func (b *fakeBus) LaneEnd(context.Context, int) (uint64, error)                { return b.laneEnd, nil }
@@ -118,15 +118,18 @@ func unitHost(t *testing.T) (*host, *fakeBus) {
 		id: "o1", Handlers: map[string]Handler{}, Attempts: 5, Heartbeat: time.Hour, Idle: time.Second, MaxAwake: 10, Checkpoint: time.Second,
 		RetryMin: time.Millisecond, RetryMax: time.Millisecond, MaxChain: 100, Logger: slog.New(slog.DiscardHandler),
 	}}
+	if err := s.cfg.forLedgers(b.MaxPayload()); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	s.ctx, s.cancel = ctx, cancel
-	p := &partition{s: s, bus: b, ctx: ctx, cancel: cancel, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}}
+	p := &partition{s: s, bus: b, began: time.Now(), ctx: ctx, cancel: cancel, leaving: make(chan struct{}), over: make(chan struct{}), hosts: map[string]*host{}, due: newDues()}
 	p.strays = misroute.New(b, 0, s.cfg.Logger)
 	h := newHost(p, "k", 0)
 	p.hosts["k"] = h
 	rep := replica.New("k")
-	h.ledger = newLedger(&s.cfg, rep, b.MaxPayload())
+	h.core = newCore(&s.cfg, rep, &h.code, nil)
 	h.saver = newSaver(model.SpaceState{}, rep)
 	return h, b
 }
@@ -135,17 +138,24 @@ func unitHost(t *testing.T) (*host, *fakeBus) {
 func taken(t *testing.T) (*host, *fakeBus) {
 	t.Helper()
 	h, b := unitHost(t)
-	if c, _ := h.ledger.append("o1"); c == nil || !c.Takeover {
-		t.Fatalf("first of all comes %+v", c)
+	takeOver(h)
+	if err := h.answered(answer{seq: 1}); err != nil || !h.core.owned() {
+		t.Fatal(err)
 	}
-	h.ledger.confirm(1)
+	h.busy = time.Time{}
 	return h, b
+}
+
+// takeOver has a host on its way to take its key over.
+func takeOver(h *host) {
+	h.core.TakeOver()
+	h.under = h.core.Append().Commit
 }
 
 // offered are n events in the lane of a host.
 func offered(h *host, n int) {
 	for i := range n {
-		h.ledger.lane.Offer(model.Event{Space: "k", Stream: "x", ID: fmt.Sprint("e", i+1), Lane: uint64(i + 1)})
+		h.core.Lane().Offer(model.Event{Space: "k", Stream: "x", ID: fmt.Sprint("e", i+1), Lane: uint64(i + 1)})
 	}
 }
 
@@ -166,7 +176,7 @@ func TestSaver_TakesInTheAnswerToASave(t *testing.T) {
 	if got := h.saver.revs["d"]; got != 7 {
 		t.Errorf("after a save that has failed d is known under revision %d, want 7", got)
 	}
-	h.ledger.rep.Cursor.Floor = 9
+	h.core.Replica().Cursor.Floor = 9
 	h.saver.under, h.saver.underLane = &replica.Checkpoint{Mark: model.StateDoc{Seq: 1}}, 5
 	if err := h.saved(nil); err != nil {
 		t.Fatal(err)
@@ -202,13 +212,13 @@ func TestSaver_AHostThatWasOvertaken(t *testing.T) {
 	if err := h.overtaken(2); err != nil {
 		t.Fatal(err)
 	}
-	if h.ledger.owned() || h.lost != 1 || h.lostWait() <= 0 {
-		t.Errorf("it owns the key: %v; it was lost %d times, and is left for %v", h.ledger.owned(), h.lost, h.lostWait())
+	if h.core.owned() || h.lost != 1 || h.lostWait() <= 0 {
+		t.Errorf("it owns the key: %v; it was lost %d times, and is left for %v", h.core.owned(), h.lost, h.lostWait())
 	}
 	if h.saver.seq != 2 {
 		t.Errorf("it is saved up to %d, want 2", h.saver.seq)
 	}
-	h.ledger.rep.Seq = 3 // there is something to save
+	h.core.Replica().Seq = 3 // there is something to save
 	if h.takesOver() {
 		t.Error("it takes the key back at once")
 	}
@@ -222,16 +232,16 @@ func TestSaver_AHostThatWasOvertaken(t *testing.T) {
 // until it has.
 func TestHost_AfterARefusalItReadsWhatHasWon(t *testing.T) {
 	h, b := unitHost(t)
-	h.ledger.append("o1")
+	takeOver(h)
 	b.readErr = errStore
 	if err := h.answered(answer{err: model.ErrRefused}); !errors.Is(err, errStore) {
 		t.Errorf("it could not read what has won, and goes on: %v", err)
 	}
 	h, b = unitHost(t)
-	h.ledger.append("o1")
+	takeOver(h)
 	b.log = [][]model.LogEntry{nil, nil, {takeoverBy("o2", 1, 0)}} // a replica that is behind
-	if err := h.answered(answer{err: model.ErrRefused}); err != nil || h.ledger.rep.Seq != 1 {
-		t.Errorf("it has read up to %d: %v", h.ledger.rep.Seq, err)
+	if err := h.answered(answer{err: model.ErrRefused}); err != nil || h.core.Replica().Seq != 1 {
+		t.Errorf("it has read up to %d: %v", h.core.Replica().Seq, err)
 	}
 }
 
@@ -284,12 +294,12 @@ func TestHost_LeavesWhenNothingIsLeftToDo(t *testing.T) {
 // The answer to what a former life has sent is not for the next one.
 func TestHost_BeginsAgainWhenItsFormerLifeHasItsAnswers(t *testing.T) {
 	h, _ := unitHost(t)
-	h.ledger.append("o1")
+	takeOver(h)
 	h.answers <- answer{seq: 1}
 	h.saver.saving = true
 	h.saves <- nil
 	h.awaitUnderway()
-	if len(h.answers) != 0 || len(h.saves) != 0 || h.ledger.under != nil || h.saver.saving {
+	if len(h.answers) != 0 || len(h.saves) != 0 || h.under != nil || h.saver.saving {
 		t.Error("an answer is left for the next life")
 	}
 }
@@ -304,122 +314,71 @@ func TestHost_ALogThatEndsBeforeWhatIsKnownIsRefused(t *testing.T) {
 	}
 }
 
-// An attempt is given up after so many lives that did not come back, and not one later.
-func TestLedger_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
-	for tries, given := range map[int]bool{lostAttempts - 1: false, lostAttempts: true} {
-		h, _ := taken(t)
-		l := h.ledger
-		l.careful = true
-		l.rep.Trying = &model.Trying{By: receipts.By("x"), Event: "e1", Tries: tries}
-		l.rep.TriedBy = 0 // a former life
-		offered(h, 1)
-		if rc, _ := l.care(l.lane.Peek()); (rc != nil) != given {
-			t.Errorf("after %d attempts: %+v", tries, rc)
-		}
-	}
-}
-
-// A handler that has come back with an error has not killed its process, so its attempt is taken
-// back.
-func TestLedger_AHandlerThatComesBackIsNotCountedAsLost(t *testing.T) {
+// An event that finds no room in a commit is handled in the next one, and those behind it share commits again.
+func TestCore_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
 	h, _ := taken(t)
-	l := h.ledger
-	h.p.s.cfg.Handlers["x"] = func(*Tx, *model.Event) (any, error) { return nil, Transient(errStore) }
-	offered(h, 1)
-	l.careful = true
-	l.rep.Trying, l.rep.TriedBy = &model.Trying{By: receipts.By("x"), Event: "e1", Tries: 1}, l.epoch
-	if l.next(0) {
-		t.Fatal("the event has ended")
-	}
-	if l.mark == nil || !l.mark.Back || l.mark.Tries != 0 {
-		t.Errorf("noted is %+v", l.mark)
-	}
-}
-
-// An event that finds no room in a commit is handled in the next one, and the one behind it, too.
-func TestLedger_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
-	h, _ := taken(t)
-	l := h.ledger
+	c := h.core
 	h.p.s.cfg.Handlers["x"] = func(tx *Tx, ev *model.Event) (any, error) {
-		size := 10 << 10 // less than half of the 28 KiB that a commit takes
-		if ev.ID == "e2" || ev.ID == "e4" {
-			size = 20 << 10 // and more
-		}
+		size := map[string]int{"e1": 10 << 10, "e2": 20 << 10, "e3": 10 << 10, "e4": 20 << 10}[ev.ID] // of 28 KiB that a commit takes
 		tx.Set(ev.ID, strings.Repeat("x", size))
 		return nil, nil
 	}
-	offered(h, 4)
+	offered(h, 6)
 	var got []string
 	crowded := false
 	for range 8 {
-		for l.next(0) { // until there is no room
-		}
-		crowded = crowded || l.crowded
-		if c, _ := l.append("o1"); c != nil {
-			for i := range c.Txs {
-				got = append(got, c.Txs[i].Receipt.Event)
+		c.work(6, 0, time.Now())
+		crowded = crowded || c.Crowded()
+		if a := c.Append(); a != nil {
+			together := ""
+			for i := range a.Commit.Txs {
+				together += a.Commit.Txs[i].Receipt.Event
 			}
-			for l.next(0) { // beside what is under way
+			got = append(got, together)
+			c.work(6, 0, time.Now()) // beside what is under way
+			if _, err := c.Confirm(a.Expect + 1); err != nil {
+				t.Fatal(err)
 			}
-			l.confirm(l.rep.Seq + 1)
 		}
 	}
-	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4"}); fmt.Sprint(got) != want || !crowded {
+	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4", "e5e6"}); fmt.Sprint(got) != want || !crowded {
 		t.Errorf("handled are %v, want %v", got, want)
 	}
 }
 
-// What was undone has sent nothing: what it had sent to its own key is not handled.
-func TestLedger_WhatWasUndoneHasSentNothing(t *testing.T) {
-	h, _ := taken(t)
-	l := h.ledger
-	var handled []string
-	h.p.s.cfg.Handlers["x"] = func(tx *Tx, ev *model.Event) (any, error) {
-		handled = append(handled, ev.ID)
-		tx.Send("k", "own", nil)
-		return nil, nil
+// An attempt that was given up is counted once, also if the next life of the host, which has marked it, ends before
+// the event does.
+func TestCore_AnAttemptThatWasGivenUpIsCountedOnce(t *testing.T) {
+	h, _ := unitHost(t)
+	h.p.s.cfg.Handlers["x"] = func(*Tx, *model.Event) (any, error) { return nil, Transient(errStore) }
+	h.overran = &overrun{stream: "x", event: "e1", limit: time.Second}
+	seq := uint64(0)
+	tries := func(now time.Duration) (tries int) {
+		h.core.work(1, now, time.Now())
+		h.append()
+		if h.under == nil {
+			return 0
+		}
+		if h.under.Trying != nil {
+			tries = h.under.Trying.Tries
+		}
+		seq++
+		if err := h.answered(answer{seq: seq}); err != nil {
+			t.Fatal(err)
+		}
+		return tries
 	}
-	own := 0
-	h.p.s.cfg.Handlers["own"] = func(*Tx, *model.Event) (any, error) { own++; return nil, nil }
-	offered(h, 1)
-	if !l.next(0) {
-		t.Fatal("nothing is handled")
-	}
-	l.refuse()
-	l.resume()
-	for l.next(0) { // all there is
-	}
-	if len(handled) != 2 || own != 1 {
-		t.Errorf("the event is handled %d times, and what it sends %d times", len(handled), own)
-	}
-}
-
-// Transactions are numbered anew with each takeover.
-func TestLedger_NumbersBeginAnewWithATakeover(t *testing.T) {
-	h, _ := taken(t)
-	l := h.ledger
-	h.p.s.cfg.Handlers["x"] = func(*Tx, *model.Event) (any, error) { return nil, nil }
-	offered(h, 2)
-	l.next(0)
-	l.append("o1")
-	l.confirm(2)
-	if err := eachCommit(&model.LogEntry{Space: "k", Seq: 3, Prev: 2, Data: takeoverBy("o2", 3, 2).Data}, 2, l.integrate); err != nil {
-		t.Fatal(err)
-	}
-	l.refuse()
-	l.resume()
-	if c, _ := l.append("o1"); c == nil || !c.Takeover {
-		t.Fatalf("then comes %+v", c)
-	}
-	l.confirm(4)
-	l.next(0)
-	if c, _ := l.append("o1"); c == nil || c.Trying == nil { // the life before has brought no receipt
-		t.Fatalf("then comes %+v", c)
-	}
-	l.confirm(5)
-	l.next(0)
-	if c, _ := l.append("o1"); c == nil || len(c.Txs) != 1 || c.Txs[0].N != 1 || c.Epoch != 4 {
-		t.Errorf("then comes %+v", c)
+	want := []int{0, 0, 2, 1} // the takeover, a pause, the mark, and it is taken back
+	for life := range 2 {
+		h.core = newCore(&h.p.s.cfg, h.core.Replica(), &h.code, h.overran)
+		offered(h, 1)
+		var got []int
+		for i := range want {
+			got = append(got, tries(time.Duration(i)*time.Minute))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("life %d: the marks are of %v attempts, want %v", life+1, got, want)
+		}
 	}
 }
 
@@ -436,7 +395,7 @@ func TestTx_SeesWhatItHasWritten(t *testing.T) {
 		return nil, nil
 	}
 	offered(h, 1)
-	if h.ledger.next(0); seen != "2 absent" {
+	if h.core.work(1, 0, time.Now()); seen != "2 absent" {
 		t.Errorf("it sees %s", seen)
 	}
 }

@@ -20,12 +20,17 @@ type saver struct {
 	under     *replica.Checkpoint
 	underLane uint64
 	failure   string // why the last save failed, "" if it did not
+	// dueAt is the time of the saved item, see takeDue, or unknownDue, and underDue that of the one under way.
+	dueAt, underDue int64
 }
 
 func newSaver(st model.SpaceState, rep *replica.Replica) saver {
 	s := saver{revs: map[string]uint64{"": st.Mark.Rev}, seq: st.Mark.Seq, lane: rep.LaneDone()}
-	for _, list := range [][]model.StateDoc{st.Docs, st.Pieces, st.Later} {
+	for _, list := range [][]model.StateDoc{st.Docs, st.Pieces, st.Later, st.Due} {
 		s.note(list)
+	}
+	if len(st.Due) > 0 {
+		s.dueAt = unknownDue // a newer one may be saved than was read
 	}
 	return s
 }
@@ -38,7 +43,7 @@ func (s *saver) note(docs []model.StateDoc) {
 
 // saveIfDue begins to save what has changed since the last time.
 func (h *host) saveIfDue() {
-	if h.saver.saving || !h.ledger.owned() || time.Now().Before(h.saver.due) || !h.checkpoint() {
+	if h.saver.saving || !h.core.owned() || time.Now().Before(h.saver.due) || !h.checkpoint() {
 		return
 	}
 	c := h.saver.under
@@ -49,7 +54,7 @@ func (h *host) saveIfDue() {
 
 // checkpoint takes a checkpoint to be saved, unless all is.
 func (h *host) checkpoint() bool {
-	s, rep := &h.saver, h.ledger.rep
+	s, rep := &h.saver, h.core.Replica()
 	if rep.Seq <= s.seq {
 		return false
 	}
@@ -58,6 +63,7 @@ func (h *host) checkpoint() bool {
 		h.p.s.cfg.faults.Error("checkpoint", h.key, "key", h.key, "error", err)
 		return false
 	}
+	s.takeDue(rep, &c)
 	for i := range c.Docs {
 		c.Docs[i].Rev = s.revs[c.Docs[i].Doc]
 	}
@@ -76,8 +82,8 @@ func (h *host) saved(err error) error {
 	s.revs[""] = c.Mark.Rev
 	s.failure = ""
 	if err != nil {
-		s.failure = firstLine(err.Error())
-		h.ledger.rep.Spoil(*c)
+		s.failure, s.dueAt = firstLine(err.Error()), unknownDue
+		h.core.Replica().Spoil(*c)
 		var newer *model.OutdatedError
 		switch {
 		case onlyOutdated(err) && errors.As(err, &newer):
@@ -87,8 +93,8 @@ func (h *host) saved(err error) error {
 		}
 		return nil
 	}
-	h.ledger.rep.MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
-	s.seq, s.lane = max(s.seq, c.Mark.Seq), max(s.lane, s.underLane)
+	h.core.Replica().MarkStands(model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq})
+	s.seq, s.lane, s.dueAt = max(s.seq, c.Mark.Seq), max(s.lane, s.underLane), s.underDue
 	return nil
 }
 
@@ -97,28 +103,25 @@ func (h *host) saved(err error) error {
 // to save for ever, and hold the lane position back. What is saved by others need not be saved
 // again.
 func (h *host) overtaken(stored uint64) error {
-	l := h.ledger
-	if !l.settled() || h.p.draining() {
+	c := h.core
+	if !c.Settled() || h.p.draining() {
 		return nil
 	}
-	was := l.owned()
+	was := c.owned()
 	for more := true; more; {
-		entries, err := h.p.bus.ReadLog(h.p.ctx, h.key, l.rep.Seq, readPage)
+		entries, err := h.p.bus.ReadLog(h.p.ctx, h.key, c.Replica().Seq, readPage)
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
-		for i := range entries {
-			if err := eachCommit(&entries[i], l.rep.Seq, l.integrate); err != nil {
-				return err
-			}
+		if err := c.Integrate(entries...); err != nil {
+			return err
 		}
 		more = len(entries) == readPage
 	}
-	l.resume()
-	if was && !l.owned() {
+	if was && !c.owned() {
 		h.lost, h.away = h.lost+1, time.Now()
 	}
-	if l.rep.Seq >= stored {
+	if c.Replica().Seq >= stored {
 		h.saver.seq = max(h.saver.seq, stored)
 	}
 	return nil
@@ -126,7 +129,7 @@ func (h *host) overtaken(stored uint64) error {
 
 // saveNow is the last act of a host that gives its key up.
 func (h *host) saveNow() error {
-	if !h.ledger.owned() || !h.checkpoint() {
+	if !h.core.owned() || !h.checkpoint() {
 		return nil
 	}
 	err := h.p.save(h.key, h.saver.under)

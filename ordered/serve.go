@@ -55,6 +55,9 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := cfg.fill(bus.Horizon()); err != nil {
 		return err
 	}
+	if err := cfg.forLedgers(bus.MaxPayload()); err != nil {
+		return fmt.Errorf("server %s: %w", cfg.Name, err)
+	}
 	s := &server{bus: bus, cfg: cfg, partitions: map[int]*partition{}, loads: make(chan struct{}, loads)}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer s.cancel()
@@ -175,17 +178,6 @@ func (s *server) awayError() error {
 	}
 	return fmt.Errorf("server %s has left without announcing it: %w for %v; %s; nothing that was acknowledged is lost, the next owner goes on from the log",
 		s.cfg.id, port.ErrNoServer, s.cfg.Handover, undone)
-}
-
-// alive reports whether the process of a server is there.
-func (s *server) alive(id string) bool {
-	if id == s.cfg.id {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Heartbeat)
-	defer cancel()
-	there, err := s.bus.Ping(ctx, id)
-	return err == nil && there
 }
 
 // loading waits for its turn to load a key.

@@ -190,23 +190,6 @@ func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
 	})
 }
 
-func TestServe_WhatIsToWaitForATimeIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		p := w.serve(ordered.Config{Name: "o1"}, nil)
-		done := make(chan error, 1)
-		w.client.Send(model.Message{Space: "alice", Stream: "pay", ID: "e1", NotBefore: time.Now().Add(time.Hour).UnixMilli()}, func(_ model.SendResult, err error) { done <- err })
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		w.eventuallyEnded("alice", 1)
-		if rc := w.receipts("alice")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "NotBefore") {
-			t.Errorf("%+v", rc)
-		}
-		w.stop(p)
-	})
-}
-
 func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -224,6 +207,22 @@ func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
 				t.Errorf("%+v", rc)
 			}
 		}
+		w.stop(p)
+	})
+}
+
+// An event that expires while it waits behind another one is not handled, although it had not when it was
+// read from the lane.
+func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		h := accounts()
+		h["flaky"] = func(*ordered.Tx, *model.Event) (any, error) { return nil, ordered.Transient(errors.New("not now")) }
+		p := w.serve(ordered.Config{Name: "o1", Handlers: h, RetryMin: 2 * time.Second, RetryMax: 2 * time.Second}, nil)
+		w.send("alice", "flaky", "f", ``)
+		w.sendMessage(model.Message{Space: "alice", Stream: "pay", ID: "e1", Payload: []byte(`{"cents":1}`), Expires: time.Now().Add(time.Second).UnixMilli()})
+		w.eventuallyEnds("alice", "f failed 5", "e1 expired 0")
+		w.wantDoc("alice", "balance", "absent")
 		w.stop(p)
 	})
 }

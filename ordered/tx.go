@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -12,32 +13,30 @@ import (
 // sent. It is good for the call that it was passed to. A call that cannot be carried out (a
 // name that is none, a value that is no JSON) fails the event with an error that says why.
 type Tx struct {
-	l      *ledger
-	event  *model.Event
-	writes []model.Write
-	after  map[string]model.Value
-	sends  []model.Send
-	err    error
+	core    *core
+	attempt ledger.Attempt
+	after   map[string]model.Value
+	err     error
 }
 
 // Key is the key that the event belongs to.
-func (t *Tx) Key() string { return t.event.Space }
+func (t *Tx) Key() string { return t.attempt.Event.Space }
 
 // Event is what is being handled. Its ID is the same in every attempt, and unique within the
 // key: what to pass on to services that are asked to do something once.
-func (t *Tx) Event() *model.Event { return t.event }
+func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
 // Context ends when the handler is to return: its limit is reached (Config.RunLimit), or the key is taken
 // away. It ends with the call, too. Pass it on to what may block.
-func (t *Tx) Context() context.Context { return t.l.code.context() }
+func (t *Tx) Context() context.Context { return t.core.code.context() }
 
 // Get is a document of the key, absent if there is none.
 func (t *Tx) Get(doc string) model.Value {
-	t.l.code.used()
+	t.core.code.used()
 	if v, ok := t.after[doc]; ok {
 		return v
 	}
-	return t.l.value(doc)
+	return t.core.Value(doc)
 }
 
 // Read decodes a document of the key into what into points to, and leaves that as it is if
@@ -51,7 +50,7 @@ func (t *Tx) Read(doc string, into any) error {
 
 // Set writes a document of the key: anything that encodes to JSON. An absent Value deletes it.
 func (t *Tx) Set(doc string, v any) {
-	t.l.code.used()
+	t.core.code.used()
 	val, err := model.Of(v)
 	if err == nil {
 		err = model.CheckName("document", doc)
@@ -67,7 +66,7 @@ func (t *Tx) Set(doc string, v any) {
 		t.after = map[string]model.Value{}
 	}
 	t.after[doc] = val
-	t.writes = append(t.writes, model.Write{Doc: doc, Value: val, Delete: val.IsAbsent()})
+	t.attempt.Writes = append(t.attempt.Writes, model.Write{Doc: doc, Value: val, Delete: val.IsAbsent()})
 }
 
 // Delete removes a document of the key.
@@ -79,7 +78,7 @@ func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 // is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events
 // that send each other come to an end: see Config.MaxChain.
 func (t *Tx) Send(key, stream string, payload any) {
-	t.l.code.used()
+	t.core.code.used()
 	v, err := model.Of(payload)
 	if err == nil {
 		err = model.CheckName("key", key)
@@ -89,13 +88,13 @@ func (t *Tx) Send(key, stream string, payload any) {
 	}
 	s := model.Send{To: key, Stream: stream, Payload: v}
 	if err == nil {
-		s.Depth, err = lineage.Next(t.event, t.l.cfg.MaxChain)
+		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
 	}
 	if err != nil {
 		t.fail(fmt.Errorf("send to %s/%s: %w", key, stream, err))
 		return
 	}
-	t.sends = append(t.sends, s)
+	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
 func (t *Tx) fail(err error) {
@@ -105,4 +104,4 @@ func (t *Tx) fail(err error) {
 }
 
 // drop forgets everything that the transaction would have changed.
-func (t *Tx) drop() { t.writes, t.after, t.sends = nil, nil, nil }
+func (t *Tx) drop() { t.attempt.Writes, t.attempt.Sends, t.after = nil, nil, nil }

@@ -99,15 +99,20 @@ func (w *world) eventually(what string, ok func() bool) {
 // send stores an event.
 func (w *world) send(key, stream, id string, payload string) model.SendResult {
 	w.Helper()
+	return w.sendMessage(model.Message{Space: key, Stream: stream, ID: id, Payload: []byte(payload)})
+}
+
+func (w *world) sendMessage(m model.Message) model.SendResult {
+	w.Helper()
 	type answer struct {
 		r   model.SendResult
 		err error
 	}
 	done := make(chan answer, 1)
-	w.client.Send(model.Message{Space: key, Stream: stream, ID: id, Payload: []byte(payload)}, func(r model.SendResult, err error) { done <- answer{r, err} })
+	w.client.Send(m, func(r model.SendResult, err error) { done <- answer{r, err} })
 	a := <-done
 	if a.err != nil {
-		w.Fatalf("send %s: %v", id, a.err)
+		w.Fatalf("send %s: %v", m.ID, a.err)
 	}
 	return a.r
 }

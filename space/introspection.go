@@ -14,7 +14,7 @@ func (s *Space) Stats() Stats {
 	return st
 }
 
-// Value is a document as this runtime sees it, speculative writes included.
+// Value returns a document as this runtime sees it, speculative writes included.
 func (s *Space) Value(id string) model.Value {
 	if d := s.graph.local(id); d != nil {
 		return d.value
@@ -22,10 +22,10 @@ func (s *Space) Value(id string) model.Value {
 	return model.Value{}
 }
 
-// Recorder records what the space does, as far as that is switched on. It is for the owner.
+// Recorder returns the recorder of the space's work, which records only what is enabled. It is for the owner.
 func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
 
-// Inspect brings the space's tables up to date and returns a snapshot of them. Like all methods of Space it is for the owner;
-// any other goroutine may read the snapshot, for as long as it likes, and it decides nothing that the space does. It costs a
-// comparison for each node and a few words for each event that waits.
+// Inspect brings the tables of the space up to date and returns a snapshot of them. Like all methods of Space it is
+// for the owner, but any goroutine may read the snapshot. It decides nothing that the space does, and costs a comparison
+// for each node and a few words for each event that waits.
 func (s *Space) Inspect() *inspect.Snapshot { return s.publisher.snapshot() }

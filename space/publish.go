@@ -9,20 +9,20 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// publisher writes how the space stands into tables when it is asked to (docs/adr/0040). Nothing is noted for it meanwhile:
-// what changes with every run lives in the hot records alone, and is compared with the tables then.
+// publisher writes the state of the space into tables when it is asked to (docs/adr/0040). Nothing is recorded for it
+// meanwhile: the hot records are compared with the tables then.
 type publisher struct {
 	handling *handling
 	recorder *inspect.Recorder
-	// tables are nil unless they were asked for within the last keptFor calls of Settle; unread counts those since.
+	// tables is nil unless a snapshot was taken within the last keptFor calls of Settle, which unread counts.
 	tables *inspect.Tables
 	unread int
 	// row is scratch.
 	row inspect.Node
 }
 
-// keptFor is for how many calls of Settle the tables are kept after a snapshot was taken: they are as large as the hot records,
-// and cost more to make than to bring up to date.
+// keptFor is the number of calls of Settle for which the tables are kept after a snapshot was taken. They are as
+// large as the hot records, and cost several times more to make than to bring up to date.
 const keptFor = 1024
 
 // settled notifies readers, and drops tables that are not read any more.
@@ -91,7 +91,7 @@ func causeNames(n *node) []string {
 	return c.names()
 }
 
-// stand fills in why a node does not run now, but for what keeps the whole space from running.
+// stand fills in the reason why a node does not run now, except for those that stop the whole space.
 func (p *publisher) stand(n *node, out *inspect.Node) {
 	h := p.handling
 	switch {
@@ -112,7 +112,7 @@ func (p *publisher) stand(n *node, out *inspect.Node) {
 	}
 }
 
-// rootOf is why a node is live by itself, "" if it is not.
+// rootOf returns the reason why a node is live by itself, "" if it is not.
 func rootOf(n *node) string {
 	switch {
 	case n.kind == Effect:
@@ -127,7 +127,7 @@ func rootOf(n *node) string {
 	return inspect.NeededByEvent
 }
 
-// absentee is the document of another space that a run of n has met and that is not here.
+// absentee returns the absent document of another space that a run of n has met.
 func (n *node) absentee() string {
 	for _, d := range n.deps {
 		if !d.doc.loaded {
@@ -137,7 +137,7 @@ func (n *node) absentee() string {
 	return ""
 }
 
-// gateName says which gate it is that opens last.
+// gateName returns the name of the gate that opens last.
 func (n *node) gateName() string {
 	gt := &n.more.gate
 	switch n.eligibleAt() {
@@ -151,7 +151,7 @@ func (n *node) gateName() string {
 	return "debounce"
 }
 
-// state is what concerns the space as a whole.
+// state returns what concerns the space as a whole.
 func (p *publisher) state() *inspect.State {
 	h := p.handling
 	return &inspect.State{
@@ -160,7 +160,7 @@ func (p *publisher) state() *inspect.State {
 	}
 }
 
-// halted says why the space runs nothing, "" if it does.
+// halted returns the reason why the space runs nothing, "" if it does.
 func halted(l *ledger.Ledger) string {
 	switch {
 	case l.Closed():
@@ -179,13 +179,13 @@ func halted(l *ledger.Ledger) string {
 	return ""
 }
 
-// lane is what waits.
+// lane returns the events that wait.
 func (p *publisher) lane() *inspect.Lane {
 	l := p.handling.ledger
 	return &inspect.Lane{Contents: l.Lane().Contents(), Head: p.head(), Scheduled: l.Later()}
 }
 
-// head is what is known of the event at the head of the lane, nil if there is none.
+// head returns what is known of the event at the head of the lane, nil if there is none.
 func (p *publisher) head() *inspect.Head {
 	h := p.handling
 	info, ok := h.ledger.HeadInfo()
@@ -214,7 +214,7 @@ func (p *publisher) head() *inspect.Head {
 	return out
 }
 
-// tasks are the documents that hold the tasks of the program's actions and inputs.
+// tasks returns the documents that hold the tasks of the program's actions and inputs.
 func (p *publisher) tasks() []inspect.Tasks {
 	var out []inspect.Tasks
 	for _, name := range slices.Sorted(maps.Keys(p.handling.tasks.byName)) {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,17 +22,19 @@ func (h *host) activate() error {
 	if err != nil {
 		return err
 	}
-	if h.core, err = space.New(h.settings(), h.program, r); err != nil {
+	core, err := space.New(h.settings(), h.start.program, r)
+	if err != nil {
 		return err
 	}
+	h.core = core
 	h.core.Rehydrate(observations(st, h.build()))
 	h.core.OnError(h.env.cfg.OnError)
 	h.core.OnConsole(h.env.cfg.OnConsole)
-	for _, o := range h.overruns {
+	for _, o := range h.start.overruns {
 		o.Until += h.now()
 		h.core.Overran(o)
 	}
-	if h.behind == 0 {
+	if h.start.behind == 0 {
 		return nil // the partition's reader began before the first event that is left to do
 	}
 	if err := h.findBehind(); err != nil {
@@ -41,7 +42,7 @@ func (h *host) activate() error {
 	}
 	// The lane may be read from a replica that is behind. No later event is handled before
 	// the events that were already delivered have been read.
-	h.core.LeftInStream(h.behind)
+	h.core.LeftInStream(h.start.behind)
 	return h.readLane()
 }
 
@@ -52,13 +53,13 @@ func (h *host) settings() space.Config {
 	return space.Config{
 		Space: h.space, Runtime: cfg.ID, Limits: cfg.within(h.env.bus.MaxPayload()).Limits, Budgets: cfg.Budgets,
 		WithoutEvents: cfg.withoutEvents, DocumentWait: max(cfg.DocumentWait, 0),
-		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Guard: h.guard(), Trace: h.trace(),
+		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Guard: h.code.guard(), Trace: h.trace(),
 	}
 }
 
 // readClock reads the server's time, unless the partition has done so.
 func (h *host) readClock() error {
-	if h.env.partition != nil {
+	if h.env.home != nil {
 		return nil
 	}
 	err := h.env.clock.Read(h.ctx, h.env.bus, model.PartitionOf(h.space, h.env.bus.Partitions()))
@@ -73,13 +74,13 @@ func (h *host) readClock() error {
 func (h *host) readLane() error {
 	for {
 		after := h.core.ReadLaneAfter()
-		page := h.nextPage()
+		page := h.inbox.page()
 		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
 		if err != nil {
 			return fmt.Errorf("read lane after %d: %w", after, err)
 		}
 		room := h.offerAll(events)
-		if !room || len(events) < page || !h.queued.hasRoom(h.core) {
+		if !room || len(events) < page || !h.inbox.queued.hasRoom(h.core) {
 			return nil // Ready.Refill requests the rest
 		}
 	}
@@ -91,36 +92,9 @@ func (h *host) offerAll(events []model.Message) bool {
 		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
 			return false
 		}
-		size := eventBytes(&events[i])
-		h.mu.Lock()
-		h.queued.see(size)
-		h.mu.Unlock()
-		h.queued.took(size)
-		h.env.counters.backlog.Add(int64(size))
+		h.inbox.readEvent(&events[i])
 	}
 	return true
-}
-
-// dryReads is the number of empty reads after which a reader that expects an entry
-// asks the leader whether the log still reaches that far.
-const dryReads = 5
-
-// askPause is the pause before a host retries a store that has failed.
-const askPause = 200 * time.Millisecond
-
-// checkHead returns an error for a log that ends before its known position.
-func (h *host) checkHead(known uint64) error {
-	head, err := h.env.bus.Head(h.ctx, h.space)
-	for err != nil && h.core != nil && h.asksAgain("read the head of the log", err) {
-		head, err = h.env.bus.Head(h.ctx, h.space)
-	}
-	if err != nil {
-		return fmt.Errorf("read the head: %w", err)
-	}
-	if head < known {
-		return &model.LossError{Kind: model.LossOfLog, Partition: model.PartitionOf(h.space, h.env.bus.Partitions()), Space: h.space, Known: known, Found: head}
-	}
-	return nil
 }
 
 // load reads the space from its checkpoint and the log behind it.
@@ -135,127 +109,79 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		h.saver.remember(st, r.LaneDone())
 		return history.Replay(h.ctx, h.env.bus, r)
 	})
-	p := h.env.partition
-	wasLost := p != nil && p.losses.has(h.space) // otherwise the takeover is refused if the log has lost its end
+	wasLost := h.env.home != nil && h.env.home.isRefused(h.space) // otherwise the takeover is refused if the log has lost its end
 	if known := st.Newest(); err == nil && (known > r.Seq || wasLost) {
 		err = h.checkHead(known) // a log that has lost its end would assign the sequence again
 	}
 	if err == nil {
 		err = h.mend(r)
 	}
-	if err == nil && wasLost && p.losses.over(h.space) {
-		p.w.beginAnew(p) // the loss may have put the lane in doubt as well
-		err = model.ErrStopped
+	if err == nil && wasLost && h.env.home.accepted(h.space) {
+		err = model.ErrStopped // the partition begins anew
 	}
 	return st, r, err
 }
 
-// catchUp integrates the commits of other runtimes since the head that a refused
-// append expected. There is at least one such commit, so a reader that finds none
-// is behind, and reads again.
-func (h *host) catchUp() error {
-	integrated, dry := 0, 0
-	for h.ctx.Err() == nil {
-		_ = pause.For(h.ctx, pause.Backoff(dry))
-		entries, err := h.env.bus.ReadLog(h.ctx, h.space, h.core.Seq(), readPage)
-		if err != nil && h.asksAgain("read the log", err) {
-			continue
+// mend sets aside, to be handled, events that the cursor of a space has passed and
+// that have no receipt.
+func (h *host) mend(r *replica.Replica) error {
+	if h.env.home == nil {
+		return nil
+	}
+	d, err := h.env.home.comparison(h.ctx)
+	if err != nil {
+		return err
+	}
+	if d == nil || r.Cursor.Floor <= d.After {
+		return nil
+	}
+	c, err := d.Reopen(h.ctx, h.env.bus, h.space, r.Cursor, r.Seq)
+	if err != nil {
+		return err
+	}
+	r.Cursor = c
+	h.saver.lane = min(h.saver.lane, r.LaneDone())
+	return nil
+}
+
+// findBehind makes sure that the event exists up to which the lane must be read before any later
+// event is handled. The host would wait for a removed event without end: in that case the event is
+// the last one left before it. A store that may answer from the past is asked for as long as it may.
+func (h *host) findBehind() error {
+	for began := time.Now(); h.start.behind > h.core.ReadLaneAfter(); {
+		m, there, err := h.env.bus.LaneEvent(h.ctx, model.PartitionOf(h.space, h.env.bus.Partitions()), h.start.behind)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look at event %d of the lane: %w", h.start.behind, err)
+		case there && m.Space == h.space:
+			return nil
+		case time.Since(began) >= h.env.bus.Hindsight():
+			return h.lastBehind()
 		}
-		if err != nil {
-			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
-		}
-		if err := h.core.Integrate(entries...); err != nil {
+		if err := pause.For(h.ctx, h.env.cfg.Heartbeat); err != nil {
 			return err
 		}
-		if integrated += len(entries); integrated > 0 && len(entries) < readPage {
+	}
+	return nil
+}
+
+func (h *host) lastBehind() error {
+	last := h.core.ReadLaneAfter()
+	for after := last; after < h.start.behind; {
+		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, readPage)
+		if err != nil {
+			return fmt.Errorf("read lane after %d: %w", after, err)
+		}
+		for i := range events {
+			if after = events[i].Seq; after <= h.start.behind {
+				last = after
+			}
+		}
+		if len(events) < readPage {
 			break
 		}
-		if dry++; len(entries) > 0 {
-			dry = 0
-		}
-		if dry > dryReads {
-			if err := h.checkHead(h.core.Seq()); err != nil {
-				return err
-			}
-		}
 	}
-	h.core.Resume()
-	if !h.core.Owned() && !h.core.Deposed() && !h.draining {
-		h.enter() // the refused commit was the takeover or the join
-	}
-	return h.ctx.Err()
-}
-
-// asksAgain reports whether a failed read of the store is to be repeated after
-// a pause. A worker reloads a space whose host has ended for that reason; an attached
-// host has no worker that would reload it.
-func (h *host) asksAgain(what string, err error) bool {
-	if !h.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
-		return false
-	}
-	h.report(what, err)
-	_ = pause.For(h.ctx, askPause)
-	return true
-}
-
-// refill reads lane events that were left in the stream. One read runs at
-// a time; its events arrive through the loop. A replica that is behind, or a store
-// that refuses, is retried at growing intervals.
-func (h *host) refill(after uint64) {
-	h.refilling = true
-	wait := pause.Backoff(h.dry)
-	page := h.nextPage()
-	h.env.tasks.Go(func() { // ends with the read
-		_ = pause.For(h.ctx, wait)
-		events, err := h.env.bus.ReadLane(h.ctx, h.space, after, page)
-		h.call(func() {
-			h.refilling = false
-			if h.dry++; len(events) > 0 {
-				h.dry = 0
-			}
-			if err != nil {
-				h.report("read lane", err)
-				return
-			}
-			h.offerAll(events)
-		})
-	})
-}
-
-// eventOf returns the event that a lane message carries. It depends only on the message
-// and the deployment's horizon, so every owner gets the same result.
-func eventOf(m *model.Message, horizon time.Duration) model.Event {
-	ev := model.Event{
-		Space: m.Space, Stream: m.Stream, ID: m.ID,
-		Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace,
-	}
-	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
-		ev.Invalid = "the event id and the position header do not belong together"
-		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // otherwise it would wait for a predecessor that will not arrive
-		return ev
-	}
-	if m.Invalid != "" {
-		ev.Invalid = m.Invalid // a tombstone, which only occupies its position
-		return ev
-	}
-	if m.NotBefore < 0 {
-		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
-		return ev
-	}
-	if m.Expires < 0 {
-		ev.Invalid = "what it says of the time after which it is not to be handled is no time; use milliseconds since 1970"
-		return ev
-	}
-	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {
-		ev.Invalid = err.Error()
-		return ev
-	}
-	if len(m.Payload) == 0 {
-		return ev
-	}
-	var err error
-	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
-		ev.Invalid = "the payload is not JSON: " + err.Error()
-	}
-	return ev
+	h.env.cfg.Logger.Warn("an event is not in the lane any more that was not handled", "space", h.space, "sequence", h.start.behind, "last", last)
+	h.start.behind = last
+	return nil
 }

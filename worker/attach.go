@@ -91,9 +91,9 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	if program == nil {
 		program = space.NewProgram("none")
 	}
-	a.host = newHost(e, cfg.Space, program, backlog{})
-	a.host.joins = true
-	a.host.call(func() { a.host.attend(true) })
+	a.host = newHost(e, cfg.Space, program, laneBacklog{})
+	a.host.start.joins = true
+	a.host.call(func() { a.host.remote.attend(a.host.core, true) })
 	if cfg.Events {
 		a.keep("follow lane", a.followLane)
 	}
@@ -150,10 +150,30 @@ func (c *AttachConfig) config() (*Config, error) {
 //
 // If ctx ends first, the transaction may or may not be in the log; it is not retried.
 func (a *Attachment) Transact(ctx context.Context, by string, f func(tx *space.Tx) error) error {
-	if err := a.host.submit(ctx, by, f); err != nil {
+	if err := a.submit(ctx, by, f); err != nil {
 		return fmt.Errorf("space %s: %w", a.host.space, err)
 	}
 	return nil
+}
+
+// submit makes the loop run a transaction, and waits for the outcome.
+func (a *Attachment) submit(ctx context.Context, by string, f func(*space.Tx) error) error {
+	h := a.host
+	d := &direct{ctx: ctx, by: by, f: f, done: make(chan error, 1)}
+	h.call(func() { h.directs.waiting = append(h.directs.waiting, d) })
+	select {
+	case err := <-d.done:
+		return err
+	case <-h.done:
+		select {
+		case err := <-d.done: // at the last moment
+			return err
+		default:
+			return h.whyEnded()
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Get returns a document as it is here, including changes that are not in the log yet. A derived
@@ -249,7 +269,7 @@ func (a *Attachment) keep(what string, f func(ctx context.Context) error) {
 // lease informs the owner that an attachment exists, so that the owner follows the log. It is
 // not cancelled: the owner must see the last commits as well, and the lease expires by itself.
 func (a *Attachment) lease() history.Lease {
-	return history.Lease{Bus: a.host.env.bus, Space: a.host.space, Watcher: a.host.env.cfg.ID + "-" + a.host.nonce, Logger: a.host.env.cfg.Logger}
+	return history.Lease{Bus: a.host.env.bus, Space: a.host.space, Watcher: a.host.env.cfg.ID + "-" + a.host.appends.nonce, Logger: a.host.env.cfg.Logger}
 }
 
 func (a *Attachment) keepLease(l *history.Lease) {
@@ -266,7 +286,7 @@ func (a *Attachment) keepLease(l *history.Lease) {
 			return
 		}
 		l.Renew()
-		a.host.tellLate()
+		a.host.code.warnLate(time.Now())
 	}
 }
 
@@ -292,11 +312,11 @@ func (a *Attachment) followLane(ctx context.Context) error {
 	a.read = max(a.read, from, ahead.DoneWith(a.host.space))
 	return bus.FollowLane(ctx, partition, a.read, func(m model.Message) {
 		a.read = m.Seq
-		if m.Space != a.host.space || a.host.tryOffer(m) {
+		if m.Space != a.host.space || a.host.inbox.tryOffer(m) {
 			return
 		}
-		if !a.host.waitForRoom(mostCredit) || !a.host.tryOffer(m) {
-			a.host.leave(m.Seq)
+		if !a.host.inbox.waitForRoom(a.host.ctx.Done(), mostCredit) || !a.host.inbox.tryOffer(m) {
+			a.host.inbox.leave(m.Seq)
 		}
 	})
 }

@@ -12,21 +12,12 @@ import (
 // cutOff reports whether such a context ended because no server could be reached.
 func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), port.ErrNoServer) }
 
-// noteUndone records how many spaces of a partition are cut off before they are saved.
-func (p *partition) noteUndone() {
-	for _, h := range p.all() {
-		if !h.clean.Load() {
-			p.undone++
-		}
-	}
-}
-
 // awayError lists what a worker left unfinished because it had to leave without a server.
-func (w *Worker) awayError(parts []*partition) error {
+func (w *Worker) awayError(parts []*servedPartition) error {
 	spaces, of := 0, []string{}
 	for _, p := range parts {
-		if p.undone > 0 {
-			spaces += p.undone
+		if p.tenure.undone > 0 {
+			spaces += p.tenure.undone
 			of = append(of, fmt.Sprint(p.number))
 		}
 	}

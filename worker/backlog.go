@@ -1,10 +1,7 @@
 package worker
 
 import (
-	"time"
-
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/space"
 )
 
 // The events that wait for a space are bounded in number and in bytes: in the inbox of its host, in
@@ -26,70 +23,6 @@ const (
 // eventBytes is the approximate memory of an event.
 func eventBytes(m *model.Message) int { return len(m.Payload) + eventOverhead }
 
-// tryOffer puts an event into the inbox, and returns false if the inbox is full. An empty inbox always
-// takes one event, or a space could stand still because of the size of other spaces' events.
-func (h *host) tryOffer(m model.Message) bool {
-	size := eventBytes(&m)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.queued.see(size)
-	if h.inbox.left > 0 {
-		h.inbox.left, h.last = m.Seq, m.Seq // in order: behind an event that was left
-		return true
-	}
-	n, all := len(h.inbox.events), h.env.counters.backlog.Load()
-	if n >= inboxLimit || n > 0 && (h.inbox.bytes+size > inboxBytes || all+int64(size) > h.env.cfg.BacklogBytes) {
-		return false
-	}
-	h.inbox.events = append(h.inbox.events, m)
-	h.inbox.bytes += size
-	h.env.counters.backlog.Add(int64(size))
-	h.owes(m.Seq)
-	h.rouse()
-	return true
-}
-
-// leave records that an event was left in the stream.
-func (h *host) leave(seq uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inbox.left = seq
-	h.owes(seq)
-	h.rouse()
-}
-
-// owes records that the event at seq is not done. If nothing was left to do before, everything before it
-// is done. h.mu is held.
-func (h *host) owes(seq uint64) {
-	h.last = seq
-	if h.low.Load() == allDone {
-		h.doneBefore = seq - 1
-	}
-	h.low.Store(min(h.low.Load(), seq-1))
-}
-
-// waitForRoom waits until the host has taken events from its inbox, but not for longer than d. It
-// returns false if the time has passed.
-func (h *host) waitForRoom(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-h.room:
-		return true
-	case <-t.C:
-	case <-h.ctx.Done():
-	}
-	return false
-}
-
-// unload subtracts the events that a host has not handled from the worker's total.
-func (h *host) unload() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.env.counters.backlog.Add(int64(-h.inbox.bytes - h.queued.trim(0)))
-	h.inbox.bytes = 0
-}
-
 // queued tracks the bytes that wait in the core of a space. The core counts events only, and
 // handles them roughly in the order of arrival, so the sizes of the last events
 // are kept.
@@ -103,7 +36,7 @@ type queued struct {
 
 // room returns how many of the events the core may get, and their bytes: always one if
 // nothing waits there.
-func (l *queued) room(core *space.Space, events []model.Message) (n, bytes int) {
+func (l *queued) room(core laneCore, events []model.Message) (n, bytes int) {
 	most := min(core.LaneRoom(), len(events))
 	for n < most {
 		size := eventBytes(&events[n])
@@ -116,7 +49,7 @@ func (l *queued) room(core *space.Space, events []model.Message) (n, bytes int) 
 }
 
 // hasRoom reports whether events that were left in the stream may be read.
-func (l *queued) hasRoom(core *space.Space) bool { return l.bytes < coreBytes || core.Waiting() == 0 }
+func (l *queued) hasRoom(core laneCore) bool { return l.bytes < coreBytes || core.Waiting() == 0 }
 
 func (l *queued) took(size int) {
 	l.sizes, l.bytes = append(l.sizes, size), l.bytes+size
@@ -149,42 +82,9 @@ func (l *queued) next() int {
 	return l.page
 }
 
-// nextPage returns how many events the next read of left events requests.
-func (h *host) nextPage() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.queued.next()
-}
-
-// credit is the time that a lane reader may wait for spaces without room: mostCredit at
-// once, and a tenth of the time that passes. Beyond that it leaves their events in the
-// stream, so that flooded spaces do not delay the others of the partition further.
-type credit struct {
-	left time.Duration
-	at   time.Time
-}
-
-const (
-	// mostCredit is also how long the reader waits for a space that takes nothing. A
-	// commit is acknowledged within milliseconds; a longer delay is a gate, an outage
-	// of the store, or a handler that computes for long.
-	mostCredit  = 100 * time.Millisecond
-	creditShare = 10
-)
-
-// now returns for how long the reader may wait.
-func (c *credit) now() time.Duration {
-	now := time.Now()
-	c.left = min(mostCredit, c.left+now.Sub(c.at)/creditShare)
-	c.at = now
-	return c.left
-}
-
-// wait waits for a host to have room, and reports whether it has taken events.
-func (c *credit) wait(h *host) bool {
-	began := time.Now()
-	ok := h.waitForRoom(c.now())
-	c.left -= time.Since(began)
-	c.at = time.Now()
-	return ok && c.left > 0
+// laneCore is the lane of a space as its core has it.
+type laneCore interface {
+	LaneRoom() int
+	Waiting() int
+	ReadLaneAfter() uint64
 }

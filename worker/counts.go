@@ -1,16 +1,15 @@
 package worker
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/settlehq/settle/internal/runlimit"
-	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/status"
 )
 
 // RunCounts counts the runs of nodes, per space and node: it shows which nodes did
@@ -85,13 +84,6 @@ func (c *RunCounts) addUp(d departure) {
 	delete(c.spaces, d.space)
 }
 
-// Runs returns the number of runs of every computation on this worker,
-// whether or not the run was committed. The runs of
-// spaces that left memory long ago are under the zero RunKey.
-func (w *Worker) Runs() map[RunKey]uint64 {
-	return w.runs.all()
-}
-
 func (c *RunCounts) all() map[RunKey]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,11 +116,6 @@ type counters struct {
 	missed                             missedLog
 }
 
-// Counts returns the counters.
-func (w *Worker) Counts() Counts {
-	return w.counters.read()
-}
-
 func (c *counters) read() Counts {
 	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Failed: c.failed.Load(), Refused: c.refused.Load()}
 }
@@ -145,55 +132,31 @@ func (c *counters) committed(commit *model.Commit) {
 	}
 }
 
-// trace returns the callbacks that the core calls for the host.
-func (h *host) trace() space.Trace {
-	t := space.Trace{RunEnd: func(i space.RunInfo) {
-		if i.Kind == space.Computation {
-			h.env.runs.add(RunKey{h.space, i.Node})
-		}
-		h.watch.stop(i.Node, i.Kind)
-	}}
-	t.RunBegan = func(node string, kind space.NodeKind) {
-		h.code.runs(node, h.env.cfg.RunLimit)
-		h.watch.start(kind)
-	}
-	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.ended, h.changed
-	if h.spans.tracer != nil {
-		t.PassEnd = h.spans.passEnd
-	}
-	return t
+// missedLog holds the last of a worker.
+type missedLog struct {
+	mu  sync.Mutex
+	all []status.Missed
 }
 
-// begins records that a handler begins.
-func (h *host) begins(ev *model.Event) model.Trace {
-	h.code.base.Store(h.core.Seq())
-	h.code.handles(ev.Stream, ev.ID, h.core.AttemptRecorded(ev.Stream, ev.ID), cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
-	if h.spans.tracer == nil {
-		return ev.Trace
-	}
-	return h.spans.handleStart(ev)
-}
-
-// longChain is the depth at which a chain of events that send each other is logged: a tenth of
-// the default limit.
-const longChain = lineage.DefaultMaxChain / 10
-
-// ended logs failed and refused events, and chains that seem to have no
-// end. It does not log payloads.
-func (h *host) ended(i space.HandleInfo) {
-	if h.spans.tracer != nil {
-		h.spans.handleEnd(i)
-	}
-	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
-		h.env.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", h.space, "stream", i.Event.Stream,
-			"event", i.Event.ID, "error", i.Receipt.Error)
-	}
-	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
-		h.env.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
-			"space", h.space, "stream", i.Event.Stream, "event", i.Event.ID)
-	}
-	if i.Stack != nil {
-		h.env.cfg.Logger.Error("handler panicked", "space", h.space, "stream", i.Event.Stream, "event", i.Event.ID,
-			"stack", string(i.Stack))
+func (l *missedLog) note(name string, m space.Missed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(was status.Missed) bool { return was.Space == name && was.Cron == m.Cron })
+	l.all = append(l.all, status.Missed{Space: name, Cron: m.Cron, Times: m.Times, At: time.UnixMilli(m.At).UTC()})
+	if len(l.all) > maxLoads {
+		l.all = l.all[1:]
 	}
 }
+
+func (l *missedLog) newest() []status.Missed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+const (
+	// maxLoads is how many spaces of each kind are named.
+	maxLoads = 5
+	// lateAfter is how long a timer may be due before it counts as late.
+	lateAfter = time.Second
+)

@@ -16,6 +16,34 @@
 // event never blocks the loop on the store: the results of appends, saves and reads
 // arrive through the inbox, and further events are handled meanwhile.
 //
+// # Components
+//
+// A component owns its state and knows neither host, partition nor worker. It gets what it needs as
+// functions and as narrow interfaces of the core, and what it decides it returns.
+//
+//	Worker
+//	  membership, roster      which workers there are, and which partitions this one serves
+//	  residency               which spaces are in memory, and which leave
+//	  sidecars                services of the process that answer from the worker's state
+//	partition
+//	  lanePosition            how far the lane is read, done and compared with the log
+//	  leases, wakeups         observers, and times: why a space is loaded without an event
+//	  retention               purging, and commits that no host has heard of (missedCommits)
+//	  losses, stuckSpaces     what is refused, and what stands still
+//	  failings, overruns      when a space that has failed is loaded again, and with what knowledge
+//	host
+//	  lifetime                its beginning and end, and why it has ended
+//	  inbox, laneReads        inputs, and how far the space is done with its lane
+//	  appends, remoteCommits  its own commits on their way to the log, and those of other runtimes
+//	  saver                   checkpoints: documents, observations, markers, when to wake the space
+//	  runningCode             the code that runs, its limit, and giving it up
+//	  reads, directs          documents for clients, and transactions of the application
+//	  mirrors, tasks          documents of other spaces, and work outside
+//	  resident, idleness      whether the space stays in memory
+//
+// A partition gives its hosts an env, and serves them as their home; both are all that a host knows of
+// its surroundings, and an attachment has no home.
+//
 // # Ownership
 //
 // Workers announce themselves in a bucket and ping each other. Package worker/roster derives
@@ -82,7 +110,7 @@
 //	     asked to leave, at rest, all saved, inbox empty           '--> handed over, deposed
 //
 // The worker keeps no state of a dormant space, except, if an event waits in it for a
-// time, when to load it: see due.go (docs/adr/0018). Worker.Stats counts the spaces in
+// time, when to load it: see wakeups.go (docs/adr/0018). Worker.Stats counts the spaces in
 // the other states.
 //
 // # Work outside

@@ -46,8 +46,8 @@ func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
 	} {
 		h := newTestHost(t, 0)
 		b := &itemBus{there: c.known}
-		h.env.bus = b
-		if _, err := h.saveEarlier(t.Context(), c.at, c.seq); err != nil {
+		h.saver.bus = b
+		if _, err := h.saver.saveEarlier(t.Context(), c.at, c.seq); err != nil {
 			t.Fatal(err)
 		}
 		if got := readDue(b.saved); got != c.want || c.want > 0 && b.saved[0].Seq != c.wantSeq {
@@ -89,8 +89,8 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.saver.dueAt = saved
-		var c checkpoint
-		if h.saver.takeDue(h, &c); c.dueAt != want {
+		var c unsavedState
+		if h.saver.takeDue(h.core, h.nextDue(), &c); c.dueAt != want {
 			t.Errorf("where %d is saved, %d is to be, want %d", saved, c.dueAt, want)
 		}
 	}
@@ -100,9 +100,9 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.dueAt = 5000
-	h.saver.settle(h, checkpoint{moved: true, dueAt: 0}, model.ErrStopped)
-	var c checkpoint
-	h.saver.takeDue(h, &c)
+	h.saver.settle(h.core, unsavedState{moved: true, dueAt: 0}, model.ErrStopped)
+	var c unsavedState
+	h.saver.takeDue(h.core, h.nextDue(), &c)
 	if len(c.Docs) != 1 || c.Docs[0].Data != nil {
 		t.Errorf("the next checkpoint has %+v, want the deletion of the item", c.Docs)
 	}
@@ -126,11 +126,11 @@ func (b *listBus) DueSpaces(context.Context, int) ([]model.Due, error) {
 }
 
 // testPartition is one that serves nobody: there are no programs.
-func testPartition(ctx context.Context, b Bus) *partition {
-	w := &Worker{cfg: Config{Now: time.Now, Programs: func(string) (*space.Program, error) { return nil, nil }, beforeLeaving: func() {}}, bus: b}
-	return &partition{
-		w: w, bus: b, ctx: ctx, hosts: map[string]*host{}, asleep: map[string]backlog{}, waiting: map[string][]func(*host){},
-		leases: leases{}, dues: newDues(),
+func testPartition(ctx context.Context, b Bus) *servedPartition {
+	cfg := &Config{Now: time.Now, Programs: func(string) (*space.Program, error) { return nil, nil }, beforeLeaving: func() {}}
+	return &servedPartition{
+		env: env{bus: b, ctx: ctx, cfg: cfg}, hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){},
+		leases: leases{}, wakeups: newWakeups(),
 	}
 }
 
@@ -144,15 +144,15 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 			{{Space: "served", At: 100}, {Space: "first", At: 200}, {Space: "second", At: 300}},
 		}}
 		p := testPartition(ctx, b)
-		p.dues.place()
-		p.dues.served["served"] = true
+		p.wakeups.place()
+		p.wakeups.served["served"] = true
 		ended := make(chan error)
 		go func() { ended <- p.listDue(ctx) }() // ends with ctx
 		due := func() map[string]int64 {
 			synctest.Wait()
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return maps.Clone(p.dues.at)
+			return maps.Clone(p.wakeups.at)
 		}
 		if at := due(); at["first"] != 200 || len(at) != 1 {
 			t.Errorf("after the first list %v is due", at)
@@ -173,8 +173,8 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 func TestDue_ASpaceThatIsWokenInVainIsWokenAgain(t *testing.T) {
 	p := testPartition(t.Context(), &listBus{})
 	now := time.Now()
-	p.w.cfg.Now = func() time.Time { return now }
-	p.dues.set("s", now.UnixMilli()-1)
+	p.cfg.Now = func() time.Time { return now }
+	p.wakeups.set("s", now.UnixMilli()-1)
 	if next := p.wakeThose(); next <= now.UnixMilli() || next > now.Add(maxNap).UnixMilli() {
 		t.Errorf("it is woken again at %d, now is %d", next, now.UnixMilli())
 	}

@@ -27,17 +27,17 @@ func (w *Worker) Held() Held {
 		}
 		p.mu.Unlock()
 		for _, h := range p.all() {
-			h.mu.Lock()
+			h.inbox.mu.Lock()
 			all.Inbox = max(all.Inbox, len(h.inbox.events))
 			all.Calls = max(all.Calls, len(h.inbox.calls))
 			all.Reads = max(all.Reads, len(h.inbox.reads))
-			h.mu.Unlock()
+			h.inbox.mu.Unlock()
 		}
 	}
 	return all
 }
 
-func (w *Worker) parts() []*partition {
+func (w *Worker) parts() []*servedPartition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Values(w.partitions))
@@ -49,7 +49,7 @@ func (w *Worker) Mirrors() int {
 	for _, p := range w.parts() {
 		for _, h := range p.all() {
 			counted := make(chan struct{})
-			h.call(func() { n.Add(int64(len(h.mirrors))); close(counted) })
+			h.call(func() { n.Add(int64(len(h.mirrors.all))); close(counted) })
 			select {
 			case <-counted:
 			case <-h.done:

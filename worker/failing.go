@@ -1,6 +1,8 @@
 package worker
 
-import "time"
+import (
+	"time"
+)
 
 // The pause after which a space whose host failed to load, or failed later, is loaded again. It is
 // doubled after each failure, up to the longest.
@@ -38,36 +40,4 @@ func (fs failings) left(space string, now time.Time) time.Duration {
 		return max(0, f.until.Sub(now))
 	}
 	return 0
-}
-
-// unable records that a space could not be loaded.
-func (p *partition) unable(space string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failings.note(space, time.Now())
-}
-
-// able records that a space is served.
-func (p *partition) able(space string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.failings, space)
-}
-
-// putOff delays a space that could not be served until the next attempt is due, like a space that waits for
-// its turn; it returns false if no delay is needed. p.mu is held.
-func (p *partition) putOff(space string) bool {
-	left := p.failings.left(space, time.Now())
-	if left == 0 {
-		return false
-	}
-	p.waiting[space] = nil
-	p.tasks.Go(func() { // ends with p.ctx
-		p.returns.after(p.ctx, left, space, func() {
-			if p.w.awake.admit(p, space) {
-				p.w.awake.admitted(wish{p, space})
-			}
-		})
-	})
-	return true
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/status"
@@ -18,7 +19,7 @@ func (w *Worker) Figures() status.Figures {
 	f.Abandoned = s.Abandoned
 	f.Describe(w.roster.Self(), w.bus, w.cfg.Now())
 	w.mu.Lock()
-	serving, leaving := make([]*partition, 0, len(w.partitions)), make([]*partition, 0, len(w.leaving))
+	serving, leaving := make([]*servedPartition, 0, len(w.partitions)), make([]*servedPartition, 0, len(w.leaving))
 	for _, p := range w.partitions { // any order: sorted below
 		serving = append(serving, p)
 	}
@@ -39,16 +40,16 @@ func (w *Worker) Figures() status.Figures {
 	f.Losses, f.LossCount = lossesNow(serving)
 	f.Busiest, f.Late, f.LateCount = loadOf(slices.Concat(serving, leaving), w.cfg.Now())
 	f.Missed = w.counters.missed.newest()
-	f.Next, f.Limit = w.awake.nextFew(), w.awake.limit
-	w.figuresOf.fill(&f)
+	f.Next, f.Limit = w.residency.nextFew(), w.residency.limit
+	w.sidecars.fill(&f)
 	slices.SortFunc(f.Partitions, func(a, b status.Partition) int { return cmp.Compare(a.Partition, b.Partition) })
 	return f
 }
 
-func (p *partition) figures(state string) status.Partition {
+func (p *servedPartition) figures(state string) status.Partition {
 	s := p.stats()
 	f := status.Partition{
-		Partition: p.number, State: state, Since: p.began.UTC(), Took: p.took,
+		Partition: p.number, State: state, Since: p.tenure.began.UTC(), Took: p.tenure.took,
 		Awake: s.Awake, Events: s.Events, Read: s.Read, Saved: s.Saved,
 	}
 	p.mu.Lock()
@@ -57,7 +58,7 @@ func (p *partition) figures(state string) status.Partition {
 	}
 	p.mu.Unlock()
 	for _, h := range p.all() {
-		if h.laneDone() != allDone {
+		if h.inbox.laneDone() != allDone {
 			f.Unsaved++
 		}
 	}
@@ -72,4 +73,37 @@ func (w *Worker) offerFigures() {
 			_ = pause.For(w.ctx, w.cfg.MemberTTL)
 		})
 	})
+}
+
+// lossesNow returns the first losses of all partitions, and the number of all.
+func lossesNow(partitions []*servedPartition) (first []status.Loss, count int) {
+	for _, p := range partitions {
+		first = append(first, p.losses.now()...)
+	}
+	slices.SortFunc(first, func(a, b status.Loss) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
+	})
+	return first[:min(len(first), maxStuck)], len(first)
+}
+
+// loadOf returns the spaces with most waiting events, and those with late events, the
+// oldest first, with the number of all late spaces.
+func loadOf(partitions []*servedPartition, now time.Time) (busiest []status.Load, late []status.Late, lateCount int) {
+	var loads []load
+	for _, p := range partitions {
+		for _, h := range p.all() {
+			if l, some := h.inbox.load(); some {
+				loads = append(loads, load{status.Load{Space: h.space, Partition: p.number, Events: l.events}, l.unread, l.span})
+			}
+			if due := h.published.due.Load(); due > atOnce && due <= now.Add(-lateAfter).UnixMilli() {
+				late = append(late, status.Late{Space: h.space, Partition: p.number, Waiting: int(h.published.timers.Load()), Since: time.UnixMilli(due).UTC()})
+			}
+		}
+	}
+	slices.SortFunc(loads, compareLoads)
+	for _, l := range loads[:min(len(loads), maxLoads)] {
+		busiest = append(busiest, l.Load)
+	}
+	slices.SortFunc(late, func(a, b status.Late) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space)) })
+	return busiest, late[:min(len(late), maxLoads)], len(late)
 }

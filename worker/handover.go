@@ -23,7 +23,7 @@ func (w *Worker) place() {
 	now := time.Now()
 	mine := w.roster.Share(w.bus.Partitions(), now)
 	for p, part := range w.partitions { // any order: each on its own
-		if !slices.Contains(mine, p) || w.usurped(part, now) {
+		if !slices.Contains(mine, p) || w.ownerConflict(part, now) {
 			delete(w.partitions, p)
 			w.leaving[p] = part
 			w.cfg.Logger.Info("partition leaves", "worker", w.cfg.ID, "partition", p)
@@ -40,22 +40,30 @@ func (w *Worker) place() {
 		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.May(p, wait, now) {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
 			took := w.roster.Hold(p, now)
-			w.partitions[p] = startPartition(w, p, took)
+			w.partitions[p] = startPartition(w.env(), p, took, w.bus.Epoch, w.beginAnew)
 		}
 	}
 }
 
-// usurped reports whether another worker serves a partition that this worker has
+// env returns what the worker provides for its partitions.
+func (w *Worker) env() env {
+	return env{
+		ctx: w.ctx, bus: w.bus, horizon: w.horizon, cfg: &w.cfg,
+		counters: &w.counters, runs: w.runs, performing: w.performing, residency: &w.residency,
+	}
+}
+
+// ownerConflict reports whether another worker serves a partition that this worker has
 // had for a while: the other worker has taken this one for dead. Its takeovers are in the logs, so
 // this worker leaves the partition alone until the other has noticed the error and has handed the
 // partition back. w.mu is held.
-func (w *Worker) usurped(part *partition, now time.Time) bool {
-	return now.Sub(part.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
+func (w *Worker) ownerConflict(part *servedPartition, now time.Time) bool {
+	return now.Sub(part.tenure.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
 // beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its
 // spaces depends on entries that no longer exist. It is served again from the present store.
-func (w *Worker) beginAnew(part *partition) {
+func (w *Worker) beginAnew(part *servedPartition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.partitions[part.number] != part || w.ctx.Err() != nil {
@@ -68,14 +76,14 @@ func (w *Worker) beginAnew(part *partition) {
 	w.tasks.Go(func() { // ends with the partition's goroutines, some of which user code may hold up
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Handover)
 		defer cancel()
-		_ = wait(ctx, &part.tasks)
+		_ = wait(ctx, part.tasks)
 		w.roster.LetGo(part.number)
 		w.left(part)
 	})
 }
 
 // left allows a partition that has been given up to be served again.
-func (w *Worker) left(part *partition) {
+func (w *Worker) left(part *servedPartition) {
 	w.mu.Lock()
 	delete(w.leaving, part.number)
 	w.mu.Unlock()
@@ -84,7 +92,7 @@ func (w *Worker) left(part *partition) {
 
 // handOver drains a partition that another worker now owns. This worker may own it again
 // meanwhile, and a stuck handler must not prevent it from being served, so there is a limit.
-func (w *Worker) handOver(part *partition) {
+func (w *Worker) handOver(part *servedPartition) {
 	if err := w.drain(w.ctx, part); err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
 	}
@@ -93,7 +101,7 @@ func (w *Worker) handOver(part *partition) {
 
 // drain drains a partition and releases it. If another worker waits for it, it takes at most
 // as long as a handover may.
-func (w *Worker) drain(ctx context.Context, part *partition) error {
+func (w *Worker) drain(ctx context.Context, part *servedPartition) error {
 	if len(w.roster.Staying(time.Now())) > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.cfg.Handover)
@@ -117,7 +125,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	defer end()
 	parts := w.withdraw()
 	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()
-	w.besides.leave()
+	w.sidecars.leave()
 	w.poke()
 	var drains sync.WaitGroup
 	errs := make([]error, len(parts))
@@ -127,10 +135,10 @@ func (w *Worker) Stop(ctx context.Context) error {
 			defer close(drained)
 			errs[i] = w.drain(ctx, part)
 		})
-		within(ctx, drained, w.pace(ctx, len(parts)-i))
+		waitWithin(ctx, drained, w.pace(ctx, len(parts)-i))
 	}
 	drains.Wait()
-	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.besides.tasks))
+	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.sidecars.tasks))
 	w.mu.Lock()
 	w.cancel() // see begin
 	w.mu.Unlock()
@@ -147,15 +155,15 @@ func (w *Worker) Stop(ctx context.Context) error {
 func (w *Worker) takeLeave(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, w.cfg.Handover)
 	defer cancel()
-	err := w.say(bounded, true)
+	err := w.members.announceNow(bounded, true)
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("worker %s has left and could not say so; the others notice when they hear nothing of it: %w", w.cfg.ID, err)
+		return fmt.Errorf("worker %s has left and could not announce it; the others notice its silence: %w", w.cfg.ID, err)
 	}
 	return err
 }
 
 // tellStopping logs what Stop waits for.
-func (w *Worker) tellStopping(parts []*partition) {
+func (w *Worker) tellStopping(parts []*servedPartition) {
 	awake, told := 0, false
 	tell := func(what string, about ...any) {
 		told = true
@@ -179,7 +187,7 @@ func (w *Worker) tellStopping(parts []*partition) {
 
 // withdraw takes all partitions out of service, and returns those that are still to be
 // drained, by number.
-func (w *Worker) withdraw() []*partition {
+func (w *Worker) withdraw() []*servedPartition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
@@ -188,11 +196,11 @@ func (w *Worker) withdraw() []*partition {
 		delete(w.partitions, p)
 		w.leaving[p] = part
 	}
-	var parts []*partition
+	var parts []*servedPartition
 	for _, part := range w.leaving { // any order: sorted below
 		parts = append(parts, part)
 	}
-	slices.SortFunc(parts, func(a, b *partition) int { return a.number - b.number })
+	slices.SortFunc(parts, func(a, b *servedPartition) int { return a.number - b.number })
 	return parts
 }
 
@@ -207,15 +215,4 @@ func (w *Worker) pace(ctx context.Context, left int) time.Duration {
 		return mostPace
 	}
 	return min(mostPace, time.Until(end)/time.Duration(2*left))
-}
-
-// within waits for done, for at most d and until ctx ends.
-func within(ctx context.Context, done <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -1,16 +1,17 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/settlehq/settle/internal/serverclock"
+	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -20,106 +21,66 @@ import (
 // requests, and sets the one timer. The core belongs to the goroutine of run; all
 // others go through the inbox.
 type host struct {
-	env     *env
-	space   string
-	program *space.Program // the program at the start
-	core    *space.Space
-	started time.Time
+	env   *env
+	space string
+	core  spaceCore
+	start beginning
+	*lifetime
+	inbox *inbox
+	loop  *loop // of the components below
+
+	code    runningCode
+	tracing tracing
+	// The space in its log, its bucket and its lane.
+	appends appends
+	remote  remoteCommits
+	saver   saver
+	lane    laneReads
+	// What others want of the space, and it of others.
+	reads   reads
+	directs directs
+	mirrors mirrors
+	tasks   *tasks.List
+	// Whether the space stays in memory, and what its partition knows of it.
+	resident  resident
+	idle      idleness
+	published published
+}
+
+// beginning is how a host begins.
+type beginning struct {
+	program *space.Program
+	// wanted is the program that the space was last assigned. It is guarded by the
+	// partition's lock.
+	wanted *space.Program
+	// joins reports that the host attaches to its space instead of taking it over. Such a
+	// host saves nothing.
+	joins bool
+	// behind, if not 0, is the lane sequence up to which events of the space were
+	// delivered before this host existed: they must be read again.
+	behind uint64
+	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
+	overruns []space.Overrun
+}
+
+// appends are the commits that a host appends to the log, one at a time.
+type appends struct {
+	inFlight bool
 	// nonce distinguishes this host's appends from those of any other host that the space has
 	// had under the same worker id, which a replica that is behind may not
 	// show: an append is recognised in the log by its id.
 	nonce string
+}
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{} // closed when run has returned
-	wake   chan struct{} // the inbox is not empty
-	room   chan struct{} // the inbox has room again
-
-	mu    sync.Mutex
-	inbox inbox
-	// last is the highest lane sequence that was delivered to the space.
-	last uint64
-	// unsaved is why the last save of a draining host failed.
-	unsaved error
-	// missed is the last record of jobs whose times were passed over; only the loop uses it.
-	missed space.Missed
-	// timers is the number of events that wait for a time.
-	timers atomic.Int64
-	// inCore is the number of events that waited in the core, and taken the lane sequence up to which it
-	// had them, at the end of the loop's last pass. It was offered the events up to offered: the others
-	// were left in the stream.
-	inCore         int
-	taken, offered uint64
-	// queued limits the bytes that wait for the space.
-	queued queued
-	// spare is the memory of the last batch of events, reused for the next.
-	spare []model.Message
-
-	// low is the lane sequence up to which the space has nothing left to do or to
-	// save, or allDone.
-	low atomic.Uint64
+// published is what other goroutines know of a host's work.
+type published struct {
 	// due is when the space must be woken in case the host ends, in milliseconds since
 	// 1970; 0 for never, unknownDue if that is not known.
 	due atomic.Int64
-
-	// wanted is the program that the space was last assigned. It is guarded by the
-	// partition's lock.
-	wanted *space.Program
-
-	// rest belongs to awake. dismissed reports that the host is asked to leave; a host with
-	// toDrain leaves anyway, however its neighbours are drained before it.
-	rest      rest
-	dismissed atomic.Bool
-	toDrain   atomic.Bool
-	// told is the standing that awake knows, stirred reports that something has happened since, up to
-	// stirredAt in the log. The host does not leave before stays. lastSave reports that it has
-	// saved in order to leave. left reports that it has left.
-	told                    standing
-	stirred, lastSave, left bool
-	stirredAt               uint64
-	// seen is stirredAt for other goroutines, compared the end of the partition's log up to which
-	// the space is known to have no further commits; it belongs to retention.
-	seen     atomic.Uint64
-	compared uint64
-	stays    time.Duration
-	observed int // leases of documents
-
-	// doneBefore is the lane sequence up to which the space was done when the host was made, or
-	// when it had nothing left to do. Its own cursor may be far behind that, if it seldom
-	// receives events.
-	doneBefore uint64
-	// behind, if not 0, is the lane sequence up to which events of the space were
-	// delivered before this host existed: they must be read again.
-	behind    uint64
-	draining  bool
-	appending bool // an append is in flight
-	watch     stopwatch
-	code      underWay
-	serving   serving
-	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
-	overruns  []space.Overrun
-	refilling bool
-	recalling bool        // the events handled under reused positions are being read
-	dry       int         // number of successive empty reads of the lane
-	asked     atomic.Bool // a checkpoint was requested
-	clean     atomic.Bool // there was nothing to save
-	isLoaded  atomic.Bool // the space has been loaded
-	saver     saver
-	retained  retained
-	mirrors   map[space.Ref]context.CancelFunc
-	followed  uint64 // number of mirrored documents so far
-	spans     spans
-	foreign   foreign
-	reads     reads
-
-	// joins reports that the host attaches to its space instead of taking it over. Such a
-	// host saves nothing. entered is closed when it has joined.
-	joins   bool
-	entered chan struct{}
-	directs directs
-	tasks   *tasks.List
-	failed  error // why the host has ended, if it failed
+	// timers is the number of events that wait for a time.
+	timers atomic.Int64
+	// missed is the last record of jobs whose times were passed over; only the loop uses it.
+	missed space.Missed
 }
 
 // env is the surroundings of a host: its worker's partition, or its
@@ -135,94 +96,82 @@ type env struct {
 	// performing limits the concurrent attempts at tasks, nil in an attachment.
 	performing *tasks.Slots
 	clock      *serverclock.Clock
-	// partition and awake are nil in an attachment.
-	partition *partition
-	awake     *awake
+	// home and residency are nil in an attachment.
+	home      home
+	residency *residency
 }
 
-// inbox holds the inputs that wait for the loop.
-type inbox struct {
-	events []model.Message
-	bytes  int // of the events
-	calls  []func()
-	// reads are kept separately: those whose callers have given up are dropped, however long the loop is
-	// busy.
-	reads []*read
-	// mirrored are the present values of foreign documents. A busy loop misses
-	// values in between, and nothing piles up.
-	mirrored map[space.Ref]mirrored
-	// left is the highest lane sequence that was left in the stream because the
-	// inbox was full.
-	left uint64
+// home is the partition of a host, as the host knows it.
+type home interface {
+	// able records that a space is served, unable that it could not be loaded, and overran that its host was given up.
+	able(space string)
+	unable(space string)
+	overran(space string, o *space.Overrun)
+	// lost records that the store has lost data of a space, isRefused reports whether a space is refused for that
+	// reason, and accepted that it can be served, in which case the partition begins anew if it was refused.
+	lost(*model.LossError)
+	isRefused(space string) bool
+	accepted(space string) (wasRefused bool)
+	// comparison waits until the lane is compared with the log, and returns the range that is in doubt.
+	comparison(ctx context.Context) (*truncation.Range, error)
+	// appended counts bytes that a space appends to the log.
+	appended(bytes int)
+	// leave lets a host leave memory, unless it is still needed.
+	leave(*host) bool
 }
-
-const (
-	// allDone in host.low means that the host does not hold the lane position back.
-	allDone = math.MaxUint64
-	// readPage is how many log or lane entries are read at a time.
-	readPage = 512
-)
 
 // newHost returns a host that does not run yet, of a space that has b left to do.
-func newHost(e *env, name string, program *space.Program, b backlog) *host {
+func newHost(e *env, name string, program *space.Program, b laneBacklog) *host {
 	h := &host{
-		env: e, space: name, program: program, wanted: program, started: time.Now(), nonce: rand.Text(),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		entered: make(chan struct{}), mirrors: map[space.Ref]context.CancelFunc{},
-		saver: saver{revs: map[string]uint64{}, noted: noted{}},
+		env: e, space: name, start: beginning{program: program, wanted: program, behind: b.last}, lifetime: newLifetime(e.ctx),
+		inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes), appends: appends{nonce: rand.Text()},
+		tracing: tracing{space: name, cfg: e.cfg, spans: spans{tracer: e.cfg.Tracer, space: name}},
 	}
-	h.behind, h.last, h.doneBefore, h.offered = b.last, b.last, b.done, b.last
-	h.low.Store(b.done)
-	h.due.Store(unknownDue)
-	h.ctx, h.cancel = context.WithCancel(e.ctx)
-	h.code.host = h
-	h.tasks = tasksOf(h)
-	h.spans.init(e.cfg.Tracer, name)
+	h.published.due.Store(unknownDue)
+	h.loop = &loop{
+		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
+		beside: e.tasks.Go, call: h.call, wake: h.inbox.rouse, report: h.report, fail: h.fail,
+	}
+	h.code.space, h.code.cfg, h.code.ends = name, e.cfg, h.ctx
+	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
+	h.resident.space, h.resident.wake = name, h.inbox.rouse
+	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
+	h.mirrors = mirrors{
+		loop: h.loop, watcher: fmt.Sprintf("%s-%s-%s", e.cfg.ID, name, h.appends.nonce), deliver: h.inbox.mirror,
+		all: map[space.Ref]context.CancelFunc{},
+	}
+	readMissed := func() { h.remote.readMissed(h.core) }
+	h.saver.init(name, e.bus, h.report, readMissed, func() { h.call(readMissed) })
+	h.tasks = tasks.New(tasks.Host{ // only the owner of a space performs its tasks
+		Space: name, Ctx: h.ctx, Slots: e.performing, Logger: e.cfg.Logger, Warn: e.cfg.faults.Warn,
+		Now: h.now, Go: e.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report,
+	})
 	return h
 }
 
 // call makes the loop run f.
-func (h *host) call(f func()) {
-	h.mu.Lock()
-	h.inbox.calls = append(h.inbox.calls, f)
-	h.mu.Unlock()
-	h.rouse()
-}
-
-func (h *host) tellRoom() {
-	select {
-	case h.room <- struct{}{}:
-	default:
-	}
-}
-
-func (h *host) rouse() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
+func (h *host) call(f func()) { h.inbox.call(f) }
 
 // observe adds or removes an observation of a document, or, without a document, records that another
 // runtime has attached to the space or detached.
 func (h *host) observe(doc string, on bool) {
 	attended := func() {}
 	if doc == "" && on {
-		attended = h.awaitMark()
+		attended = h.code.awaitMark(h.loop)
 	}
 	h.call(func() {
-		h.stirred = true
+		h.idle.stirred = true
 		switch {
 		case doc == "":
 			attended()
-			h.attend(on)
+			h.remote.attend(h.core, on)
 			return
 		case !on:
-			h.observed--
+			h.idle.observed--
 			h.core.Unobserve(doc)
 			return
 		}
-		h.observed++
+		h.idle.observed++
 		if err := h.core.Observe(doc); err != nil {
 			h.env.cfg.faults.Warn("observe", h.space+" "+doc, "space", h.space, "document", doc, "error", err)
 		}
@@ -234,16 +183,16 @@ func (h *host) observe(doc string, on bool) {
 func (h *host) run() {
 	defer h.end()
 	err := h.activate()
-	if h.env.awake != nil {
-		h.env.awake.loaded()
+	if h.env.residency != nil {
+		h.env.residency.loaded()
 	}
 	if err != nil {
 		h.failToActivate(err)
 		return
 	}
-	h.isLoaded.Store(true)
-	if p := h.env.partition; p != nil {
-		p.able(h.space)
+	h.loaded.Store(true)
+	if h.env.home != nil {
+		h.env.home.able(h.space)
 	}
 	h.enter()
 	for h.ctx.Err() == nil {
@@ -260,21 +209,50 @@ func (h *host) run() {
 		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
-		at, due := h.directsAt()
-		if !ready.More && !due && !h.canTakeIn() {
-			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.stays, h.dueIn(ready.Due))))
+		at, due := time.Duration(0), false
+		if !h.draining {
+			at, due = h.directs.next(h.core, h.now())
+		}
+		if !ready.More && !due && !h.inbox.canTake(h.core) {
+			h.sleep(earliest(earliest(earliest(ready.Wake, at), h.tasksAt()), earliest(h.idle.stays, h.dueIn(ready.Due))))
 		}
 	}
 }
 
-// enter requests the takeover or the join of the space.
-func (h *host) enter() {
-	h.core.TermAt(h.env.clock.Millis())
-	if h.joins {
-		h.core.Attach()
-	} else {
-		h.core.TakeOver()
+// serve runs the host, and calls then when it has ended or was given up. The goroutine of a host that was
+// given up continues, and is not waited for.
+func (h *host) serve(tasks *sync.WaitGroup, then func()) {
+	tasks.Add(1)
+	ended := func() {
+		defer tasks.Done()
+		then()
 	}
+	h.gone = ended
+	go func() { // ends with the host, or when the code returns for which the host was given up
+		defer func() { // code may have ended the goroutine
+			if h.code.leaves() {
+				h.env.counters.abandoned.Done()
+				return
+			}
+			go ended() // tasks waits for this goroutine; it cannot panic
+		}()
+		h.run()
+	}()
+}
+
+// abandon gives the host up because of code that does not return.
+func (h *host) abandon(o *space.Overrun) {
+	err := &space.LimitError{Stream: o.Stream, Event: o.Event, Node: o.Node, Limit: o.Limit}
+	h.env.cfg.Logger.Error("a handler or node is given up; the space is loaded again and goes on, and the goroutine stays until the code returns",
+		"space", h.space, "worker", h.env.cfg.ID, "error", err)
+	if h.env.home == nil {
+		h.failWith(err)
+	} else {
+		h.noteUnsaved(err) // the next owner reads from the log what is done and not saved
+		h.env.home.overran(h.space, o)
+	}
+	h.end()
+	go h.gone() // ends with the partition, or the attachment
 }
 
 // earliest returns the earlier of two times, of which 0 is never.
@@ -294,37 +272,22 @@ func (h *host) sleep(until time.Duration) {
 		timer = t.C
 	}
 	select {
-	case <-h.wake:
+	case <-h.inbox.wake:
 	case <-timer:
 	case <-h.ctx.Done():
 	}
 }
 
-// now is the core's clock: monotonic, from the host's start.
-func (h *host) now() time.Duration { return time.Since(h.started) }
-
 // takeIn passes the inbox to the core, events only as far as the core
 // has room.
 func (h *host) takeIn() {
-	h.takeForeign()
-	h.mu.Lock()
-	room, bytes := h.queued.room(h.core, h.inbox.events)
-	in := h.inbox
-	h.inbox = inbox{events: h.spare, bytes: in.bytes - bytes}
-	h.spare = nil
-	all := len(in.events) <= room
-	if !all {
-		h.inbox.events, h.inbox.left = in.events[room:], in.left
-		in.events, in.left = in.events[:room], 0
-	}
-	h.mu.Unlock()
+	h.remote.take(h.core)
+	in, whole := h.inbox.take(h.core)
 	if len(in.events) > 0 {
-		h.stirred = true
-		h.tellRoom()
+		h.idle.stirred = true
 	}
 	for i := range in.events {
 		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
-		h.queued.took(eventBytes(&in.events[i]))
 	}
 	if in.left > 0 {
 		h.core.LeftInStream(in.left)
@@ -333,13 +296,7 @@ func (h *host) takeIn() {
 		f()
 	}
 	if len(in.events)+len(in.calls) > 0 { // the pass may take long
-		h.mu.Lock()
-		if n := len(in.events); n > 0 {
-			h.offered = in.events[n-1].Seq
-		}
-		h.offered = max(h.offered, in.left)
-		h.countCore()
-		h.mu.Unlock()
+		h.inbox.offered(&in, h.core)
 	}
 	h.beginReads(in.reads)
 	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
@@ -347,180 +304,80 @@ func (h *host) takeIn() {
 			h.core.Mirror(ref.Space, ref.Doc, m.value)
 		}
 	}
-	if all {
-		h.recycle(in.events)
+	if whole {
+		h.inbox.recycle(in.events)
 	}
-	h.takeForeign() // unless the calls have made transactions, or after one was answered
-	h.makeDirects()
-}
-
-// recycle keeps the memory of a processed batch.
-func (h *host) recycle(batch []model.Message) {
-	clear(batch)
-	h.mu.Lock()
-	h.spare = batch[:0]
-	h.mu.Unlock()
-}
-
-// canTakeIn reports whether events wait for which the core has room.
-func (h *host) canTakeIn() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n, _ := h.queued.room(h.core, h.inbox.events)
-	return n > 0
+	h.remote.take(h.core) // unless the calls have made transactions, or after one was answered
+	if !h.draining {
+		h.directs.make(h.core, h.now())
+	}
 }
 
 func (h *host) settle() space.Ready {
-	h.spans.beginPass()
+	h.tracing.spans.beginPass()
 	began := h.now()
 	ready := h.core.Settle(began)
-	h.watch.tell(h.core)
+	h.tracing.watch.tell(h.core)
 	if h.core.Recorder().Busy(h.now() - began) {
 		found := h.core.Recorder().Markers()
 		last := found[len(found)-1]
 		h.env.cfg.faults.Warn("a space does not come to rest: it is at work most of the time", h.space, "space", h.space,
 			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
 	}
-	h.spans.endPass()
+	h.tracing.spans.endPass()
 	return ready
 }
 
-// publish records how far the space is done with its lane. Events that are handled but not
-// saved count as not done: if this worker dies, the next one must find the
-// event, load the space for it and save.
+// publish records, for other goroutines, how far the space is.
 func (h *host) publish() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.countCore()
-	h.env.counters.backlog.Add(int64(-h.queued.trim(h.inCore)))
-	h.clean.Store(h.core.Seq() <= h.saver.saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
+	saved := h.core.Seq() <= h.saver.saved
+	h.inbox.done(h.core, h.core.Owned() && h.core.Durable() && saved, h.saver.lane)
+	h.saver.clean.Store(saved && !h.core.Unsaved() && len(h.saver.noted) == 0)
 	h.publishDue()
-	h.timers.Store(int64(h.core.WaitForTime()))
-	if m := h.core.LastMissed(); m != h.missed {
-		h.missed = m
+	h.published.timers.Store(int64(h.core.WaitForTime()))
+	if m := h.core.LastMissed(); m != h.published.missed {
+		h.published.missed = m
 		h.env.counters.missed.note(h.space, m)
 	}
-	switch {
-	case len(h.inbox.events) > 0 || h.inbox.left > 0:
-	case h.core.Owned() && h.core.Durable() && h.core.Seq() <= h.saver.saved:
-		h.low.Store(allDone)
-	default:
-		h.low.Store(max(h.saver.lane, h.doneBefore))
-	}
-}
-
-// countCore records how many events the core has. Only the loop calls it, and h.mu is held.
-func (h *host) countCore() { h.inCore, h.taken = h.core.Waiting(), h.core.ReadLaneAfter() }
-
-func (h *host) laneDone() uint64 { return h.low.Load() }
-
-// backlog returns what the host has left to do; done is allDone if that is nothing.
-func (h *host) backlog() backlog {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return backlog{done: h.low.Load(), last: h.last}
 }
 
 // carryOut executes the core's requests.
 func (h *host) carryOut(r space.Ready) {
 	for _, ref := range r.Follow {
-		h.follow(ref)
+		h.mirrors.follow(ref)
 	}
 	for _, ref := range r.Unfollow {
-		h.unfollow(ref)
+		h.mirrors.unfollow(ref)
 	}
-	if r.Refill != nil && !h.refilling && h.queued.hasRoom(h.core) {
-		h.refill(r.Refill.After)
+	if r.Refill != nil && !h.lane.refilling && h.inbox.queued.hasRoom(h.core) {
+		h.lane.refill(h.loop, r.Refill.After, h.inbox.page(), func(events []model.Message) { h.offerAll(events) })
 	}
-	h.recall()
+	h.lane.recall(h.loop, h.core)
 	if r.Append != nil {
 		h.append(r.Append)
 	}
-	h.redoDirects(r.Undone)
-}
-
-// append sends a commit to the log. The result arrives through the inbox.
-func (h *host) append(a *space.Append) {
-	h.appending = true
-	if p := h.env.partition; p != nil {
-		p.retention.appended.Add(int64(len(a.Data)))
-	}
-	if h.joins && h.leavesToDo(a.Commit) != 0 {
-		h.announce(a)
-		return
-	}
-	h.send(a)
-}
-
-func (h *host) send(a *space.Append) {
-	trace, end := h.spans.beginCommit(a.Commit)
-	h.env.bus.Append(model.Append{
-		Space: h.space, ID: a.Commit.ID() + "/" + h.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
-	}, func(seq uint64, err error) {
-		end(seq, err)
-		h.call(func() { h.appended(a.Commit, seq, err) })
-	})
-}
-
-func (h *host) appended(c *model.Commit, seq uint64, err error) {
-	h.appending, h.directs.crowded = false, false
-	switch {
-	case err == nil:
-		h.env.counters.committed(c)
-		h.confirmDirects(c)
-		h.reads.confirmed++
-		if err = h.core.Confirm(seq); c.Join && err == nil {
-			close(h.entered)
-		}
-	case errors.Is(err, model.ErrRefused):
-		h.env.counters.refused.Add(1)
-		h.reads.refused++
-		h.core.Refuse()
-		err = h.catchUp()
-	}
-	if err != nil {
-		h.fail("append commit", err)
-	}
+	h.directs.redo(h.core, h.now(), r.Undone)
 }
 
 // fail ends the host with an error.
 func (h *host) fail(what string, err error) {
 	h.report(what, err)
-	h.endFor(what, err)
+	h.endWith(fmt.Errorf("%s: %w", what, err))
 }
 
 // failToActivate ends a host that failed to load. The space is tried again after a pause.
 func (h *host) failToActivate(err error) {
 	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
-	if p := h.env.partition; p != nil && !isOver && isLoss(err) == nil {
-		p.unable(h.space)
+	if h.env.home != nil && !isOver && isLoss(err) == nil {
+		h.env.home.unable(h.space)
 	}
 	h.fail("activate space", err)
 }
 
-func (h *host) endFor(what string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.failed == nil && h.ctx.Err() == nil {
-		h.failed = fmt.Errorf("%s: %w", what, err)
-	}
-	h.cancel()
-}
-
-// whyEnded returns why the host has ended.
-func (h *host) whyEnded() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.failed != nil {
-		return h.failed
-	}
-	return model.ErrStopped
-}
-
 // report logs an error, unless the host is just being stopped.
 func (h *host) report(what string, err error) {
-	if lost := isLoss(err); lost != nil && h.env.partition != nil {
-		h.env.partition.losses.note(lost)
+	if lost := isLoss(err); lost != nil && h.env.home != nil {
+		h.env.home.lost(lost)
 		return
 	}
 	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already
@@ -533,25 +390,23 @@ func (h *host) report(what string, err error) {
 // end by itself for long; it is ended.
 func (h *host) drain() error {
 	h.call(func() { h.draining = true; h.core.Hold() })
-	if !h.isLoaded.Load() {
+	if !h.loaded.Load() {
 		h.cancel()
 	}
 	select {
 	case <-h.done:
 	case <-h.ctx.Done():
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.unsaved
+	return h.notSaved()
 }
 
 // finished reports whether a draining host has nothing in flight, and saves.
 func (h *host) finished() bool {
-	if h.appending || h.saver.saving || !h.core.Settled() {
+	if h.appends.inFlight || h.saver.saving || !h.core.Settled() {
 		return false
 	}
-	if !h.joins {
-		h.saver.finish(h)
+	if !h.start.joins {
+		h.saveRest()
 	}
 	h.publish()
 	return true
@@ -559,4 +414,65 @@ func (h *host) finished() bool {
 
 // handedOver reports whether the host ended because it was drained or stopped, or has
 // left, rather than because it was deposed or failed.
-func (h *host) handedOver() bool { return h.left || h.draining || h.env.ctx.Err() != nil }
+func (h *host) handedOver() bool { return h.idle.left || h.draining || h.env.ctx.Err() != nil }
+
+// checkpoint saves the space if it has changed. It does not block the loop.
+func (h *host) checkpoint() {
+	if h.saver.asked.Swap(true) {
+		return // the loop has not processed the last request yet
+	}
+	h.call(func() {
+		h.saver.asked.Store(false)
+		c, ok := h.saver.due(h.core, h.build(), h.nextDue)
+		if !ok {
+			return
+		}
+		h.saver.saving = true
+		h.env.tasks.Go(func() { // ends with the save
+			err := h.saver.save(h.ctx, &c)
+			h.call(func() { h.saver.settle(h.core, c, err) })
+		})
+	})
+}
+
+// saveRest saves the remaining changes, as the last act of a draining host.
+func (h *host) saveRest() {
+	c, ok := h.saver.due(h.core, h.build(), h.nextDue)
+	if !ok {
+		return
+	}
+	err := h.saver.save(h.ctx, &c)
+	h.saver.settle(h.core, c, err)
+	if err != nil && !errors.Is(err, model.ErrOutdated) {
+		h.noteUnsaved(fmt.Errorf("save space %s: %w", h.space, err))
+	}
+}
+
+// trace returns the callbacks that the core calls for the host.
+func (h *host) trace() space.Trace {
+	t := space.Trace{RunEnd: func(i space.RunInfo) {
+		if i.Kind == space.Computation {
+			h.env.runs.add(RunKey{h.space, i.Node})
+		}
+		h.tracing.watch.stop(i.Node, i.Kind)
+	}}
+	t.RunBegan = func(node string, kind space.NodeKind) {
+		h.code.runs(node, h.env.cfg.RunLimit)
+		h.tracing.watch.start(kind)
+	}
+	t.HandleStart, t.HandleEnd, t.Program = h.begins, h.tracing.ended, h.changed
+	if h.tracing.spans.tracer != nil {
+		t.PassEnd = h.tracing.spans.passEnd
+	}
+	return t
+}
+
+// begins records that a handler begins.
+func (h *host) begins(ev *model.Event) model.Trace {
+	h.code.base.Store(h.core.Seq())
+	h.code.handles(ev.Stream, ev.ID, h.core.AttemptRecorded(ev.Stream, ev.ID), cmp.Or(h.core.Program().HandlerLimit(ev.Stream), h.env.cfg.RunLimit))
+	if h.tracing.spans.tracer == nil {
+		return ev.Trace
+	}
+	return h.tracing.spans.handleStart(ev)
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,21 +34,21 @@ func owned(t *testing.T) *host {
 func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
 	h := owned(t)
 	h.publish()
-	if got := h.laneDone(); got != allDone {
+	if got := h.inbox.laneDone(); got != allDone {
 		t.Fatalf("with nothing left to do, it is done up to %d", got)
 	}
-	h.leave(7) // the inbox was full, and is empty by now
+	h.inbox.leave(7) // the inbox was full, and is empty by now
 	h.publish()
-	if got := h.laneDone(); got != 6 {
+	if got := h.inbox.laneDone(); got != 6 {
 		t.Errorf("event 7 was left in the stream, and the space is done up to %d", got)
 	}
 	h = owned(t)
 	h.publish()
-	if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
+	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
 		t.Fatal("there is no room")
 	}
 	h.publish()
-	if got := h.laneDone(); got != 8 {
+	if got := h.inbox.laneDone(); got != 8 {
 		t.Errorf("event 9 waits in the inbox, and the space is done up to %d", got)
 	}
 }
@@ -79,8 +78,8 @@ func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
 	h.saver.noted["node.c"] = model.StateDoc{Doc: "node.c", Seq: 3}
-	c := checkpoint{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
-	h.saver.settleObserved(h, &c, errors.New("the store is out of order"))
+	c := unsavedState{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
+	h.saver.settleObserved(&c, errors.New("the store is out of order"))
 	got := map[string]uint64{}
 	for _, d := range h.saver.noted.drain() {
 		got[d.Doc] = d.Seq
@@ -148,12 +147,11 @@ func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
 
 // One that was to make room has something to do: another one makes room instead.
 func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
-	a := &awake{limit: 2, hosts: 2}
-	one, other := newTestHost(t, 0), newTestHost(t, 0)
-	one.space, other.space = "a", "b"
+	a := &residency{limit: 2, hosts: 2}
+	one, other := &resident{space: "a", wake: func() {}}, &resident{space: "b", wake: func() {}}
 	a.rests(one)
 	a.rests(other)
-	if a.admit(nil, "c") {
+	if a.admit(loadRequest{"c", nil}) {
 		t.Fatal("there is room")
 	}
 	if !one.dismissed.Load() || other.dismissed.Load() {
@@ -173,9 +171,9 @@ func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second, third := &direct{ctx: t.Context()}, &direct{ctx: t.Context()}, &direct{ctx: t.Context()}
-	h.directs.underWay = map[uint64]*direct{4: first, 5: second}
+	h.directs.undecided = map[uint64]*direct{4: first, 5: second}
 	h.directs.waiting = []*direct{third}
-	h.redoDirects([]uint64{4, 5})
+	h.directs.redo(h.core, h.now(), []uint64{4, 5})
 	if got := h.directs.waiting; !slices.Equal(got, []*direct{first, second, third}) {
 		t.Errorf("they wait in another order: %v", got)
 	}
@@ -198,12 +196,12 @@ func (b *followBus) Epoch() uint64 { return 0 }
 func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
 	h := owned(t)
 	b := &followBus{after: make(chan uint64, 1)}
-	h.env.bus = b
-	h.attend(true)
+	h.loop.bus = b
+	h.remote.attend(h.core, true)
 	if after := <-b.after; after != 1 {
 		t.Errorf("it is followed behind %d, want 1", after)
 	}
-	h.attend(false)
+	h.remote.attend(h.core, false)
 	h.env.tasks.Wait()
 }
 
@@ -213,11 +211,11 @@ func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
 		h := owned(t)
 		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
 		passed := make(chan uint64)
-		go func() { passed <- h.passOver(h.ctx, after, model.ErrPurged) }() // ends with the call
-		<-h.wake
-		h.mu.Lock()
+		go func() { passed <- h.remote.passOver(h.ctx, h.core, after, model.ErrPurged) }() // ends with the call
+		<-h.inbox.wake
+		h.inbox.mu.Lock()
 		calls := h.inbox.calls
-		h.mu.Unlock()
+		h.inbox.mu.Unlock()
 		for _, f := range calls {
 			f()
 		}
@@ -235,8 +233,8 @@ func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
 	ref := space.Ref{Space: "t", Doc: "d"}
 	over, end := context.WithCancel(t.Context())
 	end()
-	h.mirror(ref, mirrored{t.Context(), model.Int(2)})
-	h.mirror(ref, mirrored{over, model.Int(1)})
+	h.inbox.mirror(ref, mirrored{t.Context(), model.Int(2)})
+	h.inbox.mirror(ref, mirrored{over, model.Int(1)})
 	if got := h.inbox.mirrored[ref].value.String(); got != "2" {
 		t.Errorf("the space is told %s, want 2", got)
 	}
@@ -254,10 +252,9 @@ func (b *headBus) Head(context.Context, string) (uint64, error) { return b.head,
 func TestUnheard_OneCommitIsEnough(t *testing.T) {
 	for head, looks := range map[uint64]bool{1: false, 2: true, 3: true} {
 		h := owned(t)
-		h.env.bus = &headBus{head: head}
-		h.seen.Store(1)
-		u := unheard{last: 5}
-		if err := u.look(t.Context(), []*host{h}, 9); err != nil {
+		h.saver.stored.seen.Store(1)
+		m := missedCommits{last: 5}
+		if err := m.look(t.Context(), &headBus{head: head}, []*storedSpace{&h.saver.stored}, 9); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(h.inbox.calls); (n == 1) != looks {
@@ -301,8 +298,8 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.env.bus, h.env.tasks = b, &sync.WaitGroup{}
-	for h.overtaken(); ; {
+	h.loop.bus = b
+	for h.remote.readMissed(h.core); ; {
 		h.env.tasks.Wait()
 		calls := h.inbox.calls
 		if h.inbox.calls = nil; len(calls) == 0 {
@@ -321,7 +318,7 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 // does not come.
 func TestRead_LooksAgainAfterARefusal(t *testing.T) {
 	h := owned(t)
-	r := &read{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []space.Freshness{{}}, due: 5}
+	r := &documentRead{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []space.Freshness{{}}, due: 5}
 	if err := h.core.Observe("n"); err != nil {
 		t.Fatal(err)
 	}
@@ -399,9 +396,7 @@ func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing
 	now := time.Now()
 	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
 		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
-		p := testPartition(t.Context(), b)
-		p.w.cfg.PurgeDelay = time.Minute
-		r := &retention{p: p}
+		r := &retention{bus: b, cfg: &Config{Options: Options{PurgeDelay: time.Minute}}}
 		if err := r.sleeper(t.Context(), "s", 100, now); err != nil || b.below != want {
 			t.Errorf("its checkpoint has stood for %v: purged below %d, %v, want %d", age, b.below, err, want)
 		}
@@ -411,8 +406,8 @@ func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing
 // Behind an event that was left in the stream all are left, though there is room by now: the order stays.
 func TestInbox_BehindOneThatWasLeftAllAreLeft(t *testing.T) {
 	h := newTestHost(t, 0)
-	h.leave(5)
-	if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
+	h.inbox.leave(5)
+	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
 		t.Error("it waits for room, and one was left already")
 	}
 	if len(h.inbox.events) != 0 || h.inbox.left != 6 {

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
@@ -16,8 +18,8 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{w: &Worker{cfg: Config{Options: Options{BacklogBytes: 1 << 20}}}, ctx: t.Context()}
-	h := newHost(p.env(), "s", space.NewProgram("none"), backlog{})
+	e := &env{ctx: t.Context(), cfg: &Config{Options: Options{BacklogBytes: 1 << 20}}, tasks: &sync.WaitGroup{}, counters: &counters{}, clock: &serverclock.Clock{}}
+	h := newHost(e, "s", space.NewProgram("none"), laneBacklog{})
 	t.Cleanup(h.cancel)
 	h.core = core
 	return h
@@ -28,12 +30,12 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 func TestInbox_MemoryThatIsKeptForReuseHoldsNoWaitingEvent(t *testing.T) {
 	h := newTestHost(t, 4)
 	for seq := uint64(1); seq <= 16; seq++ {
-		if !h.tryOffer(model.Message{Space: "s", Stream: "x", ID: fmt.Sprintf("e%d", seq), Seq: seq}) {
+		if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: fmt.Sprintf("e%d", seq), Seq: seq}) {
 			t.Fatalf("event %d found no room", seq)
 		}
 	}
 	h.takeIn() // four of them
-	spare := h.spare[:cap(h.spare)]
+	spare := h.inbox.spare[:cap(h.inbox.spare)]
 	for i := range spare {
 		spare[i].ID = "overwritten"
 	}
@@ -49,18 +51,18 @@ func TestInbox_MemoryThatIsKeptForReuseHoldsNoWaitingEvent(t *testing.T) {
 
 func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
 	h := newTestHost(t, 0)
-	h.low.Store(allDone)
+	h.inbox.lane.low.Store(allDone)
 	for seq := uint64(1); seq <= inboxLimit; seq++ {
-		if !h.tryOffer(model.Message{Space: "s", Seq: seq}) {
+		if !h.inbox.tryOffer(model.Message{Space: "s", Seq: seq}) {
 			t.Fatalf("event %d found no room", seq)
 		}
 	}
-	if h.tryOffer(model.Message{Space: "s", Seq: inboxLimit + 1}) {
+	if h.inbox.tryOffer(model.Message{Space: "s", Seq: inboxLimit + 1}) {
 		t.Error("the inbox takes more than its limit")
 	}
-	h.leave(inboxLimit + 1)
+	h.inbox.leave(inboxLimit + 1)
 	for seq := uint64(inboxLimit + 2); seq < 2*inboxLimit; seq++ {
-		if !h.tryOffer(model.Message{Space: "s", Seq: seq}) {
+		if !h.inbox.tryOffer(model.Message{Space: "s", Seq: seq}) {
 			t.Fatalf("event %d waits for room, though one was left in the stream already", seq)
 		}
 	}
@@ -70,7 +72,7 @@ func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
 	if h.inbox.left != 2*inboxLimit-1 {
 		t.Errorf("left up to %d", h.inbox.left)
 	}
-	if low := h.laneDone(); low != 0 {
+	if low := h.inbox.laneDone(); low != 0 {
 		t.Errorf("done up to %d, want 0", low)
 	}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,13 +50,13 @@ func TestMissed_TheLastOfEachJobIsKept(t *testing.T) {
 // What has just come due is handled now, and is not late yet.
 func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
 	now := time.UnixMilli(1_000_000)
-	p := &partition{hosts: map[string]*host{}}
+	p := &servedPartition{hosts: map[string]*host{}}
 	for name, due := range map[string]int64{"now": 1_000_000, "soon": 1_000_500, "just": 999_001, "late": 999_000, "later": 1_000, "none": 0, "at work": atOnce} {
-		h := &host{space: name}
-		h.due.Store(due)
+		h := &host{space: name, inbox: newInbox(laneBacklog{}, new(atomic.Int64), 0)}
+		h.published.due.Store(due)
 		p.hosts[name] = h
 	}
-	_, late, count := loadOf([]*partition{p}, now)
+	_, late, count := loadOf([]*servedPartition{p}, now)
 	if count != 2 || len(late) != 2 || late[0].Space != "later" || late[1].Space != "late" {
 		t.Errorf("%d are late: %+v", count, late)
 	}

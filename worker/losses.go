@@ -1,9 +1,9 @@
 package worker
 
 import (
-	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -13,7 +13,10 @@ import (
 
 // losses are the refusals of a partition, by space; the key "" means that the whole partition is refused.
 type losses struct {
-	p   *partition
+	number int // of the partition
+	cfg    *Config
+	about  []any // that of the log lines
+
 	mu  sync.Mutex
 	all map[string]*status.Loss
 }
@@ -35,13 +38,16 @@ func (l *losses) note(e *model.LossError) {
 		}
 		l.all[e.Space] = r
 	}
-	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.p.number, e.Space, e.Known, e.Found, e.Error()
-	about := []any{"worker", l.p.w.cfg.ID, "partition", l.p.number, "error", r.Why}
+	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.number, e.Space, e.Known, e.Found, e.Error()
+	about := slices.Concat(l.about, []any{"error", r.Why})
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
-	l.p.w.cfg.faults.Error(refusing, l.p.name+" "+e.Space, about...)
+	l.cfg.faults.Error(refusing, l.name(e.Space), about...)
 }
+
+// name names a loss for the log.
+func (l *losses) name(space string) string { return strconv.Itoa(l.number) + " " + space }
 
 // has reports whether a space is refused.
 func (l *losses) has(space string) bool {
@@ -59,8 +65,8 @@ func (l *losses) over(space string) bool {
 		return false
 	}
 	delete(l.all, space)
-	l.p.w.cfg.faults.Over(refusing, l.p.name+" "+space)
-	l.p.w.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", "worker", l.p.w.cfg.ID, "partition", l.p.number, "space", space, "refused_since", r.Since)
+	l.cfg.faults.Over(refusing, l.name(space))
+	l.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
 	return true
 }
 
@@ -72,30 +78,6 @@ func (l *losses) now() (list []status.Loss) {
 		list = append(list, *r)
 	}
 	return list
-}
-
-// retryLost wakes the refused spaces: nothing else might, and an operator may have
-// accepted their loss.
-func (p *partition) retryLost() {
-	lost := p.losses.now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range lost {
-		if lost[i].Space != "" {
-			p.hostOf(lost[i].Space, true)
-		}
-	}
-}
-
-// lossesNow returns the first losses of all partitions, and the number of all.
-func lossesNow(partitions []*partition) (first []status.Loss, count int) {
-	for _, p := range partitions {
-		first = append(first, p.losses.now()...)
-	}
-	slices.SortFunc(first, func(a, b status.Loss) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Space, b.Space))
-	})
-	return first[:min(len(first), maxStuck)], len(first)
 }
 
 // isLoss returns the loss in an error, nil if there is none.

@@ -19,31 +19,31 @@ import (
 const attendWithin = 100 * time.Millisecond
 
 // cancelMarked ends the running attempt if an entry of the log marks its event as cancelled.
-func (h *host) cancelMarked(e model.LogEntry) {
-	stream, event := h.code.running()
+func (u *runningCode) cancelMarked(e model.LogEntry) {
+	stream, event := u.running()
 	if event == "" || !bytes.Contains(e.Data, []byte(space.CancelDoc)) {
 		return
 	}
 	if c, err := model.DecodeCommit(e.Data); err == nil && space.MarksCancelled(c, stream, event) { // the loop reports what cannot be decoded
-		h.code.cancel(stream, event)
+		u.cancel(stream, event)
 	}
 }
 
 // awaitMark watches the log of the space for marks of a new attachment, until the
 // function that it returns is called: the loop has noticed the attachment then, and follows the log itself.
-func (h *host) awaitMark() (attended func()) {
-	ctx, attended := context.WithCancel(h.ctx)
-	h.env.tasks.Go(func() { // ends with ctx
+func (u *runningCode) awaitMark(l *loop) (attended func()) {
+	ctx, attended := context.WithCancel(l.ctx)
+	l.beside(func() { // ends with ctx
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(attendWithin):
 		}
-		after := h.code.base.Load()
-		retry(ctx, h.env.cfg, "look for cancelled events", h.space, []any{"space", h.space}, func(ctx context.Context) error {
-			err := h.env.bus.FollowSpace(ctx, h.space, after, func(e model.LogEntry) {
+		after := u.base.Load()
+		l.retry(ctx, "look for cancelled events", func(ctx context.Context) error {
+			err := l.bus.FollowSpace(ctx, l.space, after, func(e model.LogEntry) {
 				after = e.Seq
-				h.cancelMarked(e)
+				u.cancelMarked(e)
 			})
 			if errors.Is(err, model.ErrRewound) || errors.Is(err, model.ErrPurged) {
 				attended() // the loop handles the error itself

@@ -27,8 +27,14 @@ import (
 // could not be saved stay here.
 type noted map[string]model.StateDoc
 
+// observedCore is what the nodes of a space have observed, as its core has it.
+type observedCore interface {
+	Observations() (observed []space.Observation, gone []string)
+	Seq() uint64
+}
+
 // take records the changes in the core since the last call.
-func (o noted) take(core *space.Space, build string) error {
+func (o noted) take(core observedCore, build string) error {
 	observed, gone := core.Observations()
 	for _, id := range gone {
 		if !lasting(id) {

@@ -1,164 +1,17 @@
 package worker
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker/roster"
 )
-
-const (
-	staleElsewhere = "the space is not served by anybody at the moment"
-	staleBusy      = "the space has not answered yet: it is being loaded, or at work"
-)
-
-// errBusy reports that a space is to be loaded, which a read that is not current does not wait for.
-var errBusy = errors.New(staleBusy)
-
-// Read returns the states of documents in spaces that this worker serves, in the order of the request.
-//
-// For a current read, the error is model.ErrElsewhere, model.ErrNoProgram, a *model.NameError or that
-// of ctx. Otherwise there is none: what is known of a space that does not answer, until ctx ends, is
-// the state of its documents.
-func (w *Worker) Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error) {
-	out := make([]model.DocumentState, len(q.Documents))
-	at := map[string][]int{} // the documents of each space, as indices
-	for i, d := range q.Documents {
-		if q.Current {
-			if err := errors.Join(model.CheckName("space", d.Space), model.CheckName("document", d.Document)); err != nil {
-				return nil, err
-			}
-		}
-		at[d.Space] = append(at[d.Space], i)
-	}
-	var spaces errgroup.Group
-	for name, of := range at { // any order: each on its own
-		one := func() error {
-			docs := make([]string, len(of))
-			for n, i := range of {
-				docs[n] = q.Documents[i].Document
-			}
-			states, err := w.readSpace(ctx, name, docs, &q)
-			if err != nil && q.Current {
-				return err
-			}
-			for n, i := range of {
-				if err != nil {
-					out[i] = unread(err)
-				} else {
-					out[i] = states[n]
-				}
-			}
-			return nil
-		}
-		if len(at) == 1 {
-			return out, one()
-		}
-		spaces.Go(one)
-	}
-	return out, spaces.Wait()
-}
-
-// unread returns the state of a document of a space that did not answer.
-func unread(err error) model.DocumentState {
-	switch {
-	case errors.Is(err, model.ErrElsewhere):
-		return model.DocumentState{Stale: staleElsewhere, Passing: true}
-	case errors.Is(err, model.ErrNoProgram):
-		return model.DocumentState{Stale: model.ErrNoProgram.Error()}
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return model.DocumentState{Stale: staleBusy, Passing: true}
-	}
-	return model.DocumentState{Stale: err.Error(), Passing: true}
-}
-
-// readSpace reads documents of one space.
-func (w *Worker) readSpace(ctx context.Context, name string, docs []string, q *model.ReadRequest) ([]model.DocumentState, error) {
-	p := w.partitionOf(name)
-	if p == nil {
-		return nil, model.ErrElsewhere
-	}
-	r := &read{ctx: ctx, docs: docs, current: q.Current, host: make(chan *host, 1), done: make(chan []model.DocumentState, 1)}
-	if !q.Current {
-		if err := p.askLoaded(name, r.put); err != nil {
-			return nil, err
-		}
-		return r.await(p.ctx.Done(), nil)
-	}
-	late := time.NewTimer(q.Wait)
-	defer late.Stop()
-	var err error
-	if r.head, err = w.bus.Head(ctx, name); err != nil {
-		return nil, fmt.Errorf("read the head of space %s: %w", name, err)
-	}
-	if err := p.ask(name, r.put); err != nil {
-		return nil, err
-	}
-	return r.await(p.ctx.Done(), late.C)
-}
-
-// askLoaded is ask for a space that is loaded. It loads none: the space's observers have that done.
-func (p *partition) askLoaded(name string, f func(*host)) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.hosts[name]; h != nil {
-		f(h)
-		return nil
-	}
-	if p.closed || p.ctx.Err() != nil {
-		return model.ErrElsewhere
-	}
-	if _, waits := p.waiting[name]; waits {
-		return errBusy
-	}
-	switch program, err := p.w.cfg.Programs(name); {
-	case err != nil:
-		return fmt.Errorf("the program of the space could not be had: %w", err)
-	case program == nil:
-		return model.ErrNoProgram
-	}
-	return errBusy
-}
-
-// Owner returns the worker that should serve a space now, as far as this worker knows: possibly
-// itself, and possibly one to which another has yet to hand the space over. It is "" if this
-// worker is leaving and knows of no other.
-func (w *Worker) Owner(space string) string {
-	n := w.bus.Partitions()
-	return roster.Divide(n, w.roster.Staying(time.Now()))[model.PartitionOf(space, n)]
-}
-
-// ID returns the worker's id.
-func (w *Worker) ID() string { return w.cfg.ID }
-
-// partitionOf returns the partition of a space, nil if this worker does not serve it.
-func (w *Worker) partitionOf(name string) *partition {
-	return w.served(model.PartitionOf(name, w.bus.Partitions()))
-}
-
-// served returns the partition of that number, nil if this worker does not serve it.
-func (w *Worker) served(number int) *partition {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped {
-		return nil
-	}
-	return w.partitions[number]
-}
 
 // reads are the pending reads of this host, and the counters that they wait by. They belong to its
 // loop.
 type reads struct {
-	waiting []*read
+	waiting []*documentRead
 	// confirmed and refused count appends by outcome.
 	confirmed, refused uint64
 	// reading reports that a read of the log is in flight, dry is the number of successive
@@ -167,13 +20,13 @@ type reads struct {
 	dry     int
 }
 
-// read is a request for documents of one space, as the log has them.
-type read struct {
+// documentRead is a request for documents of one space, as the log has them.
+type documentRead struct {
 	ctx     context.Context // the caller's context
 	docs    []string
 	current bool // model.ReadRequest.Current: the documents are observed while the read waits
 	// host receives the host that will answer, or nil if there is none.
-	host chan *host
+	host chan *loop
 	// head is the end of the log at the time of the request: the answer reflects at least that.
 	head uint64
 	// done receives the answer, or is closed if this host cannot give one.
@@ -186,182 +39,32 @@ type read struct {
 	due, refused uint64
 }
 
-// put passes the read to the host of its space, whose loop may be busy without end: reads whose
-// callers have given up make room.
-func (r *read) put(h *host) {
-	if h != nil {
-		h.mu.Lock()
-		h.inbox.reads = append(slices.DeleteFunc(h.inbox.reads, (*read).over), r)
-		h.mu.Unlock()
-		h.rouse()
-	}
-	r.host <- h
-}
-
 // over reports whether the caller has given up.
-func (r *read) over() bool { return r.ctx.Err() != nil }
-
-// await returns the answer to a read; after late, if that is not nil, the present values. closed is
-// closed with the partition.
-func (r *read) await(closed <-chan struct{}, late <-chan time.Time) ([]model.DocumentState, error) {
-	var h *host
-	select {
-	case h = <-r.host:
-	case <-closed:
-	case <-r.ctx.Done():
-		return nil, r.ctx.Err()
-	}
-	if h == nil {
-		return nil, model.ErrElsewhere
-	}
-	for {
-		select {
-		case states, ok := <-r.done:
-			if !ok {
-				return nil, model.ErrElsewhere
-			}
-			return states, nil
-		case <-late:
-			h.call(func() { r.late = true })
-		case <-h.done:
-			return nil, model.ErrElsewhere
-		case <-r.ctx.Done():
-			h.rouse() // the loop drops the read
-			select {
-			case states, ok := <-r.done: // an answer may have arrived as well
-				if ok {
-					return states, nil
-				}
-			default:
-			}
-			return nil, r.ctx.Err()
-		}
-	}
-}
-
-// beginReads takes over what has come in.
-func (h *host) beginReads(all []*read) {
-	for _, r := range all {
-		if h.draining || r.over() {
-			close(r.done)
-			continue
-		}
-		if r.current {
-			for _, doc := range r.docs {
-				_ = h.core.Observe(doc) // its name was checked
-			}
-		}
-		h.reads.waiting = append(h.reads.waiting, r)
-	}
-}
+func (r *documentRead) over() bool { return r.ctx.Err() != nil }
 
 // holds reports whether a read keeps the space in memory.
 func (q *reads) holds() bool {
-	return slices.ContainsFunc(q.waiting, func(r *read) bool { return r.current })
+	return slices.ContainsFunc(q.waiting, func(r *documentRead) bool { return r.current })
 }
 
-// answerReads answers the reads that are ready. It is called after each Settle.
-func (h *host) answerReads() {
-	h.reads.waiting = slices.DeleteFunc(h.reads.waiting, func(r *read) bool {
-		ended := h.tryAnswer(r)
-		if ended && r.current {
-			for _, doc := range r.docs {
-				h.core.Unobserve(doc)
-			}
-			h.rouse() // an input: the core has to settle
-		}
-		return ended
-	})
-}
-
-// tryAnswer reports whether a read has ended.
-func (h *host) tryAnswer(r *read) bool {
-	switch {
-	case h.draining || r.over():
-		close(r.done)
-		return true
-	case !h.core.Owned():
-		return false
-	case h.core.Seq() < r.head:
-		h.readOthers()
-		return false
-	}
-	if r.seen == nil || r.pending() || r.refused != h.reads.refused {
-		r.look(h)
-	}
-	switch {
-	case !r.pending() && h.reads.confirmed >= r.due:
-		h.answer(r, "")
-	case r.late:
-		stale := ""
-		if r.look(h); h.reads.confirmed < r.due {
-			stale = "what the document is made of is not in the log yet"
-		}
-		h.answer(r, stale)
-	default:
-		return false
-	}
-	return true
+// freshCore has the states of documents.
+type freshCore interface {
+	Freshness(doc string) space.Freshness
+	// Unconfirmed is the number of appends until everything is in the log.
+	Unconfirmed() int
 }
 
 // look records the state of the documents here; only the confirmation of its commits in the log is
 // missing then.
-func (r *read) look(h *host) {
+func (r *documentRead) look(core freshCore, of *reads) {
 	r.seen = r.seen[:0]
 	for _, doc := range r.docs {
-		r.seen = append(r.seen, h.core.Freshness(doc))
+		r.seen = append(r.seen, core.Freshness(doc))
 	}
-	r.due, r.refused = h.reads.confirmed+uint64(h.core.Unconfirmed()), h.reads.refused
+	r.due, r.refused = of.confirmed+uint64(core.Unconfirmed()), of.refused
 }
 
 // pending reports whether a current read waits for work on a document.
-func (r *read) pending() bool {
+func (r *documentRead) pending() bool {
 	return r.current && slices.ContainsFunc(r.seen, func(f space.Freshness) bool { return f.Pending })
-}
-
-// answer answers with the values in the log, and with the reason why a value without one is stale.
-func (h *host) answer(r *read, stale string) {
-	states := make([]model.DocumentState, len(r.docs))
-	for i, f := range r.seen {
-		a := model.DocumentState{Stale: cmp.Or(f.Why, stale), Passing: f.Pending}
-		a.Value, a.Revision = h.core.Confirmed(r.docs[i])
-		states[i] = a
-	}
-	r.done <- states
-}
-
-// readOthers integrates the commits of other runtimes that the host does not know: the
-// log has more than the host. A host with something to append learns of them by its refusal.
-func (h *host) readOthers() {
-	rs := &h.reads
-	if rs.reading || !h.core.Settled() {
-		return
-	}
-	rs.reading = true
-	after, wait := h.core.Seq(), pause.Backoff(rs.dry)
-	h.env.tasks.Go(func() { // ends with the read
-		_ = pause.For(h.ctx, wait)
-		entries, err := h.env.bus.ReadLog(h.ctx, h.space, after, readPage)
-		h.call(func() {
-			rs.reading = false
-			if rs.dry++; len(entries) > 0 {
-				rs.dry = 0
-			}
-			h.takeRead(entries, err)
-		})
-	})
-}
-
-// takeRead makes the core integrate what was read, unless it has an append in flight
-// by now, which will be refused.
-func (h *host) takeRead(entries []model.LogEntry, err error) {
-	switch {
-	case err != nil:
-		h.report("read log", err)
-	case !h.core.Settled():
-	default:
-		if err := h.core.Integrate(entries...); err != nil {
-			h.fail("integrate the commits of another runtime", err)
-		}
-	}
 }

@@ -248,6 +248,38 @@ func TestRead_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
 	})
 }
 
+// The loop drops a read that is given up at once, and not with its next input: that would still run what
+// the read has observed.
+func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.process(worker.Config{ID: "w1"}, nil)
+		w.send("s", "add", "e1")
+		w.eventuallyHandled("s", 1)
+		p.bus.Inject(func(op membus.Op) membus.Fate {
+			if op.Label == "append" {
+				return membus.Delay
+			}
+			return membus.Deliver
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.readCurrent(ctx, "s", "double", time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("the read ends with %v", err)
+		}
+		synctest.Wait()
+		before := p.ran("s", "double")
+		w.send("s", "add", "e2")
+		synctest.Wait()
+		p.bus.Inject(nil)
+		p.bus.Release()
+		w.eventuallyHandled("s", 2)
+		if n := p.ran("s", "double"); n != before || n == 0 {
+			t.Errorf("it ran %d times for the read, and %d times for nobody", before, n-before)
+		}
+	})
+}
+
 // Nobody waits for the answer any more: what it would have been made of is not computed.
 func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 // the last result of Programs is decisive.
 func (w *Worker) Refresh() {
 	w.mu.Lock()
-	parts := make([]*partition, 0, len(w.partitions))
+	parts := make([]*servedPartition, 0, len(w.partitions))
 	for _, number := range slices.Sorted(maps.Keys(w.partitions)) {
 		parts = append(parts, w.partitions[number])
 	}
@@ -36,7 +36,7 @@ func (w *Worker) Refresh() {
 
 // refresh looks up the programs with the partition locked, like the code that starts hosts: so
 // each host gets them in the order in which they were returned.
-func (p *partition) refresh() {
+func (p *servedPartition) refresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.ctx.Err() != nil {
@@ -58,15 +58,15 @@ func (p *partition) refresh() {
 }
 
 // refreshHost assigns a host its present program. The error is why that is not known.
-func (p *partition) refreshHost(h *host) error {
-	program, err := p.w.cfg.Programs(h.space)
+func (p *servedPartition) refreshHost(h *host) error {
+	program, err := p.cfg.Programs(h.space)
 	switch {
 	case err != nil:
 		return err
 	case program == nil:
 		return model.ErrNoProgram
-	case program != h.wanted:
-		h.wanted = program
+	case program != h.start.wanted:
+		h.start.wanted = program
 		h.call(func() { h.change(program) })
 	}
 	return nil
@@ -86,10 +86,10 @@ func (w *withoutProgram) add(h *host, err error) {
 	}
 }
 
-func (w *withoutProgram) tell(p *partition) {
+func (w *withoutProgram) tell(p *servedPartition) {
 	if w.n > 0 {
-		p.w.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.w.cfg.ID,
-			"spaces", w.n, "space", w.first.space, "program", w.first.wanted.Name, "version", w.first.wanted.Version, "error", w.err)
+		p.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.cfg.ID,
+			"spaces", w.n, "space", w.first.space, "program", w.first.start.wanted.Name, "version", w.first.start.wanted.Version, "error", w.err)
 	}
 }
 
@@ -98,16 +98,10 @@ func (h *host) change(p *space.Program) {
 	if h.draining {
 		return // the next host gets it
 	}
-	h.stirred = true
+	h.idle.stirred = true
 	if err := h.core.Change(p); err != nil {
 		h.report("change the program", err)
 	}
-}
-
-// changed is the core's callback after it has changed to another program.
-func (h *host) changed(i space.ProgramInfo) {
-	h.env.cfg.Logger.Debug("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
-		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
 }
 
 // build identifies the code of nodes without a version. Two programs may be of one executable.
@@ -117,4 +111,10 @@ func (h *host) build() string {
 		return h.env.cfg.Build
 	}
 	return h.env.cfg.Build + "/" + version
+}
+
+// changed is the core's callback after it has changed to another program.
+func (h *host) changed(i space.ProgramInfo) {
+	h.env.cfg.Logger.Debug("space runs another program", "space", h.space, "worker", h.env.cfg.ID, "program", i.Name,
+		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// A host leaves memory when its space has come to rest and awake has asked it to leave.
+// A host leaves memory when its space has come to rest and residency has asked it to leave.
 // Nothing may be lost between that decision and an input that arrives at the same moment:
 //
-//	dismissed:  awake asks, from outside
+//	dismissed:  residency asks, from outside
 //	at rest?    the loop checks its work; if there is any, the host stays
 //	saved?      if not, it saves, and checks again when that is answered
 //	leave       partition and inbox are locked: if the inbox is empty and there is no observer,
@@ -19,68 +19,59 @@ import (
 // finds none, and starts another. The host that has left appends and saves nothing any more,
 // so the two never conflict.
 
-// considerLeaving reports the host's standing to awake, and returns whether it has left.
+// considerLeaving reports the host's state to residency, and returns whether it has left.
 func (h *host) considerLeaving(r space.Ready) (left bool) {
-	if h.env.partition == nil {
+	if h.env.home == nil {
 		return false // it is attached, for as long as the application wants
 	}
-	now := h.standing(r)
-	if seq := h.core.Seq(); seq != h.stirredAt {
-		h.stirred, h.stirredAt = true, seq
-		h.seen.Store(seq)
+	now := h.idleState(r)
+	if seq := h.core.Seq(); seq != h.idle.stirredAt {
+		h.idle.stirred, h.idle.stirredAt = true, seq
+		h.saver.stored.seen.Store(seq)
 	}
 	switch {
-	case now != resting && now != h.told:
-		h.env.awake.stirs(h, now == held)
-	case now == resting && (now != h.told || h.stirred):
-		h.env.awake.rests(h)
+	case now != isIdle && now != h.idle.told:
+		h.env.residency.stirs(&h.resident, now == isHeld)
+	case now == isIdle && (now != h.idle.told || h.idle.stirred):
+		h.env.residency.rests(&h.resident)
 	}
-	h.told, h.stirred = now, false
-	if now != resting || !h.dismissed.Load() || h.toDrain.Load() {
-		h.lastSave = false
+	h.idle.told, h.idle.stirred = now, false
+	if now != isIdle || !h.resident.dismissed.Load() || h.toDrain.Load() {
+		h.idle.lastSave = false
 		return false
 	}
 	return h.tryToLeave()
 }
 
-// standing is the state of a host that has done its present work.
-type standing int
-
-const (
-	busy    standing = iota // something is in flight
-	held                    // nothing is, but it must not leave
-	resting                 // the space may leave once it is saved
-)
-
-func (h *host) standing(r space.Ready) standing {
-	if h.stays <= h.now() {
-		h.stays = 0
+func (h *host) idleState(r space.Ready) idleState {
+	if h.idle.stays <= h.now() {
+		h.idle.stays = 0
 	}
 	switch {
-	case r.More || h.appending || h.refilling || h.draining || !h.core.Owned():
-		return busy
-	case r.Wake != 0 || len(h.mirrors) > 0 || h.foreign.attached > 0 || h.observed > 0 ||
-		h.reads.holds() || len(h.directs.waiting) > 0 || len(h.directs.underWay) > 0 ||
-		h.stays > 0 || h.tasks.Pending() || !h.core.Durable():
-		return held
+	case r.More || h.appends.inFlight || h.lane.refilling || h.draining || !h.core.Owned():
+		return isBusy
+	case r.Wake != 0 || len(h.mirrors.all) > 0 || h.remote.attached > 0 || h.idle.observed > 0 ||
+		h.reads.holds() || len(h.directs.waiting) > 0 || len(h.directs.undecided) > 0 ||
+		h.idle.stays > 0 || h.tasks.Pending() || !h.core.Durable():
+		return isHeld
 	}
-	return resting
+	return isIdle
 }
 
 // tryToLeave saves unsaved changes, and leaves.
 func (h *host) tryToLeave() (left bool) {
-	switch clean := h.saver.clean(h); {
-	case h.saver.saving || h.asked.Load():
+	switch clean := h.saver.isClean(h.core, h.build()); {
+	case h.saver.saving || h.saver.asked.Load():
 		return false // it is called again after that
-	case !clean && !h.lastSave:
-		h.lastSave = true
+	case !clean && !h.idle.lastSave:
+		h.idle.lastSave = true
 		h.checkpoint()
 		return false
 	case !clean:
 		h.stay(h.now() + h.env.cfg.Checkpoint)
 	case h.core.Throttled() > h.now():
 		h.stay(h.core.Throttled())
-	case h.env.partition.leave(h):
+	case h.env.home.leave(h):
 		h.env.cfg.Logger.Debug("space leaves memory", "space", h.space)
 		return true
 	default: // it processes its inputs, and is called again
@@ -91,43 +82,7 @@ func (h *host) tryToLeave() (left bool) {
 
 // stay ends an unsuccessful attempt to leave; the next is not before until.
 func (h *host) stay(until time.Duration) {
-	h.lastSave, h.told = false, held
-	h.stays = until
-	h.env.awake.stirs(h, true)
-}
-
-// clean reports whether there is nothing to save. For a node that is not up to date, no observation
-// can be saved, whatever it has read before.
-func (s *saver) clean(h *host) bool {
-	if s.saving || h.core.Seq() > s.saved {
-		return false
-	}
-	if err := s.noted.take(h.core, h.build()); err != nil {
-		h.report("checkpoint", err)
-	}
-	return len(s.noted) == 0
-}
-
-// empties reports whether nothing waits for the loop, and the space has no work
-// left. No input can arrive while it is called with the partition's lock held.
-func (h *host) empties() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in := &h.inbox
-	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && h.low.Load() == allDone
-}
-
-// leave removes a host from the partition, unless it is still needed.
-func (p *partition) leave(h *host) bool {
-	p.w.cfg.beforeLeaving()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.hosts[h.space] != h || p.leases.any(h.space) || !h.empties() {
-		return false
-	}
-	delete(p.hosts, h.space)
-	h.left = true
-	p.noteDue(h)
-	p.evictions++
-	return true
+	h.idle.lastSave, h.idle.told = false, isHeld
+	h.idle.stays = until
+	h.env.residency.stirs(&h.resident, true)
 }

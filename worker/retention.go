@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/settlehq/settle/internal/serverclock"
 	"github.com/settlehq/settle/port"
 )
 
@@ -39,58 +41,51 @@ const (
 // retention purges the log of one partition. Its fields belong to its goroutine, except
 // appended.
 type retention struct {
-	p *partition
+	bus    Bus
+	number int
+	cfg    *Config
+	clock  *serverclock.Clock
+	spaces storedSpaces
 	// appended is the number of bytes that the spaces in memory have committed since the
 	// log was last checked.
 	appended atomic.Int64
-	unheard  unheard
+	missed   missedCommits
 	next     time.Time
 	listed   time.Time
 	sleepers []string // spaces that are still to be checked
 }
 
-// retained is the purge state of a host's space. It belongs to retention.
-type retained struct {
-	below uint64 // bound of the last purge
-	// firm is the sequence of a checkpoint that is old enough, fresh that of one that
-	// existed at since.
-	firm, fresh uint64
-	since       time.Time
-}
-
-// settled records the sequence of the last saved checkpoint, and returns that of
-// the last one that is old enough.
-func (r *retained) settled(saved uint64, delay time.Duration, now time.Time) uint64 {
-	if r.fresh > 0 && now.Sub(r.since) >= delay {
-		r.firm, r.fresh = r.fresh, 0
-	}
-	if r.fresh == 0 && saved > r.firm {
-		r.fresh, r.since = saved, now
-	}
-	return r.firm
+// storedSpaces are the spaces of a partition, as retention knows them.
+type storedSpaces interface {
+	// loaded returns those that have a host, hasHost reports whether one of them has, and load starts one.
+	loaded() []*storedSpace
+	hasHost(space string) bool
+	load(space string)
+	// purges reports whether the log may be purged.
+	purges() bool
 }
 
 // run checks the log periodically, and sooner after many appends.
-func (r *retention) run() {
-	t := time.NewTicker(r.p.w.cfg.Checkpoint)
+func (r *retention) run(ctx context.Context) {
+	t := time.NewTicker(r.cfg.Checkpoint)
 	defer t.Stop()
 	for {
 		select {
-		case <-r.p.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
-		if r.p.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return // both were ready, and a stopped worker does nothing more
 		}
 		now := time.Now()
-		if !r.p.purges() || now.Before(r.next) && r.appended.Load() < r.p.w.cfg.HistoryBytes/8 {
+		if !r.spaces.purges() || now.Before(r.next) && r.appended.Load() < r.cfg.HistoryBytes/8 {
 			continue
 		}
 		r.next = now.Add(retainEvery)
 		r.appended.Store(0)
-		if err := r.look(r.p.ctx, now); err != nil && r.p.ctx.Err() == nil {
-			r.p.w.cfg.faults.Warn("purge the log", r.p.name, "partition", r.p.number, "error", err)
+		if err := r.look(ctx, now); err != nil && ctx.Err() == nil {
+			r.cfg.faults.Warn("purge the log", strconv.Itoa(r.number), "partition", r.number, "error", err)
 		}
 	}
 }
@@ -101,31 +96,31 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	hosts := r.p.all()
-	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(a.space, b.space) }) // in the same order every time
-	failed := r.unheard.look(ctx, hosts, end)
-	for _, h := range hosts {
-		saved := h.retained.settled(h.saver.durable.Load(), r.p.w.cfg.PurgeDelay, now)
-		if gone := h.saver.markers.covered(saved, markersStep); len(gone) > 0 {
-			err := r.p.bus.PurgeState(ctx, h.space, gone)
+	spaces := r.spaces.loaded()
+	slices.SortFunc(spaces, func(a, b *storedSpace) int { return cmp.Compare(a.space, b.space) }) // in the same order every time
+	failed := r.missed.look(ctx, r.bus, spaces, end)
+	for _, s := range spaces {
+		saved := s.settled(s.durable.Load(), r.cfg.PurgeDelay, now)
+		if gone := s.markers.covered(saved, markersStep); len(gone) > 0 {
+			err := r.bus.PurgeState(ctx, s.space, gone)
 			if err == nil {
-				h.saver.markers.forget(gone)
+				s.markers.forget(gone)
 			}
 			failed = errors.Join(failed, err)
 		}
 		below := min(saved, bound+1)
-		if below <= h.retained.below {
+		if below <= s.below {
 			continue
 		}
 		// The bucket may have been replaced without this process having noticed yet.
-		if mark, _, err := r.p.bus.LoadMark(ctx, h.space); err != nil || mark.Seq < below {
+		if mark, _, err := r.bus.LoadMark(ctx, s.space); err != nil || mark.Seq < below {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if err := r.p.bus.PurgeLog(ctx, h.space, below); err != nil {
+		if err := r.bus.PurgeLog(ctx, s.space, below); err != nil {
 			return errors.Join(failed, err)
 		}
-		h.retained.below = below
+		s.below = below
 	}
 	return errors.Join(failed, r.sweep(ctx, now, bound, clock))
 }
@@ -133,16 +128,16 @@ func (r *retention) look(ctx context.Context, now time.Time) error {
 // bound returns the sequence up to which commits may go if a checkpoint covers them, the end of
 // the log, and the server's time.
 func (r *retention) bound(ctx context.Context) (seq, end uint64, clock time.Time, err error) {
-	released, err := r.p.bus.LoadPosition(ctx, r.p.number, port.PositionReleased)
+	released, err := r.bus.LoadPosition(ctx, r.number, port.PositionReleased)
 	if err != nil {
 		return 0, 0, clock, err
 	}
-	cfg := &r.p.w.cfg
-	log, err := r.p.bus.LogState(ctx, r.p.number, cfg.History)
+	cfg := r.cfg
+	log, err := r.bus.LogState(ctx, r.number, cfg.History)
 	if err != nil {
 		return 0, 0, clock, err
 	}
-	r.p.clock.Set(log.Now)
+	r.clock.Set(log.Now)
 	old := log.Old
 	if limit := uint64(cfg.HistoryBytes); log.Bytes > limit {
 		// The newest commits stay: as many as fit the limit if all are of equal size.
@@ -158,18 +153,15 @@ func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, cloc
 		if now.Sub(r.listed) < sweepEvery {
 			return nil
 		}
-		spaces, err := r.p.bus.LogSpaces(ctx, r.p.number)
+		spaces, err := r.bus.LogSpaces(ctx, r.number)
 		if err != nil {
 			return err
 		}
 		r.sleepers, r.listed = spaces, now
 	}
-	r.p.mu.Lock()
-	awake := func(space string) bool { return r.p.hosts[space] != nil }
 	step := slices.Clone(r.sleepers[:min(len(r.sleepers), sweepStep)])
 	r.sleepers = r.sleepers[len(step):]
-	step = slices.DeleteFunc(step, awake)
-	r.p.mu.Unlock()
+	step = slices.DeleteFunc(step, r.spaces.hasHost)
 	for _, space := range step {
 		if err := r.sleeper(ctx, space, bound, clock); err != nil {
 			return err
@@ -181,20 +173,20 @@ func (r *retention) sweep(ctx context.Context, now time.Time, bound uint64, cloc
 // sleeper purges the log of a space that has no host here, or loads the space if its checkpoint
 // does not reach the end of its log.
 func (r *retention) sleeper(ctx context.Context, space string, bound uint64, clock time.Time) error {
-	mark, stored, err := r.p.bus.LoadMark(ctx, space)
+	mark, stored, err := r.bus.LoadMark(ctx, space)
 	if err != nil {
 		return err
 	}
-	head, err := r.p.bus.Head(ctx, space)
+	head, err := r.bus.Head(ctx, space)
 	if err != nil {
 		return err
 	}
 	if head > mark.Seq {
-		_ = r.p.ask(space, func(*host) {}) // if it cannot be served, its events wait as well
+		r.spaces.load(space) // if it cannot be served, its events wait as well
 		return nil
 	}
-	if clock.Sub(stored) < r.p.w.cfg.PurgeDelay {
+	if clock.Sub(stored) < r.cfg.PurgeDelay {
 		return nil
 	}
-	return r.p.bus.PurgeLog(ctx, space, min(mark.Seq, bound+1))
+	return r.bus.PurgeLog(ctx, space, min(mark.Seq, bound+1))
 }

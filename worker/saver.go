@@ -2,9 +2,8 @@ package worker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/settlehq/settle/model"
@@ -12,8 +11,18 @@ import (
 )
 
 // saver writes a space's checkpoints, one at a time. Its fields belong to the
-// host's loop.
+// host's loop, except asked, clean and stored.
 type saver struct {
+	space  string
+	bus    stateStore
+	report func(what string, err error)
+	// overtaken is called in the loop when the bucket has a state that the host does not know.
+	overtaken func()
+
+	asked  atomic.Bool // a checkpoint was requested
+	clean  atomic.Bool // there was nothing to save after the last pass
+	stored storedSpace
+
 	revs   map[string]uint64 // bucket revision per document
 	mark   uint64            // bucket revision of the mark
 	saved  uint64            // log sequence that the saved mark reflects
@@ -26,14 +35,37 @@ type saver struct {
 	// dueAt is the saved wake-up time of the space, unknownDue if the next
 	// checkpoint must save it in any case (see takeDue).
 	dueAt int64
-	// durable is the saved sequence, and markers the deleted items, for retention.
-	durable atomic.Uint64
-	markers markers
 }
 
-// checkpoint is one save: the changed documents, if any, and
+// stateStore is the bucket of the states of spaces.
+type stateStore interface {
+	LoadItem(ctx context.Context, space, key string) (model.StateDoc, error)
+	SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error
+}
+
+// savedCore is the state of a space as its core has it.
+type savedCore interface {
+	observedCore
+	Owned() bool
+	Deposed() bool
+	Unsaved() bool
+	LaneDone() uint64
+	FollowsUp() bool
+	MarkersGo(behind []model.Standing)
+	MarkStands(model.Standing)
+	Checkpoint() (replica.Checkpoint, error)
+	SpoilCheckpoint(replica.Checkpoint)
+}
+
+func (s *saver) init(space string, bus stateStore, report func(what string, err error), overtaken, missed func()) {
+	s.space, s.bus, s.report, s.overtaken = space, bus, report, overtaken
+	s.stored.space, s.stored.missed = space, missed
+	s.revs, s.noted = map[string]uint64{}, noted{}
+}
+
+// unsavedState is what one save writes: the changed documents, if any, and
 // the observations of nodes.
-type checkpoint struct {
+type unsavedState struct {
 	replica.Checkpoint
 	moved    bool // there are documents or a mark to save
 	dueAt    int64
@@ -53,8 +85,8 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 		s.dueAt = unknownDue // a newer item may be saved than was read
 	}
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
-	s.durable.Store(s.saved)
-	s.markers.stands(model.Standing{Rev: s.mark, Seq: s.saved})
+	s.stored.durable.Store(s.saved)
+	s.stored.markers.stands(model.Standing{Rev: s.mark, Seq: s.saved})
 }
 
 // note records revisions.
@@ -62,7 +94,7 @@ func (s *saver) note(items []model.StateDoc) {
 	for i := range items {
 		s.revs[items[i].Doc] = items[i].Rev
 	}
-	s.markers.note(items)
+	s.stored.markers.note(items)
 }
 
 // recall fills in the known revisions of items.
@@ -76,30 +108,32 @@ func (s *saver) recall(items []model.StateDoc) {
 // none: another runtime may own it, and have purged the markers of documents that it has deleted since.
 // A document that a former owner restores is older than the epoch of the present one, and is recognised by that
 // (replica.Load); this does not hold for a runtime that has only read the log.
-func (s *saver) due(h *host) (c checkpoint, ok bool) {
-	if s.saving || h.core == nil || !h.core.Owned() && !h.core.Deposed() {
+//
+// build identifies the code of nodes without a version, and nextDue returns when the space must be woken.
+func (s *saver) due(core savedCore, build string, nextDue func() int64) (c unsavedState, ok bool) {
+	if s.saving || !core.Owned() && !core.Deposed() {
 		return c, false
 	}
-	if err := s.take(h, &c); err != nil {
-		h.report("checkpoint", err)
+	if err := s.take(core, build, nextDue, &c); err != nil {
+		s.report("checkpoint", err)
 		return c, false
 	}
 	return c, c.moved || len(c.observed) > 0
 }
 
-func (s *saver) take(h *host, c *checkpoint) (err error) {
-	if h.core.Unsaved() {
-		if err := s.noted.take(h.core, h.build()); err != nil {
+func (s *saver) take(core savedCore, build string, nextDue func() int64, c *unsavedState) (err error) {
+	if core.Unsaved() {
+		if err := s.noted.take(core, build); err != nil {
 			return err
 		}
 	}
-	if h.core.Seq() > s.saved {
-		h.core.MarkersGo(s.markers.begin())
-		if c.Checkpoint, err = h.core.Checkpoint(); err != nil {
+	if core.Seq() > s.saved {
+		core.MarkersGo(s.stored.markers.begin())
+		if c.Checkpoint, err = core.Checkpoint(); err != nil {
 			return err
 		}
-		c.moved, s.taken = true, h.core.LaneDone()
-		s.takeDue(h, c)
+		c.moved, s.taken = true, core.LaneDone()
+		s.takeDue(core, nextDue(), c)
 		s.recall(c.Docs)
 		c.Mark.Rev = s.mark
 	}
@@ -108,10 +142,22 @@ func (s *saver) take(h *host, c *checkpoint) (err error) {
 	return nil
 }
 
+// isClean reports whether there is nothing to save. For a node that is not up to date, no observation
+// can be saved, whatever it has read before.
+func (s *saver) isClean(core savedCore, build string) bool {
+	if s.saving || core.Seq() > s.saved {
+		return false
+	}
+	if err := s.noted.take(core, build); err != nil {
+		s.report("checkpoint", err)
+	}
+	return len(s.noted) == 0
+}
+
 // settle processes the result of a save.
-func (s *saver) settle(h *host, c checkpoint, err error) {
+func (s *saver) settle(core savedCore, c unsavedState, err error) {
 	s.saving = false
-	s.settleObserved(h, &c, err)
+	s.settleObserved(&c, err)
 	if !c.moved {
 		return
 	}
@@ -122,19 +168,19 @@ func (s *saver) settle(h *host, c checkpoint, err error) {
 		if c.dueAt != s.dueAt {
 			s.dueAt = unknownDue // the outcome is unknown
 		}
-		h.core.SpoilCheckpoint(c.Checkpoint)
+		core.SpoilCheckpoint(c.Checkpoint)
 		if allAre(err, model.ErrOutdated) {
-			h.overtaken()
+			s.overtaken()
 		} else {
-			h.report("save checkpoint", err)
+			s.report("save checkpoint", err)
 		}
 		return
 	}
 	at := model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq}
-	h.core.MarkStands(at)
-	s.markers.stands(at)
+	core.MarkStands(at)
+	s.stored.markers.stands(at)
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
-	s.durable.Store(s.saved)
+	s.stored.durable.Store(s.saved)
 }
 
 // noteFailure records why a checkpoint could not be saved, for status reports.
@@ -146,10 +192,10 @@ func (s *saver) noteFailure(err error) {
 
 // settleObserved processes the results for the observations. One that is outdated, or too
 // large, is not retried: at worst its node runs once more after a restart.
-func (s *saver) settleObserved(h *host, c *checkpoint, err error) {
+func (s *saver) settleObserved(c *unsavedState, err error) {
 	s.note(c.observed)
 	if c.missed != nil && !allAre(c.missed, model.ErrOutdated, model.ErrTooLarge) {
-		h.report("save observations", c.missed)
+		s.report("save observations", c.missed)
 		err = c.missed
 	}
 	if err != nil {
@@ -157,32 +203,13 @@ func (s *saver) settleObserved(h *host, c *checkpoint, err error) {
 	}
 }
 
-// checkpoint saves the space if it has changed. It does not block the loop.
-func (h *host) checkpoint() {
-	if h.asked.Swap(true) {
-		return // the loop has not processed the last request yet
-	}
-	h.call(func() {
-		h.asked.Store(false)
-		c, ok := h.saver.due(h)
-		if !ok {
-			return
-		}
-		h.saver.saving = true
-		h.env.tasks.Go(func() { // ends with the save
-			err := h.save(h.ctx, &c)
-			h.call(func() { h.saver.settle(h, c, err) })
-		})
-	})
-}
-
 // save writes a checkpoint, the observations last, since they only save work.
-func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
+func (s *saver) save(ctx context.Context, c *unsavedState) (err error) {
 	if c.moved {
-		err = h.saveDocs(ctx, &c.Checkpoint)
+		err = s.saveDocs(ctx, &c.Checkpoint)
 	}
 	if err == nil && len(c.observed) > 0 {
-		c.missed = h.env.bus.SaveState(ctx, h.space, c.observed, nil)
+		c.missed = s.bus.SaveState(ctx, s.space, c.observed, nil)
 	}
 	return err
 }
@@ -190,36 +217,85 @@ func (h *host) save(ctx context.Context, c *checkpoint) (err error) {
 // saveDocs writes documents and mark. A document of which the bucket has the same or
 // a newer state counts as saved: an earlier owner, with the same log, was late. So does a mark
 // of the same sequence; a newer one means that other runtimes have committed.
-func (h *host) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
-	err := h.env.bus.SaveState(ctx, h.space, c.Docs, &c.Mark)
+func (s *saver) saveDocs(ctx context.Context, c *replica.Checkpoint) error {
+	err := s.bus.SaveState(ctx, s.space, c.Docs, &c.Mark)
 	if err != nil && allAre(err, model.ErrOutdated) {
-		if err = h.keepDue(ctx, c.Docs); err == nil {
-			err = model.MarkSaved(h.env.bus.SaveState(ctx, h.space, nil, &c.Mark), &c.Mark)
+		if err = s.keepDue(ctx, c.Docs); err == nil {
+			err = model.MarkSaved(s.bus.SaveState(ctx, s.space, nil, &c.Mark), &c.Mark)
 		}
 	}
 	return err
 }
 
-// allAre reports whether each of the errors joined in err is one of targets.
-func allAre(err error, targets ...error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
+// takeDue adds the space's wake-up time to a checkpoint, unless the time is never and known
+// to be saved. An unchanged time is saved again: another runtime, which was about to take
+// the space over or is attached to it, may have saved another time, from an older state.
+// A follow-up of a waiting event is not covered by the lane: the lane position may have passed
+// its place long ago.
+func (s *saver) takeDue(core savedCore, nextDue int64, c *unsavedState) {
+	c.dueAt = nextDue
+	if core.FollowsUp() && s.dueAt != 0 {
+		c.dueAt = atOnce
 	}
-	return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !allAre(e, targets...) })
+	if c.dueAt != s.dueAt || c.dueAt != 0 {
+		c.Docs = append(c.Docs, dueItem(c.dueAt, core.Seq()))
+	}
 }
 
-// finish saves the remaining changes, as the last act of a draining host.
-func (s *saver) finish(h *host) {
-	c, ok := s.due(h)
-	if !ok {
-		return
+func dueItem(at int64, seq uint64) model.StateDoc {
+	d := model.StateDoc{Doc: model.DueKey, Seq: seq}
+	if at != 0 {
+		d.Data = strconv.AppendInt(nil, at, 10)
 	}
-	err := h.save(h.ctx, &c)
-	s.settle(h, c, err)
-	if err != nil && !errors.Is(err, model.ErrOutdated) {
-		h.mu.Lock()
-		h.unsaved = fmt.Errorf("save space %s: %w", h.space, err)
-		h.mu.Unlock()
+	return d
+}
+
+// readDue is the inverse of dueItem; it returns 0 if there is no item.
+func readDue(items []model.StateDoc) int64 {
+	if len(items) == 0 {
+		return 0
 	}
+	at, err := strconv.ParseInt(string(items[0].Data), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+// saveEarlier saves a time at or before which the space is woken, for a log sequence of at least seq. An
+// earlier saved time stays. It returns the revision of the item, and
+// model.ErrOutdated if another runtime has saved the item meanwhile.
+//
+// The item may have been saved for a later commit, by a runtime that did not know the
+// waiting events: a sequence does not decide which of two times is valid, so the earlier one counts. A
+// space that is woken without need corrects it.
+func (s *saver) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint64, err error) {
+	there, err := s.bus.LoadItem(ctx, s.space, model.DueKey)
+	if err != nil {
+		return 0, err
+	}
+	if known := readDue([]model.StateDoc{there}); known != 0 && known <= at {
+		if there.Seq >= seq {
+			return there.Rev, nil
+		}
+		at = known // saved again, so that no earlier state replaces it
+	}
+	d := []model.StateDoc{dueItem(at, max(seq, there.Seq+1))}
+	d[0].Rev = there.Rev
+	err = s.bus.SaveState(ctx, s.space, d, nil)
+	return d[0].Rev, err
+}
+
+// keepDue makes sure that the space is woken in time even if its item was
+// saved for a later state than the checkpoint's.
+func (s *saver) keepDue(ctx context.Context, docs []model.StateDoc) error {
+	i := slices.IndexFunc(docs, func(d model.StateDoc) bool { return d.Doc == model.DueKey })
+	if i < 0 || docs[i].Data == nil {
+		return nil
+	}
+	rev, err := s.saveEarlier(ctx, readDue(docs[i:i+1]), docs[i].Seq)
+	if err == nil {
+		docs[i].Rev = rev
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -72,12 +71,10 @@ func attempted(call func() error) (err error) {
 // A partition whose store has gone back does not go on with its lane: it begins anew.
 func TestPartition_OfAnEarlierEpochEnds(t *testing.T) {
 	b := &pastBus{}
-	p := &partition{bus: port.Session(b)}
+	anew := false
+	p := &servedPartition{env: env{bus: port.Session(b)}, current: b.Epoch, beginAnew: func(*servedPartition) { anew = true }}
 	b.epoch++
-	ctx, cancel := context.WithCancel(t.Context())
-	p.w = &Worker{bus: b, ctx: ctx} // which has the partition no more
-	defer cancel()
-	if err := attempted(func() error { return p.followLane(ctx) }); !errors.Is(err, model.ErrStopped) {
+	if err := attempted(func() error { return p.followLane(t.Context()) }); !errors.Is(err, model.ErrStopped) || !anew {
 		t.Errorf("it follows its lane: %v", err)
 	}
 }

@@ -32,8 +32,6 @@ type spans struct {
 // maxLinks limits the links of one span: a large group names its first members.
 const maxLinks = 64
 
-func (s *spans) init(t trace.Tracer, name string) { s.tracer, s.space = t, name }
-
 func (s *spans) handleStart(ev *model.Event) model.Trace {
 	ctx, span := s.tracer.Start(telemetry.Context(context.Background(), ev.Trace), "handle "+ev.Stream,
 		trace.WithSpanKind(trace.SpanKindConsumer),

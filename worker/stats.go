@@ -38,21 +38,21 @@ type PartitionStats struct {
 
 // Awake returns the number of spaces that are in memory or being loaded.
 func (w *Worker) Awake() int {
-	w.awake.mu.Lock()
-	defer w.awake.mu.Unlock()
-	return w.awake.hosts
+	hosts, _, _, _ := w.residency.counts()
+	return hosts
 }
 
 // Stats returns the worker's statistics, by partition. Its cost grows with the number of
 // loaded spaces.
 func (w *Worker) Stats() Stats {
 	w.mu.Lock()
-	parts := make([]*partition, 0, len(w.partitions)+len(w.leaving))
+	parts := make([]*servedPartition, 0, len(w.partitions)+len(w.leaving))
 	for _, p := range w.partitions { // any order: sorted below
 		parts = append(parts, p)
 	}
 	w.mu.Unlock()
-	s := w.awake.stats()
+	var s Stats
+	s.Awake, s.Loading, s.Resting, s.Waiting = w.residency.counts()
 	s.Abandoned = w.counters.abandoned.Now()
 	for _, p := range parts {
 		s.Partitions = append(s.Partitions, p.stats())
@@ -61,28 +61,27 @@ func (w *Worker) Stats() Stats {
 	return s
 }
 
-func (a *awake) stats() Stats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return Stats{Awake: a.hosts, Loading: a.loading, Resting: a.resting.Len(), Waiting: len(a.queue)}
-}
-
-func (p *partition) stats() PartitionStats {
+func (p *servedPartition) stats() PartitionStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := PartitionStats{
 		Partition: p.number, Awake: len(p.hosts), Dormant: len(p.asleep), Observed: len(p.leases),
-		Read: p.read, Saved: p.saved, Activations: p.activations, Evictions: p.evictions,
+		Read: p.read, Saved: p.saved, Activations: p.tenure.activations, Evictions: p.tenure.evictions,
 	}
 	for _, h := range p.hosts { // any order: a sum
-		s.Events += h.eventsWaiting()
+		s.Events += h.inbox.waiting()
 	}
 	return s
 }
 
-// eventsWaiting returns the number of events that wait for the loop, or in the core.
-func (h *host) eventsWaiting() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.inbox.events) + h.inCore
+// Runs returns the number of runs of every computation on this worker,
+// whether or not the run was committed. The runs of
+// spaces that left memory long ago are under the zero RunKey.
+func (w *Worker) Runs() map[RunKey]uint64 {
+	return w.runs.all()
+}
+
+// Counts returns the counters.
+func (w *Worker) Counts() Counts {
+	return w.counters.read()
 }

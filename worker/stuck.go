@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,43 +22,21 @@ const (
 	tellWithin = 300 * time.Millisecond
 )
 
-// standstill is how far a space is done with its lane, and since when it has made no progress. One
-// pass may handle hundreds of events until their commit moves done: a handler that begins with another
-// event is progress as well, and so is a computation that was not seen running since then. The same
-// event again is a retry, and the same computation may be one that does not come to rest.
-type standstill struct {
-	done  uint64
-	event eventName // of the last handler call
-	nodes map[string]bool
-	since time.Time
-}
+// clockTime formats a time for people, in UTC like all log lines of a worker.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
-// moves records the code that the host is in, and reports whether that is progress.
-func (s *standstill) moves(h *host) bool {
-	event, node := h.code.last()
-	moved := event != eventName{} && event != s.event
-	if moved {
-		s.event, s.nodes = event, nil
-	}
-	if node == "" || s.nodes[node] {
-		return moved
-	}
-	if s.nodes == nil {
-		s.nodes = map[string]bool{}
-	}
-	s.nodes[node] = true
-	return true
-}
-
-// stuckSpaces is what a partition knows of the spaces that hold its position back.
-type stuckSpaces struct {
-	at map[string]standstill
-	// failures are why hosts of those have ended.
-	failures map[string]string
+// stalled is a space that stands still, with the available information about it.
+type stalled struct {
+	status.Stuck
+	p    *servedPartition
+	host *host // nil if it has none
+	done uint64
+	// says receives the report of the host's loop; it has room for that.
+	says chan status.Stuck
 }
 
 // noteStuck records which spaces have made no progress since the last call. p.mu is not held.
-func (p *partition) noteStuck(now time.Time) {
+func (p *servedPartition) noteStuck(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := map[string]standstill{}
@@ -68,13 +45,13 @@ func (p *partition) noteStuck(now time.Time) {
 			return
 		}
 		s, known := p.stuck.at[space]
-		if h != nil && s.moves(h) || !known || s.done != done {
+		if h != nil && s.moves(&h.code) || !known || s.done != done {
 			s.done, s.since = done, now
 		}
 		at[space] = s
 	}
 	for _, h := range p.hosts { // any order: each on its own
-		note(h.space, h, h.laneDone())
+		note(h.space, h, h.inbox.laneDone())
 	}
 	for space, b := range p.asleep { // any order: each on its own
 		note(space, nil, b.done)
@@ -87,45 +64,21 @@ func (p *partition) noteStuck(now time.Time) {
 	}
 }
 
-// noteFailure records why a host has ended. p.mu is held.
-func (p *partition) noteFailure(h *host) {
-	h.mu.Lock()
-	failed := h.failed
-	h.mu.Unlock()
-	if failed == nil {
-		return
-	}
-	if p.stuck.failures == nil {
-		p.stuck.failures = map[string]string{}
-	}
-	p.stuck.failures[h.space] = firstLine(failed.Error())
-}
-
-// found is a space that stands still, with the available information about it.
-type found struct {
-	status.Stuck
-	p    *partition
-	host *host // nil if it has none
-	done uint64
-	// says receives the report of the host's loop; it has room for that.
-	says chan status.Stuck
-}
-
 // standing returns the spaces of the partition that have stood still for long enough.
-func (p *partition) standing(now time.Time) (out []found) {
+func (p *servedPartition) standing(now time.Time) (out []stalled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for space, s := range p.stuck.at { // any order: sorted by the caller
 		if now.Sub(s.since) < StuckAfter {
 			continue
 		}
-		f := found{p: p, host: p.hosts[space], done: s.done, Stuck: status.Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
+		f := stalled{p: p, host: p.hosts[space], done: s.done, Stuck: status.Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
 		_, waits := p.waiting[space]
 		b, asleep := p.asleep[space]
 		switch failure := p.stuck.failures[space]; {
-		case f.host != nil && f.host.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
+		case f.host != nil && f.host.inbox.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
 			continue // it has continued
-		case f.host != nil && s.moves(f.host):
+		case f.host != nil && s.moves(&f.host.code):
 			s.since = now
 			p.stuck.at[space] = s
 			continue
@@ -137,7 +90,7 @@ func (p *partition) standing(now time.Time) (out []found) {
 			f.Cause, f.Why = status.CauseQueued, "waits to be loaded: others are loaded first"
 		default:
 			f.Cause, f.Why = status.CauseLoading, "is to be loaded"
-			if program, err := p.w.cfg.Programs(space); err != nil {
+			if program, err := p.cfg.Programs(space); err != nil {
 				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run: "+firstLine(err.Error())
 			} else if program == nil {
 				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run"
@@ -150,12 +103,12 @@ func (p *partition) standing(now time.Time) (out []found) {
 
 // stuckNow returns the spaces that have held back a saved position for longest, and the number
 // of all.
-func (w *Worker) stuckNow(partitions []*partition) (oldest []status.Stuck, count int) {
-	var all []found
+func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck, count int) {
+	var all []stalled
 	for _, p := range partitions {
 		all = append(all, p.standing(time.Now())...)
 	}
-	slices.SortFunc(all, func(a, b found) int {
+	slices.SortFunc(all, func(a, b stalled) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
 	})
 	count = len(all)
@@ -178,7 +131,7 @@ func (w *Worker) stuckNow(partitions []*partition) (oldest []status.Stuck, count
 
 // ask requests a report from the host's loop. A loop that is in application code does
 // not process the request; that code is known without it.
-func (f *found) ask() {
+func (f *stalled) ask() {
 	h := f.host
 	if h == nil || f.Cause == status.CauseFailed {
 		return
@@ -197,7 +150,7 @@ func (f *found) ask() {
 }
 
 // tell waits for the loop's report, and looks up when its event was stored.
-func (f *found) tell(ctx context.Context, bus Bus) {
+func (f *stalled) tell(ctx context.Context, bus Bus) {
 	if f.says != nil {
 		select {
 		case s := <-f.says:
@@ -230,7 +183,7 @@ func (h *host) standsAt() status.Stuck {
 		s.Stream, s.Event = p.Stream, p.Event
 	}
 	switch {
-	case h.appending:
+	case h.appends.inFlight:
 		s.Cause, s.Why = status.CauseUncommitted, "the log has not answered its commit yet"
 	case waits:
 		s.Cause, s.Why = p.Cause(clock)
@@ -244,32 +197,4 @@ func (h *host) standsAt() status.Stuck {
 		s.Cause, s.Why = inspect.CauseComputation, "its computations do not come to rest, or wait for a time"
 	}
 	return s
-}
-
-// since returns the code that the loop is in, and since when it is known to be there: since it was
-// first seen there.
-func (u *underWay) since(now time.Time) (stream, event, node string, since time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.idle() {
-		return "", "", "", now
-	}
-	u.look(now)
-	if n := len(u.nodes); n > 0 {
-		node = u.nodes[n-1]
-	}
-	return u.stream, u.event, node, u.seenAt
-}
-
-// clockTime formats a time for people, in UTC like all log lines of a worker.
-func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
-
-// firstLine returns the first line of an error, shortened to the available room.
-func firstLine(text string) string {
-	const most = 200
-	line, _, _ := strings.Cut(text, "\n")
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "..."
-	}
-	return line
 }

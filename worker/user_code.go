@@ -1,8 +1,6 @@
 package worker
 
 import (
-	"time"
-
 	"github.com/settlehq/settle/space"
 )
 
@@ -31,37 +29,4 @@ func (c *Config) logConsole(i space.ConsoleInfo) {
 		about = append(about, "node", i.Node)
 	}
 	c.Logger.Info(i.Message, append(about, i.Args...)...)
-}
-
-// stopwatch measures the runs of effects: slow ones are debounced, and the core has no
-// clock. Runs of computations are not measured, since they may be nested.
-type stopwatch struct {
-	began time.Time
-	took  []measured
-}
-
-// measured is a run that has not been reported to the core yet, as that is not possible during Settle.
-type measured struct {
-	node string
-	took time.Duration
-}
-
-func (w *stopwatch) start(kind space.NodeKind) {
-	if kind == space.Effect {
-		w.began = time.Now()
-	}
-}
-
-func (w *stopwatch) stop(node string, kind space.NodeKind) {
-	if kind == space.Effect {
-		w.took = append(w.took, measured{node, time.Since(w.began)})
-	}
-}
-
-// tell reports the measured runs.
-func (w *stopwatch) tell(core *space.Space) {
-	for _, m := range w.took {
-		core.Measured(m.node, m.took)
-	}
-	w.took = w.took[:0]
 }

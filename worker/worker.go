@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker/roster"
 	"github.com/settlehq/settle/worker/tasks"
 )
@@ -24,32 +24,27 @@ type Worker struct {
 	roster  *roster.Roster
 	runs    *RunCounts
 
-	counters counters
-	awake    awake
+	counters  counters
+	residency residency
 	// performing limits the concurrent attempts at tasks.
 	performing *tasks.Slots
 
 	// ctx ends when the worker stops or is killed.
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
-	moved  chan struct{} // the roster may have changed
-	shared chan struct{} // closed when the first share of the partitions is served
-	// speaking is held while an announcement is in flight.
-	speaking chan struct{}
+	ctx     context.Context
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+	moved   chan struct{} // the roster may have changed
+	shared  chan struct{} // closed when the first share of the partitions is served
+	members membership
 
-	mu sync.Mutex
-	// announced is when the worker last announced itself, outage when that last took
-	// far too long.
-	announced, outage time.Time
-	partitions        map[int]*partition
+	mu         sync.Mutex
+	partitions map[int]*servedPartition
 	// leaving are partitions that are being handed over. One that returns
 	// meanwhile is served again when that is done: two of one number would compete
 	// for every space.
-	leaving   map[int]*partition
-	stopped   bool
-	besides   besides
-	figuresOf figuresOf
+	leaving  map[int]*servedPartition
+	stopped  bool
+	sidecars sidecars
 }
 
 // minPayload leaves room for a receipt of any event: see the minimum of
@@ -70,14 +65,17 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 			ID: cfg.ID, Weight: cfg.Weight, Life: rand.Text(),
 			Host: cfg.Host, Version: cfg.Version, Program: cfg.Program, Connection: cfg.Connection, Since: time.Now().UTC(),
 		}, cfg.MemberTTL),
-		moved: make(chan struct{}, 1), speaking: make(chan struct{}, 1), shared: make(chan struct{}),
-		partitions: map[int]*partition{}, leaving: map[int]*partition{},
+		moved: make(chan struct{}, 1), shared: make(chan struct{}),
+		partitions: map[int]*servedPartition{}, leaving: map[int]*servedPartition{},
 	}
 	w.cfg.History = cmp.Or(w.cfg.History, w.horizon+model.MaxClockSkew)
 	w.performing = tasks.NewSlots(w.cfg.Performing)
-	w.awake.limit, w.awake.idle = max(cfg.MaxAwake, 0), cfg.Idle
-	w.besides.leaving = make(chan struct{})
+	w.residency.limit, w.residency.idle = max(cfg.MaxAwake, 0), cfg.Idle
+	w.sidecars.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.members = membership{
+		ctx: w.ctx, bus: bus, cfg: &w.cfg, roster: w.roster, changed: w.poke, speaking: make(chan struct{}, 1),
+	}
 	return w, nil
 }
 
@@ -105,10 +103,10 @@ func (w *Worker) Start(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := w.introduce(ctx); err != nil {
+	if err := w.members.introduce(ctx); err != nil {
 		return err
 	}
-	w.lookAround()
+	w.members.lookAround()
 	if !w.begin() {
 		return context.Canceled
 	}
@@ -128,9 +126,9 @@ func (w *Worker) begin() bool {
 	if w.ctx.Err() != nil {
 		return false
 	}
-	w.tasks.Go(w.run)                           // ends with w.ctx
-	w.tasks.Go(w.watchPeers)                    // likewise
-	w.tasks.Go(func() { w.awake.sweep(w.ctx) }) // likewise
+	w.tasks.Go(w.run)                               // ends with w.ctx
+	w.tasks.Go(w.members.watchPeers)                // likewise
+	w.tasks.Go(func() { w.residency.sweep(w.ctx) }) // likewise
 	w.offerFigures()
 	return true
 }
@@ -146,13 +144,15 @@ func (w *Worker) run() {
 			shared()
 		}
 		if !due && w.roster.Due() {
-			_ = pause.For(w.ctx, together)
+			_ = pause.For(w.ctx, announceDelay)
 			due = true
 		}
 		if due {
-			w.announce()
+			w.members.announce()
 		}
-		w.judgeTwins()
+		if w.members.checkDuplicateID() {
+			w.Kill()
+		}
 		select {
 		case <-w.ctx.Done():
 			return
@@ -164,102 +164,16 @@ func (w *Worker) run() {
 	}
 }
 
-// together is how long a change waits for others to be announced with it: partitions that
+// announceDelay is how long a change waits for others to be announced with it: partitions that
 // are released one by one at the same moment make one announcement.
-const together = time.Millisecond
-
-// ticked reports whether a ticker has a tick, and takes it.
-func ticked(c <-chan time.Time) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// announce announces the worker, and records when that took far too long: after
-// an outage of the store, or of this process, the others need a moment to return.
-func (w *Worker) announce() {
-	if w.ctx.Err() != nil {
-		return // a heartbeat that came due at the end has nothing to announce
-	}
-	err := w.say(w.ctx, false)
-	if err != nil && w.ctx.Err() == nil {
-		w.cfg.faults.Warn("announce worker", "", "worker", w.cfg.ID, "error", err)
-	}
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err != nil || now.Sub(w.announced) > 3*w.cfg.Heartbeat {
-		w.roster.Excuse(w.announced, now)
-		w.outage = now
-	}
-	w.announced = now
-}
-
-// say announces the worker, one announcement after the other: an older one that
-// arrived behind a newer one would undo it.
-func (w *Worker) say(ctx context.Context, left bool) error {
-	select {
-	case w.speaking <- struct{}{}:
-		defer func() { <-w.speaking }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if !left && w.roster.Self().Left {
-		return nil // the departure was announced
-	}
-	return w.bus.Announce(ctx, w.roster.Beat(left))
-}
-
-// watchPeers pings the others once per heartbeat, independently of run: a process
-// that hangs answers late or never, and must not delay anything else.
-func (w *Worker) watchPeers() {
-	_ = pause.For(w.ctx, w.cfg.Heartbeat/2) // halfway between two announcements
-	beat := time.NewTicker(w.cfg.Heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-w.ctx.Done():
-			return
-		case <-beat.C:
-		}
-		w.mu.Lock()
-		settled := time.Since(w.outage) > w.cfg.MemberTTL/3 && time.Since(w.announced) <= 3*w.cfg.Heartbeat
-		w.mu.Unlock()
-		if settled {
-			w.lookAround()
-		}
-	}
-}
-
-// lookAround pings the other members, all at once: the ping of a process that is gone has
-// no responder.
-func (w *Worker) lookAround() {
-	ctx, cancel := context.WithTimeout(w.ctx, w.cfg.Heartbeat)
-	defer cancel()
-	var pings sync.WaitGroup
-	for _, m := range w.roster.Live(time.Now()) {
-		if m.ID == w.cfg.ID {
-			continue
-		}
-		pings.Go(func() { // ends with ctx at the latest
-			if alive, err := w.bus.Ping(ctx, m.ID); err == nil && !alive {
-				w.roster.Suspect(m.ID, m.Beat)
-				w.poke()
-			}
-		})
-	}
-	pings.Wait()
-}
+const announceDelay = time.Millisecond
 
 // Kill stops the worker at once, as a crash would: nothing is finished, saved
 // or announced. The bus should be killed with it.
 func (w *Worker) Kill() {
 	w.mu.Lock()
 	w.stopped = true
-	w.partitions, w.leaving = map[int]*partition{}, map[int]*partition{} // a killed worker keeps its counts only
+	w.partitions, w.leaving = map[int]*servedPartition{}, map[int]*servedPartition{} // a killed worker keeps its counts only
 	w.mu.Unlock()
 	w.cancel()
 }
@@ -294,37 +208,43 @@ func (w *Worker) keep(what string, f func(ctx context.Context) error) {
 	w.tasks.Go(func() { retry(w.ctx, &w.cfg, what, "", nil, f) })
 }
 
-// retry runs f until ctx ends or the bus is stopped, and restarts it if it fails. of and about name the
-// subject of f in the log.
-func retry(ctx context.Context, cfg *Config, what, of string, about []any, f func(ctx context.Context) error) {
-	for ctx.Err() == nil {
-		err := f(ctx)
-		if ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
-			return
-		}
-		wait := 200 * time.Millisecond
-		switch {
-		case errors.Is(err, model.ErrRewound): // the bus has reported a rewind already
-		case isLoss(err) != nil: // see losses
-			wait = lossPause
-		default:
-			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it
-				wait = lossPause
-			}
-			cfg.faults.Warn(what, of, slices.Concat([]any{"worker", cfg.ID}, about, []any{"error", err})...)
-		}
-		_ = pause.For(ctx, wait)
-	}
+// Beside runs f along with the worker. leaving is closed when the worker begins to stop;
+// f must then finish and return. Stop waits for it, but only after the worker's
+// spaces are handed over and the other workers know that it leaves. ctx ends when the worker is killed, or
+// when Stop has waited for too long.
+func (w *Worker) Beside(f func(ctx context.Context, leaving <-chan struct{})) {
+	w.sidecars.tasks.Go(func() { f(w.ctx, w.sidecars.leaving) }) // ends with Stop or Kill
 }
 
-// wait waits for a group, until ctx ends.
-func wait(ctx context.Context, g *sync.WaitGroup) error {
-	done := make(chan struct{})
-	go func() { g.Wait(); close(done) }() // ends with the group
-	select {
-	case <-done:
+// Tell registers f, which adds to the figures of the worker at each status request.
+func (w *Worker) Tell(f func(*status.Figures)) {
+	w.sidecars.mu.Lock()
+	defer w.sidecars.mu.Unlock()
+	w.sidecars.add = append(w.sidecars.add, f)
+}
+
+// Owner returns the worker that should serve a space now, as far as this worker knows: possibly
+// itself, and possibly one to which another has yet to hand the space over. It is "" if this
+// worker is leaving and knows of no other.
+func (w *Worker) Owner(space string) string {
+	n := w.bus.Partitions()
+	return roster.Divide(n, w.roster.Staying(time.Now()))[model.PartitionOf(space, n)]
+}
+
+// ID returns the worker's id.
+func (w *Worker) ID() string { return w.cfg.ID }
+
+// partitionOf returns the partition of a space, nil if this worker does not serve it.
+func (w *Worker) partitionOf(name string) *servedPartition {
+	return w.served(model.PartitionOf(name, w.bus.Partitions()))
+}
+
+// served returns the partition of that number, nil if this worker does not serve it.
+func (w *Worker) served(number int) *servedPartition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return w.partitions[number]
 }

@@ -188,7 +188,7 @@ func ofSpace(space string) string {
 	return " of space " + space
 }
 
-// listing is the command that lists the dead letters of a space, or of all.
+// listing returns the command that lists the dead letters of a space, or of all.
 func listing(space string) string { return strings.TrimSpace("settle dead " + space) }
 
 // answerTime is the time limit for the answer of a coordinator. One that has just ended

@@ -53,7 +53,7 @@ func TestAFrameFitsIntoASmallTerminal(t *testing.T) {
 	}
 }
 
-// columns is the width of a line without its colours.
+// columns returns the width of a line without its colours.
 func columns(line string) int {
 	for {
 		before, after, ok := strings.Cut(line, "\x1b[")

@@ -15,7 +15,7 @@ import (
 // space.
 type List struct {
 	host    Host
-	core    *space.Space
+	core    Core
 	program *space.Program
 	actions []*performing
 	order   int
@@ -39,6 +39,13 @@ type Host struct {
 	Logger *slog.Logger
 	// Warn reports a possibly recurring problem to the operator: what it is, and of which task.
 	Warn func(what, of string, about ...any)
+}
+
+// Core has the documents of a space and its program.
+type Core interface {
+	Program() *space.Program
+	// Confirmed returns a document as the log has it, and the revision of that value.
+	Confirmed(doc string) (v model.Value, revision uint64)
 }
 
 // New returns the list of a space whose tasks are not known yet.
@@ -79,7 +86,7 @@ type task struct {
 const tellAgain = 30 * time.Second
 
 // Look processes the log's records of tasks.
-func (l *List) Look(core *space.Space) {
+func (l *List) Look(core Core) {
 	l.core = core
 	if p := core.Program(); p != l.program {
 		l.change(p)

@@ -90,7 +90,7 @@ func Add(file string, p *Piece) error {
 	return errors.Join(err, f.Close())
 }
 
-// Sum is what pieces add up to; its Profile is empty.
+// Sum returns what pieces add up to; its Profile is empty.
 func Sum(pieces []Piece) (sum Piece) {
 	sum.Faults, sum.Violations = map[string]int{}, map[string]int{}
 	for i := range pieces {
@@ -120,7 +120,7 @@ func Reached(pieces []Piece, g Goal) bool {
 	return s.Handled >= g.Handled && s.Workers >= g.Workers && s.Servers >= g.Servers && s.All >= g.All && s.Cuts >= g.Cuts
 }
 
-// Report is the book as it stands in the docs: a row for each profile, and what all come to.
+// Report returns the book as it stands in the docs: a row for each profile, and what all come to.
 func Report(pieces []Piece, g Goal) string {
 	if len(pieces) == 0 {
 		return "No piece has been run yet.\n"
@@ -199,7 +199,7 @@ func listed(what string, list []string) string {
 	return what + " " + strings.Join(list, ", ")
 }
 
-// grouped is a number as people read it: 10,000,000.
+// grouped returns a number as people read it: 10,000,000.
 func grouped(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -11,8 +11,8 @@ import "context"
 // reads anyway, and reads the heads of those loaded spaces that have not grown with it. Commits
 // that other spaces have integrated since do not matter for these.
 
-// unheard finds commits that no loaded space has integrated. It belongs to retention.
-type unheard struct {
+// missedCommits finds commits that no loaded space has integrated. It belongs to retention.
+type missedCommits struct {
 	// last was the end of the log at the previous check: later commits may
 	// still be on their way to their spaces.
 	last uint64
@@ -20,40 +20,45 @@ type unheard struct {
 	next string
 }
 
+// heads has the ends of the logs of spaces.
+type heads interface {
+	Head(ctx context.Context, space string) (uint64, error)
+}
+
 // headsStep is how many heads are read at a time, so that a worker with a hundred thousand
 // spaces in memory does not read all of them every minute.
 const headsStep = 2048
 
-// look records the end of the log, and makes the spaces whose log has grown read it. hosts are
-// sorted by space.
-func (u *unheard) look(ctx context.Context, hosts []*host, end uint64) error {
-	before := u.last
-	u.last = end
+// look records the end of the log, and makes the spaces whose log has grown read it. spaces are
+// sorted by name.
+func (m *missedCommits) look(ctx context.Context, bus heads, spaces []*storedSpace, end uint64) error {
+	before := m.last
+	m.last = end
 	from := 0
-	for from < len(hosts) && hosts[from].space < u.next {
+	for from < len(spaces) && spaces[from].space < m.next {
 		from++
 	}
-	u.next = ""
+	m.next = ""
 	asked := 0
-	for i := range hosts {
-		h := hosts[(from+i)%len(hosts)]
-		if h.compared >= before || h.seen.Load() >= before {
+	for i := range spaces {
+		s := spaces[(from+i)%len(spaces)]
+		if s.compared >= before || s.seen.Load() >= before {
 			continue
 		}
 		if asked++; asked > headsStep {
-			u.next = h.space
+			m.next = s.space
 			return nil
 		}
-		head, err := h.env.bus.Head(ctx, h.space)
+		head, err := bus.Head(ctx, s.space)
 		if err != nil {
-			u.next = h.space
+			m.next = s.space
 			return err
 		}
-		if head > h.seen.Load() {
-			h.call(h.overtaken) // if that fails, the next check finds it again
+		if head > s.seen.Load() {
+			s.missed() // if that fails, the next check finds it again
 			continue
 		}
-		h.compared = before
+		s.compared = before
 	}
 	return nil
 }

@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// tracing records what the core of a space reports of its work: spans, durations of effects, and log lines.
+type tracing struct {
+	space string
+	cfg   *Config
+	spans spans
+	watch stopwatch
+}
+
+// longChain is the depth at which a chain of events that send each other is logged: a tenth of
+// the default limit.
+const longChain = lineage.DefaultMaxChain / 10
+
+// ended logs failed and refused events, and chains that seem to have no
+// end. It does not log payloads.
+func (t *tracing) ended(i space.HandleInfo) {
+	if t.spans.tracer != nil {
+		t.spans.handleEnd(i)
+	}
+	if i.Receipt != nil && i.Receipt.Outcome != model.Handled {
+		t.cfg.Logger.Warn("event "+string(i.Receipt.Outcome), "space", t.space, "stream", i.Event.Stream,
+			"event", i.Event.ID, "error", i.Receipt.Error)
+	}
+	if i.Event.Depth == longChain && slices.ContainsFunc(i.Sends, func(s model.Send) bool { return s.Depth > longChain }) {
+		t.cfg.Logger.Warn(fmt.Sprintf("a chain of events that send each other, with no time between, has come to %d; it ends at MaxChain", longChain),
+			"space", t.space, "stream", i.Event.Stream, "event", i.Event.ID)
+	}
+	if i.Stack != nil {
+		t.cfg.Logger.Error("handler panicked", "space", t.space, "stream", i.Event.Stream, "event", i.Event.ID,
+			"stack", string(i.Stack))
+	}
+}
+
+// stopwatch measures the runs of effects: slow ones are debounced, and the core has no
+// clock. Runs of computations are not measured, since they may be nested.
+type stopwatch struct {
+	began time.Time
+	took  []measured
+}
+
+// measured is a run that has not been reported to the core yet, as that is not possible during Settle.
+type measured struct {
+	node string
+	took time.Duration
+}
+
+func (w *stopwatch) start(kind space.NodeKind) {
+	if kind == space.Effect {
+		w.began = time.Now()
+	}
+}
+
+func (w *stopwatch) stop(node string, kind space.NodeKind) {
+	if kind == space.Effect {
+		w.took = append(w.took, measured{node, time.Since(w.began)})
+	}
+}
+
+// tell reports the measured runs.
+func (w *stopwatch) tell(core graphCore) {
+	for _, m := range w.took {
+		core.Measured(m.node, m.took)
+	}
+	w.took = w.took[:0]
+}
