@@ -247,39 +247,39 @@ func taskError(text string) error {
 // to the stream with the name of the action, with the payload {"key": KEY, "out": RESULT}, so any
 // NATS client can send it: permission to publish to that stream is permission to decide the outcome
 // of a task.
-func (a Action[In, Out]) Complete(ctx context.Context, c *Client, space, key string, out Out) error {
-	o, err := a.Completed(space, key, out)
+func (a Action[In, Out]) Complete(ctx context.Context, in Space, key string, out Out) error {
+	o, err := a.Completed(To(in.name), key, out)
 	if err != nil {
 		return err
 	}
-	_, err = c.Send(ctx, o)
+	_, err = in.client.Send(ctx, o)
 	return err
 }
 
 // Fail reports from outside that a task is given up, and why. See Complete.
-func (a Action[In, Out]) Fail(ctx context.Context, c *Client, space, key string, why error) error {
-	_, err := c.Send(ctx, a.Failed(space, key, why))
+func (a Action[In, Out]) Fail(ctx context.Context, in Space, key string, why error) error {
+	_, err := in.client.Send(ctx, a.Failed(To(in.name), key, why))
 	return err
 }
 
 // Completed returns the event that Complete sends, for Sender.Send and for tests.
-func (a Action[In, Out]) Completed(to, key string, out Out) (Outgoing, error) {
+func (a Action[In, Out]) Completed(to Target, key string, out Out) (Outgoing, error) {
 	v, err := encodeResult(a.out, out)
 	if err != nil {
 		return Outgoing{}, fmt.Errorf("complete task %q of %s: %w", key, a.name, err)
 	}
 	c := space.Completion{Key: key, Out: v}
-	return Outgoing{Space: to, Stream: a.name, ID: completionID(), Payload: c.Value()}, nil
+	return Outgoing{Space: to.space, Stream: a.name, ID: completionID(), Payload: c.Value()}, nil
 }
 
 // Failed returns the event that Fail sends.
-func (a Action[In, Out]) Failed(to, key string, why error) Outgoing {
+func (a Action[In, Out]) Failed(to Target, key string, why error) Outgoing {
 	c := space.Completion{Key: key, Err: errorText(why)}
-	return Outgoing{Space: to, Stream: a.name, ID: completionID(), Payload: c.Value()}
+	return Outgoing{Space: to.space, Stream: a.name, ID: completionID(), Payload: c.Value()}
 }
 
 // completionID returns a random id: reporting the end of a task twice is harmless.
-func completionID() string { return "told-" + rand.Text() }
+func completionID() EventID { return ID("told-" + rand.Text()) }
 
 func errorText(err error) string {
 	if err == nil || err.Error() == "" {

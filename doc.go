@@ -44,7 +44,7 @@
 //	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p)})
 //	...
 //	defer d.Stop(ctx)
-//	n, err := add.Call(ctx, d.Client(), "alice", "order-17", 2)
+//	n, err := add.Call(ctx, d.Client().Space("alice"), settle.ID("order-17"), 2)
 //
 // Another process connects as a client to send events, wait for receipts and watch documents:
 //

@@ -79,10 +79,10 @@ func ExampleAction() {
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		if _, err := buy.Post(ctx, client, "shop-1", "order-1", Charge{Cents: 1250}); err != nil {
+		if _, err := buy.Post(ctx, client.Space("shop-1"), settle.ID("order-1"), Charge{Cents: 1250}); err != nil {
 			return err
 		}
-		err := status.Watch(watching, client, "shop-1", func(s string, _ uint64) {
+		err := status.Watch(watching, client.Space("shop-1"), func(s string, _ uint64) {
 			if s == "done ch_1 <nil>" {
 				fmt.Println(s)
 				stop()
@@ -91,7 +91,7 @@ func ExampleAction() {
 		if !errors.Is(err, context.Canceled) {
 			return err
 		}
-		all, err := orders.Fetch(ctx, client, "shop-1")
+		all, err := orders.Fetch(ctx, client.Space("shop-1"))
 		fmt.Println(all)
 		return err
 	})
@@ -109,8 +109,8 @@ func ExamplePermanent() {
 		}
 		return Charged{}, errors.New("nobody answers")
 	})).Space("shop-1")
-	settletest.SendID(s, buy, "order-1", Charge{Cents: 100})
-	settletest.SendID(s, buy, "order-2", Charge{Cents: 100, Card: "4242"})
+	settletest.SendID(s, buy, settle.ID("order-1"), Charge{Cents: 100})
+	settletest.SendID(s, buy, settle.ID("order-2"), Charge{Cents: 100, Card: "4242"})
 	for range 3 {
 		s.Perform()
 		for t := range charge.All(s) {
@@ -133,8 +133,8 @@ func ExampleAction_Cancel() {
 	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {
 		return Charged{Number: "ch_" + key}, nil
 	})).Space("shop-1")
-	settletest.SendID(s, buy, "order-1", Charge{Cents: 100})
-	settletest.SendID(s, buy, "order-2", Charge{Cents: 200})
+	settletest.SendID(s, buy, settle.ID("order-1"), Charge{Cents: 100})
+	settletest.SendID(s, buy, settle.ID("order-2"), Charge{Cents: 200})
 	fmt.Println(settletest.Call(s, recall, "order-1"))
 	s.Perform()
 	fmt.Println(charge.Get(s, "order-1").State, charge.Get(s, "order-2").State)
@@ -166,26 +166,26 @@ func ExampleAction_External() {
 	})
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		for _, what := range []string{"dig", "dive"} {
-			if _, err := plan.Call(ctx, client, "desk-1", "e-"+what, what); err != nil {
+			if _, err := plan.Call(ctx, client.Space("desk-1"), settle.ID("e-"+what), what); err != nil {
 				return err
 			}
 		}
-		if err := approve.Complete(ctx, client, "desk-1", "dig", true); err != nil {
+		if err := approve.Complete(ctx, client.Space("desk-1"), "dig", true); err != nil {
 			return err
 		}
-		if err := approve.Fail(ctx, client, "desk-1", "dive", errors.New("no air")); err != nil {
+		if err := approve.Fail(ctx, client.Space("desk-1"), "dive", errors.New("no air")); err != nil {
 			return err
 		}
 		// The same reports as events, with their payloads.
-		again, err := approve.Completed("desk-1", "dig", true)
+		again, err := approve.Completed(settle.To("desk-1"), "dig", true)
 		fmt.Println(again.Stream, again.Payload)
-		fmt.Println(approve.Failed("desk-1", "dive", errors.New("no air")).Payload)
+		fmt.Println(approve.Failed(settle.To("desk-1"), "dive", errors.New("no air")).Payload)
 		if err != nil {
 			return err
 		}
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		err = log.Watch(watching, client, "desk-1", func(l []string, _ uint64) {
+		err = log.Watch(watching, client.Space("desk-1"), func(l []string, _ uint64) {
 			if len(l) == 2 {
 				fmt.Println(l)
 				stop()

@@ -50,14 +50,14 @@ func ExampleStream_Call() {
 	})
 	d, end := deployment(p)
 	defer end()
-	ctx, client := context.Background(), d.Client()
+	ctx, ann := context.Background(), d.Client().Space("ann")
 
-	_, err := withdraw.Call(ctx, client, "ann", "w-1", 10)
+	_, err := withdraw.Call(ctx, ann, settle.ID("w-1"), 10)
 	var no *settle.NotHandledError
 	fmt.Println(errors.As(err, &no), no.Receipt.Outcome)
 	fmt.Println(err)
 
-	r, err := rating.Fetch(ctx, client, "ann")
+	r, err := rating.Fetch(ctx, ann)
 	fmt.Println(r, err)
 	// Output:
 	// true failed
@@ -97,7 +97,8 @@ func sign(ctx context.Context, url string) error {
 	}
 	defer client.Close()
 
-	n, err := announce.Call(ctx, client, "gate-7", "call-1", "boarding")
+	gate := client.Space("gate-7")
+	n, err := announce.Call(ctx, gate, settle.ID("call-1"), "boarding")
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func sign(ctx context.Context, url string) error {
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err = gateSays.Watch(ctx, client, "gate-7", func(says string, revision uint64) {
+	err = gateSays.Watch(ctx, gate, func(says string, revision uint64) {
 		fmt.Println(says)
 		stop() // a real sign continues
 	})
@@ -142,16 +143,16 @@ func ExampleStream_Post() {
 	})
 	d, end := deployment(p)
 	defer end()
-	ctx, client := context.Background(), d.Client()
+	ctx, home := context.Background(), d.Client().Space("home")
 
 	for range 3 {
-		sent, err := visit.Post(ctx, client, "home", "visitor-1", settle.None{})
+		sent, err := visit.Post(ctx, home, settle.ID("visitor-1"), settle.None{})
 		fmt.Println(sent.Duplicate, err)
 	}
-	if _, err := client.Await(ctx, "home", "visit", "visitor-1"); err != nil {
+	if _, err := home.Await(ctx, "visit", settle.ID("visitor-1")); err != nil {
 		log.Fatal(err)
 	}
-	n, err := visits.Fetch(ctx, client, "home")
+	n, err := visits.Fetch(ctx, home)
 	fmt.Println(n, err)
 	// Output:
 	// false <nil>

@@ -33,7 +33,7 @@ func ExampleNewCell() {
 	// {"actual":0,"room":"kitchen","target":21.5}
 }
 
-// Decode converts a value obtained elsewhere, such as from Client.GetCurrent, into the Go type of a
+// Decode converts a value obtained elsewhere, such as from Space.GetCurrent, into the Go type of a
 // cell: as Get reads it, with an error that names the location.
 func ExampleCell_decode() {
 	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})

@@ -56,7 +56,7 @@ func ExampleInput() {
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		err := runway.Watch(watching, client, "tower-1", func(r string, _ uint64) {
+		err := runway.Watch(watching, client.Space("tower-1"), func(r string, _ uint64) {
 			if r != "wait" {
 				fmt.Println(r)
 				stop()
@@ -85,9 +85,9 @@ func ExampleInput_Refresh() {
 	fmt.Println(settletest.PendingTasks(s, weather), seen.Values())
 
 	// The same as events, for senders outside the program.
-	came, err := weather.Completed("tower-1", "LAS", Weather{Wind: 5})
+	came, err := weather.Completed(settle.To("tower-1"), "LAS", Weather{Wind: 5})
 	fmt.Println(came.Payload, err)
-	fmt.Println(weather.Failed("tower-1", "LAS", errors.New("no answer")).Payload)
+	fmt.Println(weather.Failed(settle.To("tower-1"), "LAS", errors.New("no answer")).Payload)
 	// Output:
 	// [LAS] [wait 01L closed: no answer 01L 26R wait]
 	// {"key":"LAS","out":{"wind":5}} <nil>

@@ -89,7 +89,7 @@ func ExampleStream_SendAfter() {
 	p := settle.NewProgram("diary")
 	plan.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
 		remind.SendAfter(tx, settle.Here, 36*time.Hour, "water the plants")
-		remind.SendAt(tx, "bob", tx.Now().Add(time.Hour), "it is Ann's turn")
+		remind.SendAt(tx, settle.To("bob"), tx.Now().Add(time.Hour), "it is Ann's turn")
 		return settle.None{}, nil
 	})
 	remind.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
@@ -137,7 +137,7 @@ func ExampleStartWorker() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	fmt.Println(greet.Call(ctx, client, "alice", settle.NewEventID(), "Alice"))
+	fmt.Println(greet.Call(ctx, client.Space("alice"), settle.NewID(), "Alice"))
 	fmt.Println(w.Stop(ctx))
 	// Output:
 	// hello Alice <nil>

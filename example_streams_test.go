@@ -37,7 +37,7 @@ func ExampleNewStream() {
 			return 0, errors.New("there is not enough on the account")
 		}
 		balance.Set(tx, left)
-		credit.Send(tx, t.To, t.Amount) // leaves if and only if this transaction is in the log
+		credit.Send(tx, settle.To(t.To), t.Amount) // leaves if and only if this transaction is in the log
 		return left, nil
 	})
 	credit.Handle(p, func(tx *settle.Tx, amount int64) (settle.None, error) {
@@ -51,8 +51,8 @@ func ExampleNewStream() {
 	fmt.Println("left:", settletest.Call(ann, transfer, Transfer{To: "bob", Amount: 30}))
 	fmt.Println("bob has", balance.Get(bob))
 
-	r := settletest.SendID(ann, transfer, "t-2", Transfer{To: "bob", Amount: 40})
-	again := settletest.SendID(ann, transfer, "t-2", Transfer{To: "bob", Amount: 40}) // it is the same event
+	r := settletest.SendID(ann, transfer, settle.ID("t-2"), Transfer{To: "bob", Amount: 40})
+	again := settletest.SendID(ann, transfer, settle.ID("t-2"), Transfer{To: "bob", Amount: 40}) // it is the same event
 	fmt.Println(r.Result, again.Result, balance.Get(bob))
 
 	fmt.Println(settletest.Send(ann, transfer, Transfer{To: "bob", Amount: 50}).Error)
@@ -211,9 +211,9 @@ func ExampleTransient() {
 
 	w := settletest.New(settletest.Must, p, settletest.WithoutValidator())
 	s := w.Space("s")
-	settletest.SendID(s, flaky, "e1", settle.None{})
+	settletest.SendID(s, flaky, settle.ID("e1"), settle.None{})
 	w.Advance(time.Second)
-	r, _ := s.Receipt("flaky", "e1")
+	r, _ := s.Receipt("flaky", settle.ID("e1"))
 	fmt.Println(r.Outcome, r.Result, "after", r.Attempts, "attempts")
 	// Output:
 	// handled "done" after 3 attempts
@@ -248,8 +248,8 @@ func ExampleValueOf() {
 }
 
 // A timed id makes retries safe forever: beyond the horizon it is refused.
-func ExampleTimedEventID() {
-	fmt.Println(settle.TimedEventID(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), "order-17"))
+func ExampleTimedID() {
+	fmt.Println(settle.TimedID(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), "order-17").String())
 	// Output:
 	// at-019b78c90a80-order-17
 }

@@ -34,13 +34,13 @@ func ExampleWatchStatus() {
 	defer stop()
 	client := d.Client()
 	send := func(id string, metres float64) {
-		if _, err := measure.Call(ctx, client, "tank-1", id, metres); err != nil {
+		if _, err := measure.Call(ctx, client.Space("tank-1"), settle.ID(id), metres); err != nil {
 			log.Fatal(err)
 		}
 	}
 
 	send("m-1", 1.5)
-	err := full.Watch(ctx, client, "tank-1", func(share string, _ uint64) {
+	err := full.Watch(ctx, client.Space("tank-1"), func(share string, _ uint64) {
 		fmt.Println(share)
 	}, settle.WatchStatus(func(s settle.Status) {
 		switch {

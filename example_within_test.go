@@ -38,7 +38,7 @@ func ExampleWithin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	n, err := importing.Call(ctx, d.Client(), "box1", "i1", "letters.txt")
+	n, err := importing.Call(ctx, d.Client().Space("box1"), settle.ID("i1"), "letters.txt")
 	fmt.Println(n, err)
 	if err := d.Stop(ctx); err != nil {
 		log.Fatal(err)

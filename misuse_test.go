@@ -204,3 +204,22 @@ func TestMisuse_WhoWritesBesideOthersIsNotInTheirWay(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An empty name is a mistake of the sender, and not the space itself: that is Here.
+func TestMisuse_AnEventToNoSpaceFailsItsHandler(t *testing.T) {
+	note := settle.NewStream[string, settle.None]("note")
+	p := settle.NewProgram("shop")
+	p.Handle("ask", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		to, _ := ev.Payload.AsString()
+		note.Send(tx, settle.To(to), "text")
+		return settle.Value{}, nil
+	})
+	note.Handle(p, func(*settle.Tx, string) (settle.None, error) { return settle.None{}, nil })
+	s := settletest.New(t, p).Space("s")
+	if rc := s.Send("ask", ""); rc.Outcome != settle.Failed || !strings.Contains(rc.Error, "is empty") {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
+	}
+	if rc := s.Send("ask", "other"); rc.Outcome != settle.Handled {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
+	}
+}

@@ -22,7 +22,7 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 		"read what is of no type":   func(tx *settle.Tx) { tx.Set("count", "many"); count.Get(tx) },
 		"write what is derived":     func(tx *settle.Tx) { tx.Set("derived", 7) },
 		"peek at another space":     func(tx *settle.Tx) { note.In("other").Peek(tx) },
-		"send to what is no name":   func(tx *settle.Tx) { do.Send(tx, "o/ther", "x") },
+		"send to what is no name":   func(tx *settle.Tx) { do.Send(tx, settle.To("o/ther"), "x") },
 		"send what is no JSON":      func(tx *settle.Tx) { tx.Set("note", func() {}) },
 		"go on after something bad": func(tx *settle.Tx) { note.In("other").Set(tx, "x"); note.Set(tx, "y") },
 	}

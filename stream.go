@@ -27,8 +27,17 @@ type Stream[In, Out any] struct {
 // struct{}, written settle.None{} where a value is needed. Nothing is stored for it.
 type None = struct{}
 
-// Here, as the target of a send, is the space that the handler runs in.
-const Here = ""
+// Target is the space that an event is for: Here, or what To returns.
+type Target struct {
+	space string
+	other bool // not Here
+}
+
+// To returns the space of a name as the target of an event. The name is checked when the event is sent.
+func To(space string) Target { return Target{space, true} }
+
+// Here is the space that the handler runs in, as the target of an event that the handler sends.
+var Here Target //nolint:gochecknoglobals // a constant, which a struct cannot be
 
 // Checker is implemented by payloads that validate themselves: if Check returns an error, the event
 // fails with that error and its handler is not called.
@@ -114,24 +123,24 @@ func (s Stream[In, Out]) result(out Out) (Value, error) {
 // Send sends an event to a space, this one (Here) or another. It takes effect if and only if the
 // transaction commits, and exactly once; an event for another space leaves when the transaction is
 // durable.
-func (s Stream[In, Out]) Send(tx *Tx, space string, in In, options ...SendOption) {
+func (s Stream[In, Out]) Send(tx *Tx, to Target, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.Send(target(tx, space), s.name, v, options...)
+		tx.Send(to.in(tx), s.name, v, options...)
 	}
 }
 
 // SendAfter sends an event that waits for a duration, counted from tx.Now.
-func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In, options ...SendOption) {
+func (s Stream[In, Out]) SendAfter(tx *Tx, to Target, d time.Duration, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.SendAfter(target(tx, space), s.name, d, v, options...)
+		tx.SendAfter(to.in(tx), s.name, d, v, options...)
 	}
 }
 
 // SendAt sends an event that waits for a time, by the clock of the worker that serves its space. A
 // time in the past means now.
-func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In, options ...SendOption) {
+func (s Stream[In, Out]) SendAt(tx *Tx, to Target, at time.Time, in In, options ...SendOption) {
 	if v, ok := s.encode(tx, in); ok {
-		tx.SendAt(target(tx, space), s.name, at, v, options...)
+		tx.SendAt(to.in(tx), s.name, at, v, options...)
 	}
 }
 
@@ -152,11 +161,12 @@ type SendOption = space.SendOption
 // space sent it, that space gets an event of stream Undelivered. The zero time means no deadline.
 func ExpiresAt(at time.Time) SendOption { return space.ExpiresAt(at) }
 
-func target(tx *Tx, space string) string {
-	if space == Here {
+// in returns the name of the target for a handler's transaction.
+func (t Target) in(tx *Tx) string {
+	if t == Here {
 		return tx.Space()
 	}
-	return space
+	return t.space
 }
 
 func (s Stream[In, Out]) encode(tx *Tx, in In) (Value, bool) {
@@ -174,41 +184,40 @@ func (s Stream[In, Out]) value(in In) (Value, error) {
 	return s.in.Encode(in)
 }
 
-// Outgoing returns an event of the stream for Client.Send, Client.Call or Sender.Send. Events with
-// the same id are one event, however often they are sent.
-func (s Stream[In, Out]) Outgoing(space, id string, in In) (Outgoing, error) {
+// Outgoing returns an event of the stream for Client.Send, Client.Call or Sender.Send.
+func (s Stream[In, Out]) Outgoing(to Target, id EventID, in In) (Outgoing, error) {
 	v, err := s.value(in)
 	if err != nil {
-		return Outgoing{}, fmt.Errorf("send to %s/%s: %w", space, s.name, err)
+		return Outgoing{}, fmt.Errorf("send to %s/%s: %w", to.space, s.name, err)
 	}
-	return Outgoing{Space: space, Stream: s.name, ID: id, Payload: v}, nil
+	return Outgoing{Space: to.space, Stream: s.name, ID: id, Payload: v}, nil
 }
 
 // Post sends an event from outside and returns when it is durable: it will be handled exactly once,
 // however often it is posted under its id. After an error it may or may not be stored; post it
 // again under the same id. The errors are those of Client.Send.
-func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, in In) (SendResult, error) {
-	o, err := s.Outgoing(space, id, in)
+func (s Stream[In, Out]) Post(ctx context.Context, to Space, id EventID, in In) (SendResult, error) {
+	o, err := s.Outgoing(To(to.name), id, in)
 	if err != nil {
 		return SendResult{}, err
 	}
-	return c.Send(ctx, o)
+	return to.client.Send(ctx, o)
 }
 
 // Call sends an event from outside and waits for its result: request and reply over a handler that
 // takes effect exactly once. Calling again under the same id returns the same result. If the event
 // ended otherwise than handled, the error is a *NotHandledError. Call blocks until ctx ends; after
 // that error, or any other, the event may still be handled, so call again under the same id.
-func (s Stream[In, Out]) Call(ctx context.Context, c *Client, space, id string, in In) (out Out, err error) {
-	o, err := s.Outgoing(space, id, in)
+func (s Stream[In, Out]) Call(ctx context.Context, to Space, id EventID, in In) (out Out, err error) {
+	o, err := s.Outgoing(To(to.name), id, in)
 	if err != nil {
 		return out, err
 	}
-	r, err := c.Call(ctx, o)
+	r, err := to.client.Call(ctx, o)
 	if err != nil {
 		return out, err
 	}
-	return s.Result(space, r)
+	return s.Result(to.name, r)
 }
 
 // Result decodes the result in a receipt of the stream, or returns a *NotHandledError.

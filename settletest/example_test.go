@@ -128,8 +128,8 @@ func ExampleSend() {
 
 func ExampleSendID() {
 	s := settletest.New(settletest.Must, airport()).Space("HAM")
-	settletest.SendID(s, departure, "LH1-today", Departure{Flight: "LH1"})
-	settletest.SendID(s, departure, "LH1-today", Departure{Flight: "LH1"})
+	settletest.SendID(s, departure, settle.ID("LH1-today"), Departure{Flight: "LH1"})
+	settletest.SendID(s, departure, settle.ID("LH1-today"), Departure{Flight: "LH1"})
 	fmt.Println(departed.Get(s))
 	// Output: 1
 }
@@ -236,7 +236,7 @@ func ExampleSpace_Call() {
 	})
 	s := settletest.New(settletest.Must, p).Space("home")
 	seen := s.Watch("last")
-	fmt.Println(s.Call("add", 3), s.SendID("add", "e1", 4).Outcome)
+	fmt.Println(s.Call("add", 3), s.SendID("add", settle.ID("e1"), 4).Outcome)
 	s.Expect("last", 4)
 	fmt.Println(seen.Values(), s.Get("last"))
 	// Output:

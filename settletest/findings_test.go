@@ -247,7 +247,7 @@ func TestEventsWithoutEndEndTheTest(t *testing.T) {
 	run := func(sends int) *recorder {
 		p := bumping(nil, func(tx *settle.Tx) error {
 			for range sends {
-				bump.Send(tx, "home", settle.None{})
+				bump.Send(tx, settle.To("home"), settle.None{})
 			}
 			return nil
 		})

@@ -59,7 +59,7 @@ func flying(duration time.Duration) *settle.Program {
 			}
 		})
 		if d.Destination != "" {
-			arrival.SendAfter(tx, d.Destination, duration, Arrival{d.Flight})
+			arrival.SendAfter(tx, settle.To(d.Destination), duration, Arrival{d.Flight})
 		}
 		return Handling{d.Flight}, nil
 	})

@@ -38,7 +38,7 @@ func shop() *settle.Program {
 		id := fmt.Sprint("order-", n)
 		orders.Set(tx, id, o)
 		forget.SendAfter(tx, settle.Here, 30*24*time.Hour, id)
-		announce.Send(tx, "news", o)
+		announce.Send(tx, settle.To("news"), o)
 		return id, nil
 	})
 	forget.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
@@ -164,7 +164,7 @@ func TestOrdersSurviveTheirWorkers(t *testing.T) {
 	settletest.RunFleet(t, shop(), settletest.FleetOptions{Seeds: 3}, func(f *settletest.Fleet) {
 		s := f.Space("shop-1")
 		for i := range 20 {
-			settletest.Post(s, place, fmt.Sprint("e", i), Order{Item: "cup", Cost: 5})
+			settletest.Post(s, place, settle.ID(fmt.Sprint("e", i)), Order{Item: "cup", Cost: 5})
 			if i%5 == 2 {
 				f.Kill()
 				f.Start()

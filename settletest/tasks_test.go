@@ -161,7 +161,7 @@ func TestTasks_WhatFollowsFromTheEndOfATaskCanBeRedriven(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "glass")
-	o, err := ship.Completed("w", "glass", 5)
+	o, err := ship.Completed(settle.To("w"), "glass", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestTasks_ATaskThatWasCancelledTooLateIsDone(t *testing.T) {
 	if n := s.Perform(); n != 0 {
 		t.Errorf("%d attempts", n)
 	}
-	o, _ := ship.Completed("w", "tea", 5)
+	o, _ := ship.Completed(settle.To("w"), "tea", 5)
 	for range 2 {
 		s.Call("ship", o.Payload)
 	}

@@ -23,7 +23,7 @@ type Subject interface {
 // event is handled.
 func Call[In, Out any](s Subject, stream settle.Stream[In, Out], in In) Out {
 	s.tb().Helper()
-	rc, ok := send(s, stream, "", in, time.Time{})
+	rc, ok := send(s, stream, settle.EventID{}, in, time.Time{})
 	mustBeHandled(s, stream.Name(), rc, ok)
 	out, err := stream.Result(s.Space(), &rc)
 	if err != nil {
@@ -36,12 +36,12 @@ func Call[In, Out any](s Subject, stream settle.Stream[In, Out], in In) Out {
 // Space.Send.
 func Send[In, Out any](s Subject, stream settle.Stream[In, Out], in In) settle.Receipt {
 	s.tb().Helper()
-	rc, _ := send(s, stream, "", in, time.Time{})
+	rc, _ := send(s, stream, settle.EventID{}, in, time.Time{})
 	return rc
 }
 
 // SendID is Send under an id; events with the same id are one event.
-func SendID[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In) settle.Receipt {
+func SendID[In, Out any](s Subject, stream settle.Stream[In, Out], id settle.EventID, in In) settle.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, stream, id, in, time.Time{})
 	return rc
@@ -50,13 +50,13 @@ func SendID[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in
 // SendAt is Send for an event that waits until a time.
 func SendAt[In, Out any](s Subject, at time.Time, stream settle.Stream[In, Out], in In) settle.Receipt {
 	s.tb().Helper()
-	rc, _ := send(s, stream, "", in, at)
+	rc, _ := send(s, stream, settle.EventID{}, in, at)
 	return rc
 }
 
-func send[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In, at time.Time) (settle.Receipt, bool) {
+func send[In, Out any](s Subject, stream settle.Stream[In, Out], id settle.EventID, in In, at time.Time) (settle.Receipt, bool) {
 	s.tb().Helper()
-	o, err := stream.Outgoing(s.Space(), id, in)
+	o, err := stream.Outgoing(settle.To(s.Space()), id, in)
 	if err != nil {
 		s.tb().Fatalf("settletest: %v", err)
 	}
@@ -64,7 +64,7 @@ func send[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in I
 	if err != nil {
 		s.tb().Fatalf("settletest: %v", err)
 	}
-	return s.sendTo(stream.Name(), id, v, at)
+	return s.sendTo(stream.Name(), id.String(), v, at)
 }
 
 // Place is a document or a part of one: a settle.Cell or settle.Derived with a T, settle.Rows or

@@ -30,7 +30,7 @@ func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
 		return p
 	}
 	settletest.RunFleet(t, program(false), settletest.FleetOptions{Workers: 1, Faults: -1}, func(f *settletest.Fleet) {
-		settletest.Post(f.Space("s"), wait, "e1", "x")
+		settletest.Post(f.Space("s"), wait, settle.ID("e1"), "x")
 		f.Advance(time.Minute)
 		settletest.Call(f.Space("s"), wait, "y")
 		if n := calls.Load(); n != 5 { // each that came to a result is made a second time, to compare

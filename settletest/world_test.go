@@ -20,7 +20,7 @@ var (
 func links() *settle.Program {
 	p := bumping(double, nil)
 	relay.Handle(p, func(tx *settle.Tx, to string) (settle.None, error) {
-		bump.Send(tx, to, settle.None{})
+		bump.Send(tx, settle.To(to), settle.None{})
 		return settle.None{}, nil
 	})
 	abroad.Compute(p, func(v *settle.View) (int64, error) { return result.In("b").Get(v) + 1, nil })
@@ -84,13 +84,13 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 func TestSendID_IsOneEventHoweverOftenItIsSent(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, links()).Space("a")
-	first := settletest.SendID(s, bump, "e1", settle.None{})
-	again := settletest.SendID(s, bump, "e1", settle.None{})
+	first := settletest.SendID(s, bump, settle.ID("e1"), settle.None{})
+	again := settletest.SendID(s, bump, settle.ID("e1"), settle.None{})
 	settletest.Expect(s, count, 1)
 	if first.Lane != again.Lane || first.Outcome != settle.Handled {
 		t.Errorf("receipts %+v and %+v", first, again)
 	}
-	settletest.SendID(s, bump, "e2", settle.None{})
+	settletest.SendID(s, bump, settle.ID("e2"), settle.None{})
 	settletest.Expect(s, count, 2)
 }
 
@@ -107,7 +107,7 @@ func TestSendAt_WaitsForItsTime(t *testing.T) {
 		t.Errorf("next was at %s", at)
 	}
 	settletest.Expect(s, count, 1)
-	if rc, ok := s.Receipt("bump", "sent-1"); !ok || rc.Outcome != settle.Handled {
+	if rc, ok := s.Receipt("bump", settle.ID("sent-1")); !ok || rc.Outcome != settle.Handled {
 		t.Errorf("receipt %+v", rc)
 	}
 }
@@ -145,7 +145,7 @@ func TestCrash_KeepsWhatWasConfirmed(t *testing.T) {
 	settletest.SendAt(a, w.Now().Add(time.Hour), bump, settle.None{})
 	w.Crash()
 	settletest.Expect(a, result, 6)
-	settletest.SendID(a, bump, "sent-1", settle.None{}) // handled before
+	settletest.SendID(a, bump, settle.ID("sent-1"), settle.None{}) // handled before
 	w.Advance(time.Hour)
 	settletest.Expect(a, result, 8)
 }

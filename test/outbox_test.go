@@ -64,7 +64,7 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	for s := range spaces {
 		for i := range orders {
 			for _, key := range []string{fmt.Sprintf("s%d-%c", s, 'a'+i), fmt.Sprintf("s%d-%c-", s, 'a'+i), fmt.Sprintf("x%d-%c", s, 'a'+i)} {
-				if _, err := buy.Post(ctx, d.Client(), fmt.Sprint("shop-", s), key, key); err != nil {
+				if _, err := buy.Post(ctx, d.Client().Space(fmt.Sprint("shop-", s)), settle.ID(key), key); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,7 +85,7 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	for s := range spaces {
 		var all map[string]int
 		watching, stop := context.WithCancel(ctx)
-		_ = paid.Watch(watching, d.Client(), fmt.Sprint("shop-", s), func(rows map[string]int, _ uint64) {
+		_ = paid.Watch(watching, d.Client().Space(fmt.Sprint("shop-", s)), func(rows map[string]int, _ uint64) {
 			if all = rows; len(rows) == 2*orders {
 				stop()
 			}

@@ -152,7 +152,7 @@ func TestAResultThatComesAfterTheCancellationChangesNothing(t *testing.T) {
 	s, _ := open(t)
 	tell(s, "look up: price")
 	settletest.Complete(s, agent.Think, "turn-1", agent.Step{Call: agent.Call{Tool: "look up", Argument: "price"}})
-	o, err := agent.Use.Completed(s.Space(), "turn-1", "price: 42 EUR")
+	o, err := agent.Use.Completed(settle.To(s.Space()), "turn-1", "price: 42 EUR")
 	if err != nil {
 		t.Fatal(err)
 	}

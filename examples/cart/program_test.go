@@ -97,8 +97,8 @@ func TestWhileItIsPaidTheCartStaysAsItIs(t *testing.T) {
 		t.Errorf("checked out: %s %q", r.Outcome, r.Error)
 	}
 	put(s, "tea", 2, 5_00)
-	settletest.SendID(s, cart.Checkout, "click", settle.None{})
-	settletest.SendID(s, cart.Checkout, "click", settle.None{}) // a client that does not know whether it has got through
+	settletest.SendID(s, cart.Checkout, settle.ID("click"), settle.None{})
+	settletest.SendID(s, cart.Checkout, settle.ID("click"), settle.None{}) // a client that does not know whether it has got through
 	for _, r := range []settle.Receipt{
 		settletest.Send(s, cart.Checkout, settle.None{}),
 		settletest.Send(s, cart.Put, cart.Item{SKU: "tea", Quantity: 9, Price: 5_00}),

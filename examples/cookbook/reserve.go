@@ -52,7 +52,7 @@ func flight() *settle.Program {
 			holds.Set(tx, from, Hold{Trip: from})
 			release.SetTimer(tx, settle.NameOf(from), tx.Now().Add(holdFor), from)
 		}
-		answered.Send(tx, from, Answer{Flight: tx.Space(), Held: held})
+		answered.Send(tx, settle.To(from), Answer{Flight: tx.Space(), Held: held})
 		return none, nil
 	})
 	confirm.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
@@ -77,7 +77,7 @@ func tripProgram() *settle.Program {
 	book.Handle(p, func(tx *settle.Tx, flights []string) (none settle.None, err error) {
 		trip.Set(tx, Trip{State: "pending", Flights: flights, Answers: map[string]bool{}})
 		for _, f := range flights {
-			reserve.Send(tx, f, tx.Space())
+			reserve.Send(tx, settle.To(f), tx.Space())
 		}
 		return none, nil
 	})
@@ -85,7 +85,7 @@ func tripProgram() *settle.Program {
 		t := trip.Get(tx)
 		if t.State != "pending" { // nothing waits for this answer
 			if a.Held {
-				release.Send(tx, a.Flight, tx.Space())
+				release.Send(tx, settle.To(a.Flight), tx.Space())
 			}
 			return none, nil
 		}
@@ -99,9 +99,9 @@ func tripProgram() *settle.Program {
 			}
 			for _, f := range t.Flights {
 				if t.State == "booked" {
-					confirm.Send(tx, f, tx.Space())
+					confirm.Send(tx, settle.To(f), tx.Space())
 				} else {
-					release.Send(tx, f, tx.Space())
+					release.Send(tx, settle.To(f), tx.Space())
 				}
 			}
 		}

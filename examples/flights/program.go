@@ -69,7 +69,7 @@ func newAirport() *settle.Program {
 				s.OnTime++
 			}
 		})
-		arrival.Send(tx, d.Destination, Arrival{Flight: d.Flight, Origin: tx.Space()})
+		arrival.Send(tx, settle.To(d.Destination), Arrival{Flight: d.Flight, Origin: tx.Space()})
 		return Handling{d.Flight}, nil
 	})
 	arrival.Handle(p, func(tx *settle.Tx, a Arrival) (Handling, error) {

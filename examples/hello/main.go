@@ -33,6 +33,6 @@ func main() {
 		log.Fatal(err)
 	}
 	defer d.Stop(ctx)
-	n, err := add.Call(ctx, d.Client(), "alice", "order-17", 2)
+	n, err := add.Call(ctx, d.Client().Space("alice"), settle.ID("order-17"), 2)
 	fmt.Println("count is", n, err)
 }

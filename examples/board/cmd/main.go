@@ -39,7 +39,7 @@ func main() {
 		func() { call(ctx, c, "board", board.Move, "m2", board.Shift{Card: "c8", To: "doing"}) },
 	}
 	watch, end := context.WithCancel(ctx)
-	_ = board.Columns.At("doing").Watch(watch, c, "board", func(col board.Column, revision uint64) {
+	_ = board.Columns.At("doing").Watch(watch, c.Space("board"), func(col board.Column, revision uint64) {
 		if len(col.Tiles) == 0 {
 			return // no document of the other space was read yet
 		}
@@ -65,7 +65,7 @@ func total(d *settle.Deployment) (sum uint64) {
 }
 
 func call[In, Out any](ctx context.Context, c *settle.Client, space string, s settle.Stream[In, Out], id string, in In) {
-	_, err := s.Call(ctx, c, space, id, in)
+	_, err := s.Call(ctx, c.Space(space), settle.ID(id), in)
 	check(err)
 }
 

@@ -35,9 +35,9 @@ func TestDoor_AnEventIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	home := settletest.New(t, house()).Space("home")
 	settletest.Call(home, unlock, settle.None{})
-	settletest.SendID(home, enter, "visit-1", Visit{By: "ann"})
-	settletest.SendID(home, enter, "visit-1", Visit{By: "ann"})
-	settletest.SendID(home, enter, "visit-2", Visit{By: "bob"})
+	settletest.SendID(home, enter, settle.ID("visit-1"), Visit{By: "ann"})
+	settletest.SendID(home, enter, settle.ID("visit-1"), Visit{By: "ann"})
+	settletest.SendID(home, enter, settle.ID("visit-2"), Visit{By: "bob"})
 	if n := door.Get(home).Visits; n != 2 {
 		t.Errorf("%d visits, want 2", n)
 	}
