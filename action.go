@@ -135,10 +135,7 @@ func (a Action[In, Out]) Perform(p *Program, do func(ctx context.Context, key st
 
 // encodeResult encodes a task's result. A result that cannot be encoded is a permanent error.
 func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
-	if _, none := any(out).(None); none {
-		return Value{}, nil
-	}
-	v, err := s.Encode(out)
+	v, err := encode(s, out)
 	return v, Permanent(err)
 }
 
@@ -181,10 +178,7 @@ func (a Action[In, Out]) Done(p *Program, done func(tx *Tx, t Task[In, Out]) err
 // A pending or done task is not started again: with an equal input Start does nothing, with another
 // input the transaction fails. A task that was given up, cancelled or forgotten is started anew.
 func (a Action[In, Out]) Start(tx *Tx, key string, in In) {
-	v, err := Value{}, error(nil)
-	if _, none := any(in).(None); !none {
-		v, err = a.in.Encode(in)
-	}
+	v, err := encode(a.in, in)
 	if err != nil {
 		tx.Fail(fmt.Errorf("start task %q of %s: %w", key, a.name, err))
 		return

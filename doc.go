@@ -15,7 +15,7 @@
 //	var (
 //		count  = settle.NewCell[int]("count")           // a document that handlers write
 //		double = settle.NewDerived[int]("double")       // a derived document
-//		add    = settle.NewStream[int, int]("add")      // events: payload, result
+//		add    = settle.NewRequest[int, int]("add")     // events: payload, result
 //	)
 //
 //	p := settle.NewProgram("counter")
@@ -25,8 +25,9 @@
 //	})
 //	double.Compute(p, func(v *settle.View) (int, error) { return 2 * count.Get(v), nil })
 //
-//	names         Cell, Field, Derived, Part, Rows, DerivedRows, Ref, Stream, Action, Input
-//	functions     Stream.Handle, Derived.Compute, EachRow, Program.ComputeInto, Materialize,
+//	names         Cell, Field, Derived, Part, Rows, DerivedRows, Ref, Stream, Request, Trigger,
+//	              Action, Input
+//	functions     Handle (of the three kinds of events), Derived.Compute, EachRow, Program.ComputeInto, Materialize,
 //	              Effect, Cron, Action.Perform, Input.Fetch
 //	through       Tx (handlers), View (computations and effects), Draft (nodes that write)
 //	options       of nodes: Debounce, Throttle, NoAutoDebounce, ChangeGroup, Volatile, Version,

@@ -30,10 +30,10 @@ func deployment(p *settle.Program) (d *settle.Deployment, end func()) {
 
 // Clients use the names of the program: they send, wait for results, and read derived documents,
 // which are brought up to date for them.
-func ExampleStream_Call() {
+func ExampleRequest_Call() {
 	balance := settle.NewCell[int]("balance")
 	rating := settle.NewDerived[string]("rating")
-	withdraw := settle.NewStream[int, int]("withdraw")
+	withdraw := settle.NewRequest[int, int]("withdraw")
 	p := settle.NewProgram("bank")
 	withdraw.Handle(p, func(tx *settle.Tx, amount int) (int, error) {
 		if balance.Get(tx) < amount {
@@ -70,7 +70,7 @@ func ExampleStream_Call() {
 var (
 	gateText = settle.NewCell[string]("text")
 	gateSays = settle.NewDerived[string]("says")
-	announce = settle.NewStream[string, int]("announce")
+	announce = settle.NewRequest[string, int]("announce")
 )
 
 func gates() *settle.Program {
@@ -133,20 +133,20 @@ func ExampleNewClient() {
 }
 
 // A posted event is stored: it will be handled once, however often it is posted.
-func ExampleStream_Post() {
+func ExampleTrigger_Post() {
 	visits := settle.NewCell[int]("visits")
-	visit := settle.NewStream[settle.None, settle.None]("visit")
+	visit := settle.NewTrigger("visit")
 	p := settle.NewProgram("site")
-	visit.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	visit.Handle(p, func(tx *settle.Tx) error {
 		visits.Update(tx, func(n *int) { *n++ })
-		return settle.None{}, nil
+		return nil
 	})
 	d, end := deployment(p)
 	defer end()
 	ctx, home := context.Background(), d.Client().Space("home")
 
 	for range 3 {
-		sent, err := visit.Post(ctx, home, settle.ID("visitor-1"), settle.None{})
+		sent, err := visit.Post(ctx, home, settle.ID("visitor-1"))
 		fmt.Println(sent.Duplicate, err)
 	}
 	if _, err := home.Await(ctx, "visit", settle.ID("visitor-1")); err != nil {

@@ -17,8 +17,8 @@ type Weather struct {
 var (
 	weather = settle.NewInput[Weather]("weather")
 	runway  = settle.NewDerived[string]("runway")
-	renew   = settle.NewStream[string, settle.None]("renew")
-	forget  = settle.NewStream[string, settle.None]("forget")
+	renew   = settle.NewStream[string]("renew")
+	forget  = settle.NewStream[string]("forget")
 )
 
 // tower chooses a runway by the weather.
@@ -37,13 +37,13 @@ func tower(fetch func(ctx context.Context, key string) (Weather, error)) *settle
 		}
 		return "01L", nil
 	}, settle.Using(weather))
-	renew.Handle(p, func(tx *settle.Tx, place string) (settle.None, error) {
+	renew.Handle(p, func(tx *settle.Tx, place string) error {
 		weather.Refresh(tx, place)
-		return settle.None{}, nil
+		return nil
 	})
-	forget.Handle(p, func(tx *settle.Tx, place string) (settle.None, error) {
+	forget.Handle(p, func(tx *settle.Tx, place string) error {
 		weather.Forget(tx, place)
-		return settle.None{}, nil
+		return nil
 	})
 	return p
 }

@@ -15,7 +15,7 @@ import (
 func Example() {
 	count := settle.NewCell[int]("count")
 	double := settle.NewDerived[int]("double")
-	add := settle.NewStream[int, int]("add")
+	add := settle.NewRequest[int, int]("add")
 
 	p := settle.NewProgram("counter")
 	add.Handle(p, func(tx *settle.Tx, by int) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-var importing = settle.NewStream[string, int]("import")
+var importing = settle.NewRequest[string, int]("import")
 
 // importFile stands for work that may take minutes, and that respects a context.
 func importFile(tx *settle.Tx, file string) (int, error) {

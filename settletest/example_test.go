@@ -218,7 +218,7 @@ func ExampleSpace_Pending() {
 	p := bumping(double, nil, settle.Debounce(time.Minute))
 	s := settletest.New(settletest.Must, p).Space("home")
 	settletest.Watch(s, result)
-	settletest.Call(s, bump, settle.None{})
+	settletest.Call(s, bump)
 	fmt.Println(strings.Split(s.Pending(), "\n")[2])
 	s.Advance(time.Minute)
 	fmt.Printf("%q\n", s.Pending())
@@ -254,6 +254,6 @@ func ExampleAllowErrors() {
 func ExampleWithConfig() {
 	p := bumping(nil, func(*settle.Tx) error { return settle.Transient(errors.New("busy")) })
 	w := settletest.New(settletest.Must, p, settletest.WithConfig(func(c *space.Config) { c.EventRetries = 1 }))
-	fmt.Println(settletest.Send(w.Space("home"), bump, settle.None{}).Error)
+	fmt.Println(settletest.Send(w.Space("home"), bump).Error)
 	// Output: busy
 }

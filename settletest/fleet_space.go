@@ -55,14 +55,10 @@ func (s *FleetSpace) post(stream, id string, v settle.Value, at time.Time) {
 	s.f.posted = append(s.f.posted, posted{s.name, receipts.Key{Stream: stream, ID: id}, m.NotBefore})
 }
 
-// Post sends an event of a stream to a space of a fleet, and returns when it is stored.
-func Post[In, Out any](s *FleetSpace, stream settle.Stream[In, Out], id settle.EventID, in In) {
+// Post sends an event to a space of a fleet, and returns when it is stored. The payload is as in Call.
+func Post[In, Out any](s *FleetSpace, of Events[In, Out], id settle.EventID, in ...In) {
 	s.f.t.Helper()
-	o, err := stream.Outgoing(settle.To(s.name), id, in)
-	if err != nil {
-		s.f.t.Fatalf("settletest: %v", err)
-	}
-	s.Post(stream.Name(), id, o.Payload)
+	s.post(of.Name(), id.String(), payload(s, of, in), time.Time{})
 }
 
 // Receipt returns the receipt of an event; false if it has not ended.

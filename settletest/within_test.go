@@ -12,7 +12,7 @@ import (
 // A handler that has a limit sees it as a context that ends, and is called again; in a world, where
 // nothing takes time, the context does not end.
 func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
-	wait := settle.NewStream[string, int]("wait")
+	wait := settle.NewRequest[string, int]("wait")
 	var calls atomic.Int64
 	program := func(idle bool) *settle.Program {
 		p := settle.NewProgram("p")

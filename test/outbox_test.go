@@ -43,15 +43,15 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	t.Parallel()
 	out := &provider{asked: map[string]int{}, some: make(chan struct{}), healed: make(chan struct{})}
 	charge := settle.NewAction[int, int]("charge")
-	buy := settle.NewStream[string, settle.None]("buy")
+	buy := settle.NewStream[string]("buy")
 	paid := settle.NewRows[int]("paid")
 	p := settle.NewProgram("shop")
-	buy.Handle(p, func(tx *settle.Tx, key string) (settle.None, error) {
+	buy.Handle(p, func(tx *settle.Tx, key string) error {
 		charge.Start(tx, key, 1)
 		if key[0] == 'x' {
-			return settle.None{}, fmt.Errorf("%s is out of stock", key)
+			return fmt.Errorf("%s is out of stock", key)
 		}
-		return settle.None{}, nil
+		return nil
 	})
 	charge.Perform(p, out.charge, settle.Timeout(-1), settle.AtATime(100))
 	charge.Done(p, func(tx *settle.Tx, t settle.Task[int, int]) error {

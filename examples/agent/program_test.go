@@ -124,7 +124,7 @@ func TestCancelCancelsWhateverIsPending(t *testing.T) {
 			tell(s, "mail: hello")
 			until(s)
 			expectState(t, s, name)
-			settletest.Call(s, agent.Cancel, settle.None{})
+			settletest.Call(s, agent.Cancel)
 			if n := s.Perform(); n != 0 {
 				t.Errorf("%d things were pending after all", n)
 			}
@@ -156,7 +156,7 @@ func TestAResultThatComesAfterTheCancellationChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settletest.Call(s, agent.Cancel, settle.None{})
+	settletest.Call(s, agent.Cancel)
 	s.Call(o.Stream, o.Payload)
 	expectState(t, s, agent.Cancelled)
 	if said := agent.Said.Get(s); len(said) != 1 {

@@ -63,10 +63,10 @@ func TestACrashBetweenCommitAndPaymentPaysOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = d.Stop(context.Background()) })
-			if _, err := cart.Put.Call(t.Context(), d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 2, Price: 5_00}); err != nil {
+			if err := cart.Put.Call(t.Context(), d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 2, Price: 5_00}); err != nil {
 				t.Fatal(err)
 			}
-			if o, err := cart.Checkout.Call(t.Context(), d.Client().Space("alice"), settle.ID("c1"), settle.None{}); err != nil || o.Amount != 10_00 {
+			if o, err := cart.Checkout.Call(t.Context(), d.Client().Space("alice"), settle.ID("c1"), struct{}{}); err != nil || o.Amount != 10_00 {
 				t.Fatalf("%+v: %v", o, err)
 			}
 			<-service.die

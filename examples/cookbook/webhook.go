@@ -18,7 +18,7 @@ type Payment struct {
 
 var (
 	received = settle.NewCell[int]("received") // cents
-	paid     = settle.NewStream[Payment, int]("paid")
+	paid     = settle.NewRequest[Payment, int]("paid")
 )
 
 func orders() *settle.Program {

@@ -52,9 +52,9 @@ var (
 	punctuality = settle.NewDerived[Punctuality](DocPunctuality)
 	onTimeShare = settle.Part[float64](punctuality, "on_time_share")
 	ranking     = settle.NewDerived[[]Rank](DocRanking)
-	departure   = settle.NewStream[Departure, Handling](StreamDeparture)
-	arrival     = settle.NewStream[Arrival, Handling](StreamArrival)
-	configure   = settle.NewStream[Configure, []string](StreamConfigure)
+	departure   = settle.NewRequest[Departure, Handling](StreamDeparture)
+	arrival     = settle.NewRequest[Arrival, Handling](StreamArrival)
+	configure   = settle.NewRequest[Configure, []string](StreamConfigure)
 )
 
 // newAirport is the program of an airport: it counts flights, and derives how punctual they are.

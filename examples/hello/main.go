@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	count  = settle.NewCell[int]("count")      // a document that handlers write
-	double = settle.NewDerived[int]("double")  // one that is derived
-	add    = settle.NewStream[int, int]("add") // events: their payload, their result
+	count  = settle.NewCell[int]("count")       // a document that handlers write
+	double = settle.NewDerived[int]("double")   // one that is derived
+	add    = settle.NewRequest[int, int]("add") // events: their payload, their result
 )
 
 func counter() *settle.Program {

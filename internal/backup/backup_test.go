@@ -38,34 +38,34 @@ const (
 var (
 	seen = settle.NewRows[int]("seen")
 	late = settle.NewRows[int]("late")
-	pay  = settle.NewStream[settle.None, int]("pay")
-	note = settle.NewStream[string, settle.None]("note")
-	tick = settle.NewStream[string, settle.None]("tick")
-	soon = settle.NewStream[settle.None, settle.None]("soon")
+	pay  = settle.NewRequest[struct{}, int]("pay")
+	note = settle.NewStream[string]("note")
+	tick = settle.NewStream[string]("tick")
+	soon = settle.NewTrigger("soon")
 )
 
 // bank counts how often each event was handled, where it was sent to, in a ledger that it sends
 // each to, and, a moment later, where it was sent to once more.
 func bank() *settle.Program {
 	p := settle.NewProgram("bank")
-	pay.Handle(p, func(tx *settle.Tx, _ settle.None) (int, error) {
+	pay.Handle(p, func(tx *settle.Tx, _ struct{}) (int, error) {
 		id, n := tx.Event().ID, 0
 		seen.Update(tx, id, func(times *int) { *times++; n = *times })
 		note.Send(tx, settle.To(ledgerOf(id)), id)
 		tick.SendAfter(tx, settle.To(tx.Space()), 20*time.Millisecond, id)
 		return n, nil
 	})
-	note.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
+	note.Handle(p, func(tx *settle.Tx, id string) error {
 		seen.Update(tx, id, func(times *int) { *times++ })
-		return settle.None{}, nil
+		return nil
 	})
-	soon.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	soon.Handle(p, func(tx *settle.Tx) error {
 		tick.SendAfter(tx, settle.To(tx.Space()), 2*time.Second, tx.Event().ID)
-		return settle.None{}, nil
+		return nil
 	})
-	tick.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
+	tick.Handle(p, func(tx *settle.Tx, id string) error {
 		late.Update(tx, id, func(times *int) { *times++ })
-		return settle.None{}, nil
+		return nil
 	})
 	return p
 }

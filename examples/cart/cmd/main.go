@@ -34,9 +34,9 @@ func main() {
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 
-	_, err = cart.Put.Call(ctx, d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
+	err = cart.Put.Call(ctx, d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
 	check(err)
-	order, err := cart.Checkout.Call(ctx, d.Client().Space("alice"), settle.ID("c1"), settle.None{})
+	order, err := cart.Checkout.Call(ctx, d.Client().Space("alice"), settle.ID("c1"), struct{}{})
 	check(err)
 	fmt.Printf("checked out: %+v\n", order)
 	<-die
