@@ -69,7 +69,7 @@ func (f *following) want(ids ...string) {
 		case err := <-f.ended:
 			f.t.Fatalf("the follow ended: %v", err)
 		case <-time.After(time.Minute):
-			f.t.Fatalf("waited in vain for %s", id)
+			f.t.Fatalf("no answer to %s", id)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestServerRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])}
-	first := startServer(t, cfg)
+	first := natstest.StartServer(t, cfg)
 	b := connect(t, bus.Config{
 		URL: first.ClientURL(), Partitions: 1,
 		Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)},
@@ -123,7 +123,7 @@ func TestServerRestart(t *testing.T) {
 	first.Shutdown()
 	answered := make(chan error, 1)
 	b.Append(model.Append{Space: "cart", ID: "a/0/2", Expect: head}, func(_ uint64, err error) { answered <- err })
-	startServer(t, cfg)
+	natstest.StartServer(t, cfg)
 	if err := <-answered; err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestFollowLeavesNoConsumer(t *testing.T) {
 	})
 }
 
-// eventually looks until something is so that nobody announces.
+// eventually polls for a condition that nothing announces.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -202,7 +202,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -227,11 +227,11 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 	}
 }
 
-// An append that was stored, put in doubt, passed by another one and purged before
-// it could be told: it is refused with the reason, for nobody can know.
+// An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed is
+// refused with the reason, because its fate cannot be known.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	held, proceed := make(chan struct{}), make(chan struct{})
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{
 		Server: server, Partitions: 1, AckTimeout: 100 * time.Millisecond,
 		Faults: func(a faults.Attempt) faults.Fault {

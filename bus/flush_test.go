@@ -12,11 +12,11 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
-// slowToSay is a server that hears the question, whether it knows of everything that was sent so
-// far, when that is asked for the second time.
+// slowToSay is a server that answers only the second request whether it has processed everything that was sent.
 type slowToSay struct {
 	nats.InProcessConnProvider
 	armed atomic.Bool
@@ -57,10 +57,9 @@ func (c *slowConn) pass(p []byte) error {
 	return err
 }
 
-// A server that is slow is no reason to give up: whoever starts a worker or a coordinator on a
-// machine that is busy waits for it.
+// A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for it.
 func TestServeAndAnswerPings_WaitForAServerThatIsSlow(t *testing.T) {
-	server := &slowToSay{InProcessConnProvider: startServer(t, embedded.Config{})}
+	server := &slowToSay{InProcessConnProvider: natstest.StartServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})
 	for what, do := range map[string]func(context.Context) error{ // any order: each on its own
 		"answer pings": func(ctx context.Context) error { return b.AnswerPings(ctx, "w") },

@@ -14,13 +14,14 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
 // A deployment whose bucket of workers is gone is no new one: it keeps its partitions.
 func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *testing.T) {
-	s := startServer(t, embedded.Config{})
+	s := natstest.StartServer(t, embedded.Config{})
 	first := connect(t, bus.Config{Server: s, Partitions: 3})
 	if err := first.Provision(t.Context()); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *test
 
 // A program that is started, for whatever reason, makes no empty stream in place of one that was there.
 func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
-	s, log := startServer(t, embedded.Config{}), newNotes()
+	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Complete(t.Context()); err != nil { // a deployment that is new is made
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 	if text := log.String(); strings.Count(text, "nothing is created in their place") != 2 || !strings.Contains(text, "SETTLE_LOG_1") {
 		t.Errorf("the log says\n%s", text)
 	}
-	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it is none of a partition
+	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it belongs to no partition
 		t.Fatal(err)
 	}
 	if err := b.Complete(t.Context()); err != nil || !isThere(t, operator, "SETTLE_DEAD") || isThere(t, operator, "SETTLE_LOG_1") {
@@ -105,7 +106,7 @@ func isThere(t *testing.T, b *bus.Bus, name string) bool {
 
 // Without the bucket of the workers, no worker knows of another: it is waited for.
 func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
-	s, log := startServer(t, embedded.Config{}), newNotes()
+	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2, Horizon: model.DefaultHorizon})
 	if err := operator.Provision(t.Context()); err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
 	}
 }
 
-// Each stream is checked by itself: one that does not answer, as without a leader, is not waited for by the others.
+// Each stream is checked independently: one without an answer, as without a leader, does not delay the others.
 func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
 	var silent atomic.Bool
 	b := through(t, func(request string, _ *nats.Msg) bool { return !silent.Load() || request != "STREAM.INFO.SETTLE_LOG_0" })

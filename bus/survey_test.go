@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/model"
 )
@@ -63,7 +64,7 @@ func commitAt(t *testing.T, b *bus.Bus, space string, expect, floor uint64) uint
 // commits as soon as one commit handles several, and what says when a space is due counts on by
 // itself.
 func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
 	if err := b.Provision(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,8 +93,7 @@ func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
 	none("when a space is due")
 }
 
-// Nothing stands still while it is looked at: what is known of a stream is asked for before its
-// end is.
+// Streams change during a survey: the properties of a stream are read before its end.
 func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 	var grow atomic.Pointer[func()]
 	b := through(t, func(request string, m *nats.Msg) bool {
@@ -134,9 +134,9 @@ func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 	}
 }
 
-// What is gone is said to be gone, whoever knows of it.
+// A missing message is reported as lost, whichever stream reveals it.
 func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, spoil := range map[string]struct {
 		how  func(b *bus.Bus, head uint64) error
 		says string

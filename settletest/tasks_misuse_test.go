@@ -11,14 +11,14 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// Mistakes with tasks are told at the call, or when the program is made, in words.
+// Mistakes with tasks are reported at the call, or when the program is made.
 func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	t.Parallel()
 	other := settle.NewAction[int, int]("other")
 	elsewhere := settle.NewInput[int]("else")
 	p := warehouse(shipFor5)
-	do := settle.NewStream[string, settle.None]("do")
-	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	do := settle.NewStream[string]("do")
+	do.Handle(p, func(tx *settle.Tx, what string) error {
 		switch what {
 		case "write":
 			tx.Set("ship", "mine")
@@ -41,7 +41,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 		case "started input":
 			tx.StartTask("price", "k", 1)
 		}
-		return settle.None{}, nil
+		return nil
 	})
 	s := settletest.New(t, p).Space("w")
 	for what, want := range map[string]string{
@@ -67,7 +67,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 			settle.NewDerived[int]("ship").Compute(p, func(*settle.View) (int, error) { return 0, nil })
 		},
 		"has a handler already": func(p *settle.Program) {
-			settle.NewStream[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
+			settle.NewRequest[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 		},
 		"action ship is performed already": func(p *settle.Program) { ship.External(p) },
 		"input price is performed already": func(p *settle.Program) {
@@ -85,7 +85,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	}
 }
 
-// What a computation reads without saying so beforehand is found when it reads: the test fails then.
+// A computation that reads an undeclared input fails the test at the read.
 func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
@@ -95,7 +95,7 @@ func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
 	}).wantFailure(`read "tea" of input price: program cafe has no action or input of that name; register it with Fetch`)
 }
 
-// Tasks that have ended are kept for a day, and a thousand of them at the most.
+// Tasks that have ended are kept for a day, and at most a thousand of them.
 func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, warehouse(shipFor5), settletest.WithoutValidator())
@@ -123,7 +123,7 @@ func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 	settletest.Expect(s, owed, 6500)
 }
 
-// A test that has forgotten that nothing is performed by itself is told so.
+// The failure reminds the author of a test that tasks are not performed automatically.
 func TestTasks_AFailedExpectationNamesThoseThatWait(t *testing.T) {
 	t.Parallel()
 	r := failing(t, func(tb *recorder) {

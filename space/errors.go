@@ -112,13 +112,13 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	if e.Node != "" {
-		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. Long work belongs in an action or an input", e.Node, e.Limit)
+		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. What takes long belongs in an action or an input", e.Node, e.Limit)
 	}
 	attempts := ""
 	if e.Attempts > 0 {
 		attempts = fmt.Sprintf(" in any of %d attempts", e.Attempts)
 	}
-	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. Long work belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
 }
 
 // EchoError reports that a node and another runtime write different values to a document in answer to each

@@ -77,7 +77,7 @@ func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
 	d := counting(t, 1)
 	want(t, 1, "no event waits to be handled in space alice", "skip", "alice")
 	want(t, 2, `space "a.b"`, "skip", "a.b")
-	for _, id := range d.Workers() { // nobody handles anything now
+	for _, id := range d.Workers() { // no worker handles anything now
 		d.KillWorker(id)
 	}
 	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1")

@@ -37,7 +37,7 @@ func copyOf(t *testing.T, url, prefix string) *settle.Client {
 
 func intOf(t *testing.T, client *settle.Client, space, doc string) int64 {
 	t.Helper()
-	v, _, err := client.Get(t.Context(), space, doc)
+	v, _, err := client.Space(space).Get(t.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,8 @@ func intOf(t *testing.T, client *settle.Client, space, doc string) int64 {
 	return n
 }
 
-// A deployment at work is cloned to another number of partitions; what is killed in the middle goes on when it is run
-// again, and takes along what has changed meanwhile, and what has gone.
+// A busy deployment is cloned to another number of partitions; a killed clone continues when it is run again,
+// with all changes and deletions meanwhile.
 func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	d := counting(t, 1)
 	const spaces = 30
@@ -66,7 +66,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	acknowledged := make([]int64, spaces)
 	sender.Go(func() { // ends with sending
 		for i := 0; sending.Err() == nil; i++ {
-			if _, err := d.Client().Call(sending, settle.Outgoing{Space: fmt.Sprint("s", i%spaces), Stream: "add", ID: fmt.Sprint("e", i)}); err == nil {
+			if _, err := d.Client().Call(sending, settle.Outgoing{Space: fmt.Sprint("s", i%spaces), Stream: "add", ID: settle.ID(fmt.Sprint("e", i))}); err == nil {
 				acknowledged[i%spaces]++
 			} else if sending.Err() == nil {
 				t.Errorf("send: %v", err)
@@ -107,15 +107,15 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 			t.Errorf("n of %s is %d there and %d here; %d were acknowledged", space, is, was, acknowledged[i])
 		}
 	}
-	if v, _, err := client.Get(t.Context(), "s0", "written"); err != nil || !v.IsAbsent() {
+	if v, _, err := client.Space("s0").Get(t.Context(), "written"); err != nil || !v.IsAbsent() {
 		t.Errorf("what was deleted here is there: %v, %v", v, err)
 	}
 	before := intOf(t, client, "s1", "n")
-	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "s1", Stream: "add", ID: "new"}); err != nil {
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "s1", Stream: "add", ID: settle.ID("new")}); err != nil {
 		t.Fatal(err)
 	}
 	if n := intOf(t, client, "s1", "n"); n != before+1 {
-		t.Errorf("the clone goes on with %d behind %d", n, before)
+		t.Errorf("the clone continues with %d after %d", n, before)
 	}
 	t.Setenv("SETTLE_PREFIX", "copy")
 	untilValue(t, fmt.Sprint(2*(before+1)), "s1", "double")
@@ -124,8 +124,8 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	}
 }
 
-// Deployed programs and their rules come along; what is there is left alone, and tasks that are not done
-// are asked about.
+// Deployed programs and their rules are cloned, too; existing data is left alone, and the command asks about
+// tasks that are not done.
 func TestClone_TakesProgramsAndLeavesOthersAlone(t *testing.T) {
 	d := hosting(t)
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "cart.star", cart("2", "1")), "--space", "*")

@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/process"
 )
 
@@ -76,7 +77,7 @@ func (m *member) kill() {
 	<-m.ended
 }
 
-// ends waits until the process has ended by itself.
+// ends waits until the process has ended without a signal.
 func (m *member) ends(t *testing.T) {
 	t.Helper()
 	select {
@@ -138,14 +139,10 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 	goneSoon(t, "attempt")
 }
 
-// A coordinator that is frozen is named beside one that is well, and not as one that does its work. When the other
-// is killed, it is said that none is there.
+// A frozen coordinator is reported next to a healthy one, and not as one that works. When the other is killed,
+// the doctor reports that none is left.
 func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", s.ClientURL())
 	want(t, 0, "deployment settle", "provision", "--partitions", "2")
 	self := thisFile(t)
@@ -190,15 +187,11 @@ func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
 	wantSoon(t, 1, `"check": "versions" | workers run different program files: | (w-new) | (w-old1, w-old2)`, "doctor", "--json")
 }
 
-// An event that waits for a document of another space, which cannot be read, is named with the document, and
-// nothing of spaces that go on.
+// The doctor names an event that waits for an unreadable document of another space, with the document, and no
+// space that is not blocked.
 func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", server.ClientURL())
 	d := begun(t, settle.Config{
 		Programs: settle.Always(counter().Handle("price", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return tx.GetFrom(there, "double"), nil })),
@@ -218,8 +211,8 @@ func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 	saysNot(t, text, "space "+beside)
 }
 
-// What a space has done and the store does not take is named: at the log, whose answer its event waits for, and at
-// the state, which only it has to be saved to. When the store takes it, all goes on.
+// Work that the store does not accept is reported: at the log, whose answer the event waits for, and at the
+// saved state. When the store accepts it, everything continues.
 func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 	for stream, why := range map[string]string{
 		"SETTLE_LOG_1":      "the log has not answered its commit yet",
@@ -244,7 +237,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 			saved(t, d, space)
 			saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "STUCK")
 			limit(1)
-			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: "a1"}); err != nil { // as one that was connected before
+			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: settle.ID("a1")}); err != nil { // as one that was connected before
 				t.Fatal(err)
 			}
 			want(t, 0, "handled", "send", beside, "add", "--id", "a1", "--wait")

@@ -15,12 +15,13 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/lineage"
 )
 
-// shop returns a program in which an order is charged at the bank, which refuses stolen
-// cards until it is told to be lenient, and shipped by a depot that cannot wrap.
+// shop returns a program in which an order is charged at the bank, which refuses stolen cards until the
+// document lenient is set, and shipped by a depot that cannot wrap.
 func shop() *settle.Program {
 	ok := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("ok") }
 	p := settle.NewProgram("shop")
@@ -81,8 +82,7 @@ func running(t *testing.T) *settle.Deployment {
 	return d
 }
 
-// try runs a command, and tells what is wrong with its exit code or missing of its output and
-// errors, which are to have all of these parts.
+// try runs a command, and reports a wrong exit code or parts that are missing in its output and errors.
 func try(t *testing.T, code int, parts string, args ...string) (stdout string, wrong []string) {
 	t.Helper()
 	got, stdout, stderr := command(t.Context(), args...)
@@ -248,11 +248,7 @@ func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
 }
 
 func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", server.ClientURL())
 	if _, _, stderr := command(t.Context(), "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or make one: settle provision\n" {
 		t.Errorf("without a deployment: %s", stderr)
@@ -317,7 +313,7 @@ func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
 	want(t, 0, "150: ✗ hall/down | this is the end | settle redrive hall", "tree", "e1", "--depth", "200")
 }
 
-// What went wrong is said once: in words, or in the JSON that was asked for.
+// An error is printed once: in words, or in the JSON that was requested.
 func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 	running(t)
 	const stolen, why = `{"stolen":true}`, "the card is stolen"
