@@ -74,8 +74,7 @@ func TestCron_CatchUpPoliciesOfWhatNobodyWasThereFor(t *testing.T) {
 	}
 }
 
-// I11: each time of a job is handled once, whatever is refused, whoever crashes, and whichever
-// way the clock is set.
+// I11: each time of a job is handled once, through refusals and crashes, and however the clock is set.
 func TestI11_CronFiresEachTimeOnceWhateverHappens(t *testing.T) {
 	var seen []string
 	w := newWorld(t)

@@ -36,7 +36,7 @@ func planner(t testing.TB) *Program {
 			case "cancel":
 				tx.CancelTimer(rest)
 			case "fail":
-				return errors.New("as it was told")
+				return errors.New("as it was configured")
 			}
 		}
 		return tx.Now().UnixMilli()
@@ -313,8 +313,7 @@ func TestTimers_NamesAreValidatedAndNodesHaveNone(t *testing.T) {
 	}
 }
 
-// A clock that is set back takes back what it had called due and nobody has handled, and
-// nothing is handled twice.
+// A clock that is set back makes due events that were not handled wait again, and nothing is handled twice.
 func TestLater_TheClockIsSetBackAndForth(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
