@@ -38,3 +38,16 @@ func (l *Ledger) takenBack(ev *model.Event) *model.Receipt {
 	}
 	return nil
 }
+
+// MarksCancelled reports whether a commit marks an event as cancelled.
+func MarksCancelled(c *model.Commit, stream, id string) bool {
+	key := CancelKey(stream, id)
+	for i := range c.Txs {
+		for _, w := range c.Txs[i].Writes {
+			if w.Doc == CancelDoc && len(w.Path) == 1 && w.Path[0] == key && !w.Value.IsAbsent() {
+				return true
+			}
+		}
+	}
+	return false
+}
