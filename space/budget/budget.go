@@ -52,4 +52,3 @@ func (b *Budgets) check() error {
 	}
 	return nil
 }
-

@@ -85,9 +85,6 @@ type protocolCore interface {
 	AttemptRecorded(stream, event string) bool
 }
 
-// resting is a core that gives memory back while its loop sleeps.
-type resting interface{ ReleaseMemory() }
-
 // Graph is a core with documents that are derived from others, observed by clients, and mirrored in other spaces.
 type Graph interface {
 	Core

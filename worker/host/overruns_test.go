@@ -3,7 +3,6 @@ package host
 import (
 	"testing"
 	"time"
-
 )
 
 // A node that is given up again and again rests for longer each time. One that was well for long begins anew.
