@@ -3,7 +3,7 @@
 // another answer. It does no I/O, starts no goroutine and reads no clock: inputs are method calls, and the
 // output is an Append.
 //
-//	log | sealed (under way) | open |
+//	log | sealed (in flight) | open |
 //	    ^ replica            ^      ^ what documents show
 //
 // # The suffix and group commit
