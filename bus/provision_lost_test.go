@@ -187,7 +187,7 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 // One program looks for the bucket that is created first, before another creates it, and for the other streams
 // afterwards: that is no deployment that has lost its first bucket.
 func TestProvision_BesideAnotherProgramThatIsAheadOfIt(t *testing.T) {
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}
 	`)})

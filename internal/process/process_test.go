@@ -10,12 +10,13 @@ import (
 
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/internal/optionflags"
 )
 
 func parse(t *testing.T, args ...string) Flags {
 	t.Helper()
 	var f Flags
-	parser, err := kong.New(&f, kong.Vars{"version": "dev"})
+	parser, err := kong.New(&f, kong.Vars{"version": "dev"}, optionflags.OfBus())
 	if err != nil {
 		t.Fatal(err)
 	}
