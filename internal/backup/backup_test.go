@@ -164,15 +164,10 @@ func restoreInto(t *testing.T, dir, store string) {
 
 func serve(t *testing.T, store string) *embedded.Server {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	return server
+	return natstest.StartServer(t, embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
 }
 
-// rows are those of a document of several spaces.
+// rows returns those of a document of several spaces.
 func rows(ctx context.Context, t *testing.T, d *settle.Deployment, prefix string, n int, doc string) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -312,7 +307,7 @@ func stopAll(t *testing.T, d *settle.Deployment) {
 	}
 }
 
-// small is a backup of a deployment with a few events.
+// small returns a backup of a deployment with a few events.
 func small(t *testing.T) (dir string) {
 	t.Helper()
 	ctx := within(t)
