@@ -13,7 +13,7 @@ import (
 const countEvery = 5 * time.Second
 
 // countLetters keeps the totals of the dead letters until the coordinator stops, if the bus keeps
-// any. All coordinators do: one of them stores what it has counted, and the others go on from that.
+// any. All coordinators do: one of them stores its count, and the others continue from that.
 func (c *Coordinator) countLetters() {
 	counter, can := c.bus.(port.DeadCounter)
 	for can && c.ctx.Err() == nil {

@@ -44,7 +44,7 @@ func (c *Change) since(known uint64) (revision uint64, news bool) {
 //
 // A Watch delivers nothing twice, and nothing that is older than what it has delivered, unless the
 // store goes back (Change.Rewound). That holds across calls of Changes, of which there may be one at a
-// time: a call after one that has ended with an error goes on where that ended.
+// time: a call after one that has ended with an error continues where that ended.
 type Watch struct {
 	Bus        port.Client
 	Space, Doc string

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Contents are the events of a lane at one time. The lane goes on without changing them, and so do readers.
+// Contents are the events of a lane at one time. Neither the lane nor readers change them.
 type Contents struct {
 	// Undecided events were taken, and no commit that handles them is confirmed; Queue is what waits, in order.
 	Undecided, Queue []*model.Event

@@ -11,7 +11,7 @@ type clock struct {
 	setBack bool
 }
 
-// Tick sets the time by the host's monotonic clock. One that goes back stands still.
+// Tick sets the time by the host's monotonic clock. A smaller time than before is ignored.
 func (c *clock) Tick(now time.Duration) { c.now = max(c.now, now) }
 
 // Clock sets the wall time. It may go back: an event that is handled in the log stays so, and any

@@ -20,7 +20,7 @@ const (
 	Insisting
 	// Serving means that it makes transactions, as the owner or attached (see Role).
 	Serving
-	// Refused means that a commit was refused. The ledger stands still until the log is integrated and Resume called.
+	// Refused means that a commit was refused. The ledger pauses until the log is integrated and Resume called.
 	Refused
 	// Deposed means that another runtime has taken the space over.
 	Deposed

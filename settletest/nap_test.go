@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// nap is what a function must not do, until it is let go.
+// nap blocks without using its transaction, until it is released.
 func nap(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(time.Minute / 1000)

@@ -38,7 +38,7 @@ func doubtResolves(w *world, fault Fault) {
 		found := undated(w.log(c, s))
 		w.equal("last entry", found[len(found)-1], model.LogEntry{Space: s, Seq: seq, ID: "a/0/2", Data: []byte("data of a/0/2"), Prev: expect})
 		w.equal("number of entries", len(found), i+1)
-		w.chain(c, s, seq, "a/0/3", "a/0/4") // and the chain goes on from there
+		w.chain(c, s, seq, "a/0/3", "a/0/4") // and the chain continues from there
 	}
 }
 

@@ -128,7 +128,7 @@ func saveAgain(w *world) {
 		w.must(c.SaveState(w.ctx, cart, docs, &mark))
 	}
 	w.wantState(c, cart, "=5@5", "items=5@5", "total=5@5")
-	loaded, err := c.LoadState(w.ctx, cart) // and another goes on from what it loads
+	loaded, err := c.LoadState(w.ctx, cart) // and another continues from that state
 	w.must(err)
 	for i := range loaded.Docs {
 		loaded.Docs[i].Seq = 6

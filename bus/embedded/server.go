@@ -129,7 +129,7 @@ func (s *Server) awaitReady(ctx context.Context, log *serverLog) error {
 	}
 }
 
-// checkFree refuses an address that another process listens on: the server would go on without it.
+// checkFree refuses an address that another process listens on: the server would start without it.
 func (c Config) checkFree(opts *server.Options) error {
 	if c.Listen == "" || opts.Port == server.RANDOM_PORT {
 		return nil

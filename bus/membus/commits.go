@@ -12,7 +12,7 @@ import (
 type commits struct {
 	stream[model.LogEntry]
 	cuts map[string][]cut // per space, each further than the one before
-	size int              // in bytes, of what is there
+	size int              // in bytes, of the present entries
 	left int              // how many are there
 }
 
@@ -46,7 +46,7 @@ func (c *commits) readUntil(space string, seq uint64, limit int, end uint64) []m
 	return c.ofUntil(space, max(seq, max(floor, 1)-1), limit, end)
 }
 
-// read is readUntil for what is there now.
+// read is readUntil for the present entries.
 func (c *commits) read(space string, seq uint64, limit int) []model.LogEntry {
 	return c.readUntil(space, seq, limit, c.end())
 }

@@ -47,7 +47,7 @@ func (cl *client) underWay(ctx context.Context, d Delivery, since time.Time) err
 }
 
 // follow delivers what look finds behind after, and waits for more, until ctx
-// ends or the client stops. The sequence it has reached is all it needs to go on
+// ends or the client stops. The sequence it has reached is all it needs to continue
 // after a disconnection, with no gap and no repetition.
 func follow[T any](ctx context.Context, c *client, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
 	op = c.following(op)

@@ -38,7 +38,7 @@ type Survey struct {
 	// Monitor is why the servers' own settings are not known, nil if they are.
 	Monitor error
 
-	// NoDeployment: there is none of this prefix. Otherwise Streams are its assets.
+	// NoDeployment reports that the prefix has no deployment. Otherwise Streams are its assets.
 	NoDeployment bool
 	// Others are, with NoDeployment, the prefixes of the account's deployments, if this user may list them.
 	Others []string

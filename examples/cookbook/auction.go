@@ -33,7 +33,7 @@ var (
 	closeSale = settle.NewTrigger("close")
 )
 
-// extension is by how much a bid shortly before the end moves the end.
+// extension is the time by which a late bid moves the end.
 const extension = 5 * time.Minute
 
 func auctions() *settle.Program {

@@ -35,7 +35,7 @@ func profiles() *settle.Program {
 	})
 	migrate.Handle(p, func(tx *settle.Tx) error {
 		if stored, ok := profile.Lookup(tx); ok {
-			profile.Set(tx, stored.upgraded()) // writing what is there already is no write
+			profile.Set(tx, stored.upgraded()) // writing an equal value has no effect
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-// Package backup copies a deployment while it runs, and restores the copy where there is none.
+// Package backup copies a running deployment, and restores the copy on a server without one.
 //
 // # Consistency of the copies of many streams
 //

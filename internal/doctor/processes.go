@@ -167,7 +167,7 @@ func (j *judge) unserved() {
 	}
 }
 
-// The age from which a space that stands still is reported, and the age from which it is a failure.
+// The age from which a blocked space is reported, and the age from which it is a failure.
 const (
 	stuckWarning = 30 * time.Second
 	stuckFailure = 10 * time.Minute
@@ -205,7 +205,7 @@ func (j *judge) stuck() {
 	}
 }
 
-// stuckText describes a space that stands still. An event may have waited for its turn long before, and is then
+// stuckText describes a blocked space. An event may have waited for its turn long before, and is then
 // older than the standstill, so its age is reported separately.
 func stuckText(s *fleet.Stuck, now time.Time) string {
 	what := "space " + s.Space

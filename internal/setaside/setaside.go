@@ -55,7 +55,7 @@ func Reach(done uint64, behind []model.Aside, lagging uint64, room int) (all uin
 func Left(a *model.Ahead, done uint64) (left []model.Aside) {
 	for _, s := range a.Aside {
 		if done >= s.Last && done > s.Done {
-			continue // it has gone on since
+			continue // it has continued since
 		}
 		if s.Done = max(s.Done, done); s.Last <= s.Done {
 			s.Last = 0

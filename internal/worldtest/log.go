@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Append appends a commit to the log of its space, behind what is there, and returns its sequence. A commit without a
+// Append appends a commit to the log of its space, and returns its sequence. A commit without a
 // cursor leaves that of the space where it is.
 func (w *World) Append(c *model.Commit) uint64 {
 	w.Helper()

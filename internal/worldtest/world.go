@@ -38,7 +38,7 @@ func (w *World) Connect(id string) *membus.Bus {
 // Logger returns a logger that writes to the journal.
 func (w *World) Logger() *slog.Logger { return slog.New(w.Log) }
 
-// Pass waits for d of virtual time, in which the processes go on.
+// Pass waits for d of virtual time, while the processes run.
 func (w *World) Pass(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -15,7 +15,7 @@ const (
 	kill  = "kill"
 )
 
-// plan is what to try.
+// plan describes a trial.
 type plan struct {
 	Nodes, Hit int
 	Sync       string

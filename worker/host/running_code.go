@@ -232,7 +232,7 @@ func (u *Code) judge() *Overrun {
 		return nil
 	}
 	if !u.abandoned.Add() { // the next tick may find room
-		u.tellFull()
+		u.logFull()
 		return nil
 	}
 	u.givenUp.Store(true)
@@ -243,8 +243,8 @@ func (u *Code) judge() *Overrun {
 	return o
 }
 
-// tellFull logs once that running code is not given up because the maximum is reached. u.mu is held.
-func (u *Code) tellFull() {
+// logFull logs once that running code is not given up because the maximum is reached. u.mu is held.
+func (u *Code) logFull() {
 	if !u.full {
 		u.full = true
 		u.cfg.Logger.Error("a handler or node has not returned within its limit and is not given up, as too many were that have not returned since; restart the worker",
