@@ -139,14 +139,19 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 // none.
 func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
 
-// Fetch returns all rows, brought up to date; see Cell.Fetch.
+// Fetch returns all rows, brought up to date; none if the document does not exist. Its errors are those of
+// Cell.Fetch.
 func (r rows[T]) Fetch(ctx context.Context, from Space) (map[string]T, error) {
-	return r.all.Fetch(ctx, from)
+	all, err := r.all.Fetch(ctx, from)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return all, err
 }
 
 // Watch observes the rows; see Cell.Watch.
-func (r rows[T]) Watch(ctx context.Context, in Space, deliver func(rows map[string]T, revision uint64), opts ...WatchOption) error {
-	return r.all.Watch(ctx, in, deliver, opts...)
+func (r rows[T]) Watch(ctx context.Context, in Space, options ...WatchOption) iter.Seq2[Update[map[string]T], error] {
+	return r.all.Watch(ctx, in, options...)
 }
 
 // Keyed is a document of rows of type T: Rows or DerivedRows.
