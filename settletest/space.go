@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // Space is one space of a world. It is a settle.Reader and a settle.Writer, so cells, derived
@@ -195,9 +196,9 @@ func (s *Space) Runs(node string) int {
 
 // mayCome reports whether node can be that of a row whose parent has yet to run.
 func (s *Space) mayCome(node string) bool {
-	return slices.ContainsFunc(s.s.Nodes(), func(n space.NodeState) bool {
+	return slices.ContainsFunc(s.s.Inspect().Nodes(), func(n inspect.Node) bool {
 		key, its := strings.CutPrefix(node, n.ID+model.RowMark)
-		return its && key != "" && n.Status != space.Clean && n.Kind == space.Computation
+		return its && key != "" && n.Status != inspect.Clean && n.Kind == space.Computation.String()
 	})
 }
 
@@ -234,7 +235,7 @@ func (s *Space) Pending() string { return s.s.Pending() }
 
 func (s *Space) nodeNames() string {
 	var names []string
-	for _, n := range s.s.Nodes() {
+	for _, n := range s.s.Inspect().Nodes() {
 		if model.CheckName("node", n.ID) == nil { // no observers
 			names = append(names, n.ID)
 		}
