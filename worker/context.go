@@ -10,8 +10,8 @@ import (
 // reached, its space is taken away, or it has returned. In a space that no worker serves, as in a test, it
 // never ends.
 func Context(tx *space.Tx) context.Context {
-	if code, ok := tx.Host().(interface{ Context() context.Context }); ok { // see guard
-		return code.Context()
+	if of := tx.Guard().Context; of != nil {
+		return of()
 	}
 	return context.Background()
 }

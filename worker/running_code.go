@@ -18,7 +18,7 @@ import (
 // The code may go on to change its transaction, but in a core whose commits are no longer
 // sent (docs/adr/0034).
 //
-//	after the limit             the context of the handler ends (space.Tx.Host)
+//	after the limit             the context of the handler ends (see Context)
 //	if it returns then          the attempt has failed, and is retried as after any
 //	                            transient error
 //	after the limit and a grace the host is given up
@@ -334,5 +334,5 @@ func (u *runningCode) endContext() {
 
 // guard returns the callbacks that the core calls around user code.
 func (u *runningCode) guard() space.Guard {
-	return space.Guard{Used: u.used, Returned: u.returned, Host: u}
+	return space.Guard{Used: u.used, Returned: u.returned, Context: func() space.Context { return u.Context() }}
 }
