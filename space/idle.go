@@ -26,6 +26,7 @@ func (s *Space) Begin() (end func()) {
 func (s *Space) Close() {
 	s.ledger.Close()
 	s.graph.arming = nil
+	s.publisher.settled()
 }
 
 // OnDurable registers a function that is called at the end of a Settle in which the space has become durable,

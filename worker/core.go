@@ -46,8 +46,8 @@ type protocolCore interface {
 	NextDue() int64
 	LastMissed() space.Missed
 
-	// View is what inspect.WhyParked asks.
-	View() inspect.View
+	// Inspect explains what the head of the lane waits for.
+	Inspect() *inspect.Snapshot
 	Overran(space.Overrun)
 	// AttemptRecorded reports whether the log has a record of an event's attempt.
 	AttemptRecorded(stream, event string) bool

@@ -178,7 +178,7 @@ func (f *stalled) tell(ctx context.Context, bus Bus) {
 func (h *host) standsAt() status.Stuck {
 	var s status.Stuck
 	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
-	p, waits := inspect.WhyParked(h.core.View(), nil)
+	p, waits := h.core.Inspect().Parked()
 	if waits {
 		s.Stream, s.Event = p.Stream, p.Event
 	}

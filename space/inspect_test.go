@@ -8,39 +8,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The structure is what the graph is, as of the end of the last pass.
-func TestTheStructureMatchesTheGraph(t *testing.T) {
-	p := newProgram(t).set()
-	for i := range 150 { // more than two pages
-		p = p.sum(fmt.Sprint("out", i), fmt.Sprint("out", i-1))
-	}
-	w := newWorld(t)
-	h := w.owner("w1", p.Program)
-	h.observe("out80")
-	h.observe("out149")
-	h.run()
-	h.core.Unobserve("out80")
-	h.run()
-	compareStructure(t, h)
-	if got := h.core.Structure().Handlers(); !slices.Equal(got, []string{"set"}) {
-		t.Errorf("handlers %v", got)
-	}
-}
-
-func compareStructure(t *testing.T, h *host) {
-	t.Helper()
-	nodes, states := h.core.Structure().Nodes(), h.core.Nodes()
-	if len(nodes) != len(states) {
-		t.Fatalf("%d nodes in the structure, %d in the graph", len(nodes), len(states))
-	}
-	for i, n := range nodes {
-		st := states[i]
-		if n.ID != st.ID || n.Kind != st.Kind || n.Output != st.Output || !slices.Equal(n.Reads, st.Reads) {
-			t.Errorf("the structure has %+v, the graph %+v", n, st)
-		}
-	}
-}
-
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -50,37 +17,74 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// A snapshot stays as it was, and its watch fires when the shape changes: not when
-// values do.
-func TestWatchFiresWhenTheShapeChanges(t *testing.T) {
+// A snapshot stays as it was, and its watch fires when the space has settled again or is closed, whatever that has
+// changed: until then nothing has happened.
+func TestInspect_TheWatchFiresWithTheNextSettle(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
-	before := h.core.Structure()
-	watch := before.Watch()
+	before := h.core.Inspect()
 	h.observe("b")
-	if closed(watch) {
+	if closed(before.Changed()) {
 		t.Error("it fired before the pass was over")
 	}
 	h.run()
-	if !closed(watch) {
+	if !closed(before.Changed()) {
 		t.Error("it did not fire for a new node")
 	}
 	if got := len(before.Nodes()); got != 4 {
 		t.Errorf("the snapshot has %d nodes now, it had 4", got)
 	}
-	compareStructure(t, h)
-
-	watch = h.core.Structure().Watch()
+	now := h.core.Inspect()
+	if got := len(now.Nodes()); got != 5 {
+		t.Errorf("the new one has %d nodes, want 5", got)
+	}
+	if closed(now.Changed()) || closed(h.core.Inspect().Changed()) {
+		t.Error("it fired for a look")
+	}
 	w.send(home, "set", "e1", map[string]any{"base": 1})
 	h.run()
-	if closed(watch) {
-		t.Error("it fired for a value")
+	if !closed(now.Changed()) {
+		t.Error("it did not fire for a value")
 	}
-	h.core.Unobserve("b")
-	h.run()
-	if !closed(watch) {
-		t.Error("it did not fire for a node that went")
+	last := h.core.Inspect()
+	h.core.Close()
+	if !closed(last.Changed()) {
+		t.Error("it did not fire for the end of the space")
 	}
+}
+
+// Tables that are not read are dropped, and the watch of the last snapshot has fired before: a reader that comes again
+// gets new ones. One that goes on reading keeps them.
+func TestInspect_TablesAreKeptWhileTheyAreRead(t *testing.T) {
+	w := newWorld(t)
+	h := w.owner("w1", chain(t).Program)
+	if h.core.publisher.tables != nil {
+		t.Error("a space has tables before anything reads them")
+	}
+	settle := func(n int) {
+		for range n {
+			h.core.Settle(h.now)
+		}
+	}
+	last := h.core.Inspect()
+	tables := h.core.publisher.tables
+	settle(keptFor)
+	h.core.Inspect()
+	settle(keptFor)
+	if h.core.publisher.tables != tables {
+		t.Error("they were dropped while they were read")
+	}
+	settle(1)
+	if h.core.publisher.tables != nil {
+		t.Error("they were kept although nothing reads them")
+	}
+	if !closed(last.Changed()) {
+		t.Error("the watch did not fire")
+	}
+	if got := len(last.Nodes()); got != 4 {
+		t.Errorf("the snapshot of dropped tables has %d nodes, want 4", got)
+	}
+	checkTables(t, h.core)
 }
 
 func TestNodesTellWhereTheyStand(t *testing.T) {
