@@ -49,8 +49,8 @@ type world struct {
 	saves     map[string]map[*process]int // that are under way, per space
 	attempts  map[eventKey]*attempts      // at what hangs
 	hangings  map[*hanging]bool
-	rested    map[space.Ref]bool // nodes that were given up
-	givenUp   map[any]bool       // hosts of which code has come back after that
+	rested    map[space.Ref]bool    // nodes that were given up
+	givenUp   map[*space.Guard]bool // those of hosts of which code has come back after that
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -114,7 +114,7 @@ func newWorld(p *plan, verbose bool) *world {
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
-		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[any]bool{},
+		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[*space.Guard]bool{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
