@@ -71,7 +71,7 @@ func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
 		c, b := w.client("c", nil)
 		var s standing
 		w.follow(func(ctx context.Context) error {
-			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
+			return c.Space("s").Watch(ctx, "mood", s.value, settle.WatchStatus(s.status))
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 
@@ -104,13 +104,13 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		_, revision, err := c.Get(t.Context(), "s", "n")
+		_, revision, err := c.Space("s").Get(t.Context(), "n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var cell, derived, from standing
 		w.follow(func(ctx context.Context) error {
-			return settle.NewCell[int]("n").Watch(ctx, c, "s", func(n int, _ uint64) { cell.add("%d", n) }, settle.WatchStatus(func(st settle.Status) {
+			return settle.NewCell[int]("n").Watch(ctx, c.Space("s"), func(n int, _ uint64) { cell.add("%d", n) }, settle.WatchStatus(func(st settle.Status) {
 				if st.Current && st.Revision != revision {
 					t.Errorf("status %+v, and the revision is %d", st, revision)
 				}
@@ -118,10 +118,10 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 			}))
 		})
 		w.follow(func(ctx context.Context) error {
-			return settle.NewDerived[string]("mood").Watch(ctx, c, "s", func(m string, _ uint64) { derived.add("%s", m) }, settle.WatchStatus(derived.status))
+			return settle.NewDerived[string]("mood").Watch(ctx, c.Space("s"), func(m string, _ uint64) { derived.add("%s", m) }, settle.WatchStatus(derived.status))
 		})
 		w.follow(func(ctx context.Context) error {
-			return c.WatchFrom(ctx, "s", "n", revision, from.value, settle.WatchStatus(from.status))
+			return c.Space("s").WatchFrom(ctx, "n", revision, from.value, settle.WatchStatus(from.status))
 		})
 		cell.want(t, 10*time.Second, "1", connected, current)
 		from.want(t, 0, connected, current)
@@ -146,7 +146,7 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return late{b, 20 * time.Second} })
 		var s standing
 		w.follow(func(ctx context.Context) error {
-			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
+			return c.Space("s").Watch(ctx, "mood", s.value, settle.WatchStatus(s.status))
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 		w.worker("w1")
@@ -170,7 +170,7 @@ func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 					}
 				}
 				w.follow(func(ctx context.Context) error {
-					return c.Watch(ctx, "s", "n", func(v settle.Value, r uint64) { s.value(v, r); pause("value") },
+					return c.Space("s").Watch(ctx, "n", func(v settle.Value, r uint64) { s.value(v, r); pause("value") },
 						settle.WatchStatus(func(st settle.Status) { s.status(st); pause("status") }))
 				})
 				s.want(t, 30*time.Second, "absent", connected, current)
@@ -207,7 +207,7 @@ func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
 					}
 					inside.Store(false)
 				}
-				err := c.Watch(ctx, "s", "n", func(_ settle.Value, revision uint64) { within("value", revision > 0) },
+				err := c.Space("s").Watch(ctx, "n", func(_ settle.Value, revision uint64) { within("value", revision > 0) },
 					settle.WatchStatus(func(st settle.Status) { within("status", st.Current) }))
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("it ends with %v", err)
@@ -226,10 +226,10 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 				w.start("w1", dropper(), nil)
 				c, _ := w.client("c", nil)
 				w.follow(func(ctx context.Context) error {
-					return c.Watch(ctx, "s", seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
+					return c.Space("s").Watch(ctx, seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
 				})
 				for _, stream := range []string{"add", "drop"} {
-					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: stream}); err != nil {
+					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: settle.ID(stream)}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -237,7 +237,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 				late, _ := w.client("late", nil)
 				var s standing
 				w.follow(func(ctx context.Context) error {
-					return late.Watch(ctx, "s", "n", s.value, settle.WatchStatus(s.status))
+					return late.Space("s").Watch(ctx, "n", s.value, settle.WatchStatus(s.status))
 				})
 				s.want(t, time.Minute, "absent", connected, current)
 			})

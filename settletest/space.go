@@ -34,14 +34,14 @@ func (s *Space) World() *World { return s.w }
 // retry has no Outcome yet.
 func (s *Space) Send(stream string, payload any) settle.Receipt {
 	s.w.t.Helper()
-	return s.SendID(stream, "", payload)
+	return s.SendID(stream, settle.EventID{}, payload)
 }
 
 // SendID is Send under an id. Sending again under the same id has no effect and returns the first
 // receipt.
-func (s *Space) SendID(stream, id string, payload any) settle.Receipt {
+func (s *Space) SendID(stream string, id settle.EventID, payload any) settle.Receipt {
 	s.w.t.Helper()
-	rc, _ := s.send(stream, id, payload, time.Time{})
+	rc, _ := s.send(stream, id.String(), payload, time.Time{})
 	return rc
 }
 
@@ -102,7 +102,9 @@ func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
 }
 
 // Receipt returns the receipt of an event; false if it has not ended.
-func (s *Space) Receipt(stream, id string) (settle.Receipt, bool) { return s.s.Receipt(stream, id) }
+func (s *Space) Receipt(stream string, id settle.EventID) (settle.Receipt, bool) {
+	return s.s.Receipt(stream, id.String())
+}
 
 // Advance moves the time of the whole world forward.
 func (s *Space) Advance(d time.Duration) {
