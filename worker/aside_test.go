@@ -223,7 +223,7 @@ func TestAside_AtEveryRequestOfTheOneThatTakesOver(t *testing.T) {
 // A worker of a version that knows nothing of spaces that are set aside loses none of their events,
 // whether it ends in the middle of it or not; nor does the one that comes after it.
 func TestAside_AnOlderWorkerInBetweenLosesNothing(t *testing.T) {
-	elders := func(b *membus.Bus) port.Bus { return worldtest.Elder{hermit{b}} }
+	elders := func(b *membus.Bus) port.Bus { return worldtest.Elder{Bus: hermit{b}} }
 	for _, orphans := range []bool{true, false} {
 		whole := asideRun(t, orphans, crashAt{}, elders)
 		for n := 0; n <= len(whole); n += 3 {
