@@ -58,7 +58,7 @@ func (c *Config) fill() error {
 		return fmt.Errorf("space %s: %w", c.Space, err)
 	}
 	if c.DocumentWait < 0 {
-		return fmt.Errorf("space %s: DocumentWait is %s; use a positive duration, or 0 for no end", c.Space, c.DocumentWait)
+		return fmt.Errorf("space %s: DocumentWait is %s; use a positive duration, or 0 for no limit", c.Space, c.DocumentWait)
 	}
 	return nil
 }

@@ -189,7 +189,8 @@ func TestInspect_TheTablesShowWhatTheHotRecordsSay(t *testing.T) {
 	})
 }
 
-// What waits for a time is in the tables with what is to come of it, before it is in the log and after, and as it comes due.
+// Waiting events are in the tables with their outcome, before they are in the log and after, and when they
+// become due.
 func TestInspect_TheTablesHaveWhatWaitsForATime(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "w1")
