@@ -189,7 +189,7 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 		w.Send("s", "add", "e1")
 		w.Eventually("it is computed", func() bool { return a.get("double") == "2" })
 		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n != 0 {
-			t.Errorf("nobody observes it at the owner, and it ran %d times", n)
+			t.Errorf("it is not observed at the owner, and it ran %d times", n)
 		}
 		if err := a.Unobserve(t.Context(), "double"); err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 		w.Send("s", "add", "e2")
 		w.Eventually("it is known", func() bool { return a.get("n") == "2" })
 		if n := a.Runs()["double"]; n != runs {
-			t.Errorf("nobody observes it any more, and it ran %d times", n-runs)
+			t.Errorf("it is not observed any more, and it ran %d times", n-runs)
 		}
 		if err := a.Observe(t.Context(), "no good"); err == nil {
 			t.Error("an impossible name is observed")

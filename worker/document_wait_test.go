@@ -54,7 +54,7 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 		for _, name := range []string{"s", "t"} {
 			if ends := w.Ends(name); !slices.Equal(ends, []string{"e1 failed 0", "e2 handled 0"}) {
 				t.Errorf("%s: %v", name, ends)
-			} else if said := w.Receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not been here for 5m0s") {
+			} else if said := w.Receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not arrived within 5m0s") {
 				t.Errorf("%s: the receipt says %q", name, said)
 			}
 		}

@@ -87,7 +87,7 @@ func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
 		w.Send("s", "post", "p1")
 		w.Send("s", "plain", "p2")
 		w.Pass(10 * time.Second)
-		if got := w.Receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before it may be handled" || !slices.Equal(w.Ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
+		if got := w.Receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before its time" || !slices.Equal(w.Ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
 			t.Errorf("the events end as %v: %s", w.Ends("s"), got[0].Error)
 		}
 	})

@@ -31,9 +31,6 @@ type unending struct {
 	came    atomic.Int32 // of those, the ones that used their transaction after it and went on
 }
 
-// contextual is what a host lets a transaction have.
-type contextual interface{ Context() context.Context }
-
 func newUnending(t *testing.T) *unending {
 	t.Helper()
 	e := &unending{Program: book(t), stuck: make(chan struct{})}
@@ -55,7 +52,7 @@ func newUnending(t *testing.T) *unending {
 		e.Handle("heed", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 			tx.Set("before", ev.ID)
 			e.called.Add(1)
-			ctx := tx.Host().(contextual).Context()
+			ctx := worker.Context(tx)
 			<-ctx.Done()
 			return model.Value{}, ctx.Err()
 		}),
@@ -317,7 +314,7 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 		e.release()
 		var of []context.Context
 		err := e.Add(space.NodeSpec{ID: "asks", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
-			of = append(of, tx.Host().(contextual).Context())
+			of = append(of, worker.Context(tx))
 			return tx.Get("wanted"), of[len(of)-1].Err()
 		}})
 		if err != nil {
