@@ -197,12 +197,7 @@ func TestCall_WhenItsContextEndsItSaysWhatIsKnown(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is stored, and will be handled when a worker runs its space") {
 			t.Errorf("nobody handles it: %v", err)
 		}
-		b.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "send" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		b.Inject(worldtest.Only("send", membus.Delay))
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = c.Call(ctx, add("s", "e2"))
@@ -320,12 +315,7 @@ func TestClose_ACallThatIsJustBeginningFollowsNothingAfterIt(t *testing.T) {
 		w := newWorld(t)
 		var bus *counting
 		c, b := w.client("c", func(b *membus.Bus) port.Bus { bus = &counting{Bus: b}; return bus })
-		b.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "head" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		b.Inject(worldtest.Only("head", membus.Delay))
 		done := make(chan error, 1)
 		go func() { // ends with the client
 			_, err := c.Call(t.Context(), add("s", "e1"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -154,12 +155,7 @@ func TestPipeline_AsksInTheOrderOfTheCalls(t *testing.T) {
 func full(t *testing.T, w *world) (*settle.Sender, *membus.Bus) {
 	t.Helper()
 	c, b := w.client("c", nil)
-	b.Inject(func(op membus.Op) membus.Fate {
-		if op.Label == "send" {
-			return membus.Delay
-		}
-		return membus.Deliver
-	})
+	b.Inject(worldtest.Only("send", membus.Delay))
 	s := c.Sender()
 	const window = 4096
 	for i := range window {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
@@ -266,12 +267,7 @@ func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
 		w := newWorld(t, 1)
 		w.serve(map[string]*space.Program{"a": w.program(map[string]space.Handler{"add": nothing})})
 		b := w.Connect("first")
-		b.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "bury" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		b.Inject(worldtest.Only("bury", membus.Delay))
 		first := w.CoordinatorOn(b, coordinator.Config{})
 		for i := range 10 {
 			w.Send("a", "unknown", fmt.Sprint("e", i))

@@ -173,12 +173,7 @@ func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Checkpoint: time.Hour}}, nil)
-		w1.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "save" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		w1.Bus.Inject(worldtest.Only("save", membus.Delay))
 		w.Send("s", "add", "e1")
 		w.Pass(10 * time.Second)
 		if n := w1.Awake(); n != 1 {

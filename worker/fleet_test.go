@@ -151,12 +151,7 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		w.Server.Disconnect()
-		w2.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "announce" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		w2.Bus.Inject(worldtest.Only("announce", membus.Delay))
 		time.Sleep(45 * time.Second) // less than it takes an idle space to leave
 		w1.Bus.Reconnect()
 		w.Client.Reconnect()
@@ -202,12 +197,7 @@ func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w1 := w.worker("w1")
-		w1.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "ping" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		w1.Bus.Inject(worldtest.Only("ping", membus.Delay))
 		for i := range 40 {
 			w.pretend("h"+strconv.Itoa(i), false)
 		}
@@ -239,12 +229,7 @@ func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Handover: time.Minute}}, nil)
 		w.Send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond) // handled, and not saved
-		w1.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "save" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		w1.Bus.Inject(worldtest.Only("save", membus.Delay))
 		leave := w.pretend(memberFor(0, 1, "w1"), true)
 		time.Sleep(2 * time.Second)
 		if n := len(w1.Partitions()); n != 0 {
@@ -305,12 +290,7 @@ func TestFleet_StopFinishesTheHandoversThatAreUnderWay(t *testing.T) {
 		w1 := w.worker("w1")
 		w.Send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond)
-		w1.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "save" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		w1.Bus.Inject(worldtest.Only("save", membus.Delay))
 		w.pretend(memberFor(0, 1, "w1"), true)
 		time.Sleep(2 * time.Second)
 		time.AfterFunc(time.Second, func() { w1.Bus.Inject(nil); w1.Bus.Release() })

@@ -71,12 +71,7 @@ func TestRead_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
 		w.observe("s", "double", "x", time.Hour)
 		w.Eventually("double is computed", func() bool { return w.Doc("s", "double") == "2" })
 		before := p.states("double")[0]
-		p.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		p.Bus.Inject(worldtest.Only("append", membus.Delay))
 		w.Send("s", "add", "e2")
 		synctest.Wait()
 		if g := p.states("double")[0]; !g.Passing || g.Stale == "" {

@@ -245,12 +245,7 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 		p := w.process(worker.Config{ID: "w1"}, nil)
 		w.Send("s", "add", "e1")
 		w.EventuallyEnded("s", 1)
-		p.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		p.Bus.Inject(worldtest.Only("append", membus.Delay))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.readCurrent(ctx, "s", "double", time.Hour); !errors.Is(err, context.DeadlineExceeded) {

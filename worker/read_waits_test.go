@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
@@ -18,12 +19,7 @@ func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
 		p := w.process(worker.Config{ID: "w1"}, nil)
 		w.Send("s", "add", "e1")
 		w.EventuallyEnded("s", 1)
-		p.Bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" {
-				return membus.Delay
-			}
-			return membus.Deliver
-		})
+		p.Bus.Inject(worldtest.Only("append", membus.Delay))
 		w.Send("s", "add", "e2")
 		w.Pass(time.Second)
 		answers := make(chan model.DocumentState, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -37,3 +38,13 @@ func (Elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model
 
 // SaveAhead implements port.Bus: nothing is saved.
 func (Elder) SaveAhead(context.Context, int, model.Ahead) error { return nil }
+
+// Only returns a hook that gives the requests of one kind a fate, and delivers all others.
+func Only(label string, fate membus.Fate) membus.Hook {
+	return func(op membus.Op) membus.Fate {
+		if op.Label == label {
+			return fate
+		}
+		return membus.Deliver
+	}
+}
