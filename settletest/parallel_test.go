@@ -42,7 +42,7 @@ func diaries() *settle.Program {
 		return nil
 	})
 	days.Compute(p, func(v *settle.View) (int64, error) { return diary.Get(v).Hours / 24, nil })
-	settle.Cron(p, "hourly", "0 * * * *", hourly, settle.CronOptions{})
+	p.Cron("hourly", "0 * * * *", hourly)
 	return p
 }
 

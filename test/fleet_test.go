@@ -182,15 +182,16 @@ func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 	watch, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		err := d.Client().Space("here").Watch(watch, "total", func(v settle.Value, revision uint64) {
+		for u, err := range d.Client().Space("here").Watch(watch, "total") {
+			if err != nil {
+				t.Errorf("watch: %v", err)
+				return
+			}
 			mu.Lock()
-			defer mu.Unlock()
-			revisions = append(revisions, revision)
-			n, _ := v.AsInt()
+			revisions = append(revisions, u.Revision)
+			mu.Unlock()
+			n, _ := u.Value.AsInt()
 			last <- n
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("watch: %v", err)
 		}
 	})
 	for i := range 8 {

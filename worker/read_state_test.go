@@ -51,7 +51,7 @@ func TestRead_IsHowADocumentThatIsObservedStands(t *testing.T) {
 			w.observe("s", doc, "x", time.Hour)
 		}
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Eventually("double is computed", func() bool { return w.Doc("s", "double") == "4" })
 		p.wantState("double", model.DocumentState{Revision: w.Read("s", "double").Seq})
 		p.wantState("broken", model.DocumentState{Stale: "broken could not be computed: as it should"})

@@ -276,7 +276,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 				ticks <- fmt.Sprint(n)
 				return settle.ValueOf(n)
 			}).
-			Cron("hourly", "0 * * * *", "sum", settle.CronOptions{})),
+			Cron("hourly", "0 * * * *", settle.NewStream[settle.Tick]("sum"))),
 	})
 	want(t, 0, "handled", "send", "office", "wake", "--wait")
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "passed over")

@@ -78,12 +78,12 @@ func (f *fleet) watch(space, doc string, until func(settle.Value) bool) (end fun
 	done := false
 	go func() { // ends with ctx
 		defer close(ended)
-		_ = f.client.Space(space).Watch(ctx, doc, func(v settle.Value, _ uint64) {
-			if !done && until(v) {
+		for u := range f.client.Space(space).Watch(ctx, doc) {
+			if !done && until(u.Value) {
 				done = true
 				close(reached)
 			}
-		})
+		}
 	}()
 	<-reached
 	return func() { cancel(); <-ended }

@@ -479,17 +479,18 @@ func (w *past) send(ctx context.Context, e *sentEvent) {
 // Watching one document goes on over everything.
 func (w *past) watch(ctx context.Context) {
 	var last uint64
-	err := w.client.Space(w.spaces[0]).Watch(ctx, "total", func(v model.Value, revision uint64) {
+	for u, err := range w.client.Space(w.spaces[0]).Watch(ctx, "total") {
+		if err != nil {
+			w.violate("the watch ended: %v", err)
+			return
+		}
 		w.mu.Lock()
-		w.seen = v
+		w.seen = u.Value
 		w.mu.Unlock()
-		if revision < last {
+		if u.Revision < last {
 			w.count("values that went back")
 		}
-		last = revision
-	})
-	if err != nil && ctx.Err() == nil {
-		w.violate("the watch ended: %v", err)
+		last = u.Revision
 	}
 }
 

@@ -647,19 +647,23 @@ func (w *world) watch(p *process, i item) {
 	}
 	w.running.Go(func() { // ends with the observation, at the latest with the process
 		defer cancel()
-		err := p.client.Space(i.space).Watch(ctx, i.doc, func(v model.Value, rev uint64) {
+		var err error
+		for u, failed := range p.client.Space(i.space).Watch(ctx, i.doc) {
+			if err = failed; err != nil {
+				break
+			}
 			w.mu.Lock()
-			o.values, o.revisions = append(o.values, v), append(o.revisions, rev)
+			o.values, o.revisions = append(o.values, u.Value), append(o.revisions, u.Revision)
 			w.mu.Unlock()
-			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, v, rev)
-		})
+			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, u.Value, u.Revision)
+		}
 		if errors.Is(err, errStore) {
 			w.watchAgain(p, i, o)
 			return
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !o.over && p.died == 0 && !errors.Is(err, context.Canceled) {
+		if !o.over && p.died == 0 && ctx.Err() == nil {
 			w.violate("watch", "watch of %s/%s by %s ended: %v", i.space, i.doc, p.name, err)
 		}
 		o.over = true
