@@ -40,9 +40,9 @@ var linkRules = []linkRule{
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{"program", []string{natsServer, exporters, testKit}, 155},
 	{".", []string{exporters, testKit}, 340},
-	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 467},
-	{"cmd/spaceworker", []string{metrics, testKit}, 537},
-	{"cmd/settle", []string{metrics}, 572},
+	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 475},
+	{"cmd/spaceworker", []string{metrics, testKit}, 545},
+	{"cmd/settle", []string{metrics}, 580},
 }
 
 // A package links what it imports, and what that imports: a client that is three lines long
