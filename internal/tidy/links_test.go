@@ -41,6 +41,7 @@ var linkRules = []linkRule{
 	{"program", []string{natsServer, exporters, testKit}, 155},
 	{".", []string{exporters, testKit}, 337},
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 467},
+	{"spaceworker", []string{metrics, testKit}, 537},
 	{"cmd/spaceworker", []string{metrics, testKit}, 537},
 	{"cmd/settle", []string{metrics}, 572},
 }
