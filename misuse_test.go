@@ -67,7 +67,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, "the handler is nil"},
 		{"a handler without time", func(p *settle.Program) {
 			settle.NewRequest[int, int]("s").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil }, settle.Within(0))
-		}, "stream s: a limit of 0 leaves no time at all; a negative one stands for none"},
+		}, "stream s: a limit of 0 leaves no time at all; a negative one means no limit"},
 		{"two handlers", func(p *settle.Program) {
 			s := settle.NewRequest[int, int]("s")
 			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })

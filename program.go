@@ -283,7 +283,7 @@ func (p *Program) reads(node string, inputs []string) {
 func (p *Program) missing() error {
 	actions := p.p.Actions()
 	for _, a := range actions {
-		if a.Host == nil && !a.Input {
+		if a.Performer == nil && !a.External && !a.Input {
 			return fmt.Errorf("program %s: action %s has a Done function, but nothing performs it; call its Perform with this program, or its External if another system does", p.Name(), a.Name)
 		}
 	}

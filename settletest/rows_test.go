@@ -32,7 +32,7 @@ func TestExpectRuns_OfARowThatNobodyHasLookedAtIsNone(t *testing.T) {
 		settletest.Expect(s, doubles.At(key), 2)
 		s.ExpectRuns(doubles.Node(key), 1)
 		prices.Set(s, "b", 1)
-		s.ExpectRuns(doubles.Node("b"), 0) // it is new, and nobody looks any more
+		s.ExpectRuns(doubles.Node("b"), 0) // it is new, and not observed any more
 		prices.Set(s, key, 2)
 		s.ExpectRuns(doubles.Node(key), 1)
 	}
@@ -73,7 +73,7 @@ func TestExpect_RowsAreAMap(t *testing.T) {
 	settletest.Expect(s, doubles, map[string]int64{})
 	settletest.ExpectKeys(s, prices)
 	if got := fmt.Sprint(seen.Values()); got != "[map[] map[a:2] map[a:2 b:4] map[b:4] map[]]" {
-		t.Errorf("who watches has seen %s", got)
+		t.Errorf("the watch has seen %s", got)
 	}
 	if got := seen.Last(); len(got) != 0 {
 		t.Errorf("seen last: %v", got)

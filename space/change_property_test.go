@@ -193,7 +193,7 @@ func (s *changed) move(t *rapid.T) {
 		s.observed[doc] = !s.observed[doc]
 	case "restart":
 		s.host.run()
-		s.advance(time.Minute) // for who has met conflicts
+		s.advance(time.Minute) // past the pauses after conflicts
 		s.host.run()
 		s.check()
 		s.restartNow()
@@ -288,7 +288,7 @@ func TestChange_AnyProgramIntoAnyOtherAtAnyTime(t *testing.T) {
 			s.move(t)
 		}
 		s.host.run()
-		s.advance(time.Minute) // for who has met conflicts
+		s.advance(time.Minute) // past the pauses after conflicts
 		s.host.run()
 		s.check()
 		if left := s.core.Waiting(); left > 0 {

@@ -15,7 +15,7 @@ type provider struct {
 	mu    sync.Mutex
 	asked map[string]int
 	some  chan struct{} // closed when some have been asked for
-	// healed is closed when nobody is killed any more.
+	// healed is closed when no more workers are killed.
 	healed chan struct{}
 }
 

@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/bus"
 )
 
-// Every worker is restarted in good order, one after the other, twice. Whoever calls, reads
-// at the head or watches meanwhile waits a little; nobody gets an error, or a value that is
-// older than the one before.
+// Every worker is restarted in good order, one after the other, twice. Calls, reads at the head and watches
+// meanwhile take a little longer; none gets an error, or a value that is older than the one before.
 func TestRollingRestart_RequestsWaitAndDoNotFail(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: -1, Bus: bus.Config{Partitions: 4}})
@@ -51,7 +50,7 @@ type rolled struct {
 	t       *testing.T
 	d       *deployment
 	workers map[string]rolledWorker
-	// programs tell what a worker runs; nil for relay.
+	// programs returns the programs that a worker runs; nil for relay.
 	programs func(id string) settle.Programs
 }
 

@@ -70,7 +70,7 @@ func (w *world) checkQuery(o *op) {
 	w.violate("query", "%s was answered with %s at %d, which follows from none of the states %d to %d; n was %s and is %s", o, o.value, o.rev, o.from, o.to, f.valueAt("n", o.from), f.valueAt("n", o.to))
 }
 
-// asked is what an operation of the newer kinds has asked for and was told.
+// asked is the request and the answer of an operation of the newer kinds.
 type asked struct {
 	from, to uint64 // the log of its space when it began and ended
 	refused  int
