@@ -43,9 +43,6 @@ func (a Action[In, Out]) Name() string { return a.name }
 // Address returns the document in which the tasks are kept.
 func (a Action[In, Out]) Address() Address { return Address{Doc: a.name} }
 
-// TaskState is the state of a task: NoTask, Pending, Done, GivenUp or Cancelled.
-type TaskState = space.TaskState
-
 // The states of a task.
 const (
 	// NoTask: no task has that key.
@@ -63,7 +60,7 @@ const (
 // Task is one task of an action.
 type Task[In, Out any] struct {
 	Key   string
-	State TaskState
+	State space.TaskState
 	// In is the input, Out the result.
 	In  In
 	Out Out

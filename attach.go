@@ -15,10 +15,6 @@ import (
 // owner. See worker.Attachment.
 type Attachment = worker.Attachment
 
-// ConvergenceError reports that an event or a transaction met one conflict after another throughout
-// the conflict window.
-type ConvergenceError = space.ConvergenceError
-
 // AttachConfig configures an attachment. ID and Space are required.
 type AttachConfig struct {
 	// ID names the runtime in the log. It should be unique among running attachments and workers.
@@ -38,8 +34,8 @@ type AttachConfig struct {
 
 	Logger    *slog.Logger
 	Tracer    trace.Tracer
-	OnError   func(ErrorInfo)
-	OnConsole func(ConsoleInfo)
+	OnError   func(space.ErrorInfo)
+	OnConsole func(space.ConsoleInfo)
 }
 
 // Attach takes part in a space, and returns when its attachment is in the log. Several runtimes may

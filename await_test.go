@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -460,7 +461,7 @@ func TestCancel_OfAnEventThatHasEndedReturnsItsReceiptThoughADeposedLeaderDoesNo
 		d, _ := w.client("d", func(b *membus.Bus) port.Bus { bus = &amnesiac{Bus: b, nth: 3}; return bus })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		rc, err := d.Cancel(ctx, settle.EventRef{Space: "s", Stream: "add", Event: "e1"}, "too late")
+		rc, err := d.Cancel(ctx, history.EventRef{Space: "s", Stream: "add", Event: "e1"}, "too late")
 		if err != nil || rc.Outcome != settle.Handled || rc.Result.String() != "1" {
 			t.Errorf("%+v, %v", rc, err)
 		}

@@ -31,7 +31,7 @@ var ErrCancelPending = errors.New("the cancellation is in the log, and the event
 //
 // It needs a worker's permissions on the bus, and workers of a version that supports it: older ones
 // handle the event nevertheless.
-func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt, error) {
+func (c *Client) Cancel(ctx context.Context, of history.EventRef, why string) (*Receipt, error) {
 	if err := (awaited{of.Space, receipts.Key{Stream: of.Stream, ID: of.Event}}).check(); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *Client) Cancel(ctx context.Context, of EventRef, why string) (*Receipt,
 	return rc, errors.Join(err, closeCanceller(ctx, a))
 }
 
-func (c *Client) attachToCancel(ctx context.Context, of EventRef) (*Attachment, error) {
+func (c *Client) attachToCancel(ctx context.Context, of history.EventRef) (*Attachment, error) {
 	return Attach(ctx, c.bus, AttachConfig{ID: c.canceller(of, time.Now()), Space: of.Space, Logger: c.logger})
 }
 
@@ -75,7 +75,7 @@ func checkReason(why string) error {
 
 // canceller names the attachment that cancels an event: names are unique among concurrent
 // attachments and, in a simulation with virtual time, reproducible.
-func (c *Client) canceller(of EventRef, now time.Time) string {
+func (c *Client) canceller(of history.EventRef, now time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", c.id, of.Space, of.Stream, of.Event, now.UnixNano()))
 	return "cancel-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])
 }
@@ -100,9 +100,9 @@ func (c *Client) hasDocuments(ctx context.Context) error {
 }
 
 // open waits until an event is in its space, and returns its tree node.
-func (c *Client) open(ctx context.Context, of EventRef) (*TreeNode, error) {
+func (c *Client) open(ctx context.Context, of history.EventRef) (*history.TreeNode, error) {
 	for {
-		t, err := c.Tree(ctx, TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
+		t, err := c.Tree(ctx, history.TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
 		switch {
 		case err != nil:
 			return nil, err
@@ -120,7 +120,7 @@ const parkedPause = 50 * time.Millisecond
 
 // receiptOf returns the receipt of an event that has ended. If the log had one when it was read,
 // receiptOf waits for it, since another read may return an older state of the log.
-func (c *Client) receiptOf(ctx context.Context, of EventRef, root *TreeNode) (*Receipt, error) {
+func (c *Client) receiptOf(ctx context.Context, of history.EventRef, root *history.TreeNode) (*Receipt, error) {
 	switch {
 	case root.Commit > 0:
 		return c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
@@ -133,7 +133,7 @@ func (c *Client) receiptOf(ctx context.Context, of EventRef, root *TreeNode) (*R
 }
 
 // cancel marks an event and waits for its end.
-func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why string) (*Receipt, error) {
+func (c *Client) cancel(ctx context.Context, a *Attachment, of history.EventRef, why string) (*Receipt, error) {
 	if err := c.mark(ctx, a, of, why); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why str
 }
 
 // conclude waits for the end of an event that is marked, and deletes the mark if the handling was first.
-func (c *Client) conclude(ctx context.Context, a *Attachment, of EventRef) (*Receipt, error) {
+func (c *Client) conclude(ctx context.Context, a *Attachment, of history.EventRef) (*Receipt, error) {
 	rc, err := c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
 	if err != nil && ctx.Err() != nil {
 		return nil, pendingCancel(of)
@@ -160,7 +160,7 @@ func (c *Client) conclude(ctx context.Context, a *Attachment, of EventRef) (*Rec
 
 // mark writes into the log that an event is cancelled. An event that has begun to wait for its time
 // meanwhile is marked once more with its slot, so that it ends without waiting any longer.
-func (c *Client) mark(ctx context.Context, a *Attachment, of EventRef, why string) error {
+func (c *Client) mark(ctx context.Context, a *Attachment, of history.EventRef, why string) error {
 	for marked := false; ; marked = true {
 		var slot uint64
 		w, err := history.FindWaiting(ctx, c.bus, of.Space, of.Stream, of.Event)

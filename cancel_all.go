@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/receipts"
@@ -13,7 +14,7 @@ import (
 
 // Cancellation is what became of one event that CancelAll was to cancel.
 type Cancellation struct {
-	Event EventRef
+	Event history.EventRef
 	// Receipt is that of the event: its outcome is EventCancelled, or what its handling has come to. It is
 	// nil with an error.
 	Receipt *Receipt
@@ -27,7 +28,7 @@ type Cancellation struct {
 // keep the others from being cancelled.
 //
 // The error is one that concerns all events; nothing is marked then.
-func (c *Client) CancelAll(ctx context.Context, events []EventRef, why string) ([]Cancellation, error) {
+func (c *Client) CancelAll(ctx context.Context, events []history.EventRef, why string) ([]Cancellation, error) {
 	for _, of := range events {
 		if err := (awaited{of.Space, receipts.Key{Stream: of.Stream, ID: of.Event}}).check(); err != nil {
 			return nil, err
@@ -94,7 +95,7 @@ func (b *cancelBatch) markAll(ctx context.Context) {
 func (b *cancelBatch) markOne(ctx context.Context, i int, wasParked bool) (parked bool) {
 	r := &b.all[i]
 	of := r.Event
-	t, err := b.c.Tree(ctx, TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
+	t, err := b.c.Tree(ctx, history.TreeQuery{Space: of.Space, Stream: of.Stream, Event: of.Event, MaxEvents: 1})
 	switch {
 	case err != nil && wasParked && ctx.Err() != nil:
 		r.Err = stillParked(ctx, of)
@@ -145,7 +146,7 @@ func (b *cancelBatch) concludeAll(ctx context.Context) {
 		if !errors.Is(r.Err, ErrCancelPending) || last.Err() != nil {
 			continue
 		}
-		t, err := b.c.Tree(last, TreeQuery{Space: r.Event.Space, Stream: r.Event.Stream, Event: r.Event.Event, MaxEvents: 1})
+		t, err := b.c.Tree(last, history.TreeQuery{Space: r.Event.Space, Stream: r.Event.Stream, Event: r.Event.Event, MaxEvents: 1})
 		if err != nil || !t.Root.State.Ended() {
 			continue
 		}
@@ -155,10 +156,10 @@ func (b *cancelBatch) concludeAll(ctx context.Context) {
 	}
 }
 
-func pendingCancel(of EventRef) error {
+func pendingCancel(of history.EventRef) error {
 	return fmt.Errorf("event %s of space %s: %w", of.Event, of.Space, ErrCancelPending)
 }
 
-func stillParked(ctx context.Context, of EventRef) error {
+func stillParked(ctx context.Context, of history.EventRef) error {
 	return fmt.Errorf("event %s of space %s is parked, and no coordinator has released it: %w", of.Event, of.Space, context.Cause(ctx))
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/space"
 )
 
@@ -62,7 +64,7 @@ func cancelling(t *testing.T, wait func(string), workers int) (context.Context, 
 	return ctx, d
 }
 
-func at(id string) settle.EventRef { return settle.EventRef{Space: "s", Stream: "work", Event: id} }
+func at(id string) history.EventRef { return history.EventRef{Space: "s", Stream: "work", Event: id} }
 
 // counted is how often each event was handled.
 func counted(ctx context.Context, t *testing.T, d *settle.Deployment) map[string]int {
@@ -155,11 +157,11 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e1"), Payload: map[string]string{"later": "yes"}}); err != nil {
 		t.Fatal(err)
 	}
-	tree, err := d.Client().Tree(ctx, settle.TreeQuery{Space: "s", Stream: "work", Event: "e1"})
+	tree, err := d.Client().Tree(ctx, history.TreeQuery{Space: "s", Stream: "work", Event: "e1"})
 	if err != nil || len(tree.Root.Caused) != 1 {
 		t.Fatalf("tree: %+v, %v", tree, err)
 	}
-	for _, of := range []settle.EventRef{at("e0"), tree.Root.Caused[0].EventRef} {
+	for _, of := range []history.EventRef{at("e0"), tree.Root.Caused[0].EventRef} {
 		rc, err := d.Client().Cancel(ctx, of, "no")
 		if err != nil || rc.Outcome != settle.EventCancelled {
 			t.Errorf("%v: %+v, %v", of, rc, err)
@@ -181,7 +183,7 @@ func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := d.Client().CancelAll(ctx, []settle.EventRef{at("e0"), at("e1"), at("none"), at("e2")}, "no")
+	all, err := d.Client().CancelAll(ctx, []history.EventRef{at("e0"), at("e1"), at("none"), at("e2")}, "no")
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -209,13 +211,13 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e0")}); err != nil {
 		t.Fatal(err)
 	}
-	var sent []settle.EventRef
+	var sent []history.EventRef
 	for i := range 2 {
 		id := fmt.Sprintf("x%d", i)
 		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "other", Stream: "work", ID: settle.ID(id), Payload: map[string]string{"send": "s"}}); err != nil {
 			t.Fatal(err)
 		}
-		tree, err := d.Client().Tree(ctx, settle.TreeQuery{Space: "other", Stream: "work", Event: id})
+		tree, err := d.Client().Tree(ctx, history.TreeQuery{Space: "other", Stream: "work", Event: id})
 		if err != nil || len(tree.Root.Caused) != 1 {
 			t.Fatalf("tree: %+v, %v", tree, err)
 		}
@@ -228,7 +230,7 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	}
 	open()
 	tree, err := d.Client().Space("other").WaitTree(ctx, "work", settle.ID("x0"))
-	if err != nil || tree.Root.Caused[0].State != settle.EventState(settle.EventCancelled) || len(tree.Root.Caused[0].Caused) != 1 || tree.Root.Caused[0].Caused[0].Stream != settle.Undelivered {
+	if err != nil || tree.Root.Caused[0].State != lineage.State(settle.EventCancelled) || len(tree.Root.Caused[0].Caused) != 1 || tree.Root.Caused[0].Caused[0].Stream != settle.Undelivered {
 		t.Errorf("tree: %+v, %v", tree, err)
 	}
 	if rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(sent[1].Event)); err != nil || rc.Outcome != settle.Handled {
@@ -334,11 +336,11 @@ func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
 		if _, err := c.Call(t.Context(), pass("e1", "b")); err != nil {
 			t.Fatal(err)
 		}
-		tree, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
+		tree, err := c.Tree(t.Context(), history.TreeQuery{Event: "e1"})
 		if err != nil || len(tree.Root.Caused) != 1 || tree.States["parked"] != 1 {
 			t.Fatalf("%+v, %v", tree, err)
 		}
-		parked := []settle.EventRef{tree.Root.Caused[0].EventRef}
+		parked := []history.EventRef{tree.Root.Caused[0].EventRef}
 		short, end := context.WithTimeout(t.Context(), 10*time.Second)
 		defer end()
 		all, err := c.CancelAll(short, parked, "no")

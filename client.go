@@ -45,10 +45,6 @@ var ErrRewound = model.ErrRewound
 // SendResult is the server's answer to a send.
 type SendResult = model.SendResult
 
-// ExpiredError reports that an event was refused because the time in its id is older than the
-// horizon; see TimedID.
-type ExpiredError = model.ExpiredError
-
 // Outgoing is an event to be sent.
 type Outgoing struct {
 	Space, Stream string
@@ -208,13 +204,6 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	}
 	return rc, err
 }
-
-// Handling is how an event ended: the receipt, the events that the handler sent, and the commit
-// that contains it.
-type Handling = history.Handling
-
-// ReceiptFilter selects receipts of a space.
-type ReceiptFilter = history.ReceiptFilter
 
 // watcher returns a name for the lease of one watch.
 func (c *Client) watcher() string {

@@ -571,7 +571,8 @@ type watched struct {
 
 // ended returns the error of a watch that ends at once.
 func ended(watch iter.Seq2[settle.Update[settle.Value], error]) (err error) {
-	for _, err = range watch {
+	for _, failed := range watch {
+		err = failed
 	}
 	return err
 }

@@ -8,34 +8,27 @@ import (
 	"github.com/settlehq/settle/history"
 )
 
-// DeadLetter is an event that failed or was refused, with its payload, the error, and whether it
-// was redriven or dismissed.
-type DeadLetter = history.Dead
-
-// NoLetterError reports that an event has no dead letter.
-type NoLetterError = history.NoLetterError
-
 // DeadLetters iterates over the dead letters of all spaces, oldest first, in their state at the start of
 // the iteration. It ends after the first error.
-func (c *Client) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
+func (c *Client) DeadLetters(ctx context.Context) iter.Seq2[history.Dead, error] {
 	return c.deadLetters(ctx, "")
 }
 
 // DeadLetters iterates over the dead letters of the space; see Client.DeadLetters.
-func (s Space) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
+func (s Space) DeadLetters(ctx context.Context) iter.Seq2[history.Dead, error] {
 	return s.client.deadLetters(ctx, s.name)
 }
 
-func (c *Client) deadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
-	return func(yield func(DeadLetter, error) bool) {
-		err := history.EachDead(ctx, c.bus, space, func(d DeadLetter) error {
+func (c *Client) deadLetters(ctx context.Context, space string) iter.Seq2[history.Dead, error] {
+	return func(yield func(history.Dead, error) bool) {
+		err := history.EachDead(ctx, c.bus, space, func(d history.Dead) error {
 			if !yield(d, nil) {
 				return errEnough
 			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, errEnough) {
-			yield(DeadLetter{}, err)
+			yield(history.Dead{}, err)
 		}
 	}
 }
@@ -43,48 +36,37 @@ func (c *Client) deadLetters(ctx context.Context, space string) iter.Seq2[DeadLe
 // errEnough stops history.EachDead when the caller ends the iteration.
 var errEnough = errors.New("enough")
 
-// DeadFilter selects dead letters, DeadCounts counts them, and OpenDead holds those of a filter
-// that were open at one moment. Pace limits the rate of a bulk operation, and DeadDone is its
-// result for one letter.
-type (
-	DeadFilter = history.DeadFilter
-	DeadCounts = history.DeadCounts
-	OpenDead   = history.OpenDead
-	Pace       = history.Pace
-	DeadDone   = history.DeadDone
-)
-
 // CountDead counts the dead letters of all spaces. It takes a few requests whatever their number, since
 // coordinators keep totals.
-func (c *Client) CountDead(ctx context.Context) (DeadCounts, error) {
+func (c *Client) CountDead(ctx context.Context) (history.DeadCounts, error) {
 	return history.CountDead(ctx, c.bus, "")
 }
 
 // CountDead counts the dead letters of the space; see Client.CountDead.
-func (s Space) CountDead(ctx context.Context) (DeadCounts, error) {
+func (s Space) CountDead(ctx context.Context) (history.DeadCounts, error) {
 	return history.CountDead(ctx, s.client.bus, s.name)
 }
 
 // CountOpenDead counts the dead letters matching the filter that are open: neither redriven nor
 // dismissed. A filter by space, or by stream, takes a few requests whatever their number; one by
 // both lists the names of the space's letters, and one by error or time reads them all.
-func (c *Client) CountOpenDead(ctx context.Context, f DeadFilter) (int, error) {
+func (c *Client) CountOpenDead(ctx context.Context, f history.DeadFilter) (int, error) {
 	return history.CountOpen(ctx, c.bus, f)
 }
 
 // OpenDead finds the dead letters matching the filter that are open: neither redriven nor
 // dismissed. OpenDead.Redrive and OpenDead.Dismiss process all of them; after an interruption, call
 // OpenDead and that method again to continue.
-func (c *Client) OpenDead(ctx context.Context, f DeadFilter) (*OpenDead, error) {
+func (c *Client) OpenDead(ctx context.Context, f history.DeadFilter) (*history.OpenDead, error) {
 	return history.SelectDead(ctx, c.bus, f)
 }
 
 // Dismiss records that a dead letter needs no further action, and why. The letter stays, with
-// DeadLetter.Dismissed set, and can still be redriven. Dismissing it again is not an error: again
+// history.Dead.Dismissed set, and can still be redriven. Dismissing it again is not an error: again
 // is true, and the first reason is kept. reason may be "", and has at most 500 bytes. stream may be
 // "" if only one event of the space has the id. Without such a letter, the error is a
 // *NoLetterError.
-func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason string) (of EventRef, again bool, err error) {
+func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason string) (of history.EventRef, again bool, err error) {
 	return history.Dismiss(ctx, s.client.bus, s.name, stream, id.text, reason)
 }
 
@@ -92,6 +74,6 @@ func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason st
 // derived from its own (with ":r1" appended, then ":r2"): redriving it twice is one event, reported
 // by SendResult.Duplicate. If that event fails again it has a dead letter of its own, and is
 // redriven by its own id. stream may be "" if only one event of the space has the id.
-func (s Space) Redrive(ctx context.Context, stream string, id EventID) (EventRef, SendResult, error) {
+func (s Space) Redrive(ctx context.Context, stream string, id EventID) (history.EventRef, SendResult, error) {
 	return history.Redrive(ctx, s.client.bus, s.name, stream, id.text)
 }

@@ -74,14 +74,14 @@ func (e events[In, Out]) payload(ev *Event) (in In, err error) {
 // Send sends an event to a space, this one (Here) or another. It takes effect if and only if the
 // transaction commits, and exactly once; an event for another space leaves when the transaction is
 // durable.
-func (e events[In, Out]) Send(tx *Tx, to Target, in In, options ...SendOption) {
+func (e events[In, Out]) Send(tx *Tx, to Target, in In, options ...space.SendOption) {
 	if v, ok := e.encode(tx, in); ok {
 		tx.Send(to.in(tx), e.name, v, options...)
 	}
 }
 
 // SendAfter sends an event that waits for a duration, counted from tx.Now.
-func (e events[In, Out]) SendAfter(tx *Tx, to Target, d time.Duration, in In, options ...SendOption) {
+func (e events[In, Out]) SendAfter(tx *Tx, to Target, d time.Duration, in In, options ...space.SendOption) {
 	if v, ok := e.encode(tx, in); ok {
 		tx.SendAfter(to.in(tx), e.name, d, v, options...)
 	}
@@ -89,7 +89,7 @@ func (e events[In, Out]) SendAfter(tx *Tx, to Target, d time.Duration, in In, op
 
 // SendAt sends an event that waits for a time, by the clock of the worker that serves its space. A
 // time in the past means now.
-func (e events[In, Out]) SendAt(tx *Tx, to Target, at time.Time, in In, options ...SendOption) {
+func (e events[In, Out]) SendAt(tx *Tx, to Target, at time.Time, in In, options ...space.SendOption) {
 	if v, ok := e.encode(tx, in); ok {
 		tx.SendAt(to.in(tx), e.name, at, v, options...)
 	}
@@ -98,19 +98,16 @@ func (e events[In, Out]) SendAt(tx *Tx, to Target, at time.Time, in In, options 
 // SetTimer schedules an event of the stream in this space for a time, at once if that has passed.
 // timer is a name; see NameOf for other keys. Setting the same timer again replaces it;
 // tx.CancelTimer cancels it.
-func (e events[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In, options ...SendOption) {
+func (e events[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In, options ...space.SendOption) {
 	if v, ok := e.encode(tx, in); ok {
 		tx.SetTimer(timer, e.name, at, v, options...)
 	}
 }
 
-// SendOption configures an event that a handler sends: ExpiresAt. It is [space.SendOption].
-type SendOption = space.SendOption
-
 // ExpiresAt sets a deadline for an event that a handler sends, as Outgoing.Expires does for events
 // from outside: after it the event is not handled but ends with the receipt Expired, and if another
 // space sent it, that space gets an event of stream Undelivered. The zero time means no deadline.
-func ExpiresAt(at time.Time) SendOption { return space.ExpiresAt(at) }
+func ExpiresAt(at time.Time) space.SendOption { return space.ExpiresAt(at) }
 
 func (e events[In, Out]) encode(tx *Tx, in In) (Value, bool) {
 	v, err := e.value(in)

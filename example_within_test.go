@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/space"
 )
 
 var importing = settle.NewRequest[string, int]("import")
@@ -33,7 +34,7 @@ func ExampleWithin() {
 	ctx := context.Background()
 	d, err := settle.Start(ctx, settle.Config{
 		Programs: settle.Always(p), Server: embedded.Config{StoreDir: dir},
-		OnConsole: func(i settle.ConsoleInfo) { fmt.Println(append([]any{i.Message}, i.Args...)...) },
+		OnConsole: func(i space.ConsoleInfo) { fmt.Println(append([]any{i.Message}, i.Args...)...) },
 	})
 	if err != nil {
 		log.Fatal(err)

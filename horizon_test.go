@@ -29,7 +29,7 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 			"Call":   func() error { _, err := c.Call(t.Context(), e); return err },
 			"Sender": func() error { return c.Sender().Send(t.Context(), e, nil) },
 		} {
-			var expired *settle.ExpiredError
+			var expired *model.ExpiredError
 			err := send()
 			if !errors.As(err, &expired) || expired.ID != e.ID.String() || expired.Horizon != time.Hour {
 				t.Errorf("%s: %v, want an *ExpiredError", what, err)

@@ -128,8 +128,8 @@ func (i Input[T]) wants() Address {
 	return a.Wants()
 }
 
-// AnyInput is an Input of any type.
-type AnyInput interface {
+// anyInput is an Input of any type.
+type anyInput interface {
 	Name() string
 	wants() Address
 }
@@ -137,7 +137,7 @@ type AnyInput interface {
 // Using declares which inputs a computation or effect reads. Reading an input writes the request
 // for it, and what a node may write is fixed when it is registered. An input in use without a Fetch
 // function is a mistake in the program; see Program.Err.
-func Using(inputs ...AnyInput) Option {
+func Using(inputs ...anyInput) Option {
 	return func(n *nodeOptions) error {
 		if len(n.Envelope) > 0 && len(inputs) > 0 {
 			return fmt.Errorf("a materializer cannot use input %s: it may write only within its envelope; let a computation read the input", inputs[0].Name())

@@ -64,13 +64,6 @@ type Outcome = model.Outcome
 // Derived.Compute and Program.Effect are the usual forms. It is [space.NodeSpec].
 type NodeSpec = space.NodeSpec
 
-// NodeKind is Computation or Effect. It is [space.NodeKind].
-type NodeKind = space.NodeKind
-
-// GateSpec holds the time gates of a node: Debounce, MaxWait, Throttle and NoAutoDebounce, set by
-// the options of the same names. It is [space.GateSpec].
-type GateSpec = space.GateSpec
-
 // Address is a location: a Space ("" for the space in which the address is used), a Doc, and a Path
 // within it, empty for the whole document. Cell.Address and Rows.Address return one. It is
 // [space.Address].
@@ -80,15 +73,6 @@ type Address = space.Address
 // form. [model.Link.Value] returns the value that represents the link in a document. It is
 // [model.Link].
 type Link = model.Link
-
-// ErrorInfo is what OnError receives about an error of a handler, computation or effect: Err, its
-// source (Space, Node or Stream and Event), whether it is retried (Transient, Attempt), and the
-// Stack of a panic. It is [space.ErrorInfo].
-type ErrorInfo = space.ErrorInfo
-
-// ConsoleInfo is what OnConsole receives about a line that a handler, computation or effect wrote
-// with its Log method: Message and Args, and its source. It is [space.ConsoleInfo].
-type ConsoleInfo = space.ConsoleInfo
 
 // The kinds of nodes.
 const (

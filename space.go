@@ -41,10 +41,10 @@ func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*Rec
 
 // Receipts iterates over the receipts of the space in the order of the log, oldest first:
 //
-//	for h, err := range alice.Receipts(ctx, settle.ReceiptFilter{Outcome: settle.Failed}) {
+//	for h, err := range alice.Receipts(ctx, history.ReceiptFilter{Outcome: settle.Failed}) {
 //
 // The iteration ends after the first error.
-func (s Space) Receipts(ctx context.Context, f ReceiptFilter) iter.Seq2[*Handling, error] {
+func (s Space) Receipts(ctx context.Context, f history.ReceiptFilter) iter.Seq2[*history.Handling, error] {
 	return history.Receipts(ctx, s.client.bus, s.name, f)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -47,8 +48,8 @@ type Config struct {
 	Tracer trace.Tracer
 	// OnError and OnConsole are as in WorkerConfig; by default errors and output of user code are
 	// logged.
-	OnError   func(ErrorInfo)
-	OnConsole func(ConsoleInfo)
+	OnError   func(space.ErrorInfo)
+	OnConsole func(space.ConsoleInfo)
 	// HTTP serves the documents of all spaces over HTTP, by the first worker, if its Addr is set;
 	// see package gateway.
 	HTTP gateway.Config `prefix:"http-"`

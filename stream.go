@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/codec"
+	"github.com/settlehq/settle/space"
 )
 
 // Stream is a kind of event with a payload of type In: its handler returns no result. Request is a kind
@@ -99,22 +100,22 @@ func (t Trigger) Handle(p *Program, handle func(tx *Tx) error, options ...Handle
 }
 
 // Send sends an event, as Stream.Send does.
-func (t Trigger) Send(tx *Tx, to Target, options ...SendOption) {
+func (t Trigger) Send(tx *Tx, to Target, options ...space.SendOption) {
 	t.events.Send(tx, to, struct{}{}, options...)
 }
 
 // SendAfter sends an event that waits for a duration, counted from tx.Now.
-func (t Trigger) SendAfter(tx *Tx, to Target, d time.Duration, options ...SendOption) {
+func (t Trigger) SendAfter(tx *Tx, to Target, d time.Duration, options ...space.SendOption) {
 	t.events.SendAfter(tx, to, d, struct{}{}, options...)
 }
 
 // SendAt sends an event that waits for a time, as Stream.SendAt does.
-func (t Trigger) SendAt(tx *Tx, to Target, at time.Time, options ...SendOption) {
+func (t Trigger) SendAt(tx *Tx, to Target, at time.Time, options ...space.SendOption) {
 	t.events.SendAt(tx, to, at, struct{}{}, options...)
 }
 
 // SetTimer schedules an event in this space for a time, as Stream.SetTimer does.
-func (t Trigger) SetTimer(tx *Tx, timer string, at time.Time, options ...SendOption) {
+func (t Trigger) SetTimer(tx *Tx, timer string, at time.Time, options ...space.SendOption) {
 	t.events.SetTimer(tx, timer, at, struct{}{}, options...)
 }
 

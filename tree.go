@@ -11,24 +11,6 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The result of Client.Tree; package history documents the fields.
-type (
-	// Tree is an event with all that it has caused so far.
-	Tree = history.Tree
-	// TreeNode is one event of a tree.
-	TreeNode = history.TreeNode
-	// TreeQuery selects the event, and how much of its tree is returned.
-	TreeQuery = history.TreeQuery
-	// EventRef names an event.
-	EventRef = history.EventRef
-	// EventState is the state of an event; its constants are in package lineage.
-	EventState = lineage.State
-	// MissingError reports that an event is not known, and what to check.
-	MissingError = history.MissingError
-	// AmbiguousError reports that several events have an id.
-	AmbiguousError = history.AmbiguousError
-)
-
 // Undelivered is the stream that notifies a space of its own events that were refused elsewhere,
 // with the payload {"event", "to", "stream", "reason"}. A program may handle it; only coordinators
 // may send to it.
@@ -37,7 +19,7 @@ const Undelivered = model.Undelivered
 // Tree returns what an event has caused so far, directly and indirectly: the events that it sent,
 // those that they sent, and the state of each. A coordinator answers; if none does, the client
 // reads the logs itself and sets Tree.Unattended.
-func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
+func (c *Client) Tree(ctx context.Context, q history.TreeQuery) (*history.Tree, error) {
 	asking, end := context.WithTimeout(ctx, askTimeout(ctx))
 	defer end()
 	t, asked := history.RequestTree(asking, c.bus, q)
@@ -72,7 +54,7 @@ func askTimeout(ctx context.Context) time.Duration {
 // States["forgotten"] counts the events of which the log no longer has the handling: what they
 // have caused is not known, and not waited for.
 // More than 100,000 events are an error. What a person sends again later is not waited for.
-func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*Tree, error) {
+func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*history.Tree, error) {
 	c, space := s.client, s.name
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
@@ -85,7 +67,7 @@ func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*Tree, 
 	}
 	last, end := withReadGrace(ctx)
 	defer end()
-	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id.text, MaxEvents: maxWaited})
+	t, err := c.Tree(last, history.TreeQuery{Space: space, Stream: stream, Event: id.text, MaxEvents: maxWaited})
 	switch {
 	case waited != nil:
 		return t, waited

@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -36,10 +37,10 @@ func TestATreeIsReadThoughACoordinatorHangs(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err := c.Tree(ctx, settle.TreeQuery{Event: "e"}); err != nil {
+		if _, err := c.Tree(ctx, history.TreeQuery{Event: "e"}); err != nil {
 			t.Error(err)
 		}
-		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e"}); err != nil {
+		if _, err := c.Tree(t.Context(), history.TreeQuery{Event: "e"}); err != nil {
 			t.Errorf("without a deadline: %v", err)
 		}
 	})

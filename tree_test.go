@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -56,25 +57,25 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 		if _, err := c.Call(t.Context(), pass("e1", "b", "broken")); err != nil {
 			t.Fatal(err)
 		}
-		tree, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
+		tree, err := c.Tree(t.Context(), history.TreeQuery{Event: "e1"})
 		if err != nil || !tree.Unattended || tree.Events != 3 || tree.States["parked"] != 2 {
 			t.Fatalf("with no coordinator: %+v, %v", tree, err)
 		}
 		w.Coordinator()
 		time.Sleep(5 * time.Second)
-		tree, err = c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
+		tree, err = c.Tree(t.Context(), history.TreeQuery{Event: "e1"})
 		if err != nil || tree.Unattended || tree.States["handled"] != 2 || tree.States["failed"] != 1 {
 			t.Errorf("with a coordinator: %+v, %v", tree, err)
 		}
-		var missing *settle.MissingError
-		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e2"}); !errors.As(err, &missing) {
+		var missing *history.MissingError
+		if _, err := c.Tree(t.Context(), history.TreeQuery{Event: "e2"}); !errors.As(err, &missing) {
 			t.Errorf("what there is not: %v", err)
 		}
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "b", Stream: "end", ID: settle.ID("e1")}); err != nil {
 			t.Fatal(err)
 		}
-		var several *settle.AmbiguousError
-		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e1"}); !errors.As(err, &several) {
+		var several *history.AmbiguousError
+		if _, err := c.Tree(t.Context(), history.TreeQuery{Event: "e1"}); !errors.As(err, &several) {
 			t.Errorf("what there is twice: %v", err)
 		}
 		c.Close()
@@ -145,7 +146,7 @@ func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 		w.start("w1", relay(), nil)
 		w.Coordinator()
 		c, _ := w.client("c", nil)
-		list := func(space string) (found []settle.DeadLetter) {
+		list := func(space string) (found []history.Dead) {
 			for d, err := range c.Space(space).DeadLetters(t.Context()) {
 				if err != nil {
 					t.Fatal(err)
@@ -182,7 +183,7 @@ func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 		if r := list("broken")[0].Redriven; r == nil || r.Event != of.Event || r.State != "handled" {
 			t.Errorf("the view says %+v", r)
 		}
-		var none *settle.NoLetterError
+		var none *history.NoLetterError
 		if _, _, err := c.Space("a").Redrive(t.Context(), "", settle.ID("e1")); !errors.As(err, &none) {
 			t.Errorf("redrive of what was handled: %v", err)
 		}

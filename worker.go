@@ -57,8 +57,8 @@ type WorkerConfig struct {
 	Tracer trace.Tracer
 	// OnError and OnConsole receive the errors and the output of user code. Several spaces may call
 	// them concurrently, and they must not block; by default both are logged.
-	OnError   func(ErrorInfo)
-	OnConsole func(ConsoleInfo)
+	OnError   func(space.ErrorInfo)
+	OnConsole func(space.ConsoleInfo)
 	// Now is the wall clock, for tests; default time.Now.
 	Now func() time.Time
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -209,7 +210,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	_, _, err = operator.Space("shop").Redrive(t.Context(), "fail", settle.ID("f1"))
 	c.must(err)
 	receipts := 0
-	for _, err := range reader.Space("shop").Receipts(t.Context(), settle.ReceiptFilter{Last: 6}) {
+	for _, err := range reader.Space("shop").Receipts(t.Context(), history.ReceiptFilter{Last: 6}) {
 		c.must(err)
 		receipts++
 	}

@@ -40,7 +40,7 @@ func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, need{spaces: ofSpaces(c.Space).spaces, every: c.Space == "", patience: c.Timeout}, func(_ *bus.Bus, client *settle.Client) error {
 		ctx, end := context.WithTimeout(ctx, c.Timeout)
 		defer end()
-		q := settle.TreeQuery{Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: 1}
+		q := history.TreeQuery{Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: 1}
 		if c.Tree {
 			q.MaxEvents = mostCancelled
 			return c.all(ctx, io, client, q)
@@ -58,8 +58,8 @@ func (c *cancelCmd) Run(ctx context.Context, io streams) error {
 
 // all cancels the open events of a tree, until none is open: an event that was being handled may have
 // caused others.
-func (c *cancelCmd) all(ctx context.Context, io streams, client *settle.Client, q settle.TreeQuery) error {
-	done := map[settle.EventRef]bool{}
+func (c *cancelCmd) all(ctx context.Context, io streams, client *settle.Client, q history.TreeQuery) error {
+	done := map[history.EventRef]bool{}
 	var end endedAs
 	for {
 		tree, err := client.Tree(ctx, q)
@@ -128,7 +128,7 @@ func (e *endedAs) err() error {
 }
 
 // of is err, when nothing of the tree is open any more.
-func (e *endedAs) of(tree *settle.Tree) error {
+func (e *endedAs) of(tree *history.Tree) error {
 	switch err := e.err(); {
 	case err != nil:
 		return err
@@ -143,7 +143,7 @@ func (e *endedAs) of(tree *settle.Tree) error {
 // mostCancelled is the largest number of events of a tree that are examined.
 const mostCancelled = 10_000
 
-func endedHow(n *settle.TreeNode) string {
+func endedHow(n *history.TreeNode) string {
 	if n.Error == "" {
 		return string(n.State)
 	}
@@ -152,7 +152,7 @@ func endedHow(n *settle.TreeNode) string {
 
 // stillOpen returns the events of a tree that are open. A notice that a send was
 // refused is excluded: the cancellation itself causes it, and it ends by itself.
-func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle.EventRef) {
+func stillOpen(n *history.TreeNode, done map[history.EventRef]bool) (open []history.EventRef) {
 	if !n.State.Ended() && !done[n.EventRef] && n.Stream != model.Undelivered {
 		open = append(open, n.EventRef)
 	}
@@ -163,7 +163,7 @@ func stillOpen(n *settle.TreeNode, done map[settle.EventRef]bool) (open []settle
 }
 
 // cancelOne cancels one event, and prints its outcome.
-func cancelOne(ctx context.Context, io streams, client *settle.Client, of settle.EventRef, why string) error {
+func cancelOne(ctx context.Context, io streams, client *settle.Client, of history.EventRef, why string) error {
 	rc, err := client.Cancel(ctx, of, why)
 	switch {
 	case err != nil:
@@ -200,6 +200,6 @@ func (c *skipCmd) Run(ctx context.Context, io streams) error {
 		case first.ID != cmp.Or(c.Event, first.ID):
 			return fmt.Errorf("the first event of space %s is %s of stream %s, not %s; nothing was skipped", c.Space, first.ID, first.Stream, c.Event)
 		}
-		return cancelOne(ctx, io, client, settle.EventRef{Space: c.Space, Stream: first.Stream, Event: first.ID}, c.Reason)
+		return cancelOne(ctx, io, client, history.EventRef{Space: c.Space, Stream: first.Stream, Event: first.ID}, c.Reason)
 	})
 }

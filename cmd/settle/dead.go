@@ -41,8 +41,8 @@ type deadChoice struct {
 }
 
 // filter returns the selection, for one space.
-func (c *deadChoice) filter(space string) settle.DeadFilter {
-	f := settle.DeadFilter{Space: space, Stream: c.Stream, Reason: c.Error}
+func (c *deadChoice) filter(space string) history.DeadFilter {
+	f := history.DeadFilter{Space: space, Stream: c.Stream, Reason: c.Error}
 	if c.Older > 0 {
 		f.Before = time.Now().Add(-c.Older)
 	}
@@ -79,7 +79,7 @@ func (c *deadCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-func (c *deadCmd) print(io streams, wanted []settle.DeadLetter, cut bool, counts settle.DeadCounts) {
+func (c *deadCmd) print(io streams, wanted []history.Dead, cut bool, counts history.DeadCounts) {
 	all := listing(c.Space)
 	if counts.Dismissed > 0 {
 		all += " --dismissed"
@@ -107,7 +107,7 @@ func (c *deadCmd) print(io streams, wanted []settle.DeadLetter, cut bool, counts
 
 // count prints numbers only. With a selection, it counts the open ones.
 func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) error {
-	var counts settle.DeadCounts
+	var counts history.DeadCounts
 	var err error
 	if c.chosen() {
 		counts.Open, err = client.CountOpenDead(ctx, c.filter(c.Space))
@@ -129,7 +129,7 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) 
 }
 
 // counts counts the letters of the space, or of all spaces.
-func (c *deadCmd) counts(ctx context.Context, client *settle.Client) (settle.DeadCounts, error) {
+func (c *deadCmd) counts(ctx context.Context, client *settle.Client) (history.DeadCounts, error) {
 	if c.Space == "" {
 		return client.CountDead(ctx)
 	}
@@ -137,7 +137,7 @@ func (c *deadCmd) counts(ctx context.Context, client *settle.Client) (settle.Dea
 }
 
 // letters returns the letters of the space, or of all spaces.
-func (c *deadCmd) letters(ctx context.Context, client *settle.Client) iter.Seq2[settle.DeadLetter, error] {
+func (c *deadCmd) letters(ctx context.Context, client *settle.Client) iter.Seq2[history.Dead, error] {
 	if c.Space == "" {
 		return client.DeadLetters(ctx)
 	}
@@ -151,12 +151,12 @@ const defaultListing = 1000
 var errEnough = errors.New("enough")
 
 // collect reads the letters to list; cut reports that there are more.
-func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters []settle.DeadLetter, cut bool, err error) {
+func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters []history.Dead, cut bool, err error) {
 	limit := c.Limit
 	if limit < 0 && !c.JSON {
 		limit = defaultListing
 	}
-	take := func(d settle.DeadLetter) error {
+	take := func(d history.Dead) error {
 		if limit > 0 && len(letters) == limit {
 			cut = true
 			return errEnough
@@ -190,7 +190,7 @@ func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters [
 }
 
 // open returns the letters that are neither redriven nor dismissed.
-func open(letters []settle.DeadLetter) (n int) {
+func open(letters []history.Dead) (n int) {
 	for i := range letters {
 		if letters[i].Redriven == nil && letters[i].Dismissed == nil {
 			n++
@@ -223,7 +223,7 @@ func noteUnattended(ctx context.Context, io streams, b *bus.Bus) {
 	}
 }
 
-func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
+func (c *deadCmd) printJSON(io streams, letters []history.Dead) error {
 	for i := range letters {
 		if err := printLine(io.out, &letters[i]); err != nil {
 			return err
@@ -232,7 +232,7 @@ func (c *deadCmd) printJSON(io streams, letters []settle.DeadLetter) error {
 	return nil
 }
 
-func (s sheet) printLetters(letters []settle.DeadLetter) {
+func (s sheet) printLetters(letters []history.Dead) {
 	longest := maxRemark
 	if s.width > 0 {
 		longest = max(leastRemark, min(longest, s.width-len(below)))
@@ -254,7 +254,7 @@ func (s sheet) printLetters(letters []settle.DeadLetter) {
 }
 
 // reason returns the error of an event, after the reason of its dismissal.
-func reason(d *settle.DeadLetter) string {
+func reason(d *history.Dead) string {
 	text := unbroken(withoutCalls(d.Error))
 	if d.Dismissed != nil {
 		text = fmt.Sprintf("(dismissed: %s) %s", cmp.Or(unbroken(d.Dismissed.Reason), "no reason given"), text)
@@ -268,7 +268,7 @@ var calls = regexp.MustCompile(`\n  [^\n]+:[0-9]+:[0-9]+: in [^\n]+`)
 // withoutCalls returns an error in one line.
 func withoutCalls(text string) string { return calls.ReplaceAllString(text, "") }
 
-func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
+func (c *deadCmd) printFull(io streams, letters []history.Dead) {
 	for i := range letters {
 		d := &letters[i]
 		fmt.Fprintf(io.out, "%s/%s  %s  %s  %s\n", d.Space, d.Stream, d.Event, d.Outcome, clock(d.Ended))
@@ -293,7 +293,7 @@ func (c *deadCmd) printFull(io streams, letters []settle.DeadLetter) {
 	}
 }
 
-func again(d *settle.DeadLetter) string {
+func again(d *history.Dead) string {
 	switch {
 	case d.Redriven == nil && d.Dismissed != nil:
 		return "dismissed"

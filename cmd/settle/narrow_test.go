@@ -35,7 +35,7 @@ func TestReceipts_OnANarrowTerminalResultsAreBelow(t *testing.T) {
 	for i, rc := range []settle.Receipt{
 		{Event: "at-01a202c10f4e-vpd4dmor3ngfrq44", Outcome: settle.Handled, Result: model.Int(1)}, {Event: "e2", Outcome: settle.Failed, Error: "the door is locked"}, {Event: "e3", Outcome: settle.Handled},
 	} {
-		h := &settle.Handling{Seq: uint64(i + 2), Stored: time.Date(2020, 1, 2, 3, 4, 5, 0, time.Local), Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}
+		h := &history.Handling{Seq: uint64(i + 2), Stored: time.Date(2020, 1, 2, 3, 4, 5, 0, time.Local), Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}
 		if err := p.print(h); err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +61,10 @@ func fitting(t *testing.T, text string) {
 
 func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
 	long := strings.Repeat("the door is locked, ", 20)
-	letter := func(event, text string) settle.DeadLetter {
-		return settle.DeadLetter{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: settle.Failed, Error: text}}
+	letter := func(event, text string) history.Dead {
+		return history.Dead{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: settle.Failed, Error: text}}
 	}
-	letters := []settle.DeadLetter{letter("at-01a202c10f4e-vpd4dmor3ngfrq44", long), letter("e2", "locked"), letter("e3", "locked")}
+	letters := []history.Dead{letter("at-01a202c10f4e-vpd4dmor3ngfrq44", long), letter("e2", "locked"), letter("e3", "locked")}
 	letters[1].Dismissed, letters[1].Redriven = &history.Dismissal{Reason: "a duplicate"}, &history.Redriven{Event: "e2:r1", State: "failed"}
 	letters[2].Dismissed = &history.Dismissal{}
 	var out bytes.Buffer
@@ -82,10 +82,10 @@ func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
 func TestTree_OnANarrowTerminalRemarksAreBelowAndFit(t *testing.T) {
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more. ", 20)
-	node := func(space, event, text string, caused ...*settle.TreeNode) *settle.TreeNode {
-		return &settle.TreeNode{EventRef: settle.EventRef{Space: space, Stream: "undelivered", Event: event}, State: "failed", Ended: start, Error: text, Caused: caused}
+	node := func(space, event, text string, caused ...*history.TreeNode) *history.TreeNode {
+		return &history.TreeNode{EventRef: history.EventRef{Space: space, Stream: "undelivered", Event: event}, State: "failed", Ended: start, Error: text, Caused: caused}
 	}
-	tree := &settle.Tree{Root: node("a-space-of-a-name", "at-01a202c10f4e-vpd4dmor3ngfrq44", long,
+	tree := &history.Tree{Root: node("a-space-of-a-name", "at-01a202c10f4e-vpd4dmor3ngfrq44", long,
 		node("b", "b:1:1:0", "short"), node("b", "b:1:1:1", long, node("c", "c:1:1:2:undelivered", "a bit too long for the line")), node("d", strings.Repeat("d", 50), "no"))}
 	var out bytes.Buffer
 	sheet{out: &out, width: 80}.printTree(tree, false)
@@ -130,7 +130,7 @@ func TestReceipts_TheHeadingIsDimmedAsThatOfATableIs(t *testing.T) {
 		var out bytes.Buffer
 		p := receiptPrinter{w: &out, sheet: sheet{color: true}, narrow: narrow}
 		rc := settle.Receipt{Event: "e", Outcome: settle.Handled, Result: model.Int(1)}
-		if err := p.print(&settle.Handling{Seq: 2, Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}); err != nil {
+		if err := p.print(&history.Handling{Seq: 2, Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}); err != nil {
 			t.Fatal(err)
 		}
 		if lines := strings.Split(out.String(), "\n"); !strings.HasPrefix(lines[0], "\x1b[2mLOG ") || strings.Contains(lines[1], "\x1b") {
@@ -149,7 +149,7 @@ func TestErrors_OnOneLineAreWithoutTheirCalls(t *testing.T) {
 			t.Errorf("%q is %q", text, got)
 		}
 	}
-	h := &settle.Handling{Tx: model.Tx{Receipt: &settle.Receipt{Outcome: settle.Failed, Error: "a.star:1:2: no\n  a.star:1:2: in f"}}}
+	h := &history.Handling{Tx: model.Tx{Receipt: &settle.Receipt{Outcome: settle.Failed, Error: "a.star:1:2: no\n  a.star:1:2: in f"}}}
 	if short, full := receiptText(h, false), receiptText(h, true); short != "a.star:1:2: no" || full != "a.star:1:2: no a.star:1:2: in f" {
 		t.Errorf("%q, in full %q", short, full)
 	}

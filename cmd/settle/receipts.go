@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/history"
 )
 
 // receiptsCmd is `settle receipts`.
@@ -28,7 +29,7 @@ type receiptsCmd struct {
 
 // Run prints the receipts of a space, newest last.
 func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
-	filter := settle.ReceiptFilter{Stream: c.Stream, Outcome: settle.Outcome(c.Outcome), Last: c.Last, Follow: c.Follow}
+	filter := history.ReceiptFilter{Stream: c.Stream, Outcome: settle.Outcome(c.Outcome), Last: c.Last, Follow: c.Follow}
 	if err := filter.Check(c.Space); err != nil {
 		return usage(err)
 	}
@@ -89,7 +90,7 @@ var leastWidths = [receiptColumns]int{6, 19, 12, 32, 9, 0}
 // leastNarrow are the initial widths on a narrow terminal.
 var leastNarrow = [receiptColumns]int{6, 8, 8, 32, 7, 0}
 
-func (p *receiptPrinter) print(h *settle.Handling) error {
+func (p *receiptPrinter) print(h *history.Handling) error {
 	if p.json {
 		p.printed++
 		return printJSON(p.w, h)
@@ -129,7 +130,7 @@ func (p *receiptPrinter) line(cells [receiptColumns]string, code string) {
 }
 
 // receiptText returns the result or the error of the event, cut short unless full is set.
-func receiptText(h *settle.Handling, full bool) string {
+func receiptText(h *history.Handling, full bool) string {
 	rc := h.Tx.Receipt
 	text := rc.Error
 	if rc.Outcome == settle.Handled {
@@ -159,7 +160,7 @@ func receiptText(h *settle.Handling, full bool) string {
 // longest is the largest part of a result or an error on a line.
 const longest = 72
 
-func printJSON(w io.Writer, h *settle.Handling) error {
+func printJSON(w io.Writer, h *history.Handling) error {
 	rc := h.Tx.Receipt
 	type sent struct {
 		ID     string `json:"id"`

@@ -28,8 +28,8 @@ type letterChoice struct {
 type deed struct {
 	done, none string
 	do         func(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error
-	all        func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error
-	told       func(io streams, d settle.DeadDone)
+	all        func(ctx context.Context, open *history.OpenDead, p history.Pace) error
+	told       func(io streams, d history.DeadDone)
 }
 
 // carryOut applies it to one letter, or to all selected ones.
@@ -54,7 +54,7 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 			return c.all(ctx, io, client, d)
 		}
 		err := d.do(ctx, io, b, client, c.Space, c.Stream, c.Event)
-		if _, missing := errors.AsType[*settle.NoLetterError](err); missing {
+		if _, missing := errors.AsType[*history.NoLetterError](err); missing {
 			noteUnattended(ctx, io, b)
 		}
 		return usageIfName(err)
@@ -78,7 +78,7 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", display.Count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
 	}
 	t := &toll{io: io, deed: d, of: open.Count, begun: time.Now(), said: time.Now()}
-	err = d.all(ctx, open, settle.Pace{Rate: c.Rate, Told: t.told})
+	err = d.all(ctx, open, history.Pace{Rate: c.Rate, Told: t.told})
 	t.sum()
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ type toll struct {
 }
 
 // told records the result for one letter.
-func (t *toll) told(d settle.DeadDone) {
+func (t *toll) told(d history.DeadDone) {
 	if d.Err != nil {
 		if t.failed++; t.failed <= 10 {
 			fmt.Fprintf(t.io.err, "%s of %s/%s: %v\n", d.Of.Event, d.Of.Space, d.Of.Stream, d.Err)
@@ -134,8 +134,8 @@ type redriveCmd struct {
 func (c *redriveCmd) Run(ctx context.Context, io streams) error {
 	return c.carryOut(ctx, io, &c.connection, deed{
 		done: "sent again", none: "nothing to send again", do: redrive,
-		all: func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error { return open.Redrive(ctx, p) },
-		told: func(io streams, d settle.DeadDone) {
+		all: func(ctx context.Context, open *history.OpenDead, p history.Pace) error { return open.Redrive(ctx, p) },
+		told: func(io streams, d history.DeadDone) {
 			if d.Duplicate {
 				fmt.Fprintf(io.out, "%s: had been sent again already, as %s\n", d.Of.Event, d.Sent.Event)
 				return
@@ -169,10 +169,10 @@ type dismissCmd struct {
 func (c *dismissCmd) Run(ctx context.Context, io streams) error {
 	return c.carryOut(ctx, io, &c.connection, deed{
 		done: "dismissed", none: "nothing to dismiss", do: c.dismiss,
-		all: func(ctx context.Context, open *settle.OpenDead, p settle.Pace) error {
+		all: func(ctx context.Context, open *history.OpenDead, p history.Pace) error {
 			return open.Dismiss(ctx, c.Reason, p)
 		},
-		told: func(io streams, d settle.DeadDone) { sayDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
+		told: func(io streams, d history.DeadDone) { sayDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
 	})
 }
 

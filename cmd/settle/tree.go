@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/history"
 )
 
 // treeCmd is `settle tree`.
@@ -29,7 +30,7 @@ func (treeCmd) Help() string {
 // Run prints what an event has caused.
 func (c *treeCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
-		tree, err := client.Tree(ctx, settle.TreeQuery{
+		tree, err := client.Tree(ctx, history.TreeQuery{
 			Event: c.Event, Space: c.Space, Stream: c.Stream, MaxEvents: c.Events, MaxDepth: c.Depth,
 		})
 		if err != nil {

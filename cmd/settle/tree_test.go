@@ -152,7 +152,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | --stream charge | did not end well`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
 
-	var tree settle.Tree
+	var tree history.Tree
 	if err := json.Unmarshal([]byte(want(t, 0, "", "tree", "o2", "--json")), &tree); err != nil || tree.Events != 5 || tree.Unattended {
 		t.Fatalf("the tree as JSON: %+v, %v", tree, err)
 	}
@@ -238,7 +238,7 @@ func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
 		}
 	}
 	m, err = nc.Request("settle.api.tree", []byte(`{"event":"o1"}`), patience)
-	var tree settle.Tree
+	var tree history.Tree
 	if err == nil {
 		err = json.Unmarshal(m.Data, &tree)
 	}
@@ -332,7 +332,7 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 	}
 	want(t, 0, `{"event":"c3","lane":4,"duplicate":false}`, "send", "bank", "charge", "--id", "c3", "--json")
 	want(t, 0, `{"event":"c3","duplicate":true} | had been sent before`, "send", "bank", "charge", "--id", "c3", "--json")
-	var tree settle.Tree
+	var tree history.Tree
 	if err := json.Unmarshal([]byte(want(t, 0, "", "send", "bank", "charge", "--id", "c3", "--wait=tree", "--json")), &tree); err != nil || tree.Root.Event != "c3" {
 		t.Errorf("the tree as JSON: %+v, %v", tree, err)
 	}
@@ -345,9 +345,9 @@ func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 	}
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more of this. ", 20)
-	tree := &settle.Tree{
+	tree := &history.Tree{
 		CausedBy: []history.EventRef{ref("a", "two", "a:1:1:0"), ref("a", "one", "e1")},
-		Events:   7, States: map[settle.EventState]int{"handled": 2, "failed": 2, "queued": 1, "parked": 1, "refused": 1},
+		Events:   7, States: map[lineage.State]int{"handled": 2, "failed": 2, "queued": 1, "parked": 1, "refused": 1},
 		Root: &history.TreeNode{EventRef: ref("a", "order", "a:1:2:0"), State: "handled", Sent: start, Ended: start.Add(2 * time.Millisecond), Caused: []*history.TreeNode{
 			{EventRef: ref("b", "charge", "a:1:3:0"), State: "failed", Ended: start.Add(1234 * time.Millisecond), Error: "line one\nline two", Caused: []*history.TreeNode{
 				{EventRef: ref("b", "charge", "a:1:3:0:r1"), State: "failed", Kind: "redrive", Error: long},
@@ -400,7 +400,7 @@ func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
 	}
 	at.More = 2
 	var out bytes.Buffer
-	printTree(&out, &settle.Tree{Root: root, Events: 10, More: true, States: map[settle.EventState]int{"handled": 10}}, false)
+	printTree(&out, &history.Tree{Root: root, Events: 10, More: true, States: map[lineage.State]int{"handled": 10}}, false)
 	const text = `
          └─ ✓ a/s  e4        handled
             ├─ ✓ a/s  e5     handled
@@ -419,8 +419,8 @@ func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
 func TestPrintTree_InFullKeepsTheLinesOfAnError(t *testing.T) {
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more of this. ", 20)
-	tree := &settle.Tree{
-		Events: 4, More: true, States: map[settle.EventState]int{"failed": 4},
+	tree := &history.Tree{
+		Events: 4, More: true, States: map[lineage.State]int{"failed": 4},
 		Root: &history.TreeNode{EventRef: history.EventRef{Space: "a", Stream: "order", Event: "e1"}, State: "failed", Sent: start, Ended: start, Error: "one\ntwo", Caused: []*history.TreeNode{
 			{EventRef: history.EventRef{Space: "b", Stream: "s", Event: "x"}, State: "failed", Ended: start.Add(216 * time.Second), Error: "three\n" + long, More: 1},
 			{EventRef: history.EventRef{Space: "b", Stream: "s", Event: "y"}, State: "failed", Ended: start.Add(9999 * time.Millisecond), Error: "four\nfive"},
@@ -459,7 +459,7 @@ func TestAfter_IsExactWhereItMatters(t *testing.T) {
 
 // What a forgotten event has caused is not known, and so it is not said that nothing of it is open.
 func TestTree_OfAForgottenEventDoesNotSayThatNothingIsOpen(t *testing.T) {
-	tree := &settle.Tree{Events: 2, Settled: true, States: map[lineage.State]int{lineage.Handled: 1, lineage.Forgotten: 1}}
+	tree := &history.Tree{Events: 2, Settled: true, States: map[lineage.State]int{lineage.Handled: 1, lineage.Forgotten: 1}}
 	if got, want := summary(tree), "2 events: 1 handled, 1 forgotten; nothing that is known of it is open; what a forgotten event has caused is not known."; got != want {
 		t.Errorf("%s\nwant: %s", got, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/lineage"
 )
@@ -31,12 +31,12 @@ var marks = map[lineage.State]string{
 // The time is when the event ended or, if it has not, when its lane got it, counted
 // from the time in the first line. full prints every remark completely, on as many lines
 // as it has; otherwise a remark that does not fit beside its event is put below.
-func printTree(w io.Writer, t *settle.Tree, full bool) {
+func printTree(w io.Writer, t *history.Tree, full bool) {
 	s, _ := sheetFor(w)
 	s.printTree(t, full)
 }
 
-func (s sheet) printTree(t *settle.Tree, full bool) {
+func (s sheet) printTree(t *history.Tree, full bool) {
 	w := s.out
 	for i := len(t.CausedBy) - 1; i >= 0; i-- {
 		r := t.CausedBy[i]
@@ -58,7 +58,7 @@ func (s sheet) printTree(t *settle.Tree, full bool) {
 }
 
 // asking returns the command that prints the tree of an event.
-func asking(n *settle.TreeNode) string {
+func asking(n *history.TreeNode) string {
 	if n.Space == "" {
 		return "settle tree " + n.Event
 	}
@@ -81,7 +81,7 @@ type treeLine struct{ name, state, at, remark, below string }
 
 // add adds an event of a generation and what it has caused, with what goes before the
 // first of its lines, and before the rest.
-func (l *lines) add(n *settle.TreeNode, generation int, first, rest string) {
+func (l *lines) add(n *history.TreeNode, generation int, first, rest string) {
 	name := fmt.Sprintf("%s%s %s/%s  %s", first, marks[n.State], n.Space, n.Stream, n.Event)
 	if n.Space == "" {
 		name = fmt.Sprintf("%s%s %s", first, marks[n.State], n.Event)
@@ -165,7 +165,7 @@ func (l *lines) short(remark string, longest int) string {
 }
 
 // shown returns the time of an event: when it ended or, if it has not, entered its lane.
-func shown(n *settle.TreeNode) time.Time {
+func shown(n *history.TreeNode) time.Time {
 	if n.Ended.IsZero() {
 		return n.Sent
 	}
@@ -173,7 +173,7 @@ func shown(n *settle.TreeNode) time.Time {
 }
 
 // at returns when an event ended or entered its lane.
-func (l *lines) at(n *settle.TreeNode, root bool) string {
+func (l *lines) at(n *history.TreeNode, root bool) string {
 	at := shown(n)
 	switch {
 	case at.IsZero():
@@ -209,7 +209,7 @@ const (
 )
 
 // remarks returns the lines of an event's remark, at least one.
-func (l *lines) remarks(n *settle.TreeNode) []string {
+func (l *lines) remarks(n *history.TreeNode) []string {
 	text := remark(n)
 	if l.full {
 		return strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -218,7 +218,7 @@ func (l *lines) remarks(n *settle.TreeNode) []string {
 }
 
 // remark returns the details of an event beside its state.
-func remark(n *settle.TreeNode) string {
+func remark(n *history.TreeNode) string {
 	var parts []string
 	switch n.Kind {
 	case "notice":
@@ -261,7 +261,7 @@ func clip(text string, longest int) string {
 }
 
 // summary describes the tree in a sentence.
-func summary(t *settle.Tree) string {
+func summary(t *history.Tree) string {
 	var states []string
 	for _, s := range []lineage.State{lineage.Handled, lineage.Failed, lineage.Refused, lineage.Expired, lineage.Dropped, lineage.Forgotten, lineage.Cancelled, lineage.Waiting, lineage.Queued, lineage.Parked, lineage.Unknown} {
 		if n := t.States[s]; n > 0 {
@@ -286,7 +286,7 @@ func summary(t *settle.Tree) string {
 const maxHints = 3
 
 // hints returns what to check next.
-func hints(t *settle.Tree) []string {
+func hints(t *history.Tree) []string {
 	var list []string
 	if t.Unattended {
 		list = append(list, "No coordinator answers. What is parked stays parked, and what failed gets no dead letter, until one runs.")
@@ -318,7 +318,7 @@ func hints(t *settle.Tree) []string {
 	return list
 }
 
-func redriven(n *settle.TreeNode) bool {
+func redriven(n *history.TreeNode) bool {
 	for _, c := range n.Caused {
 		if c.Kind == "redrive" {
 			return true
@@ -328,10 +328,10 @@ func redriven(n *settle.TreeNode) bool {
 }
 
 // first returns the first few events in a state.
-func first(t *settle.Tree, s lineage.State) []*settle.TreeNode {
-	var list []*settle.TreeNode
-	var visit func(n *settle.TreeNode)
-	visit = func(n *settle.TreeNode) {
+func first(t *history.Tree, s lineage.State) []*history.TreeNode {
+	var list []*history.TreeNode
+	var visit func(n *history.TreeNode)
+	visit = func(n *history.TreeNode) {
 		if n.State == s && len(list) < maxHints {
 			list = append(list, n)
 		}

@@ -111,7 +111,7 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 		t.Errorf("bob's account: %s, %v", a.Value, err)
 	}
 	var events []string
-	for h, err := range c.Space("alice").Receipts(ctx, settle.ReceiptFilter{}) {
+	for h, err := range c.Space("alice").Receipts(ctx, history.ReceiptFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

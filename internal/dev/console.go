@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/space"
 )
 
 // console prints the output of programs.
-func (d *dev) console(i settle.ConsoleInfo) {
+func (d *dev) console(i space.ConsoleInfo) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s %s: %s", now(), i.Space, whose(i.Node, i.Stream), i.Message)
 	for n := 0; n+1 < len(i.Args); n += 2 {
@@ -23,7 +23,7 @@ func (d *dev) console(i settle.ConsoleInfo) {
 }
 
 // wrong prints the errors of programs, with node and event.
-func (d *dev) wrong(i settle.ErrorInfo) {
+func (d *dev) wrong(i space.ErrorInfo) {
 	event := ""
 	if i.Event != "" {
 		event = " (event " + i.Event + ")"

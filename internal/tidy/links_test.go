@@ -41,6 +41,7 @@ var linkRules = []linkRule{
 	{"program", []string{natsServer, exporters, testKit}, 155},
 	{".", []string{exporters, testKit}, 340},
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 475},
+	{"spaceworker", []string{metrics, testKit}, 545},
 	{"cmd/spaceworker", []string{metrics, testKit}, 545},
 	{"cmd/settle", []string{metrics}, 580},
 }

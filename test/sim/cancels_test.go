@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -65,7 +66,7 @@ func (p *plan) expireSome() {
 
 // takeBack takes an event back.
 func (w *world) takeBack(p *process, o *op) (err error) {
-	o.ref = settle.EventRef{Space: o.space, Stream: o.stream, Event: o.id}
+	o.ref = history.EventRef{Space: o.space, Stream: o.stream, Event: o.id}
 	if o.do == "skip" {
 		if o.ref = w.next(o.space); o.ref.Event == "" {
 			o.skipped = true
@@ -77,16 +78,16 @@ func (w *world) takeBack(p *process, o *op) (err error) {
 }
 
 // next returns the event of its lane that a space has yet to handle.
-func (w *world) next(name string) settle.EventRef {
+func (w *world) next(name string) history.EventRef {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := w.folds[name]
 	for _, m := range f.lane {
 		if key := (eventKey{name, m.Stream, m.ID}); f.handled[key] == nil && !f.agenda.lanes[key] {
-			return settle.EventRef{Space: name, Stream: m.Stream, Event: m.ID}
+			return history.EventRef{Space: name, Stream: m.Stream, Event: m.ID}
 		}
 	}
-	return settle.EventRef{}
+	return history.EventRef{}
 }
 
 // checkCancel: a cancel returns how the event has ended.
@@ -95,7 +96,7 @@ func (w *world) checkCancel(o *op) {
 		return
 	}
 	h := w.folds[o.ref.Space].handled[eventKey{o.ref.Space, o.ref.Stream, o.ref.Event}]
-	var none *settle.MissingError
+	var none *history.MissingError
 	switch {
 	case errors.As(o.err, &none), errors.Is(o.err, settle.ErrForgotten), errors.Is(o.err, model.ErrPurged):
 		w.count("events that could not be cancelled")

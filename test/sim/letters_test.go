@@ -88,7 +88,7 @@ func (w *world) redrive(p *process, o *op) (settle.SendResult, error) {
 	if o.skipped = d == nil; o.skipped {
 		return settle.SendResult{}, nil
 	}
-	o.ref = settle.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event}
+	o.ref = history.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event}
 	if o.do == "dismiss" {
 		_, _, err := p.client.Space(d.Space).Dismiss(p.ctx, d.Stream, settle.ID(d.Event), "as it should")
 		return settle.SendResult{}, err
@@ -101,7 +101,7 @@ func (w *world) redrive(p *process, o *op) (settle.SendResult, error) {
 }
 
 func (w *world) checkLetter(o *op) {
-	var tooLong *settle.MissingError
+	var tooLong *history.MissingError
 	switch {
 	case o.skipped || errors.As(o.err, &tooLong) || errors.Is(o.err, model.ErrLaneFull) || errors.Is(o.err, settle.ErrForgotten):
 	case history.IsGone(o.err) && w.plan.has("stale"):

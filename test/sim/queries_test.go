@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 )
@@ -75,9 +75,9 @@ type asked struct {
 	from, to uint64 // the log of its space when it began and ended
 	refused  int
 	stale    string
-	ref      settle.EventRef
-	tree     *settle.Tree
-	letters  []settle.DeadLetter
+	ref      history.EventRef
+	tree     *history.Tree
+	letters  []history.Dead
 	skipped  bool // there was nothing to do it to
 }
 

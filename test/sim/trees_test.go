@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 )
@@ -28,7 +29,7 @@ func (p *plan) trees() {
 
 func (w *world) askTree(p *process, o *op) (err error) {
 	if o.do == "tree" {
-		o.tree, err = p.client.Tree(p.ctx, settle.TreeQuery{Space: o.space, Stream: o.stream, Event: o.id})
+		o.tree, err = p.client.Tree(p.ctx, history.TreeQuery{Space: o.space, Stream: o.stream, Event: o.id})
 		return err
 	}
 	o.tree, err = p.client.Space(o.space).WaitTree(p.ctx, o.stream, settle.ID(o.id))
@@ -74,7 +75,7 @@ func (w *world) openIn(root eventKey) (open bool, why string) {
 
 // checkTree: what a tree says of an event that has ended is what the log says.
 func (w *world) checkTree(o *op) {
-	var none *settle.MissingError
+	var none *history.MissingError
 	switch {
 	case errors.As(o.err, &none) || errors.Is(o.err, settle.ErrForgotten):
 		w.count("trees of unknown events")
@@ -89,7 +90,7 @@ func (w *world) checkTree(o *op) {
 	w.checkNode(o, o.tree.Root)
 }
 
-func (w *world) checkNode(o *op, n *settle.TreeNode) {
+func (w *world) checkNode(o *op, n *history.TreeNode) {
 	f := w.folds[n.Space]
 	if f == nil {
 		w.violate("tree", "%s has an event of space %s", o, n.Space)
