@@ -89,7 +89,7 @@ func (s *story) foreign(c *model.Commit) {
 		}
 		c.Cursor = last.Cursor
 	}
-	if _, err := s.server.Append(model.Append{Space: "s", ID: "foreign", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
+	if _, err := s.server.Append(model.Append{Space: "s", ID: c.ID(), Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
 		s.Error(err)
 	}
 }
@@ -272,7 +272,7 @@ func (s *story) foreignReceipt(rc *model.Receipt) {
 		Version: model.CommitVersion, Space: "s", Runtime: "somebody", Epoch: head, Cursor: model.Cursor{Floor: rc.Lane},
 		Txs: []model.Tx{{N: 1, By: "handle add", Receipt: rc}},
 	}
-	if _, err := s.server.Append(model.Append{Space: "s", ID: "foreign", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
+	if _, err := s.server.Append(model.Append{Space: "s", ID: c.ID(), Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
 		s.Error(err)
 	}
 }

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/settlehq/settle/model"
@@ -27,9 +26,9 @@ func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
 		return nil // an entry before this one was not released
 	}
 	if concerns(e.Data) {
-		c, err := model.DecodeCommit(e.Data)
+		c, err := e.Commit()
 		if err != nil {
-			return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+			return err
 		}
 		for i := range c.Txs {
 			t.act(ctx, p, e, &c.Txs[i])

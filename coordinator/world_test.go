@@ -2,7 +2,6 @@ package coordinator_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -64,7 +63,7 @@ func (w *world) commit(origin string, sends ...model.Send) uint64 {
 
 func (w *world) append(space string, data []byte) uint64 {
 	w.Helper()
-	seq, err := w.server.Append(model.Append{Space: space, ID: fmt.Sprint(w.heads[space]), Expect: w.heads[space], Data: data})
+	seq, err := w.server.Append(model.Append{Space: space, Expect: w.heads[space], Data: data})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -57,10 +57,15 @@ func replayEntry(r *replica.Replica, e *model.LogEntry) error {
 	if err := e.Follows(r.Seq); err != nil {
 		return err
 	}
-	c, err := model.DecodeCommit(e.Data)
-	if err != nil {
-		return fmt.Errorf("log sequence %d: %w", e.Seq, err)
+	c, err := e.Commit()
+	if err == nil {
+		err = r.Accepts(e, c)
 	}
-	_, err = r.Apply(e.Seq, c)
-	return err
+	if err != nil {
+		return err
+	}
+	if _, err = r.Apply(e.Seq, c); err != nil {
+		return e.Unreadable(err)
+	}
+	return nil
 }

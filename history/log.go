@@ -98,9 +98,9 @@ func (l *logReader) checkHead() error {
 func decodeAll(entries []model.LogEntry) ([]*logged, error) {
 	out := make([]*logged, len(entries))
 	for i, e := range entries {
-		c, err := model.DecodeCommit(e.Data)
+		c, err := e.Commit()
 		if err != nil {
-			return nil, fmt.Errorf("log sequence %d: %w", e.Seq, err)
+			return nil, err
 		}
 		out[i] = &logged{e.Seq, e.Prev, e.Stored, c}
 	}

@@ -100,7 +100,7 @@ func (a *handAuthor) commit(c model.Commit) uint64 {
 		}
 		txs = model.AppendTx(txs, &c.Txs[i])
 	}
-	seq, err := a.server.Append(model.Append{Space: "a", ID: fmt.Sprint(a.head), Expect: a.head, Data: model.AppendCommit(nil, &c, txs)})
+	seq, err := a.server.Append(model.Append{Space: "a", Expect: a.head, Data: model.AppendCommit(nil, &c, txs)})
 	if err != nil {
 		a.Fatal(err)
 	}

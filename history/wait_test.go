@@ -72,10 +72,10 @@ func (w *world) finish(space string) {
 	w.Helper()
 	m := w.server.ReadLane(space, 0, 1)[0]
 	tx := model.Tx{N: 1, By: "handle " + m.Stream, Receipt: &model.Receipt{Event: m.ID, Lane: m.Seq, Pos: m.Position, Outcome: model.Handled}}
-	epoch, err := w.server.Append(model.Append{Space: space, ID: "t", Data: model.AppendCommit(nil, &model.Commit{Version: 1, Space: space, Runtime: "x", Takeover: true}, nil)})
+	epoch, err := w.server.Append(model.Append{Space: space, Data: model.AppendCommit(nil, &model.Commit{Version: 1, Space: space, Runtime: "x", Takeover: true}, nil)})
 	if err == nil {
 		c := &model.Commit{Version: 1, Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}}
-		_, err = w.server.Append(model.Append{Space: space, ID: "u", Expect: epoch, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))})
+		_, err = w.server.Append(model.Append{Space: space, Expect: epoch, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))})
 	}
 	if err != nil {
 		w.Fatal(err)

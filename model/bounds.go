@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // The bounds of what decoders accept. A stored message may come from any program with the right to publish, so a
 // number in it must not decide how much memory or time its readers take. The bounds are far beyond what Settle writes.
@@ -285,6 +288,60 @@ func (a *Ahead) check() error {
 		b.name("space", s.Space)
 		b.number("done", s.Done)
 		b.number("last", s.Last)
+	}
+	return b.err
+}
+
+const (
+	// maxPartitions is more than a deployment can have.
+	maxPartitions = 1 << 12
+	maxWeight     = 1e6
+	// MaxLease bounds how long an observation may outlive its observer.
+	MaxLease = 24 * time.Hour
+)
+
+// Check returns an error unless the announcement is within bounds.
+func (m *Member) Check() error {
+	var b bounds
+	b.name("id", m.ID)
+	b.number("beat", m.Beat)
+	if m.Weight < 0 || m.Weight > maxWeight {
+		b.fail("weight", m.Weight, "0 to %g are allowed", maxWeight)
+	}
+	b.partitions("holds", m.Holds)
+	b.partitions("wants", m.Wants)
+	b.upTo("done", uint64(len(m.Done)), maxPartitions)
+	for _, seq := range m.Done {
+		b.number("done", seq)
+	}
+	b.upTo("full", uint64(len(m.Full)), maxPartitions)
+	for i := range m.Full {
+		b.partitions("full", []int{m.Full[i].Partition})
+		b.line("full", m.Full[i].Space, maxShort)
+		b.count("full", m.Full[i].Waiting)
+	}
+	for field, text := range map[string]string{ // any order: one that is too long is enough
+		"role": m.Role, "life": m.Life, "program": m.Program, "host": m.Host, "version": m.Version, "connection": m.Connection,
+	} {
+		b.line(field, text, maxShort)
+	}
+	return b.err
+}
+
+func (b *bounds) partitions(field string, list []int) {
+	b.upTo(field, uint64(len(list)), maxPartitions)
+	for _, p := range list {
+		if p < 0 || p >= maxPartitions {
+			b.fail(field, p, "it must be the number of a partition")
+		}
+	}
+}
+
+func (l *Lease) check() error {
+	var b bounds
+	b.line("watcher", l.Watcher, maxShort)
+	if l.TTL > MaxLease {
+		b.fail("ttl", l.TTL, "%v is the longest", MaxLease)
 	}
 	return b.err
 }

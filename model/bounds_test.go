@@ -136,3 +136,28 @@ func TestBounds_WhatIsWithinThemIsDecoded(t *testing.T) {
 		}
 	}
 }
+
+func TestBounds_OfAnnouncementsAndLeases(t *testing.T) {
+	for field, m := range map[string]Member{ // any order: each on its own
+		"id": {ID: "a.b"}, "beat": {ID: "w", Beat: MaxNumber + 1}, "weight": {ID: "w", Weight: 1e300}, "holds": {ID: "w", Holds: []int{-1}},
+		"wants": {ID: "w", Wants: []int{1 << 30}}, "done": {ID: "w", Done: make([]uint64, maxPartitions+1)},
+		"full": {ID: "w", Full: []FullLane{{Partition: 1 << 30}}}, "host": {ID: "w", Host: strings.Repeat("x", maxShort+1)},
+	} {
+		if bound, is := errors.AsType[*BoundError](m.Check()); !is || bound.Field != field {
+			t.Errorf("%s: %v", field, m.Check())
+		}
+	}
+	if err := (&Member{ID: "w", Weight: 2, Holds: []int{0, 1023}, Done: []uint64{MaxNumber}}).Check(); err != nil {
+		t.Error(err)
+	}
+	for field, l := range map[string]Lease{ // any order: each on its own
+		"ttl": {Space: "s", Doc: "d", Watcher: "w", TTL: MaxLease + 1}, "watcher": {Space: "s", Watcher: strings.Repeat("x", maxShort+1)},
+	} {
+		if bound, is := errors.AsType[*BoundError](l.Check()); !is || bound.Field != field {
+			t.Errorf("%s: %v", field, l.Check())
+		}
+	}
+	if err := (&Lease{Space: "s", Doc: "d", Watcher: "w", TTL: LeaseTTL}).Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -272,7 +272,7 @@ func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) 
 				// Another takes the key over, and this server cannot read that it did.
 				head := w.server.Head(op.Space)
 				c := &model.Commit{Version: model.CommitVersion, Space: op.Space, Runtime: "other", Attempt: head + 1, Takeover: true, Cursor: model.Cursor{Floor: 1}}
-				if _, err := w.server.Append(model.Append{Space: op.Space, ID: "other", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
+				if _, err := w.server.Append(model.Append{Space: op.Space, ID: c.ID(), Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
 					t.Error(err)
 				}
 				b.fails.Store(3)
@@ -345,7 +345,7 @@ func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		barren := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "other", Attempt: 1, Takeover: true}
-		if _, err := w.server.Append(model.Append{Space: "alice", ID: "other", Data: model.AppendCommit(nil, barren, nil)}); err != nil {
+		if _, err := w.server.Append(model.Append{Space: "alice", ID: barren.ID(), Data: model.AppendCommit(nil, barren, nil)}); err != nil {
 			t.Fatal(err)
 		}
 		w.send("alice", "pay", "e1", `{"cents":1}`)

@@ -47,9 +47,9 @@ func (d *Document) Apply(e model.LogEntry) (bool, error) {
 	if err := e.Follows(d.Read); err != nil {
 		return false, err
 	}
-	c, err := model.DecodeCommit(e.Data)
+	c, err := e.Commit()
 	if err != nil {
-		return false, fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+		return false, err
 	}
 	d.Read = e.Seq
 	if e.Seq <= d.Seq {

@@ -161,11 +161,11 @@ func (w *world) commit(name, doc string, v model.Value) {
 	head := w.server.Head(name)
 	last := w.commits(name)
 	c := &model.Commit{
-		Version: model.CommitVersion, Space: name, Runtime: "other", Epoch: 1 << 40, Attempt: 1,
+		Version: model.CommitVersion, Space: name, Runtime: "other", Epoch: head, Attempt: 1,
 		Cursor: last[len(last)-1].Cursor, Txs: []model.Tx{{N: 1, By: "test", Writes: []model.Write{{Doc: doc, Value: v}}}},
 	}
 	done := make(chan error, 1)
-	w.client.Append(model.Append{Space: name, ID: "other/1", Expect: head, Data: model.AppendCommit(nil, c, nil)}, func(_ uint64, err error) { done <- err })
+	w.client.Append(model.Append{Space: name, ID: c.ID(), Expect: head, Data: model.AppendCommit(nil, c, nil)}, func(_ uint64, err error) { done <- err })
 	if err := <-done; err != nil {
 		w.Fatal(err)
 	}

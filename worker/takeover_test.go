@@ -232,7 +232,7 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 		}}}
 		refused := make(chan error, 1)
 		w.client.Append(model.Append{
-			Space: "s", ID: "other", Expect: w.server.Head("s"), Data: model.AppendCommit(nil, c, model.AppendTx(nil, &c.Txs[0])),
+			Space: "s", ID: c.ID(), Expect: w.server.Head("s"), Data: model.AppendCommit(nil, c, model.AppendTx(nil, &c.Txs[0])),
 		}, func(_ uint64, err error) { refused <- err })
 		if err := <-refused; err != nil {
 			t.Fatal(err)

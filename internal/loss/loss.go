@@ -237,9 +237,9 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool,
 		}
 		for i := range entries {
 			after = entries[i].Seq
-			c, err := model.DecodeCommit(entries[i].Data)
+			c, err := entries[i].Commit()
 			if err != nil {
-				return nil, fmt.Errorf("log of space %s, sequence %d: %w", space, after, err)
+				return nil, err
 			}
 			for j := range c.Txs {
 				for _, e := range c.Txs[j].Sends {
