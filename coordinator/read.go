@@ -3,8 +3,10 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -21,13 +23,16 @@ func concerns(data []byte) bool {
 
 // read processes one log entry: it releases the sends to other spaces, notifies origins of
 // refusals, and writes dead letters.
-func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
+func (t *tail) read(ctx context.Context, p *progress, q *quarantine, e model.LogEntry) error {
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released
 	}
-	if concerns(e.Data) {
-		c, err := e.Commit()
-		if err != nil {
+	if concerns(e.Data) && !q.has(e.Space) {
+		c, err := history.ReadCommit(ctx, p.bus, &e)
+		if _, is := errors.AsType[*model.UnreadableError](err); is {
+			t.setAside(p, q, e, err)
+			c = &model.Commit{}
+		} else if err != nil {
 			return err
 		}
 		for i := range c.Txs {

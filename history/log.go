@@ -75,7 +75,7 @@ func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 		case err != nil:
 			return nil, err
 		case len(entries) > 0:
-			return decodeAll(entries)
+			return decodeAll(l.ctx, l.bus, entries)
 		case l.ctx.Err() != nil:
 			return nil, l.ctx.Err()
 		}
@@ -95,10 +95,10 @@ func (l *logReader) checkHead() error {
 	return err
 }
 
-func decodeAll(entries []model.LogEntry) ([]*logged, error) {
+func decodeAll(ctx context.Context, bus port.Client, entries []model.LogEntry) ([]*logged, error) {
 	out := make([]*logged, len(entries))
 	for i, e := range entries {
-		c, err := e.Commit()
+		c, err := ReadCommit(ctx, bus, &e)
 		if err != nil {
 			return nil, err
 		}

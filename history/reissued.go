@@ -39,7 +39,7 @@ func recallBehind(ctx context.Context, bus port.Client, space string, of model.R
 			dry = -1
 		}
 		for i := range page {
-			c, err := page[i].Commit()
+			c, err := ReadCommit(ctx, bus, &page[i])
 			if err != nil {
 				return nil, false, err
 			}

@@ -158,7 +158,7 @@ func (w *wait) followFrom(space string, head uint64, f *followed) error {
 
 // read processes the receipts and sends of a commit.
 func (w *wait) read(f *followed, e model.LogEntry) error {
-	c, err := e.Commit()
+	c, err := ReadCommit(w.ctx, w.bus, &e)
 	if err != nil {
 		return err
 	}
