@@ -43,7 +43,7 @@ func (n *notes) String() string {
 
 func (n *notes) logger() *slog.Logger { return slog.New(slog.NewTextHandler(n, nil)) }
 
-// nowhere is the address of a server that is not there yet.
+// nowhere returns the address of a server that is not there yet.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	clearEnvironment(t)

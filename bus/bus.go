@@ -112,7 +112,7 @@ func (b *Bus) dial() error {
 	return nil
 }
 
-// options are those that the guarantees need, then the caller's. Without
+// options returns those that the guarantees need, then the caller's. Without
 // ReconnectBufSize(-1) a message could arrive long after it was given up.
 func (b *Bus) options() []nats.Option {
 	return append([]nats.Option{

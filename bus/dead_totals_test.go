@@ -43,7 +43,7 @@ func newDeadWorld(t *testing.T, cfg bus.Config) *deadWorld {
 	return w
 }
 
-// deadLetterOf is one of the letters of 5 streams and 7 spaces.
+// deadLetterOf returns one of the letters of 5 streams and 7 spaces.
 func deadLetterOf(i int) *model.DeadLetter {
 	return &model.DeadLetter{
 		Version: model.DeadVersion, Space: fmt.Sprint("s", i%7), Stream: fmt.Sprint("t", i%5), Event: fmt.Sprint("e", i),
@@ -107,7 +107,7 @@ func (w *deadWorld) keep() {
 	}
 }
 
-// totals are those that are kept, nil if none are.
+// totals returns those that are kept, nil if none are.
 func (w *deadWorld) totals() *model.DeadTotals {
 	w.Helper()
 	r, err := w.b.LoadRecord(w.ctx, "dead.totals")
@@ -159,7 +159,7 @@ func (w *deadWorld) compare(when string) {
 	}
 }
 
-// traffic is how many messages, and bytes, a connection sends and receives meanwhile.
+// traffic returns how many messages, and bytes, a connection sends and receives meanwhile.
 func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 	before := w.b.Traffic()
 	do()

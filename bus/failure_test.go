@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// contextOf is the test's context, to be ended early.
+// contextOf returns the test's context, to be ended early.
 func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Minute)
 }

@@ -16,7 +16,7 @@ import (
 
 const pastLog = "SETTLE_LOG_0"
 
-// storedLog is a bus whose log has three commits of the space cart.
+// storedLog returns a bus whose log has three commits of the space cart.
 func storedLog(t *testing.T, cfg Config) *Bus {
 	t.Helper()
 	b := embeddedBus(t, cfg)

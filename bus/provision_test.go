@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// provisioned is a bus on a server of its own, with all assets.
+// provisioned returns a bus on a server of its own, with all assets.
 func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Server == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// lost is what a survey says of messages that are gone.
+// lost returns what a survey says of messages that are gone.
 func lost(t *testing.T, cfg bus.Config) (said []string) {
 	t.Helper()
 	ctx, cancel := contextOf(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// told are the lines of the log with a text.
+// told returns the lines of the log with a text.
 func (w *world) told(text string) (lines []string) {
 	for _, line := range strings.Split(w.logged.String(), "\n") {
 		if strings.Contains(line, text) {
@@ -22,7 +22,7 @@ func (w *world) told(text string) (lines []string) {
 	return lines
 }
 
-// announced is what a coordinator has said last of itself.
+// announced returns what a coordinator has said last of itself.
 func (w *world) announced(id string) (last model.Member) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())

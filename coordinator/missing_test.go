@@ -51,7 +51,7 @@ func (b *without) Send(m model.Message, done func(model.SendResult, error)) {
 	}()
 }
 
-// spaceOf is the name of a space of one of two partitions.
+// spaceOf returns the name of a space of one of two partitions.
 func spaceOf(partition int, prefix string) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint(prefix, i); model.PartitionOf(name, 2) == partition {

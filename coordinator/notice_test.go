@@ -119,7 +119,7 @@ func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
 	})
 }
 
-// notice is the payload of the notice about an event, which must be there once.
+// notice returns the payload of the notice about an event, which must be there once.
 func (w *world) notice(origin, event string) map[string]string {
 	w.Helper()
 	var found []map[string]string

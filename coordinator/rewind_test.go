@@ -427,7 +427,7 @@ func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 	}
 }
 
-// elsewhere is a space that is not in the partition of another one, of two.
+// elsewhere returns a space that is not in the partition of another one, of two.
 func elsewhere(space string) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint("x", i); model.PartitionOf(name, 2) != model.PartitionOf(space, 2) {

@@ -38,7 +38,7 @@ func newWorld(t *testing.T, partitions int) *world {
 	return w
 }
 
-// to is a send to a space.
+// to returns a send to a space.
 func to(space string) model.Send { return model.Send{To: space, Stream: "add"} }
 
 // commit appends a commit of one transaction with these sends.
@@ -86,7 +86,7 @@ func (w *world) coordinator(cfg coordinator.Config) (*coordinator.Coordinator, *
 	return w.start(cfg, b), b
 }
 
-// lane is what lies in the lane of a space, in order.
+// lane returns what lies in the lane of a space, in order.
 func (w *world) lane(space string) []string {
 	var ids []string
 	for _, m := range w.server.ReadLane(space, 0, 1<<30) {

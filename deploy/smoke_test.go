@@ -22,7 +22,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// refusals is a log that keeps what the server has not permitted.
+// refusals is a log handler that keeps the server's permission errors.
 type refusals struct {
 	role string
 	mu   *sync.Mutex
@@ -45,7 +45,7 @@ func (r refusals) Handle(_ context.Context, rec slog.Record) error {
 func (r refusals) WithAttrs([]slog.Attr) slog.Handler { return r }
 func (r refusals) WithGroup(string) slog.Handler      { return r }
 
-// cast is a deployment in which everybody has a role.
+// cast is a deployment in which each process has its own role.
 type cast struct {
 	t       *testing.T
 	server  *embedded.Server
@@ -89,8 +89,8 @@ func (c *cast) must(err error) {
 
 var mail = settle.NewAction[string, string]("mail")
 
-// shop is a program that does everything that crosses a border: it sends to another space,
-// reads another space, derives, fails, and works outside.
+// shop returns a program that crosses every border: it sends to another space, reads another space, derives,
+// fails, and works outside.
 func shop() *settle.Program {
 	p := settle.NewProgram("shop")
 	mail.Perform(p, func(_ context.Context, _, text string) (string, error) { return text + " sent", nil })
@@ -122,8 +122,8 @@ func shop() *settle.Program {
 		})
 }
 
-// Each role can do all of its work with its own permissions and no others, and nobody tries
-// what is not permitted.
+// Each role can do all of its work with its own permissions, and no process tries an operation that is not
+// permitted.
 func TestEveryRoleCanDoItsWork(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
@@ -171,7 +171,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 		t.Logf("the reader sees %d", n)
 	}
 
-	// An event that a client has sent to the lane of another partition, and work outside.
+	// An event that a client has stored in the lane of another partition, and work outside.
 	wrong := (model.PartitionOf("shop", provision.DefaultPartitions) + 1) % provision.DefaultPartitions
 	stray := connectAs(t, c.server, roles.Client)
 	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
@@ -246,7 +246,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 }
 
-// A client may not append to a log: only those who host spaces may.
+// A client may not append to a log: only processes that host spaces may.
 func TestAClientCannotCommit(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
@@ -267,8 +267,8 @@ func TestAClientCannotCommit(t *testing.T) {
 	}
 }
 
-// A server of package ordered has the role of a worker, if a coordinator with a role of its own
-// runs beside it.
+// A server of package ordered works with the role of a worker, if a coordinator with a role of its own runs
+// beside it.
 func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))

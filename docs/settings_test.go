@@ -23,8 +23,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// Each row of limits.md whose "set by" names an option is proven by setting it: in Go, by flag and by
-// environment variable, and looking at what the worker runs with.
+// Each row of limits.md whose "set by" names an option is tested by setting it in Go, by flag and by
+// environment variable, and comparing the worker's configuration.
 func TestLimits_WhatCanBeSetIsSetInGoByFlagAndByVariable(t *testing.T) {
 	want := values(t)
 	ways := map[string]map[string]string{"in Go": workerSetInGo(t, want), "by flag": workerSetByFlag(t, want), "by a flag of its own": workerSetByOwnFlag(t, want), "by variable": workerSetByVariable(t, want)}
@@ -35,7 +35,7 @@ func TestLimits_WhatCanBeSetIsSetInGoByFlagAndByVariable(t *testing.T) {
 			switch {
 			case want[name] != "":
 				worker++
-				for way, got := range ways { // any order: each stands for itself
+				for way, got := range ways { // any order: the ways are independent
 					if got[name] != want[name] {
 						t.Errorf("%q: %s was set to %s %s, and is %s", row[colLimit], name, want[name], way, got[name])
 					}

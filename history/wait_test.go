@@ -203,7 +203,7 @@ func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
 	})
 }
 
-// lastReceipt is when the last event so far has ended.
+// lastReceipt returns when the last event so far has ended.
 func (w *world) lastReceipt() (at time.Time) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		for _, e := range w.server.ReadLog(name, 0, 1<<20) {
@@ -240,7 +240,7 @@ func grown(rng *rand.Rand, here string, depth int) (*act, int) {
 	return a, n
 }
 
-// lossy is a bus on which requests and answers get lost.
+// lossy returns a bus on which requests and answers get lost.
 func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
 	b := w.server.Connect(id)
 	w.Cleanup(b.Close)

@@ -49,7 +49,7 @@ type sent struct {
 // script makes an act that sends these.
 func script(sends ...sent) *act { return &act{Send: sends} }
 
-// to is a send to a space of an event that does this; nothing, if do is nil.
+// to returns a send to a space of an event that does this; nothing, if do is nil.
 func to(space string, do *act) sent { return sent{To: space, Act: do} }
 
 func ends(how string) *act { return &act{End: how} }
@@ -166,7 +166,7 @@ func (w *world) tree(q history.TreeQuery) *history.Tree {
 	return t
 }
 
-// shape is a tree in one line: space:state, with what it caused in parentheses.
+// shape returns a tree in one line: space:state, with what it caused in parentheses.
 func shape(n *history.TreeNode) string {
 	text := n.Space + ":" + string(n.State)
 	if n.Kind != history.KindSent {

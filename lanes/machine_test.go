@@ -56,7 +56,7 @@ func (w *world) release(origin string, pos uint64) {
 	w.sent[origin] = max(w.sent[origin], pos)
 }
 
-// after is the stream behind a sequence.
+// after returns the stream behind a sequence.
 func (w *world) after(seq uint64) []model.Event {
 	i, _ := slices.BinarySearchFunc(w.stream, seq+1, func(ev model.Event, s uint64) int {
 		return int(ev.Lane) - int(s)
@@ -151,7 +151,7 @@ func (r *referee) cursor(t *rapid.T, w *world, c model.Cursor) {
 	}
 }
 
-// queued are the events in a lane's queue.
+// queued returns the events in a lane's queue.
 func queued(l *Lane) []model.Event {
 	var out []model.Event
 	for _, ev := range l.entries {

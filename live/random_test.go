@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// Whatever happens to workers and connections: what is watched never goes back (seen checks
-// that), and ends up as what the log has; what is got is never older than what was got
-// before.
+// Workers and connections fail at random: watches never go back (seen checks that) and end with what the log
+// has; a get never returns an older revision than the one before.
 func TestLive_NeverGoesBackAndConverges(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
@@ -22,7 +21,7 @@ func TestLive_NeverGoesBackAndConverges(t *testing.T) {
 	}
 }
 
-// disturb sends events while workers come, leave and die, and connections break.
+// disturb sends events while workers start, leave and crash, and connections break.
 func disturb(t *testing.T, r *rand.Rand) {
 	w := newWorld(t)
 	workers := []*process{w.worker("w0", live.Config{}), w.worker("w00", live.Config{})}
@@ -63,13 +62,13 @@ func disturb(t *testing.T, r *rand.Rand) {
 	}
 	w.settled(w.sent)
 	for i, want := range []int{2 * w.sent, w.sent, 2 * w.sent} {
-		w.eventually("the last value is told", func() bool { return watches[i].last() == strconv.Itoa(want) })
+		w.eventually("the last value is delivered", func() bool { return watches[i].last() == strconv.Itoa(want) })
 		s := watches[i].of(live.Value)
 		if _, rev := w.logged([]string{"double", "n", "double"}[i]); s[len(s)-1].Revision != rev {
 			t.Errorf("the last revision is %d, the log has %d", s[len(s)-1].Revision, rev)
 		}
 	}
-	// And when nobody watches any more, nothing runs.
+	// Without watchers nothing runs.
 	for _, s := range watches {
 		_ = s.stop()
 	}
@@ -79,6 +78,6 @@ func disturb(t *testing.T, r *rand.Rand) {
 	w.settled(w.sent)
 	w.pass(time.Minute)
 	if w.ran() != n {
-		t.Errorf("it ran %d times after nobody watched any more", w.ran()-n)
+		t.Errorf("it ran %d times after the last watch", w.ran()-n)
 	}
 }

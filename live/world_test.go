@@ -35,7 +35,7 @@ type world struct {
 	mu   sync.Mutex
 	runs int // of the computation double, in all workers
 	sent int
-	// stuck is what the handler of stick waits for.
+	// stuck blocks the handler of the stream stick.
 	stuck chan struct{}
 }
 
@@ -56,14 +56,14 @@ type process struct {
 	w    *world
 }
 
-// asks is the bus of a server, and counts what it asks.
+// asks is the bus of a server. It counts the server's requests.
 type asks struct {
 	port.Client
 	n atomic.Int64
-	// refuse has others answer as those do that do not know the question.
+	// refuse makes other workers answer like those of an earlier version, which do not know the status query.
 	refuse atomic.Bool
-	// reading is taken for each entry of the log that arrives: the server is behind as long as it is
-	// held.
+	// reading is taken for each entry of the log that arrives: while the test holds it, the server falls
+	// behind.
 	reading chan struct{}
 }
 
@@ -83,7 +83,7 @@ func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, erro
 	return b.Client.Ask(ctx, endpoint, q)
 }
 
-// worker starts one. A weight of 0 is 1; the smallest makes it one that owns nothing.
+// worker starts a worker. A weight of 0 means 1; with the smallest weight it owns nothing.
 func (w *world) worker(id string, cfg live.Config) *process {
 	w.Helper()
 	p := &process{bus: w.server.Connect(id), w: w}
@@ -118,7 +118,7 @@ func (p *process) stop() {
 	p.bus.Close()
 }
 
-// program counts events in n, some for ten, and derives double from that.
+// program returns a program that counts events in n, some of them as ten, and derives double.
 func (w *world) program() *space.Program {
 	p := space.NewProgram("book")
 	must := func(err error) {
@@ -169,14 +169,14 @@ func (w *world) program() *space.Program {
 	return p
 }
 
-// ran is how often double has run.
+// ran returns how often double has run.
 func (w *world) ran() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.runs
 }
 
-// send stores events of a stream.
+// send stores n events of a stream.
 func (w *world) send(stream string, n int) {
 	w.Helper()
 	for range n {
@@ -189,7 +189,7 @@ func (w *world) send(stream string, n int) {
 	}
 }
 
-// get reads a document by way of the service.
+// get reads a document through the service.
 func (w *world) get(doc string) live.Answer {
 	w.Helper()
 	a, err := w.client.Get(w.Context(), live.Get{Space: "s", Document: doc})
@@ -199,7 +199,7 @@ func (w *world) get(doc string) live.Answer {
 	return a
 }
 
-// logged is a document as the log has it.
+// logged returns the value and revision of a document in the log.
 func (w *world) logged(doc string) (string, uint64) {
 	w.Helper()
 	d, err := history.Read(w.Context(), w.bus, "s", doc)
@@ -209,7 +209,7 @@ func (w *world) logged(doc string) (string, uint64) {
 	return d.Value.String(), d.Seq
 }
 
-// eventually looks every few milliseconds of virtual time until ok says so.
+// eventually polls in virtual time until ok returns true.
 func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -220,23 +220,23 @@ func (w *world) eventually(what string, ok func() bool) {
 		}
 		<-tick.C
 	}
-	w.Fatalf("it never came to be that %s", what)
+	w.Fatalf("timeout: %s", what)
 }
 
-// pass lets virtual time pass, in which everybody else goes on.
+// pass lets virtual time pass.
 func (w *world) pass(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	<-t.C
 }
 
-// settled waits until n is so much in the log.
+// settled waits until the document n has the value n in the log.
 func (w *world) settled(n int) {
 	w.Helper()
 	w.eventually("n is "+strconv.Itoa(n), func() bool { v, _ := w.logged("n"); return v == strconv.Itoa(n) })
 }
 
-// seen is what a watch has been told.
+// seen collects the events of a watch.
 type seen struct {
 	w      *world
 	mu     sync.Mutex
@@ -260,7 +260,7 @@ func (s *seen) add(e live.Event) error {
 	return nil
 }
 
-// of lists what was told of some kinds.
+// of returns the events of the given kinds.
 func (s *seen) of(kinds ...live.Kind) []live.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +283,7 @@ func (s *seen) last() string {
 	return string(list[len(list)-1].Data)
 }
 
-// told lists how the document stood, in the words of the watch.
+// told lists the statuses that were delivered.
 func (s *seen) told() (out []string) {
 	for _, e := range s.of(live.Stale, live.Current) {
 		out = append(out, cmp.Or(e.Stale, string(e.Kind)))
@@ -297,7 +297,7 @@ func (s *seen) stop() error {
 	return s.err
 }
 
-// follow watches by way of the service.
+// follow watches a document through the service.
 func (w *world) follow(doc string, from uint64) *seen {
 	return w.watching(func(ctx context.Context, s *seen) error {
 		return w.client.Watch(ctx, live.Watch{Space: "s", Document: doc, From: live.At(from)}, func(e live.Event) { _ = s.add(e) })
@@ -316,7 +316,7 @@ func (w *world) watching(f func(context.Context, *seen) error) *seen {
 	return s
 }
 
-// question is the JSON of one.
+// question encodes a request.
 func question(v any) []byte {
 	data, _ := json.Marshal(v)
 	return data

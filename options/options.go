@@ -20,6 +20,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // Option is one field of a configuration.
@@ -100,14 +102,7 @@ func kebab(name string) string {
 // text returns a value as it is written after a flag: "1m", not "1m0s".
 func text(v reflect.Value) string {
 	if d, ok := v.Interface().(time.Duration); ok {
-		s := d.String()
-		if strings.HasSuffix(s, "m0s") {
-			s = strings.TrimSuffix(s, "0s")
-		}
-		if strings.HasSuffix(s, "h0m") {
-			s = strings.TrimSuffix(s, "0m")
-		}
-		return s
+		return display.Duration(d)
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -17,7 +17,7 @@ import (
 // read creates demand: derived documents are computed first.
 type Space struct {
 	w *World
-	s *kit.Space
+	s *simkit.Space
 }
 
 var _ settle.Writer = (*Space)(nil)

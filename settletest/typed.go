@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 )
 
 // Subject is the space under test, of a World or of a Fleet.
@@ -139,7 +139,7 @@ func read(s Subject, at settle.Address) settle.Value {
 type Watched[T any] struct {
 	s     *Space
 	place Place[T]
-	w     *kit.Watch
+	w     *simkit.Watch
 }
 
 // Watch watches a place of the space from now on, as a client does: it is kept up to date.

@@ -8,67 +8,65 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// What a host asks of a space that concerns its ledger alone: the lane, the tenure and the saved state, which Space embeds.
+// The parts of a space that a host needs and that concern its ledger alone: lane, tenure and saved state. Space
+// embeds them.
 
-// Lane is how the host hands a space the events of its lane.
+// Lane is the host's access to the lane of a space.
 type Lane struct{ ledger *ledger.Ledger }
 
-// Offer hands the space an event from its lane. It reports false if the event was
-// left in the stream for want of room; Ready.Refill asks for it again.
+// Offer passes the space an event from its lane. It returns false if the event was left in the stream for lack
+// of room; Ready.Refill requests it again.
 func (l *Lane) Offer(ev model.Event) bool { return l.ledger.Lane().Offer(ev) }
 
-// Reissued returns positions that the space needs to know more of before it goes on with events of their
-// origin, see Recall; false if there are none, or not yet.
+// Reissued returns positions that the space must have recalled (see Recall) before it continues with events of
+// their origin; false if there are none at present.
 func (l *Lane) Reissued() (model.Reissued, bool) { return l.ledger.Lane().Reissued() }
 
-// Recall passes to the space the events that it has handled under positions which their origin has given
-// out again: the receipts are in its log. One that comes again under another id ends as it did before,
-// without being handled.
+// Recall passes the space the events that it has handled under reissued positions, with the receipts from its
+// log. An event that returns under another id ends as it did before, without being handled.
 func (l *Lane) Recall(of model.Reissued, handled []model.Receipt) {
 	l.ledger.Lane().Recall(of, handled)
 }
 
-// LeftInStream notes that the event at a lane sequence was not offered, for want
-// of room on the way; Ready.Refill will ask for it.
+// LeftInStream records that the event at a lane sequence was not offered, for lack of room on the way;
+// Ready.Refill will request it.
 func (l *Lane) LeftInStream(lane uint64) { l.ledger.Lane().LeftInStream(lane) }
 
-// ReadLaneAfter is the lane sequence after which the space's events must be read
+// ReadLaneAfter returns the lane sequence after which the space's events must be read
 // and offered, so that it misses none.
 func (l *Lane) ReadLaneAfter() uint64 { return l.ledger.Lane().ReadAfter() }
 
-// LaneRoom is how many events can be offered now without being left in the stream.
+// LaneRoom returns how many events can be offered now without being left in the stream.
 func (l *Lane) LaneRoom() int { return l.ledger.Lane().Room() }
 
-// LaneDone is the lane sequence up to which nothing is left to do, as far as it
+// LaneDone returns the lane sequence up to which nothing is left to do, as far as it
 // is confirmed (see replica.LaneDone).
 func (l *Lane) LaneDone() uint64 { return l.ledger.Replica().LaneDone() }
 
-// Waiting is the number of events that were offered and that no handler has taken yet.
+// Waiting returns the number of events that were offered and that no handler has taken yet.
 func (l *Lane) Waiting() int { return l.ledger.Lane().Waiting() + l.ledger.Lane().Held() }
 
-// Tenure is how a runtime comes to run a space, beside others, and ceases to.
+// Tenure is how a runtime begins and ends to run a space, beside others.
 type Tenure struct{ ledger *ledger.Ledger }
 
-// TakeOver asks to become the owner: the next Ready carries a takeover commit, or, if one
-// is under way, the first after that was refused. An owner has nothing to ask for, nor has
-// a runtime that is attached.
+// TakeOver requests ownership: the next Ready carries a takeover commit, or, if an append is under way, the
+// first one after that was refused. It has no effect in an owner or an attached runtime.
 func (t *Tenure) TakeOver() { t.ledger.TakeOver() }
 
-// AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now: a host
-// that gives the attempt up passes it on to the next life (Overrun.Recorded), so that it is counted once.
+// AttemptRecorded reports whether the log has a record of the current attempt at an event. A host that abandons
+// the attempt passes this on in Overrun.Recorded, so that the attempt is counted once.
 func (t *Tenure) AttemptRecorded(stream, event string) bool {
 	return t.ledger.AttemptRecorded(stream, event)
 }
 
-// Attach asks to take part beside the owner, likewise (DESIGN 8.4). A runtime that is
-// attached deposes no other and is deposed by none. It makes transactions like an owner;
-// what keeps them apart is the compare-and-set on the head alone: the runtime that comes second is
-// refused, integrates, and does again what is still to do.
+// Attach requests to take part beside the owner, with a commit like TakeOver's. An attached runtime deposes no
+// other and is not deposed. It makes transactions like an owner; only the compare-and-set on the head keeps
+// them apart: the runtime that comes second is refused, integrates, and repeats the remaining work.
 func (t *Tenure) Attach() { t.ledger.Attach() }
 
-// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join
-// begins a term of that time (docs/adr/0035). Without it the entry begins none, and positions that are
-// given out again after the log has lost its end cannot be told apart from those of before.
+// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
+// term of that time (docs/adr/0035). Without it the entry begins no term, and positions that are reissued after
+// the log has lost its end cannot be distinguished from the former ones.
 func (t *Tenure) TermAt(at uint64) { t.ledger.TermAt(at) }
 
 // Owned reports whether this runtime owns the space, as far as it knows.
@@ -80,57 +78,56 @@ func (t *Tenure) Attached() bool { return t.ledger.Entered() && t.ledger.Role() 
 // Deposed reports whether another runtime has taken the space over.
 func (t *Tenure) Deposed() bool { return t.ledger.Phase() == ledger.Deposed }
 
-// Transacts reports whether Transact may be called now. After a refusal it may not, until what stands in the log is integrated.
+// Transacts reports whether Transact may be called now. After a refusal it may not, until the commits in the
+// log are integrated.
 func (t *Tenure) Transacts() bool { return t.ledger.Begins() }
 
-// Hold makes the space finish: it starts no more transactions, but still seals
-// and confirms those that are made. There is no way back.
+// Hold ends the space in good order: it starts no more transactions, but still seals and confirms existing
+// ones. It cannot be reversed.
 func (t *Tenure) Hold() { t.ledger.Hold() }
 
 // Settled reports whether every transaction is in the log.
 func (t *Tenure) Settled() bool { return t.ledger.Settled() }
 
-// Clock tells the wall time. It is called before Settle, and whenever a transaction is to
-// be made at a time. Time may go back: an event that is in the log as handled stays so, any
-// other waits until its time comes again.
+// Clock sets the wall time. It is called before Settle, and before a transaction that needs a time. Time may go
+// back: an event that is in the log as handled stays handled, any other waits until its time comes again.
 func (t *Tenure) Clock(wall time.Time) { t.ledger.Clock(wall) }
 
-// Unconfirmed is how many appends have to be confirmed until all that has been done so far
+// Unconfirmed returns how many appends have to be confirmed until all that has been done so far
 // is in the log, if none is refused.
 func (t *Tenure) Unconfirmed() int { return t.ledger.Appends() }
 
-// Saved is the state of a space that is in the log, and what is to be saved of it.
+// Saved is the confirmed state of a space, and the part of it that has to be saved.
 type Saved struct{ ledger *ledger.Ledger }
 
-// Seq is the log sequence up to which the confirmed state reaches.
+// Seq returns the log sequence up to which the confirmed state reaches.
 func (sv *Saved) Seq() uint64 { return sv.ledger.Replica().Seq }
 
-// Confirmed is a document as the log has it, and its revision: the sequence of the commit
-// that last changed it.
+// Confirmed returns the confirmed value of a document, and its revision: the sequence of the commit that last
+// changed it.
 func (sv *Saved) Confirmed(id string) (v model.Value, revision uint64) {
 	d := sv.ledger.Replica().Doc(id)
 	return d.Value, d.Seq
 }
 
-// NextDue is when the first of the events that wait wants to be handled, as far as that is
-// in the log, in milliseconds since 1970; 0 if none waits.
+// NextDue returns the time of the first event that waits for its time, according to the log, in milliseconds
+// since 1970; 0 if none waits.
 func (sv *Saved) NextDue() int64 { return sv.ledger.Replica().Later.Next() }
 
-// WaitForTime is how many events wait for a time, as far as that is in the log.
+// WaitForTime returns the number of events that wait for a time, according to the log.
 func (sv *Saved) WaitForTime() int { return sv.ledger.Replica().Later.Len() }
 
-// FollowsUp reports whether an event is in the log that the space has sent to itself and not
-// handled yet.
+// FollowsUp reports whether the log has an event that the space has sent to itself and not handled yet.
 func (sv *Saved) FollowsUp() bool { return len(sv.ledger.Replica().Own) > 0 }
 
-// Checkpoint returns what must be saved to bring the saved state up to Seq.
+// Checkpoint returns the changes since the saved state, up to Seq.
 func (sv *Saved) Checkpoint() (replica.Checkpoint, error) { return sv.ledger.Replica().Checkpoint() }
 
-// MarkStands says that the mark of a checkpoint was saved, and where it stands.
+// MarkStands records that the mark of a checkpoint was saved, and its place.
 func (sv *Saved) MarkStands(m model.Standing) { sv.ledger.Replica().MarkStands(m) }
 
-// MarkersGo names marks behind which markers of deleted documents are purged from now on.
+// MarkersGo announces that markers of deleted documents before these marks are about to be purged.
 func (sv *Saved) MarkersGo(behind []model.Standing) { sv.ledger.Replica().MarkersGo(behind) }
 
-// SpoilCheckpoint gives a checkpoint back that could not be saved.
+// SpoilCheckpoint returns a checkpoint that could not be saved.
 func (sv *Saved) SpoilCheckpoint(c replica.Checkpoint) { sv.ledger.Replica().Spoil(c) }

@@ -15,7 +15,7 @@ func (s *Space) Stats() Stats {
 	return st
 }
 
-// NodeState is a node as it stands: structure and hot state together.
+// NodeState is the state of a node: structure and hot state together.
 type NodeState struct {
 	ID     string
 	Kind   NodeKind
@@ -26,7 +26,7 @@ type NodeState struct {
 	Reads  []string
 	Causes []string
 	Parent string
-	// Until is the time before which a node that is to run does not.
+	// Until is the time before which a due node does not run.
 	Until time.Duration
 }
 
@@ -53,7 +53,7 @@ func (s *Space) Nodes() []NodeState {
 	return out
 }
 
-// Value is a document as this runtime sees it, speculative writes included.
+// Value returns a document as this runtime sees it, speculative writes included.
 func (s *Space) Value(id string) model.Value {
 	if d := s.graph.local(id); d != nil {
 		return d.value
@@ -66,9 +66,9 @@ func causeNames(n *node) []string {
 	return c.names()
 }
 
-// Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
-// snapshot may be read by any goroutine. For the next thousand passes the tables stay current at the end
-// of each, for readers that wait on a Watch.
+// Structure takes a snapshot of the present structure. Like all methods of Space it is for the owner, but any
+// goroutine may read the snapshot. For the next thousand passes the tables stay current at the end of each, for
+// readers that wait on a Watch.
 func (s *Space) Structure() Structure {
 	s.structure.looks = lookedAt
 	s.structure.flush(s.graph)

@@ -17,7 +17,7 @@ import (
 // as much as hundreds of runs.
 type structure struct {
 	db *memdb.MemDB
-	// looks is for how many more passes the tables are to be current.
+	// looks is the number of passes for which the tables stay current.
 	looks int
 }
 
@@ -30,19 +30,19 @@ type NodeInfo struct {
 	// Reads is the registered read set: document, then a JSON pointer; documents
 	// of other spaces as @space/document.
 	Reads []string
-	// Parent is the node that made it, "" for one of the program's.
+	// Parent is the node that made it, "" for a node of the program.
 	Parent   string
 	declared *declaration
 }
 
-// Places are the places that the node may write besides its output.
+// Places returns the places that the node may write besides its output.
 func (n *NodeInfo) Places() []Address { return slices.Concat(n.declared.Writes, n.declared.Envelope) }
 
 // handlerRow names a stream that has a handler.
 type handlerRow struct{ Stream string }
 
-// page holds 64 nodes with consecutive handles in one row, which makes an update
-// about three times cheaper than a row for each.
+// page holds 64 nodes with consecutive handles in one row, which makes an update about three times cheaper than
+// a row for each.
 type page struct {
 	number uint32
 	nodes  [pageSize]*NodeInfo
@@ -70,11 +70,11 @@ func newStructure() (*structure, error) {
 	return &structure{db: db}, nil
 }
 
-// lookedAt is for how many passes the tables are kept current after a
-// snapshot was taken. Writing them takes longer than most passes, and mostly they are not read.
+// lookedAt is the number of passes for which the tables are kept current after a snapshot was taken. Writing
+// them takes longer than most passes, and mostly they are not read.
 const lookedAt = 1024
 
-// endPass writes what has changed, if the tables are being read.
+// endPass writes the changes, if the tables are being read.
 func (s *structure) endPass(g *graph) {
 	if s.looks > 0 {
 		s.looks--
@@ -104,7 +104,7 @@ func (s *structure) flush(g *graph) {
 	g.dirtyPages = g.dirtyPages[:0]
 }
 
-// page is a private copy of the page with the given number.
+// page returns a private copy of the page with the given number.
 func (s *structure) page(txn *memdb.Txn, number uint32) *page {
 	p := &page{number: number}
 	row, err := txn.First(tableNodes, indexID, number)
@@ -137,7 +137,7 @@ func (s *structure) setHandlers(p *Program) {
 	txn.Commit()
 }
 
-// Structure is a snapshot of the graph's shape. Any goroutine may read it, at leisure.
+// Structure is a snapshot of the graph's shape. Any goroutine may read it at any time.
 type Structure struct{ txn *memdb.Txn }
 
 // Nodes lists the nodes in order of registration.
@@ -194,8 +194,8 @@ func (pageIndex) FromObject(row any) (bool, []byte, error) {
 	return true, binary.BigEndian.AppendUint32(nil, row.(*page).number), nil
 }
 
-// checked panics: the schema and the rows are this file's own, so an error is a
-// mistake in it and not something that can happen to a running space.
+// checked panics: the schema and the rows are defined in this file, so an error is a bug here and cannot be
+// caused by a running space.
 func checked(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("space: structure tables: %v", err))

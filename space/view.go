@@ -8,16 +8,16 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// View returns the space for package inspect to read. It belongs to the owner of the space, as all its
-// methods do.
+// View returns the space for package inspect to read. It belongs to the owner of the space, as all its methods
+// do.
 func (s *Space) View() inspect.View {
 	return view{graph: s.graph, ledger: s.ledger, needs: &s.handling.needs, cfg: &s.cfg}
 }
 
-// Recorder records what the space does, as far as that is switched on.
+// Recorder returns the recorder of the space's work, which records only what is enabled.
 func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
 
-// view reads a space.
+// view implements inspect.View.
 type view struct {
 	graph  *graph
 	ledger *ledger.Ledger
@@ -52,7 +52,7 @@ func (v view) Node(id string) (inspect.Node, bool) {
 	return out, true
 }
 
-// stand says why a node does not run now.
+// stand fills in the reason why a node does not run now.
 func (v view) stand(n *node, out *inspect.Node) {
 	switch {
 	case n.running:
@@ -74,7 +74,7 @@ func (v view) stand(n *node, out *inspect.Node) {
 	}
 }
 
-// root says why a node is live by itself, "" if it is not.
+// root returns the reason why a node is live by itself, "" if it is not.
 func (v view) root(n *node) string {
 	switch {
 	case n.kind == Effect:
@@ -157,7 +157,7 @@ func (v view) Head() (inspect.Head, bool) {
 	return p, true
 }
 
-// halted says why the space runs nothing, "" if it does.
+// halted returns the reason why the space runs nothing, "" if it does.
 func halted(l *ledger.Ledger) string {
 	switch {
 	case l.Closed():
@@ -176,7 +176,7 @@ func halted(l *ledger.Ledger) string {
 	return ""
 }
 
-// absentee is the document of another space that a run of n has met and that is not here.
+// absentee returns the absent document of another space that a run of n has met.
 func (n *node) absentee() string {
 	for _, d := range n.deps {
 		if !d.doc.loaded {
@@ -186,7 +186,7 @@ func (n *node) absentee() string {
 	return ""
 }
 
-// gateName says which gate it is that opens last.
+// gateName returns the name of the gate that opens last.
 func (n *node) gateName() string {
 	gt := &n.more.gate
 	switch n.eligibleAt() {

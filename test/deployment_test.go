@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// relay is a program in which every "depart" counts at its own space and sends an
+// relay returns a program in which every "depart" counts at its own space and sends an
 // "arrive" to the space that the payload names.
 func relay() *settle.Program {
 	count := func(tx *settle.Tx, doc string) {

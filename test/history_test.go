@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// tally is the program of the histories: every event counts, and its receipt says which
+// tally returns the program of the histories: every event counts, and its receipt says which
 // it was. A "forward" sends an "add" to the space in its payload, which may be its own.
 func tally() *settle.Program {
 	count := func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return settle.ValueOf(increment(tx, "n")) }
@@ -166,7 +166,7 @@ func (c *caller) operate() {
 	}
 }
 
-// pick is an event to be sent: a new one, or one that somebody has sent before.
+// pick returns an event to be sent: a new one, or one that somebody has sent before.
 func (c *caller) pick() settle.Outgoing {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -230,7 +230,7 @@ func number(rc *settle.Receipt) int {
 	return int(n)
 }
 
-// stored is an event that is stored for certain, if there is one.
+// stored returns an event that is stored for certain, if there is one.
 func (c *caller) stored() (ev settle.Outgoing, ok bool) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()

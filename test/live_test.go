@@ -30,7 +30,7 @@ func watchPlainly(t *testing.T, nc *nats.Conn, subject, question string) *nats.S
 	return sub
 }
 
-// next is the next message of a watch that is of none of some kinds.
+// next returns the next message of a watch that is of none of some kinds.
 func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	t.Helper()
 	for {
@@ -44,7 +44,7 @@ func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	}
 }
 
-// nextValue is the next message of a watch that has news of the document.
+// nextValue returns the next message of a watch that has news of the document.
 func nextValue(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
 	return next(t, sub, live.Beating, live.Current, live.Stale) // a machine that is slow may have more to say

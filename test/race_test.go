@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// hits is a program in which every event counts: altogether, by its last digit, and by a
+// hits returns a program in which every event counts: altogether, by its last digit, and by a
 // computation. It counts its attempts, too.
 func hits(attempts *atomic.Int64) *settle.Program {
 	return settle.NewProgram("hits").

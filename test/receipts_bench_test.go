@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// benchLog is a space with n commits, each of which has handled one event, on an
+// benchLog returns a space with n commits, each of which has handled one event, on an
 // embedded server.
 func benchLog(b *testing.B, n int) *bus.Bus {
 	b.Helper()
@@ -70,7 +70,7 @@ func benchLog(b *testing.B, n int) *bus.Bus {
 	return conn
 }
 
-// readThrough is how a receipt was looked for before the log was its own index.
+// readThrough returns how a receipt was looked for before the log was its own index.
 func readThrough(ctx context.Context, log port.Log, key receipts.Key) (*model.Tx, error) {
 	const page = 256
 	for after := uint64(0); ; {

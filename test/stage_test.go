@@ -192,7 +192,7 @@ type line struct {
 // fromTheBeginning has a runtime read every event of its lane again.
 func fromTheBeginning(l *line) { l.forgetful = true }
 
-// LoadPosition is where to go on reading.
+// LoadPosition returns where to go on reading.
 func (l *line) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
 	if l.forgetful {
 		return 0, nil

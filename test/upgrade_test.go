@@ -25,7 +25,7 @@ const (
 	upgradeWindow = 4 // events of a space that wait for their receipts at a time
 )
 
-// edition is a version of a program that numbers its events, refuses what is out of order,
+// edition returns a version of a program that numbers its events, refuses what is out of order,
 // and derives fifty documents, all of which an effect reads. A factor is code of one node.
 func edition(name string, factors map[int]int) string {
 	var b strings.Builder

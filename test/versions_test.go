@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// relayOf is a version of relay: in every one total is the same code, and label is not.
+// relayOf returns a version of relay: in every one total is the same code, and label is not.
 func relayOf(version string) *settle.Program {
 	return relay().
 		Compute("sum", func(v *settle.View) (settle.Value, error) { return v.Get("total"), nil }, settle.Version("1")).

@@ -74,7 +74,7 @@ func TestServerTakesAConfigurationFile(t *testing.T) {
 	}
 }
 
-// taken is an address on which somebody else listens.
+// taken returns an address on which somebody else listens.
 func taken(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

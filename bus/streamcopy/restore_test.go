@@ -27,7 +27,7 @@ func restorer(t *testing.T, s *embedded.Server, backup string) (*Restorer, error
 
 const logStream = "SETTLE_LOG_0"
 
-// deployed is a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on a server of its own.
 func deployed(t *testing.T) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{Server: emptyServer(t), Partitions: 1})

@@ -77,7 +77,7 @@ func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 	}
 }
 
-// deployed is a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on a server of its own.
 func deployed(t *testing.T) (*bus.Bus, *embedded.Server) {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})

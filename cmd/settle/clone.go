@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -90,7 +91,7 @@ func (c *cloneCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		fmt.Fprintf(io.out, "deployment %s: %s, %s; %s written, %d there already, %d removed\n",
-			c.Name, count(to.Partitions(), "partition"), count(n, "space"), count(x.written, "document"), x.same, x.removed)
+			c.Name, display.Count(to.Partitions(), "partition"), display.Count(n, "space"), display.Count(x.written, "document"), x.same, x.removed)
 		return nil
 	})
 }
@@ -159,7 +160,7 @@ func (x *cloning) begin(ctx context.Context) (*cloneOrigin, uint64, error) {
 	case err != nil:
 		return nil, 0, err
 	case len(spaces) > 0:
-		return nil, 0, fmt.Errorf("deployment %s has %s already (%s); a clone is made where there are none: name another one, or use `settle export` and `settle import`", x.Name, count(len(spaces), "space"), spaces[0])
+		return nil, 0, fmt.Errorf("deployment %s has %s already (%s); a clone is made where there are none: name another one, or use `settle export` and `settle import`", x.Name, display.Count(len(spaces), "space"), spaces[0])
 	}
 	o := &cloneOrigin{Deployment: x.Prefix, Began: time.Now().UTC()}
 	rev, err := x.save(ctx, o, r.Rev)

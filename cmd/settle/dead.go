@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 )
 
@@ -122,7 +123,7 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) 
 	if c.JSON {
 		return printLine(io.out, counts)
 	}
-	fmt.Fprintf(io.out, "%s%s: %d open, %d sent again, %d dismissed\n", count(counts.Letters, "dead letter"), ofSpace(c.Space), counts.Open, counts.Redriven, counts.Dismissed)
+	fmt.Fprintf(io.out, "%s%s: %d open, %d sent again, %d dismissed\n", display.Count(counts.Letters, "dead letter"), ofSpace(c.Space), counts.Open, counts.Redriven, counts.Dismissed)
 	return nil
 }
 
@@ -188,7 +189,7 @@ func ofSpace(space string) string {
 	return " of space " + space
 }
 
-// listing is the command that lists the dead letters of a space, or of all.
+// listing returns the command that lists the dead letters of a space, or of all.
 func listing(space string) string { return strings.TrimSpace("settle dead " + space) }
 
 // answerTime is the time limit for the answer of a coordinator. One that has just ended
@@ -229,7 +230,7 @@ func (s sheet) printLetters(letters []settle.DeadLetter) {
 		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: short}}
 	}
 	s.table([]string{"ENDED", "SPACE", "STREAM", "EVENT", "OUTCOME", "SENT AGAIN", "ERROR"}, rows)
-	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", count(len(letters), "dead letter"), open(letters))
+	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", display.Count(len(letters), "dead letter"), open(letters))
 	if clipped {
 		fmt.Fprintf(s.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
 	}

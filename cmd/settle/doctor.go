@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/bus/survey"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
@@ -80,7 +81,7 @@ func (c *doctorCmd) acknowledge(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(io.err, "%s acknowledged\n", count(n, "rewind"))
+	_, err = fmt.Fprintf(io.err, "%s acknowledged\n", display.Count(n, "rewind"))
 	return err
 }
 

@@ -34,13 +34,13 @@ func newGate() *gate { return &gate{open: make(chan struct{})} }
 
 func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
 
-// wait is a handler.
+// wait is a handler that blocks until the gate is open.
 func (g *gate) wait(*settle.Tx, *settle.Event) (settle.Value, error) {
 	<-g.open
 	return settle.ValueOf("done")
 }
 
-// judgedAfter is what the doctor would say of the deployment as it is, if it were so for a while longer.
+// judgedAfter returns what the doctor would say of the deployment as it is, if it were so for a while longer.
 func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) string {
 	t.Helper()
 	return judgedOf(t, d, d.Server().ClientURL(), longer)
@@ -61,7 +61,7 @@ func judgedOf(t *testing.T, d *settle.Deployment, url string, longer time.Durati
 // at the most: by then it is to be seen (docs/operations.md).
 const soon = 45 * time.Second
 
-// judged is what the doctor says of a fleet that was seen at a server.
+// judged returns what the doctor says of a fleet that was seen at a server.
 func judged(t *testing.T, url string, f *fleet.Fleet) string {
 	t.Helper()
 	survey, err := survey.New(t.Context(), bus.Config{URL: url}, survey.Config{})

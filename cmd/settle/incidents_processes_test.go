@@ -94,7 +94,7 @@ func (m *member) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// thisFile is the program file of the tests.
+// thisFile returns the program file of the tests.
 func thisFile(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

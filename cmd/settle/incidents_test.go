@@ -112,7 +112,7 @@ func untilSaved(t *testing.T, d *settle.Deployment, name string) {
 	}
 }
 
-// besideIn is the name of another space of one of two partitions.
+// besideIn returns the name of another space of one of two partitions.
 func besideIn(partition int) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint("beside", i); model.PartitionOf(name, 2) == partition {
@@ -121,7 +121,7 @@ func besideIn(partition int) string {
 	}
 }
 
-// passing is a counter that passes events on to the space that they name, and in which others fail.
+// passing returns a counter that passes events on to the space that they name, and in which others fail.
 func passing() *settle.Program {
 	return counter().
 		Handle("pass", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
@@ -134,7 +134,7 @@ func passing() *settle.Program {
 		})
 }
 
-// begun is a deployment that is killed at the end of the test: what is of a partition that lacks a stream cannot be saved.
+// begun returns a deployment that is killed at the end of the test: what is of a partition that lacks a stream cannot be saved.
 func begun(t *testing.T, cfg settle.Config) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), cfg)
@@ -501,7 +501,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	}
 }
 
-// spaceIn is the name of a space of one of two partitions.
+// spaceIn returns the name of a space of one of two partitions.
 func spaceIn(partition int) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint("cart", i); model.PartitionOf(name, 2) == partition {

@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/lineage"
 )
 
-// shop is a program in which an order is charged at the bank, which refuses stolen
+// shop returns a program in which an order is charged at the bank, which refuses stolen
 // cards until it is told to be lenient, and shipped by a depot that cannot wrap.
 func shop() *settle.Program {
 	ok := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("ok") }

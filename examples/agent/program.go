@@ -23,7 +23,7 @@ var (
 	View = settle.NewDerived[Status]("status")
 )
 
-// Program is the program of a workspace.
+// Program returns the program of a workspace.
 func Program(model Model, tools Tools) *settle.Program {
 	p := settle.NewProgram("agent")
 	converse(p)

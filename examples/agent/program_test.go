@@ -27,7 +27,7 @@ func (m mails) tools() agent.Tools {
 	}
 }
 
-// open is a workspace whose model does what the last message says.
+// open returns a workspace whose model does what the last message says.
 func open(t *testing.T) (*settletest.Space, mails) {
 	t.Helper()
 	sent := mails{}

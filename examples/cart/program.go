@@ -72,7 +72,7 @@ var (
 	errEmpty  = errors.New("the cart is empty")
 )
 
-// Program is the program of a cart. charge is the payment service: called twice with one key, it
+// Program returns the program of a cart. charge is the payment service: called twice with one key, it
 // must charge once. An error that settle.Permanent marks is a refusal.
 func Program(charge func(ctx context.Context, key string, p Payment) (Paid, error)) *settle.Program {
 	p := settle.NewProgram("cart")

@@ -57,7 +57,7 @@ var (
 	configure   = settle.NewStream[Configure, []string](StreamConfigure)
 )
 
-// newAirport is the program of an airport: it counts flights, and derives how punctual they are.
+// newAirport returns the program of an airport: it counts flights, and derives how punctual they are.
 func newAirport() *settle.Program {
 	p := settle.NewProgram("airport")
 	departure.Handle(p, func(tx *settle.Tx, d Departure) (Handling, error) {
@@ -88,7 +88,7 @@ func newAirport() *settle.Program {
 	return p
 }
 
-// newNation is the program of the space that ranks airports.
+// newNation returns the program of the space that ranks airports.
 func newNation() *settle.Program {
 	p := settle.NewProgram("nation")
 	configure.Handle(p, func(tx *settle.Tx, c Configure) ([]string, error) {

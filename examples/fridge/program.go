@@ -29,7 +29,7 @@ var (
 	hour  = settle.NewStream[settle.Tick, settle.None]("hour")
 )
 
-// Program is the program of a fridge.
+// Program returns the program of a fridge.
 func Program() *settle.Program {
 	p := settle.NewProgram("fridge")
 	remember(p)

@@ -172,7 +172,7 @@ func serve(t *testing.T, store string) *embedded.Server {
 	return server
 }
 
-// rows are those of a document of several spaces.
+// rows returns those of a document of several spaces.
 func rows(ctx context.Context, t *testing.T, d *settle.Deployment, prefix string, n int, doc string) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -312,7 +312,7 @@ func stopAll(t *testing.T, d *settle.Deployment) {
 	}
 }
 
-// small is a backup of a deployment with a few events.
+// small returns a backup of a deployment with a few events.
 func small(t *testing.T) (dir string) {
 	t.Helper()
 	ctx := within(t)

@@ -49,7 +49,7 @@ func streamOf(kind string) string {
 	return fmt.Sprintf("SETTLE_%s_%d", kind, home)
 }
 
-// backedUp is a backup of what a deployment has.
+// backedUp returns a backup of what a deployment has.
 func backedUp(ctx context.Context, t *testing.T, d *settle.Deployment) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "b")
@@ -66,7 +66,7 @@ func lose(ctx context.Context, t *testing.T, d *settle.Deployment, stream string
 	}
 }
 
-// here is how a deployment is connected to once more.
+// here returns how a deployment is connected to once more.
 func here(d *settle.Deployment) bus.Config { return bus.Config{Server: d.Server(), Prefix: "settle"} }
 
 func restoreStream(ctx context.Context, t *testing.T, d *settle.Deployment, dir, stream string) {

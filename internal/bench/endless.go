@@ -71,12 +71,11 @@ func RunEndless(ctx context.Context, cfg EndlessConfig) (Endless, error) {
 }
 
 type endless struct {
-	cfg        EndlessConfig
-	out        Endless
-	server     *embedded.Server
-	bus        *bus.Bus
-	deployment *settle.Deployment
-	sent       int
+	cfg    EndlessConfig
+	out    Endless
+	server *embedded.Server
+	sent   int
+	started
 }
 
 func (r *endless) do(ctx context.Context) (err error) {
@@ -231,17 +230,6 @@ const (
 	slack        = 32 << 20 // appended within some seconds
 	restartSlack = 20_000   // the same, in commits
 )
-
-func (r *endless) stop() error {
-	var err error
-	if r.deployment != nil {
-		err = r.deployment.Stop(context.Background())
-	}
-	if r.bus != nil {
-		r.bus.Close()
-	}
-	return err
-}
 
 // Print writes the figures for people.
 func (e Endless) Print(w io.Writer) {

@@ -115,9 +115,9 @@ func RunSpaces(ctx context.Context, cfg SpacesConfig) (Spaces, error) {
 
 // spacesRun is one measurement in progress.
 type spacesRun struct {
-	cfg        SpacesConfig
-	out        Spaces
-	deployment *settle.Deployment
+	cfg SpacesConfig
+	out Spaces
+	started
 }
 
 func (r *spacesRun) connect(ctx context.Context) (err error) {
@@ -141,13 +141,6 @@ func (r *spacesRun) connect(ctx context.Context) (err error) {
 	r.out.Start = r.out.AtRest
 	r.out.Before, err = r.assets(ctx)
 	return err
-}
-
-func (r *spacesRun) stop() error {
-	if r.deployment == nil {
-		return nil
-	}
-	return r.deployment.Stop(context.Background())
 }
 
 func (r *spacesRun) space(i int) string { return "space" + strconv.Itoa(i) }

@@ -31,7 +31,7 @@ func (b *blank) Note(n Note) {
 	}
 }
 
-// some are the first n flights of the input.
+// some returns the first n flights of the input.
 func some(t *testing.T, n int) []flights.Flight {
 	t.Helper()
 	all, err := flights.BuiltIn()

@@ -34,7 +34,7 @@ var usual = []struct {
 	{"bus", []step{{pkg: "./bus"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
 }
 
-// steps are the runs for a mutant, in order.
+// steps returns the runs for a mutant, in order.
 func (m *mutant) steps() (list []step) {
 	if len(m.packages) > 0 {
 		for _, pkg := range m.packages {
@@ -48,7 +48,7 @@ func (m *mutant) steps() (list []step) {
 	return []step{{pkg: "./" + m.pkg()}, {pkg: "./test"}}
 }
 
-// order is where the mutant's directory stands in usual, len(usual) if nowhere.
+// order returns where the mutant's directory stands in usual, len(usual) if nowhere.
 func (m *mutant) order() int {
 	for n, u := range usual {
 		if m.pkg() == u.dir || strings.HasPrefix(m.pkg(), u.dir+"/") {

@@ -69,7 +69,7 @@ func (w *world) checkListed(o *op) {
 	}
 }
 
-// letterOf is the letter that an item is about: one of those that there are.
+// letterOf returns the letter that an item is about: one of those that there are.
 func (w *world) letterOf(i item) *model.DeadLetter {
 	var list []model.DeadLetter
 	for _, d := range w.server.ReadDead("", 0, 1<<30) {

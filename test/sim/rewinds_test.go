@@ -410,7 +410,7 @@ func (w *past) restart(who string, after time.Duration) {
 	w.start(who)
 }
 
-// twice is a program whose events each write down that they were handled, and send the next space another.
+// twice returns a program whose events each write down that they were handled, and send the next space another.
 func twice(w *past) *space.Program {
 	p := space.NewProgram("twice")
 	handle := func(stream string, then func(tx *space.Tx, ev *model.Event)) {
@@ -501,7 +501,7 @@ func (w *past) isKept(e *sentEvent) bool {
 	return e.done > 0 && e.err == nil && !e.mayBeLost && !slices.ContainsFunc(w.rewinds, func(r rewound) bool { return e.done > r.to && e.began < r.at && w.concerns(r, e) })
 }
 
-// times is how often each event was handled in a space, by stream and id.
+// times returns how often each event was handled in a space, by stream and id.
 func (w *past) times(of string) model.Value {
 	r, err := replica.Load(of, w.server.LoadState(of))
 	for _, entry := range w.server.ReadLog(of, r.Seq, 1<<30) {
@@ -541,7 +541,7 @@ func (w *past) missing(must func(*sentEvent) bool) (list []string) {
 	return list
 }
 
-// unanswered are the events of which the client has not been told what became of them.
+// unanswered returns the events of which the client has not been told what became of them.
 func (w *past) unanswered() (list []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -377,7 +377,7 @@ func (w *world) bury(p *process) {
 	}
 }
 
-// attachmentOf is the attachment of an application, once there is one.
+// attachmentOf returns the attachment of an application, once there is one.
 func (w *world) attachmentOf(p *process) *worker.Attachment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -439,7 +439,7 @@ func (w *world) heal() {
 	}
 }
 
-// alive are the processes that have not ended.
+// alive returns the processes that have not ended.
 func (w *world) alive() []*process {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -129,7 +129,7 @@ func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
 	}
 }
 
-// aPublisher is one without a server, with a request on the wire.
+// aPublisher returns one without a server, with a request on the wire.
 func aPublisher(p *past) (*publisher, *Request) {
 	r := &Request{Task: Task{Msg: &nats.Msg{Header: nats.Header{}}}, token: 1, tries: 1}
 	return &publisher{past: p, pending: map[uint64]*Request{1: r}}, r

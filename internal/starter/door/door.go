@@ -31,7 +31,7 @@ var (
 
 const locksAfter = 30 * time.Second
 
-// house is the program: a door that locks itself, half a minute after it was unlocked, or closed.
+// house returns the program: a door that locks itself, half a minute after it was unlocked, or closed.
 func house() *settle.Program {
 	p := settle.NewProgram("house")
 	unlock.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {

@@ -1,4 +1,4 @@
-package kit
+package simkit
 
 import (
 	"fmt"
@@ -44,10 +44,10 @@ type Space struct {
 // key identifies an event within its space.
 type key struct{ stream, id string }
 
-// count counts the runs of a node.
+// count counts the runs of a node or handler.
 type count struct {
-	who   string
-	since int // the last mark
+	function string // its kind, its name and its space
+	since    int    // the last mark
 }
 
 func newSpace(w *World, name string, p *space.Program) *Space {
@@ -143,7 +143,7 @@ func (s *Space) step() error {
 	if r.More {
 		s.w.touch(s)
 	}
-	s.look()
+	s.updateWatches()
 	return nil
 }
 

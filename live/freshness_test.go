@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// stuckHost owns all spaces; those that are stuck do not answer.
+// stuckHost owns all spaces; a read of one that is stuck blocks.
 type stuckHost struct {
 	Host
 	stuck func(space string) bool
@@ -35,9 +35,9 @@ func (h stuckHost) Read(ctx context.Context, q model.ReadRequest) ([]model.Docum
 	return out, nil
 }
 
-// However many spaces do not answer, and wherever they stand among the others: those are looked at
-// every two seconds.
-func TestLookAfter_SpacesThatDoNotAnswerKeepNobodyUp(t *testing.T) {
+// Spaces that do not answer delay no others, which are still polled every two seconds, in whatever order the
+// spaces sort.
+func TestPollFreshness_SpacesThatDoNotAnswerDelayNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := membus.NewServer(membus.Config{Partitions: 4}).Connect("a")
 		defer bus.Close()
@@ -59,24 +59,24 @@ func TestLookAfter_SpacesThatDoNotAnswerKeepNobodyUp(t *testing.T) {
 		late := slices.ContainsFunc(fine, func(f *feed) bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			return f.standing.Kind != Current || now.Sub(f.looked) > glanceEvery || f.asked && now.Sub(f.looked) > 0
+			return f.status.Kind != Current || now.Sub(f.polled) > statusEvery || f.polling && now.Sub(f.polled) > 0
 		})
 		if late {
-			t.Error("some that could be current were not looked at for more than two seconds")
+			t.Error("some documents of responsive spaces were not polled for more than two seconds")
 		}
 		stop()
 		synctest.Wait()
 	})
 }
 
-// brief is a bus on which an owner answers about fewer documents than it was asked for.
+// brief is a bus on which the owner answers for fewer documents than the query names.
 type brief struct{ port.Client }
 
 func (brief) Ask(context.Context, string, []byte) ([]byte, error) { return []byte(`[{}]`), nil }
 
-func TestGlance_AnAnswerThatLacksDocumentsIsNone(t *testing.T) {
+func TestQueryStatus_AnAnswerThatLacksDocumentsIsAnError(t *testing.T) {
 	s := NewServer(brief{}, stuckHost{}, Config{})
-	if found, err := s.glance(t.Context(), "b", []*feed{{doc: "x"}, {doc: "y"}}); err == nil {
-		t.Errorf("two documents stand as %+v", found)
+	if found, err := s.queryStatus(t.Context(), "b", []*feed{{doc: "x"}, {doc: "y"}}); err == nil {
+		t.Errorf("got %+v", found)
 	}
 }

@@ -1,10 +1,9 @@
-package kit
+package simkit
 
 import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -60,19 +59,11 @@ type World struct {
 	handled    int // events
 
 	problems    []Problem
-	told        map[string]bool // see problem
+	reported    map[string]bool // see problem
 	letters     []Letter
 	undelivered []model.Event
 
-	// current is what runs, for await on another goroutine (see turn).
-	current atomic.Pointer[string]
-	inside  bool
-	// broken is why the world cannot continue: a function has not returned.
-	broken error
-	timer  *time.Timer
-	seen   sight
-	// abandoned makes the goroutine that is left behind end when it returns.
-	abandoned atomic.Bool
+	turns turns
 }
 
 // New returns a world without spaces.
@@ -82,7 +73,7 @@ func New(programs Programs, o Options) *World {
 	}
 	return &World{
 		programs: programs, opts: o, start: o.Start, now: o.Start,
-		spaces: map[string]*Space{}, told: map[string]bool{},
+		spaces: map[string]*Space{}, reported: map[string]bool{}, turns: turns{mayBlock: o.Blocking},
 	}
 }
 
@@ -99,7 +90,7 @@ var ErrNoProgram = errors.New("the space has no program")
 // name, or a mistake in its program.
 func (w *World) Space(name string) (s *Space, err error) {
 	err = w.do(func() error {
-		if s, err = w.awaken(name); err != nil {
+		if s, err = w.load(name); err != nil {
 			return err
 		}
 		return w.run()
@@ -107,7 +98,7 @@ func (w *World) Space(name string) (s *Space, err error) {
 	return s, err
 }
 
-func (w *World) awaken(name string) (*Space, error) {
+func (w *World) load(name string) (*Space, error) {
 	if s := w.spaces[name]; s != nil {
 		return s, nil
 	}
@@ -145,11 +136,14 @@ func (w *World) touch(s *Space) {
 // return.
 func (w *World) Run() error { return w.do(w.run) }
 
+// do calls f, which may run functions of programs, as a turn.
+func (w *World) do(f func() error) error { return w.turns.do(f) }
+
 func (w *World) run() error {
 	began := w.handled
 	for steps := 0; len(w.due) > 0; steps++ {
 		if events := w.handled - began; steps == maxSteps || events > maxEvents {
-			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, never ends", events, steps, w.clock(), w.who())
+			return fmt.Errorf("no rest after %d events and %d steps at %s; the last to run was %s. A handler that always sends another event, to this space or back and forth, never ends", events, steps, w.clock(), w.turns.function())
 		}
 		s := w.due[0]
 		w.due = w.due[1:]

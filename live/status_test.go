@@ -16,38 +16,38 @@ import (
 )
 
 const (
-	lasting = 5 * time.Second // until what may pass is told
+	gracePeriod = 5 * time.Second // gracePeriod of the package
 
 	fine   = "current"
 	tooBad = "mood could not be computed: two is too many"
 )
 
-// toldAll waits until all have been told of the document what is wanted, and no more.
+// toldAll waits until all watches have delivered exactly these statuses.
 func (w *world) toldAll(all []*seen, want ...string) {
 	w.Helper()
 	for _, s := range all {
-		w.eventually(fmt.Sprintf("they are told %q", want), func() bool { return len(s.told()) >= len(want) })
+		w.eventually(fmt.Sprintf("the statuses are %q", want), func() bool { return len(s.told()) >= len(want) })
 	}
 	w.pass(time.Minute)
 	for _, s := range all {
 		if told := s.told(); !slices.Equal(told, want) {
-			w.Errorf("told %q, want %q", told, want)
+			w.Errorf("statuses %q, want %q", told, want)
 		}
 	}
 }
 
-// A computation that begins to fail leaves the value that it has made before, in the log and with
-// all who watch; and if it comes to the same again, there is no new one.
-func TestWatch_SaysThatWhatADocumentIsComputedFromFails_AndNoLongerDoes(t *testing.T) {
-	for _, doc := range []string{"mood", "sign"} { // its own computation, and one behind it
+// When a computation begins to fail, its last value stays in the log and with the watchers; when it succeeds
+// again with the same result, there is no new value. The status reports both.
+func TestWatch_IsStaleWhileAComputationFails(t *testing.T) {
+	for _, doc := range []string{"mood", "sign"} { // a computation that fails itself, and one that reads it
 		t.Run(doc, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				for _, id := range []string{"a", "b", "c"} { // of whom one owns the space
+				for _, id := range []string{"a", "b", "c"} { // one of which owns the space
 					w.worker(id, live.Config{})
 				}
 				var all []*seen
-				for range 20 { // they are answered by whichever
+				for range 20 { // any worker answers them
 					all = append(all, w.follow(doc, 0))
 				}
 				w.send("add", 1)
@@ -74,8 +74,8 @@ func TestWatch_SaysThatWhatADocumentIsComputedFromFails_AndNoLongerDoes(t *testi
 	}
 }
 
-// It is told soon: at the next beat of who has just begun, within two of them otherwise.
-func TestWatch_SaysItSoon(t *testing.T) {
+// A new watch learns the status with the next heartbeat, an old one within two.
+func TestWatch_IsStaleWithinTwoHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
@@ -83,37 +83,37 @@ func TestWatch_SaysItSoon(t *testing.T) {
 		w.settled(2)
 		began := time.Now()
 		s := w.follow("mood", 0)
-		w.eventually("it is told", func() bool { return len(s.told()) == 1 })
+		w.eventually("the status is delivered", func() bool { return len(s.told()) == 1 })
 		if took := time.Since(began); took > 3*live.Heartbeat/2 {
 			t.Errorf("at first it took %s", took)
 		}
 		w.send("add", 1)
 		w.settled(3)
 		began = time.Now()
-		w.eventually("it is told", func() bool { return len(s.told()) == 2 })
+		w.eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
 		if took := time.Since(began); took > 5*live.Heartbeat/2 {
 			t.Errorf("then it took %s", took)
 		}
 	})
 }
 
-// Whoever dies: who watches is told of what fails by the next one as well.
-func TestWatch_SaysItAgainWhenAnotherWorkerAnswers(t *testing.T) {
+// When the answering worker dies, the next one reports the status again.
+func TestWatch_IsStaleAgainWhenAnotherWorkerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.worker("a", live.Config{})
 		w.send("add", 2)
 		w.settled(2)
 		s := w.follow("mood", 0)
-		w.eventually("it is told", func() bool { return len(s.told()) == 1 })
+		w.eventually("the status is delivered", func() bool { return len(s.told()) == 1 })
 		w.worker("b", live.Config{})
 		a.stop()
 		w.toldAll([]*seen{s}, tooBad, tooBad)
 	})
 }
 
-// A space that does not get on is told of when that lasts; a takeover does not.
-func TestWatch_SaysThatTheSpaceDoesNotAnswerIfThatLasts(t *testing.T) {
+// A space that is stuck is reported after the grace period; a takeover is too short to be.
+func TestWatch_IsStaleWhenItsSpaceDoesNotAnswerForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.worker("a", live.Config{}), w.worker("b", live.Config{})
@@ -124,12 +124,12 @@ func TestWatch_SaysThatTheSpaceDoesNotAnswerIfThatLasts(t *testing.T) {
 		w.stuck = make(chan struct{})
 		w.send("stick", 1)
 		began := time.Now()
-		w.eventually("it is told", func() bool { return len(s.told()) == 2 })
-		if took, why := time.Since(began), s.told()[1]; took < lasting || took > 2*lasting || why != "the space has not answered yet: it is being loaded, or at work" {
-			t.Errorf("told %q after %s", why, took)
+		w.eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
+		if took, why := time.Since(began), s.told()[1]; took < gracePeriod || took > 2*gracePeriod || why != "the space has not answered yet: it is being loaded, or at work" {
+			t.Errorf("status %q after %s", why, took)
 		}
 		close(w.stuck)
-		w.eventually("it is told that it does", func() bool { return len(s.told()) == 3 })
+		w.eventually("the status is delivered", func() bool { return len(s.told()) == 3 })
 		owner := a
 		if b.Owner("s") == "b" {
 			owner = b
@@ -138,14 +138,14 @@ func TestWatch_SaysThatTheSpaceDoesNotAnswerIfThatLasts(t *testing.T) {
 		w.eventually("it is served by the other", func() bool { return a.Owner("s") == b.Owner("s") })
 		w.pass(time.Minute)
 		if told := s.told(); slices.ContainsFunc(told[2:], func(t string) bool { return t != fine }) {
-			t.Errorf("what has passed quickly was told: %q", told)
+			t.Errorf("a short interruption was reported: %q", told)
 		}
 	})
 }
 
-// A worker that has lost its connection goes on answering over HTTP: that what it has is old is
-// told there, though it serves the space itself.
-func TestWatch_SaysThatItsWorkerIsCutOff(t *testing.T) {
+// A worker that has lost its connection still answers over HTTP: it reports its values as stale, even those of
+// its own spaces.
+func TestWatch_IsStaleWhenItsWorkerIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.worker("a", live.Config{})
@@ -155,41 +155,41 @@ func TestWatch_SaysThatItsWorkerIsCutOff(t *testing.T) {
 		})
 		w.toldAll([]*seen{s}, fine)
 		a.bus.Disconnect()
-		w.eventually("it is told", func() bool { return len(s.told()) == 2 })
+		w.eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
 		if why := s.told()[1]; !strings.HasPrefix(why, "worker a, which is to serve the space, does not answer: ") {
-			t.Errorf("told %q", why)
+			t.Errorf("status %q", why)
 		}
 		a.bus.Reconnect()
-		w.eventually("it is told", func() bool { told := s.told(); return told[len(told)-1] == fine })
+		w.eventually("the status is delivered", func() bool { told := s.told(); return told[len(told)-1] == fine })
 	})
 }
 
-// What is held back is old for a while by design: that is told if it lasts without a new value.
-func TestWatch_SaysThatAValueIsHeldBackIfThatLasts(t *testing.T) {
+// A value that is held back is out of date by design: that is reported if it lasts without a new value.
+func TestWatch_IsStaleWhenAValueIsHeldBackForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		w.send("add", 1)
-		w.settled(1) // or the first value is that of nothing, for an hour
+		w.settled(1) // so that not the empty value is held for an hour
 		s, calm := w.follow("rare", 0), w.follow("calm", 0)
 		w.eventually("they have a value", func() bool { return s.last() == "1" && calm.last() == "1" })
-		for n := 2; n < 120; n++ { // calm has news every two seconds, and is behind nearly always
+		for n := 2; n < 120; n++ { // calm changes every two seconds, and is nearly always behind
 			w.send("add", 1)
 			w.settled(n)
 			w.pass(500 * time.Millisecond)
 		}
 		if told := s.told(); len(told) == 0 || told[len(told)-1] != "rare is held back (throttle)" {
-			t.Errorf("of what may run once in an hour: %q", told)
+			t.Errorf("of a computation that may run once an hour: %q", told)
 		}
 		if told := calm.told(); slices.Contains(told, "calm is held back (throttle)") {
-			t.Errorf("of what may run every two seconds: %q", told)
+			t.Errorf("of a computation that may run every two seconds: %q", told)
 		}
 		w.toldAll([]*seen{calm}, fine)
 	})
 }
 
-// What it costs: one question for many documents, however many watch them.
-func TestWatch_AsksAnOwnerOnceForAllThatIsWatched(t *testing.T) {
+// One query covers many documents, however many clients watch them.
+func TestWatch_OneStatusQueryCoversAllWatchedDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})
@@ -202,7 +202,7 @@ func TestWatch_AsksAnOwnerOnceForAllThatIsWatched(t *testing.T) {
 		w.pass(10 * time.Second)
 		n, ran := p.asks.n.Load(), w.ran()
 		w.pass(time.Minute)
-		if n := p.asks.n.Load() - n; n < 55 || n > 65 { // two questions each two seconds
+		if n := p.asks.n.Load() - n; n < 55 || n > 65 { // two queries every two seconds
 			t.Errorf("it asked %d times in a minute", n)
 		}
 		if w.ran() != ran {
@@ -211,8 +211,8 @@ func TestWatch_AsksAnOwnerOnceForAllThatIsWatched(t *testing.T) {
 	})
 }
 
-// While a deployment is being upgraded, some owners do not know the question.
-func TestWatch_SaysNothingIfTheOwnerDoesNotKnowTheQuestion(t *testing.T) {
+// During an upgrade some owners do not know the query.
+func TestWatch_HasNoStatusIfTheOwnerDoesNotKnowTheQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})
@@ -225,7 +225,7 @@ func TestWatch_SaysNothingIfTheOwnerDoesNotKnowTheQuestion(t *testing.T) {
 	})
 }
 
-// newer is a connection to workers that say more than this client knows.
+// newer is a connection to workers that send kinds of events that this client does not know.
 type newer struct{ port.Client }
 
 func (b newer) Listen(ctx context.Context, endpoint string, q []byte, deliver func(model.Part)) error {
@@ -235,7 +235,7 @@ func (b newer) Listen(ctx context.Context, endpoint string, q []byte, deliver fu
 	})
 }
 
-func TestWatch_KindsThatAClientDoesNotKnowArePassedOver(t *testing.T) {
+func TestWatch_SkipsKindsThatTheClientDoesNotKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
@@ -243,7 +243,7 @@ func TestWatch_KindsThatAClientDoesNotKnowArePassedOver(t *testing.T) {
 		s := w.follow("n", 0)
 		for n := 1; n <= 3; n++ {
 			w.send("add", 1)
-			w.eventually("the value is told", func() bool { return s.last() == strconv.Itoa(n) })
+			w.eventually("the value is delivered", func() bool { return s.last() == strconv.Itoa(n) })
 			w.pass(10 * time.Second)
 		}
 		if n := len(s.of("eclipse", live.Broken)); n > 0 {

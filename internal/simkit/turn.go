@@ -1,4 +1,4 @@
-package kit
+package simkit
 
 import (
 	"bytes"
@@ -20,19 +20,19 @@ import (
 // A state in which a function waits for another goroutine must be seen twice in a row, with the
 // same stack. Locks, which the runtime and libraries hold for a moment, must be seen more often.
 
-// firstLook and longestLook bound the pauses between samples, which double. They determine when a
+// firstSample and longestPause bound the pauses between samples, which double. They determine when a
 // state is sampled; the state decides.
 const (
-	firstLook   = time.Millisecond
-	longestLook = 100 * time.Millisecond
-	seenTwice   = 2
-	seenOften   = 8
+	firstSample  = time.Millisecond
+	longestPause = 100 * time.Millisecond
+	seenTwice    = 2
+	seenOften    = 8
 )
 
 // BlockedError reports that a function blocks.
 type BlockedError struct {
-	// Who is the function: a handler, computation or effect, and its space.
-	Who string
+	// Function is what blocks: a handler, computation or effect, and its space.
+	Function string
 	// State is the runtime's name of its goroutine's state: "sleep", "chan receive", "IO wait".
 	State string
 	// Stack is where it waits, with the function's own frames.
@@ -40,7 +40,7 @@ type BlockedError struct {
 }
 
 func (e *BlockedError) Error() string {
-	return fmt.Sprintf("%s blocks: it waits in [%s]. %s\n%s", e.Who, e.State, instead(e.State), indent(e.Stack))
+	return fmt.Sprintf("%s blocks: it waits in [%s]. %s\n%s", e.Function, e.State, instead(e.State), indent(e.Stack))
 }
 
 // instead returns advice for a state.
@@ -56,6 +56,20 @@ func instead(state string) string {
 	}
 }
 
+// turns runs one call into the world after the other, and gives up where one does not return.
+type turns struct {
+	mayBlock bool // functions are not sampled
+	inside   bool
+	// current is the function that runs: a turn stores it, and the goroutine that waits reads it.
+	current atomic.Pointer[string]
+	// broken is why there can be no further turn: a function has not returned.
+	broken error
+	timer  *time.Timer
+	seen   sight
+	// abandoned makes the goroutine that is left behind end when it returns.
+	abandoned atomic.Bool
+}
+
 // turn is one call into the world.
 type turn struct {
 	done chan struct{}
@@ -68,18 +82,18 @@ type turn struct {
 }
 
 // do calls f on a goroutine of its own, and waits for it.
-func (w *World) do(f func() error) error {
+func (ts *turns) do(f func() error) error {
 	switch {
-	case w.broken != nil:
-		return w.broken
-	case w.inside:
+	case ts.broken != nil:
+		return ts.broken
+	case ts.inside:
 		return f()
 	}
-	w.inside = true
+	ts.inside = true
 	t := &turn{done: make(chan struct{})}
 	go t.run(f) // ends when f returns; if it never does the test has failed
-	err := w.await(t)
-	w.inside = false
+	err := ts.await(t)
+	ts.inside = false
 	return err
 }
 
@@ -96,49 +110,57 @@ func (t *turn) run(f func() error) {
 	t.ended = true
 }
 
-func (w *World) await(t *turn) error {
-	if w.timer == nil {
-		w.timer = time.NewTimer(firstLook)
+func (ts *turns) await(t *turn) error {
+	if ts.timer == nil {
+		ts.timer = time.NewTimer(firstSample)
 	} else {
-		w.timer.Reset(firstLook)
+		ts.timer.Reset(firstSample)
 	}
-	defer w.timer.Stop()
-	seen := &w.seen
+	defer ts.timer.Stop()
+	seen := &ts.seen
 	seen.state, seen.times = "", 0
-	for pause := firstLook; ; pause = min(2*pause, longestLook) {
+	for pause := firstSample; ; pause = min(2*pause, longestPause) {
 		select {
 		case <-t.done:
-			return w.outcome(t)
-		case <-w.timer.C:
+			return ts.outcome(t)
+		case <-ts.timer.C:
 		}
-		if !w.opts.Blocking && seen.again(t.id.Load()) {
-			return w.giveUp(&BlockedError{Who: w.who(), State: seen.state, Stack: userFrames(seen.stack)})
+		if !ts.mayBlock && seen.again(t.id.Load()) {
+			return ts.giveUp(&BlockedError{Function: ts.function(), State: seen.state, Stack: userFrames(seen.stack)})
 		}
-		w.timer.Reset(pause)
+		ts.timer.Reset(pause)
 	}
 }
 
 // outcome returns how a turn ended.
-func (w *World) outcome(t *turn) error {
+func (ts *turns) outcome(t *turn) error {
 	switch {
 	case t.panicked != nil:
-		_ = w.giveUp(errors.New("the test kit has panicked before"))
+		_ = ts.giveUp(errors.New("the test kit has panicked before"))
 		panic(fmt.Sprintf("%v\n\n%s", t.panicked, t.stack))
 	case !t.ended:
-		return w.giveUp(fmt.Errorf("%s has ended its goroutine (runtime.Goexit, or FailNow, Fatal or Skip of a test). Return an error instead", w.who()))
+		return ts.giveUp(fmt.Errorf("%s has ended its goroutine (runtime.Goexit, or FailNow, Fatal or Skip of a test). Return an error instead", ts.function()))
 	}
 	return t.err
 }
 
 // giveUp ends the world: a function is still running and cannot be stopped.
-func (w *World) giveUp(err error) error {
-	w.broken = err
-	w.abandoned.Store(true)
+func (ts *turns) giveUp(err error) error {
+	ts.broken = err
+	ts.abandoned.Store(true)
 	return err
 }
 
-func (w *World) who() string {
-	if c := w.current.Load(); c != nil {
+// exitIfAbandoned ends the goroutine of a turn that was given up meanwhile.
+func (ts *turns) exitIfAbandoned() {
+	if ts.abandoned.Load() {
+		runtime.Goexit()
+	}
+}
+
+// function names what runs.
+func (ts *turns) function() string {
+	if c := ts.current.Load(); c != nil {
 		return *c
 	}
 	return "a function of the program"

@@ -1,4 +1,4 @@
-package kit
+package simkit
 
 import (
 	"cmp"
@@ -190,8 +190,8 @@ func (s *Space) Watch(doc string) (*Watch, error) {
 	})
 }
 
-// look delivers new values to the watches at the end of a step.
-func (s *Space) look() {
+// updateWatches delivers new values to the watches at the end of a step.
+func (s *Space) updateWatches() {
 	for _, x := range s.watches {
 		if v := s.core.Value(x.doc); !x.ended && !model.Equal(v, x.values[len(x.values)-1]) {
 			x.values = append(x.values, v)

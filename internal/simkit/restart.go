@@ -1,4 +1,4 @@
-package kit
+package simkit
 
 import (
 	"maps"
@@ -56,7 +56,7 @@ func (s *Space) known() []space.Observation {
 
 // build identifies the code of nodes without a version: all programs of a world are in one
 // executable, see space.Program.Version.
-func (s *Space) build() string { return "kit/" + s.program.Version }
+func (s *Space) build() string { return "simkit/" + s.program.Version }
 
 // Restart ends every process of the world in good order and starts it again: memory is lost, and
 // each space is loaded from its checkpoint and its log. Watches are started again.

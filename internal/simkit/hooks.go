@@ -1,9 +1,8 @@
-package kit
+package simkit
 
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/settlehq/settle/model"
@@ -42,8 +41,8 @@ type Problem struct {
 	Stack []byte // of a panic
 }
 
-// Who returns the name of the node, or else of the stream.
-func (p *Problem) Who() string {
+// Source returns the name of the node, or else of the stream.
+func (p *Problem) Source() string {
 	if p.Node != "" {
 		return p.Node
 	}
@@ -82,10 +81,10 @@ func (l Letter) String() string {
 func (w *World) problem(p Problem) {
 	if p.Kind == OutsideWrite || p.Kind == Unsettled {
 		once := fmt.Sprint(p.Space, " ", p.Kind, " ", p.Node)
-		if w.told[once] {
+		if w.reported[once] {
 			return
 		}
-		w.told[once] = true
+		w.reported[once] = true
 	}
 	w.problems = append(w.problems, p)
 }
@@ -107,10 +106,10 @@ func (w *World) Undelivered() []model.Event { return w.undelivered }
 func (s *Space) hooks() space.Trace {
 	return space.Trace{
 		HandleStart: func(ev *model.Event) model.Trace {
-			s.running("handler of ", ev.Stream)
+			s.running("handler of", ev.Stream, "handler of "+ev.Stream)
 			return ev.Trace
 		},
-		HandleEnd: func(space.HandleInfo) { s.comeBack() },
+		HandleEnd: func(space.HandleInfo) { s.w.turns.exitIfAbandoned() },
 		RunBegan:  s.began,
 		RunEnd:    s.ended,
 		Violated:  s.violated,
@@ -123,21 +122,15 @@ func (s *Space) hooks() space.Trace {
 	}
 }
 
-// running records what is about to run, for await on another goroutine. The text is built once.
-func (s *Space) running(kind, name string) {
-	c := s.runs[kind+name]
+// running records which function is about to run, and returns its count. The text is built once.
+func (s *Space) running(kind, name, id string) *count {
+	c := s.runs[id]
 	if c == nil {
-		c = &count{who: kind + name + " in space " + s.name}
-		s.runs[kind+name] = c
+		c = &count{function: kind + " " + name + " in space " + s.name}
+		s.runs[id] = c
 	}
-	s.w.current.Store(&c.who)
-}
-
-// comeBack ends the goroutine of a world that was given up meanwhile.
-func (s *Space) comeBack() {
-	if s.w.abandoned.Load() {
-		runtime.Goexit()
-	}
+	s.w.turns.current.Store(&c.function)
+	return c
 }
 
 // ofTheProgram reports whether a node belongs to the program. The core's own observers have names
@@ -150,18 +143,12 @@ func (s *Space) began(node string, kind space.NodeKind) {
 	if !ofTheProgram(node) {
 		return
 	}
-	c := s.runs[node]
-	if c == nil {
-		c = &count{who: kind.String() + " " + node + " in space " + s.name}
-		s.runs[node] = c
-	}
-	s.w.current.Store(&c.who)
-	c.since++
+	s.running(kind.String(), node, node).since++
 	s.ran = append(s.ran, node)
 }
 
 func (s *Space) ended(i space.RunInfo) {
-	s.comeBack()
+	s.w.turns.exitIfAbandoned()
 	if n := s.core.Stats().OutsideWrites; n != s.outside && len(i.Writes) > 0 {
 		s.outside = n
 		s.w.problem(Problem{Space: s.name, Kind: OutsideWrite, Node: i.Node, Text: fmt.Sprintf(

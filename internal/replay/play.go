@@ -1,9 +1,10 @@
-package kit
+package replay
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -13,7 +14,7 @@ const maxDifferences = 20
 
 // Play repeats the recording in a world and returns the differences: outcomes of events, and
 // documents at the end. The world must have started at r.Start or earlier.
-func (r *Recording) Play(w *World) (differences []string, err error) {
+func (r *Recording) Play(w *simkit.World) (differences []string, err error) {
 	if err := w.AdvanceTo(r.Start); err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ const lateness = 100 * time.Millisecond
 
 // settle compares, and if there are differences allows for lateness. It reports the differences
 // from before that.
-func (r *Recording) settle(w *World, s *Space) ([]string, error) {
+func (r *Recording) settle(w *simkit.World, s *simkit.Space) ([]string, error) {
 	inTime := r.compare(s)
 	different := inTime
 	for end := w.Now().Add(lateness); len(different) > 0 && w.Now().Before(end); different = r.compare(s) {
@@ -58,7 +59,7 @@ func (r *Recording) settle(w *World, s *Space) ([]string, error) {
 }
 
 // begin writes the documents from before the recording.
-func (r *Recording) begin(s *Space) error {
+func (r *Recording) begin(s *simkit.Space) error {
 	if len(r.Before) == 0 {
 		return nil
 	}
@@ -70,7 +71,7 @@ func (r *Recording) begin(s *Space) error {
 	})
 }
 
-func (p *RecordedStep) play(w *World, s *Space) error {
+func (p *RecordedStep) play(w *simkit.World, s *simkit.Space) error {
 	if p.At.After(w.Now()) {
 		if err := w.AdvanceTo(p.At); err != nil {
 			return err
@@ -92,7 +93,7 @@ func (p *RecordedStep) play(w *World, s *Space) error {
 }
 
 // compare returns the differences.
-func (r *Recording) compare(s *Space) (all []string) {
+func (r *Recording) compare(s *simkit.Space) (all []string) {
 	for i := range r.Steps {
 		p := &r.Steps[i]
 		if p.Stream == "" {

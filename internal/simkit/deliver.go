@@ -1,4 +1,4 @@
-package kit
+package simkit
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // deliver puts an event into the lane of its space, which is loaded for it. An event for a space
 // without a program stays in the lane, as in a deployment.
 func (w *World) deliver(ev model.Event) {
-	s, err := w.awake(ev.Space)
+	s, err := w.runnable(ev.Space)
 	if err != nil {
 		w.problem(Problem{Space: ev.Space, Kind: Startup, Stream: ev.Stream, Event: ev.ID, Err: err})
 	}
@@ -24,9 +24,9 @@ func (w *World) deliver(ev model.Event) {
 	s.enqueue(ev)
 }
 
-// awake returns the space of that name, nil if it has no program.
-func (w *World) awake(name string) (*Space, error) {
-	s, err := w.awaken(name)
+// runnable returns the space of that name, and loads it if necessary; nil if it has no program.
+func (w *World) runnable(name string) (*Space, error) {
+	s, err := w.load(name)
 	if errors.Is(err, ErrNoProgram) {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ type mirrored struct {
 // follow begins to mirror a document for a space: it is observed in its own space. The documents of
 // a space without a program are absent.
 func (w *World) follow(reader *Space, ref space.Ref) error {
-	home, err := w.awake(ref.Space)
+	home, err := w.runnable(ref.Space)
 	if err != nil {
 		return err
 	}

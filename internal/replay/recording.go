@@ -1,4 +1,7 @@
-package kit
+// Package replay records what happened in a space, from its log and its lane, and repeats it in a
+// world of package simkit: Record makes a Recording, Lines and ParseRecording are its text, and Play
+// returns in what a repetition differs.
+package replay
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-// Package kit is the engine of package settletest: spaces in memory and in virtual time, driven by
+// Package simkit is the engine of package settletest: spaces in memory and in virtual time, driven by
 // their caller. It does not depend on testing.TB, so that hosts of other languages can run their
 // own tests with it.
 //
@@ -18,4 +18,4 @@
 //
 // Mistakes of a program are collected as Problems. A function that blocks ends the world (see
 // turn.go).
-package kit
+package simkit
