@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // The bounds of what decoders accept. A stored message may come from any program with the right to publish, so a
 // number in it must not decide how much memory or time its readers take. The bounds are far beyond what Settle writes.
@@ -296,8 +293,6 @@ const (
 	// maxPartitions is more than a deployment can have.
 	maxPartitions = 1 << 12
 	maxWeight     = 1e6
-	// MaxLease bounds how long an observation may outlive its observer.
-	MaxLease = 24 * time.Hour
 )
 
 // Check returns an error unless the announcement is within bounds.
@@ -340,8 +335,5 @@ func (b *bounds) partitions(field string, list []int) {
 func (l *Lease) check() error {
 	var b bounds
 	b.line("watcher", l.Watcher, maxShort)
-	if l.TTL > MaxLease {
-		b.fail("ttl", l.TTL, "%v is the longest", MaxLease)
-	}
 	return b.err
 }

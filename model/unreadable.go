@@ -12,7 +12,9 @@ type UnreadableError struct {
 	// Seq is the sequence of the commit in the log. For an item of the saved state it is the revision, and Item its key.
 	Seq  uint64
 	Item string
-	Why  error
+	// Sum is the hash of the bytes of the commit, see Quarantined.
+	Sum string
+	Why error
 }
 
 func (e *UnreadableError) Error() string {
@@ -27,7 +29,7 @@ func (e *UnreadableError) Unwrap() error { return e.Why }
 
 // Unreadable returns an UnreadableError about a commit.
 func (e *LogEntry) Unreadable(why error) *UnreadableError {
-	return &UnreadableError{Space: e.Space, Seq: e.Seq, Why: why}
+	return &UnreadableError{Space: e.Space, Seq: e.Seq, Sum: SumOf(e.Data), Why: why}
 }
 
 // Commit decodes the commit of an entry, and checks it against the subject and the id under which it was appended. The

@@ -24,7 +24,18 @@ type losses struct {
 // lossPause is the pause before a loss is checked again.
 const lossPause = 2 * time.Second
 
-const refusing = "refused: the store has lost what is known of it"
+const (
+	refusing   = "refused: the store has lost what is known of it"
+	quarantine = "set aside: a stored message cannot be read"
+)
+
+// refusal returns the log line of a kind of loss.
+func refusal(kind model.LossKind) string {
+	if kind == model.LossOfCommit {
+		return quarantine
+	}
+	return refusing
+}
 
 // note records a loss, and logs it at growing intervals: the attempts to serve continue.
 func (l *losses) note(e *model.LossError) {
@@ -43,7 +54,7 @@ func (l *losses) note(e *model.LossError) {
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
-	l.cfg.faults.Error(refusing, l.name(e.Space), about...)
+	l.cfg.faults.Error(refusal(e.Kind), l.name(e.Space), about...)
 }
 
 // name names a loss for the log.
@@ -65,8 +76,8 @@ func (l *losses) over(space string) bool {
 		return false
 	}
 	delete(l.all, space)
-	l.cfg.faults.Over(refusing, l.name(space))
-	l.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
+	l.cfg.faults.Over(refusal(r.Kind), l.name(space))
+	l.cfg.Logger.Warn("served again: what it was refused for is decided, or back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
 	return true
 }
 
@@ -80,8 +91,12 @@ func (l *losses) now() (list []status.Loss) {
 	return list
 }
 
-// isLoss returns the loss in an error, nil if there is none.
+// isLoss returns the loss in an error, nil if there is none. A stored message that cannot be read sets its space aside as
+// a loss does.
 func isLoss(err error) *model.LossError {
+	if e, is := errors.AsType[*model.UnreadableError](err); is {
+		return &model.LossError{Kind: model.LossOfCommit, Space: e.Space, Known: e.Seq, Why: e.Error()}
+	}
 	e, _ := errors.AsType[*model.LossError](err)
 	return e
 }

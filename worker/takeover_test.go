@@ -314,7 +314,7 @@ func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
 		}
 		w.wantHandled("other", "e1")
 		w.wantPosition(0, 0)
-		if n := w.logged.count("activate space"); n < 1 || n > 25 {
+		if n := w.logged.count(setAside); n < 1 || n > 2 {
 			t.Errorf("said %d times in ten seconds", n)
 		}
 	})
