@@ -329,7 +329,7 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		if _, err := c.Call(t.Context(), pass("e1", "b")); err != nil {
 			t.Fatal(err)
@@ -350,7 +350,7 @@ func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			w.coordinate()
+			w.Coordinator()
 		}()
 		all, err = c.CancelAll(t.Context(), parked, "no")
 		if err != nil || len(all) != 1 || all[0].Err != nil || all[0].Receipt.Event != parked[0].Event {

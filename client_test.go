@@ -14,26 +14,24 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a deployment on a bus in memory, in the virtual time of one test.
-type world struct {
-	*testing.T
-	server *membus.Server
-}
+// world is a worldtest.World with clients and workers as users start them.
+type world struct{ *worldtest.World }
 
-func newWorld(t *testing.T) *world {
-	return &world{T: t, server: membus.NewServer(membus.Config{Partitions: 2})}
-}
+func newWorld(t *testing.T) *world { return newWorldOf(t, membus.Config{Partitions: 2}) }
+
+func newWorldOf(t *testing.T, cfg membus.Config) *world { return &world{worldtest.New(t, cfg)} }
 
 // client connects a client. wrap, which may be nil, stands between it and its bus.
 func (w *world) client(id string, wrap func(*membus.Bus) port.Bus) (*settle.Client, *membus.Bus) {
 	w.Helper()
-	b := w.server.Connect(id)
+	b := w.Server.Connect(id)
 	w.Cleanup(b.Close)
 	var over port.Bus = b
 	if wrap != nil {
@@ -50,12 +48,19 @@ func (w *world) client(id string, wrap func(*membus.Bus) port.Bus) (*settle.Clie
 // worker starts a worker that runs counter everywhere, and returns how to end it.
 func (w *world) worker(id string) (crash func()) {
 	w.Helper()
-	b := w.server.Connect(id)
-	p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter())})
+	return w.start(id, counter(), nil)
+}
+
+// start starts a worker that runs p everywhere. hook, which may be nil, decides about its requests.
+func (w *world) start(id string, p *settle.Program, hook membus.Hook) (crash func()) {
+	w.Helper()
+	b := w.Connect(id)
+	b.Inject(hook)
+	started, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(p)})
 	if err != nil {
 		w.Fatal(err)
 	}
-	crash = func() { p.Kill(); b.Kill() }
+	crash = func() { started.Kill(); b.Kill() }
 	w.Cleanup(crash)
 	return crash
 }
@@ -577,21 +582,28 @@ type watched struct {
 // watch watches a document until the end of the test, or until end is called.
 func (w *world) watch(c *settle.Client, space, doc string) *watched {
 	v := &watched{}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		err := c.Watch(ctx, space, doc, func(val settle.Value, rev uint64) {
+	v.end = w.follow(func(ctx context.Context) error {
+		return c.Watch(ctx, space, doc, func(val settle.Value, rev uint64) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.values, v.revisions = append(v.values, val.String()), append(v.revisions, rev)
 		})
-		if !errors.Is(err, context.Canceled) {
+	})
+	return v
+}
+
+// follow runs a watch until the end of the test, or until end is called.
+func (w *world) follow(watch func(ctx context.Context) error) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { // ends with ctx
+		if err := watch(ctx); !errors.Is(err, context.Canceled) {
 			w.Errorf("watch: %v", err)
 		}
 	})
-	v.end = func() { cancel(); running.Wait() }
-	w.Cleanup(v.end)
-	return v
+	end = func() { cancel(); running.Wait() }
+	w.Cleanup(end)
+	return end
 }
 
 func (v *watched) first() string {

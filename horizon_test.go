@@ -15,7 +15,7 @@ import (
 // Whoever retries after the horizon is told at once, and nothing is stored.
 func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, server: membus.NewServer(membus.Config{Partitions: 2, Horizon: time.Hour})}
+		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: time.Hour})
 		w.worker("w1")
 		c, _ := w.client("c", nil)
 		e := add("s", settle.TimedEventID(time.Now(), "order-17"))
@@ -23,7 +23,7 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 			t.Fatalf("%+v, %v", rc, err)
 		}
 		time.Sleep(time.Hour + time.Second)
-		end := w.server.LaneEnd(model.PartitionOf("s", 2))
+		end := w.Server.LaneEnd(model.PartitionOf("s", 2))
 		for what, send := range map[string]func() error{
 			"Send":   func() error { _, err := c.Send(t.Context(), e); return err },
 			"Call":   func() error { _, err := c.Call(t.Context(), e); return err },
@@ -41,7 +41,7 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 				}
 			}
 		}
-		if now := w.server.LaneEnd(model.PartitionOf("s", 2)); now != end {
+		if now := w.Server.LaneEnd(model.PartitionOf("s", 2)); now != end {
 			t.Errorf("the lane has grown from %d to %d", end, now)
 		}
 	})

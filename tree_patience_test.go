@@ -64,7 +64,7 @@ func (b slowBus) FindEvent(ctx context.Context, space, stream, id string) (model
 func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return slowBus{b, time.Minute} })
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 func TestWaitTree_ALastLookHasAnEndAndTimeForTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return deafBus{slowBus{b, 2 * time.Second}} })
 		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
 			t.Fatal(err)

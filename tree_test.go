@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 )
 
@@ -45,23 +44,6 @@ func relay() *settle.Program {
 		})
 }
 
-func (w *world) relays() {
-	w.Helper()
-	b := w.server.Connect("w1")
-	p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(relay())})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { p.Kill(); b.Kill() })
-}
-
-func (w *world) coordinate() {
-	b := w.server.Connect("coordinator")
-	c := coordinator.New(b, coordinator.Config{})
-	c.Start()
-	w.Cleanup(func() { c.Stop(); b.Close() })
-}
-
 func pass(id string, to ...string) settle.Outgoing {
 	return settle.Outgoing{Space: "a", Stream: "pass", ID: id, Payload: to}
 }
@@ -69,7 +51,7 @@ func pass(id string, to ...string) settle.Outgoing {
 func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		if _, err := c.Call(t.Context(), pass("e1", "b", "broken")); err != nil {
 			t.Fatal(err)
@@ -78,7 +60,7 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 		if err != nil || !tree.Unattended || tree.Events != 3 || tree.States["parked"] != 2 {
 			t.Fatalf("with no coordinator: %+v, %v", tree, err)
 		}
-		w.coordinate()
+		w.Coordinator()
 		time.Sleep(5 * time.Second)
 		tree, err = c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
 		if err != nil || tree.Unattended || tree.States["handled"] != 2 || tree.States["failed"] != 1 {
@@ -105,7 +87,7 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -116,7 +98,7 @@ func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 2") || tree == nil || tree.States["parked"] != 2 {
 			t.Errorf("with no coordinator: %+v, %v", tree, err)
 		}
-		w.coordinate()
+		w.Coordinator()
 		tree, err = c.WaitTree(t.Context(), "a", "pass", "e1")
 		if err != nil || !tree.Settled || tree.States["handled"] != 3 {
 			t.Errorf("with a coordinator: %+v, %v", tree, err)
@@ -128,7 +110,7 @@ func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
 func TestWaitTree_CountsWhatIsTooDeepToBeShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		down := func(id, end string) settle.Outgoing {
 			return settle.Outgoing{Space: "a", Stream: "down", ID: id, Payload: map[string]any{"left": 150, "end": end}}
@@ -142,7 +124,7 @@ func TestWaitTree_CountsWhatIsTooDeepToBeShown(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 1") || tree == nil || tree.Settled || !tree.More {
 			t.Errorf("with an end that is parked: %+v, %v", tree, err)
 		}
-		w.coordinate()
+		w.Coordinator()
 		tree, err = c.WaitTree(t.Context(), "a", "down", "e1")
 		if err != nil || !tree.Settled || !tree.More || tree.Events != 152 || tree.States["handled"] != 151 || tree.States["failed"] != 1 {
 			t.Errorf("with an end that has failed: %+v, %v", tree, err)
@@ -160,8 +142,8 @@ func TestWaitTree_CountsWhatIsTooDeepToBeShown(t *testing.T) {
 func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
-		w.coordinate()
+		w.start("w1", relay(), nil)
+		w.Coordinator()
 		c, _ := w.client("c", nil)
 		list := func(space string) (found []settle.DeadLetter) {
 			for d, err := range c.DeadLetters(t.Context(), space) {

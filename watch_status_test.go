@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -44,7 +45,7 @@ func (s *standing) status(st settle.Status) {
 // same way.
 func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
 	t.Helper()
-	idle(d)
+	_ = pause.For(t.Context(), d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.told)
@@ -53,25 +54,6 @@ func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
 		t.Errorf("told %q, want %q", s.told, want)
 	}
 	s.told = nil
-}
-
-// idle lets virtual time pass, in which everybody else goes on.
-func idle(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
-}
-
-// follow runs a watch until the end of the test.
-func (w *world) follow(watch func(ctx context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { // ends with ctx
-		if err := watch(ctx); !errors.Is(err, context.Canceled) {
-			w.Errorf("watch: %v", err)
-		}
-	})
-	w.Cleanup(func() { cancel(); running.Wait() })
 }
 
 const (
@@ -154,7 +136,7 @@ type late struct {
 }
 
 func (b late) FollowSpace(ctx context.Context, space string, after uint64, deliver func(e model.LogEntry)) error {
-	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) { idle(b.by); deliver(e) })
+	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) { _ = pause.For(ctx, b.by); deliver(e) })
 }
 
 // The word that a value is what it should be may come before the value.
@@ -184,7 +166,7 @@ func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 				var s standing
 				pause := func(what string) {
 					if what == slow {
-						idle(6 * time.Second)
+						w.Pass(6 * time.Second)
 					}
 				}
 				w.follow(func(ctx context.Context) error {
@@ -216,7 +198,7 @@ func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
 					if inside.Swap(true) || ctx.Err() != nil {
 						t.Error("called while another one is, or after the end")
 					}
-					idle(time.Second)
+					w.Pass(time.Second)
 					if _, err := c.Call(ctx, add("s", what)); err != nil {
 						t.Error(err)
 					}
@@ -241,12 +223,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 		t.Run(seen, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				b := w.server.Connect("w1")
-				p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(dropper())})
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.Cleanup(func() { p.Kill(); b.Kill() })
+				w.start("w1", dropper(), nil)
 				c, _ := w.client("c", nil)
 				w.follow(func(ctx context.Context) error {
 					return c.Watch(ctx, "s", seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
@@ -256,7 +233,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				idle(30 * time.Minute)
+				w.Pass(30 * time.Minute)
 				late, _ := w.client("late", nil)
 				var s standing
 				w.follow(func(ctx context.Context) error {

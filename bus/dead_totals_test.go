@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -27,7 +28,7 @@ type deadWorld struct {
 }
 
 func newDeadWorld(t *testing.T, cfg bus.Config) *deadWorld {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	cfg.Server = server
 	ctx, cancel := contextOf(t)
 	t.Cleanup(cancel)

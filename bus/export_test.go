@@ -24,8 +24,7 @@ func (b *Bus) HurryUp() {
 
 // unconnected returns a bus that has no connection.
 func unconnected(cfg Config) *Bus {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
+	if err := cfg.Fill(); err != nil {
 		panic(err)
 	}
 	return newBus(cfg)

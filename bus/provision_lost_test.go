@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -39,7 +40,7 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 // if they are let pass. They come one at a time.
 func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}
 	`)})
@@ -186,7 +187,7 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 // One program looks for the bucket that is created first, before another creates it, and for the other streams
 // afterwards: that is no deployment that has lost its first bucket.
 func TestProvision_BesideAnotherProgramThatIsAheadOfIt(t *testing.T) {
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}
 	`)})

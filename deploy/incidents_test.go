@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/roles"
 )
 
@@ -77,11 +78,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 		}
 		jetstream {}
 	`)
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0", ConfigFile: conf})
 	as := func(user, id string) map[string]string {
 		return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": user, "NATS_PASSWORD": "p", "SETTLE_PROGRAM": "counter", "SETTLE_ID": id}
 	}
@@ -143,11 +140,7 @@ func TestIncident_PermissionsAreMissing(t *testing.T) {
 		}
 		jetstream {}
 	`)
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0", ConfigFile: conf})
 	as := func(user string) map[string]string {
 		return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": user, "NATS_PASSWORD": "p"}
 	}

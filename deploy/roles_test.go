@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/roles"
 )
 
@@ -33,12 +34,7 @@ func startAt(t *testing.T, listen, store string) *embedded.Server {
 	}
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, fmt.Sprintf("include %q\n", strings.TrimPrefix(relative(t, filepath.Dir(conf), users), "./")))
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: listen, ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	return s
+	return natstest.StartServer(t, embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: listen, ConfigFile: conf})
 }
 
 func relative(t *testing.T, from, to string) string {

@@ -248,21 +248,22 @@ func wantInPage(t *testing.T, page, program, command, flag, env string) {
 	t.Errorf("%s has no flag --%s with variable %s", command, flag, env)
 }
 
-// wantOfDeployment wants a field of bus.Config, and a flag for it: TestProvision_SetsEveryLimit of
+// wantOfDeployment wants an option of bus.Config, and a flag for it: TestProvision_SetsEveryLimit of
 // cmd/settle uses those.
 func wantOfDeployment(t *testing.T, page, field string) {
 	t.Helper()
-	if _, ok := reflect.TypeFor[bus.Config]().FieldByName(field); !ok {
-		t.Errorf("bus.Config has no field %s", field)
-	}
-	name := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field, "$1-$2"))
-	env := "SETTLE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if field == "AckTimeout" {
-		wantInPage(t, page, "spaceworker", "spaceworker", name, env)
-		wantInPage(t, page, "coordinator", "coordinator", name, env)
+	all := options.Of(&bus.Config{})
+	i := slices.IndexFunc(all, func(o options.Option) bool { return o.Path == field })
+	if i < 0 {
+		t.Errorf("bus.Config has no option %s", field)
 		return
 	}
-	wantInPage(t, page, "settle", "settle provision", name, env)
+	if field == "AckTimeout" {
+		wantInPage(t, page, "spaceworker", "spaceworker", all[i].Flag, all[i].Env)
+		wantInPage(t, page, "coordinator", "coordinator", all[i].Flag, all[i].Env)
+		return
+	}
+	wantInPage(t, page, "settle", "settle provision", all[i].Flag, all[i].Env)
 }
 
 // wantOfOrdered sets an option of package ordered by flag and by variable.

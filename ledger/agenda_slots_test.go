@@ -21,7 +21,7 @@ func waitingIn(t *testing.T, slots ...uint64) *agenda {
 	if _, err := r.Apply(1, c); err != nil {
 		t.Fatal(err)
 	}
-	return new(agenda).renew(&r.Later, lanes.New(lanes.State{}, 1))
+	return (&agenda{confirmed: r, lane: lanes.New(lanes.State{}, 1)}).renewed()
 }
 
 func nextSlots(a *agenda, n int) (list []uint64) {

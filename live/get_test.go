@@ -40,7 +40,7 @@ func TestGet_ReadsAtTheHeadAndComputesWhatIsNotObserved(t *testing.T) {
 
 // A get waits for a takeover or a handover, and does not fail.
 func TestGet_WaitsForTheNextOwner(t *testing.T) {
-	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+	for name, end := range map[string]func(*process){"killed": func(p *process) { p.Crash() }, "stopped": func(p *process) { p.Shutdown() }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -110,7 +110,7 @@ func TestGet_ReportsImpossibleRequests(t *testing.T) {
 		}
 		w.worker("a", live.Config{})
 		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``, `{"space":"s","document":"n","timeout":"1h"}`, `{"space":"s","document":"n","timeout":3}`} {
-			_, err := w.bus.Ask(t.Context(), live.AskGet, []byte(q))
+			_, err := w.Client.Ask(t.Context(), live.AskGet, []byte(q))
 			var said *model.ServiceError
 			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
 				t.Errorf("%q: %v", q, err)

@@ -86,18 +86,18 @@ func TestWatch_DistinguishesTwoValuesOfOneRevision(t *testing.T) {
 				a := w.worker("a", live.Config{})
 				w.send("add", 1)
 				w.settled(1)
-				before := w.server.Snapshot()
-				head := w.server.Head("s")
+				before := w.Server.Snapshot()
+				head := w.Server.Head("s")
 				w.send("touch", 1) // so that its commit has the sequence of the later takeover
-				w.eventually("it is refused", func() bool { return w.server.Head("s") == head+1 })
+				w.Eventually("it is refused", func() bool { return w.Server.Head("s") == head+1 })
 				w.send("add", 1)
 				w.settled(2)
 				stays := w.told(live.Known{})
-				w.eventually("the client has it", func() bool { return stays.last() == "2" })
+				w.Eventually("the client has it", func() bool { return stays.last() == "2" })
 				values := stays.of(live.Value)
 				had := values[len(values)-1].Known()
-				a.crash()
-				w.server.GoBack(before)
+				a.Crash()
+				w.Server.GoBack(before)
 				w.worker("b", live.Config{})
 				w.send(c.stream, 1)
 				w.settled(c.n)
@@ -105,7 +105,7 @@ func TestWatch_DistinguishesTwoValuesOfOneRevision(t *testing.T) {
 					t.Fatalf("the document has revision %d, and had %d: the test proves nothing", revision, had.Revision)
 				}
 				comes, knowsLess := w.told(had), w.told(live.At(had.Revision))
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 				for who, s := range map[string]*seen{"the running watch": stays, "the resumed watcher": comes} { // any order: the cases are independent
 					news := s.of(live.Rewound, live.Value)
 					i := slices.IndexFunc(news, func(e live.Event) bool { return e.Kind == live.Rewound })
@@ -133,11 +133,11 @@ func TestWatch_FallsBackToRevisionsForWorkersOfEarlierVersions(t *testing.T) {
 		w.send("add", 1)
 		w.settled(1)
 		_, revision := w.logged("n")
-		earlier := &refusesPrints{asks: asks{Client: w.bus, reading: make(chan struct{}, 1)}}
+		earlier := &refusesPrints{asks: asks{Client: w.Client, reading: make(chan struct{}, 1)}}
 		w.client.Bus = earlier
 		s := w.told(live.Known{Revision: revision, Print: "0123456789ab"})
 		w.send("add", 1)
-		w.eventually("the newer value is delivered", func() bool { return s.last() == "2" })
+		w.Eventually("the newer value is delivered", func() bool { return s.last() == "2" })
 		if len(s.of(live.Rewound)) > 0 {
 			t.Error("Rewound was delivered")
 		}

@@ -33,22 +33,22 @@ func disturb(t *testing.T, r *rand.Rand) {
 			workers = append(workers, w.worker("w"+strconv.Itoa(i+1), live.Config{}))
 		case 1:
 			if len(workers) > 1 {
-				workers[k].crash()
+				workers[k].Crash()
 				workers = append(workers[:k], workers[k+1:]...)
 			}
 		case 2:
 			if len(workers) > 1 {
-				workers[k].stop()
+				workers[k].Shutdown()
 				workers = append(workers[:k], workers[k+1:]...)
 			}
 		case 3:
-			workers[k].bus.Disconnect()
-			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
-			workers[k].bus.Reconnect()
+			workers[k].Bus.Disconnect()
+			w.Pass(time.Duration(r.IntN(3000)) * time.Millisecond)
+			workers[k].Bus.Reconnect()
 		case 4:
-			w.bus.Disconnect()
-			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
-			w.bus.Reconnect()
+			w.Client.Disconnect()
+			w.Pass(time.Duration(r.IntN(3000)) * time.Millisecond)
+			w.Client.Reconnect()
 		case 5:
 			a := w.get("double")
 			if a.Revision < got {
@@ -58,11 +58,11 @@ func disturb(t *testing.T, r *rand.Rand) {
 		default:
 			w.send("add", 1+r.IntN(3))
 		}
-		w.pass(time.Duration(r.IntN(400)) * time.Millisecond)
+		w.Pass(time.Duration(r.IntN(400)) * time.Millisecond)
 	}
 	w.settled(w.sent)
 	for i, want := range []int{2 * w.sent, w.sent, 2 * w.sent} {
-		w.eventually("the last value is delivered", func() bool { return watches[i].last() == strconv.Itoa(want) })
+		w.Eventually("the last value is delivered", func() bool { return watches[i].last() == strconv.Itoa(want) })
 		s := watches[i].of(live.Value)
 		if _, rev := w.logged([]string{"double", "n", "double"}[i]); s[len(s)-1].Revision != rev {
 			t.Errorf("the last revision is %d, the log has %d", s[len(s)-1].Revision, rev)
@@ -72,11 +72,11 @@ func disturb(t *testing.T, r *rand.Rand) {
 	for _, s := range watches {
 		_ = s.stop()
 	}
-	w.pass(time.Minute)
+	w.Pass(time.Minute)
 	n := w.ran()
 	w.send("add", 1)
 	w.settled(w.sent)
-	w.pass(time.Minute)
+	w.Pass(time.Minute)
 	if w.ran() != n {
 		t.Errorf("it ran %d times after the last watch", w.ran()-n)
 	}

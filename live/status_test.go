@@ -26,9 +26,9 @@ const (
 func (w *world) toldAll(all []*seen, want ...string) {
 	w.Helper()
 	for _, s := range all {
-		w.eventually(fmt.Sprintf("the statuses are %q", want), func() bool { return len(s.told()) >= len(want) })
+		w.Eventually(fmt.Sprintf("the statuses are %q", want), func() bool { return len(s.told()) >= len(want) })
 	}
-	w.pass(time.Minute)
+	w.Pass(time.Minute)
 	for _, s := range all {
 		if told := s.told(); !slices.Equal(told, want) {
 			w.Errorf("statuses %q, want %q", told, want)
@@ -83,14 +83,14 @@ func TestWatch_IsStaleWithinTwoHeartbeats(t *testing.T) {
 		w.settled(2)
 		began := time.Now()
 		s := w.follow("mood", 0)
-		w.eventually("the status is delivered", func() bool { return len(s.told()) == 1 })
+		w.Eventually("the status is delivered", func() bool { return len(s.told()) == 1 })
 		if took := time.Since(began); took > 3*live.Heartbeat/2 {
 			t.Errorf("at first it took %s", took)
 		}
 		w.send("add", 1)
 		w.settled(3)
 		began = time.Now()
-		w.eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
+		w.Eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
 		if took := time.Since(began); took > 5*live.Heartbeat/2 {
 			t.Errorf("then it took %s", took)
 		}
@@ -105,9 +105,9 @@ func TestWatch_IsStaleAgainWhenAnotherWorkerAnswers(t *testing.T) {
 		w.send("add", 2)
 		w.settled(2)
 		s := w.follow("mood", 0)
-		w.eventually("the status is delivered", func() bool { return len(s.told()) == 1 })
+		w.Eventually("the status is delivered", func() bool { return len(s.told()) == 1 })
 		w.worker("b", live.Config{})
-		a.stop()
+		a.Shutdown()
 		w.toldAll([]*seen{s}, tooBad, tooBad)
 	})
 }
@@ -117,26 +117,26 @@ func TestWatch_IsStaleWhenItsSpaceDoesNotAnswerForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a, b := w.worker("a", live.Config{}), w.worker("b", live.Config{})
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		w.send("add", 1)
 		s := w.follow("double", 0)
 		w.toldAll([]*seen{s}, fine)
 		w.stuck = make(chan struct{})
 		w.send("stick", 1)
 		began := time.Now()
-		w.eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
+		w.Eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
 		if took, why := time.Since(began), s.told()[1]; took < gracePeriod || took > 2*gracePeriod || why != "the space has not answered yet: it is being loaded, or at work" {
 			t.Errorf("status %q after %s", why, took)
 		}
 		close(w.stuck)
-		w.eventually("the status is delivered", func() bool { return len(s.told()) == 3 })
+		w.Eventually("the status is delivered", func() bool { return len(s.told()) == 3 })
 		owner := a
 		if b.Owner("s") == "b" {
 			owner = b
 		}
-		owner.crash()
-		w.eventually("it is served by the other", func() bool { return a.Owner("s") == b.Owner("s") })
-		w.pass(time.Minute)
+		owner.Crash()
+		w.Eventually("it is served by the other", func() bool { return a.Owner("s") == b.Owner("s") })
+		w.Pass(time.Minute)
 		if told := s.told(); slices.ContainsFunc(told[2:], func(t string) bool { return t != fine }) {
 			t.Errorf("a short interruption was reported: %q", told)
 		}
@@ -154,13 +154,13 @@ func TestWatch_IsStaleWhenItsWorkerIsCutOff(t *testing.T) {
 			return a.Watch(ctx, live.Watch{Space: "s", Document: "double"}, s.add)
 		})
 		w.toldAll([]*seen{s}, fine)
-		a.bus.Disconnect()
-		w.eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
+		a.Bus.Disconnect()
+		w.Eventually("the status is delivered", func() bool { return len(s.told()) == 2 })
 		if why := s.told()[1]; !strings.HasPrefix(why, "worker a, which is to serve the space, does not answer: ") {
 			t.Errorf("status %q", why)
 		}
-		a.bus.Reconnect()
-		w.eventually("the status is delivered", func() bool { told := s.told(); return told[len(told)-1] == fine })
+		a.Bus.Reconnect()
+		w.Eventually("the status is delivered", func() bool { told := s.told(); return told[len(told)-1] == fine })
 	})
 }
 
@@ -172,11 +172,11 @@ func TestWatch_IsStaleWhenAValueIsHeldBackForLong(t *testing.T) {
 		w.send("add", 1)
 		w.settled(1) // so that not the empty value is held for an hour
 		s, calm := w.follow("rare", 0), w.follow("calm", 0)
-		w.eventually("they have a value", func() bool { return s.last() == "1" && calm.last() == "1" })
+		w.Eventually("they have a value", func() bool { return s.last() == "1" && calm.last() == "1" })
 		for n := 2; n < 120; n++ { // calm changes every two seconds, and is nearly always behind
 			w.send("add", 1)
 			w.settled(n)
-			w.pass(500 * time.Millisecond)
+			w.Pass(500 * time.Millisecond)
 		}
 		if told := s.told(); len(told) == 0 || told[len(told)-1] != "rare is held back (throttle)" {
 			t.Errorf("of a computation that may run once an hour: %q", told)
@@ -199,9 +199,9 @@ func TestWatch_OneStatusQueryCoversAllWatchedDocuments(t *testing.T) {
 			w.follow("double", 0)
 			w.follow("none"+strconv.Itoa(i), 0)
 		}
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		n, ran := p.asks.n.Load(), w.ran()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if n := p.asks.n.Load() - n; n < 55 || n > 65 { // two queries every two seconds
 			t.Errorf("it asked %d times in a minute", n)
 		}
@@ -239,12 +239,12 @@ func TestWatch_SkipsKindsThatTheClientDoesNotKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
-		w.client.Bus = newer{w.bus}
+		w.client.Bus = newer{w.Client}
 		s := w.follow("n", 0)
 		for n := 1; n <= 3; n++ {
 			w.send("add", 1)
-			w.eventually("the value is delivered", func() bool { return s.last() == strconv.Itoa(n) })
-			w.pass(10 * time.Second)
+			w.Eventually("the value is delivered", func() bool { return s.last() == strconv.Itoa(n) })
+			w.Pass(10 * time.Second)
 		}
 		if n := len(s.of("eclipse", live.Broken)); n > 0 {
 			t.Errorf("%d were passed on, or have broken it", n)

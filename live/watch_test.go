@@ -20,13 +20,13 @@ func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.eventually("the deletion is delivered", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("the deletion is delivered", func() bool { return len(s.of(live.Deleted)) == 1 })
 		for i := range 5 {
 			w.send("add", 1)
-			w.eventually("the change is delivered", func() bool { return s.last() == strconv.Itoa(i+1) })
+			w.Eventually("the change is delivered", func() bool { return s.last() == strconv.Itoa(i+1) })
 		}
 		w.send("drop", 1)
-		w.eventually("the last deletion is delivered", func() bool { return len(s.of(live.Deleted)) == 2 })
+		w.Eventually("the last deletion is delivered", func() bool { return len(s.of(live.Deleted)) == 2 })
 		list := s.of(live.Value, live.Deleted)
 		for i, e := range list {
 			if i > 0 && e.Previous != list[i-1].Revision {
@@ -51,9 +51,9 @@ func TestWatch_IsDemand(t *testing.T) {
 			t.Fatalf("it ran %d times before the watch", n)
 		}
 		s := w.follow("double", 0)
-		w.eventually("it is computed", func() bool { return s.last() == "2" })
+		w.Eventually("it is computed", func() bool { return s.last() == "2" })
 		w.send("add", 1)
-		w.eventually("it is kept", func() bool { return s.last() == "4" })
+		w.Eventually("it is kept", func() bool { return s.last() == "4" })
 		_ = s.stop()
 		// From now on the answering worker alone renews the demand, and it learns with the next heartbeat that
 		// the client is gone.
@@ -75,11 +75,11 @@ func TestWatch_DemandEndsWhenItsClientCrashes(t *testing.T) {
 		w.worker("a", live.Config{})
 		w.send("add", 1)
 		w.settled(1)
-		vanishes := w.server.Connect("vanishes")
+		vanishes := w.Server.Connect("vanishes")
 		go func() { // ends when the client is killed
 			_ = (&live.Client{Bus: vanishes}).Watch(context.Background(), live.Watch{Space: "s", Document: "double"}, func(live.Event) {})
 		}()
-		w.eventually("it is computed", func() bool { return w.ran() == 1 })
+		w.Eventually("it is computed", func() bool { return w.ran() == 1 })
 		vanishes.Kill()
 		time.Sleep(2 * live.Heartbeat)
 		w.send("add", 1)
@@ -107,7 +107,7 @@ func TestWatch_AThousandWatchesOfADocumentCostOneRunPerChange(t *testing.T) {
 			}
 			want := strconv.Itoa(2 * n)
 			for _, s := range all {
-				w.eventually("all watches have "+want, func() bool { return s.last() == want })
+				w.Eventually("all watches have "+want, func() bool { return s.last() == want })
 			}
 		}
 		if n := w.ran(); n != 5 {
@@ -133,7 +133,7 @@ func TestWatch_FromARevisionDeliversOnlyNewerValues(t *testing.T) {
 		w.settled(2)
 		_, second := w.logged("n")
 		behind, equal := ask(first), ask(second)
-		w.eventually("the watcher that is behind gets the value", func() bool { return behind.last() == "2" })
+		w.Eventually("the watcher that is behind gets the value", func() bool { return behind.last() == "2" })
 		time.Sleep(time.Minute)
 		if n := len(equal.of(live.Value)); n > 0 {
 			t.Errorf("%d values were delivered that the watcher knew", n)
@@ -142,7 +142,7 @@ func TestWatch_FromARevisionDeliversOnlyNewerValues(t *testing.T) {
 			t.Error("a watcher without news gets no heartbeat")
 		}
 		w.send("add", 1)
-		w.eventually("all watches get the next value", func() bool { return behind.last() == "3" && equal.last() == "3" })
+		w.Eventually("all watches get the next value", func() bool { return behind.last() == "3" && equal.last() == "3" })
 		if n := len(behind.of(live.Value)); n != 2 {
 			t.Errorf("%d values", n)
 		}
@@ -163,7 +163,7 @@ func TestWatch_BeginsAtTheHeadOfTheLogAtAWorkerThatIsBehind(t *testing.T) {
 		w.send("add", 1)
 		w.settled(1)
 		here := ask()
-		w.eventually("the watch gets the present value", func() bool { return here.last() == "1" })
+		w.Eventually("the watch gets the present value", func() bool { return here.last() == "1" })
 		p.asks.reading <- struct{}{} // the server is behind from now on
 		w.send("add", 1)
 		w.settled(2)
@@ -172,12 +172,12 @@ func TestWatch_BeginsAtTheHeadOfTheLogAtAWorkerThatIsBehind(t *testing.T) {
 			if list := joins.of(live.Value, live.Current); len(list) > 0 {
 				t.Errorf("%s that comes is shown %+v", name, list)
 			}
-			defer w.eventually("the watch gets the value and its status", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
+			defer w.Eventually("the watch gets the value and its status", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
 		}
 		<-p.asks.reading
-		w.eventually("the earlier watch gets the value, too", func() bool { return here.last() == "2" })
+		w.Eventually("the earlier watch gets the value, too", func() bool { return here.last() == "2" })
 		late := ask()
-		w.eventually("so is one that comes then", func() bool { return late.last() == "2" })
+		w.Eventually("so is one that comes then", func() bool { return late.last() == "2" })
 	})
 }
 
@@ -192,29 +192,29 @@ func TestWatch_ResumesAtAWorkerThatStartedAfterTheStoreWentBack(t *testing.T) {
 				w.send("add", 1)
 				w.settled(1)
 				time.Sleep(time.Minute) // so that the state is saved
-				at := w.server.Head("s")
+				at := w.Server.Head("s")
 				w.send("add", 2)
 				w.settled(3)
 				_, known := w.logged("n")
-				a.crash()
-				w.server.LoseLog(0, at)
-				w.server.LoseLane(0, 1)
+				a.Crash()
+				w.Server.LoseLog(0, at)
+				w.Server.LoseLane(0, 1)
 				b := w.worker("b", live.Config{})
 				if longer {
-					for w.server.Head("s") <= known {
+					for w.Server.Head("s") <= known {
 						w.send("drop-nothing", 1) // refused, with a receipt
-						w.pass(time.Second)
+						w.Pass(time.Second)
 					}
 				}
 				s := w.watching(func(ctx context.Context, s *seen) error {
 					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(known)}, s.add)
 				})
-				w.eventually("the watch gets the present value", func() bool { return s.last() == "1" })
+				w.Eventually("the watch gets the present value", func() bool { return s.last() == "1" })
 				if n := len(s.of(live.Rewound)); n != 1 {
 					t.Errorf("Rewound was delivered %d times", n)
 				}
 				w.send("add", 1)
-				w.eventually("and what comes", func() bool { return s.last() == "2" })
+				w.Eventually("and what comes", func() bool { return s.last() == "2" })
 				time.Sleep(time.Minute)
 				if n := len(s.of(live.Rewound)); n != 1 {
 					t.Errorf("Rewound was delivered %d times", n)
@@ -226,7 +226,7 @@ func TestWatch_ResumesAtAWorkerThatStartedAfterTheStoreWentBack(t *testing.T) {
 
 // A watch survives the crash of any worker, and never goes back.
 func TestWatch_SurvivesTheCrashOfAnyWorker(t *testing.T) {
-	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+	for name, end := range map[string]func(*process){"killed": func(p *process) { p.Crash() }, "stopped": func(p *process) { p.Shutdown() }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -243,7 +243,7 @@ func TestWatch_SurvivesTheCrashOfAnyWorker(t *testing.T) {
 					}
 					want := strconv.Itoa(2 * n)
 					for _, s := range all {
-						w.eventually("all watches have "+want, func() bool { return s.last() == want })
+						w.Eventually("all watches have "+want, func() bool { return s.last() == want })
 					}
 				}
 				for _, s := range all {
@@ -277,7 +277,7 @@ func TestWatch_RecoversALostValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
-		bus := &lossy{Bus: w.bus}
+		bus := &lossy{Bus: w.Client}
 		w.client.Bus = bus
 		s := w.follow("n", 0)
 		for n := 1; n <= 2; n++ {
@@ -297,12 +297,12 @@ func TestWatch_MovesAtOnceWhenItsWorkerLeaves(t *testing.T) {
 		w := newWorld(t)
 		a := w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.worker("b", live.Config{})
 		time.Sleep(time.Second)
 		left := time.Now()
-		a.stop()
-		w.eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
+		a.Shutdown()
+		w.Eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
 		if took := time.Since(left); took > live.Heartbeat {
 			t.Errorf("it took %s", took)
 		}
@@ -320,8 +320,8 @@ func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 		s := w.watching(func(ctx context.Context, s *seen) error {
 			return a.Server.Watch(ctx, live.Watch{Space: "s", Document: "n"}, s.add)
 		})
-		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
-		a.stop()
+		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		a.Shutdown()
 		if err := s.stop(); !errors.Is(err, live.ErrMoved) || len(s.of(live.Moved)) != 1 {
 			t.Errorf("it ended with %v, after %d Moved", err, len(s.of(live.Moved)))
 		}
@@ -345,7 +345,7 @@ func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 				return nil
 			})
 		})
-		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.send("add", 1)
 		w.settled(1)
 		time.Sleep(time.Second)
@@ -354,7 +354,7 @@ func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 			w.settled(n)
 		}
 		close(ready)
-		w.eventually("it has the newest", func() bool { return s.last() == "100" })
+		w.Eventually("it has the newest", func() bool { return s.last() == "100" })
 		list := s.of(live.Value)
 		if len(list) != 1 || list[0].Previous == 0 || list[0].Previous <= s.of(live.Deleted)[0].Revision {
 			t.Errorf("it received %+v", list)
@@ -367,15 +367,15 @@ func TestWatch_IsLimited(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{MaxWatches: 2})
 		one, two := w.follow("n", 0), w.follow("n", 0)
-		w.eventually("two watches are answered", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
-		err := w.bus.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
+		w.Eventually("two watches are answered", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
+		err := w.Client.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
 		var said *model.ServiceError
 		if !errors.As(err, &said) || said.Code != model.CodeUnavailable {
 			t.Errorf("the third: %v", err)
 		}
 		three := w.follow("n", 0)
 		_ = one.stop()
-		w.eventually("the third is answered when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
+		w.Eventually("the third is answered when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
 	})
 }
 
@@ -388,7 +388,7 @@ func TestWatch_ReportsImpossibleRequests(t *testing.T) {
 		}
 		w.worker("a", live.Config{})
 		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``} {
-			err := w.bus.Listen(t.Context(), live.AskWatch, []byte(q), nil)
+			err := w.Client.Listen(t.Context(), live.AskWatch, []byte(q), nil)
 			var said *model.ServiceError
 			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
 				t.Errorf("%q: %v", q, err)

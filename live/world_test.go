@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,8 +13,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -25,11 +24,9 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a deployment in virtual time, and a client of it.
+// world is a worldtest.World with a client of the live service.
 type world struct {
-	*testing.T
-	server *membus.Server
-	bus    *membus.Bus
+	*worldtest.World
 	client live.Client
 
 	mu   sync.Mutex
@@ -40,20 +37,16 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, server: membus.NewServer(membus.Config{Partitions: 1})}
-	w.bus = w.server.Connect("client")
-	t.Cleanup(w.bus.Close)
-	w.client.Bus = w.bus
+	w := &world{World: worldtest.New(t, membus.Config{Partitions: 1})}
+	w.client.Bus = w.Client
 	return w
 }
 
-// process is a worker with its own connection.
+// process is a worker with a live server.
 type process struct {
-	*worker.Worker
+	*worldtest.Process
 	*live.Server
-	bus  *membus.Bus
 	asks asks
-	w    *world
 }
 
 // asks is the bus of a server. It counts the server's requests.
@@ -83,42 +76,18 @@ func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, erro
 	return b.Client.Ask(ctx, endpoint, q)
 }
 
-// worker starts a worker. A weight of 0 means 1; with the smallest weight it owns nothing.
+// worker starts a worker with a live server.
 func (w *world) worker(id string, cfg live.Config) *process {
 	w.Helper()
-	p := &process{bus: w.server.Connect(id), w: w}
-	var err error
-	p.Worker, err = worker.New(p.bus, worker.Config{
-		ID: id, Logger: slog.New(slog.DiscardHandler),
-		Programs: func(string) (*space.Program, error) { return w.program(), nil },
-	})
-	if err == nil {
-		err = p.Start(w.Context())
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	p.asks.Client, p.asks.reading = p.bus, make(chan struct{}, 1)
+	p := &process{Process: w.Worker(worker.Config{ID: id, Programs: worldtest.Always(w.program())})}
+	p.asks.Client, p.asks.reading = p.Bus, make(chan struct{}, 1)
 	p.Server = live.NewServer(&p.asks, p.Worker, cfg)
 	p.Beside(p.Run)
 	synctest.Wait()
-	w.Cleanup(p.crash)
 	return p
 }
 
-func (p *process) crash() { p.Kill(); p.bus.Kill() }
-
-func (p *process) stop() {
-	p.w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := p.Stop(ctx); err != nil {
-		p.w.Errorf("stop: %v", err)
-	}
-	p.bus.Close()
-}
-
-// program returns a program that counts events in n, some of them as ten, and derives double.
+// program counts events in n, some for ten, and derives double from that.
 func (w *world) program() *space.Program {
 	p := space.NewProgram("book")
 	must := func(err error) {
@@ -176,16 +145,12 @@ func (w *world) ran() int {
 	return w.runs
 }
 
-// send stores n events of a stream.
+// send stores n more events of a stream.
 func (w *world) send(stream string, n int) {
 	w.Helper()
 	for range n {
 		w.sent++
-		done := make(chan error, 1)
-		w.bus.Send(model.Message{Space: "s", Stream: stream, ID: "e" + strconv.Itoa(w.sent)}, func(_ model.SendResult, err error) { done <- err })
-		if err := <-done; err != nil {
-			w.Fatal(err)
-		}
+		w.Send("s", stream, "e"+strconv.Itoa(w.sent))
 	}
 }
 
@@ -202,38 +167,14 @@ func (w *world) get(doc string) live.Answer {
 // logged returns the value and revision of a document in the log.
 func (w *world) logged(doc string) (string, uint64) {
 	w.Helper()
-	d, err := history.Read(w.Context(), w.bus, "s", doc)
-	if err != nil {
-		w.Fatal(err)
-	}
+	d := w.Read("s", doc)
 	return d.Value.String(), d.Seq
 }
 
-// eventually polls in virtual time until ok returns true.
-func (w *world) eventually(what string, ok func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 24_000 { // two minutes
-		if ok() {
-			return
-		}
-		<-tick.C
-	}
-	w.Fatalf("timeout: %s", what)
-}
-
-// pass lets virtual time pass.
-func (w *world) pass(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
-}
-
-// settled waits until the document n has the value n in the log.
+// settled waits until n is so much in the log.
 func (w *world) settled(n int) {
 	w.Helper()
-	w.eventually("n is "+strconv.Itoa(n), func() bool { v, _ := w.logged("n"); return v == strconv.Itoa(n) })
+	w.Eventually("n is "+strconv.Itoa(n), func() bool { return w.Doc("s", "n") == strconv.Itoa(n) })
 }
 
 // seen collects the events of a watch.

@@ -59,5 +59,5 @@ func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Dur
 	if n < 2 {
 		return 0, nil
 	}
-	return s.ledger.ConflictPause(by, n), nil
+	return s.cfg.ledger().ConflictPause(by, n), nil
 }

@@ -247,12 +247,11 @@ func (h *handling) dispatchSome() int {
 }
 
 func (h *handling) addDirect(tx *Tx, by string) (uint64, error) {
-	tx.attempt.By = by
+	tx.attempt.By, tx.attempt.Direct = by, true
 	n, err := h.ledger.Record(&tx.attempt.Draft)
 	if err != nil {
 		return 0, err
 	}
-	h.ledger.Direct(n)
 	if w := h.graph.recorder; w.On() {
 		w.Wrote(by, n, tx.attempt.Writes)
 	}

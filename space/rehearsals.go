@@ -76,7 +76,8 @@ func (r *rehearsals) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value)
 	}
 	for range r.repetitions("handler of " + ev.Stream) {
 		if different := r.attemptAgain(h, tx, ev, v); len(different) > 0 {
-			r.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, r.ledger.Failures()+1)
+			head, _ := r.ledger.HeadInfo()
+			r.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, head.Attempts+1)
 			return
 		}
 	}

@@ -67,7 +67,6 @@ func (s *Space) changeOver(p *Program) {
 	old := s.handling.program
 	s.handling.program, s.handling.tasks, s.hooks.program = p, p.tasks, p.Name
 	s.ledger.Runs(p.Version)
-	s.ledger.LetGo() // the new handler discovers its own needs
 	s.jobs.specs, s.jobs.check = p.crons, true
 	s.structure.setHandlers(p)
 	for id, o := range s.runner.observations.resumable { // any order: nodes are independent

@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -17,11 +18,7 @@ import (
 // embedded server.
 func benchLog(b *testing.B, n int) *bus.Bus {
 	b.Helper()
-	server, err := embedded.Start(b.Context(), embedded.Config{StoreDir: b.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(server.Shutdown)
+	server := natstest.StartServer(b, embedded.Config{})
 	conn, err := bus.Connect(b.Context(), bus.Config{Server: server, Partitions: 1})
 	if err != nil {
 		b.Fatal(err)

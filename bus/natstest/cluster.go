@@ -1,4 +1,4 @@
-// Package natstest runs a NATS cluster within the process of a test.
+// Package natstest runs NATS servers, and clusters of them, within the process of a test.
 package natstest
 
 import (

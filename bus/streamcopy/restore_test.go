@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
@@ -43,12 +44,7 @@ func deployed(t *testing.T) *bus.Bus {
 
 func emptyServer(t *testing.T) *embedded.Server {
 	t.Helper()
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	return s
+	return natstest.StartServer(t, embedded.Config{})
 }
 
 // Of two restores at a time the second one has the deployment.

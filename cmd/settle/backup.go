@@ -90,10 +90,8 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 		}
 		return err
 	}
-	cfg := bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/restore", Version: version,
-		Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
-	}
+	cfg := c.config("client/restore")
+	cfg.Logger = slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	switch {
 	case c.Store == "" && c.Config != "":
 		return usage(errors.New("--config is of the server of --store: give both"))

@@ -98,10 +98,9 @@ func (c *cloneCmd) Run(ctx context.Context, io streams) error {
 
 // open connects to the new deployment, and creates it if it does not exist.
 func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bus, error) {
-	cfg := bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Name, Name: "client/clone", Version: version, Replicas: c.Replicas,
-		Partitions: c.Partitions, Horizon: c.Horizon, Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
-	}
+	cfg := c.config("client/clone")
+	cfg.Prefix, cfg.Partitions, cfg.Horizon, cfg.Replicas = c.Name, c.Partitions, c.Horizon, c.Replicas
+	cfg.Logger = slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	if c.To != "" {
 		cfg.URL, cfg.Context, cfg.Creds = c.To, "", c.ToCreds
 	} else {

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
@@ -162,11 +163,7 @@ func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 // A server of package ordered is shown as a worker is, with its partitions, and the key that stands still
 // and the event that it stands at.
 func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Shutdown()
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", s.ClientURL())
 	b, err := bus.Connect(t.Context(), bus.Config{URL: s.ClientURL(), Partitions: 2})
 	if err != nil {

@@ -30,11 +30,7 @@ import (
 func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
 	for component, name := range map[string]string{"log": "SETTLE_LOG_1", "lane": "SETTLE_LANE_1", "state": "KV_SETTLE_STATE_1"} {
 		t.Run(component, func(t *testing.T) {
-			server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(server.Shutdown)
+			server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 			t.Setenv("NATS_URL", server.ClientURL())
 			here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 			cfg := settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}}

@@ -12,16 +12,13 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 // deployed runs a program on a server that commands can reach, and returns its URL.
 func deployed(t *testing.T, p *settle.Program) (url string, client *settle.Client) {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	d, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(p), Bus: bus.Config{Server: server, Partitions: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -164,12 +164,7 @@ func restoreInto(t *testing.T, dir, store string) {
 
 func serve(t *testing.T, store string) *embedded.Server {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	return server
+	return natstest.StartServer(t, embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
 }
 
 // rows returns those of a document of several spaces.

@@ -51,6 +51,7 @@ var heldToWords = []string{
 	"internal/loss",
 	"internal/misroute",
 	"internal/pause",
+	"internal/optionflags",
 	"internal/process",
 	"internal/replay",
 	"internal/runlimit",

@@ -1,5 +1,5 @@
 // Package startest runs the tests of programs in Starlark, functions test_* in files beside them, in
-// worlds of internal/kit: spaces in memory, in virtual time. The language of tests is in package
+// worlds of internal/simkit: spaces in memory, in virtual time. The language of tests is in package
 // program/star.
 package startest
 
@@ -20,7 +20,7 @@ func Run(ctx context.Context, src star.Source, testFile string, o star.TestOptio
 	return star.RunTests(ctx, src, testFile, o)
 }
 
-// Engine makes worlds of internal/kit.
+// Engine makes worlds of internal/simkit.
 var Engine star.Engine = engine{}
 
 type engine struct{}

@@ -21,6 +21,7 @@ var usual = []struct {
 	dir   string
 	steps []step
 }{
+	{"ledger", []step{{pkg: "./ledger"}, {pkg: "./space"}, {pkg: "./ordered"}, fewSeeds}},
 	{"worker/roster", []step{{pkg: "./worker/roster"}, fewSeeds, {pkg: "./worker"}, {pkg: "./test"}, moreSeeds}},
 	{"worker/tasks", []step{{pkg: "./worker/tasks"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"worker", []step{{pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},

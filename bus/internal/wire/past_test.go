@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -209,11 +210,7 @@ func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
 // connected has a stream PLAIN, of which it knows the one message, on a server of its own.
 func connected(t *testing.T, faults faults.Func) *Streams {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{})
 	nc, err := nats.Connect("", server.ConnOption())
 	if err != nil {
 		t.Fatal(err)
