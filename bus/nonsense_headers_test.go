@@ -2,7 +2,9 @@ package bus_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -50,7 +53,7 @@ func publishMalformed(t *testing.T, server *embedded.Server, subjects ...string)
 
 // A message with malformed headers is read like one without headers, and those behind it are read.
 func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
 	for _, id := range []string{"e1", "e2", "e3"} {
@@ -78,7 +81,7 @@ func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
 
 // Whatever a client writes into the headers of its event, all readers of the lane agree on what it says.
 func TestLane_NonsenseInHeadersSaysNothing(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
 	const most = "18446744073709551615"
@@ -112,7 +115,7 @@ func TestLane_NonsenseInHeadersSaysNothing(t *testing.T) {
 
 // A commit with malformed headers hides no other one, nor does an item of the state.
 func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
 	first := make(chan uint64, 1)
@@ -131,7 +134,56 @@ func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
 	if err != nil || len(entries) != 3 || entries[0].ID != "w1/0/0" || entries[1].ID != "" || entries[2].Seq != 3 {
 		t.Errorf("read %+v, %v", entries, err)
 	}
-	if _, err := b.LoadState(t.Context(), "cart"); err != nil {
+	if _, err := b.LoadState(t.Context(), "cart"); err == nil || !strings.Contains(err.Error(), "item stats, revision 1: it does not say which commit it reflects") {
 		t.Error(err)
 	}
+}
+
+// An item of a state that does not say which commit it reflects was not saved by Settle, and is not believed. Others than
+// documents only save work. A key that an operator has deleted is none.
+func TestState_AnItemWithoutItsSequenceIsNotBelieved(t *testing.T) {
+	server := natstest.StartServer(t, embedded.Config{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	nc, _ := plain(t, server)
+	put := func(key, seq string, operation ...string) {
+		t.Helper()
+		m := nats.NewMsg("$KV.SETTLE_STATE_0.cart." + key)
+		m.Data = []byte("7")
+		if seq != "" {
+			m.Header["Settle-Seq"] = []string{seq}
+		}
+		if len(operation) > 0 {
+			m.Header["KV-Operation"] = operation
+		}
+		if _, err := nc.RequestMsg(m, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"stats", "=later.3", "=origins.3", "=checkpoint"} {
+		for _, seq := range []string{"", "soon", "-1", "18446744073709551615"} {
+			put(key, seq)
+			st, err := b.LoadState(t.Context(), "cart")
+			if unreadable, is := errors.AsType[*model.UnreadableError](err); !is || unreadable.Space != "cart" || unreadable.Item != key {
+				t.Errorf("with %q as the sequence of %s, the state is %+v, %v", seq, key, st, err)
+			}
+			put(key, "", "DEL")
+			if st, err := b.LoadState(t.Context(), "cart"); err != nil || hasData(st.Docs, st.Later, st.Pieces, []model.StateDoc{st.Mark}) {
+				t.Errorf("after %s was deleted, the state is %+v, %v", key, st, err)
+			}
+		}
+	}
+	put("=node.double", "")
+	put("=due", "")
+	put("stats", "5")
+	st, err := b.LoadState(t.Context(), "cart")
+	if err != nil || len(st.Docs) != 1 || st.Docs[0].Seq != 5 || hasData(st.Observations, st.Due) {
+		t.Errorf("read %+v, %v", st, err)
+	}
+	if due, err := b.DueSpaces(t.Context(), 0); err != nil || len(due) > 0 {
+		t.Errorf("due are %v, %v", due, err)
+	}
+}
+
+func hasData(lists ...[]model.StateDoc) bool {
+	return slices.ContainsFunc(slices.Concat(lists...), func(d model.StateDoc) bool { return d.Data != nil })
 }

@@ -89,7 +89,7 @@ func applyEntry(r *replica.Replica, e *model.LogEntry) error {
 // StandIn returns the commit that an operator has decided on instead of one that cannot be read, nil if there is none.
 func StandIn(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
 	item, err := bus.LoadItem(ctx, e.Space, model.StateKeyOfQuarantine(e.Seq))
-	if err != nil || len(item.Data) == 0 {
+	if err != nil || len(item.Data) == 0 || item.Seq == 0 { // without a sequence it is none of Settle's
 		return nil, err
 	}
 	q, err := model.DecodeQuarantined(item.Data)
