@@ -40,7 +40,7 @@ type Decision string
 const (
 	// Skipped: the space goes on as if the commit said nothing.
 	Skipped Decision = "skipped"
-	// Restored: the space goes on with a copy of the commit.
+	// Restored: the space continues with a copy of the commit.
 	Restored Decision = "restored"
 )
 

@@ -70,7 +70,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 				if err != nil || len(found) != 1 || found[0].Seq != seq || found[0].Record == nil || found[0].Record.By != "worker/w1" {
 					t.Fatalf("in quarantine are %+v, %v", found, err)
 				}
-				if err := found[0].Skip(t.Context(), w.client, "a test"); err != nil {
+				if err := found[0].Omit(t.Context(), w.client, "a test"); err != nil {
 					t.Fatal(err)
 				}
 				w.eventuallyHandled("s", 20)

@@ -144,7 +144,7 @@ func (quarantineSkipCmd) Help() string {
 // Run skips a commit.
 func (c *quarantineSkipCmd) Run(ctx context.Context, io streams) error {
 	return c.decide(ctx, io, "what the commit has written and sent is lost, and the events that it has handled are handled again", func(b *bus.Bus, q *loss.Quarantined) error {
-		if err := q.Skip(ctx, b, c.Note); err != nil {
+		if err := q.Omit(ctx, b, c.Note); err != nil {
 			return err
 		}
 		fmt.Fprintf(io.out, "space %s: commit %d is skipped; it is served again within seconds\n", c.Space, c.Seq)
@@ -169,7 +169,7 @@ func (c *quarantineRestoreCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	return c.decide(ctx, io, "the space goes on with the commit of "+c.File, func(b *bus.Bus, q *loss.Quarantined) error {
+	return c.decide(ctx, io, "the space continues with the commit of "+c.File, func(b *bus.Bus, q *loss.Quarantined) error {
 		if err := q.Restore(ctx, b, data, c.Note); err != nil {
 			return err
 		}

@@ -98,9 +98,9 @@ func Quarantine(ctx context.Context, b Bus, partition int) (list []*Quarantined,
 	return list, nil
 }
 
-// Skip has all readers go on behind the commit as if it said nothing. What it has handled is handled again, and what it has
+// Omit has all readers go on behind the commit as if it said nothing. What it has handled is handled again, and what it has
 // written and sent is lost.
-func (q *Quarantined) Skip(ctx context.Context, b Bus, note string) error {
+func (q *Quarantined) Omit(ctx context.Context, b Bus, note string) error {
 	if q.Item != "" {
 		return errItem
 	}
