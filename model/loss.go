@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // LossError reports that a stream of a partition lacks messages that other streams refer to, so
 // that operations which contradict it are refused until an operator accepts the loss.
@@ -28,6 +31,24 @@ const (
 	// LossOfCommit: a commit of the log, or an item of the saved state, is there, and cannot be read (UnreadableError).
 	LossOfCommit LossKind = "commit"
 )
+
+// LossOf returns the loss in an error, nil if there is none. A stored message that cannot be read sets its space aside as a
+// loss does.
+func LossOf(err error) *LossError {
+	if e, is := errors.AsType[*UnreadableError](err); is {
+		return &LossError{Kind: LossOfCommit, Space: e.Space, Known: e.Seq, Why: e.Error()}
+	}
+	e, _ := errors.AsType[*LossError](err)
+	return e
+}
+
+// Refusal returns the text with which processes log a refusal of that kind.
+func (k LossKind) Refusal() string {
+	if k == LossOfCommit {
+		return "set aside: a stored message cannot be read"
+	}
+	return "refused: the store has lost what is known of it"
+}
 
 func (e *LossError) Error() string {
 	switch e.Kind {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,19 +23,6 @@ type losses struct {
 // lossPause is the pause before a loss is checked again.
 const lossPause = 2 * time.Second
 
-const (
-	refusing   = "refused: the store has lost what is known of it"
-	quarantine = "set aside: a stored message cannot be read"
-)
-
-// refusal returns the log line of a kind of loss.
-func refusal(kind model.LossKind) string {
-	if kind == model.LossOfCommit {
-		return quarantine
-	}
-	return refusing
-}
-
 // note records a loss, and logs it at growing intervals: the attempts to serve continue.
 func (l *losses) note(e *model.LossError) {
 	l.mu.Lock()
@@ -54,7 +40,7 @@ func (l *losses) note(e *model.LossError) {
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
-	l.cfg.faults.Error(refusal(e.Kind), l.name(e.Space), about...)
+	l.cfg.faults.Error(e.Kind.Refusal(), l.name(e.Space), about...)
 }
 
 // name names a loss for the log.
@@ -76,7 +62,7 @@ func (l *losses) over(space string) bool {
 		return false
 	}
 	delete(l.all, space)
-	l.cfg.faults.Over(refusal(r.Kind), l.name(space))
+	l.cfg.faults.Over(r.Kind.Refusal(), l.name(space))
 	l.cfg.Logger.Warn("served again: what it was refused for is decided, or back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
 	return true
 }
@@ -89,14 +75,4 @@ func (l *losses) now() (list []status.Loss) {
 		list = append(list, *r)
 	}
 	return list
-}
-
-// isLoss returns the loss in an error, nil if there is none. A stored message that cannot be read sets its space aside as
-// a loss does.
-func isLoss(err error) *model.LossError {
-	if e, is := errors.AsType[*model.UnreadableError](err); is {
-		return &model.LossError{Kind: model.LossOfCommit, Space: e.Space, Known: e.Seq, Why: e.Error()}
-	}
-	e, _ := errors.AsType[*model.LossError](err)
-	return e
 }
