@@ -283,6 +283,6 @@ func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
 }
 
 // LoadItem finds nothing: no operator has decided anything.
-func (l *scriptedLog) LoadItem(context.Context, string, string) (model.StateDoc, error) {
+func (h *scriptedLog) LoadItem(context.Context, string, string) (model.StateDoc, error) {
 	return model.StateDoc{}, nil
 }
