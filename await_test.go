@@ -67,12 +67,9 @@ func (s *story) atCommit(do func(), fate membus.Fate) membus.Hook {
 	}
 }
 
-// foreign appends a commit of another runtime, which leaves the cursor where it is.
+// foreign appends a commit of another runtime.
 func (s *story) foreign(c *model.Commit) {
 	c.Space, c.Runtime = "s", "another"
-	if before := s.Commits("s"); len(before) > 0 {
-		c.Cursor = before[len(before)-1].Cursor
-	}
 	s.Append(c)
 }
 
@@ -124,7 +121,7 @@ var endings = []struct {
 	{name: "refused, being undecodable", raw: model.Message{Payload: []byte("{")}, want: "refused: the payload is not JSON"},
 	{
 		name: "refused, its id being too old", raw: model.Message{Payload: []byte("{}")},
-		id:     settle.TimedEventID(time.Date(1999, 12, 24, 23, 59, 59, 0, time.UTC), "x"), // virtual time begins with 2000
+		id:     settle.TimedID(time.Date(1999, 12, 24, 23, 59, 59, 0, time.UTC), "x").String(), // virtual time begins with 2000
 		want:   "refused: event id at-00dc46c32418-x was made 168h0m1s ago",
 		before: "error: find the receipt of event at-00dc46c32418-x to s/add: longer ago than",
 	},
@@ -302,7 +299,7 @@ func (s *story) call(raw model.Message) <-chan answer {
 	}
 	done := make(chan answer, 1)
 	go func() { // ends with the call
-		rc, err := s.caller.Call(s.ctx, settle.Outgoing{Space: "s", Stream: s.stream, ID: s.id})
+		rc, err := s.caller.Call(s.ctx, settle.Outgoing{Space: "s", Stream: s.stream, ID: settle.ID(s.id)})
 		done <- answer{rc, err}
 	}()
 	return done
@@ -311,7 +308,7 @@ func (s *story) call(raw model.Message) <-chan answer {
 func (s *story) wait(ctx context.Context, c *settle.Client) <-chan answer {
 	done := make(chan answer, 1)
 	go func() { // ends with the wait
-		rc, err := c.Await(ctx, "s", s.stream, s.id)
+		rc, err := c.Space("s").Await(ctx, s.stream, settle.ID(s.id))
 		done <- answer{rc, err}
 	}()
 	return done
@@ -369,16 +366,16 @@ func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
 		s := &story{world: w}
 		s.serve("w1", nil)
 		c, _ := w.client("c", nil)
-		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: "e1"}); err != nil || rc.Outcome != settle.Handled {
+		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: settle.ID("e1")}); err != nil || rc.Outcome != settle.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
 		origin := model.TxID{Space: "s", Epoch: 1, N: model.BeforeFirstTx(w.Commits("s")[0].Term) + 1}
-		if rc, err := c.Await(t.Context(), "s", "add", origin.Event(0)); err != nil || rc.Result.String() != "1" {
+		if rc, err := c.Space("s").Await(t.Context(), "add", settle.ID(origin.Event(0))); err != nil || rc.Result.String() != "1" {
 			t.Errorf("the follow-up: %+v, %v", rc, err)
 		}
 		other := make(chan answer, 1)
 		go func() { // ends with the wait
-			rc, err := c.Await(t.Context(), "elsewhere", "add", origin.Event(1))
+			rc, err := c.Space("elsewhere").Await(t.Context(), "add", settle.ID(origin.Event(1)))
 			other <- answer{rc, err}
 		}()
 		synctest.Wait()
@@ -398,13 +395,13 @@ func TestAwait_RefusesNamesThatAreNone(t *testing.T) {
 		c, _ := w.client("c", nil)
 		var name *model.NameError
 		for _, n := range [][3]string{{"*", "add", "e1"}, {"s", ">", "e1"}, {"s", "add", "e 1"}, {"s", "add", ""}} {
-			if _, err := c.Await(t.Context(), n[0], n[1], n[2]); !errors.As(err, &name) {
+			if _, err := c.Space(n[0]).Await(t.Context(), n[1], settle.ID(n[2])); !errors.As(err, &name) {
 				t.Errorf("%v: %v, want a *NameError", n, err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := c.Await(ctx, "s", "add", "never")
+		_, err := c.Space("s").Await(ctx, "add", settle.ID("never"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "event never to s/add") {
 			t.Errorf("nobody sends it: %v", err)
 		}
@@ -440,7 +437,7 @@ func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T)
 		d, _ := w.client("d", func(b *membus.Bus) port.Bus { bus = &amnesiac{Bus: b}; return bus })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
+		if rc, err := d.Space("s").Await(ctx, "add", settle.ID("e1")); err != nil || rc.Result.String() != "1" {
 			t.Errorf("%+v, %v", rc, err)
 		}
 		if n := bus.asked.Load(); n != 2 {
@@ -503,7 +500,7 @@ func TestAwait_LooksForWhatCameWhileTheLogCouldNotBeFollowed(t *testing.T) {
 		}()
 		w.worker("w1")
 		c, _ := w.client("c", nil)
-		if _, err := c.Await(t.Context(), "s", "add", "e1"); err != nil {
+		if _, err := c.Space("s").Await(t.Context(), "add", settle.ID("e1")); err != nil {
 			t.Fatal(err)
 		}
 		close(handled)
@@ -541,7 +538,7 @@ func TestAwait_LooksAtLeastUpToWhereTheLogIsFollowedFrom(t *testing.T) {
 		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &deposed{Bus: b, knows: w.Server.Head("s") - 1} })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
+		if rc, err := d.Space("s").Await(ctx, "add", settle.ID("e1")); err != nil || rc.Result.String() != "1" {
 			t.Errorf("%+v, %v", rc, err)
 		}
 	})

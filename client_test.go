@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func counter() *settle.Program {
 }
 
 func add(space, id string) settle.Outgoing {
-	return settle.Outgoing{Space: space, Stream: "add", ID: id}
+	return settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id)}
 }
 
 func TestQ20_Call_ReturnsTheReceiptOfItsEvent(t *testing.T) {
@@ -102,11 +103,11 @@ func TestQ20_Call_ReturnsTheReceiptOfItsEvent(t *testing.T) {
 				t.Errorf("receipt %+v, %v", rc, err)
 			}
 		}
-		rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "fail", ID: "f"})
+		rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "fail", ID: settle.ID("f")})
 		if err != nil || rc.Outcome != settle.Failed || rc.Error != "as it should" {
 			t.Errorf("a handler that failed: %+v, %v; how the event ended is not an error of the call", rc, err)
 		}
-		rc, err = c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "nosuch", ID: "f"})
+		rc, err = c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "nosuch", ID: settle.ID("f")})
 		if err != nil || rc.Outcome != settle.Refused {
 			t.Errorf("a stream without handler: %+v, %v", rc, err)
 		}
@@ -141,7 +142,7 @@ func TestQ11_Call_OfAnIDThatWasUsedReturnsTheFirstReceipt(t *testing.T) {
 		w.worker("w2")
 		late, _ := w.client("late", nil)
 		call("a new client, a new owner", late)
-		if n, _, err := late.Get(t.Context(), "s", "n"); err != nil || n.String() != "601" {
+		if n, _, err := late.Space("s").Get(t.Context(), "n"); err != nil || n.String() != "601" {
 			t.Errorf("n is %v, %v", n, err)
 		}
 	})
@@ -442,7 +443,7 @@ func TestGet_ReadsOwnWritesThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		if v, _, err := c.Get(t.Context(), "s", "n"); err != nil || v.String() != "1" {
+		if v, _, err := c.Space("s").Get(t.Context(), "n"); err != nil || v.String() != "1" {
 			t.Errorf("n is %v, %v; want 1", v, err)
 		}
 	})
@@ -453,16 +454,16 @@ func TestFindReceipt_ThereIsNone(t *testing.T) {
 		w := newWorld(t)
 		w.worker("w1")
 		c, _ := w.client("c", nil)
-		if rc, err := c.FindReceipt(t.Context(), "empty", "add", "e1"); rc != nil || err != nil {
+		if rc, err := c.Space("empty").FindReceipt(t.Context(), "add", settle.ID("e1")); rc != nil || err != nil {
 			t.Errorf("%v, %v", rc, err)
 		}
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		if rc, err := c.FindReceipt(t.Context(), "s", "add", "e2"); rc != nil || err != nil {
+		if rc, err := c.Space("s").FindReceipt(t.Context(), "add", settle.ID("e2")); rc != nil || err != nil {
 			t.Errorf("%v, %v", rc, err)
 		}
-		if rc, err := c.FindReceipt(t.Context(), "s", "fail", "e1"); rc != nil || err != nil {
+		if rc, err := c.Space("s").FindReceipt(t.Context(), "fail", settle.ID("e1")); rc != nil || err != nil {
 			t.Errorf("%v, %v", rc, err)
 		}
 	})
@@ -477,18 +478,17 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 		var asked atomic.Int64
 		b.Inject(func(membus.Op) membus.Fate { asked.Add(1); return membus.Deliver })
 		long := strings.Repeat("x", 200)
-		never := func(settle.Value, uint64) { t.Error("delivered") }
 		for _, bad := range []string{"", "a.b", "a b", "*", ">", "a\r\nX: y", "ü", long} {
 			requests := map[string]error{}
 			_, requests["send, space"] = c.Send(t.Context(), add(bad, "e1"))
 			_, requests["send, id"] = c.Send(t.Context(), add("s", bad))
-			_, requests["send, stream"] = c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: bad, ID: "e1"})
+			_, requests["send, stream"] = c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: bad, ID: settle.ID("e1")})
 			_, requests["call, space"] = c.Call(t.Context(), add(bad, "e1"))
 			_, requests["call, id"] = c.Call(t.Context(), add("s", bad))
-			_, _, requests["get, space"] = c.Get(t.Context(), bad, "n")
-			_, _, requests["get, document"] = c.Get(t.Context(), "s", bad)
-			requests["watch, space"] = c.Watch(t.Context(), bad, "n", never)
-			requests["watch, document"] = c.Watch(t.Context(), "s", bad, never)
+			_, _, requests["get, space"] = c.Space(bad).Get(t.Context(), "n")
+			_, _, requests["get, document"] = c.Space("s").Get(t.Context(), bad)
+			requests["watch, space"] = ended(c.Space(bad).Watch(t.Context(), "n"))
+			requests["watch, document"] = ended(c.Space("s").Watch(t.Context(), bad))
 			requests["sender"] = c.Sender().Send(t.Context(), add(bad, "e1"), nil)
 			for what, err := range requests {
 				var name *model.NameError
@@ -503,10 +503,10 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 		if _, err := c.Send(t.Context(), add("s", "a:1:2:0")); err == nil {
 			t.Error("an id of the kind that Settle mints was accepted from outside")
 		}
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: model.Undelivered, ID: "e1"}); err == nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: model.Undelivered, ID: settle.ID("e1")}); err == nil {
 			t.Error("a failure notice was accepted from outside")
 		}
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "add", ID: "e", Payload: make(chan int)}); err == nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "add", ID: settle.ID("e"), Payload: make(chan int)}); err == nil {
 			t.Error("a payload that has no JSON was accepted")
 		}
 		if n := asked.Load(); n != 0 {
@@ -536,7 +536,7 @@ func TestWatch_DeliversTheValueAndThenEveryChangeAcrossTakeovers(t *testing.T) {
 		if v.first() != "absent" {
 			t.Errorf("the first value was %s: a document that is not there is absent", v.first())
 		}
-		if got, rev, err := c.Get(t.Context(), "s", "double"); err != nil || got.String() != "24" || rev == 0 {
+		if got, rev, err := c.Space("s").Get(t.Context(), "double"); err != nil || got.String() != "24" || rev == 0 {
 			t.Errorf("get: %v at %d, %v", got, rev, err)
 		}
 		before := len(v.values)
@@ -579,15 +579,26 @@ type watched struct {
 	end       func()
 }
 
+// ended returns the error of a watch that ends at once.
+func ended(watch iter.Seq2[settle.Update[settle.Value], error]) (err error) {
+	for _, err = range watch {
+	}
+	return err
+}
+
 // watch watches a document until the end of the test, or until end is called.
 func (w *world) watch(c *settle.Client, space, doc string) *watched {
 	v := &watched{}
 	v.end = w.follow(func(ctx context.Context) error {
-		return c.Watch(ctx, space, doc, func(val settle.Value, rev uint64) {
+		for u, err := range c.Space(space).Watch(ctx, doc) {
+			if err != nil {
+				return err
+			}
 			v.mu.Lock()
-			defer v.mu.Unlock()
-			v.values, v.revisions = append(v.values, val.String()), append(v.revisions, rev)
-		})
+			v.values, v.revisions = append(v.values, u.Value.String()), append(v.revisions, u.Revision)
+			v.mu.Unlock()
+		}
+		return ctx.Err()
 	})
 	return v
 }
@@ -625,4 +636,26 @@ func (v *watched) check(t *testing.T, last string) {
 			t.Errorf("revisions %v do not grow", v.revisions)
 		}
 	}
+}
+
+// What does not exist is an error, unless the name has a value in its place.
+func TestFetch_OfWhatDoesNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", nil)
+		s := c.Space("s")
+		if n, err := settle.NewCell[int]("nothing").Fetch(t.Context(), s); !errors.Is(err, settle.ErrNotFound) || n != 0 {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n, err := settle.NewCell[int]("nothing").Or(7).Fetch(t.Context(), s); err != nil || n != 7 {
+			t.Errorf("with Or: %d, %v", n, err)
+		}
+		if all, err := settle.NewRows[int]("nothing").Fetch(t.Context(), s); err != nil || len(all) != 0 {
+			t.Errorf("rows: %v, %v", all, err)
+		}
+		if _, err := settle.NewRows[int]("nothing").At("key").Fetch(t.Context(), s); !errors.Is(err, settle.ErrNotFound) {
+			t.Errorf("a row: %v", err)
+		}
+	})
 }

@@ -34,7 +34,7 @@ func Example_timers() {
 		tx.SetTimer("reminder", "tell", tx.Now().Add(time.Hour), ev.Payload)
 		return settle.Value{}, nil
 	})
-	p.Cron("morning", "0 9 * * *", "tell", settle.CronOptions{})
+	p.Cron("morning", "0 9 * * *", settle.NewStream[settle.Tick]("tell"))
 
 	dir, err := os.MkdirTemp("", "settle-example-")
 	if err != nil {
@@ -49,7 +49,7 @@ func Example_timers() {
 		log.Fatal(err)
 	}
 	call := func(id, text string) {
-		_, err := d.Client().Call(ctx, settle.Outgoing{Space: "alice", Stream: "remind", ID: id, Payload: map[string]string{"text": text}})
+		_, err := d.Client().Call(ctx, settle.Outgoing{Space: "alice", Stream: "remind", ID: settle.ID(id), Payload: map[string]string{"text": text}})
 		if err != nil {
 			log.Fatal(err)
 		}

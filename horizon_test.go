@@ -18,7 +18,7 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: time.Hour})
 		w.worker("w1")
 		c, _ := w.client("c", nil)
-		e := add("s", settle.TimedEventID(time.Now(), "order-17"))
+		e := add("s", settle.TimedID(time.Now(), "order-17").String())
 		if rc, err := c.Call(t.Context(), e); err != nil || rc.Outcome != settle.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
@@ -31,11 +31,11 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 		} {
 			var expired *settle.ExpiredError
 			err := send()
-			if !errors.As(err, &expired) || expired.ID != e.ID || expired.Horizon != time.Hour {
+			if !errors.As(err, &expired) || expired.ID != e.ID.String() || expired.Horizon != time.Hour {
 				t.Errorf("%s: %v, want an *ExpiredError", what, err)
 				continue
 			}
-			for _, part := range []string{"send to s/add", e.ID, "1h0m1s ago", "under a new id"} {
+			for _, part := range []string{"send to s/add", e.ID.String(), "1h0m1s ago", "under a new id"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%s: %v does not say %q", what, err, part)
 				}
@@ -47,10 +47,10 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 	})
 }
 
-func TestNewEventID_IsTimedAndTakenOnce(t *testing.T) {
+func TestNewID_IsTimedAndTakenOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		id := settle.NewEventID()
+		id := settle.NewID().String()
 		made, timed := model.TimeOfEventID(id)
 		if err := model.CheckEventID(id); err != nil || !timed || time.Since(made) > time.Hour {
 			t.Fatalf("%s: %v, made at %v", id, err, made)

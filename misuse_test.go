@@ -26,9 +26,9 @@ func TestMisuse_ADeclarationPanicsWithWords(t *testing.T) {
 		want    []string
 	}{
 		{"a name that is none", func() { settle.NewCell[int]("a.b") }, []string{`cell "a.b"`, "'.'"}},
-		{"no name", func() { settle.NewStream[settle.None, settle.None]("") }, []string{"stream", "empty"}},
+		{"no name", func() { settle.NewTrigger("") }, []string{"stream", "empty"}},
 		{"a type that is no document", func() { settle.NewDerived[chan int]("c") }, []string{"derived document c", "chan int"}},
-		{"a payload that is none", func() { settle.NewStream[func(), settle.None]("s") }, []string{"payload of stream s", "func()"}},
+		{"a payload that is none", func() { settle.NewStream[func()]("s") }, []string{"payload of stream s", "func()"}},
 		{"a field that is not there", func() { settle.Field[int64](orders, "cuont") }, []string{"/cuont of orders", "count", "item"}},
 		{"a field of another type", func() { settle.Field[string](orders, "count") }, []string{"/count of orders", "int64", "string"}},
 	} {
@@ -63,13 +63,13 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 	}{
 		{"no function", func(p *settle.Program) { total.Compute(p, nil) }, "the function is nil"},
 		{"no handler", func(p *settle.Program) {
-			settle.NewStream[int, int]("s").Handle(p, nil)
+			settle.NewRequest[int, int]("s").Handle(p, nil)
 		}, "the handler is nil"},
 		{"a handler without time", func(p *settle.Program) {
-			settle.NewStream[int, int]("s").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil }, settle.Within(0))
+			settle.NewRequest[int, int]("s").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil }, settle.Within(0))
 		}, "stream s: a limit of 0 leaves no time at all; a negative one stands for none"},
 		{"two handlers", func(p *settle.Program) {
-			s := settle.NewStream[int, int]("s")
+			s := settle.NewRequest[int, int]("s")
 			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 		}, "a stream has exactly one"},
@@ -94,7 +94,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 			total.Compute(p, compute)
 		}, `computation "into" writes total, and computation "total" writes total`},
 		{"one that writes rows that another derives", func(p *settle.Program) {
-			settle.EachRow(p, totals, rows, each)
+			totals.Compute(p, settle.Each(rows, each))
 			p.Node(settle.NodeSpec{
 				ID: "n", Kind: settle.Computation, Writes: []settle.Address{{Doc: "totals", Path: []string{"k"}}},
 				Run: func(*settle.Tx) (settle.Value, error) { return settle.Value{}, nil },
@@ -103,16 +103,16 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"a volatile effect", func(p *settle.Program) {
 			p.Effect("e", func(*settle.View) error { return nil }, settle.Volatile())
 		}, "only the document of Compute can be volatile"},
-		{"rows of another space", func(p *settle.Program) { settle.EachRow(p, totals.In("other"), rows, each) }, "a space derives its own documents"},
+		{"rows of another space", func(p *settle.Program) { totals.In("other").Compute(p, settle.Each(rows, each)) }, "a space derives its own documents"},
 		{"rows with a name that is kept", func(p *settle.Program) {
-			settle.EachRow(p, settle.NewDerivedRows[int]("a--b"), rows, each)
+			settle.NewDerivedRows[int]("a--b").Compute(p, settle.Each(rows, each))
 		}, `must not contain "--"`},
-		{"rows without a function", func(p *settle.Program) { settle.EachRow[int](p, totals, rows, nil) }, "the function is nil"},
+		{"rows without a function", func(p *settle.Program) { totals.Compute(p, settle.Each[int, int](rows, nil)) }, "the function is nil"},
 		{"an input that nobody fetches", func(p *settle.Program) {
 			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
 		}, `node "total" reads input rate, but nothing fetches it; call its Fetch`},
 		{"an input that nobody fetches, in rows", func(p *settle.Program) {
-			settle.EachRow(p, totals, rows, each, settle.Using(settle.NewInput[int]("rate")))
+			totals.Compute(p, settle.Each(rows, each), settle.Using(settle.NewInput[int]("rate")))
 		}, `node "totals" reads input rate, but nothing fetches it`},
 		{"an input that another one of its name fetches", func(p *settle.Program) {
 			settle.NewAction[int, int]("rate").External(p)
@@ -123,10 +123,10 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, "action pay has a Done function, but nothing performs it; call its Perform"},
 		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
 		{"a cron expression that is none", func(p *settle.Program) {
-			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
+			p.Cron("hourly", "every hour", settle.NewStream[settle.Tick]("tick"))
 		}, `cron "hourly"`},
 		{"a cron job that nothing handles", func(p *settle.Program) {
-			p.Cron("night", "0 3 * * *", "nightly", settle.CronOptions{})
+			p.Cron("night", "0 3 * * *", settle.NewStream[settle.Tick]("nightly"))
 		}, `program shop: cron "night": there is no handler for stream nightly; call its Handle`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -173,10 +173,10 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 
 // The handler of a cron job may come after it, and may be an action's.
 func TestMisuse_ACronJobsHandlerMayComeLater(t *testing.T) {
-	tick := settle.NewStream[settle.Tick, settle.None]("tick")
-	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", "pay", settle.CronOptions{})
-	settle.Cron(p, "night", "0 3 * * *", tick, settle.CronOptions{})
-	tick.Handle(p, func(*settle.Tx, settle.Tick) (settle.None, error) { return settle.None{}, nil })
+	tick := settle.NewStream[settle.Tick]("tick")
+	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", settle.NewStream[settle.Tick]("pay"))
+	p.Cron("night", "0 3 * * *", tick)
+	tick.Handle(p, func(*settle.Tx, settle.Tick) error { return nil })
 	settle.NewAction[int, int]("pay").External(p)
 	if err := p.Err(); err != nil {
 		t.Error(err)
@@ -202,5 +202,24 @@ func TestMisuse_WhoWritesBesideOthersIsNotInTheirWay(t *testing.T) {
 	}
 	if err := p.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// An empty name is a mistake of the sender, and not the space itself: that is Here.
+func TestMisuse_AnEventToNoSpaceFailsItsHandler(t *testing.T) {
+	note := settle.NewStream[string]("note")
+	p := settle.NewProgram("shop")
+	p.Handle("ask", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		to, _ := ev.Payload.AsString()
+		note.Send(tx, settle.To(to), "text")
+		return settle.Value{}, nil
+	})
+	note.Handle(p, func(*settle.Tx, string) error { return nil })
+	s := settletest.New(t, p).Space("s")
+	if rc := s.Send("ask", ""); rc.Outcome != settle.Failed || !strings.Contains(rc.Error, "is empty") {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
+	}
+	if rc := s.Send("ask", "other"); rc.Outcome != settle.Handled {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
 	}
 }

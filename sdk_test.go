@@ -15,14 +15,14 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 	note := settle.NewCell[string]("note")
 	count := settle.NewCell[int]("count")
 	derived := settle.NewDerived[int]("derived")
-	do := settle.NewStream[string, settle.None]("do")
+	do := settle.NewStream[string]("do")
 	calls := map[string]func(tx *settle.Tx){
 		"write to another space":    func(tx *settle.Tx) { note.In("other").Set(tx, "x") },
 		"delete in another space":   func(tx *settle.Tx) { note.In("other").Delete(tx) },
 		"read what is of no type":   func(tx *settle.Tx) { tx.Set("count", "many"); count.Get(tx) },
 		"write what is derived":     func(tx *settle.Tx) { tx.Set("derived", 7) },
 		"peek at another space":     func(tx *settle.Tx) { note.In("other").Peek(tx) },
-		"send to what is no name":   func(tx *settle.Tx) { do.Send(tx, "o/ther", "x") },
+		"send to what is no name":   func(tx *settle.Tx) { do.Send(tx, settle.To("o/ther"), "x") },
 		"send what is no JSON":      func(tx *settle.Tx) { tx.Set("note", func() {}) },
 		"go on after something bad": func(tx *settle.Tx) { note.In("other").Set(tx, "x"); note.Set(tx, "y") },
 	}
@@ -38,10 +38,10 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 	}
 	p := settle.NewProgram("p")
 	derived.Compute(p, func(*settle.View) (int, error) { return 1, nil })
-	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	do.Handle(p, func(tx *settle.Tx, what string) error {
 		note.Set(tx, "begun")
 		calls[what](tx)
-		return settle.None{}, nil
+		return nil
 	})
 	for what := range calls {
 		t.Run(what, func(t *testing.T) {
@@ -81,12 +81,12 @@ func TestEachRow_AnyKeyHasANodeOfItsOwn(t *testing.T) {
 	rows := settle.NewRows[int]("rows")
 	twice := settle.NewDerivedRows[int]("twice")
 	p := settle.NewProgram("p")
-	settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) {
+	twice.Compute(p, settle.Each(rows, func(v *settle.View, row settle.Row[int]) (int, error) {
 		if row.Get(v) < 0 {
 			return 0, settle.NoValue
 		}
 		return 2 * row.Get(v), nil
-	})
+	}))
 	s := settletest.New(t, p).Space("s")
 	seen := settletest.Watch(s, settle.NewCell[map[string]int]("twice"))
 	keys := []string{"a", "a-b", "", "two words", "é", "a.b", strings.Repeat("long", 40), strings.Repeat("long", 41), "-key-0"}
@@ -125,7 +125,7 @@ func TestEachRow_AThousandRowsOneChangeOneRun(t *testing.T) {
 	twice := settle.NewDerivedRows[int]("twice")
 	sum := settle.NewDerived[int]("sum")
 	p := settle.NewProgram("p")
-	settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil })
+	twice.Compute(p, settle.Each(rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil }))
 	sum.Compute(p, func(v *settle.View) (n int, err error) {
 		for _, row := range twice.All(v) {
 			n += row

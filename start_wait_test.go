@@ -102,7 +102,7 @@ func TestStartWorker_ServesADeploymentThatComesLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Call(ctx, settle.Outgoing{Space: "s", Stream: "add", ID: "e1"}); err != nil {
+	if _, err := client.Call(ctx, settle.Outgoing{Space: "s", Stream: "add", ID: settle.ID("e1")}); err != nil {
 		t.Errorf("an event: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -388,7 +389,7 @@ func TestLostEnd_AnySavedEndShowsIt(t *testing.T) {
 
 func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 	w := newWorld(t, 2)
-	lane, from := model.PartitionOf("b", 2), elsewhere("b")
+	lane, from := model.PartitionOf("b", 2), worldtest.SpacesIn(1-model.PartitionOf("b", 2), 2, 1)[0]
 	other := model.PartitionOf(from, 2)
 	first, _ := w.coordinator(coordinator.Config{})
 	for range 3 {
@@ -415,20 +416,11 @@ func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 	}
 }
 
-// elsewhere returns a space that is not in the partition of another one, of two.
-func elsewhere(space string) string {
-	for i := 0; ; i++ {
-		if name := fmt.Sprint("x", i); model.PartitionOf(name, 2) != model.PartitionOf(space, 2) {
-			return name
-		}
-	}
-}
-
 // All of the store goes back under a coordinator that lives on. It saves the ends that lanes have then, and none that it remembers.
 func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		from := elsewhere("b")
+		from := worldtest.SpacesIn(1-model.PartitionOf("b", 2), 2, 1)[0]
 		p := model.PartitionOf(from, 2)
 		first, _ := w.coordinator(coordinator.Config{})
 		last := w.commit(from, to("b"))

@@ -143,10 +143,10 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	seen := make(chan int64, 100)
 	var watch sync.WaitGroup
 	watch.Go(func() { // ends with watching
-		_ = reader.Watch(watching, "shop", "elsewhere", func(v settle.Value, _ uint64) {
-			n, _ := v.AsInt()
+		for u := range reader.Space("shop").Watch(watching, "elsewhere") {
+			n, _ := u.Value.AsInt()
 			seen <- n
-		})
+		}
 	})
 	defer watch.Wait()
 	defer stop()
@@ -154,12 +154,12 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	order := func(from, to int) {
 		t.Helper()
 		for i := from; i <= to; i++ {
-			r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "order", ID: fmt.Sprintf("o%d", i)})
+			r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "order", ID: settle.ID(fmt.Sprintf("o%d", i))})
 			c.must(err)
 			if r.Outcome != settle.Handled {
 				t.Fatalf("order %d: %+v", i, r)
 			}
-			_, err = reader.WaitTree(t.Context(), "shop", "order", fmt.Sprintf("o%d", i))
+			_, err = reader.Space("shop").WaitTree(t.Context(), "order", settle.ID(fmt.Sprintf("o%d", i)))
 			c.must(err)
 		}
 	}
@@ -179,25 +179,25 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	packed, err := reader.Await(soon, "shop", "pack", "p1")
+	packed, err := reader.Space("shop").Await(soon, "pack", settle.ID("p1"))
 	c.must(err)
 	if packed.Outcome != settle.Handled {
 		t.Errorf("what went astray: %+v", packed)
 	}
 	eventually(t, "the mail is sent", func() bool {
-		v, _, err := reader.Get(t.Context(), "shop", "mailed")
+		v, _, err := reader.Space("shop").Get(t.Context(), "mailed")
 		c.must(err)
 		text, _ := v.AsString()
 		return text == "packed sent"
 	})
 
-	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: "f1"})
+	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: settle.ID("f1")})
 	c.must(err)
 	if r.Outcome != settle.Failed {
 		t.Fatalf("%+v", r)
 	}
 	eventually(t, "there is a dead letter", func() bool {
-		for _, err := range reader.DeadLetters(t.Context(), "shop") {
+		for _, err := range reader.Space("shop").DeadLetters(t.Context()) {
 			c.must(err)
 			return true
 		}
@@ -206,17 +206,17 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	operator, err := settle.NewClient(c.as(roles.Operator, "person"), settle.ClientConfig{ID: "person"})
 	c.must(err)
 	t.Cleanup(operator.Close)
-	_, _, err = operator.Redrive(t.Context(), "shop", "fail", "f1")
+	_, _, err = operator.Space("shop").Redrive(t.Context(), "fail", settle.ID("f1"))
 	c.must(err)
 	receipts := 0
-	for _, err := range reader.Receipts(t.Context(), "shop", settle.ReceiptFilter{Last: 6}) {
+	for _, err := range reader.Space("shop").Receipts(t.Context(), settle.ReceiptFilter{Last: 6}) {
 		c.must(err)
 		receipts++
 	}
 	if receipts != 6 {
 		t.Errorf("%d receipts", receipts)
 	}
-	if _, err := reader.FindReceipt(t.Context(), "shop", "order", "o1"); err != nil {
+	if _, err := reader.Space("shop").FindReceipt(t.Context(), "order", settle.ID("o1")); err != nil {
 		t.Error(err)
 	}
 	if _, err := readerBus.Ask(t.Context(), "tree", []byte(`{"event":"o1"}`)); err != nil {
@@ -293,12 +293,12 @@ func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	t.Cleanup(client.Close)
 	bob, err := settle.ValueOf("bob")
 	c.must(err)
-	r, err := client.Call(t.Context(), settle.Outgoing{Space: "ann", Stream: "pay", ID: "p1", Payload: bob})
+	r, err := client.Call(t.Context(), settle.Outgoing{Space: "ann", Stream: "pay", ID: settle.ID("p1"), Payload: bob})
 	c.must(err)
 	if r.Outcome != settle.Handled {
 		t.Fatalf("%+v", r)
 	}
-	_, err = client.WaitTree(t.Context(), "ann", "pay", "p1")
+	_, err = client.Space("ann").WaitTree(t.Context(), "pay", settle.ID("p1"))
 	c.must(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()

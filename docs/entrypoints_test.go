@@ -30,7 +30,7 @@ func TestExamples_ThereIsOneForEveryEntryPoint(t *testing.T) {
 }
 
 // ofPrograms are the types of the root package that a program is written with.
-var ofPrograms = []string{"Cell", "Derived", "Rows", "DerivedRows", "Stream", "Ref", "Program", "Action", "Input"}
+var ofPrograms = []string{"Cell", "Derived", "Rows", "DerivedRows", "Stream", "Request", "Trigger", "Ref", "Program", "Action", "Input"}
 
 // ofTests are functions that only a test can call, since they take a *testing.T: testing.md shows them, and a
 // test of settletest runs that code.

@@ -71,7 +71,7 @@ func TestOptions_DocCommentsNameTheDefaults(t *testing.T) {
 		defaults[name] = o.Value.Convert(reflect.TypeFor[float64]()).Float()
 	}
 	compared := 0
-	for _, dir := range []string{"worker", "ledger", "space", "live", "program/star", "gateway"} {
+	for _, dir := range []string{"worker/host", "ledger", "space/budget", "live", "program/star", "gateway"} {
 		s, err := load(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -457,8 +457,18 @@ func crashes(t *rapid.T, w *world, holds *rapid.Generator[int]) {
 	limits := rapid.SampledFrom([]int{1, 2, 4, 16})
 	owners := []*owner{newOwner(w, "a", limits.Draw(t, "limit"), holds.Draw(t, "holds")), newOwner(w, "b", limits.Draw(t, "limit"), holds.Draw(t, "holds"))}
 	pick := rapid.SampledFrom(owners)
-	for range 500 {
-		step(t, w, pick.Draw(t, "owner"))
+	var looks []look
+	for i := range 500 {
+		o := pick.Draw(t, "owner")
+		step(t, w, o)
+		if i%20 == 0 {
+			looks = append(looks, lookAt(t, o.lane))
+		}
+	}
+	for _, l := range looks {
+		if now := contentsText(l.contents); now != l.was {
+			t.Fatalf("contents that were %s are %s now", l.was, now)
+		}
 	}
 	for _, origin := range slices.Sorted(maps.Keys(w.sent)) {
 		for pos := uint64(1); pos <= w.sent[origin]; pos++ {

@@ -320,6 +320,21 @@ func (a *agenda) Timer(name string) *model.Waiting {
 // Timers returns the names of the timers that are set, sorted.
 func (a *agenda) Timers() []string { return slices.Sorted(maps.Keys(a.renewed().timers)) }
 
+// Later returns the events that wait for their time, timers and those in the lane because it has come included, in no
+// order. They must not be modified. It changes nothing: an agenda that is out of date is read from the confirmed state.
+func (a *agenda) Later() (list []*model.Waiting) {
+	if !a.made || a.stale {
+		list = make([]*model.Waiting, 0, a.confirmed.Later.Len())
+		a.confirmed.Later.Each(func(w *model.Waiting) { list = append(list, w) })
+		return list
+	}
+	list = make([]*model.Waiting, 0, len(a.bySlot))
+	for _, w := range a.bySlot { // any order: Later promises none
+		list = append(list, w.Waiting)
+	}
+	return list
+}
+
 // mayWait returns why one more event cannot wait until a time, nil if it can. n counts those that are about to,
 // that one included, less those that will not wait any more.
 func (a *agenda) mayWait(at int64, n int) error {

@@ -42,3 +42,16 @@ func (m *marks) of(stream, id string) model.Value {
 	}
 	return all.Get(CancelKey(stream, id))
 }
+
+// MarksCancelled reports whether a commit marks an event as cancelled.
+func MarksCancelled(c *model.Commit, stream, id string) bool {
+	key := CancelKey(stream, id)
+	for i := range c.Txs {
+		for _, w := range c.Txs[i].Writes {
+			if w.Doc == CancelDoc && len(w.Path) == 1 && w.Path[0] == key && !w.Value.IsAbsent() {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -62,7 +62,7 @@ func (w *World) checkNamesOf(a allowance) {
 		if len(spaces) > 0 && !w.w.Knows(name) {
 			s := &Space{w: w, s: spaces[0]}
 			w.t.Errorf("settletest: %s(%q) allows nothing: the program has no node of that name (it has %s), and no handler (it has %s)",
-				a.option, name, s.nodeNames(), list(s.s.Structure().Handlers()))
+				a.option, name, s.nodeNames(), list(s.s.Inspect().State().Handlers))
 		}
 	}
 }

@@ -16,9 +16,9 @@ var (
 
 func doubling() *settle.Program {
 	p := settle.NewProgram("doubling")
-	settle.EachRow(p, doubles, prices, func(v *settle.View, price settle.Row[int64]) (int64, error) {
+	doubles.Compute(p, settle.Each(prices, func(v *settle.View, price settle.Row[int64]) (int64, error) {
 		return 2 * price.Get(v), nil
-	})
+	}))
 	return p
 }
 
@@ -123,7 +123,7 @@ func TestExpect_TellsWhichRowsDiffer(t *testing.T) {
 		"there is no such document": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewRows[int64]("cards"), map[string]int64{"a": 1})
 		},
-		"there is no such document: no computation of program doubling derives total; register it with Compute or EachRow. It derives \"doubles\"": func(s *settletest.Space) {
+		"there is no such document: no computation of program doubling derives total; register it with Compute. It derives \"doubles\"": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewDerived[int64]("total"), 3)
 		},
 		"no computation of program doubling derives totals": func(s *settletest.Space) {

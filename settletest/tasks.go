@@ -7,7 +7,6 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker/tasks"
 )
 
 // A world performs no task and fetches no input by itself. A test reports the end of a task, as an
@@ -16,8 +15,8 @@ import (
 // Work is a settle.Action or a settle.Input whose results are of type Out.
 type Work[Out any] interface {
 	Name() string
-	Completed(space, key string, out Out) (settle.Outgoing, error)
-	Failed(space, key string, why error) settle.Outgoing
+	Completed(to settle.Target, key string, out Out) (settle.Outgoing, error)
+	Failed(to settle.Target, key string, why error) settle.Outgoing
 }
 
 // PendingTasks returns the keys of an action's pending tasks, or of the requested values of an
@@ -35,7 +34,7 @@ func PendingTasks[Out any](s *Space, of Work[Out]) []string {
 // everything that follows from it. The task must be pending.
 func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
 	s.w.t.Helper()
-	o, err := of.Completed(s.Space(), key, out)
+	o, err := of.Completed(settle.To(s.Space()), key, out)
 	if err != nil {
 		s.w.t.Fatalf("settletest: %v", err)
 	}
@@ -46,7 +45,7 @@ func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
 // fetched. The task must be pending.
 func GiveUp[Out any](s *Space, of Work[Out], key string, why error) {
 	s.w.t.Helper()
-	s.endTask(of.Name(), key, of.Failed(s.Space(), key, why))
+	s.endTask(of.Name(), key, of.Failed(settle.To(s.Space()), key, why))
 }
 
 func (s *Space) endTask(name, key string, o settle.Outgoing) {
@@ -88,14 +87,13 @@ func (s *Space) Perform() (attempts int) {
 	for again := true; again; {
 		again = false
 		for _, a := range s.s.Program().Actions() {
-			how, ok := a.Host.(*tasks.Performer)
-			if !ok {
+			if a.Performer == nil {
 				continue
 			}
 			for _, t := range s.pending(a) {
 				if at := (attempt{a.Name, t.Key, t.N}); !made[at] {
 					made[at], again = true, true
-					s.attempt(a, how, t)
+					s.attempt(a, t)
 				}
 			}
 		}
@@ -104,10 +102,10 @@ func (s *Space) Perform() (attempts int) {
 }
 
 // attempt makes one attempt at a task, and reports its end.
-func (s *Space) attempt(a *space.ActionSpec, how *tasks.Performer, t space.Task) {
+func (s *Space) attempt(a *space.ActionSpec, t space.Task) {
 	s.w.t.Helper()
-	out, err := how.Attempt(context.Background(), t.Key, t.In)
-	c := how.Tell(&t, out, err)
+	out, err := a.Performer.Attempt(context.Background(), t.Key, t.In, func(error) {})
+	c := a.Performer.Tell(&t, out, err)
 	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
 	mustBeHandled(s, a.Name, rc, ok)
 }

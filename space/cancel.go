@@ -17,16 +17,3 @@ func CancelKey(stream, id string) string { return ledger.CancelKey(stream, id) }
 func CancelMark(why string, slot uint64) model.Value {
 	return model.Object(model.F("why", why), model.F("slot", int64(slot)))
 }
-
-// MarksCancelled reports whether a commit marks an event as cancelled.
-func MarksCancelled(c *model.Commit, stream, id string) bool {
-	key := CancelKey(stream, id)
-	for i := range c.Txs {
-		for _, w := range c.Txs[i].Writes {
-			if w.Doc == CancelDoc && len(w.Path) == 1 && w.Path[0] == key && !w.Value.IsAbsent() {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -81,7 +81,6 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 		g.leaveParent(n)
 		n.more.parent = t.node
 		t.node.ext().children = append(t.node.more.children, n)
-		g.reshaped(n.handle)
 	}
 	if spec.Gate != n.spec.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })

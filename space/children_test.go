@@ -411,7 +411,7 @@ func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	g := h.core.graph
 	list := g.byID["list"]
 	for name, n := range map[string]int{
-		"ids": len(g.byID), "handles": len(g.nodes) - 1, "nodes in the structure": len(h.core.Structure().Nodes()),
+		"ids": len(g.byID), "handles": len(g.nodes) - 1, "nodes in the tables": len(h.core.Inspect().Nodes()),
 		"children": len(list.more.children) + 1, "readers of price": len(g.local("price").readers) + 1,
 	} {
 		if n != window+1 {

@@ -1,12 +1,12 @@
 package space
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space/budget"
 )
 
 // Config configures a space. The zero value of every field but the first two is its default.
@@ -41,50 +41,8 @@ type Config struct {
 	Trace Trace
 }
 
-// Budgets bound the passes of a space. A node that is held back stays invalid, and runs later. Zero fields have
-// defaults.
-type Budgets struct {
-	// MaxIterations is how often one pass collects the nodes that are due, and RunBudget how often it
-	// runs any one node; both 10 by default and at least 1, RunBudget at most 250. A budget below the
-	// iterations would hold back a node that discovers what it reads and comes to an end
-	// (docs/adr/0009).
-	MaxIterations int `help:"How often a pass collects the nodes that are due."`
-	RunBudget     int `help:"Runs of one node in a pass; 250 at most."`
-	// BackoffMin is how long a node that has used up its budget is held back, doubled with each such pass in a
-	// row up to BackoffMax; defaults 250 ms and 2 s.
-	BackoffMin time.Duration `help:"How long a node is held back that has used up its budget; doubled each time in a row."`
-	BackoffMax time.Duration `help:"The longest time for which a node is held back."`
-	// RunRetries is how often a node that fails with a transient error runs again at once; default 9,
-	// negative for never.
-	RunRetries int `help:"Runs again of a node that fails with a transient error; negative: none."`
-}
-
-// maxRunBudget is the largest value of the run counter.
-const maxRunBudget = 250
-
-// Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
-func (b *Budgets) Fill() error {
-	b.MaxIterations = cmp.Or(b.MaxIterations, 10)
-	b.RunBudget = cmp.Or(b.RunBudget, 10)
-	b.BackoffMin = cmp.Or(b.BackoffMin, 250*time.Millisecond)
-	b.BackoffMax = cmp.Or(b.BackoffMax, 2*time.Second)
-	b.RunRetries = cmp.Or(b.RunRetries, 9)
-	return b.check()
-}
-
-func (b *Budgets) check() error {
-	switch {
-	case b.MaxIterations < 0:
-		return fmt.Errorf("MaxIterations is %d; use at least 1, or 0 for the default", b.MaxIterations)
-	case b.RunBudget < 0 || b.RunBudget > maxRunBudget:
-		return fmt.Errorf("RunBudget is %d; use 1 to %d, or 0 for the default", b.RunBudget, maxRunBudget)
-	case b.BackoffMin < 0:
-		return fmt.Errorf("BackoffMin is %v; use a positive duration, or 0 for the default", b.BackoffMin)
-	case b.BackoffMax < 0:
-		return fmt.Errorf("BackoffMax is %v; use a positive duration, or 0 for the default", b.BackoffMax)
-	}
-	return nil
-}
+// Budgets bound the passes of a space.
+type Budgets = budget.Budgets
 
 func (c *Config) fill() error {
 	if err := model.CheckName("space", c.Space); err != nil {
@@ -120,8 +78,8 @@ type Guard struct {
 	// Returned is called when a handler or a node has returned, or an attempt has ended without a call. For a
 	// handler, an error replaces the handler's own result.
 	Returned func(handler bool) error
-	// Host is what Tx.Host returns.
-	Host any
+	// Context returns a context that ends when the code that uses a transaction must return.
+	Context func() Context
 }
 
 func (g *Guard) returned(handler bool) error {

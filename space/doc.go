@@ -245,8 +245,8 @@
 //	          program; program, action and clash are programs
 //	pass      rehearsals, runner (nodes), handling (events) and sweep
 //	space     space with host, direct, upgrade, idle, ready, settle, freshness and introspection are the
-//	          host's interface; structure publishes the shape of the graph
+//	          host's interface; publish, before them, writes how the space stands into tables
 //
-// Package inspect, below this one, explains a space through view. Transactions in
+// Package inspect, below this one, explains a space through snapshots of those tables. Transactions in
 // the log and the lane belong to package ledger.
 package space

@@ -45,7 +45,7 @@ type hooks struct {
 	onError        []func(ErrorInfo)
 	onConsole      []func(ConsoleInfo)
 	onDurable      []func(bool)
-	host           any // see Tx.Slot
+	locals         []any // a variable for each type, see Local
 }
 
 func (h *hooks) report(info ErrorInfo) {

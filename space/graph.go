@@ -8,8 +8,8 @@ import (
 // graph holds documents and nodes and the edges between them. Nodes read addresses and write surfaces;
 // node-to-node edges are derived from the two where they overlap, and never stored.
 //
-// It is the hot state of a pass, in parts that depend only on those before them; the structure tables are
-// updated at the end of the pass. The graph itself adds and removes nodes and edges, and notifies each part.
+// It is the hot state of a pass, in parts that depend only on those before them. The graph itself adds and
+// removes nodes and edges, and notifies each part.
 type graph struct {
 	documents
 	nodeTable
@@ -127,7 +127,6 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	g.times.take(n)
 	g.place(n)
 	g.byID[spec.ID] = n
-	g.reshaped(n.handle)
 	if g.arrival != nil {
 		g.arrival(n)
 	}
@@ -237,7 +236,6 @@ func (g *graph) remove(n *node) {
 	g.ordinals.retire(n)
 	g.times.put(n)
 	delete(g.byID, n.id())
-	g.reshaped(n.handle)
 }
 
 // removeAll removes children that their parent does not list any more.
@@ -297,9 +295,6 @@ func (g *graph) applyReads(l *readLog) bool {
 			g.unindex(d)
 			changed = true
 		}
-	}
-	if changed {
-		g.reshaped(n.handle)
 	}
 	l.list = old[:0]
 	return changed

@@ -475,6 +475,7 @@ func TestLater_EveryEventIsHandledOnceInOrderAndNotBeforeItsTime(t *testing.T) {
 				next.takeOver()
 				h = next
 			}
+			compareWaiting(t, w, h)
 		}
 		if h.inFlight != nil {
 			h.decide()

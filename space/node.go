@@ -8,7 +8,7 @@ import (
 )
 
 // node is the hot record of a node: its mutable state. Its constant part is the spec, which all spaces of a
-// program share. The structure tables mirror its structure for other goroutines.
+// program share. Other goroutines read tables, which are compared with it when they ask (publish.go).
 //
 // Invariants:
 //

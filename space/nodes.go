@@ -2,9 +2,6 @@ package space
 
 import linked "container/list"
 
-// pageSize is the number of nodes with consecutive handles in a page of the structure tables.
-const pageSize = 64
-
 // nodeTable holds the nodes of a space.
 type nodeTable struct {
 	nodes []*node // by handle; nil once removed
@@ -14,10 +11,6 @@ type nodeTable struct {
 	spareNodes []node
 	ordinals   ordinals
 	times      pastTimes
-	// dirty has a bit for each handle whose structure changed since the last flush, by page, and dirtyPages
-	// lists the pages with any.
-	dirty      []uint64
-	dirtyPages []uint32
 }
 
 func (t *nodeTable) newNode() *node {
@@ -39,18 +32,6 @@ func (t *nodeTable) place(n *node) {
 	}
 	n.handle = uint32(len(t.nodes))
 	t.nodes = append(t.nodes, n)
-}
-
-// reshaped records that the structure of a node has changed.
-func (t *nodeTable) reshaped(handle uint32) {
-	number := handle / pageSize
-	for int(number) >= len(t.dirty) {
-		t.dirty = append(t.dirty, 0)
-	}
-	if t.dirty[number] == 0 {
-		t.dirtyPages = append(t.dirtyPages, number)
-	}
-	t.dirty[number] |= 1 << (handle % pageSize)
 }
 
 // ordinals remembers the ordinals of nodes that are removed and registered again, so that ties are broken in

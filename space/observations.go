@@ -215,6 +215,5 @@ func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, sta
 	n.saved = true
 	g.setStatus(n, status)
 	g.enqueue(n)
-	g.reshaped(n.handle)
 	all.graph.stats.Resumed++
 }

@@ -3,6 +3,7 @@ package space
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/settlehq/settle/ledger"
@@ -365,7 +366,7 @@ func (r *runner) causesOf(n *node, from int) []string {
 // that reads only its own writes gets no further cause from that (docs/adr/0008): it sees again what its run
 // saw.
 func (r *runner) revert(u undone) {
-	ids := sortedKeys(u.changed)
+	ids := slices.Sorted(maps.Keys(u.changed))
 	for _, id := range ids {
 		r.graph.undoing = u.changed[id]
 		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
@@ -476,7 +477,6 @@ func (r *runner) giveBack(n *node, tx *Tx) {
 		default:
 			c.more.parent = p
 			p.ext().children = append(p.more.children, c)
-			g.reshaped(c.handle)
 		}
 	}
 }

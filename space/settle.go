@@ -35,6 +35,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	}
 	s.graph.dropUnused()
 	s.graph.ticked = false
+	s.publisher.settled()
 	if !s.ledger.Closed() {
 		s.noteDurable()
 	}
@@ -73,8 +74,7 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
-// endPass holds back nodes that did not converge, and publishes the structure. outOfRounds reports that the
-// bound on iterations ended the pass.
+// endPass holds back nodes that did not converge. outOfRounds reports that the bound on iterations ended the pass.
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
 	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())
@@ -87,7 +87,6 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		s.runner.budgets.passes++
 	}
 	s.runner.budgets.note(deferred)
-	s.structure.endPass(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
 	}

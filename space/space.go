@@ -34,7 +34,7 @@ type Space struct {
 	observers map[string]*observer
 	recorder  *inspect.Recorder
 	slow      autoDebounceSettings
-	structure *structure
+	publisher publisher
 	stats     Stats
 }
 
@@ -64,10 +64,6 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
 	s.connect(program, r)
-	var err error
-	if s.structure, err = newStructure(); err != nil {
-		return nil, err
-	}
 	return s, s.populate()
 }
 
@@ -89,6 +85,7 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: l, hooks: &s.hooks}
 	s.overruns = overruns{graph: g, hooks: &s.hooks}
 	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
+	s.publisher = publisher{handling: &s.handling, recorder: s.recorder}
 	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
 }
 
@@ -116,7 +113,6 @@ func (s *Space) populate() error {
 			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.handling.program.Name, err)
 		}
 	}
-	s.structure.setHandlers(s.handling.program)
 	return nil
 }
 

@@ -68,7 +68,6 @@ func (s *Space) changeOver(p *Program) {
 	s.handling.program, s.handling.tasks, s.hooks.program = p, p.tasks, p.Name
 	s.ledger.Runs(p.Version)
 	s.jobs.specs, s.jobs.check = p.crons, true
-	s.structure.setHandlers(p)
 	for id, o := range s.runner.observations.resumable { // any order: nodes are independent
 		if o.Version == "" {
 			delete(s.runner.observations.resumable, id) // the code that it would hold for is unknown
@@ -137,7 +136,6 @@ func (g *graph) mustRegister(spec *declaration) {
 func (s *Space) replace(n *node, spec *declaration) (changed bool) {
 	g, before := s.graph, n.spec
 	n.spec = spec
-	g.reshaped(n.handle)
 	if spec.Gate != before.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
 		s.runner.observations.note(n)

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 
@@ -37,7 +36,7 @@ func relay() *settle.Program {
 }
 
 func flight(i int, from, to string) settle.Outgoing {
-	return settle.Outgoing{Space: from, Stream: "depart", ID: "f" + strconv.Itoa(i), Payload: map[string]string{"to": to}}
+	return settle.Outgoing{Space: from, Stream: "depart", ID: settle.ID("f" + strconv.Itoa(i)), Payload: map[string]string{"to": to}}
 }
 
 // handled is one receipt as the log has it.
@@ -101,18 +100,17 @@ func readLog(t *testing.T, b *bus.Bus, space string) []handled {
 // eventually waits until a document has the wanted value, by watching it.
 func eventually(t *testing.T, c *settle.Client, space, doc string, want int64) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(testContext(t))
-	defer cancel()
 	last := settle.Value{}
-	err := c.Watch(ctx, space, doc, func(v settle.Value, _ uint64) {
-		last = v
-		if n, ok := v.AsInt(); ok && n == want {
-			cancel()
+	for u, err := range c.Space(space).Watch(testContext(t), doc) {
+		if err != nil {
+			t.Fatalf("%s/%s is %v, want %d: %v", space, doc, last, want, err)
 		}
-	})
-	if n, ok := last.AsInt(); !ok || n != want {
-		t.Fatalf("%s/%s is %v, want %d (%v)", space, doc, last, want, err)
+		last = u.Value
+		if n, ok := last.AsInt(); ok && n == want {
+			return
+		}
 	}
+	t.Fatalf("%s/%s is %v, want %d", space, doc, last, want)
 }
 
 func once(t *testing.T, list []handled) {

@@ -161,7 +161,7 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 	list := readLog(t, d.Bus(), "here")
 	once(t, list)
 	for i, h := range list {
-		if want := flight(i, "", "").ID; h.key.ID != want {
+		if want := flight(i, "", "").ID.String(); h.key.ID != want {
 			t.Fatalf("departure %d in the log is %s, want %s", i, h.key.ID, want)
 		}
 	}
@@ -182,15 +182,16 @@ func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 	watch, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		err := d.Client().Watch(watch, "here", "total", func(v settle.Value, revision uint64) {
+		for u, err := range d.Client().Space("here").Watch(watch, "total") {
+			if err != nil {
+				t.Errorf("watch: %v", err)
+				return
+			}
 			mu.Lock()
-			defer mu.Unlock()
-			revisions = append(revisions, revision)
-			n, _ := v.AsInt()
+			revisions = append(revisions, u.Revision)
+			mu.Unlock()
+			n, _ := u.Value.AsInt()
 			last <- n
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("watch: %v", err)
 		}
 	})
 	for i := range 8 {
@@ -267,7 +268,7 @@ func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 	once(t, here)
 	once(t, readLog(t, d.Bus(), "there"))
 	for i, h := range here {
-		if want := flight(i, "", "").ID; h.key.ID != want {
+		if want := flight(i, "", "").ID.String(); h.key.ID != want {
 			t.Fatalf("departure %d in the log is %s, want %s", i, h.key.ID, want)
 		}
 	}

@@ -192,7 +192,7 @@ func liveKills(t *testing.T, base settle.Config) {
 				t.Fatalf("%d is never told", n)
 			}
 		}
-		a, err := d.Client().GetCurrent(ctx, "here", "total")
+		a, err := d.Client().Space("here").GetCurrent(ctx, "total")
 		if v, _ := a.Value.AsInt(); err != nil || v != int64(n) || a.Revision < last {
 			t.Errorf("get: %+v, %v", a, err)
 		}

@@ -59,7 +59,13 @@ func (w *watched) until(want string) {
 func watchAsGo(t *testing.T, c *settle.Client, space, doc string) *watched {
 	t.Helper()
 	return watch(t, "a Go program", func(ctx context.Context, tell func(string)) error {
-		return c.Watch(ctx, space, doc, func(v settle.Value, _ uint64) { tell(v.String()) })
+		for u, err := range c.Space(space).Watch(ctx, doc) {
+			if err != nil {
+				return err
+			}
+			tell(u.Value.String())
+		}
+		return ctx.Err()
 	})
 }
 

@@ -102,11 +102,11 @@ func keepCalling(ctx context.Context, t *testing.T, c *settle.Client, space stri
 // keepGetting reads a derived document that is computed for that.
 func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space string, answers *atomic.Int64) {
 	for last := uint64(0); ctx.Err() == nil; {
-		now, err := c.GetCurrent(ctx, space, "total")
+		now, err := c.Space(space).GetCurrent(ctx, "total")
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil || now.Stale != "" || now.Revision < last:
+		case err != nil || !now.Current || now.Revision < last:
 			t.Errorf("total of %s after revision %d: %+v, %v", space, last, now, err)
 			return
 		}
@@ -117,13 +117,14 @@ func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space stri
 
 func keepWatching(ctx context.Context, t *testing.T, c *settle.Client, space string) {
 	last := uint64(0)
-	err := c.Watch(ctx, space, "departed", func(v settle.Value, revision uint64) {
-		if revision < last {
-			t.Errorf("%s at revision %d is seen after %d", space, revision, last)
+	for u, err := range c.Space(space).Watch(ctx, "departed") {
+		if err != nil {
+			t.Errorf("the watch of %s ended: %v", space, err)
+			return
 		}
-		last = revision
-	})
-	if ctx.Err() == nil {
-		t.Errorf("the watch of %s ended: %v", space, err)
+		if u.Revision < last {
+			t.Errorf("%s at revision %d is seen after %d", space, u.Revision, last)
+		}
+		last = u.Revision
 	}
 }

@@ -103,14 +103,14 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	asking.Wait()
 	ended := testContext(t)
 	for i, space := range append(spaces, "a-target") {
-		rc, err := d.Client().Call(ended, settle.Outgoing{Space: space, Stream: "which", ID: fmt.Sprint("which", i)})
+		rc, err := d.Client().Call(ended, settle.Outgoing{Space: space, Stream: "which", ID: settle.ID(fmt.Sprint("which", i))})
 		if err != nil || rc.Result.String() != `"two"` {
 			t.Errorf("%s is served by %+v, %v", space, rc, err)
 		}
 		until(t, func() bool { // what nobody waited for any more is handled between two reads, perhaps
-			now, err := d.Client().GetCurrent(ended, space, "label")
-			sum, sumErr := d.Client().GetCurrent(ended, space, "sum")
-			if err != nil || sumErr != nil || now.Stale != "" {
+			now, err := d.Client().Space(space).GetCurrent(ended, "label")
+			sum, sumErr := d.Client().Space(space).GetCurrent(ended, "sum")
+			if err != nil || sumErr != nil || !now.Current {
 				t.Fatalf("label of %s is %+v, %v; sum is %+v, %v", space, now, err, sum, sumErr)
 			}
 			return now.Value.String() == fmt.Sprintf("%q", "two "+sum.Value.String())
@@ -134,7 +134,9 @@ func (r *rollout) sameAgain(f *rolled, spaces, ids []string) {
 	var labels sync.Map
 	for _, space := range spaces {
 		watching.Go(func() { // ends with ctx
-			_ = f.d.Client().Watch(ctx, space, "label", func(v settle.Value, _ uint64) { labels.Store(space, v.String()) })
+			for u := range f.d.Client().Space(space).Watch(ctx, "label") {
+				labels.Store(space, u.Value.String())
+			}
 		})
 	}
 	showing := func(version string) func() bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -43,16 +44,16 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				p, _ := slowBook(t, 90*time.Microsecond)
-				w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+				w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 				const n = 40_000
 				for i := range spaces {
 					w.flood(fmt.Sprintf("flooded%d", i), "slow", 1, n/spaces)
 				}
 				longest := time.Duration(0)
 				for i := range 30 {
-					w.send("other", "add", fmt.Sprintf("e%d", i+1))
+					w.Send("other", "add", fmt.Sprintf("e%d", i+1))
 					began := time.Now()
-					w.eventuallyHandled("other", i+1)
+					w.EventuallyEnded("other", i+1)
 					longest = max(longest, time.Since(began))
 					time.Sleep(20 * time.Millisecond)
 				}
@@ -65,7 +66,7 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 				t.Logf("the longest wait is %v", longest)
 				time.Sleep(10 * time.Second)
 				for i := range spaces {
-					w.wantHandled(fmt.Sprintf("flooded%d", i), numbered(n/spaces)...)
+					w.wantHandled(fmt.Sprintf("flooded%d", i), worldtest.Numbered(n/spaces)...)
 				}
 			})
 		})
@@ -78,13 +79,13 @@ func TestFlood_AHandlerThatHangsForEverCostsTheOthersNothing(t *testing.T) {
 		w := newWorld(t, 1)
 		p, hang := slowBook(t, 0)
 		defer close(hang)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		w.flood("stuck", "hang", 1, 10_000)
 		for i := range 50 {
-			w.send("other", "add", fmt.Sprintf("e%d", i+1))
+			w.Send("other", "add", fmt.Sprintf("e%d", i+1))
 			w.flood("stuck", "hang", 10_001+i*20, 20)
 			began := time.Now()
-			w.eventuallyHandled("other", i+1)
+			w.EventuallyEnded("other", i+1)
 			if took := time.Since(began); took > floodBound {
 				t.Fatalf("event %d of another space waited for %v", i+1, took)
 			}
@@ -102,20 +103,20 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		const size, spaces, each, limit = 256 << 10, 4, 60, 6 << 20
 		w := newWorld(t, 1)
 		p, hang := slowBook(t, time.Millisecond)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{BacklogBytes: limit}}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p), Options: worker.Options{BacklogBytes: limit}}, nil)
 		payload := `"` + strings.Repeat("x", size) + `"`
 		most := int64(0)
 		for i := range spaces {
 			name := fmt.Sprintf("s%d", i)
-			w.send(name, "hang", "e0", payload)
+			w.Send(name, "hang", "e0", payload)
 			for j := range each {
-				w.send(name, "slow", fmt.Sprintf("e%d", j+1), payload)
+				w.Send(name, "slow", fmt.Sprintf("e%d", j+1), payload)
 				synctest.Wait()
 				most = max(most, w1.Backlog())
 			}
 		}
-		w.send("small", "add", "e1")
-		w.eventuallyHandled("small", 1)
+		w.Send("small", "add", "e1")
+		w.EventuallyEnded("small", 1)
 		time.Sleep(5 * time.Second)
 		// Each space may have one event more than there is room for, or a page.
 		if bound := int64(limit + spaces*2*(size+1000)); most > bound || w1.Backlog() > bound {
@@ -124,8 +125,8 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		close(hang)
 		for i := range spaces {
 			name := fmt.Sprintf("s%d", i)
-			w.eventuallyHandled(name, each+1)
-			w.wantHandled(name, append([]string{"e0"}, numbered(each)...)...)
+			w.EventuallyEnded(name, each+1)
+			w.wantHandled(name, append([]string{"e0"}, worldtest.Numbered(each)...)...)
 		}
 		time.Sleep(3 * time.Second)
 		if left := w1.Backlog(); left != 0 {
@@ -144,17 +145,17 @@ func TestFlood_WhatWasLeftBehindIsReadInSmallPages(t *testing.T) {
 		close(hang)
 		payload := `"` + strings.Repeat("x", size) + `"`
 		for i := range n {
-			w.send("s", "slow", fmt.Sprintf("e%d", i+1), payload)
+			w.Send("s", "slow", fmt.Sprintf("e%d", i+1), payload)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		most := int64(0)
-		for len(w.receipts("s")) < n {
+		for len(w.Receipts("s")) < n {
 			most = max(most, w1.Backlog())
 			time.Sleep(5 * time.Millisecond)
 		}
 		if bound := int64(3 * 4 << 20); most > bound {
 			t.Errorf("%d bytes were held, more than %d", most, bound)
 		}
-		w.wantHandled("s", numbered(n)...)
+		w.wantHandled("s", worldtest.Numbered(n)...)
 	})
 }

@@ -7,8 +7,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/settlehq/settle/internal/faultlog"
-	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
@@ -62,42 +60,27 @@ type Config struct {
 	// withoutEvents leaves the events of the space to other runtimes, for an attachment.
 	withoutEvents bool
 
-	// faults logs faults that may last.
-	faults *faultlog.Log
-
 	// beforeLeaving is for tests: it is called between a host's decision to leave
 	// and its leaving.
 	beforeLeaving func()
 }
 
+// fill replaces what is missing by defaults. What package host knows as well is checked there.
 func (c *Config) fill() error {
-	if err := model.CheckName("worker", c.ID); err != nil {
-		return err
-	}
-	if c.Programs == nil {
-		return fmt.Errorf("worker %s: Programs is nil; it chooses the program of each space", c.ID)
-	}
 	if err := c.Options.Fill(); err != nil {
 		return fmt.Errorf("worker %s: %w", c.ID, err)
 	}
 	if c.Build == "" {
 		c.Build = executable()
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.faults = faultlog.New(c.Logger)
 	if c.OnError == nil {
 		c.OnError = c.logError
 	}
 	if c.OnConsole == nil {
 		c.OnConsole = c.logConsole
-	}
-	if c.beforeLeaving == nil {
-		c.beforeLeaving = func() {}
 	}
 	return nil
 }

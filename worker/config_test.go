@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker/host"
 )
 
 func noPrograms(string) (*space.Program, error) { return nil, nil }
@@ -44,24 +45,22 @@ func TestOptions_InvalidOnesAreRefused(t *testing.T) {
 	}
 }
 
-// payload is a bus of which a host knows the largest message only.
-type payload struct {
-	Bus
-	most int
+// The options of the worker are those of its spaces.
+func TestOptions_AreThoseOfTheSpaces(t *testing.T) {
+	limits := ledger.Limits{MaxCommitBytes: 40 << 10, MaxGroup: 7, RetryMax: 3}
+	e := newEngine(&Config{Options: Options{Budgets: space.Budgets{RunBudget: 3}}})
+	c := &core{engine: e, of: &host.Surroundings{Limits: limits, Code: &host.Code{}}}
+	if got := c.settings(); got.Limits != limits || got.RunBudget != 3 {
+		t.Errorf("the core has %+v and %+v", got.Limits, got.Budgets)
+	}
 }
 
-func (p payload) MaxPayload() int { return p.most }
-
-// The options of the worker are those of its spaces, and a commit takes half of max_payload at most.
-func TestOptions_AreThoseOfTheSpaces(t *testing.T) {
-	for set, want := range map[int]int{0: 128 << 10, 40 << 10: 40 << 10, 1 << 20: 128 << 10} {
-		h := newTestHost(t, 0)
-		h.env.bus = payload{most: 256 << 10}
-		h.env.cfg.Limits = ledger.Limits{MaxCommitBytes: set, MaxGroup: 7, RetryMax: 3}
-		h.env.cfg.Budgets = space.Budgets{RunBudget: 3}
-		got := h.settings()
-		if got.MaxCommitBytes != want || got.MaxGroup != 7 || got.RetryMax != 3 || got.RunBudget != 3 {
-			t.Errorf("with MaxCommitBytes %d, the core has %+v and %+v", set, got.Limits, got.Budgets)
-		}
+// What nodes without a version have seen holds for one version of a hosted program, in one executable.
+func TestBuild_IsOfTheExecutableAndTheVersion(t *testing.T) {
+	if buildOf("exe", "v1") == buildOf("exe", "v2") || buildOf("exe", "v1") == buildOf("other", "v1") {
+		t.Error("two builds are taken for one, or one for two")
+	}
+	if got := buildOf("", "v1"); got != "" {
+		t.Errorf("the executable is not known, and the build is %s", got)
 	}
 }

@@ -6,64 +6,156 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/space/inspect"
+	"github.com/settlehq/settle/status"
+	"github.com/settlehq/settle/worker/host"
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// spaceCore is what a host needs of the core of its space: the protocol (package ledger), which steps it takes when, and
-// documents. space.Space implements it; a core without a graph answers what is under graph with nothing.
-type spaceCore interface {
-	protocolCore
-	laneCore
-	logCore
-	savedCore
-	directCore
-	recallingCore
-	tasks.Core
-	graphCore
+// core is a space with a graph, as its host steps it.
+type core struct {
+	*space.Space
+	of      *host.Surroundings
+	engine  *engine
+	tracing tracing
+	tasks   *tasks.List
 }
 
-// protocolCore takes part in the log of its space, one append at a time.
-type protocolCore interface {
-	TermAt(ms uint64)
-	TakeOver()
-	Attach()
-	Hold()
-
-	Clock(wall time.Time)
-	Settle(now time.Duration) space.Ready
-	Confirm(seq uint64) error
-	Refuse()
-	Resume()
-
-	Offer(ev model.Event) bool
-	LeftInStream(lane uint64)
-
-	// Durable reports whether everything is in the log, and Throttled until when the space must stay in memory.
-	Durable() bool
-	Throttled() (until time.Duration)
-	// WaitForTime is the number of events that wait for a time, and NextDue when the first is due.
-	WaitForTime() int
-	NextDue() int64
-	LastMissed() space.Missed
-
-	// View is what inspect.WhyParked asks.
-	View() inspect.View
-	Overran(space.Overrun)
-	// AttemptRecorded reports whether the log has a record of an event's attempt.
-	AttemptRecorded(stream, event string) bool
-	Change(*space.Program) error
-	OnError(func(space.ErrorInfo))
-	OnConsole(func(space.ConsoleInfo))
+// settings returns the configuration of the space.
+func (c *core) settings() space.Config {
+	cfg, code := c.engine.cfg, c.of.Code
+	return space.Config{
+		Space: c.of.Space, Runtime: cfg.ID, Limits: c.of.Limits, Budgets: cfg.Budgets,
+		WithoutEvents: cfg.withoutEvents, DocumentWait: max(cfg.DocumentWait, 0),
+		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Trace: c.trace(),
+		Guard: space.Guard{Used: code.Used, Context: func() space.Context { return code.Context() }, Returned: func(handler bool) error {
+			if late := code.Returned(handler); late != nil {
+				return space.Transient(limitError(late))
+			}
+			return nil
+		}},
+	}
 }
 
-// graphCore has documents that are derived from others.
-type graphCore interface {
-	freshCore
-	Value(doc string) model.Value
-	Observe(doc string) error
-	Unobserve(doc string)
-	Mirror(of, doc string, v model.Value)
-	Rehydrate([]space.Observation)
-	Measured(node string, took time.Duration)
-	Recorder() *inspect.Recorder
+// trace returns the callbacks of the space.
+func (c *core) trace() space.Trace {
+	t := space.Trace{RunEnd: func(i space.RunInfo) {
+		if i.Kind == space.Computation {
+			c.engine.runs.add(RunKey{c.of.Space, i.Node})
+		}
+		c.tracing.watch.stop(i.Node, i.Kind)
+	}}
+	t.RunBegan = func(node string, kind space.NodeKind) {
+		c.of.Code.Runs(node)
+		c.tracing.watch.start(kind)
+	}
+	t.HandleStart, t.HandleEnd, t.Program = c.begins, c.tracing.ended, c.changed
+	if c.tracing.spans.tracer != nil {
+		t.PassEnd = c.tracing.spans.passEnd
+	}
+	return t
 }
+
+// begins records that a handler begins.
+func (c *core) begins(ev *model.Event) model.Trace {
+	c.of.Code.Handles(ev.Stream, ev.ID, c.Seq(), c.AttemptRecorded(ev.Stream, ev.ID), c.Program().HandlerLimit(ev.Stream))
+	if c.tracing.spans.tracer == nil {
+		return ev.Trace
+	}
+	return c.tracing.spans.handleStart(ev)
+}
+
+// Settle makes one pass.
+func (c *core) Settle(now time.Duration) host.Ready {
+	c.tracing.spans.beginPass()
+	r := c.Space.Settle(now)
+	c.tracing.watch.tell(c.Space)
+	if rec := c.Recorder(); rec.Busy(c.of.Now() - now) {
+		found := rec.Markers()
+		last := found[len(found)-1]
+		c.of.Warn("a space does not come to rest: it is at work most of the time", c.of.Space, "space", c.of.Space,
+			"at_work", last.Busy.Round(time.Millisecond), "within", max(last.Window, last.Busy).Round(time.Millisecond))
+	}
+	c.tracing.spans.endPass()
+	out := host.Ready{Append: r.Append, Follow: refs(r.Follow), Unfollow: refs(r.Unfollow), Wake: r.Wake, Due: r.Due, More: r.More, Undone: r.Undone}
+	if r.Refill != nil {
+		out.Refill, out.RefillAfter = true, r.Refill.After
+	}
+	return out
+}
+
+func refs(list []space.Ref) []host.Ref {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]host.Ref, len(list))
+	for i, r := range list {
+		out[i] = host.Ref(r)
+	}
+	return out
+}
+
+// BeginCommit begins the span of an append.
+func (c *core) BeginCommit(commit *model.Commit) (model.Trace, func(seq uint64, err error)) {
+	return c.tracing.spans.beginCommit(commit)
+}
+
+// StandsAt returns at which event the space stands, and why.
+func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
+	p, waits := c.Inspect().Parked()
+	if !waits {
+		s.Cause, s.Why = inspect.CauseComputation, "its computations do not come to rest, or wait for a time"
+		return s, false
+	}
+	s.Stream, s.Event = p.Stream, p.Event
+	s.Cause, s.Why = p.Cause(clock)
+	return s, true
+}
+
+// Overran records code that an earlier host of the space was given up for.
+func (c *core) Overran(o host.Overrun) { c.Space.Overran(space.Overrun(o)) }
+
+// LastMissed returns the last times of a job that were passed over.
+func (c *core) LastMissed() host.Missed { return host.Missed(c.Space.LastMissed()) }
+
+// Freshness says how up to date an observed document is.
+func (c *core) Freshness(doc string) host.Freshness {
+	f := c.Space.Freshness(doc)
+	return host.Freshness{Pending: f.Pending, Why: f.Why}
+}
+
+// Mirror takes in the value of a document of another space.
+func (c *core) Mirror(of host.Ref, v model.Value) { c.Space.Mirror(of.Space, of.Doc, v) }
+
+// Change makes the space run another program as soon as possible.
+func (c *core) Change(p host.Program) error { return c.Space.Change(p.(program).Program) }
+
+// changed logs that the space runs another program.
+func (c *core) changed(i space.ProgramInfo) {
+	c.engine.cfg.Logger.Debug("space runs another program", "space", c.of.Space, "worker", c.engine.cfg.ID, "program", i.Name,
+		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
+}
+
+// build identifies the code of nodes without a version. Two programs may be of one executable.
+func (c *core) build() string { return buildOf(c.engine.cfg.Build, c.Program().Version) }
+
+func buildOf(executable, version string) string {
+	if executable == "" || version == "" {
+		return executable
+	}
+	return executable + "/" + version
+}
+
+// LookAtTasks processes the log's records of tasks.
+func (c *core) LookAtTasks() { c.tasks.Look(c.Space) }
+
+// PerformTasks starts the tasks that are due.
+func (c *core) PerformTasks() { c.tasks.Perform() }
+
+// TasksPending reports whether there are tasks.
+func (c *core) TasksPending() bool { return c.tasks.Pending() }
+
+// TasksAt returns when to check the tasks next, 0 for never.
+func (c *core) TasksAt() time.Duration { return c.tasks.Next() }
+
+// HoldsTasks reports whether a document has the tasks of an action.
+func (c *core) HoldsTasks(doc string) bool { return c.Program().HoldsTasks(doc) }

@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -23,26 +21,15 @@ import (
 // They are valid only for the code that made them. A node may name its version; the observations of a node
 // without one are valid for exactly the same executable.
 
-// noted are the observations for the next checkpoint, by key. Those that
-// could not be saved stay here.
-type noted map[string]model.StateDoc
-
-// observedCore is what the nodes of a space have observed, as its core has it.
-type observedCore interface {
-	Observations() (observed []space.Observation, gone []string)
-	Seq() uint64
-}
-
-// take records the changes in the core since the last call.
-func (o noted) take(core observedCore, build string) error {
-	observed, gone := core.Observations()
+// Observed returns, as items of the saved state, what the nodes have observed since the last call.
+func (c *core) Observed() (items []model.StateDoc, err error) {
+	observed, gone := c.Observations()
 	for _, id := range gone {
-		if !lasting(id) {
-			continue
+		if lasting(id) {
+			items = append(items, model.StateDoc{Doc: model.StateKeyOfNode(id), Seq: c.Seq()})
 		}
-		key := model.StateKeyOfNode(id)
-		o[key] = model.StateDoc{Doc: key, Seq: core.Seq()}
 	}
+	build := c.build()
 	for i := range observed {
 		one := &observed[i]
 		if !lasting(one.Node) {
@@ -56,36 +43,16 @@ func (o noted) take(core observedCore, build string) error {
 		}
 		data, err := json.Marshal(one)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		key := model.StateKeyOfNode(one.Node)
-		o[key] = model.StateDoc{Doc: key, Data: data, Seq: one.Basis}
+		items = append(items, model.StateDoc{Doc: model.StateKeyOfNode(one.Node), Data: data, Seq: one.Basis})
 	}
-	return nil
+	return items, nil
 }
 
 // lasting reports whether a node outlives this process. A node that stands for a watch
 // does not, and its id is not a valid name.
 func lasting(node string) bool { return model.CheckName("node", node) == nil }
-
-// drain returns and clears the recorded observations, in order of keys.
-func (o noted) drain() []model.StateDoc {
-	out := make([]model.StateDoc, 0, len(o))
-	for _, key := range slices.Sorted(maps.Keys(o)) {
-		out = append(out, o[key])
-	}
-	clear(o)
-	return out
-}
-
-// keep returns items that were not saved to the record, unless there are newer ones by now.
-func (o noted) keep(docs []model.StateDoc) {
-	for i := range docs {
-		if newer, ok := o[docs[i].Doc]; !ok || newer.Seq < docs[i].Seq {
-			o[docs[i].Doc] = docs[i]
-		}
-	}
-}
 
 // observations returns the observations that this program has saved.
 func observations(st model.SpaceState, build string) []space.Observation {

@@ -7,24 +7,11 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/loss"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 )
 
 const setAside = "set aside: a stored message cannot be read"
-
-// forge appends bytes to the log of a space, as any program with the right to publish there can.
-func (w *world) forge(space, data string) uint64 {
-	w.Helper()
-	seq, err := w.server.Append(model.Append{Space: space, Expect: w.server.Head(space), Data: []byte(data)})
-	if err != nil {
-		w.Fatal(err)
-	}
-	if w.forged == nil {
-		w.forged = map[string]bool{}
-	}
-	w.forged[data] = true
-	return seq
-}
 
 // badCommits are bytes that no reader of the log of space s can go on behind.
 var badCommits = map[string]string{
@@ -46,36 +33,36 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				w.coordinator()
+				w.Coordinator()
 				p := w.worker("w1")
 				w.sendMany("s", "add", 10)
-				w.eventuallyHandled("s", 10)
-				seq := w.forge("s", data)
+				w.EventuallyEnded("s", 10)
+				seq := w.Forge("s", data)
 				for i := range 10 {
-					w.send("s", "add", fmt.Sprint("behind", i))
-					w.send("other", "add", fmt.Sprint("o", i))
+					w.Send("s", "add", fmt.Sprint("behind", i))
+					w.Send("other", "add", fmt.Sprint("o", i))
 				}
-				w.eventuallyHandled("other", 10)
+				w.EventuallyEnded("other", 10)
 				w.wantLoss(p, model.LossError{Kind: model.LossOfCommit, Space: "s", Known: seq})
-				w.pass(5 * time.Minute)
-				if n := w.logged.count(setAside); n < 1 || n > 4 {
+				w.Pass(5 * time.Minute)
+				if n := w.Log.Count(setAside); n < 1 || n > 4 {
 					t.Errorf("it was logged %d times in five minutes", n)
 				}
-				if head := w.server.Head("s"); head != seq {
+				if head := w.Server.Head("s"); head != seq {
 					t.Errorf("the log of the space goes up to %d, want %d", head, seq)
 				}
-				w.send("other", "add", "later")
-				w.eventuallyHandled("other", 11)
-				found, err := loss.Quarantine(t.Context(), w.client, 0)
+				w.Send("other", "add", "later")
+				w.EventuallyEnded("other", 11)
+				found, err := loss.Quarantine(t.Context(), w.Client, 0)
 				if err != nil || len(found) != 1 || found[0].Seq != seq || found[0].Record == nil || found[0].Record.By != "worker/w1" {
 					t.Fatalf("in quarantine are %+v, %v", found, err)
 				}
-				if err := found[0].Omit(t.Context(), w.client, "a test"); err != nil {
+				if err := found[0].Omit(t.Context(), w.Client, "a test"); err != nil {
 					t.Fatal(err)
 				}
-				w.eventuallyHandled("s", 20)
-				w.pass(time.Minute)
-				want := numbered(10)
+				w.EventuallyEnded("s", 20)
+				w.Pass(time.Minute)
+				want := worldtest.Numbered(10)
 				for i := range 10 {
 					want = append(want, fmt.Sprint("behind", i))
 				}
@@ -83,7 +70,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 					t.Errorf("the worker still names %+v", f.Losses)
 				}
 				got := map[string]int{}
-				for _, rc := range w.receipts("s") {
+				for _, rc := range w.Receipts("s") {
 					got[rc.Event]++
 				}
 				for _, id := range want {
@@ -91,7 +78,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 						t.Errorf("event %s has %d receipts", id, got[id])
 					}
 				}
-				if found, err := loss.Quarantine(t.Context(), w.client, 0); err != nil || len(found) != 0 {
+				if found, err := loss.Quarantine(t.Context(), w.Client, 0); err != nil || len(found) != 0 {
 					t.Errorf("in quarantine are %+v, %v", found, err)
 				}
 			})
@@ -105,8 +92,8 @@ func TestQuarantine_ACommitIsRestoredFromACopy(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
 		w.sendMany("s", "add", 3)
-		w.eventuallyHandled("s", 3)
-		last := w.commits("s")
+		w.EventuallyEnded("s", 3)
+		last := w.Commits("s")
 		c := &model.Commit{
 			Version: model.CommitVersion, Space: "s", Runtime: "w2", Epoch: 1, Cursor: last[len(last)-1].Cursor,
 			Txs: []model.Tx{{N: 1, By: "app", Writes: []model.Write{{Doc: "restored", Value: model.Int(7)}}, Sends: []model.Send{{ID: "s:1:9:0", To: "other", Stream: "add", Position: 1}}}},
@@ -114,23 +101,23 @@ func TestQuarantine_ACommitIsRestoredFromACopy(t *testing.T) {
 		data := model.AppendCommit(nil, c, nil)
 		broken := []byte(string(data))
 		broken[9] ^= 1
-		seq := w.forge("s", string(broken))
-		w.send("s", "add", "behind")
-		w.eventually("it is set aside", func() bool { return p.Figures().LossCount == 1 })
-		q, err := loss.QuarantineOf(t.Context(), w.client, "s")
+		seq := w.Forge("s", string(broken))
+		w.Send("s", "add", "behind")
+		w.Eventually("it is set aside", func() bool { return p.Figures().LossCount == 1 })
+		q, err := loss.QuarantineOf(t.Context(), w.Client, "s")
 		if err != nil || q == nil || q.Seq != seq {
 			t.Fatalf("in quarantine is %+v, %v", q, err)
 		}
 		other := *c
 		other.Space = "other"
-		if err := q.Restore(t.Context(), w.client, model.AppendCommit(nil, &other, nil), ""); err == nil {
+		if err := q.Restore(t.Context(), w.Client, model.AppendCommit(nil, &other, nil), ""); err == nil {
 			t.Error("a commit of another space is taken for a copy")
 		}
-		if err := q.Restore(t.Context(), w.client, data, ""); err != nil {
+		if err := q.Restore(t.Context(), w.Client, data, ""); err != nil {
 			t.Fatal(err)
 		}
-		w.eventually("it goes on", func() bool { return w.doc("s", "restored") == "7" })
-		w.eventuallyHandled("other", 1)
+		w.Eventually("it goes on", func() bool { return w.Doc("s", "restored") == "7" })
+		w.EventuallyEnded("other", 1)
 		w.wantHandled("other", "s:1:9:0")
 	})
 }

@@ -68,7 +68,7 @@ func (w *stopwatch) stop(node string, kind space.NodeKind) {
 }
 
 // tell reports the measured runs.
-func (w *stopwatch) tell(core graphCore) {
+func (w *stopwatch) tell(core *space.Space) {
 	for _, m := range w.took {
 		core.Measured(m.node, m.took)
 	}

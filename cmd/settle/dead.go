@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (c *deadCmd) Run(ctx context.Context, io streams) error {
 			noteUnattended(ctx, io, b)
 			return usageIfName(c.count(ctx, io, client))
 		}
-		counts, err := client.CountDead(ctx, c.Space)
+		counts, err := c.counts(ctx, client)
 		if err != nil {
 			return usageIfName(err)
 		}
@@ -111,7 +112,7 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) 
 	if c.chosen() {
 		counts.Open, err = client.CountOpenDead(ctx, c.filter(c.Space))
 	} else {
-		counts, err = client.CountDead(ctx, c.Space)
+		counts, err = c.counts(ctx, client)
 	}
 	if err != nil {
 		return err
@@ -125,6 +126,22 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) 
 	}
 	fmt.Fprintf(io.out, "%s%s: %d open, %d sent again, %d dismissed\n", display.Count(counts.Letters, "dead letter"), ofSpace(c.Space), counts.Open, counts.Redriven, counts.Dismissed)
 	return nil
+}
+
+// counts counts the letters of the space, or of all spaces.
+func (c *deadCmd) counts(ctx context.Context, client *settle.Client) (settle.DeadCounts, error) {
+	if c.Space == "" {
+		return client.CountDead(ctx)
+	}
+	return client.Space(c.Space).CountDead(ctx)
+}
+
+// letters returns the letters of the space, or of all spaces.
+func (c *deadCmd) letters(ctx context.Context, client *settle.Client) iter.Seq2[settle.DeadLetter, error] {
+	if c.Space == "" {
+		return client.DeadLetters(ctx)
+	}
+	return client.Space(c.Space).DeadLetters(ctx)
 }
 
 // defaultListing is how many letters are listed for people.
@@ -158,7 +175,7 @@ func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters [
 		}
 		return letters, cut, err
 	}
-	for d, err := range client.DeadLetters(ctx, c.Space) {
+	for d, err := range c.letters(ctx, client) {
 		if err != nil {
 			return nil, false, err
 		}

@@ -25,7 +25,7 @@ import (
 
 func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
 	url, client := deployed(t, orders())
-	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: "o1"}); err != nil {
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: settle.ID("o1")}); err != nil {
 		t.Fatal(err)
 	}
 	wantSoon(t, 0, "1 worker, 1 coordinator, 1 partition | w1 | c1 | here", "fleet", "--nats", url)

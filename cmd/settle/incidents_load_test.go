@@ -100,7 +100,7 @@ func saysNot(t *testing.T, text string, parts ...string) {
 func sendTo(t *testing.T, d *settle.Deployment, space, stream string, n int) {
 	t.Helper()
 	for i := range n {
-		if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: fmt.Sprint("e", i)}); err != nil {
+		if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(fmt.Sprint("e", i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +114,7 @@ func sendMany(t *testing.T, d *settle.Deployment, stream string, n int, space fu
 	for range 32 {
 		sending.Go(func() { // ends when all are sent
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space(i), Stream: stream, ID: fmt.Sprint("m", i)}); err != nil {
+				if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space(i), Stream: stream, ID: settle.ID(fmt.Sprint("m", i))}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -276,7 +276,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 				ticks <- fmt.Sprint(n)
 				return settle.ValueOf(n)
 			}).
-			Cron("hourly", "0 * * * *", "sum", settle.CronOptions{})),
+			Cron("hourly", "0 * * * *", settle.NewStream[settle.Tick]("sum"))),
 	})
 	want(t, 0, "handled", "send", "office", "wake", "--wait")
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "passed over")

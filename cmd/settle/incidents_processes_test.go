@@ -237,7 +237,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 			saved(t, d, space)
 			saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "STUCK")
 			limit(1)
-			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: "a1"}); err != nil { // as one that was connected before
+			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: settle.ID("a1")}); err != nil { // as one that was connected before
 				t.Fatal(err)
 			}
 			want(t, 0, "handled", "send", beside, "add", "--id", "a1", "--wait")

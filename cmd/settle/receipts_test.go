@@ -52,7 +52,7 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 	url, client := deployed(t, orders())
 	for i := range 3 {
 		for _, stream := range []string{"order", "cancel", "nosuch"} {
-			if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: stream, ID: fmt.Sprint(stream, "-", i)}); err != nil {
+			if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: stream, ID: settle.ID(fmt.Sprint(stream, "-", i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 		len(got.Sends) != 1 || got.Sends[0].To != "warehouse" || got.Runtime == "" || got.Time == "" || !strings.HasPrefix(got.Transaction, "alice:") {
 		t.Errorf("%+v", got)
 	}
-	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "flaky", ID: "f"}); err != nil {
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "flaky", ID: settle.ID("f")}); err != nil {
 		t.Fatal(err)
 	}
 	if tried := receipts("alice", "--stream", "flaky"); !strings.HasSuffix(tried[1], "not today  (5 attempts)") {
@@ -138,7 +138,7 @@ func TestReceipts_FollowGoesOnUntilItIsInterrupted(t *testing.T) {
 	url, client := deployed(t, orders())
 	call := func(id string) {
 		t.Helper()
-		if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: id}); err != nil {
+		if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: settle.ID(id)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -146,7 +146,7 @@ func (c *redriveCmd) Run(ctx context.Context, io streams) error {
 }
 
 func redrive(ctx context.Context, io streams, _ *bus.Bus, client *settle.Client, space, stream, event string) error {
-	r, sent, err := client.Redrive(ctx, space, stream, event)
+	r, sent, err := client.Space(space).Redrive(ctx, stream, settle.ID(event))
 	switch {
 	case err != nil:
 		return err
@@ -177,7 +177,7 @@ func (c *dismissCmd) Run(ctx context.Context, io streams) error {
 }
 
 func (c *dismissCmd) dismiss(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error {
-	r, again, err := client.Dismiss(ctx, space, stream, event, c.Reason)
+	r, again, err := client.Space(space).Dismiss(ctx, stream, settle.ID(event), c.Reason)
 	switch {
 	case err != nil:
 		return err

@@ -52,9 +52,9 @@ var (
 	punctuality = settle.NewDerived[Punctuality](DocPunctuality)
 	onTimeShare = settle.Part[float64](punctuality, "on_time_share")
 	ranking     = settle.NewDerived[[]Rank](DocRanking)
-	departure   = settle.NewStream[Departure, Handling](StreamDeparture)
-	arrival     = settle.NewStream[Arrival, Handling](StreamArrival)
-	configure   = settle.NewStream[Configure, []string](StreamConfigure)
+	departure   = settle.NewRequest[Departure, Handling](StreamDeparture)
+	arrival     = settle.NewRequest[Arrival, Handling](StreamArrival)
+	configure   = settle.NewRequest[Configure, []string](StreamConfigure)
 )
 
 // newAirport returns the program of an airport: it counts flights, and derives how punctual they are.
@@ -69,7 +69,7 @@ func newAirport() *settle.Program {
 				s.OnTime++
 			}
 		})
-		arrival.Send(tx, d.Destination, Arrival{Flight: d.Flight, Origin: tx.Space()})
+		arrival.Send(tx, settle.To(d.Destination), Arrival{Flight: d.Flight, Origin: tx.Space()})
 		return Handling{d.Flight}, nil
 	})
 	arrival.Handle(p, func(tx *settle.Tx, a Arrival) (Handling, error) {

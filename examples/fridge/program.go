@@ -22,11 +22,11 @@ var (
 	Trend   = settle.NewDerived[string]("trend")
 	Status  = settle.NewDerived[string]("status")
 
-	Temp  = settle.NewStream[Reading, settle.None]("temp")
-	Door  = settle.NewStream[Movement, settle.None]("door")
-	judge = settle.NewStream[settle.None, settle.None]("judge")
-	raise = settle.NewStream[settle.None, settle.None]("raise")
-	hour  = settle.NewStream[settle.Tick, settle.None]("hour")
+	Temp  = settle.NewStream[Reading]("temp")
+	Door  = settle.NewStream[Movement]("door")
+	judge = settle.NewTrigger("judge")
+	raise = settle.NewTrigger("raise")
+	hour  = settle.NewStream[settle.Tick]("hour")
 )
 
 // Program returns the program of a fridge.
@@ -37,28 +37,28 @@ func Program() *settle.Program {
 	return p
 }
 
-var none settle.None
+var none struct{}
 
 // remember registers the handlers: everything that depends on earlier events, and must happen whether
 // or not it is watched.
 func remember(p *settle.Program) {
-	Temp.Handle(p, func(tx *settle.Tx, r Reading) (settle.None, error) {
+	Temp.Handle(p, func(tx *settle.Tx, r Reading) error {
 		Readings.Set(tx, r.Sensor, r.C)
-		judge.Send(tx, settle.Here, none)
-		return none, nil
+		judge.Send(tx, settle.Here)
+		return nil
 	})
-	Door.Handle(p, func(tx *settle.Tx, m Movement) (settle.None, error) {
+	Door.Handle(p, func(tx *settle.Tx, m Movement) error {
 		IsOpen.Set(tx, m.Open)
-		judge.Send(tx, settle.Here, none)
-		return none, nil
+		judge.Send(tx, settle.Here)
+		return nil
 	})
 	// It reads a derived document, which is brought up to date for it.
-	judge.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	judge.Handle(p, func(tx *settle.Tx) error {
 		_, waiting := tx.Timer("alarm")
 		switch on := Alarm.Get(tx).On; Verdict.Get(tx) {
 		case Warm, Open:
 			if !on && !waiting {
-				raise.SetTimer(tx, "alarm", tx.Now().Add(Patience), none)
+				raise.SetTimer(tx, "alarm", tx.Now().Add(Patience))
 			}
 		case Fine:
 			Alarm.Set(tx, Alert{})
@@ -66,22 +66,22 @@ func remember(p *settle.Program) {
 		case Between:
 			tx.CancelTimer("alarm")
 		}
-		return none, nil
+		return nil
 	})
-	raise.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	raise.Handle(p, func(tx *settle.Tx) error {
 		Alarm.Set(tx, Alert{On: true, Why: Verdict.Get(tx), Since: tx.Now()})
-		return none, nil
+		return nil
 	})
-	hour.Handle(p, func(tx *settle.Tx, t settle.Tick) (settle.None, error) {
+	hour.Handle(p, func(tx *settle.Tx, t settle.Tick) error {
 		if now, ok := Extent.Lookup(tx); ok {
 			Hours.Set(tx, t.At.UTC().Format("2006-01-02T15"), now)
 		}
 		if keys := Hours.Keys(tx); len(keys) > Keep {
 			Hours.Delete(tx, keys[0])
 		}
-		return none, nil
+		return nil
 	})
-	settle.Cron(p, "hourly", "0 * * * *", hour, settle.CronOptions{})
+	p.Cron("hourly", "0 * * * *", hour)
 }
 
 // derive registers the documents that follow from that state, and are computed on demand.
@@ -115,10 +115,10 @@ func derive(p *settle.Program) {
 			return Between, nil
 		}
 	})
-	settle.EachRow(p, Tiles, Readings, func(v *settle.View, row settle.Row[float64]) (Tile, error) {
+	Tiles.Compute(p, settle.Each(Readings, func(v *settle.View, row settle.Row[float64]) (Tile, error) {
 		c := row.Get(v)
 		return Tile{C: c, Warm: c > TooWarm}, nil
-	})
+	}))
 	Day.Compute(p, func(v *settle.View) (Record, error) {
 		var r reach
 		for _, h := range Hours.All(v) {

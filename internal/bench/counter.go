@@ -221,7 +221,7 @@ func (r *run) together(ctx context.Context) error {
 	begin := time.Now()
 	s := r.deployment.Client().Pipeline(pipeline)
 	for i := range r.cfg.Events {
-		e := settle.Outgoing{Space: r.space(i), Stream: "add", ID: "sent" + strconv.Itoa(i), Payload: one}
+		e := settle.Outgoing{Space: r.space(i), Stream: "add", ID: settle.ID("sent" + strconv.Itoa(i)), Payload: one}
 		if err := s.Send(ctx, e, nil); err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func (r *endless) send(ctx context.Context, upTo int) error {
 	before := r.deployment.Counts().Receipts
 	s := r.deployment.Client().Pipeline(pipeline)
 	for ; r.sent < upTo; r.sent++ {
-		e := settle.Outgoing{Space: endlessSpace, Stream: "add", ID: "e" + strconv.Itoa(r.sent), Payload: one}
+		e := settle.Outgoing{Space: endlessSpace, Stream: "add", ID: settle.ID("e" + strconv.Itoa(r.sent)), Payload: one}
 		if err := s.Send(ctx, e, nil); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (r *endless) restart(ctx context.Context, s *EndlessSample) error {
 	if _, err := r.deployment.AddWorker(ctx); err != nil {
 		return err
 	}
-	_, err = r.deployment.Client().Call(ctx, settle.Outgoing{Space: endlessSpace, Stream: "add", ID: "restart" + strconv.Itoa(r.sent), Payload: one})
+	_, err = r.deployment.Client().Call(ctx, settle.Outgoing{Space: endlessSpace, Stream: "add", ID: settle.ID("restart" + strconv.Itoa(r.sent)), Payload: one})
 	s.Restart = time.Since(begin)
 	return err
 }

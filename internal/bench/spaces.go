@@ -179,7 +179,7 @@ func (r *spacesRun) wander(ctx context.Context) error {
 func (r *spacesRun) sendAll(ctx context.Context, from, to int, id string) error {
 	s := r.deployment.Client().Pipeline(1)
 	for i := from; i < to; i++ {
-		if err := s.Send(ctx, settle.Outgoing{Space: r.space(i), Stream: "add", ID: id, Payload: one}, nil); err != nil {
+		if err := s.Send(ctx, settle.Outgoing{Space: r.space(i), Stream: "add", ID: settle.ID(id), Payload: one}, nil); err != nil {
 			return err
 		}
 	}
@@ -254,7 +254,7 @@ func (r *spacesRun) latency(ctx context.Context) error {
 }
 
 func (r *spacesRun) call(ctx context.Context, space, id string) error {
-	_, err := r.deployment.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "add", ID: id, Payload: one})
+	_, err := r.deployment.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id), Payload: one})
 	return err
 }
 

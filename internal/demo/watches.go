@@ -37,17 +37,18 @@ func newWatches(codes []string, tally flights.Tally, poke chan<- struct{}) *watc
 	return w
 }
 
-// watcher is the part of a client that watches needs.
-type watcher interface {
-	Watch(ctx context.Context, space, doc string, deliver func(v settle.Value, revision uint64), opts ...settle.WatchOption) error
-}
-
 // run watches until ctx ends.
-func (w *watches) run(ctx context.Context, c watcher) error {
+func (w *watches) run(ctx context.Context, c *settle.Client) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watch := func(space, doc string) {
 		g.Go(func() error {
-			return c.Watch(ctx, space, doc, func(v settle.Value, revision uint64) { w.take(space, v, revision) })
+			for u, err := range c.Space(space).Watch(ctx, doc) {
+				if err != nil {
+					return err
+				}
+				w.take(space, u.Value, u.Revision)
+			}
+			return ctx.Err()
 		})
 	}
 	for _, code := range w.codes {

@@ -136,14 +136,14 @@ func (s *Space) behind(node string) string {
 
 // failing returns which of the nodes behind a node failed in its last run.
 func (s *Space) failing(node string) string {
-	v := s.core.View()
+	v := s.core.Inspect()
 	seen, list := map[string]bool{node: true}, []string{node}
 	for i := 0; i < len(list); i++ {
 		n, _ := v.Node(list[i])
 		if n.Stats.LastErr != nil {
 			return fmt.Sprintf("the last run of %s failed: %v", n.ID, n.Stats.LastErr)
 		}
-		up, _ := inspect.Sorted(v.Writers(list[i]))
+		up, _ := inspect.Split(v.Writers(list[i]))
 		for _, e := range up {
 			if !seen[e.Node] {
 				seen[e.Node] = true
@@ -236,7 +236,7 @@ func (s *Space) Ran() []string { return s.ran }
 
 // Has reports whether the space has a node of that name.
 func (s *Space) Has(node string) bool {
-	_, ok := s.core.View().Node(node)
+	_, ok := s.core.Inspect().Node(node)
 	return ok
 }
 
@@ -254,29 +254,27 @@ func (w *World) Knows(name string) (known bool) {
 	return known || err != nil
 }
 
-// Nodes returns the states of the nodes of the space.
-func (s *Space) Nodes() []space.NodeState { return s.core.Nodes() }
-
-// Structure returns the nodes of the space, with their write surfaces.
-func (s *Space) Structure() space.Structure { return s.core.Structure() }
+// Inspect returns how the space stands.
+func (s *Space) Inspect() *inspect.Snapshot { return s.core.Inspect() }
 
 // Explain explains a node: why it ran last, and why it does not run now.
 func (s *Space) Explain(node string) (inspect.Explanation, bool) {
-	return inspect.Explain(s.core.View(), s.core.Recorder(), node)
+	return s.core.Inspect().Explain(node)
 }
 
 // Pending describes the work left in the space and why it is not done, "" if there is none.
 func (s *Space) Pending() string {
 	var lines []string
-	if p, ok := s.Parked(); ok {
+	now := s.core.Inspect()
+	if p, ok := now.Parked(); ok {
 		lines = append(lines, p.String())
 	}
 	if n := s.core.Waiting(); n > 1 {
 		lines = append(lines, fmt.Sprintf("%d events wait in the lane, that one included", n))
 	}
-	for _, n := range s.core.Nodes() {
-		if n.Live && n.Status != space.Clean {
-			e, _ := s.Explain(n.ID)
+	for _, n := range now.Nodes() {
+		if n.Live && n.Status != inspect.Clean {
+			e, _ := now.Explain(n.ID)
 			lines = append(lines, e.String())
 		}
 	}
@@ -292,7 +290,7 @@ func (s *Space) NextDue() (time.Time, bool) {
 // Parked returns why the event at the head of the lane has not been handled; false if there is
 // none.
 func (s *Space) Parked() (inspect.Parked, bool) {
-	return inspect.WhyParked(s.core.View(), s.core.Recorder())
+	return s.core.Inspect().Parked()
 }
 
 // Handled returns how many events have ended in the space.

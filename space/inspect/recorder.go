@@ -66,27 +66,63 @@ type TriggerEntry struct {
 	By string
 }
 
-// ring keeps the latest entries.
-type ring[T any] struct {
-	entries []T
-	oldest  int
-}
+// ring keeps the latest entries. It only ever appends to its memory, and begins another when that is full, so that a
+// snapshot can share it.
+type ring[T any] struct{ entries []T }
 
 func (r *ring[T]) add(e T) {
-	if len(r.entries) < historyLimit {
-		r.entries = append(r.entries, e)
-		return
+	if len(r.entries) == cap(r.entries) {
+		r.entries = append(make([]T, 0, 2*max(len(r.list()), ringStart)), r.list()...)
 	}
-	r.entries[r.oldest] = e
-	r.oldest = (r.oldest + 1) % historyLimit
+	r.entries = append(r.entries, e)
 }
 
-// list returns the entries, oldest first.
+// ringStart is half of how many entries a ring has room for at first.
+const ringStart = 16
+
+// list returns the entries, oldest first. They are not to be changed.
 func (r *ring[T]) list() []T {
 	if r == nil {
 		return nil
 	}
-	return slices.Concat(r.entries[r.oldest:], r.entries[:r.oldest])
+	n := len(r.entries)
+	return r.entries[max(0, n-historyLimit):n:n]
+}
+
+// History is what a space has recorded, as far as that was switched on (see Recorder), and the signs that it does not come
+// to rest. It is not to be changed.
+type History struct {
+	// Runs are the runs and Triggers the reasons to run, the latest thousand of each, oldest first; nil if none are kept.
+	Runs     []RunEntry
+	Triggers []TriggerEntry
+	// Markers are the latest signs that the space does not come to rest, oldest first, and NonSettling reports
+	// that its last pass had to defer something.
+	Markers     []Marker
+	NonSettling bool
+
+	// edges are the causal edges of a recording that is under way, found the circles of the last one.
+	recording bool
+	edges     []causalEdge
+	found     [][]string
+}
+
+// Circles lists the causal circles of the recording under way or, if there is none, of the
+// last one. There can be more circles than nodes, so not all of them are listed, but each
+// node that lies on one lies on one that is.
+func (h *History) Circles() []Circle {
+	found := h.found
+	if h.recording {
+		found = newCausalGraph(slices.Clone(h.edges)).circles()
+	}
+	var out []Circle
+	for _, spelled := range found {
+		var c Circle
+		for step := range slices.Chunk(spelled, 2) {
+			c = append(c, CausalStep{step[0], step[1]})
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // Recorder keeps what explanations, the histories and the diagnosis are made of: as much as was switched on.
@@ -130,11 +166,14 @@ func switched[T any](r *ring[T], on bool) *ring[T] {
 	return r
 }
 
-// Runs is the history of runs, oldest first; nil if none is kept.
-func (r *Recorder) Runs() []RunEntry { return r.runs.list() }
-
-// Triggers is the history of triggers, oldest first; nil if none is kept.
-func (r *Recorder) Triggers() []TriggerEntry { return r.triggers.list() }
+// History returns what is recorded now. It stays as it is, and any goroutine may read it.
+func (r *Recorder) History() *History {
+	h := &History{Runs: r.runs.list(), Triggers: r.triggers.list(), Markers: r.Markers(), NonSettling: r.unrest, found: r.found}
+	if r.causes != nil {
+		h.recording, h.edges = true, r.causes.list()
+	}
+	return h
+}
 
 // Triggered takes in that a node has one more reason to run: t without N and Pass. doc is the document that
 // t.Writer has written, if there is such a node.

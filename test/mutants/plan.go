@@ -24,6 +24,7 @@ var usual = []struct {
 	{"ledger", []step{{pkg: "./ledger"}, {pkg: "./space"}, {pkg: "./ordered"}, fewSeeds}},
 	{"worker/roster", []step{{pkg: "./worker/roster"}, fewSeeds, {pkg: "./worker"}, {pkg: "./test"}, moreSeeds}},
 	{"worker/tasks", []step{{pkg: "./worker/tasks"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
+	{"worker/host", []step{{pkg: "./worker/host"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"worker", []step{{pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"coordinator", []step{{pkg: "./coordinator"}, {pkg: "./history"}, fewSeeds, {pkg: "./test"}, moreSeeds}},
 	{"history", []step{{pkg: "./history"}, fewSeeds, {pkg: "./worker"}, {pkg: "./live"}, {pkg: "./coordinator"}, {pkg: "./test"}, {pkg: "."}, {pkg: "./cmd/settle"}}},

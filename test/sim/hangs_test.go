@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // Code that does not return within its limit (docs/adr/0034): handlers, a computation and an effect that hang for
@@ -184,9 +184,6 @@ func (p *plan) isTakenBack(key eventKey) bool {
 	})
 }
 
-// hostOf is what a host lets a transaction have.
-type hostOf interface{ Context() context.Context }
-
 // try is one attempt: it hangs if the event, or the node, has not hung as often as it is to, and returns in time else.
 // An error says that the process is dead, or is what the handler is to return.
 func (w *world) try(p *process, tx *space.Tx, key eventKey, bad int, limit time.Duration) error {
@@ -267,7 +264,7 @@ func (w *world) takeTime(h *hanging, tx *space.Tx, key eventKey, c *chance, hang
 		w.pass(p.ctx, h.late-h.since+longer)
 		w.mu.Lock()
 		delete(w.hangings, h)
-		w.givenUp[tx.Host()] = true
+		w.givenUp[tx.Guard()] = true
 		w.mu.Unlock()
 		switch {
 		case p.ctx.Err() != nil:
@@ -281,7 +278,7 @@ func (w *world) takeTime(h *hanging, tx *space.Tx, key eventKey, c *chance, hang
 			w.violate("given up", "code of space %s goes on in %s that was called at %v, and given up by %v", h.space, p.name, h.since, h.late)
 		}
 	case heeds:
-		ctx := tx.Host().(hostOf).Context()
+		ctx := worker.Context(tx)
 		select {
 		case <-ctx.Done():
 			w.pass(p.ctx, notices)
@@ -313,7 +310,7 @@ func (w *world) checkHost(p *process, tx *space.Tx, what string) {
 		return
 	}
 	w.mu.Lock()
-	gone := w.givenUp[tx.Host()] && p.died == 0
+	gone := w.givenUp[tx.Guard()] && p.died == 0
 	w.mu.Unlock()
 	if gone {
 		w.violate("given up", "the host of space %s in %s was given up, and calls %s", tx.Space(), p.name, what)

@@ -452,7 +452,7 @@ func (w *past) next(of string) string {
 
 func (w *past) send(ctx context.Context, e *sentEvent) {
 	epoch := w.server.Epoch()
-	out := settle.Outgoing{Space: e.space, Stream: "add", ID: e.id}
+	out := settle.Outgoing{Space: e.space, Stream: "add", ID: settle.ID(e.id)}
 	began := w.now()
 	w.mu.Lock()
 	e.began = began
@@ -479,17 +479,18 @@ func (w *past) send(ctx context.Context, e *sentEvent) {
 // Watching one document goes on over everything.
 func (w *past) watch(ctx context.Context) {
 	var last uint64
-	err := w.client.Watch(ctx, w.spaces[0], "total", func(v model.Value, revision uint64) {
+	for u, err := range w.client.Space(w.spaces[0]).Watch(ctx, "total") {
+		if err != nil {
+			w.violate("the watch ended: %v", err)
+			return
+		}
 		w.mu.Lock()
-		w.seen = v
+		w.seen = u.Value
 		w.mu.Unlock()
-		if revision < last {
+		if u.Revision < last {
 			w.count("values that went back")
 		}
-		last = revision
-	})
-	if err != nil && ctx.Err() == nil {
-		w.violate("the watch ended: %v", err)
+		last = u.Revision
 	}
 }
 
@@ -577,7 +578,7 @@ func (w *past) rest(missing func() []string, what string) {
 func (w *past) sendAll(ctx context.Context) {
 	for _, e := range w.events {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		r, err := w.client.Send(ctx, settle.Outgoing{Space: e.space, Stream: "add", ID: e.id})
+		r, err := w.client.Send(ctx, settle.Outgoing{Space: e.space, Stream: "add", ID: settle.ID(e.id)})
 		cancel()
 		switch kept := w.isKept(e); {
 		case err != nil:

@@ -121,11 +121,11 @@ func (w *world) addTasks(p *space.Program, of string) error {
 			Timeout: c.between(300*time.Millisecond, time.Second), AtATime: oneOf(c, 0, 1, 2),
 		}
 	}
-	input := &space.ActionSpec{Name: rate, Input: true, Host: how(rate)}
+	input := &space.ActionSpec{Name: rate, Input: true, Performer: how(rate)}
 	if err := p.Action(input); err != nil {
 		return err
 	}
-	return p.Action(&space.ActionSpec{Name: work, Host: how(work), Done: func(tx *space.Tx, t space.Task) error {
+	return p.Action(&space.ActionSpec{Name: work, Performer: how(work), Done: func(tx *space.Tx, t space.Task) error {
 		n, _ := tx.Get("ended", t.Key).AsInt()
 		tx.Set("ended", n+1, t.Key)
 		tx.Send("s1", "add", 1)

@@ -49,8 +49,8 @@ type world struct {
 	saves     map[string]map[*process]int // that are under way, per space
 	attempts  map[eventKey]*attempts      // at what hangs
 	hangings  map[*hanging]bool
-	rested    map[space.Ref]bool // nodes that were given up
-	givenUp   map[any]bool       // hosts of which code has come back after that
+	rested    map[space.Ref]bool    // nodes that were given up
+	givenUp   map[*space.Guard]bool // those of hosts of which code has come back after that
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -114,7 +114,7 @@ func newWorld(p *plan, verbose bool) *world {
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
-		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[any]bool{},
+		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[*space.Guard]bool{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -575,7 +575,7 @@ func (w *world) begin(p *process, i item) {
 		p.bus.SendAstray(i.lane, m, answer)
 		return
 	}
-	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
+	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: settle.ID(i.id)}
 	if i.due != 0 {
 		ev.NotBefore = w.story.begin.Add(i.due)
 	}
@@ -604,13 +604,13 @@ func (w *world) begin(p *process, i item) {
 			o.rc = rc
 			answer(settle.SendResult{}, err)
 		case "await":
-			rc, err := p.client.Await(p.ctx, i.space, i.stream, i.id)
+			rc, err := p.client.Space(i.space).Await(p.ctx, i.stream, settle.ID(i.id))
 			o.rc = rc
 			answer(settle.SendResult{}, err)
 		case "transact":
 			answer(settle.SendResult{}, w.transact(p, o))
 		case "get":
-			value, rev, err := p.client.Get(p.ctx, i.space, i.doc)
+			value, rev, err := p.client.Space(i.space).Get(p.ctx, i.doc)
 			o.value, o.rev = value, rev
 			answer(settle.SendResult{}, err)
 		case "query":
@@ -647,19 +647,23 @@ func (w *world) watch(p *process, i item) {
 	}
 	w.running.Go(func() { // ends with the observation, at the latest with the process
 		defer cancel()
-		err := p.client.Watch(ctx, i.space, i.doc, func(v model.Value, rev uint64) {
+		var err error
+		for u, failed := range p.client.Space(i.space).Watch(ctx, i.doc) {
+			if err = failed; err != nil {
+				break
+			}
 			w.mu.Lock()
-			o.values, o.revisions = append(o.values, v), append(o.revisions, rev)
+			o.values, o.revisions = append(o.values, u.Value), append(o.revisions, u.Revision)
 			w.mu.Unlock()
-			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, v, rev)
-		})
+			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, u.Value, u.Revision)
+		}
 		if errors.Is(err, errStore) {
 			w.watchAgain(p, i, o)
 			return
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !o.over && p.died == 0 && !errors.Is(err, context.Canceled) {
+		if !o.over && p.died == 0 && ctx.Err() == nil {
 			w.violate("watch", "watch of %s/%s by %s ended: %v", i.space, i.doc, p.name, err)
 		}
 		o.over = true

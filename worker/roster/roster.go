@@ -147,12 +147,12 @@ func (r *Roster) Share(n int, now time.Time) []int {
 }
 
 // HasLeft reports whether an announcement is a member's last. Members that are not workers set Left all
-// the time (see model.Member.Role), and Leaving at the end.
+// the time (see model.Member.Role), and have left when they are leaving and hold nothing any more.
 func HasLeft(m *model.Member) bool {
 	if m.Role == "" {
 		return m.Left
 	}
-	return m.Leaving
+	return m.Leaving && len(m.Holds) == 0
 }
 
 // Self returns this member's last announcement.

@@ -30,7 +30,7 @@ func (t *twin) hearOwn() {
 
 func (t *twin) hear(m model.Member) {
 	switch {
-	case m.Left:
+	case HasLeft(&m):
 		if m.Life == t.older.Life {
 			t.older = model.Member{}
 		}
@@ -43,7 +43,7 @@ func (t *twin) hear(m model.Member) {
 		t.other = m
 		t.beats++
 	}
-	if m.Life == t.older.Life && !m.Left {
+	if m.Life == t.older.Life && !HasLeft(&m) {
 		t.older = m
 	}
 }

@@ -12,7 +12,7 @@
 // Speculative state is never read, so no work is done for a transaction that may be
 // undone. A task in the log is found by each owner of the space, until an event in the
 // log has ended it: while a task is pending, the space stays in memory, and its saved state
-// has it loaded at once, like a space with a follow-up (see worker/wakeups.go).
+// has it loaded at once, like a space with a follow-up (see worker/host/wakeups.go).
 //
 // This need not be exact: if two owners report the same completion, the lane
 // keeps one event, and an event about a task that has ended has no effect.

@@ -50,7 +50,7 @@ func newDesk(t *testing.T, how *Performer) *desk {
 		},
 		Report: func(string, error) {},
 	})
-	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.atATime(), pending: map[string]*task{}}
+	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.Concurrency(), pending: map[string]*task{}}
 	d.core, d.program, d.actions = core, core.Program(), []*performing{d.a}
 	return d
 }

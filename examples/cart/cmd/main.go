@@ -34,9 +34,9 @@ func main() {
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 
-	_, err = cart.Put.Call(ctx, d.Client(), "alice", "p1", cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
+	err = cart.Put.Call(ctx, d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
 	check(err)
-	order, err := cart.Checkout.Call(ctx, d.Client(), "alice", "c1", settle.None{})
+	order, err := cart.Checkout.Call(ctx, d.Client().Space("alice"), settle.ID("c1"), struct{}{})
 	check(err)
 	fmt.Printf("checked out: %+v\n", order)
 	<-die
@@ -44,14 +44,13 @@ func main() {
 	d.KillWorker(d.Workers()[0])
 	_, err = d.AddWorker(ctx)
 	check(err)
-	watching, end := context.WithCancel(ctx)
-	defer end()
-	_ = cart.Last.Watch(watching, d.Client(), "alice", func(o cart.Order, _ uint64) {
-		if o.State == cart.Settled {
-			fmt.Printf("the order: %+v\n", o)
-			end()
+	for o, err := range cart.Last.Watch(ctx, d.Client().Space("alice")) {
+		check(err)
+		if o.Value.State == cart.Settled {
+			fmt.Printf("the order: %+v\n", o.Value)
+			break
 		}
-	})
+	}
 }
 
 func check(err error) {

@@ -1,0 +1,89 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/settlehq/settle/internal/faultlog"
+	"github.com/settlehq/settle/model"
+)
+
+// Config configures a worker.
+type Config struct {
+	// ID names the worker. It must be unique among live workers; a restart
+	// may reuse it.
+	ID string
+	// Programs returns the program of a space. Without one (nil, or an error,
+	// which is logged) the worker does not serve the space, and its events wait. It is called
+	// when a space is loaded, and again by Refresh, and must not block. It must return the same
+	// pointer for the same program.
+	Programs func(space string) (Program, error)
+
+	// Options are what can be tuned.
+	Options
+
+	// Program is announced as the name of the programs that this worker hosts, so that
+	// operators see when workers of one deployment host different ones: events without a
+	// handler in the program are refused. Optional.
+	Program string
+	// Host, Version and Connection are announced for operators: the machine, the version of
+	// the executable, and the name of the connection. All are optional.
+	Host, Version, Connection string
+
+	// Now returns the wall time, which decides when waiting events are due; default time.Now.
+	// It may jump in both directions.
+	Now func() time.Time
+
+	// Logger receives messages for operators. Default: discard.
+	Logger *slog.Logger
+
+	// faults logs faults that may last.
+	faults *faultlog.Log
+
+	// Role is announced with the worker: "" for one of spaces.
+	Role string
+	// WithoutGraph says that no core is a Graph: leases of documents are not followed.
+	WithoutGraph bool
+	// CutsOff says that a partition which the worker leaves is cut off after Handover even if no other worker waits
+	// for it.
+	CutsOff bool
+	// Beside, if not nil, is called for each partition that is served, and must return when ctx ends.
+	Beside func(ctx context.Context, partition int)
+	// Left is called when a space has left memory, and UnderWay lists, for the log, the work outside that has not
+	// returned.
+	Left     func(space string)
+	UnderWay func() [][]any
+	// BeforeLeaving is for tests: it is called between a host's decision to leave and its leaving.
+	BeforeLeaving func()
+}
+
+func (c *Config) fill() error {
+	if err := model.CheckName("worker", c.ID); err != nil {
+		return err
+	}
+	if c.Programs == nil {
+		return fmt.Errorf("worker %s: Programs is nil; it tells which program a space runs", c.ID)
+	}
+	if err := c.Options.Fill(); err != nil {
+		return fmt.Errorf("worker %s: %w", c.ID, err)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.faults = faultlog.New(c.Logger)
+	if c.Left == nil {
+		c.Left = func(string) {}
+	}
+	if c.UnderWay == nil {
+		c.UnderWay = func() [][]any { return nil }
+	}
+	if c.BeforeLeaving == nil {
+		c.BeforeLeaving = func() {}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package host
+
+import (
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// eventOf returns the event that a lane message carries. It depends only on the message
+// and the deployment's horizon, so every owner gets the same result.
+func eventOf(m *model.Message, horizon time.Duration) model.Event {
+	ev := model.Event{
+		Space: m.Space, Stream: m.Stream, ID: m.ID,
+		Lane: m.Seq, Position: m.Position, Term: m.Term, PrevTerm: m.PrevTerm, ReplayKey: m.ReplayKey, Depth: m.Depth, NotBefore: m.NotBefore, Expires: m.Expires, Trace: m.Trace,
+	}
+	if _, minted := model.OriginOf(m.ID); minted != (m.Position > 0) {
+		ev.Invalid = "the event id and the position header do not belong together"
+		ev.Position, ev.Term, ev.PrevTerm, ev.ReplayKey = 0, 0, 0, 0 // otherwise it would wait for a predecessor that will not arrive
+		return ev
+	}
+	if m.Invalid != "" {
+		ev.Invalid = m.Invalid // a tombstone, which only occupies its position
+		return ev
+	}
+	if m.NotBefore < 0 {
+		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
+		return ev
+	}
+	if m.Expires < 0 {
+		ev.Invalid = "what it says of the time after which it is not to be handled is no time; use milliseconds since 1970"
+		return ev
+	}
+	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {
+		ev.Invalid = err.Error()
+		return ev
+	}
+	if len(m.Payload) == 0 {
+		return ev
+	}
+	var err error
+	if ev.Payload, err = model.ParseValue(m.Payload); err != nil {
+		ev.Invalid = "the payload is not JSON: " + err.Error()
+	}
+	return ev
+}

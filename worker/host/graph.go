@@ -1,0 +1,133 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle/model"
+)
+
+// graphParts are what a host has of its space because the core has a graph: what others want of its documents, and
+// it of others. A host of a core without a graph has none of it, in code or in memory.
+type graphParts struct {
+	core    Graph
+	reads   reads
+	directs directs
+	mirrors mirrors
+}
+
+func (h *host) newGraphParts(core Graph) *graphParts {
+	return &graphParts{core: core, mirrors: mirrors{
+		loop: h.loop, watcher: fmt.Sprintf("%s-%s-%s", h.env.cfg.ID, h.space, h.appends.nonce), deliver: h.inbox.mirror,
+		all: map[Ref]context.CancelFunc{},
+	}}
+}
+
+// taskCore has work outside: the tasks that the space has started, and their attempts.
+type taskCore interface {
+	// LookAtTasks processes the log's records of tasks, and PerformTasks starts those that are due.
+	LookAtTasks()
+	PerformTasks()
+	// TasksPending reports whether there are any, and TasksAt returns when to check them next, 0 for never.
+	TasksPending() bool
+	TasksAt() time.Duration
+	// HoldsTasks reports whether a document has the tasks of an action.
+	HoldsTasks(doc string) bool
+}
+
+// takeInGraph passes reads and mirrored documents to the core.
+func (h *host) takeInGraph(in *pendingInputs) {
+	if h.graph == nil {
+		for _, r := range in.reads {
+			close(r.done)
+		}
+		return
+	}
+	h.beginReads(in.reads)
+	for ref, m := range in.mirrored { // any order: documents of other spaces are independent
+		if m.ctx.Err() == nil {
+			h.graph.core.Mirror(ref, m.value)
+		}
+	}
+}
+
+// carryOut begins and ends mirrors.
+func (g *graphParts) carryOut(r *Ready) {
+	for _, ref := range r.Follow {
+		g.mirrors.follow(ref)
+	}
+	for _, ref := range r.Unfollow {
+		g.mirrors.unfollow(ref)
+	}
+}
+
+// graphAt returns when there is something to do for a transaction of the application or a task, 0 for never; due
+// reports that it is now.
+func (h *host) graphAt() (at time.Duration, due bool) {
+	if h.graph == nil || h.draining {
+		return 0, false
+	}
+	at, due = h.graph.directs.next(h.graph.core, h.now())
+	if h.core.Owned() {
+		at = earliest(at, h.graph.core.TasksAt())
+	}
+	return at, due
+}
+
+// lookAtTasks processes the log's records of tasks, and reports whether any are pending.
+func (h *host) lookAtTasks() (pending bool) {
+	if h.graph == nil {
+		return false
+	}
+	if !h.start.joins {
+		h.graph.core.LookAtTasks()
+	}
+	return h.graph.core.TasksPending()
+}
+
+// performTasks starts the tasks that are due. Only the owner of a space performs its tasks.
+func (h *host) performTasks() {
+	h.lookAtTasks()
+	if h.graph != nil && !h.draining && h.core.Owned() {
+		h.graph.core.PerformTasks()
+	}
+}
+
+// hasDemand reports whether somebody outside needs the space in memory, or it waits for work outside.
+func (h *host) hasDemand() bool {
+	g := h.graph
+	return g != nil && (len(g.mirrors.all) > 0 || g.reads.holds() ||
+		len(g.directs.waiting) > 0 || len(g.directs.undecided) > 0 || g.core.TasksPending())
+}
+
+// confirmed takes in that a commit of the host is in the log, and refused that one is not.
+func (g *graphParts) confirmed(c *model.Commit) {
+	if g != nil {
+		g.directs.crowded = false
+		g.directs.confirm(c)
+		g.reads.confirmed++
+	}
+}
+
+func (g *graphParts) refused() {
+	if g != nil {
+		g.directs.crowded = false
+		g.reads.refused++
+	}
+}
+
+// startsTasks reports whether a commit may start tasks.
+func (g *graphParts) startsTasks(c *model.Commit) bool {
+	if g == nil {
+		return false
+	}
+	for i := range c.Txs {
+		for _, w := range c.Txs[i].Writes {
+			if g.core.HoldsTasks(w.Doc) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,396 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+)
+
+// owned is a host whose space is taken over, in the log and saved.
+func owned(t *testing.T) *host {
+	t.Helper()
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	if r := h.core.Settle(0); r.Append == nil {
+		t.Fatal("it does not take over")
+	}
+	if err := h.core.Confirm(1); err != nil {
+		t.Fatal(err)
+	}
+	h.saver.saved = 1
+	return h
+}
+
+// What is left to do holds the position of the lane back.
+func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
+	h := owned(t)
+	h.publish()
+	if got := h.inbox.laneDone(); got != allDone {
+		t.Fatalf("with nothing left to do, it is done up to %d", got)
+	}
+	h.inbox.leave(7) // the inbox was full, and is empty by now
+	h.publish()
+	if got := h.inbox.laneDone(); got != 6 {
+		t.Errorf("event 7 was left in the stream, and the space is done up to %d", got)
+	}
+	h = owned(t)
+	h.publish()
+	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
+		t.Fatal("there is no room")
+	}
+	h.publish()
+	if got := h.inbox.laneDone(); got != 8 {
+		t.Errorf("event 9 waits in the inbox, and the space is done up to %d", got)
+	}
+}
+
+// An error beside others that do not count is an error.
+func TestSaver_AnErrorBesideOutdatedItemsIsAnError(t *testing.T) {
+	other := errors.New("the store is out of order")
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"outdated":              {model.ErrOutdated, true},
+		"two":                   {errors.Join(model.ErrOutdated, fmt.Errorf("doc: %w", model.ErrOutdated)), true},
+		"beside another":        {errors.Join(model.ErrOutdated, other), false},
+		"behind another":        {errors.Join(other, model.ErrOutdated), false},
+		"beside several joined": {errors.Join(model.ErrOutdated, errors.Join(model.ErrOutdated, other)), false},
+		"another":               {other, false},
+	} {
+		if got := allAre(c.err, model.ErrOutdated); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Observations that could not be saved go with the next checkpoint, unless there are newer ones.
+func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.saver.noted = noted{}
+	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
+	h.saver.noted["node.c"] = model.StateDoc{Doc: "node.c", Seq: 3}
+	c := unsavedState{observed: []model.StateDoc{{Doc: "node.a", Seq: 5}, {Doc: "node.b", Seq: 5}, {Doc: "node.c", Seq: 5}}}
+	h.saver.settleObserved(&c, errors.New("the store is out of order"))
+	got := map[string]uint64{}
+	for _, d := range h.saver.noted.drain() {
+		got[d.Doc] = d.Seq
+	}
+	if len(got) != 3 || got["node.a"] != 5 || got["node.b"] != 9 || got["node.c"] != 5 {
+		t.Errorf("noted are %v", got)
+	}
+}
+
+// Only a deletion that a checkpoint covers which has stood is forgotten, only as what it is now,
+// and only of what may come back without harm.
+func TestMarkers_WhichMayGo(t *testing.T) {
+	marker := func(key string, seq, rev uint64) model.StateDoc { return model.StateDoc{Doc: key, Seq: seq, Rev: rev} }
+	var m markers
+	names := func(list []model.StateDoc) (out []string) {
+		for _, d := range list {
+			out = append(out, d.Doc)
+		}
+		return out
+	}
+	m.note([]model.StateDoc{marker("a", 5, 50), marker("b", 9, 90), marker(model.DueKey, 1, 10), marker(model.StateKeyOfNode("n"), 4, 40)})
+	if got, want := names(m.covered(6, 10)), []string{"a", model.StateKeyOfNode("n")}; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
+		t.Errorf("a checkpoint at 6 covers %v, want %v", got, want)
+	}
+	old := m.covered(6, 10)
+	m.note([]model.StateDoc{marker("a", 6, 60)}) // it was there again, and is deleted again
+	m.forget(old)
+	if got := names(m.covered(6, 10)); len(got) != 1 || got[0] != "a" {
+		t.Errorf("after the older marker of a was purged, there are %v", got)
+	}
+	m.forget([]model.StateDoc{marker("a", 7, 70)})
+	m.forget([]model.StateDoc{marker("a", 5, 50)})
+	if got := names(m.covered(6, 10)); len(got) != 1 {
+		t.Errorf("a marker of another revision was forgotten: %v", got)
+	}
+	m.note([]model.StateDoc{{Doc: "a", Seq: 7, Rev: 70, Data: []byte("1")}})
+	if got := names(m.covered(10, 10)); len(got) != 1 || got[0] != "b" {
+		t.Errorf("a is there again, and the markers are %v", got)
+	}
+}
+
+func TestLease_IsBounded(t *testing.T) {
+	l, now := leases{}, time.Now()
+	l.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: 1000 * time.Hour}, now)
+	if until := l["s"][leaseKey{"d", "w"}]; until.After(now.Add(maxLease)) {
+		t.Errorf("it holds for %v, want %v at most", until.Sub(now), maxLease)
+	}
+}
+
+// A space that is observed does not leave memory, even if its host does not know of that yet.
+func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
+	h := owned(t)
+	h.publish()
+	p := testPartition(t.Context(), &listBus{})
+	p.hosts["s"] = h
+	p.leases.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: time.Minute}, time.Now())
+	if p.leave(h) {
+		t.Error("it has left")
+	}
+	p.leases.end("s", leaseKey{"d", "w"})
+	if !p.leave(h) {
+		t.Error("it is not observed any more, and stays")
+	}
+}
+
+// One that was to make room has something to do: another one makes room instead.
+func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
+	a := &residency{limit: 2, hosts: 2}
+	one, other := &resident{space: "a", wake: func() {}}, &resident{space: "b", wake: func() {}}
+	a.rests(one)
+	a.rests(other)
+	if a.admit(loadRequest{"c", nil}) {
+		t.Fatal("there is room")
+	}
+	if !one.dismissed.Load() || other.dismissed.Load() {
+		t.Fatal("the first of two is to leave")
+	}
+	a.stirs(one, false)
+	if one.dismissed.Load() || !other.dismissed.Load() {
+		t.Error("the first has something to do, and the second is not to leave")
+	}
+}
+
+// Transactions that were undone are made again in their order, and before those that came later.
+func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
+	h := newTestHost(t, 0)
+	core, err := newTestCore("w", ledger.Limits{ConflictWindow: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.core, h.graph = core, h.newGraphParts(core)
+	first, second, third := &direct{ctx: t.Context()}, &direct{ctx: t.Context()}, &direct{ctx: t.Context()}
+	h.graph.directs.undecided = map[uint64]*direct{4: first, 5: second}
+	h.graph.directs.waiting = []*direct{third}
+	h.graph.directs.redo(core, h.now(), []uint64{4, 5})
+	if got := h.graph.directs.waiting; !slices.Equal(got, []*direct{first, second, third}) {
+		t.Errorf("they wait in another order: %v", got)
+	}
+}
+
+// followBus is a log that is followed.
+type followBus struct {
+	Bus
+	after chan uint64
+}
+
+func (b *followBus) FollowSpace(ctx context.Context, _ string, after uint64, _ func(model.LogEntry)) error {
+	b.after <- after
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (b *followBus) Epoch() uint64 { return 0 }
+
+func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
+	h := owned(t)
+	b := &followBus{after: make(chan uint64, 1)}
+	h.loop.bus = b
+	h.remote.attend(h.core, true)
+	if after := <-b.after; after != 1 {
+		t.Errorf("it is followed behind %d, want 1", after)
+	}
+	h.remote.attend(h.core, false)
+	h.env.tasks.Wait()
+}
+
+// Commits that were purged before an attachment has heard of them are known to it, or it ends.
+func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
+	for after, ends := range map[uint64]bool{0: false, 1: true, 2: true} {
+		h := owned(t)
+		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
+		passed := make(chan uint64)
+		go func() { passed <- h.remote.passOver(h.ctx, h.core, after, model.ErrPurged) }() // ends with the call
+		<-h.inbox.wake
+		h.inbox.mu.Lock()
+		calls := h.inbox.calls
+		h.inbox.mu.Unlock()
+		for _, f := range calls {
+			f()
+		}
+		<-passed
+		if (h.failed != nil) != ends {
+			t.Errorf("it is at 1, and what was purged begins behind %d: %v", after, h.failed)
+		}
+	}
+}
+
+// The value of a document that is not followed any more does not take the place of one that is
+// followed again.
+func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
+	h := newTestHost(t, 0)
+	ref := Ref{Space: "t", Doc: "d"}
+	over, end := context.WithCancel(t.Context())
+	end()
+	h.inbox.mirror(ref, mirrored{t.Context(), model.Int(2)})
+	h.inbox.mirror(ref, mirrored{over, model.Int(1)})
+	if got := h.inbox.mirrored[ref].value.String(); got != "2" {
+		t.Errorf("the space is told %s, want 2", got)
+	}
+}
+
+// headBus says where a space's log ends.
+type headBus struct {
+	Bus
+	head uint64
+}
+
+func (b *headBus) Head(context.Context, string) (uint64, error) { return b.head, nil }
+
+// One commit that a space in memory has not heard of is enough for it to look.
+func TestUnheard_OneCommitIsEnough(t *testing.T) {
+	for head, looks := range map[uint64]bool{1: false, 2: true, 3: true} {
+		h := owned(t)
+		h.saver.stored.seen.Store(1)
+		m := missedCommits{last: 5}
+		if err := m.look(t.Context(), &headBus{head: head}, []*storedSpace{&h.saver.stored}, 9); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(h.inbox.calls); (n == 1) != looks {
+			t.Errorf("it has seen 1 and the log ends at %d: %d calls", head, n)
+		}
+	}
+}
+
+// logBus is a log that can be read.
+type logBus struct {
+	Bus
+	log []model.LogEntry
+}
+
+func (b *logBus) ReadLog(_ context.Context, _ string, after uint64, limit int) ([]model.LogEntry, error) {
+	rest := b.log[min(after, uint64(len(b.log))):]
+	return rest[:min(len(rest), limit)], nil
+}
+
+// A space that others have gone on with by more commits than are read at once reads all of them.
+func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	own := h.core.Settle(0).Append
+	b := &logBus{log: []model.LogEntry{{Space: "s", Seq: 1, ID: own.Commit.ID(), Data: own.Data}}}
+	other, err := newTestCore("other", ledger.Limits{})
+	if err == nil {
+		err = errors.Join(h.core.Confirm(1), other.Integrate(b.log...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Attach()
+	for len(b.log) < readPage+2 {
+		a := other.Settle(0).Append
+		b.log = append(b.log, model.LogEntry{Space: "s", Seq: uint64(len(b.log) + 1), Prev: uint64(len(b.log)), ID: a.Commit.ID(), Data: a.Data})
+		if err := other.Confirm(uint64(len(b.log))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Transact("app", func(tx *space.Tx) error { tx.Set("n", len(b.log)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.loop.bus = b
+	for h.remote.readMissed(h.core); ; {
+		h.env.tasks.Wait()
+		calls := h.inbox.calls
+		if h.inbox.calls = nil; len(calls) == 0 {
+			break
+		}
+		for _, f := range calls {
+			f()
+		}
+	}
+	if got := h.core.Seq(); got != uint64(len(b.log)) || h.failed != nil {
+		t.Errorf("it has read up to %d of %d: %v", got, len(b.log), h.failed)
+	}
+}
+
+// A read that was up to date by what has been refused since looks again: what it was to wait for
+// does not come.
+func TestRead_LooksAgainAfterARefusal(t *testing.T) {
+	h := owned(t)
+	r := &documentRead{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []Freshness{{}}, due: 5}
+	if err := h.graph.core.Observe("n"); err != nil {
+		t.Fatal(err)
+	}
+	h.core.Settle(0)
+	h.graph.reads.refused = 1
+	if !h.tryAnswer(r) {
+		t.Error("it waits for appends that were refused")
+	}
+}
+
+// Another runtime has committed first: that is read, and then the space is taken over.
+func TestHost_ATakeoverThatWasRefusedIsMadeAgain(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	if h.core.Settle(0).Append == nil {
+		t.Fatal("it does not take over")
+	}
+	other, err := newTestCore("other", ledger.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Attach()
+	a := other.Settle(0).Append
+	h.env.bus = &logBus{log: []model.LogEntry{{Space: "s", Seq: 1, ID: a.Commit.ID(), Data: a.Data}}}
+	h.core.Refuse()
+	if err := h.catchUp(); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.core.Settle(0); r.Append == nil || !r.Append.Commit.Takeover || r.Append.Expect != 1 {
+		t.Errorf("then it appends %+v", r.Append)
+	}
+}
+
+// purgeBus has the mark of one space.
+type purgeBus struct {
+	headBus
+	stored time.Time
+	below  uint64
+}
+
+func (b *purgeBus) Partitions() int { return 1 }
+
+func (b *purgeBus) LoadMark(context.Context, string) (model.StateDoc, time.Time, error) {
+	return model.StateDoc{Seq: b.head}, b.stored, nil
+}
+
+func (b *purgeBus) PurgeLog(_ context.Context, _ string, below uint64) error {
+	b.below = below
+	return nil
+}
+
+// The log of a space that sleeps is purged when its checkpoint has stood for long enough.
+func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing.T) {
+	now := time.Now()
+	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
+		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
+		r := &retention{bus: b, cfg: &Config{Options: Options{PurgeDelay: time.Minute}}}
+		if err := r.sleeper(t.Context(), "s", 100, now); err != nil || b.below != want {
+			t.Errorf("its checkpoint has stood for %v: purged below %d, %v, want %d", age, b.below, err, want)
+		}
+	}
+}
+
+// Behind an event that was left in the stream all are left, though there is room by now: the order stays.
+func TestInbox_BehindOneThatWasLeftAllAreLeft(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.inbox.leave(5)
+	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
+		t.Error("it waits for room, and one was left already")
+	}
+	if len(h.inbox.events) != 0 || h.inbox.left != 6 {
+		t.Errorf("%d events in the inbox, left up to %d", len(h.inbox.events), h.inbox.left)
+	}
+}

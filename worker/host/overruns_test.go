@@ -1,0 +1,25 @@
+package host
+
+import (
+	"testing"
+	"time"
+)
+
+// A node that is given up again and again rests for longer each time. One that was well for long begins anew.
+func TestOverruns_ANodeThatWasWellForLongBeginsAnew(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	os := overruns{}
+	rests := func(want time.Duration) {
+		t.Helper()
+		os.note("s", &Overrun{Node: "n"}, now)
+		if got := os.of("s", now); len(got) != 1 || got[0].Until != want {
+			t.Errorf("it rests %+v, want %s", got, want)
+		}
+		now = now.Add(want)
+	}
+	rests(time.Minute)
+	rests(2 * time.Minute)
+	rests(4 * time.Minute)
+	now = now.Add(longestNodeRest + time.Second)
+	rests(time.Minute)
+}

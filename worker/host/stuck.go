@@ -1,0 +1,198 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/status"
+)
+
+const (
+	// StuckAfter is how long a space holds the position back before it counts as stuck:
+	// handled events are saved a second later, and the save may be retried.
+	StuckAfter = 5 * time.Second
+	// maxStuck is how many are named, the oldest.
+	maxStuck = 20
+	// tellWithin is how long the spaces have to report their state.
+	tellWithin = 300 * time.Millisecond
+)
+
+// clockTime formats a time for people, in UTC like all log lines of a worker.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
+
+// stalled is a space that stands still, with the available information about it.
+type stalled struct {
+	status.Stuck
+	p    *servedPartition
+	host *host // nil if it has none
+	done uint64
+	// says receives the report of the host's loop; it has room for that.
+	says chan status.Stuck
+}
+
+// noteStuck records which spaces have made no progress since the last call. p.mu is not held.
+func (p *servedPartition) noteStuck(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := map[string]standstill{}
+	note := func(space string, h *host, done uint64) {
+		if done == allDone || done >= p.read {
+			return
+		}
+		s, known := p.stuck.at[space]
+		if h != nil && s.moves(&h.code) || !known || s.done != done {
+			s.done, s.since = done, now
+		}
+		at[space] = s
+	}
+	for _, h := range p.hosts { // any order: each on its own
+		note(h.space, h, h.inbox.laneDone())
+	}
+	for space, b := range p.asleep { // any order: each on its own
+		note(space, nil, b.done)
+	}
+	p.stuck.at = at
+	for space := range p.stuck.failures { // any order: each on its own
+		if _, still := at[space]; !still {
+			delete(p.stuck.failures, space)
+		}
+	}
+}
+
+// standing returns the spaces of the partition that have stood still for long enough.
+func (p *servedPartition) standing(now time.Time) (out []stalled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for space, s := range p.stuck.at { // any order: sorted by the caller
+		if now.Sub(s.since) < StuckAfter {
+			continue
+		}
+		f := stalled{p: p, host: p.hosts[space], done: s.done, Stuck: status.Stuck{Space: space, Partition: p.number, Since: s.since.UTC()}}
+		_, waits := p.waiting[space]
+		b, asleep := p.asleep[space]
+		switch failure := p.stuck.failures[space]; {
+		case f.host != nil && f.host.inbox.laneDone() != s.done, f.host == nil && (!asleep || b.done != s.done):
+			continue // it has continued
+		case f.host != nil && s.moves(&f.host.code):
+			s.since = now
+			p.stuck.at[space] = s
+			continue
+		case failure != "":
+			f.Cause, f.Why = status.CauseFailed, "it cannot be served: "+failure
+		case f.host != nil:
+			f.Cause, f.Why = status.CauseBusy, "it is being loaded, or at work, and has not said at what"
+		case waits:
+			f.Cause, f.Why = status.CauseQueued, "waits to be loaded: others are loaded first"
+		default:
+			f.Cause, f.Why = status.CauseLoading, "is to be loaded"
+			if program, err := p.cfg.Programs(space); err != nil {
+				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run: "+display.FirstLine(err.Error())
+			} else if program == nil {
+				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run"
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// stuckNow returns the spaces that have held back a saved position for longest, and the number
+// of all.
+func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck, count int) {
+	var all []stalled
+	for _, p := range partitions {
+		all = append(all, p.standing(time.Now())...)
+	}
+	slices.SortFunc(all, func(a, b stalled) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
+	})
+	count = len(all)
+	all = all[:min(len(all), maxStuck)]
+	ctx, cancel := context.WithTimeout(w.ctx, tellWithin)
+	defer cancel()
+	for i := range all {
+		all[i].ask()
+	}
+	var telling sync.WaitGroup
+	for i := range all {
+		telling.Go(func() { all[i].tell(ctx, w.bus) }) // ends with ctx
+	}
+	telling.Wait()
+	for i := range all {
+		oldest = append(oldest, all[i].Stuck)
+	}
+	return oldest, count
+}
+
+// ask requests a report from the host's loop. A loop that is in application code does
+// not process the request; that code is known without it.
+func (f *stalled) ask() {
+	h := f.host
+	if h == nil || f.Cause == status.CauseFailed {
+		return
+	}
+	if stream, event, node, since := h.code.since(time.Now()); stream != "" || node != "" {
+		f.Stream, f.Event, f.Cause = stream, event, status.CauseRunning
+		f.Why = "its handler has been running since " + clockTime(since)
+		if node != "" {
+			f.Why = "node " + node + " has been running since " + clockTime(since)
+		}
+		return
+	}
+	says := make(chan status.Stuck, 1)
+	f.says = says
+	h.call(func() { says <- h.standsAt() })
+}
+
+// tell waits for the loop's report, and looks up when its event was stored.
+func (f *stalled) tell(ctx context.Context, bus Bus) {
+	if f.says != nil {
+		select {
+		case s := <-f.says:
+			f.Stream, f.Event, f.Cause, f.Why = s.Stream, s.Event, s.Cause, s.Why
+		case <-f.host.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+	if f.Event != "" {
+		if m, is, err := bus.FindEvent(ctx, f.Space, f.Stream, f.Event); err == nil && is {
+			f.Stored = m.Stored.UTC()
+		}
+		return
+	}
+	if f.host != nil && f.Cause != status.CauseFailed {
+		return
+	}
+	if events, err := bus.ReadLane(ctx, f.Space, f.done, 1); err == nil && len(events) > 0 {
+		f.Stream, f.Event, f.Stored = events[0].Stream, events[0].ID, events[0].Stored.UTC()
+	}
+}
+
+// standsAt returns the loop's report. Only the loop calls it.
+func (h *host) standsAt() status.Stuck {
+	var s status.Stuck
+	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
+	at, waits := h.core.StandsAt(clock)
+	s.Stream, s.Event = at.Stream, at.Event
+	switch {
+	case h.appends.inFlight:
+		s.Cause, s.Why = status.CauseUncommitted, "the log has not answered its commit yet"
+	case waits:
+		return at
+	case h.core.Waiting() > 0:
+		s.Cause, s.Why = status.CauseEarly, "it has "+strconv.Itoa(h.core.Waiting())+" events from other spaces that come behind one that is not here yet"
+	case h.saver.failure != "":
+		s.Cause, s.Why = status.CauseUnsaved, "what it has done cannot be saved: "+h.saver.failure
+	case h.core.Owned() && h.core.Seq() > h.saver.saved:
+		s.Cause, s.Why = status.CauseUnsaved, "what it has done is not saved yet"
+	default:
+		s.Cause, s.Why = at.Cause, at.Why
+	}
+	return s
+}
