@@ -40,7 +40,8 @@ func dues(found []wire.StoredMsg, prefix string) []model.Due {
 	for _, m := range found {
 		space := strings.TrimSuffix(strings.TrimPrefix(m.Subject, prefix), "."+model.DueKey)
 		at, err := strconv.ParseInt(string(stateDoc(m).Data), 10, 64)
-		if err == nil && at > 0 && model.CheckName("space", space) == nil {
+		_, known := wire.Decimal(m.Header, wire.HeaderSeq)
+		if err == nil && known && at > 0 && at <= model.MaxMillis && model.CheckName("space", space) == nil {
 			list = append(list, model.Due{Space: space, At: at})
 		}
 	}

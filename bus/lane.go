@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -144,26 +143,11 @@ func eventOf(s wire.StoredMsg) (model.Message, bool) {
 	m.Position, m.Depth = wire.Number(s.Header, wire.HeaderPosition), wire.Number(s.Header, wire.HeaderDepth)
 	m.Trace = wire.Trace(s.Header)
 	if m.Position > 0 { // only events sent by a space have a position
-		m.Invalid = wire.Header(s.Header, wire.HeaderInvalid)
-		m.Term, m.PrevTerm, m.ReplayKey = wire.Number(s.Header, wire.HeaderTerm), wire.Number(s.Header, wire.HeaderPrevTerm), wire.Number(s.Header, wire.HeaderReplay)
+		m.Invalid = wire.Reason(s.Header)
+		m.Term, m.PrevTerm, m.ReplayKey = wire.Number(s.Header, wire.HeaderTerm), wire.Number(s.Header, wire.HeaderPrevTerm), wire.Hash(s.Header, wire.HeaderReplay)
 	}
-	if text := wire.Header(s.Header, wire.HeaderNotBefore); text != "" {
-		m.NotBefore = millis(text)
-	}
-	if text := wire.Header(s.Header, wire.HeaderExpires); text != "" {
-		m.Expires = millis(text)
-	}
+	m.NotBefore, m.Expires = wire.Millis(s.Header, wire.HeaderNotBefore), wire.Millis(s.Header, wire.HeaderExpires)
 	return m, true
-}
-
-// millis returns the time in a header, -1 if it is invalid: then the time of the event is
-// unknown.
-func millis(text string) int64 {
-	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || ms < 0 {
-		return -1
-	}
-	return ms
 }
 
 // LaneEvent returns the message at a sequence of a partition's lane. See port.Lanes.

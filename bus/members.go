@@ -76,8 +76,12 @@ func (ms *members) FollowMembers(ctx context.Context, deliver func(model.Member)
 			return
 		}
 		var m model.Member
-		if err := json.Unmarshal(d.Data, &m); err != nil || m.Key() != wire.LastToken(d.Subject) {
-			ms.Log.Warn("announcement passed over: it is not the JSON of the member that it is stored under", "subject", d.Subject, "error", err)
+		err := json.Unmarshal(d.Data, &m)
+		if err == nil {
+			err = m.Check()
+		}
+		if err != nil || m.Key() != wire.LastToken(d.Subject) {
+			ms.Faults.Warn("announcement passed over: it is not the JSON of the member that it is stored under", d.Subject, "subject", d.Subject, "sequence", d.Seq, "error", err)
 			return
 		}
 		deliver(m)

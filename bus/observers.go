@@ -43,8 +43,12 @@ func (o *observers) FollowLeases(ctx context.Context, partition int, deliver fun
 	}
 	return o.Listen(ctx, o.Names.Demand(partition), func(m *nats.Msg) {
 		var l model.Lease
-		if err := json.Unmarshal(m.Data, &l); err != nil || o.PartitionOf(l.Space) != partition {
-			o.Log.Warn("lease passed over: it is not the JSON of a lease of this partition", "subject", m.Subject, "error", err)
+		err := json.Unmarshal(m.Data, &l)
+		if err == nil {
+			err = l.Check()
+		}
+		if err != nil || o.PartitionOf(l.Space) != partition {
+			o.Faults.Warn("lease passed over: it is not the JSON of a lease of this partition", m.Subject, "subject", m.Subject, "error", err)
 			return
 		}
 		deliver(l)

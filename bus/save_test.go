@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
 )
@@ -116,8 +118,8 @@ func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
 
 // A time that cannot be read is not the beginning of time.
 func TestLane_ATimeThatIsNoneIsTold(t *testing.T) {
-	for text, want := range map[string]int64{"tomorrow": -1, "-5": -1, "": -1, "0": 0, "1700000000000": 1700000000000} {
-		if got := millis(text); got != want {
+	for text, want := range map[string]int64{"tomorrow": -1, "-5": -1, "": 0, "0": 0, "1700000000000": 1700000000000, "9223372036854775807": -1} {
+		if got := wire.Millis(nats.Header{"x": {text}}, "x"); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

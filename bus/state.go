@@ -85,14 +85,21 @@ func (s *states) readState(ctx context.Context, space string) (model.SpaceState,
 	if err != nil {
 		return model.SpaceState{}, err
 	}
-	return arrange(found, prefix), nil
+	return arrange(found, prefix, space)
 }
 
-// arrange sorts the items of a space by kind.
-func arrange(found []wire.StoredMsg, prefix string) model.SpaceState {
-	var state model.SpaceState
+// arrange sorts the items of a space by kind. An item without the sequence that it reflects was not saved by Settle: what it
+// has replaced is not known, so the error is a *model.UnreadableError. One that only saves work counts as deleted, as does one
+// that an operator has deleted.
+func arrange(found []wire.StoredMsg, prefix, space string) (state model.SpaceState, err error) {
 	for _, m := range found {
 		name, item := strings.TrimPrefix(m.Subject, prefix), stateDoc(m)
+		if _, known := wire.Decimal(m.Header, wire.HeaderSeq); !known && item.Data != nil && (name == wire.MarkKey || model.CheckStateKey(name) == nil) {
+			if _, isNode := model.NodeOfStateKey(name); !isNode && name != model.DueKey {
+				return model.SpaceState{}, &model.UnreadableError{Space: space, Item: name, Seq: m.Seq, Why: errNoSequence}
+			}
+			item.Data = nil
+		}
 		if name == wire.MarkKey {
 			state.Mark = item
 			continue
@@ -108,8 +115,11 @@ func arrange(found []wire.StoredMsg, prefix string) model.SpaceState {
 	sortByKey(state.Observations)
 	sortByKey(state.Pieces)
 	sortByKey(state.Later)
-	return state
+	return state, nil
 }
+
+// errNoSequence is why an item of a state is not believed.
+var errNoSequence = errors.New("it does not say which commit it reflects (header " + wire.HeaderSeq + "): it was not saved by Settle")
 
 func sortByKey(items []model.StateDoc) {
 	sort.Slice(items, func(i, j int) bool { return items[i].Doc < items[j].Doc })

@@ -152,6 +152,9 @@ func (t *tail) run() {
 			_ = pause.For(t.c.ctx, minPause)
 		case errors.Is(err, errLogLost):
 			reached = 0 // logged by the follow
+		case errors.Is(err, errReadable):
+			reached = 0
+			t.c.cfg.Logger.Warn("a commit in quarantine is decided; the log is released from there", "partition", t.partition)
 		case err != nil && t.c.ctx.Err() == nil:
 			t.c.faults.Error("tail log", t.name, "partition", t.partition, "error", err)
 			_ = pause.For(t.c.ctx, backoff)
@@ -217,13 +220,15 @@ func (t *tail) follow() error {
 		case <-ctx.Done():
 		}
 	}()
+	q := &quarantine{}
+	t.c.tasks.Go(func() { t.awaitDecision(ctx, q, func() { cancel(errReadable) }) }) // ends with ctx
 	err = bus.FollowLog(ctx, t.partition, max(from, 1)-1, func(e model.LogEntry) {
 		switch {
 		case e.Seq == from && before == 0 && isLater(bus, e.Stored, saved):
 			cancel(errLogLost)
 		case e.Seq == from:
 		default:
-			if err := t.read(ctx, p, e); err != nil {
+			if err := t.read(ctx, p, q, e); err != nil {
 				cancel(err)
 			}
 		}

@@ -301,9 +301,9 @@ func (b eager) behind(partition int, seq uint64) []model.LogEntry {
 	return found
 }
 
-// A commit that this program cannot read may hold sends. It is reported, and the
-// position stays before it, whatever comes after.
-func TestRelease_AnUndecodableCommitIsReportedAndNotPassed(t *testing.T) {
+// A commit that this program cannot read may hold sends. It is reported, and the position stays before it, whatever comes
+// after; what other spaces send is released. When an operator has skipped it, the position passes it.
+func TestRelease_ACommitThatCannotBeReadHoldsUpItsSpaceOnly(t *testing.T) {
 	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
 		"":                          func(b *membus.Bus) port.Bus { return b },
 		"with entries still coming": func(b *membus.Bus) port.Bus { return eager{b} },
@@ -321,18 +321,30 @@ func TestRelease_AnUndecodableCommitIsReportedAndNotPassed(t *testing.T) {
 				w.commit("a")
 				w.commit("a")
 				w.commit("a", to("b"))
+				later := w.commit("x", to("c"))
 				w.CoordinatorOn(wrap(b), coordinator.Config{})
 				time.Sleep(time.Hour)
 				if got := w.position(0); got != bad-1 {
 					t.Errorf("position %d, want %d: what cannot be read must not be passed", got, bad-1)
 				}
-				if got := w.Lane("b"); len(got) != 1 {
-					t.Errorf("released %v, want what came before", got)
+				if got := w.Lane("b"); len(got) != 2 {
+					t.Errorf("released %v, want what another space has sent", got)
+				}
+				if got := w.Lane("c"); len(got) != 0 {
+					t.Errorf("released %v, which stands behind what cannot be read", got)
 				}
 				reported := w.Log.Lines(fmt.Sprintf("sequence %d", bad))
 				reported = slices.DeleteFunc(reported, func(line string) bool { return !strings.HasPrefix(line, "ERROR") })
 				if n := len(reported); n < 5 || n > 9 {
 					t.Errorf("reported %d times in an hour:\n%s", n, w.Log)
+				}
+				w.decide("x", bad)
+				time.Sleep(time.Minute)
+				if got := w.position(0); got != later {
+					t.Errorf("position %d after the decision, want %d", got, later)
+				}
+				if got := w.Lane("c"); len(got) != 1 {
+					t.Errorf("released %v after the decision, want what stands behind the commit", got)
 				}
 			})
 		})

@@ -3,9 +3,10 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 )
 
@@ -22,14 +23,17 @@ func concerns(data []byte) bool {
 
 // read processes one log entry: it releases the sends to other spaces, notifies origins of
 // refusals, and writes dead letters.
-func (t *tail) read(ctx context.Context, p *progress, e model.LogEntry) error {
+func (t *tail) read(ctx context.Context, p *progress, q *quarantine, e model.LogEntry) error {
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released
 	}
-	if concerns(e.Data) {
-		c, err := model.DecodeCommit(e.Data)
-		if err != nil {
-			return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+	if concerns(e.Data) && !q.has(e.Space) {
+		c, err := history.ReadCommit(ctx, p.bus, &e)
+		if _, is := errors.AsType[*model.UnreadableError](err); is {
+			t.setAside(p, q, e, err)
+			c = &model.Commit{}
+		} else if err != nil {
+			return err
 		}
 		for i := range c.Txs {
 			t.act(ctx, p, e, &c.Txs[i])

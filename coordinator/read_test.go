@@ -41,7 +41,7 @@ func TestTail_ThatIsTornDownReadsNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		tail.window <- struct{}{} // there is no room
 		ended := make(chan error, 1)
-		go func() { ended <- tail.read(ctx, p, sending(7)) }() // ends with ctx
+		go func() { ended <- tail.read(ctx, p, &quarantine{}, sending(7)) }() // ends with ctx
 		synctest.Wait()
 		cancel()
 		if err := <-ended; err != nil {
@@ -52,7 +52,7 @@ func TestTail_ThatIsTornDownReadsNothing(t *testing.T) {
 		}
 		<-tail.window
 		for range 20 { // a send would be a matter of chance
-			if err := tail.read(ctx, p, sending(8)); err != nil {
+			if err := tail.read(ctx, p, &quarantine{}, sending(8)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -71,7 +71,7 @@ func TestTail_ANoticeWithoutAnAnswerIsNotDone(t *testing.T) {
 	tx := model.Tx{N: 1, By: "handle add", Receipt: rc}
 	c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
 	e := model.LogEntry{Space: "s", Seq: 7, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))}
-	if err := tail.read(t.Context(), p, e); err != nil {
+	if err := tail.read(t.Context(), p, &quarantine{}, e); err != nil {
 		t.Fatal(err)
 	}
 	if done := p.done(); done != 6 || b.sent != 1 {
@@ -84,7 +84,7 @@ func TestTail_ASendWithoutAnAnswerIsNotDone(t *testing.T) {
 	b := &unanswered{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator"), err: fmt.Errorf("send: %w", model.ErrStopped)}
 	defer b.Close()
 	tail, p := newTail(New(b, Config{}), 0), newProgress(b, 6)
-	if err := tail.read(t.Context(), p, sending(7)); err != nil {
+	if err := tail.read(t.Context(), p, &quarantine{}, sending(7)); err != nil {
 		t.Fatal(err)
 	}
 	if done := p.done(); done != 6 || b.sent != 1 || len(tail.window) != 0 {

@@ -104,3 +104,18 @@ func (w *world) wantReleased() {
 func (w *world) position(partition int) uint64 {
 	return w.Server.LoadPosition(partition, coordinator.Position)
 }
+
+// decide has all readers skip a commit.
+func (w *world) decide(space string, seq uint64) {
+	w.Helper()
+	e := w.Server.ReadLog(space, seq-1, 1)[0]
+	c := &model.Commit{Version: model.CommitVersion, Space: space, Runtime: "quarantine", Epoch: 1}
+	q := &model.Quarantined{Version: model.QuarantineVersion, Seq: seq, Sum: model.SumOf(e.Data), Decision: model.Skipped, Commit: model.AppendCommit(nil, c, nil)}
+	data, err := q.Encode()
+	if err == nil {
+		err = w.Client.SaveState(w.Context(), space, []model.StateDoc{{Doc: model.StateKeyOfQuarantine(seq), Seq: 1, Data: data}}, nil)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}

@@ -88,9 +88,9 @@ func (p *past) take(e *model.LogEntry) error {
 		p.over = true
 		return nil
 	}
-	c, err := model.DecodeCommit(e.Data)
+	c, err := e.Commit()
 	if err != nil {
-		return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+		return err
 	}
 	if !p.known && !writesWhole(c, p.ID) {
 		p.Read = e.Seq

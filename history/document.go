@@ -62,7 +62,7 @@ func readOnce(ctx context.Context, bus port.Client, space, doc string, head uint
 			return nil, err
 		}
 		for _, e := range entries {
-			if _, err := d.Apply(e); err != nil {
+			if _, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, bus, &e) }); err != nil {
 				return nil, err
 			}
 		}

@@ -43,7 +43,7 @@ func Replay(ctx context.Context, bus port.Client, r *replica.Replica) error {
 			return fmt.Errorf("read log after %d: %w", r.Seq, err)
 		}
 		for i := range entries {
-			if err := replayEntry(r, &entries[i]); err != nil {
+			if err := replayEntry(ctx, bus, r, &entries[i]); err != nil {
 				return err
 			}
 		}
@@ -53,14 +53,61 @@ func Replay(ctx context.Context, bus port.Client, r *replica.Replica) error {
 	}
 }
 
-func replayEntry(r *replica.Replica, e *model.LogEntry) error {
+func replayEntry(ctx context.Context, bus port.Client, r *replica.Replica, e *model.LogEntry) error {
 	if err := e.Follows(r.Seq); err != nil {
 		return err
 	}
-	c, err := model.DecodeCommit(e.Data)
-	if err != nil {
-		return fmt.Errorf("log sequence %d: %w", e.Seq, err)
+	err := applyEntry(r, e)
+	if _, is := errors.AsType[*model.UnreadableError](err); !is {
+		return err
+	}
+	c, decided := StandIn(ctx, bus, e)
+	if decided != nil {
+		return decided
+	}
+	if c == nil {
+		return err
 	}
 	_, err = r.Apply(e.Seq, c)
 	return err
+}
+
+func applyEntry(r *replica.Replica, e *model.LogEntry) error {
+	c, err := e.Commit()
+	if err == nil {
+		err = r.Accepts(e, c)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = r.Apply(e.Seq, c); err != nil {
+		return e.Unreadable(err)
+	}
+	return nil
+}
+
+// StandIn returns the commit that an operator has decided on instead of one that cannot be read, nil if there is none.
+func StandIn(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
+	item, err := bus.LoadItem(ctx, e.Space, model.StateKeyOfQuarantine(e.Seq))
+	if err != nil || len(item.Data) == 0 || item.Seq == 0 { // without a sequence it is none of Settle's
+		return nil, err
+	}
+	q, err := model.DecodeQuarantined(item.Data)
+	if err != nil {
+		return nil, fmt.Errorf("space %s: %w", e.Space, err)
+	}
+	return q.StandIn(e)
+}
+
+// ReadCommit decodes the commit of an entry, or returns the one that an operator has decided on instead.
+func ReadCommit(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
+	c, err := e.Commit()
+	if err == nil {
+		return c, nil
+	}
+	stand, decided := StandIn(ctx, bus, e)
+	if stand != nil || decided != nil {
+		return stand, decided
+	}
+	return nil, err
 }

@@ -142,7 +142,7 @@ func followReceipts(ctx context.Context, bus port.Client, space string, behind u
 	for {
 		select {
 		case e := <-entries:
-			page, err := decodeAll([]model.LogEntry{e})
+			page, err := decodeAll(ctx, bus, []model.LogEntry{e})
 			if err == nil && each(page[0].handlings(space, f.match)) {
 				continue
 			}

@@ -75,7 +75,7 @@ func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 		case err != nil:
 			return nil, err
 		case len(entries) > 0:
-			return decodeAll(entries)
+			return decodeAll(l.ctx, l.bus, entries)
 		case l.ctx.Err() != nil:
 			return nil, l.ctx.Err()
 		}
@@ -95,12 +95,12 @@ func (l *logReader) checkHead() error {
 	return err
 }
 
-func decodeAll(entries []model.LogEntry) ([]*logged, error) {
+func decodeAll(ctx context.Context, bus port.Client, entries []model.LogEntry) ([]*logged, error) {
 	out := make([]*logged, len(entries))
 	for i, e := range entries {
-		c, err := model.DecodeCommit(e.Data)
+		c, err := ReadCommit(ctx, bus, &e)
 		if err != nil {
-			return nil, fmt.Errorf("log sequence %d: %w", e.Seq, err)
+			return nil, err
 		}
 		out[i] = &logged{e.Seq, e.Prev, e.Stored, c}
 	}

@@ -39,9 +39,9 @@ func recallBehind(ctx context.Context, bus port.Client, space string, of model.R
 			dry = -1
 		}
 		for i := range page {
-			c, err := model.DecodeCommit(page[i].Data)
+			c, err := ReadCommit(ctx, bus, &page[i])
 			if err != nil {
-				return nil, false, fmt.Errorf("log of space %s, sequence %d: %w", space, page[i].Seq, err)
+				return nil, false, err
 			}
 			for j := range c.Txs {
 				rc := handledOf(&c.Txs[j], of.Origin)

@@ -281,3 +281,8 @@ func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
 		}
 	})
 }
+
+// LoadItem finds nothing: no operator has decided anything.
+func (h *scriptedLog) LoadItem(context.Context, string, string) (model.StateDoc, error) {
+	return model.StateDoc{}, nil
+}

@@ -158,9 +158,9 @@ func (w *wait) followFrom(space string, head uint64, f *followed) error {
 
 // read processes the receipts and sends of a commit.
 func (w *wait) read(f *followed, e model.LogEntry) error {
-	c, err := model.DecodeCommit(e.Data)
+	c, err := ReadCommit(w.ctx, w.bus, &e)
 	if err != nil {
-		return fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+		return err
 	}
 	w.mu.Lock()
 	f.seen = e.Seq

@@ -136,7 +136,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 			return // what follows would be a value that the document never had
 		}
 		before := d.Seq
-		changed, err := d.Apply(e)
+		changed, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, w.Bus, &e) })
 		if err != nil {
 			broken = err
 			cancel()

@@ -30,9 +30,10 @@ type agenda struct {
 	timers map[string]uint64
 	// queue orders those that are not in the lane.
 	queue replica.Queue
-	// free are the slots up to top where nothing waits.
+	// free are slots in which nothing waits any more; the last one is used next. When free is empty, the next one is
+	// the first from low on that is not in bySlot. Such slots are not listed: an event may wait in any slot.
 	free []uint64
-	top  uint64
+	low  uint64
 	// queued counts those that are in the lane.
 	queued int
 	nth    int
@@ -57,15 +58,8 @@ func (a *agenda) renewed() *agenda {
 		return a
 	}
 	*a = agenda{cfg: a.cfg, clock: a.clock, confirmed: a.confirmed, lane: a.lane, made: true, isNew: true}
-	a.confirmed.Later.Each(func(w *model.Waiting) {
-		a.enter(w)
-		a.top = max(a.top, w.Slot)
-	})
-	for slot := a.top; slot > 0; slot-- {
-		if a.bySlot[slot] == nil {
-			a.free = append(a.free, slot)
-		}
-	}
+	a.confirmed.Later.Each(a.enter)
+	a.passTaken()
 	a.lane.Withdraw(func(ev *model.Event) bool {
 		w := a.bySlot[ev.Slot]
 		if w == nil || w.ID != ev.ID {
@@ -94,7 +88,22 @@ func (a *agenda) slot(i int) uint64 {
 	if n := len(a.free); i < n {
 		return a.free[n-1-i]
 	}
-	return a.top + 1 + uint64(i-len(a.free))
+	i -= len(a.free)
+	for slot := a.low; ; slot++ {
+		if a.bySlot[slot] != nil || slices.Contains(a.free, slot) {
+			continue
+		}
+		if i == 0 {
+			return slot
+		}
+		i--
+	}
+}
+
+// passTaken moves low behind slots that are taken.
+func (a *agenda) passTaken() {
+	for a.low = max(a.low, 1); a.bySlot[a.low] != nil; a.low++ {
+	}
 }
 
 // add takes in an event that begins to wait with a transaction that is undecided. Such ones come behind
@@ -110,8 +119,8 @@ func (a *agenda) add(w model.Waiting) {
 	if i >= 0 {
 		a.free = slices.Delete(a.free, i, i+1)
 	}
-	a.top = max(a.top, w.Slot)
 	a.enter(&w)
+	a.passTaken()
 }
 
 // remove takes in that an event waits no more. It reports whether it is in the lane.

@@ -232,13 +232,16 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 	if err := e.Follows(l.replica.Seq); err != nil {
 		return err
 	}
-	c, err := model.DecodeCommit(e.Data)
+	c, err := e.Commit()
+	if err == nil {
+		err = l.replica.Accepts(e, c)
+	}
 	if err != nil {
-		return fmt.Errorf("space %s, log sequence %d: %w", l.replica.Space, e.Seq, err)
+		return err
 	}
 	changed, err := l.replica.Apply(e.Seq, c)
 	if err != nil {
-		return err
+		return e.Unreadable(err)
 	}
 	l.outcomes.integrated(c)
 	l.agenda.integrated(c)

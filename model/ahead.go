@@ -55,10 +55,8 @@ func DecodeAhead(data []byte) (Ahead, error) {
 	if len(a.Aside) > MaxAside {
 		return Ahead{}, fmt.Errorf("%d spaces are set aside, %d may be", len(a.Aside), MaxAside)
 	}
-	for _, s := range a.Aside {
-		if err := CheckName("space", s.Space); err != nil {
-			return Ahead{}, fmt.Errorf("spaces that are set aside: %w", err)
-		}
+	if err := a.check(); err != nil {
+		return Ahead{}, fmt.Errorf("spaces that are set aside: %w", err)
 	}
 	return a, nil
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,7 +11,7 @@ func TestAhead_IsReadAsItWasStored(t *testing.T) {
 	for _, a := range []Ahead{
 		{},
 		{UpTo: 7},
-		{UpTo: math.MaxUint64, Aside: []Aside{{Space: "s"}, {Space: long, Done: math.MaxUint64, Last: math.MaxUint64}}},
+		{UpTo: MaxNumber, Aside: []Aside{{Space: "s"}, {Space: long, Done: MaxNumber, Last: MaxNumber}}},
 	} {
 		data, err := a.Encode()
 		if err != nil {

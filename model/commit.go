@@ -185,6 +185,9 @@ func DecodeCommit(data []byte) (*Commit, error) {
 	default:
 		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d and %d; upgrade it", c.Space, c.Version, CommitVersion, RangedCommitVersion)
 	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("decode commit: %w", err)
+	}
 	c.stampSends()
 	return &c, nil
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,11 +51,11 @@ func genReceipt() *rapid.Generator[*Receipt] {
 			return nil
 		}
 		return &Receipt{
-			Event: genText().Draw(t, "event"), Lane: rapid.Uint64().Draw(t, "lane"), Pos: rapid.Uint64().Draw(t, "position"),
-			Term: rapid.Uint64().Draw(t, "term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
+			Event: genText().Draw(t, "event"), Lane: genNumber().Draw(t, "lane"), Pos: genNumber().Draw(t, "position"),
+			Term: genNumber().Draw(t, "term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
 			Outcome: rapid.SampledFrom([]Outcome{Handled, Failed, Refused}).Draw(t, "outcome"),
 			Result:  genMaybe().Draw(t, "result"), Error: genText().Draw(t, "error"),
-			Depth: rapid.Uint64().Draw(t, "depth"),
+			Depth: genNumber().Draw(t, "depth"),
 		}
 	})
 }
@@ -63,9 +64,9 @@ func genSend() *rapid.Generator[Send] {
 	return rapid.Custom(func(t *rapid.T) Send {
 		return Send{
 			ID: genText().Draw(t, "id"), To: genName().Draw(t, "to"), Stream: genName().Draw(t, "stream"),
-			Payload: genMaybe().Draw(t, "payload"), Position: rapid.Uint64().Draw(t, "position"),
-			PrevTerm: rapid.Uint64().Draw(t, "previous term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
-			Behind: rapid.Uint64().Draw(t, "behind"), Depth: rapid.Uint64().Draw(t, "depth"), Expires: rapid.Int64Min(0).Draw(t, "expires"), Trace: genTrace().Draw(t, "trace"),
+			Payload: genMaybe().Draw(t, "payload"), Position: genNumber().Draw(t, "position"),
+			PrevTerm: genNumber().Draw(t, "previous term"), ReplayKey: rapid.Uint64().Draw(t, "replay key"),
+			Behind: genNumber().Draw(t, "behind"), Depth: genNumber().Draw(t, "depth"), Expires: rapid.Int64Range(0, MaxMillis).Draw(t, "expires"), Trace: genTrace().Draw(t, "trace"),
 		}
 	})
 }
@@ -81,7 +82,7 @@ func some[T any](t *rapid.T, what string, g *rapid.Generator[T]) []T {
 func genTx() *rapid.Generator[Tx] {
 	return rapid.Custom(func(t *rapid.T) Tx {
 		return Tx{
-			N: rapid.Uint64().Draw(t, "n"), By: genText().Draw(t, "by"),
+			N: genNumber().Draw(t, "n"), By: genText().Draw(t, "by"),
 			Causes: some(t, "causes", genText()), Reads: some(t, "reads", genText()), Group: genText().Draw(t, "group"),
 			Writes: some(t, "writes", genWrite()), Receipt: genReceipt().Draw(t, "receipt"),
 			Sends: some(t, "sends", genSend()), Trace: genTrace().Draw(t, "trace"),
@@ -100,14 +101,36 @@ func genTrying() *rapid.Generator[*Trying] {
 
 func genCommit() *rapid.Generator[*Commit] {
 	return rapid.Custom(func(t *rapid.T) *Commit {
-		return &Commit{
+		c := &Commit{
 			Version: CommitVersion, Space: genName().Draw(t, "space"), Runtime: genName().Draw(t, "runtime"),
-			Epoch: rapid.Uint64().Draw(t, "epoch"), Attempt: rapid.Uint64().Draw(t, "attempt"),
-			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"), Term: rapid.Uint64().Draw(t, "term"),
+			Epoch: genNumber().Draw(t, "epoch"), Attempt: genNumber().Draw(t, "attempt"),
+			Takeover: rapid.Bool().Draw(t, "takeover"), Join: rapid.Bool().Draw(t, "join"), Term: genNumber().Draw(t, "term"),
 			Program: rapid.OneOf(rapid.Just(""), genText()).Draw(t, "program"),
 			Trying:  genTrying().Draw(t, "trying"), Txs: some(t, "txs", genTx()),
-			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
+			Cursor: genCursor().Draw(t, "cursor"),
 		}
+		c.Join = c.Join && !c.Takeover
+		if c.Takeover || c.Join {
+			c.Epoch = 0
+		}
+		return c
+	})
+}
+
+func genNumber() *rapid.Generator[uint64] { return rapid.Uint64Max(MaxNumber) }
+
+// genCursor is a cursor with events that are set aside, in order, and not behind its floor.
+func genCursor() *rapid.Generator[Cursor] {
+	return rapid.Custom(func(t *rapid.T) Cursor {
+		c := Cursor{Floor: genNumber().Draw(t, "floor")}
+		for _, seq := range some(t, "held", rapid.Uint64Range(1, max(c.Floor, 1))) {
+			if seq <= c.Floor {
+				c.Held = append(c.Held, seq)
+			}
+		}
+		slices.Sort(c.Held)
+		c.Held = slices.Compact(c.Held)
+		return c
 	})
 }
 
@@ -150,7 +173,7 @@ func TestAppendTx_BuildsTheGroupThatAppendCommitCarries(t *testing.T) {
 
 // A write without a value deletes, in the encoding as in memory.
 func TestAppendTx_AWriteOfNothingIsADeletion(t *testing.T) {
-	c := &Commit{Version: CommitVersion, Txs: []Tx{{Writes: []Write{{Doc: "d", Path: Path{"k"}}}}}}
+	c := &Commit{Version: CommitVersion, Space: "s", Txs: []Tx{{Writes: []Write{{Doc: "d", Path: Path{"k"}}}}}}
 	back, err := DecodeCommit(AppendCommit(nil, c, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +186,7 @@ func TestAppendTx_AWriteOfNothingIsADeletion(t *testing.T) {
 
 // Whatever an error message contains, the commit that records it can be read.
 func TestAppendCommit_MendsTextThatIsNotUTF8(t *testing.T) {
-	c := &Commit{Version: CommitVersion, Txs: []Tx{{Receipt: &Receipt{Event: "e", Outcome: Failed, Error: "bad \xff\xfe byte"}}}}
+	c := &Commit{Version: CommitVersion, Space: "s", Txs: []Tx{{Receipt: &Receipt{Event: "e", Outcome: Failed, Error: "bad \xff\xfe byte"}}}}
 	back, err := DecodeCommit(AppendCommit(nil, c, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -249,18 +272,18 @@ func TestAppendCommit_GoldenOfTerms(t *testing.T) {
 func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &Mark{
-			Version: MarkVersion, Epoch: rapid.Uint64().Draw(t, "epoch"), Owner: genName().Draw(t, "owner"),
-			Cursor: Cursor{Floor: rapid.Uint64().Draw(t, "floor"), Held: some(t, "held", rapid.Uint64())},
+			Version: MarkVersion, Epoch: genNumber().Draw(t, "epoch"), Owner: genName().Draw(t, "owner"),
+			Cursor: genCursor().Draw(t, "cursor"),
 			Positions: Positions{
-				Inbound:  rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "inbound"),
-				Outbound: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "outbound"),
-				InTerms:  rapid.MapOf(genName(), rapid.SliceOf(rapid.Uint64())).Draw(t, "terms received"),
-				InAgain:  rapid.MapOf(genName(), rapid.SliceOf(rapid.Uint64())).Draw(t, "received again"),
-				OutTerms: rapid.MapOf(genName(), rapid.Uint64()).Draw(t, "terms sent"),
+				Inbound:  rapid.MapOf(genName(), genNumber()).Draw(t, "inbound"),
+				Outbound: rapid.MapOf(genName(), genNumber()).Draw(t, "outbound"),
+				InTerms:  rapid.MapOf(genName(), rapid.SliceOfN(genNumber(), 0, 2*maxTerms)).Draw(t, "terms received"),
+				InAgain:  rapid.MapOf(genName(), rapid.SliceOfN(genNumber(), 0, 2*maxTerms)).Draw(t, "received again"),
+				OutTerms: rapid.MapOf(genName(), genNumber()).Draw(t, "terms sent"),
 			},
 			Own:    some(t, "own", genSend()),
 			Barren: rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),
-			Trying: genTrying().Draw(t, "trying"), Tried: rapid.Uint64().Draw(t, "tried"),
+			Trying: genTrying().Draw(t, "trying"), Tried: genNumber().Draw(t, "tried"),
 		}
 		data, err := m.Encode()
 		if err != nil {

@@ -23,12 +23,8 @@ type Cursor struct {
 	Held  []uint64 // in order
 }
 
-// fewHeld is the longest list that is stored as it is, mostHeld the longest that is accepted in
-// ranges.
-const (
-	fewHeld  = 16
-	mostHeld = 1 << 24
-)
+// fewHeld is the longest list that is stored as it is.
+const fewHeld = 16
 
 // ranged reports whether the cursor is stored as ranges.
 func (c *Cursor) ranged() bool { return len(c.Held) > fewHeld }
@@ -89,8 +85,8 @@ func readRanges(text string) (list []uint64, err error) {
 			return nil, fmt.Errorf("%q is no range: %w", item, errors.Unwrap(err))
 		case by == 0 || last+by < last || last+by+n < last+by:
 			return nil, fmt.Errorf("%q leads nowhere", item)
-		case uint64(len(list))+n >= mostHeld:
-			return nil, fmt.Errorf("it names more than %d events", mostHeld)
+		case uint64(len(list))+n >= MaxHeld:
+			return nil, fmt.Errorf("it names more than %d events", MaxHeld)
 		}
 		last += by
 		for k := range n + 1 {

@@ -147,5 +147,8 @@ func DecodeDead(data []byte) (*DeadLetter, error) {
 	if d.Version != DeadVersion {
 		return nil, fmt.Errorf("decode dead letter: format version %d, this program reads %d; upgrade it", d.Version, DeadVersion)
 	}
+	if err := d.check(); err != nil {
+		return nil, fmt.Errorf("decode dead letter: %w", err)
+	}
 	return &d, nil
 }

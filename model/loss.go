@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // LossError reports that a stream of a partition lacks messages that other streams refer to, so
 // that operations which contradict it are refused until an operator accepts the loss.
@@ -13,6 +16,8 @@ type LossError struct {
 	// it ends. For a state, they are the commit that it has to reflect, and the one that it does; 0
 	// if that is not known.
 	Known, Found uint64
+	// Why is set for LossOfCommit: the reason why the commit Known cannot be read.
+	Why string
 }
 
 // LossKind is what lacks messages.
@@ -23,7 +28,27 @@ const (
 	LossOfLane  LossKind = "lane"  // the lane ends before events that were handled
 	LossOfLog   LossKind = "log"   // the log ends before commits that are covered by saved state
 	LossOfState LossKind = "state" // the state was lost, and the log no longer has the commits to replace it
+	// LossOfCommit: a commit of the log, or an item of the saved state, is there, and cannot be read (UnreadableError).
+	LossOfCommit LossKind = "commit"
 )
+
+// LossOf returns the loss in an error, nil if there is none. A stored message that cannot be read sets its space aside as a
+// loss does.
+func LossOf(err error) *LossError {
+	if e, is := errors.AsType[*UnreadableError](err); is {
+		return &LossError{Kind: LossOfCommit, Space: e.Space, Known: e.Seq, Why: e.Error()}
+	}
+	e, _ := errors.AsType[*LossError](err)
+	return e
+}
+
+// Refusal returns the text with which processes log a refusal of that kind.
+func (k LossKind) Refusal() string {
+	if k == LossOfCommit {
+		return "set aside: a stored message cannot be read"
+	}
+	return "refused: the store has lost what is known of it"
+}
 
 func (e *LossError) Error() string {
 	switch e.Kind {
@@ -31,6 +56,8 @@ func (e *LossError) Error() string {
 		return fmt.Sprintf("the lane ends at %d, but its events were handled up to %d: the stream has lost messages (a power cut without fsync, or an old backup); new events would be skipped as duplicates. To continue without the lost messages: settle accept-loss --partition %d", e.Found, e.Known, e.Partition)
 	case LossOfLog:
 		return fmt.Sprintf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup). To continue without the lost messages: settle accept-loss %s", e.Found, e.Known, e.Space)
+	case LossOfCommit:
+		return e.Why + ". The space is set aside, and nothing is lost: settle quarantine"
 	}
 	return fmt.Sprintf("space %s: no checkpoint reaches to where the log begins, so a part of what was committed is lost (a STATE bucket that was restored from an older backup than its log, or a power cut without fsync): %v", e.Space, ErrPurged)
 }

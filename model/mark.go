@@ -111,6 +111,10 @@ func DecodePositions(data []byte) (*Positions, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, fmt.Errorf("decode positions: %w", err)
 	}
+	var b bounds
+	if p.check(&b); b.err != nil {
+		return nil, fmt.Errorf("decode positions: %w", b.err)
+	}
 	return &p, nil
 }
 
@@ -138,6 +142,9 @@ func DecodeMark(data []byte) (*Mark, error) {
 	}
 	if m.Version >= rangedMarkVersion {
 		m.Version -= rangedMarkVersion - MarkVersion
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("decode checkpoint mark: %w", err)
 	}
 	return &m, nil
 }

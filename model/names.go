@@ -109,7 +109,8 @@ func SlotOfStateKey(key string) (slot uint64, ok bool) {
 // CheckStateKey returns an error unless key is a valid StateDoc.Doc.
 func CheckStateKey(key string) error {
 	_, isPiece := PieceOfStateKey(key)
-	if _, isLater := SlotOfStateKey(key); isPiece || isLater || key == DueKey {
+	_, isQuarantine := QuarantineOfStateKey(key)
+	if _, isLater := SlotOfStateKey(key); isPiece || isLater || isQuarantine || key == DueKey {
 		return nil
 	}
 	if node, ok := NodeOfStateKey(key); ok {

@@ -188,6 +188,8 @@ type SpaceState struct {
 	Later []StateDoc
 	// Due has at most one item.
 	Due []StateDoc
+	// Quarantine are the records of commits that cannot be read, see Quarantined. Their Seq counts their changes.
+	Quarantine []StateDoc
 	// Mark is the space's checkpoint mark (an encoded Mark), which is saved after the documents.
 	// Its Seq is the log sequence after which the log must be read. The zero StateDoc means that
 	// there is no checkpoint.
@@ -218,6 +220,9 @@ func (s *SpaceState) ListOf(key string) *[]StateDoc {
 	}
 	if key == DueKey {
 		return &s.Due
+	}
+	if _, ok := QuarantineOfStateKey(key); ok {
+		return &s.Quarantine
 	}
 	return &s.Docs
 }

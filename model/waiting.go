@@ -108,5 +108,9 @@ func DecodeWaiting(data []byte) (*Waiting, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, fmt.Errorf("decode waiting event: %w", err)
 	}
+	var b bounds
+	if w.check(&b); b.err != nil {
+		return nil, fmt.Errorf("decode waiting event: %w", b.err)
+	}
 	return &w, nil
 }

@@ -342,7 +342,7 @@ func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		barren := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "other", Attempt: 1, Takeover: true}
-		if _, err := w.Server.Append(model.Append{Space: "alice", ID: "other", Data: model.AppendCommit(nil, barren, nil)}); err != nil {
+		if _, err := w.Server.Append(model.Append{Space: "alice", ID: barren.ID(), Data: model.AppendCommit(nil, barren, nil)}); err != nil {
 			t.Fatal(err)
 		}
 		w.Send("alice", "pay", "e1", `{"cents":1}`)

@@ -110,7 +110,7 @@ func (h *host) run() {
 		if err == nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		if lost := refused(err); lost != nil {
+		if lost := model.LossOf(err); lost != nil {
 			h.refused = true
 			h.p.noteLoss(lost)
 		} else if h.p.ctx.Err() == nil && !errors.Is(err, model.ErrRewound) { // of which the bus has told

@@ -2,7 +2,6 @@ package ordered
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/settlehq/settle/internal/truncation"
@@ -11,16 +10,8 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// refused is the loss that an error is, nil if it is none.
-func refused(err error) *model.LossError {
-	e, _ := errors.AsType[*model.LossError](err)
-	return e
-}
-
 // lossPause is how long to wait before it is looked at again whether a loss is one still.
 const lossPause = 2 * time.Second
-
-const refusing = "refused: the store has lost what is known of it"
 
 // noteLoss remembers that something is refused, and logs it now and then.
 func (p *partition) noteLoss(e *model.LossError) {
@@ -34,16 +25,16 @@ func (p *partition) noteLoss(e *model.LossError) {
 	}
 	p.lost[e.Space] = status.Loss{Kind: e.Kind, Partition: p.number, Space: e.Space, Known: e.Known, Found: e.Found, Since: since, Why: e.Error()}
 	p.mu.Unlock()
-	p.s.cfg.faults.Error(refusing, p.name+" "+e.Space, "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
+	p.s.cfg.faults.Error(e.Kind.Refusal(), p.name+" "+e.Space, "server", p.s.cfg.id, "partition", e.Partition, "key", e.Space, "error", e)
 }
 
 // lossOver says that a key, or the partition, is served.
 func (p *partition) lossOver(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, was := p.lost[key]; was {
+	if l, was := p.lost[key]; was {
 		delete(p.lost, key)
-		p.s.cfg.faults.Over(refusing, p.name+" "+key)
+		p.s.cfg.faults.Over(l.Kind.Refusal(), p.name+" "+key)
 	}
 }
 

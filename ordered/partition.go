@@ -91,7 +91,7 @@ func (p *partition) keep(what string, f func(ctx context.Context) error) {
 				return
 			}
 			wait := 200 * time.Millisecond
-			if lost := refused(err); lost != nil {
+			if lost := model.LossOf(err); lost != nil {
 				p.noteLoss(lost)
 				wait = lossPause
 			} else if !errors.Is(err, model.ErrRewound) { // of which the bus has told

@@ -41,15 +41,20 @@ func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 // Apply applies the next log entry and reports whether it changed the document. The error is
 // model.ErrPurged if entries are missing before it: the document must be loaded again.
 func (d *Document) Apply(e model.LogEntry) (bool, error) {
+	return d.Take(&e, e.Commit)
+}
+
+// Take is Apply, given how the commit of the entry is had.
+func (d *Document) Take(e *model.LogEntry, read func() (*model.Commit, error)) (bool, error) {
 	if e.Seq <= d.Read {
 		return false, nil
 	}
 	if err := e.Follows(d.Read); err != nil {
 		return false, err
 	}
-	c, err := model.DecodeCommit(e.Data)
+	c, err := read()
 	if err != nil {
-		return false, fmt.Errorf("log of space %s, sequence %d: %w", e.Space, e.Seq, err)
+		return false, err
 	}
 	d.Read = e.Seq
 	if e.Seq <= d.Seq {

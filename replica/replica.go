@@ -86,25 +86,30 @@ func (r *Replica) DocIDs() []string {
 
 // Apply applies the commit at log sequence seq and returns the documents that it changed, in the
 // order of their first write. Applying a commit again has no effect. An error means that this
-// program interprets a write differently from the one that made it; the replica must then not be
-// used any further.
+// program interprets a write differently from the one that made it; the replica is then what it was before.
 func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err error) {
 	if seq <= r.Seq {
 		return nil, nil
 	}
-	seen := map[string]bool{} // of changed: a commit may write thousands
+	after := map[string]model.Value{} // of changed: a commit may write thousands
 	for i := range c.Txs {
 		for j := range c.Txs[i].Writes {
 			w := &c.Txs[i].Writes[j]
-			did, err := r.write(seq, w)
-			if err != nil {
+			v, begun := after[w.Doc]
+			if !begun {
+				d := r.docs[w.Doc]
+				if d.Seq >= seq {
+					continue // the document was loaded from a checkpoint that includes the commit
+				}
+				v, changed = d.Value, append(changed, w.Doc)
+			}
+			if after[w.Doc], err = w.Apply(v); err != nil {
 				return nil, fmt.Errorf("apply commit %s/%d, transaction %d: %w", r.Space, seq, c.Txs[i].N, err)
 			}
-			if did && !seen[w.Doc] {
-				seen[w.Doc] = true
-				changed = append(changed, w.Doc)
-			}
 		}
+	}
+	for _, id := range changed {
+		r.set(id, Doc{Value: after[id], Seq: seq})
 	}
 	r.advance(seq, c)
 	return changed, nil
@@ -117,20 +122,6 @@ func (r *Replica) Adopt(seq uint64, c *model.Commit, after map[string]model.Valu
 		r.set(id, Doc{Value: v, Seq: seq})
 	}
 	r.advance(seq, c)
-}
-
-// write applies one write unless the document, loaded from a checkpoint, includes it already.
-func (r *Replica) write(seq uint64, w *model.Write) (bool, error) {
-	d := r.docs[w.Doc]
-	if d.Seq > seq || d.Seq == seq && !r.dirty[w.Doc] {
-		return false, nil
-	}
-	v, err := w.Apply(d.Value)
-	if err != nil {
-		return false, err
-	}
-	r.set(w.Doc, Doc{Value: v, Seq: seq})
-	return true, nil
 }
 
 func (r *Replica) set(id string, d Doc) {

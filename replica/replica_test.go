@@ -44,7 +44,10 @@ func (g *logGen) commit(t *rapid.T) {
 		}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "trying") == 0 {
-		c.Epoch, c.Trying = seq, &model.Trying{By: "handle s", Event: "e", Tries: rapid.IntRange(0, 3).Draw(t, "tries"), Back: rapid.Bool().Draw(t, "back")}
+		if !c.Takeover {
+			c.Epoch = seq
+		}
+		c.Trying = &model.Trying{By: "handle s", Event: "e", Tries: rapid.IntRange(0, 3).Draw(t, "tries"), Back: rapid.Bool().Draw(t, "back")}
 	}
 	g.lane += uint64(rapid.IntRange(0, 3).Draw(t, "handled"))
 	c.Cursor.Floor = g.lane

@@ -101,7 +101,7 @@ func (w *world) append(space string, a *Append) uint64 {
 		return 0
 	}
 	w.seq++
-	w.logs[space] = append(w.logs[space], model.LogEntry{Space: space, Seq: w.seq, ID: a.Commit.ID(), Data: a.Data})
+	w.logs[space] = append(w.logs[space], model.LogEntry{Space: space, Seq: w.seq, Prev: a.Expect, ID: a.Commit.ID(), Data: a.Data})
 	return w.seq
 }
 

@@ -158,7 +158,7 @@ func TestRead_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
 func (w *world) commit(name, doc string, v model.Value) {
 	w.Helper()
 	tx := model.Tx{N: 1, By: "test", Writes: []model.Write{{Doc: doc, Value: v}}}
-	w.Append(&model.Commit{Space: name, Runtime: "other", Epoch: 1 << 40, Attempt: 1, Txs: []model.Tx{tx}})
+	w.Append(&model.Commit{Space: name, Runtime: "other", Epoch: w.Server.Head(name), Attempt: 1, Txs: []model.Tx{tx}})
 }
 
 // slow is a program whose computation is debounced, and one of which nothing comes.

@@ -174,6 +174,8 @@ func printLoss(io streams, l *loss.Loss) {
 		if len(l.Ahead) > 0 {
 			say("some of them are newer than the others, and the events behind that are handled again: %s", strings.Join(l.Ahead, ", "))
 		}
+	case model.LossOfCommit:
+		say("%s", l.Error())
 	default:
 		say("%s", l.Error())
 		say("%s", loss.ErrState)

@@ -408,7 +408,7 @@ func lossesOf(m *fleet.Member) (out []string) {
 		out = append(out, fmt.Sprintf("%s is refused by %s since %s: %s", l.What(), m.ID, l.Since.Format(time.RFC3339), l.Why))
 	}
 	if more := m.Figures.LossCount - len(m.Figures.Losses); more > 0 {
-		out = append(out, fmt.Sprintf("%s refuses %d more: settle accept-loss lists all", m.ID, more))
+		out = append(out, fmt.Sprintf("%s refuses %d more: settle accept-loss and settle quarantine list all", m.ID, more))
 	}
 	return out
 }

@@ -60,6 +60,7 @@ type cli struct {
 	Backup      backupCmd      `cmd:"" group:"Operation" help:"Copy a deployment, while it runs, to a directory."`
 	Restore     restoreCmd     `cmd:"" group:"Operation" help:"Create a deployment from a backup."`
 	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Accept the loss of messages, where workers refuse to go on without them."`
+	Quarantine  quarantineCmd  `cmd:"" group:"Operation" help:"Decide about stored messages that cannot be read, for which spaces are set aside."`
 	Clone       cloneCmd       `cmd:"" group:"Operation" help:"Copy the documents and programs of a deployment to a new one with another name or number of partitions."`
 	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print the permissions of each role, for a nats-server configuration."`
 

@@ -124,6 +124,9 @@ func (j *judge) refusals() {
 				continue
 			}
 			do := "Copy all streams first. Start a server that still has the messages, or restore the last backup of all streams; or continue without them: `settle accept-loss` lists what is lost."
+			if l.Kind == model.LossOfCommit {
+				do = "Nothing is lost. If a newer version has written it, upgrade; else `settle quarantine show " + l.Space + "` prints it: skip it, or restore it from a copy."
+			}
 			if l.Kind == model.LossOfState {
 				do = "This cannot be accepted: restore the last backup of all streams, or move what is there to a new deployment (`settle export`, `settle import`)."
 			}
@@ -132,7 +135,7 @@ func (j *judge) refusals() {
 		}
 	}
 	if told > maxNamed {
-		j.bad(Failure, CheckReach, fmt.Sprintf("%d more are refused", told-maxNamed), "See above.", "`settle accept-loss` lists all.")
+		j.bad(Failure, CheckReach, fmt.Sprintf("%d more are refused", told-maxNamed), "See above.", "`settle accept-loss` and `settle quarantine` list all.")
 	}
 }
 

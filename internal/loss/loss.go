@@ -156,6 +156,9 @@ func ofSpace(ctx context.Context, b Bus, space string) (*Loss, error) {
 		state.Partition = model.PartitionOf(space, b.Partitions())
 		return &Loss{LossError: *state}, nil
 	}
+	if e, is := errors.AsType[*model.UnreadableError](err); is {
+		return &Loss{LossError: model.LossError{Kind: model.LossOfCommit, Partition: model.PartitionOf(space, b.Partitions()), Space: space, Known: e.Seq, Why: e.Error()}}, nil
+	}
 	if err != nil || s.head >= s.known {
 		return nil, err
 	}
@@ -237,9 +240,9 @@ func sent(ctx context.Context, b Bus, space string) (map[string]map[uint64]bool,
 		}
 		for i := range entries {
 			after = entries[i].Seq
-			c, err := model.DecodeCommit(entries[i].Data)
+			c, err := entries[i].Commit()
 			if err != nil {
-				return nil, fmt.Errorf("log of space %s, sequence %d: %w", space, after, err)
+				return nil, err
 			}
 			for j := range c.Txs {
 				for _, e := range c.Txs[j].Sends {
@@ -297,6 +300,8 @@ func (l *Loss) Accept(ctx context.Context, b Bus, progress func(at, upTo uint64)
 		return l.acceptLane(ctx, b)
 	case model.LossOfState:
 		return fmt.Errorf("%w. %w", &l.LossError, ErrState)
+	case model.LossOfCommit:
+		return fmt.Errorf("this is no loss that can be accepted: %w", &l.LossError)
 	}
 	return l.acceptLog(ctx, b, progress)
 }

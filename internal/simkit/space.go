@@ -151,7 +151,7 @@ func (s *Space) step() error {
 func (s *Space) append(a *space.Append) error {
 	w := s.w
 	w.seq++
-	s.log = append(s.log, model.LogEntry{Space: s.name, Seq: w.seq, ID: a.Commit.ID(), Data: a.Data})
+	s.log = append(s.log, model.LogEntry{Space: s.name, Seq: w.seq, Prev: a.Expect, ID: a.Commit.ID(), Data: a.Data})
 	var sends []model.Send
 	var notices []model.Event
 	var written []string

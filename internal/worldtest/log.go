@@ -1,8 +1,6 @@
 package worldtest
 
 import (
-	"fmt"
-
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
@@ -17,7 +15,7 @@ func (w *World) Append(c *model.Commit) uint64 {
 	if c.Cursor.Floor == 0 && head > 0 {
 		c.Cursor = w.cursor(c.Space, head)
 	}
-	seq, err := w.Server.Append(model.Append{Space: c.Space, ID: fmt.Sprint("test/", head), Expect: head, Data: model.AppendCommit(nil, c, nil)})
+	seq, err := w.Server.Append(model.Append{Space: c.Space, Expect: head, Data: model.AppendCommit(nil, c, nil)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -34,10 +32,28 @@ func (w *World) cursor(space string, head uint64) model.Cursor {
 	return model.Cursor{}
 }
 
+// Forge appends bytes that are no commit to the log of a space, as any program with the right to publish there can, and returns
+// their sequence. Commits leaves them out.
+func (w *World) Forge(space, data string) uint64 {
+	w.Helper()
+	seq, err := w.Server.Append(model.Append{Space: space, Expect: w.Server.Head(space), Data: []byte(data)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if w.forged == nil {
+		w.forged = map[string]bool{}
+	}
+	w.forged[data] = true
+	return seq
+}
+
 // Commits returns the whole log of a space, with what was purged of it.
 func (w *World) Commits(space string) (list []*model.Commit) {
 	w.Helper()
 	for _, e := range w.Server.History(space) {
+		if w.forged[string(e.Data)] {
+			continue
+		}
 		c, err := model.DecodeCommit(e.Data)
 		if err != nil {
 			w.Fatal(err)

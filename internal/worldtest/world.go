@@ -14,6 +14,7 @@ import (
 
 // World is a server in memory, a client of it, and the log of the processes that a test starts.
 type World struct {
+	forged map[string]bool // the bytes of Forge
 	*testing.T
 	Server *membus.Server
 	Client *membus.Bus

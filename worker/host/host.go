@@ -325,7 +325,7 @@ func (h *host) fail(what string, err error) {
 // failToActivate ends a host that failed to load. The space is tried again after a pause.
 func (h *host) failToActivate(err error) {
 	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
-	if h.env.home != nil && !isOver && isLoss(err) == nil {
+	if lost := model.LossOf(err); h.env.home != nil && !isOver && (lost == nil || lost.Kind == model.LossOfCommit) {
 		h.env.home.unable(h.space)
 	}
 	h.fail("activate space", err)
@@ -333,8 +333,9 @@ func (h *host) failToActivate(err error) {
 
 // report logs an error, unless the host is just being stopped.
 func (h *host) report(what string, err error) {
-	if lost := isLoss(err); lost != nil && h.env.home != nil {
+	if lost := model.LossOf(err); lost != nil && h.env.home != nil {
 		h.env.home.lost(lost)
+		h.recordUnreadable(err)
 		return
 	}
 	if h.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrRewound) { // the bus has reported a rewind already

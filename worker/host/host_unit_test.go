@@ -291,7 +291,7 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 	other.Attach()
 	for len(b.log) < readPage+2 {
 		a := other.Settle(0).Append
-		b.log = append(b.log, model.LogEntry{Space: "s", Seq: uint64(len(b.log) + 1), ID: a.Commit.ID(), Data: a.Data})
+		b.log = append(b.log, model.LogEntry{Space: "s", Seq: uint64(len(b.log) + 1), Prev: uint64(len(b.log)), ID: a.Commit.ID(), Data: a.Data})
 		if err := other.Confirm(uint64(len(b.log))); err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,7 @@ func (p *servedPartition) compareLane(ctx context.Context, from uint64) (uint64,
 	}
 	d, from, err := p.lane().Compare(ctx, from)
 	if err != nil {
-		if lost := isLoss(err); lost != nil {
+		if lost := model.LossOf(err); lost != nil {
 			p.losses.note(lost)
 		}
 		return 0, err

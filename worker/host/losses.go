@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,8 +23,6 @@ type losses struct {
 // lossPause is the pause before a loss is checked again.
 const lossPause = 2 * time.Second
 
-const refusing = "refused: the store has lost what is known of it"
-
 // note records a loss, and logs it at growing intervals: the attempts to serve continue.
 func (l *losses) note(e *model.LossError) {
 	l.mu.Lock()
@@ -43,7 +40,7 @@ func (l *losses) note(e *model.LossError) {
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
-	l.cfg.faults.Error(refusing, l.name(e.Space), about...)
+	l.cfg.faults.Error(e.Kind.Refusal(), l.name(e.Space), about...)
 }
 
 // name names a loss for the log.
@@ -65,8 +62,8 @@ func (l *losses) over(space string) bool {
 		return false
 	}
 	delete(l.all, space)
-	l.cfg.faults.Over(refusing, l.name(space))
-	l.cfg.Logger.Warn("served again: the loss was accepted, or what was lost is back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
+	l.cfg.faults.Over(r.Kind.Refusal(), l.name(space))
+	l.cfg.Logger.Warn("served again: what it was refused for is decided, or back", slices.Concat(l.about, []any{"space", space, "refused_since", r.Since})...)
 	return true
 }
 
@@ -78,10 +75,4 @@ func (l *losses) now() (list []status.Loss) {
 		list = append(list, *r)
 	}
 	return list
-}
-
-// isLoss returns the loss in an error, nil if there is none.
-func isLoss(err error) *model.LossError {
-	e, _ := errors.AsType[*model.LossError](err)
-	return e
 }

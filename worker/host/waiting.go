@@ -22,7 +22,7 @@ func retry(ctx context.Context, cfg *Config, what, of string, about []any, f fun
 		wait := 200 * time.Millisecond
 		switch {
 		case errors.Is(err, model.ErrRewound): // the bus has reported a rewind already
-		case isLoss(err) != nil: // see losses
+		case model.LossOf(err) != nil: // see losses
 			wait = lossPause
 		default:
 			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,6 +99,9 @@ func (l *Link) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool
 	}
 }
 
+// errNoHeaders: the headers of a stored message are malformed, and with them those that the server adds to it.
+var errNoHeaders = errors.New("a message has no headers that can be read")
+
 // errSilentReplicas: no server answers for the stream, which is missing, or has just lost its leader.
 var errSilentReplicas = errors.New("no replica of the stream answers")
 
@@ -111,6 +115,8 @@ const NoResults = "No Results"
 func endOfBatch(found []StoredMsg, last uint64, h nats.Header, multi bool) ([]StoredMsg, bool, error) {
 	status := Header(h, HeaderStatus)
 	switch status {
+	case "":
+		return nil, false, fmt.Errorf("%w: %w", ErrTooMany, errNoHeaders)
 	case "204":
 		if AddedNumber(h, HeaderLastSequence) != last {
 			return nil, false, fmt.Errorf("%w: the end of a batch was lost", ErrTransient)
@@ -137,6 +143,9 @@ func (l *Link) ReadPages(ctx context.Context, stream, pattern string, after uint
 		page, more, err := l.BatchGet(ctx, stream, GetRequest{
 			Seq: after + 1, NextFor: pattern, Batch: min(limit-len(all), PageLimit), MaxBytes: PageBytes,
 		})
+		if errors.Is(err, errNoHeaders) {
+			page, more, err = l.readOneByOne(ctx, stream, pattern, after, min(limit-len(all), oneByOne))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -149,9 +158,32 @@ func (l *Link) ReadPages(ctx context.Context, stream, pattern string, after uint
 	return all, nil
 }
 
+// oneByOne is how many messages are read one by one before a batch is tried again.
+const oneByOne = 8
+
+// readOneByOne is ReadPages for messages among which is one with malformed headers: only the leader's answer to a request
+// for a single message does not depend on them.
+func (l *Link) readOneByOne(ctx context.Context, stream, pattern string, after uint64, limit int) (found []StoredMsg, more bool, err error) {
+	for len(found) < limit {
+		m, err := l.LeaderGet(ctx, stream, GetRequest{Seq: after + 1, NextFor: cmp.Or(pattern, ">")})
+		switch {
+		case errors.Is(err, ErrNoMessage):
+			return found, false, nil
+		case err != nil:
+			return nil, false, err
+		}
+		found, after = append(found, m), m.Seq
+	}
+	return found, true, nil
+}
+
 // ReadAll reads the one message of each subject of a pattern, of which there are few.
 func (l *Link) ReadAll(ctx context.Context, stream, pattern string) ([]StoredMsg, error) {
 	found, more, err := l.BatchGet(ctx, stream, GetRequest{MultiLast: []string{pattern}, MaxBytes: StateBytes})
+	if errors.Is(err, errNoHeaders) {
+		found, more, err = l.readOneByOne(ctx, stream, pattern, 0, multiLastLimit)
+		found = Latest(found)
+	}
 	if err == nil && more {
 		err = ErrTooMany
 	}
@@ -164,8 +196,12 @@ func (l *Link) ReadNamed(ctx context.Context, stream string, subjects []string) 
 		return l.readHalves(ctx, stream, subjects)
 	}
 	found, more, err := l.BatchGet(ctx, stream, GetRequest{MultiLast: subjects, MaxBytes: StateBytes})
-	if err == nil && more && len(subjects) > 1 {
+	if (err == nil && more || errors.Is(err, errNoHeaders)) && len(subjects) > 1 {
 		return l.readHalves(ctx, stream, subjects)
+	}
+	if errors.Is(err, errNoHeaders) {
+		found, _, err = l.readOneByOne(ctx, stream, subjects[0], 0, multiLastLimit)
+		found = Latest(found)
 	}
 	return found, err
 }

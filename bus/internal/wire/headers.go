@@ -57,23 +57,69 @@ func SetPositive(h nats.Header, name string, n uint64) {
 	}
 }
 
-// Number returns the value of a decimal header, 0 if it is absent or not a number.
+// Number returns the value of a decimal header, 0 if it is absent, not a number, or greater than model.MaxNumber.
 func Number(h nats.Header, name string) uint64 {
-	n, _ := strconv.ParseUint(Header(h, name), 10, 64)
+	n, _ := Decimal(h, name)
 	return n
 }
 
-// Header returns the first value of a header, by its exact name if present.
+// Decimal is Number, and reports whether there is such a value.
+func Decimal(h nats.Header, name string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(Header(h, name), 10, 64)
+	if err != nil || n > model.MaxNumber {
+		return 0, false
+	}
+	return n, true
+}
+
+// Hash returns the value of a decimal header that may have any 64 bits, 0 if it is absent or not a number.
+func Hash(h nats.Header, name string) uint64 {
+	n, err := strconv.ParseUint(Header(h, name), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Millis returns the time in a header, in milliseconds since 1970; 0 if there is no such header, and -1 if its value is no
+// time: then the time of the event is unknown.
+func Millis(h nats.Header, name string) int64 {
+	text := Header(h, name)
+	if text == "" {
+		return 0
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 0 || ms > model.MaxMillis {
+		return -1
+	}
+	return ms
+}
+
+// Reason returns the text of a tombstone, which is one line of bounded length.
+func Reason(h nats.Header) string {
+	text := Header(h, HeaderInvalid)
+	if len(text) > model.MaxReasonLen {
+		text = strings.ToValidUTF8(text[:model.MaxReasonLen], "")
+	}
+	return text
+}
+
+// Header returns the first value of a header, by its exact name if present. Of several names that differ in case only, the
+// first one counts in the order of bytes, so that all readers of a message agree.
 func Header(h nats.Header, name string) string {
 	if values, ok := h[name]; ok && len(values) > 0 {
 		return values[0]
 	}
-	for key, values := range h { // any order: one name, differently spelt, does not occur twice
-		if strings.EqualFold(key, name) && len(values) > 0 {
-			return values[0]
+	found := ""
+	for key, values := range h { // any order: the least name counts
+		if strings.EqualFold(key, name) && len(values) > 0 && (found == "" || key < found) {
+			found = key
 		}
 	}
-	return ""
+	if found == "" {
+		return ""
+	}
+	return h[found][0]
 }
 
 // added returns the value of a header that the server has added to a stored message: the

@@ -48,9 +48,8 @@ func (l *Link) LeaderGet(ctx context.Context, stream string, req GetRequest) (St
 		if resp.Message == nil {
 			return fmt.Errorf("%w: answer without a message", ErrTransient)
 		}
-		var err error
-		found, err = decodeStored(resp.Message)
-		return err
+		found = decodeStored(resp.Message)
+		return nil
 	})
 	if err != nil {
 		return StoredMsg{}, fmt.Errorf("read stream %s: %w", stream, err)
@@ -58,17 +57,17 @@ func (l *Link) LeaderGet(ctx context.Context, stream string, req GetRequest) (St
 	return found, nil
 }
 
-func decodeStored(m *storedMessage) (StoredMsg, error) {
+func decodeStored(m *storedMessage) StoredMsg {
 	found := StoredMsg{Subject: m.Subject, Seq: m.Sequence, Time: m.Time.UTC(), Data: m.Data}
 	if len(m.Header) == 0 {
-		return found, nil
+		return found
 	}
-	h, err := nats.DecodeHeadersMsg(m.Header)
-	if err != nil {
-		return StoredMsg{}, fmt.Errorf("headers of message %d: %w", m.Sequence, err)
+	// Headers that are malformed are those of no program of Settle. A message without headers says as much, and does not
+	// keep others from being read.
+	if h, err := nats.DecodeHeadersMsg(m.Header); err == nil {
+		found.Header = h
 	}
-	found.Header = h
-	return found, nil
+	return found
 }
 
 // Request makes one request to the JetStream API.

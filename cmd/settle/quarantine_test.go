@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
+)
+
+// A commit that cannot be read sets its space aside, which is named by every command that people look at, and no other space
+// of its partition notices. An operator decides about it, and the space goes on.
+func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	t.Setenv("NATS_URL", server.ClientURL())
+	d := begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
+	want(t, 0, "nothing is in quarantine", "quarantine")
+	want(t, 1, "space "+here+" is not set aside", "quarantine", "show", here)
+	want(t, 0, "handled", "send", here, "add", "--id", "a1", "--wait")
+	if _, err := d.Bus().JetStream().Publish(t.Context(), "settle.log.0."+here, []byte(`{"v":99,"snd":[{}],"rt":"w9"}`)); err != nil {
+		t.Fatal(err)
+	}
+	head, err := d.Bus().Head(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := strconv.FormatUint(head, 10)
+	want(t, 0, "stored", "send", here, "add", "--id", "a2", "--wait=none")
+	wantSoon(t, 0, "space "+here+" is refused by | log of space "+here+", sequence "+seq+" | format version 99 | settle quarantine", "fleet")
+	wantSoon(t, 2, "refuses space "+here+" since | sequence "+seq+" | `settle quarantine show "+here+"` prints it", "doctor", "--json")
+	want(t, 0, "handled", "send", beside, "add", "--id", "b1", "--wait")
+	want(t, 0, "settled", "send", beside, "pass", `"`+there+`"`, "--id", "p1", "--wait=tree")
+	want(t, 1, "space "+here+" (partition 0): log of space "+here+", sequence "+seq+" | 1 spaces are set aside", "quarantine", "list")
+	want(t, 0, "commit    "+seq+" | behind    0 commits | found     by worker/ | format version 99", "quarantine", "show", here)
+	want(t, 0, `{"v":99,"snd":[{}],"rt":"w9"}`, "quarantine", "show", here, "--raw")
+	want(t, 1, "is set aside | settle quarantine", "accept-loss", here)
+	want(t, 1, "this is no loss that can be accepted", "accept-loss", here, "--yes")
+
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(copied, []byte(`{"v":1,"sp":"`+there+`","rt":"w9","cur":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 1, "the copy is not that commit | it is a commit of space", "quarantine", "restore", here, seq, copied, "--yes")
+	want(t, 1, "for commit "+seq+", not 1", "quarantine", "skip", here, "1", "--yes")
+	want(t, 1, "events that it has handled are handled again | nothing was changed", "quarantine", "skip", here, seq)
+	want(t, 0, "commit "+seq+" is skipped", "quarantine", "skip", here, seq, "--yes", "--note", "a test")
+	wantSoon(t, 0, "a2", "receipts", here)
+	want(t, 0, "handled", "send", here, "add", "--id", "a3", "--wait")
+	want(t, 0, "nothing is in quarantine", "quarantine")
+	if out := wantSoon(t, 0, "1 worker", "fleet"); strings.Contains(out, "is refused") {
+		t.Errorf("something is refused still:\n%s", out)
+	}
+}
