@@ -161,7 +161,7 @@ func (u *Code) what() (names []any) {
 // warnLate logs code that has not returned.
 func (u *Code) warnLate(now time.Time) {
 	if what := u.late(now); what != nil {
-		u.cfg.faults.Warn("a handler or node has not returned; nothing else of its space goes on until it does, and what takes long belongs in an action", u.space,
+		u.cfg.faults.Warn(u.cfg.Terms.Code+" has not returned; nothing else of its "+u.cfg.Terms.Space+" goes on until it does, and what takes long belongs elsewhere", u.space,
 			slices.Concat([]any{"space", u.space}, what, []any{"for", codeLate})...)
 	}
 }
@@ -247,7 +247,7 @@ func (u *Code) judge() *Overrun {
 func (u *Code) tellFull() {
 	if !u.full {
 		u.full = true
-		u.cfg.Logger.Error("a handler or node has not returned within its limit and is not given up, as too many were that have not returned since; restart the worker",
+		u.cfg.Logger.Error(u.cfg.Terms.Code+" has not returned within its limit and is not given up, as too many were that have not returned since; restart the "+u.cfg.Terms.Process,
 			slices.Concat([]any{"space", u.space}, u.what(), []any{"limit", u.Limit, "given_up", runlimit.MaxAbandoned})...)
 	}
 }
@@ -287,19 +287,24 @@ func (u *Code) rest() {
 }
 
 // leaves records that the goroutine of the host ends, and reports whether the host was given up. If it
-// was not, and is in code, that code has ended the goroutine.
-func (u *Code) leaves() (givenUp bool) {
+// was not, and is in code, that code has ended the goroutine. Of a handler, that is returned: it counts as one that does
+// not return.
+func (u *Code) leaves() (ended *Overrun, givenUp bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.givenUp.Load() {
-		return true
+		return nil, true
 	}
-	if !u.idle() {
-		u.cfg.faults.Error("a handler or node has ended its goroutine (runtime.Goexit, as FailNow of a test does); the space is loaded again and goes on", u.space,
-			append([]any{"space", u.space}, u.what()...)...)
-		u.rest()
+	if u.idle() {
+		return nil, false
 	}
-	return false
+	u.cfg.faults.Error(u.cfg.Terms.Code+" has ended its goroutine (runtime.Goexit, as FailNow of a test does); its "+u.cfg.Terms.Space+" is loaded again and goes on", u.space,
+		append([]any{"space", u.space}, u.what()...)...)
+	if u.event != "" && len(u.nodes) == 0 {
+		ended = &Overrun{Stream: u.stream, Event: u.event, Recorded: u.recorded}
+	}
+	u.rest()
+	return ended, false
 }
 
 // Used is called whenever code uses its transaction. It ends the goroutine of code that was given up.
