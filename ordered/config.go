@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
@@ -85,7 +86,8 @@ type Config struct {
 	// Logger gets what an operator should know. Default: discard.
 	Logger *slog.Logger
 
-	id string // of this process, and of no other that there ever was
+	id     string        // of this process, and of no other that there ever was
+	faults *faultlog.Log // where faults are logged that may last
 }
 
 func (c *Config) fill() error {
@@ -119,6 +121,7 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.faults = faultlog.New(c.Logger)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (p *program) NewCore(of *host.Surroundings, _ model.SpaceState, r *replica.
 	if err != nil {
 		return nil, err
 	}
-	return newCore(p.cfg, cfg, r, of.Code, of.Warn), nil
+	return newCore(p.cfg, cfg, r, of.Code), nil
 }
 
 const (
@@ -63,7 +63,6 @@ type core struct {
 	ledger *ledger.Ledger
 	cfg    *Config
 	code   code
-	warn   func(what, of string, about ...any)
 	// at is the time of the last step.
 	at time.Duration
 	// overran is what an earlier host of the key was given up for last, nil for nothing.
@@ -79,8 +78,8 @@ type code interface {
 }
 
 // newCore makes the core of a key out of its confirmed state.
-func newCore(cfg *Config, own *ledger.Config, r *replica.Replica, code code, warn func(what, of string, about ...any)) *core {
-	c := &core{cfg: cfg, code: code, warn: warn}
+func newCore(cfg *Config, own *ledger.Config, r *replica.Replica, code code) *core {
+	c := &core{cfg: cfg, code: code}
 	c.ledger = ledger.New(own, ledger.Host{Attempt: c.attempt, Lost: c.lost, Unconverged: c.unconverged}, r)
 	c.Hosted = c.ledger.Hosted()
 	return c
@@ -220,7 +219,7 @@ func (c *core) lost(_ *model.Event, tries int, overran bool) error {
 
 // unconverged reports an event that has met conflicts for too long.
 func (c *core) unconverged(ev *model.Event, conflicts int) {
-	c.warn("handle an event: other runtimes change its key meanwhile, again and again", ev.Space,
+	c.cfg.faults.Warn("handle an event: other runtimes change its key meanwhile, again and again", ev.Space,
 		"key", ev.Space, "stream", ev.Stream, "event", ev.ID, "conflicts", conflicts)
 }
 

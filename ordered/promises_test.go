@@ -31,7 +31,7 @@ func unitCore(t *testing.T, h Handler) *core {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCore(cfg, own, replica.New("k"), unwatched{}, func(string, string, ...any) {})
+	c := newCore(cfg, own, replica.New("k"), unwatched{})
 	c.Clock(time.Now())
 	return c
 }

@@ -67,8 +67,9 @@ func (l *Looks) End(check func()) {
 // Return records that code has returned.
 func (l *Looks) Return() { l.moved++ }
 
-// Rest records that no code with a limit runs: no check follows.
-func (l *Looks) Rest() { l.every = 0 }
+// Rest records, in a check, that no code with a limit runs: no check follows, and the timer, which has fired, is not
+// kept, since a process may have very many that rest.
+func (l *Looks) Rest() { l.every, l.timer = 0, nil }
 
 // Look reports whether the running code has reached its limit, and whether the grace is over as well. It
 // schedules the next check.

@@ -121,12 +121,12 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
 		beside: e.tasks.Go, call: h.call, wake: h.inbox.rouse, report: h.report, fail: h.fail,
 	}
-	h.code.space, h.code.cfg, h.code.ends = name, e.cfg, h.ctx
+	h.code.loop = h.loop
 	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
-	h.resident.space, h.resident.wake = name, h.inbox.rouse
+	h.resident.space, h.resident.wake = name, h.loop.wake
 	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
 	readMissed := func() { h.remote.readMissed(h.core) }
-	h.saver.init(name, e.bus, h.report, readMissed, func() { h.call(readMissed) })
+	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.call(readMissed) })
 	return h
 }
 
@@ -249,6 +249,7 @@ func earliest(a, b time.Duration) time.Duration {
 func (h *host) sleep(until time.Duration) {
 	if h.graph == nil && !h.appends.inFlight { // a process has very many spaces without a graph, most of them at rest
 		h.core.ReleaseMemory()
+		h.inbox.releaseMemory()
 	}
 	var timer <-chan time.Time
 	if until > 0 {
