@@ -135,10 +135,7 @@ func (a Action[In, Out]) Perform(p *Program, do func(ctx context.Context, key st
 
 // encodeResult encodes a task's result. A result that cannot be encoded is a permanent error.
 func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
-	if _, none := any(out).(None); none {
-		return Value{}, nil
-	}
-	v, err := s.Encode(out)
+	v, err := encode(s, out)
 	return v, Permanent(err)
 }
 
@@ -181,10 +178,7 @@ func (a Action[In, Out]) Done(p *Program, done func(tx *Tx, t Task[In, Out]) err
 // A pending or done task is not started again: with an equal input Start does nothing, with another
 // input the transaction fails. A task that was given up, cancelled or forgotten is started anew.
 func (a Action[In, Out]) Start(tx *Tx, key string, in In) {
-	v, err := Value{}, error(nil)
-	if _, none := any(in).(None); !none {
-		v, err = a.in.Encode(in)
-	}
+	v, err := encode(a.in, in)
 	if err != nil {
 		tx.Fail(fmt.Errorf("start task %q of %s: %w", key, a.name, err))
 		return
@@ -247,39 +241,39 @@ func taskError(text string) error {
 // to the stream with the name of the action, with the payload {"key": KEY, "out": RESULT}, so any
 // NATS client can send it: permission to publish to that stream is permission to decide the outcome
 // of a task.
-func (a Action[In, Out]) Complete(ctx context.Context, c *Client, space, key string, out Out) error {
-	o, err := a.Completed(space, key, out)
+func (a Action[In, Out]) Complete(ctx context.Context, in Space, key string, out Out) error {
+	o, err := a.Completed(To(in.name), key, out)
 	if err != nil {
 		return err
 	}
-	_, err = c.Send(ctx, o)
+	_, err = in.client.Send(ctx, o)
 	return err
 }
 
 // Fail reports from outside that a task is given up, and why. See Complete.
-func (a Action[In, Out]) Fail(ctx context.Context, c *Client, space, key string, why error) error {
-	_, err := c.Send(ctx, a.Failed(space, key, why))
+func (a Action[In, Out]) Fail(ctx context.Context, in Space, key string, why error) error {
+	_, err := in.client.Send(ctx, a.Failed(To(in.name), key, why))
 	return err
 }
 
 // Completed returns the event that Complete sends, for Sender.Send and for tests.
-func (a Action[In, Out]) Completed(to, key string, out Out) (Outgoing, error) {
+func (a Action[In, Out]) Completed(to Target, key string, out Out) (Outgoing, error) {
 	v, err := encodeResult(a.out, out)
 	if err != nil {
 		return Outgoing{}, fmt.Errorf("complete task %q of %s: %w", key, a.name, err)
 	}
 	c := space.Completion{Key: key, Out: v}
-	return Outgoing{Space: to, Stream: a.name, ID: completionID(), Payload: c.Value()}, nil
+	return Outgoing{Space: to.space, Stream: a.name, ID: completionID(), Payload: c.Value()}, nil
 }
 
 // Failed returns the event that Fail sends.
-func (a Action[In, Out]) Failed(to, key string, why error) Outgoing {
+func (a Action[In, Out]) Failed(to Target, key string, why error) Outgoing {
 	c := space.Completion{Key: key, Err: errorText(why)}
-	return Outgoing{Space: to, Stream: a.name, ID: completionID(), Payload: c.Value()}
+	return Outgoing{Space: to.space, Stream: a.name, ID: completionID(), Payload: c.Value()}
 }
 
 // completionID returns a random id: reporting the end of a task twice is harmless.
-func completionID() string { return "told-" + rand.Text() }
+func completionID() EventID { return ID("told-" + rand.Text()) }
 
 func errorText(err error) string {
 	if err == nil || err.Error() == "" {

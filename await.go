@@ -18,8 +18,8 @@ import (
 // been sent yet. The error is about the wait; how the event ended is in the receipt. The error is
 // ErrForgotten if the event is known to lie beyond the horizon; a plain id that the lane has
 // forgotten looks like one that is yet to be sent, and Await keeps waiting for it.
-func (c *Client) Await(ctx context.Context, space, stream, id string) (*Receipt, error) {
-	ev := awaited{space: space, key: receipts.Key{Stream: stream, ID: id}}
+func (s Space) Await(ctx context.Context, stream string, id EventID) (*Receipt, error) {
+	c, ev := s.client, awaited{space: s.name, key: receipts.Key{Stream: stream, ID: id.text}}
 	if err := ev.check(); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -50,15 +48,7 @@ type story struct {
 // serve starts a worker. hook, which may be nil, decides about its requests.
 func (s *story) serve(id string, hook membus.Hook) (crash func()) {
 	s.Helper()
-	b := s.server.Connect(id)
-	b.Inject(hook)
-	p, err := settle.StartWorker(s.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(fates())})
-	if err != nil {
-		s.Fatal(err)
-	}
-	crash = sync.OnceFunc(func() { p.Kill(); b.Kill() })
-	s.Cleanup(crash)
-	return crash
+	return s.start(id, fates(), hook)
 }
 
 // atCommit is a hook that does something when a worker appends its first commit that
@@ -77,21 +67,13 @@ func (s *story) atCommit(do func(), fate membus.Fate) membus.Hook {
 	}
 }
 
-// foreign appends a commit that nobody here has made.
+// foreign appends a commit of another runtime, which leaves the cursor where it is.
 func (s *story) foreign(c *model.Commit) {
-	c.Version, c.Space, c.Runtime = model.CommitVersion, "s", "somebody"
-	head := s.server.Head("s")
-	if head > 0 {
-		last, err := model.DecodeCommit(s.server.ReadLog("s", head-1, 1)[0].Data)
-		if err != nil {
-			s.Error(err)
-			return
-		}
-		c.Cursor = last.Cursor
+	c.Space, c.Runtime = "s", "another"
+	if before := s.Commits("s"); len(before) > 0 {
+		c.Cursor = before[len(before)-1].Cursor
 	}
-	if _, err := s.server.Append(model.Append{Space: "s", ID: "foreign", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
-		s.Error(err)
-	}
+	s.Append(c)
 }
 
 // answer is how a wait ended.
@@ -142,7 +124,7 @@ var endings = []struct {
 	{name: "refused, being undecodable", raw: model.Message{Payload: []byte("{")}, want: "refused: the payload is not JSON"},
 	{
 		name: "refused, its id being too old", raw: model.Message{Payload: []byte("{}")},
-		id:     settle.TimedEventID(time.Date(1999, 12, 24, 23, 59, 59, 0, time.UTC), "x"), // virtual time begins with 2000
+		id:     settle.TimedID(time.Date(1999, 12, 24, 23, 59, 59, 0, time.UTC), "x").String(), // virtual time begins with 2000
 		want:   "refused: event id at-00dc46c32418-x was made 168h0m1s ago",
 		before: "error: find the receipt of event at-00dc46c32418-x to s/add: longer ago than",
 	},
@@ -227,9 +209,9 @@ var endings = []struct {
 		name: "handled, after an outage of the store",
 		while: func(s *story) {
 			s.serve("w1", s.atCommit(func() {}, membus.DropRequest))
-			s.server.Disconnect()
-			s.pass(time.Hour)
-			s.server.Reconnect()
+			s.Server.Disconnect()
+			s.Pass(time.Hour)
+			s.Server.Reconnect()
 		},
 		want: "handled 1",
 	},
@@ -248,10 +230,10 @@ var endings = []struct {
 	{
 		name: "the caller's client is closed while the store is out of reach",
 		while: func(s *story) {
-			s.server.Disconnect()
+			s.Server.Disconnect()
 			s.caller.Close()
 			synctest.Wait()
-			s.server.Reconnect()
+			s.Server.Reconnect()
 			s.serve("w1", nil)
 		},
 		want:   "handled 1",
@@ -265,16 +247,12 @@ var endings = []struct {
 	},
 }
 
-// foreignReceipt appends a commit in which somebody else has handled the event.
+// foreignReceipt appends a commit in which another runtime has handled the event.
 func (s *story) foreignReceipt(rc *model.Receipt) {
-	head := s.server.Head("s")
-	c := &model.Commit{
-		Version: model.CommitVersion, Space: "s", Runtime: "somebody", Epoch: head, Cursor: model.Cursor{Floor: rc.Lane},
+	s.Append(&model.Commit{
+		Space: "s", Runtime: "another", Epoch: s.Server.Head("s"), Cursor: model.Cursor{Floor: rc.Lane},
 		Txs: []model.Tx{{N: 1, By: "handle add", Receipt: rc}},
-	}
-	if _, err := s.server.Append(model.Append{Space: "s", ID: "foreign", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
-		s.Error(err)
-	}
+	})
 }
 
 func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
@@ -317,14 +295,14 @@ func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
 func (s *story) call(raw model.Message) <-chan answer {
 	if raw.Payload != nil || raw.Invalid != "" {
 		raw.Space, raw.Stream, raw.ID = "s", s.stream, s.id
-		if _, err := s.server.Send(raw); err != nil {
+		if _, err := s.Server.Send(raw); err != nil {
 			s.Fatal(err)
 		}
 		return s.wait(s.ctx, s.caller)
 	}
 	done := make(chan answer, 1)
 	go func() { // ends with the call
-		rc, err := s.caller.Call(s.ctx, settle.Outgoing{Space: "s", Stream: s.stream, ID: s.id})
+		rc, err := s.caller.Call(s.ctx, settle.Outgoing{Space: "s", Stream: s.stream, ID: settle.ID(s.id)})
 		done <- answer{rc, err}
 	}()
 	return done
@@ -333,7 +311,7 @@ func (s *story) call(raw model.Message) <-chan answer {
 func (s *story) wait(ctx context.Context, c *settle.Client) <-chan answer {
 	done := make(chan answer, 1)
 	go func() { // ends with the wait
-		rc, err := c.Await(ctx, "s", s.stream, s.id)
+		rc, err := c.Space("s").Await(ctx, s.stream, settle.ID(s.id))
 		done <- answer{rc, err}
 	}()
 	return done
@@ -353,24 +331,11 @@ func (s *story) expect(who string, got <-chan answer, want string) {
 	}
 }
 
-// pass lets virtual time pass, in which everybody else goes on.
-func (s *story) pass(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
-}
-
 // handlings is how many receipts of the event the log has.
 func (s *story) handlings() (n int) {
-	for _, e := range s.server.ReadLog("s", 0, 1<<20) {
-		c, err := model.DecodeCommit(e.Data)
-		if err != nil {
-			s.Fatal(err)
-		}
-		for i := range c.Txs {
-			if rc := c.Txs[i].Receipt; rc != nil && rc.Event == s.id {
-				n++
-			}
+	for _, rc := range s.Receipts("s") {
+		if rc.Event == s.id {
+			n++
 		}
 	}
 	return n
@@ -386,7 +351,7 @@ func TestCall_AnEventThatCannotBeStoredIsAnError(t *testing.T) {
 		if _, err := c.Call(t.Context(), e); !errors.Is(err, model.ErrTooLarge) {
 			t.Errorf("an event of 2 MiB: %v", err)
 		}
-		w.server.LimitLanes(1)
+		w.Server.LimitLanes(1)
 		if _, err := c.Send(t.Context(), add("s", "e2")); err != nil {
 			t.Fatal(err)
 		}
@@ -404,20 +369,16 @@ func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
 		s := &story{world: w}
 		s.serve("w1", nil)
 		c, _ := w.client("c", nil)
-		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: "e1"}); err != nil || rc.Outcome != settle.Handled {
+		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: settle.ID("e1")}); err != nil || rc.Outcome != settle.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
-		takeover, err := model.DecodeCommit(w.server.History("s")[0].Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		origin := model.TxID{Space: "s", Epoch: 1, N: model.BeforeFirstTx(takeover.Term) + 1}
-		if rc, err := c.Await(t.Context(), "s", "add", origin.Event(0)); err != nil || rc.Result.String() != "1" {
+		origin := model.TxID{Space: "s", Epoch: 1, N: model.BeforeFirstTx(w.Commits("s")[0].Term) + 1}
+		if rc, err := c.Space("s").Await(t.Context(), "add", settle.ID(origin.Event(0))); err != nil || rc.Result.String() != "1" {
 			t.Errorf("the follow-up: %+v, %v", rc, err)
 		}
 		other := make(chan answer, 1)
 		go func() { // ends with the wait
-			rc, err := c.Await(t.Context(), "elsewhere", "add", origin.Event(1))
+			rc, err := c.Space("elsewhere").Await(t.Context(), "add", settle.ID(origin.Event(1)))
 			other <- answer{rc, err}
 		}()
 		synctest.Wait()
@@ -426,10 +387,7 @@ func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
 			t.Errorf("nobody has released it, and the answer is %v", a)
 		default:
 		}
-		b := w.server.Connect("coordinator")
-		k := coordinator.New(b, coordinator.Config{})
-		k.Start()
-		defer func() { k.Stop(); b.Close() }()
+		w.Coordinator()
 		s.expect("who waits for the send", other, "handled 1")
 	})
 }
@@ -440,13 +398,13 @@ func TestAwait_RefusesNamesThatAreNone(t *testing.T) {
 		c, _ := w.client("c", nil)
 		var name *model.NameError
 		for _, n := range [][3]string{{"*", "add", "e1"}, {"s", ">", "e1"}, {"s", "add", "e 1"}, {"s", "add", ""}} {
-			if _, err := c.Await(t.Context(), n[0], n[1], n[2]); !errors.As(err, &name) {
+			if _, err := c.Space(n[0]).Await(t.Context(), n[1], settle.ID(n[2])); !errors.As(err, &name) {
 				t.Errorf("%v: %v, want a *NameError", n, err)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := c.Await(ctx, "s", "add", "never")
+		_, err := c.Space("s").Await(ctx, "add", settle.ID("never"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "event never to s/add") {
 			t.Errorf("nobody sends it: %v", err)
 		}
@@ -482,7 +440,7 @@ func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T)
 		d, _ := w.client("d", func(b *membus.Bus) port.Bus { bus = &amnesiac{Bus: b}; return bus })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
+		if rc, err := d.Space("s").Await(ctx, "add", settle.ID("e1")); err != nil || rc.Result.String() != "1" {
 			t.Errorf("%+v, %v", rc, err)
 		}
 		if n := bus.asked.Load(); n != 2 {
@@ -545,7 +503,7 @@ func TestAwait_LooksForWhatCameWhileTheLogCouldNotBeFollowed(t *testing.T) {
 		}()
 		w.worker("w1")
 		c, _ := w.client("c", nil)
-		if _, err := c.Await(t.Context(), "s", "add", "e1"); err != nil {
+		if _, err := c.Space("s").Await(t.Context(), "add", settle.ID("e1")); err != nil {
 			t.Fatal(err)
 		}
 		close(handled)
@@ -580,10 +538,10 @@ func TestAwait_LooksAtLeastUpToWhereTheLogIsFollowedFrom(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &deposed{Bus: b, knows: w.server.Head("s") - 1} })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &deposed{Bus: b, knows: w.Server.Head("s") - 1} })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if rc, err := d.Await(ctx, "s", "add", "e1"); err != nil || rc.Result.String() != "1" {
+		if rc, err := d.Space("s").Await(ctx, "add", settle.ID("e1")); err != nil || rc.Result.String() != "1" {
 			t.Errorf("%+v, %v", rc, err)
 		}
 	})
@@ -600,7 +558,7 @@ func TestAwait_ACommitOfANewerFormatIsAnError(t *testing.T) {
 			called <- answer{rc, err}
 		}()
 		synctest.Wait()
-		if _, err := w.server.Append(model.Append{Space: "s", Data: []byte(`{"v":99}`)}); err != nil {
+		if _, err := w.Server.Append(model.Append{Space: "s", Data: []byte(`{"v":99}`)}); err != nil {
 			t.Fatal(err)
 		}
 		if a := <-called; a.err == nil || !strings.Contains(a.err.Error(), "upgrade") {

@@ -123,7 +123,7 @@ const parkedPause = 50 * time.Millisecond
 func (c *Client) receiptOf(ctx context.Context, of EventRef, root *TreeNode) (*Receipt, error) {
 	switch {
 	case root.Commit > 0:
-		return c.Await(ctx, of.Space, of.Stream, of.Event)
+		return c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
 	case root.State == lineage.Forgotten:
 		return nil, fmt.Errorf("event %s of space %s has ended: %w", of.Event, of.Space, ErrForgotten)
 	case root.State == lineage.Dropped:
@@ -142,7 +142,7 @@ func (c *Client) cancel(ctx context.Context, a *Attachment, of EventRef, why str
 
 // conclude waits for the end of an event that is marked, and deletes the mark if the handling was first.
 func (c *Client) conclude(ctx context.Context, a *Attachment, of EventRef) (*Receipt, error) {
-	rc, err := c.Await(ctx, of.Space, of.Stream, of.Event)
+	rc, err := c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
 	if err != nil && ctx.Err() != nil {
 		return nil, pendingCancel(of)
 	}

@@ -67,7 +67,7 @@ func at(id string) settle.EventRef { return settle.EventRef{Space: "s", Stream: 
 // counted is how often each event was handled.
 func counted(ctx context.Context, t *testing.T, d *settle.Deployment) map[string]int {
 	t.Helper()
-	v, _, err := d.Client().Get(ctx, "s", "done")
+	v, _, err := d.Client().Space("s").Get(ctx, "done")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	open := sync.OnceFunc(func() { close(let) })
 	t.Cleanup(open) // before the deployment stops
 	for i := range 4 {
-		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: fmt.Sprintf("e%d", i)}); err != nil {
+		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID(fmt.Sprintf("e%d", i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	})
 	// It is in the log before the first one goes on.
 	for {
-		marks, _, err := d.Client().Get(ctx, "s", space.CancelDoc)
+		marks, _, err := d.Client().Space("s").Get(ctx, space.CancelDoc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	open()
 	waiting.Wait()
 	for id, want := range map[string]settle.Outcome{"e0": settle.EventCancelled, "e1": settle.Handled, "e2": settle.EventCancelled, "e3": settle.Handled} {
-		rc, err := d.Client().Await(ctx, "s", "work", id)
+		rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(id))
 		if err != nil || rc.Outcome != want {
 			t.Errorf("%s: %+v, %v", id, rc, err)
 		}
@@ -140,7 +140,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	if _, err := d.Client().Cancel(ctx, at("nobody"), ""); err == nil {
 		t.Error("an event is taken back that nobody has sent")
 	}
-	if marks, _, err := d.Client().Get(ctx, "s", space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
+	if marks, _, err := d.Client().Space("s").Get(ctx, space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
 		t.Errorf("marks that are left: %v, %v", marks, err)
 	}
 }
@@ -149,10 +149,10 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 // one that a handler has sent to its own space.
 func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	ctx, d := cancelling(t, func(string) {}, 1)
-	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e0", NotBefore: time.Now().Add(time.Hour)}); err != nil {
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e0"), NotBefore: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e1", Payload: map[string]string{"later": "yes"}}); err != nil {
+	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e1"), Payload: map[string]string{"later": "yes"}}); err != nil {
 		t.Fatal(err)
 	}
 	tree, err := d.Client().Tree(ctx, settle.TreeQuery{Space: "s", Stream: "work", Event: "e1"})
@@ -173,11 +173,11 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 // Of several events, one that has ended before, and one that is not there, do not keep the others from being taken back.
 func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
 	ctx, d := cancelling(t, func(string) {}, 1)
-	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e0"}); err != nil {
+	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e0")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"e1", "e2"} {
-		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: id, NotBefore: time.Now().Add(time.Hour)}); err != nil {
+		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID(id), NotBefore: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
 			t.Errorf("%v: %+v, %v", c.Event, c.Receipt, c.Err)
 		}
 	}
-	if marks, _, err := d.Client().Get(ctx, "s", space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
+	if marks, _, err := d.Client().Space("s").Get(ctx, space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
 		t.Errorf("marks that are left: %v, %v", marks, err)
 	}
 }
@@ -206,13 +206,13 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	}, 1)
 	open := sync.OnceFunc(func() { close(let) })
 	t.Cleanup(open)
-	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e0"}); err != nil {
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e0")}); err != nil {
 		t.Fatal(err)
 	}
 	var sent []settle.EventRef
 	for i := range 2 {
 		id := fmt.Sprintf("x%d", i)
-		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "other", Stream: "work", ID: id, Payload: map[string]string{"send": "s"}}); err != nil {
+		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "other", Stream: "work", ID: settle.ID(id), Payload: map[string]string{"send": "s"}}); err != nil {
 			t.Fatal(err)
 		}
 		tree, err := d.Client().Tree(ctx, settle.TreeQuery{Space: "other", Stream: "work", Event: id})
@@ -227,14 +227,14 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	open()
-	tree, err := d.Client().WaitTree(ctx, "other", "work", "x0")
+	tree, err := d.Client().Space("other").WaitTree(ctx, "work", settle.ID("x0"))
 	if err != nil || tree.Root.Caused[0].State != settle.EventState(settle.EventCancelled) || len(tree.Root.Caused[0].Caused) != 1 || tree.Root.Caused[0].Caused[0].Stream != settle.Undelivered {
 		t.Errorf("tree: %+v, %v", tree, err)
 	}
-	if rc, err := d.Client().Await(ctx, "s", "work", sent[1].Event); err != nil || rc.Outcome != settle.Handled {
+	if rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(sent[1].Event)); err != nil || rc.Outcome != settle.Handled {
 		t.Errorf("the next one: %+v, %v", rc, err)
 	}
-	for l, err := range d.Client().DeadLetters(ctx, "s") {
+	for l, err := range d.Client().Space("s").DeadLetters(ctx) {
 		t.Errorf("there is a dead letter: %+v, %v", l, err)
 	}
 }
@@ -258,7 +258,7 @@ func TestCancel_RacesWithTheHandling(t *testing.T) {
 		all.Go(func() {
 			defer func() { <-window }()
 			id := fmt.Sprintf("e%d", i)
-			if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: id}); err != nil {
+			if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID(id)}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -278,7 +278,7 @@ func TestCancel_RacesWithTheHandling(t *testing.T) {
 		if want := map[settle.Outcome]int{settle.Handled: 1, settle.EventCancelled: 0}[o]; got[id] != want {
 			t.Errorf("%s is said to be %s, and took effect %d times", id, o, got[id])
 		}
-		if rc, err := d.Client().FindReceipt(ctx, "s", "work", id); err != nil || rc == nil || rc.Outcome != o {
+		if rc, err := d.Client().Space("s").FindReceipt(ctx, "work", settle.ID(id)); err != nil || rc == nil || rc.Outcome != o {
 			t.Errorf("%s is said to be %s, and its receipt is %+v, %v", id, o, rc, err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 	t.Cleanup(open)
 	send := func(id string, expires time.Duration) {
 		t.Helper()
-		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: id, Expires: time.Now().Add(expires)}); err != nil {
+		if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID(id), Expires: time.Now().Add(expires)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -311,7 +311,7 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 	}
 	open()
 	for id, want := range map[string]settle.Outcome{"e0": settle.Handled, "e1": settle.Expired, "e2": settle.Handled} {
-		rc, err := d.Client().Await(ctx, "s", "work", id)
+		rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(id))
 		if err != nil || rc.Outcome != want {
 			t.Errorf("%s: %+v, %v", id, rc, err)
 		}
@@ -319,7 +319,7 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 	if got := counted(ctx, t, d); len(got) != 2 || got["e1"] != 0 {
 		t.Errorf("handled were %v", got)
 	}
-	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: "e3", NotBefore: time.Now().Add(time.Hour), Expires: time.Now()}); err == nil {
+	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e3"), NotBefore: time.Now().Add(time.Hour), Expires: time.Now()}); err == nil {
 		t.Error("an event was sent that expires before it may be handled")
 	}
 }
@@ -329,7 +329,7 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		if _, err := c.Call(t.Context(), pass("e1", "b")); err != nil {
 			t.Fatal(err)
@@ -345,12 +345,12 @@ func TestCancelAll_MarksAParkedEventWhenItIsReleased(t *testing.T) {
 		if err != nil || len(all) != 1 || !errors.Is(all[0].Err, context.DeadlineExceeded) || !strings.Contains(all[0].Err.Error(), "is parked") {
 			t.Errorf("without a coordinator: %+v, %v", all, err)
 		}
-		if marks, at, err := c.Get(t.Context(), "b", space.CancelDoc); err != nil || at > 0 {
+		if marks, at, err := c.Space("b").Get(t.Context(), space.CancelDoc); err != nil || at > 0 {
 			t.Errorf("marks in the space of the parked event: %v at %d, %v", marks, at, err)
 		}
 		go func() {
 			time.Sleep(time.Second)
-			w.coordinate()
+			w.Coordinator()
 		}()
 		all, err = c.CancelAll(t.Context(), parked, "no")
 		if err != nil || len(all) != 1 || all[0].Err != nil || all[0].Receipt.Event != parked[0].Event {

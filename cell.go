@@ -177,7 +177,7 @@ func (p place[T]) Ref() Ref[T] {
 }
 
 // Decode decodes a value of this location into a T, as Get does: an absent value yields the value
-// of Or or the zero value. Use it for values obtained elsewhere, such as from Client.GetCurrent.
+// of Or or the zero value. Use it for values obtained elsewhere, such as from Space.GetCurrent.
 func (p place[T]) Decode(v Value) (t T, err error) {
 	if v.IsAbsent() {
 		return p.instead(), nil
@@ -277,33 +277,33 @@ func (p place[T]) own(w Writer) bool {
 // that serves the space. If there is none, it returns the value of Or or the zero value. A value
 // that does not decode into T is an error, and so is one that cannot be brought up to date, for
 // instance because a computation fails; the error says why. Other errors are those of
-// Client.GetCurrent.
-func (p place[T]) Fetch(ctx context.Context, c *Client, space string) (t T, err error) {
-	now, err := c.GetCurrent(ctx, space, p.doc)
+// Space.GetCurrent.
+func (p place[T]) Fetch(ctx context.Context, from Space) (t T, err error) {
+	now, err := from.GetCurrent(ctx, p.doc)
 	if err != nil {
 		return t, err
 	}
 	if now.Stale != "" {
-		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, space, now.Stale)
+		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, from.name, now.Stale)
 	}
-	return p.outside(space, now.Value)
+	return p.outside(from.name, now.Value)
 }
 
 // Watch observes the value: it delivers the present value, then every change with its revision,
-// until ctx ends or the value does not decode into T. See Client.Watch. A value that does not exist
+// until ctx ends or the value does not decode into T. See Space.Watch. A value that does not exist
 // (yet) is not delivered, unless it existed before: then the value of Or or the zero value is
 // delivered.
-func (p place[T]) Watch(ctx context.Context, c *Client, space string, deliver func(t T, revision uint64), opts ...WatchOption) error {
+func (p place[T]) Watch(ctx context.Context, in Space, deliver func(t T, revision uint64), opts ...WatchOption) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var last Value
-	err := c.Watch(ctx, space, p.doc, func(v Value, revision uint64) {
+	err := in.Watch(ctx, p.doc, func(v Value, revision uint64) {
 		at := v.At(p.path)
 		if model.Equal(at, last) || ctx.Err() != nil {
 			return
 		}
 		last = at
-		t, err := p.outside(space, v)
+		t, err := p.outside(in.name, v)
 		if err != nil {
 			stop(err)
 			return

@@ -5,10 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/telemetry"
-	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
@@ -49,27 +46,16 @@ var ErrRewound = model.ErrRewound
 type SendResult = model.SendResult
 
 // ExpiredError reports that an event was refused because the time in its id is older than the
-// horizon; see TimedEventID.
+// horizon; see TimedID.
 type ExpiredError = model.ExpiredError
-
-// TimedEventID returns an event id that carries a time: the time at which the sender decided to
-// send the event, which must be the same in every retry. name is as Outgoing.ID.
-//
-// A deployment remembers event ids for its horizon, 7 days unless it was created with another. A
-// plain id that is sent again after that is a new event. A timed id older than the horizon is
-// refused, so the event takes effect at most once, without a time limit.
-func TimedEventID(at time.Time, name string) string { return model.TimedEventID(at, name) }
-
-// NewEventID returns a unique timed id, for an event without a natural key. Keep it for retries.
-func NewEventID() string { return TimedEventID(time.Now(), strings.ToLower(rand.Text()[:16])) }
 
 // Outgoing is an event to be sent.
 type Outgoing struct {
 	Space, Stream string
 	// ID identifies the event: events with the same id are one event, however often they are sent.
 	// Derive it from what the event is about (an order number, a message id); do not choose it at
-	// random. Letters, digits, '-' and '_'. See TimedEventID for retries after days.
-	ID      string
+	// random. See ID.
+	ID      EventID
 	Payload any
 	// NotBefore, if not zero, is the earliest time at which the event is handled, by the clock of
 	// the worker that serves its space. The event is stored at once and waits in the space; see
@@ -99,14 +85,14 @@ func (o Outgoing) message() (model.Message, error) {
 	if err := model.CheckSendStream(o.Stream); err != nil {
 		return model.Message{}, err
 	}
-	if err := model.CheckEventID(o.ID); err != nil {
+	if err := model.CheckEventID(o.ID.text); err != nil {
 		return model.Message{}, err
 	}
 	v, err := model.Of(o.Payload)
 	if err != nil {
 		return model.Message{}, fmt.Errorf("payload of event %s to %s/%s: %w", o.ID, o.Space, o.Stream, err)
 	}
-	m := model.Message{Space: o.Space, Stream: o.Stream, ID: o.ID}
+	m := model.Message{Space: o.Space, Stream: o.Stream, ID: o.ID.text}
 	if !o.NotBefore.IsZero() {
 		if err := model.CheckNotBefore(o.NotBefore, time.Now()); err != nil {
 			return model.Message{}, fmt.Errorf("event %s to %s/%s: %w", o.ID, o.Space, o.Stream, err)
@@ -202,7 +188,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	}
 	ctx, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: e.ID}}
+	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: e.ID.text}}
 	w, err := c.awaits.begin(ctx, ev)
 	if err != nil {
 		return nil, ev.failed(ctx, err)
@@ -223,17 +209,6 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 	return rc, err
 }
 
-// FindReceipt returns the receipt of an event, nil if there is none yet. It does not wait. It reads
-// a number of commits logarithmic in the length of the log. The error is ErrForgotten if the event
-// was handled so long ago that neither lane nor log has its receipt.
-func (c *Client) FindReceipt(ctx context.Context, space, stream, id string) (*Receipt, error) {
-	h, err := history.FindReceipt(ctx, c.bus, space, stream, id)
-	if h == nil || err != nil {
-		return nil, err
-	}
-	return h.Tx.Receipt, nil
-}
-
 // Handling is how an event ended: the receipt, the events that the handler sent, and the commit
 // that contains it.
 type Handling = history.Handling
@@ -241,103 +216,9 @@ type Handling = history.Handling
 // ReceiptFilter selects receipts of a space.
 type ReceiptFilter = history.ReceiptFilter
 
-// Receipts iterates over the receipts of a space in the order of the log, oldest first:
-//
-//	for h, err := range c.Receipts(ctx, "alice", settle.ReceiptFilter{Outcome: settle.Failed}) {
-//
-// The iteration ends after the first error.
-func (c *Client) Receipts(ctx context.Context, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
-	return history.Receipts(ctx, c.bus, space, f)
-}
-
-// Get returns a document as it is in the log, and its revision: the log sequence of the commit that
-// last changed it, 0 if none did. It needs no worker and creates no demand, so a derived document
-// may be out of date: GetCurrent brings it up to date once, Watch keeps it up to date.
-func (c *Client) Get(ctx context.Context, space, doc string) (Value, uint64, error) {
-	if err := checkDoc(space, doc); err != nil {
-		return Value{}, 0, err
-	}
-	d, err := history.Read(ctx, c.bus, space, doc)
-	if err != nil {
-		return Value{}, 0, err
-	}
-	return d.Value, d.Seq, nil
-}
-
-// Current is a document as it is at the head of the log.
-type Current struct {
-	Value    Value  // absent if there is no such document
-	Revision uint64 // as of Client.Get
-	// Stale, if not "", is why the value is out of date: a computation that it depends on fails, or
-	// did not finish in time.
-	Stale string
-}
-
-// GetCurrent returns a document as it is at the head of the log, as answered by the worker that
-// owns its space. A derived document that is not observed is computed first, for this read only.
-// During a takeover or a handover of the space it blocks, until the deadline of ctx, or for 15
-// seconds without one. The error is model.ErrNobody if there is no worker.
-func (c *Client) GetCurrent(ctx context.Context, space, doc string) (Current, error) {
-	q := live.Get{Space: space, Document: doc}
-	if deadline, has := ctx.Deadline(); has {
-		q.Timeout = live.Duration(min(max(time.Until(deadline), 1), live.MaxTimeout))
-	}
-	a, err := (&live.Client{Bus: c.bus}).Get(ctx, q)
-	if err != nil {
-		return Current{}, fmt.Errorf("get document %s of space %s: %w", doc, space, err)
-	}
-	out := Current{Revision: a.Revision, Stale: a.Stale}
-	if a.Found {
-		out.Value, err = model.ParseValue(a.Value)
-	}
-	return out, err
-}
-
-// WatchFrom is Watch for a caller that has the document as of a revision: it delivers only newer
-// values. Changes made in between are delivered as one value.
-func (c *Client) WatchFrom(ctx context.Context, space, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	return c.watch(ctx, space, doc, &from, deliver, opts)
-}
-
-// Watch observes a document: it calls deliver with the confirmed value, then with each change and
-// its revision, and blocks until ctx ends. While it runs, everything that the document is computed
-// from is kept up to date, in all spaces. While no server is reachable nothing is delivered, and
-// while no worker runs nothing is computed; both resume by themselves. WatchStatus reports that
-// state. Revisions increase, unless the store goes back to an earlier state, as after a power cut without fsync:
-// then deliver gets the document as it is now, at a revision that may be the same or lower, and changes between may be left out.
-func (c *Client) Watch(ctx context.Context, space, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	return c.watch(ctx, space, doc, nil, deliver, opts)
-}
-
-// watch is Watch, or WatchFrom if from is not nil.
-func (c *Client) watch(ctx context.Context, space, doc string, from *uint64, deliver func(v Value, revision uint64), opts []WatchOption) error {
-	if err := checkDoc(space, doc); err != nil {
-		return err
-	}
-	watcher := c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
-	w := &history.Watch{Bus: c.bus, Space: space, Doc: doc, Watcher: watcher, Logger: c.logger}
-	if from != nil {
-		w.From(*from)
-	}
-	var o watchOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if o.report == nil {
-		return w.Changes(ctx, func(c history.Change) { deliver(c.Value, c.Revision) })
-	}
-	s := newWatchStatus(o.report, deliver)
-	if from != nil {
-		s.begun, s.revision, s.read = true, *from, *from
-	}
-	return s.run(ctx, w)
-}
-
-func checkDoc(space, doc string) error {
-	if err := model.CheckName("space", space); err != nil {
-		return err
-	}
-	return model.CheckName("document", doc)
+// watcher returns a name for the lease of one watch.
+func (c *Client) watcher() string {
+	return c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
 }
 
 // span starts the span of a send and returns the trace context that travels with the event.

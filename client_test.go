@@ -14,26 +14,24 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a deployment on a bus in memory, in the virtual time of one test.
-type world struct {
-	*testing.T
-	server *membus.Server
-}
+// world is a worldtest.World with clients and workers as users start them.
+type world struct{ *worldtest.World }
 
-func newWorld(t *testing.T) *world {
-	return &world{T: t, server: membus.NewServer(membus.Config{Partitions: 2})}
-}
+func newWorld(t *testing.T) *world { return newWorldOf(t, membus.Config{Partitions: 2}) }
+
+func newWorldOf(t *testing.T, cfg membus.Config) *world { return &world{worldtest.New(t, cfg)} }
 
 // client connects a client. wrap, which may be nil, stands between it and its bus.
 func (w *world) client(id string, wrap func(*membus.Bus) port.Bus) (*settle.Client, *membus.Bus) {
 	w.Helper()
-	b := w.server.Connect(id)
+	b := w.Server.Connect(id)
 	w.Cleanup(b.Close)
 	var over port.Bus = b
 	if wrap != nil {
@@ -50,12 +48,19 @@ func (w *world) client(id string, wrap func(*membus.Bus) port.Bus) (*settle.Clie
 // worker starts a worker that runs counter everywhere, and returns how to end it.
 func (w *world) worker(id string) (crash func()) {
 	w.Helper()
-	b := w.server.Connect(id)
-	p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter())})
+	return w.start(id, counter(), nil)
+}
+
+// start starts a worker that runs p everywhere. hook, which may be nil, decides about its requests.
+func (w *world) start(id string, p *settle.Program, hook membus.Hook) (crash func()) {
+	w.Helper()
+	b := w.Connect(id)
+	b.Inject(hook)
+	started, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(p)})
 	if err != nil {
 		w.Fatal(err)
 	}
-	crash = func() { p.Kill(); b.Kill() }
+	crash = func() { started.Kill(); b.Kill() }
 	w.Cleanup(crash)
 	return crash
 }
@@ -83,7 +88,7 @@ func counter() *settle.Program {
 }
 
 func add(space, id string) settle.Outgoing {
-	return settle.Outgoing{Space: space, Stream: "add", ID: id}
+	return settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id)}
 }
 
 func TestQ20_Call_ReturnsTheReceiptOfItsEvent(t *testing.T) {
@@ -97,11 +102,11 @@ func TestQ20_Call_ReturnsTheReceiptOfItsEvent(t *testing.T) {
 				t.Errorf("receipt %+v, %v", rc, err)
 			}
 		}
-		rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "fail", ID: "f"})
+		rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "fail", ID: settle.ID("f")})
 		if err != nil || rc.Outcome != settle.Failed || rc.Error != "as it should" {
 			t.Errorf("a handler that failed: %+v, %v; how the event ended is not an error of the call", rc, err)
 		}
-		rc, err = c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "nosuch", ID: "f"})
+		rc, err = c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "nosuch", ID: settle.ID("f")})
 		if err != nil || rc.Outcome != settle.Refused {
 			t.Errorf("a stream without handler: %+v, %v", rc, err)
 		}
@@ -136,7 +141,7 @@ func TestQ11_Call_OfAnIDThatWasUsedReturnsTheFirstReceipt(t *testing.T) {
 		w.worker("w2")
 		late, _ := w.client("late", nil)
 		call("a new client, a new owner", late)
-		if n, _, err := late.Get(t.Context(), "s", "n"); err != nil || n.String() != "601" {
+		if n, _, err := late.Space("s").Get(t.Context(), "n"); err != nil || n.String() != "601" {
 			t.Errorf("n is %v, %v", n, err)
 		}
 	})
@@ -437,7 +442,7 @@ func TestGet_ReadsOwnWritesThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		if v, _, err := c.Get(t.Context(), "s", "n"); err != nil || v.String() != "1" {
+		if v, _, err := c.Space("s").Get(t.Context(), "n"); err != nil || v.String() != "1" {
 			t.Errorf("n is %v, %v; want 1", v, err)
 		}
 	})
@@ -448,16 +453,16 @@ func TestFindReceipt_ThereIsNone(t *testing.T) {
 		w := newWorld(t)
 		w.worker("w1")
 		c, _ := w.client("c", nil)
-		if rc, err := c.FindReceipt(t.Context(), "empty", "add", "e1"); rc != nil || err != nil {
+		if rc, err := c.Space("empty").FindReceipt(t.Context(), "add", settle.ID("e1")); rc != nil || err != nil {
 			t.Errorf("%v, %v", rc, err)
 		}
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		if rc, err := c.FindReceipt(t.Context(), "s", "add", "e2"); rc != nil || err != nil {
+		if rc, err := c.Space("s").FindReceipt(t.Context(), "add", settle.ID("e2")); rc != nil || err != nil {
 			t.Errorf("%v, %v", rc, err)
 		}
-		if rc, err := c.FindReceipt(t.Context(), "s", "fail", "e1"); rc != nil || err != nil {
+		if rc, err := c.Space("s").FindReceipt(t.Context(), "fail", settle.ID("e1")); rc != nil || err != nil {
 			t.Errorf("%v, %v", rc, err)
 		}
 	})
@@ -477,13 +482,13 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 			requests := map[string]error{}
 			_, requests["send, space"] = c.Send(t.Context(), add(bad, "e1"))
 			_, requests["send, id"] = c.Send(t.Context(), add("s", bad))
-			_, requests["send, stream"] = c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: bad, ID: "e1"})
+			_, requests["send, stream"] = c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: bad, ID: settle.ID("e1")})
 			_, requests["call, space"] = c.Call(t.Context(), add(bad, "e1"))
 			_, requests["call, id"] = c.Call(t.Context(), add("s", bad))
-			_, _, requests["get, space"] = c.Get(t.Context(), bad, "n")
-			_, _, requests["get, document"] = c.Get(t.Context(), "s", bad)
-			requests["watch, space"] = c.Watch(t.Context(), bad, "n", never)
-			requests["watch, document"] = c.Watch(t.Context(), "s", bad, never)
+			_, _, requests["get, space"] = c.Space(bad).Get(t.Context(), "n")
+			_, _, requests["get, document"] = c.Space("s").Get(t.Context(), bad)
+			requests["watch, space"] = c.Space(bad).Watch(t.Context(), "n", never)
+			requests["watch, document"] = c.Space("s").Watch(t.Context(), bad, never)
 			requests["sender"] = c.Sender().Send(t.Context(), add(bad, "e1"), nil)
 			for what, err := range requests {
 				var name *model.NameError
@@ -498,10 +503,10 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 		if _, err := c.Send(t.Context(), add("s", "a:1:2:0")); err == nil {
 			t.Error("an id of the kind that Settle mints was accepted from outside")
 		}
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: model.Undelivered, ID: "e1"}); err == nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: model.Undelivered, ID: settle.ID("e1")}); err == nil {
 			t.Error("a failure notice was accepted from outside")
 		}
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "add", ID: "e", Payload: make(chan int)}); err == nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "add", ID: settle.ID("e"), Payload: make(chan int)}); err == nil {
 			t.Error("a payload that has no JSON was accepted")
 		}
 		if n := asked.Load(); n != 0 {
@@ -531,7 +536,7 @@ func TestWatch_DeliversTheValueAndThenEveryChangeAcrossTakeovers(t *testing.T) {
 		if v.first() != "absent" {
 			t.Errorf("the first value was %s: a document that is not there is absent", v.first())
 		}
-		if got, rev, err := c.Get(t.Context(), "s", "double"); err != nil || got.String() != "24" || rev == 0 {
+		if got, rev, err := c.Space("s").Get(t.Context(), "double"); err != nil || got.String() != "24" || rev == 0 {
 			t.Errorf("get: %v at %d, %v", got, rev, err)
 		}
 		before := len(v.values)
@@ -577,21 +582,28 @@ type watched struct {
 // watch watches a document until the end of the test, or until end is called.
 func (w *world) watch(c *settle.Client, space, doc string) *watched {
 	v := &watched{}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		err := c.Watch(ctx, space, doc, func(val settle.Value, rev uint64) {
+	v.end = w.follow(func(ctx context.Context) error {
+		return c.Space(space).Watch(ctx, doc, func(val settle.Value, rev uint64) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			v.values, v.revisions = append(v.values, val.String()), append(v.revisions, rev)
 		})
-		if !errors.Is(err, context.Canceled) {
+	})
+	return v
+}
+
+// follow runs a watch until the end of the test, or until end is called.
+func (w *world) follow(watch func(ctx context.Context) error) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { // ends with ctx
+		if err := watch(ctx); !errors.Is(err, context.Canceled) {
 			w.Errorf("watch: %v", err)
 		}
 	})
-	v.end = func() { cancel(); running.Wait() }
-	w.Cleanup(v.end)
-	return v
+	end = func() { cancel(); running.Wait() }
+	w.Cleanup(end)
+	return end
 }
 
 func (v *watched) first() string {

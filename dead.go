@@ -15,9 +15,18 @@ type DeadLetter = history.Dead
 // NoLetterError reports that an event has no dead letter.
 type NoLetterError = history.NoLetterError
 
-// DeadLetters iterates over the dead letters of a space, or of all spaces if space is "", oldest
-// first, in their state at the start of the iteration. It ends after the first error.
-func (c *Client) DeadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
+// DeadLetters iterates over the dead letters of all spaces, oldest first, in their state at the start of
+// the iteration. It ends after the first error.
+func (c *Client) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
+	return c.deadLetters(ctx, "")
+}
+
+// DeadLetters iterates over the dead letters of the space; see Client.DeadLetters.
+func (s Space) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
+	return s.client.deadLetters(ctx, s.name)
+}
+
+func (c *Client) deadLetters(ctx context.Context, space string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		err := history.EachDead(ctx, c.bus, space, func(d DeadLetter) error {
 			if !yield(d, nil) {
@@ -45,10 +54,15 @@ type (
 	DeadDone   = history.DeadDone
 )
 
-// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes a few
-// requests whatever their number, since coordinators keep totals.
-func (c *Client) CountDead(ctx context.Context, space string) (DeadCounts, error) {
-	return history.CountDead(ctx, c.bus, space)
+// CountDead counts the dead letters of all spaces. It takes a few requests whatever their number, since
+// coordinators keep totals.
+func (c *Client) CountDead(ctx context.Context) (DeadCounts, error) {
+	return history.CountDead(ctx, c.bus, "")
+}
+
+// CountDead counts the dead letters of the space; see Client.CountDead.
+func (s Space) CountDead(ctx context.Context) (DeadCounts, error) {
+	return history.CountDead(ctx, s.client.bus, s.name)
 }
 
 // CountOpenDead counts the dead letters matching the filter that are open: neither redriven nor
@@ -70,14 +84,14 @@ func (c *Client) OpenDead(ctx context.Context, f DeadFilter) (*OpenDead, error) 
 // is true, and the first reason is kept. reason may be "", and has at most 500 bytes. stream may be
 // "" if only one event of the space has the id. Without such a letter, the error is a
 // *NoLetterError.
-func (c *Client) Dismiss(ctx context.Context, space, stream, id, reason string) (of EventRef, again bool, err error) {
-	return history.Dismiss(ctx, c.bus, space, stream, id, reason)
+func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason string) (of EventRef, again bool, err error) {
+	return history.Dismiss(ctx, s.client.bus, s.name, stream, id.text, reason)
 }
 
 // Redrive sends an event that failed or was refused again, with its original payload, under an id
 // derived from its own (with ":r1" appended, then ":r2"): redriving it twice is one event, reported
 // by SendResult.Duplicate. If that event fails again it has a dead letter of its own, and is
 // redriven by its own id. stream may be "" if only one event of the space has the id.
-func (c *Client) Redrive(ctx context.Context, space, stream, id string) (EventRef, SendResult, error) {
-	return history.Redrive(ctx, c.bus, space, stream, id)
+func (s Space) Redrive(ctx context.Context, stream string, id EventID) (EventRef, SendResult, error) {
+	return history.Redrive(ctx, s.client.bus, s.name, stream, id.text)
 }

@@ -15,7 +15,7 @@
 //	var (
 //		count  = settle.NewCell[int]("count")           // a document that handlers write
 //		double = settle.NewDerived[int]("double")       // a derived document
-//		add    = settle.NewStream[int, int]("add")      // events: payload, result
+//		add    = settle.NewRequest[int, int]("add")     // events: payload, result
 //	)
 //
 //	p := settle.NewProgram("counter")
@@ -25,8 +25,9 @@
 //	})
 //	double.Compute(p, func(v *settle.View) (int, error) { return 2 * count.Get(v), nil })
 //
-//	names         Cell, Field, Derived, Part, Rows, DerivedRows, Ref, Stream, Action, Input
-//	functions     Stream.Handle, Derived.Compute, EachRow, Program.ComputeInto, Materialize,
+//	names         Cell, Field, Derived, Part, Rows, DerivedRows, Ref, Stream, Request, Trigger,
+//	              Action, Input
+//	functions     Handle (of the three kinds of events), Derived.Compute, EachRow, Program.ComputeInto, Materialize,
 //	              Effect, Cron, Action.Perform, Input.Fetch
 //	through       Tx (handlers), View (computations and effects), Draft (nodes that write)
 //	options       of nodes: Debounce, Throttle, NoAutoDebounce, ChangeGroup, Volatile, Version,
@@ -44,7 +45,7 @@
 //	d, err := settle.Start(ctx, settle.Config{Programs: settle.Always(p)})
 //	...
 //	defer d.Stop(ctx)
-//	n, err := add.Call(ctx, d.Client(), "alice", "order-17", 2)
+//	n, err := add.Call(ctx, d.Client().Space("alice"), settle.ID("order-17"), 2)
 //
 // Another process connects as a client to send events, wait for receipts and watch documents:
 //

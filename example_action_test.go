@@ -27,20 +27,20 @@ type Order struct {
 var (
 	orders = settle.NewRows[Order]("orders")
 	charge = settle.NewAction[Charge, Charged]("charge")
-	buy    = settle.NewStream[Charge, settle.None]("buy")
-	recall = settle.NewStream[string, bool]("recall")
-	clean  = settle.NewStream[settle.None, int]("clean")
+	buy    = settle.NewStream[Charge]("buy")
+	recall = settle.NewRequest[string, bool]("recall")
+	clean  = settle.NewRequest[struct{}, int]("clean")
 	status = settle.NewDerived[string]("status")
 )
 
 // shop takes orders and charges cards for them.
 func shop(charger func(ctx context.Context, key string, c Charge) (Charged, error)) *settle.Program {
 	p := settle.NewProgram("shop")
-	buy.Handle(p, func(tx *settle.Tx, c Charge) (settle.None, error) {
+	buy.Handle(p, func(tx *settle.Tx, c Charge) error {
 		id := tx.Event().ID
 		orders.Set(tx, id, Order{Cents: c.Cents})
 		charge.Start(tx, id, c)
-		return settle.None{}, nil
+		return nil
 	})
 	charge.Perform(p, charger,
 		settle.Attempts(3), settle.Backoff(time.Second, time.Minute), settle.Timeout(10*time.Second),
@@ -56,7 +56,7 @@ func shop(charger func(ctx context.Context, key string, c Charge) (Charged, erro
 	recall.Handle(p, func(tx *settle.Tx, order string) (bool, error) {
 		return charge.Cancel(tx, order), nil
 	})
-	clean.Handle(p, func(tx *settle.Tx, _ settle.None) (int, error) {
+	clean.Handle(p, func(tx *settle.Tx, _ struct{}) (int, error) {
 		forgotten := 0
 		for t := range charge.All(tx) {
 			if t.State == settle.Done {
@@ -79,10 +79,10 @@ func ExampleAction() {
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		if _, err := buy.Post(ctx, client, "shop-1", "order-1", Charge{Cents: 1250}); err != nil {
+		if _, err := buy.Post(ctx, client.Space("shop-1"), settle.ID("order-1"), Charge{Cents: 1250}); err != nil {
 			return err
 		}
-		err := status.Watch(watching, client, "shop-1", func(s string, _ uint64) {
+		err := status.Watch(watching, client.Space("shop-1"), func(s string, _ uint64) {
 			if s == "done ch_1 <nil>" {
 				fmt.Println(s)
 				stop()
@@ -91,7 +91,7 @@ func ExampleAction() {
 		if !errors.Is(err, context.Canceled) {
 			return err
 		}
-		all, err := orders.Fetch(ctx, client, "shop-1")
+		all, err := orders.Fetch(ctx, client.Space("shop-1"))
 		fmt.Println(all)
 		return err
 	})
@@ -109,8 +109,8 @@ func ExamplePermanent() {
 		}
 		return Charged{}, errors.New("nobody answers")
 	})).Space("shop-1")
-	settletest.SendID(s, buy, "order-1", Charge{Cents: 100})
-	settletest.SendID(s, buy, "order-2", Charge{Cents: 100, Card: "4242"})
+	settletest.SendID(s, buy, settle.ID("order-1"), Charge{Cents: 100})
+	settletest.SendID(s, buy, settle.ID("order-2"), Charge{Cents: 100, Card: "4242"})
 	for range 3 {
 		s.Perform()
 		for t := range charge.All(s) {
@@ -133,13 +133,13 @@ func ExampleAction_Cancel() {
 	s := settletest.New(settletest.Must, shop(func(_ context.Context, key string, c Charge) (Charged, error) {
 		return Charged{Number: "ch_" + key}, nil
 	})).Space("shop-1")
-	settletest.SendID(s, buy, "order-1", Charge{Cents: 100})
-	settletest.SendID(s, buy, "order-2", Charge{Cents: 200})
+	settletest.SendID(s, buy, settle.ID("order-1"), Charge{Cents: 100})
+	settletest.SendID(s, buy, settle.ID("order-2"), Charge{Cents: 200})
 	fmt.Println(settletest.Call(s, recall, "order-1"))
 	s.Perform()
 	fmt.Println(charge.Get(s, "order-1").State, charge.Get(s, "order-2").State)
 	fmt.Println(settletest.Call(s, recall, "order-2"))
-	fmt.Println(settletest.Call(s, clean, settle.None{}), charge.Get(s, "order-2").State == settle.NoTask)
+	fmt.Println(settletest.Call(s, clean), charge.Get(s, "order-2").State == settle.NoTask)
 	// Output:
 	// true
 	// cancelled done
@@ -151,13 +151,13 @@ func ExampleAction_Cancel() {
 // document "approve" and reports how each task has ended.
 func ExampleAction_External() {
 	approve := settle.NewAction[string, bool]("approve")
-	plan := settle.NewStream[string, settle.None]("plan")
+	plan := settle.NewStream[string]("plan")
 	log := settle.NewCell[[]string]("log")
 
 	p := settle.NewProgram("desk")
-	plan.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	plan.Handle(p, func(tx *settle.Tx, what string) error {
 		approve.Start(tx, what, "may we "+what+"?")
-		return settle.None{}, nil
+		return nil
 	})
 	approve.External(p, settle.Keep(time.Hour))
 	approve.Done(p, func(tx *settle.Tx, t settle.Task[string, bool]) error {
@@ -166,26 +166,26 @@ func ExampleAction_External() {
 	})
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		for _, what := range []string{"dig", "dive"} {
-			if _, err := plan.Call(ctx, client, "desk-1", "e-"+what, what); err != nil {
+			if err := plan.Call(ctx, client.Space("desk-1"), settle.ID("e-"+what), what); err != nil {
 				return err
 			}
 		}
-		if err := approve.Complete(ctx, client, "desk-1", "dig", true); err != nil {
+		if err := approve.Complete(ctx, client.Space("desk-1"), "dig", true); err != nil {
 			return err
 		}
-		if err := approve.Fail(ctx, client, "desk-1", "dive", errors.New("no air")); err != nil {
+		if err := approve.Fail(ctx, client.Space("desk-1"), "dive", errors.New("no air")); err != nil {
 			return err
 		}
 		// The same reports as events, with their payloads.
-		again, err := approve.Completed("desk-1", "dig", true)
+		again, err := approve.Completed(settle.To("desk-1"), "dig", true)
 		fmt.Println(again.Stream, again.Payload)
-		fmt.Println(approve.Failed("desk-1", "dive", errors.New("no air")).Payload)
+		fmt.Println(approve.Failed(settle.To("desk-1"), "dive", errors.New("no air")).Payload)
 		if err != nil {
 			return err
 		}
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		err = log.Watch(watching, client, "desk-1", func(l []string, _ uint64) {
+		err = log.Watch(watching, client.Space("desk-1"), func(l []string, _ uint64) {
 			if len(l) == 2 {
 				fmt.Println(l)
 				stop()

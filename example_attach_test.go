@@ -55,7 +55,7 @@ func ExampleAttach() {
 	}
 	fmt.Println("words:", words)
 
-	_, err = d.Client().Call(ctx, settle.Outgoing{Space: "letter", Stream: "append", ID: "e1", Payload: "!"})
+	_, err = d.Client().Call(ctx, settle.Outgoing{Space: "letter", Stream: "append", ID: settle.ID("e1"), Payload: "!"})
 	if err != nil {
 		log.Fatal(err)
 	}

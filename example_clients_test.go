@@ -30,10 +30,10 @@ func deployment(p *settle.Program) (d *settle.Deployment, end func()) {
 
 // Clients use the names of the program: they send, wait for results, and read derived documents,
 // which are brought up to date for them.
-func ExampleStream_Call() {
+func ExampleRequest_Call() {
 	balance := settle.NewCell[int]("balance")
 	rating := settle.NewDerived[string]("rating")
-	withdraw := settle.NewStream[int, int]("withdraw")
+	withdraw := settle.NewRequest[int, int]("withdraw")
 	p := settle.NewProgram("bank")
 	withdraw.Handle(p, func(tx *settle.Tx, amount int) (int, error) {
 		if balance.Get(tx) < amount {
@@ -50,14 +50,14 @@ func ExampleStream_Call() {
 	})
 	d, end := deployment(p)
 	defer end()
-	ctx, client := context.Background(), d.Client()
+	ctx, ann := context.Background(), d.Client().Space("ann")
 
-	_, err := withdraw.Call(ctx, client, "ann", "w-1", 10)
+	_, err := withdraw.Call(ctx, ann, settle.ID("w-1"), 10)
 	var no *settle.NotHandledError
 	fmt.Println(errors.As(err, &no), no.Receipt.Outcome)
 	fmt.Println(err)
 
-	r, err := rating.Fetch(ctx, client, "ann")
+	r, err := rating.Fetch(ctx, ann)
 	fmt.Println(r, err)
 	// Output:
 	// true failed
@@ -70,7 +70,7 @@ func ExampleStream_Call() {
 var (
 	gateText = settle.NewCell[string]("text")
 	gateSays = settle.NewDerived[string]("says")
-	announce = settle.NewStream[string, int]("announce")
+	announce = settle.NewRequest[string, int]("announce")
 )
 
 func gates() *settle.Program {
@@ -97,7 +97,8 @@ func sign(ctx context.Context, url string) error {
 	}
 	defer client.Close()
 
-	n, err := announce.Call(ctx, client, "gate-7", "call-1", "boarding")
+	gate := client.Space("gate-7")
+	n, err := announce.Call(ctx, gate, settle.ID("call-1"), "boarding")
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func sign(ctx context.Context, url string) error {
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err = gateSays.Watch(ctx, client, "gate-7", func(says string, revision uint64) {
+	err = gateSays.Watch(ctx, gate, func(says string, revision uint64) {
 		fmt.Println(says)
 		stop() // a real sign continues
 	})
@@ -132,26 +133,26 @@ func ExampleNewClient() {
 }
 
 // A posted event is stored: it will be handled once, however often it is posted.
-func ExampleStream_Post() {
+func ExampleTrigger_Post() {
 	visits := settle.NewCell[int]("visits")
-	visit := settle.NewStream[settle.None, settle.None]("visit")
+	visit := settle.NewTrigger("visit")
 	p := settle.NewProgram("site")
-	visit.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	visit.Handle(p, func(tx *settle.Tx) error {
 		visits.Update(tx, func(n *int) { *n++ })
-		return settle.None{}, nil
+		return nil
 	})
 	d, end := deployment(p)
 	defer end()
-	ctx, client := context.Background(), d.Client()
+	ctx, home := context.Background(), d.Client().Space("home")
 
 	for range 3 {
-		sent, err := visit.Post(ctx, client, "home", "visitor-1", settle.None{})
+		sent, err := visit.Post(ctx, home, settle.ID("visitor-1"))
 		fmt.Println(sent.Duplicate, err)
 	}
-	if _, err := client.Await(ctx, "home", "visit", "visitor-1"); err != nil {
+	if _, err := home.Await(ctx, "visit", settle.ID("visitor-1")); err != nil {
 		log.Fatal(err)
 	}
-	n, err := visits.Fetch(ctx, client, "home")
+	n, err := visits.Fetch(ctx, home)
 	fmt.Println(n, err)
 	// Output:
 	// false <nil>

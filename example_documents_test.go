@@ -17,7 +17,7 @@ type Thermostat struct {
 // A cell is a document that handlers write. Or sets its value before the first write.
 func ExampleNewCell() {
 	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})
-	set := settle.NewStream[float64, Thermostat]("set")
+	set := settle.NewRequest[float64, Thermostat]("set")
 
 	p := settle.NewProgram("heating")
 	set.Handle(p, func(tx *settle.Tx, target float64) (Thermostat, error) {
@@ -33,7 +33,7 @@ func ExampleNewCell() {
 	// {"actual":0,"room":"kitchen","target":21.5}
 }
 
-// Decode converts a value obtained elsewhere, such as from Client.GetCurrent, into the Go type of a
+// Decode converts a value obtained elsewhere, such as from Space.GetCurrent, into the Go type of a
 // cell: as Get reads it, with an error that names the location.
 func ExampleCell_decode() {
 	thermostat := settle.NewCell[Thermostat]("thermostat").Or(Thermostat{Room: "kitchen", Target: 20})
@@ -57,12 +57,12 @@ func ExampleField() {
 	target := settle.Field[float64](thermostat, "target")
 	actual := settle.Field[float64](thermostat, "actual")
 	label := settle.NewDerived[string]("label")
-	measure := settle.NewStream[float64, settle.None]("measure")
+	measure := settle.NewStream[float64]("measure")
 
 	p := settle.NewProgram("heating")
-	measure.Handle(p, func(tx *settle.Tx, degrees float64) (settle.None, error) {
+	measure.Handle(p, func(tx *settle.Tx, degrees float64) error {
 		actual.Set(tx, degrees)
-		return settle.None{}, nil
+		return nil
 	})
 	label.Compute(p, func(v *settle.View) (string, error) {
 		return fmt.Sprintf("to be %.1f", target.Get(v)), nil
@@ -82,7 +82,7 @@ func ExampleField() {
 func ExampleNewRows() {
 	stock := settle.NewRows[int]("stock")
 	items := settle.NewDerived[[]string]("items")
-	deliver := settle.NewStream[string, int]("deliver")
+	deliver := settle.NewRequest[string, int]("deliver")
 
 	p := settle.NewProgram("shop")
 	deliver.Handle(p, func(tx *settle.Tx, item string) (int, error) {

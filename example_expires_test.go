@@ -10,18 +10,18 @@ import (
 
 // An offer that is valid for a minute: it is handled within that time, or not at all.
 func ExampleExpiresAt() {
-	offer := settle.NewStream[int, settle.None]("offer")
+	offer := settle.NewStream[int]("offer")
 	offers := settle.NewCell[int]("offers")
-	ask := settle.NewStream[int, settle.None]("ask")
+	ask := settle.NewStream[int]("ask")
 
 	p := settle.NewProgram("shop")
-	offer.Handle(p, func(tx *settle.Tx, price int) (settle.None, error) {
+	offer.Handle(p, func(tx *settle.Tx, price int) error {
 		offers.Set(tx, offers.Get(tx)+1)
-		return settle.None{}, nil
+		return nil
 	})
-	ask.Handle(p, func(tx *settle.Tx, price int) (settle.None, error) {
+	ask.Handle(p, func(tx *settle.Tx, price int) error {
 		offer.SendAfter(tx, settle.Here, time.Second, price, settle.ExpiresAt(tx.Now().Add(time.Minute)))
-		return settle.None{}, nil
+		return nil
 	})
 
 	w := settletest.New(settletest.Must, p)

@@ -17,8 +17,8 @@ type Weather struct {
 var (
 	weather = settle.NewInput[Weather]("weather")
 	runway  = settle.NewDerived[string]("runway")
-	renew   = settle.NewStream[string, settle.None]("renew")
-	forget  = settle.NewStream[string, settle.None]("forget")
+	renew   = settle.NewStream[string]("renew")
+	forget  = settle.NewStream[string]("forget")
 )
 
 // tower chooses a runway by the weather.
@@ -37,13 +37,13 @@ func tower(fetch func(ctx context.Context, key string) (Weather, error)) *settle
 		}
 		return "01L", nil
 	}, settle.Using(weather))
-	renew.Handle(p, func(tx *settle.Tx, place string) (settle.None, error) {
+	renew.Handle(p, func(tx *settle.Tx, place string) error {
 		weather.Refresh(tx, place)
-		return settle.None{}, nil
+		return nil
 	})
-	forget.Handle(p, func(tx *settle.Tx, place string) (settle.None, error) {
+	forget.Handle(p, func(tx *settle.Tx, place string) error {
 		weather.Forget(tx, place)
-		return settle.None{}, nil
+		return nil
 	})
 	return p
 }
@@ -56,7 +56,7 @@ func ExampleInput() {
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
-		err := runway.Watch(watching, client, "tower-1", func(r string, _ uint64) {
+		err := runway.Watch(watching, client.Space("tower-1"), func(r string, _ uint64) {
 			if r != "wait" {
 				fmt.Println(r)
 				stop()
@@ -85,9 +85,9 @@ func ExampleInput_Refresh() {
 	fmt.Println(settletest.PendingTasks(s, weather), seen.Values())
 
 	// The same as events, for senders outside the program.
-	came, err := weather.Completed("tower-1", "LAS", Weather{Wind: 5})
+	came, err := weather.Completed(settle.To("tower-1"), "LAS", Weather{Wind: 5})
 	fmt.Println(came.Payload, err)
-	fmt.Println(weather.Failed("tower-1", "LAS", errors.New("no answer")).Payload)
+	fmt.Println(weather.Failed(settle.To("tower-1"), "LAS", errors.New("no answer")).Payload)
 	// Output:
 	// [LAS] [wait 01L closed: no answer 01L 26R wait]
 	// {"key":"LAS","out":{"wind":5}} <nil>

@@ -333,18 +333,18 @@ func ExampleThrottle() {
 // An effect of a change group ignores the writes of transactions of the group.
 func ExampleChangeGroup() {
 	text := settle.NewCell[string]("text")
-	typed := settle.NewStream[string, settle.None]("typed")
-	pasted := settle.NewStream[string, settle.None]("pasted")
+	typed := settle.NewStream[string]("typed")
+	pasted := settle.NewStream[string]("pasted")
 
 	p := settle.NewProgram("editor")
-	typed.Handle(p, func(tx *settle.Tx, s string) (settle.None, error) {
+	typed.Handle(p, func(tx *settle.Tx, s string) error {
 		tx.Group("editor")
 		text.Set(tx, s)
-		return settle.None{}, nil
+		return nil
 	})
-	pasted.Handle(p, func(tx *settle.Tx, s string) (settle.None, error) {
+	pasted.Handle(p, func(tx *settle.Tx, s string) error {
 		text.Set(tx, s)
-		return settle.None{}, nil
+		return nil
 	})
 	p.Effect("redraw", func(v *settle.View) error { text.Get(v); return nil }, settle.ChangeGroup("editor"))
 

@@ -82,24 +82,24 @@ func ExampleRef_IsZero() {
 
 // Events that wait are sent with the transaction, and handled when their time has come.
 func ExampleStream_SendAfter() {
-	remind := settle.NewStream[string, settle.None]("remind")
-	plan := settle.NewStream[settle.None, settle.None]("plan")
+	remind := settle.NewStream[string]("remind")
+	plan := settle.NewTrigger("plan")
 	heard := settle.NewCell[[]string]("heard")
 
 	p := settle.NewProgram("diary")
-	plan.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	plan.Handle(p, func(tx *settle.Tx) error {
 		remind.SendAfter(tx, settle.Here, 36*time.Hour, "water the plants")
-		remind.SendAt(tx, "bob", tx.Now().Add(time.Hour), "it is Ann's turn")
-		return settle.None{}, nil
+		remind.SendAt(tx, settle.To("bob"), tx.Now().Add(time.Hour), "it is Ann's turn")
+		return nil
 	})
-	remind.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	remind.Handle(p, func(tx *settle.Tx, what string) error {
 		heard.Update(tx, func(h *[]string) { *h = append(*h, what) })
-		return settle.None{}, nil
+		return nil
 	})
 
 	w := settletest.New(settletest.Must, p)
 	ann, bob := w.Space("ann"), w.Space("bob")
-	settletest.Call(ann, plan, settle.None{})
+	settletest.Call(ann, plan)
 	w.Advance(24 * time.Hour)
 	fmt.Println(heard.Get(ann), heard.Get(bob))
 	w.Advance(12 * time.Hour)
@@ -112,7 +112,7 @@ func ExampleStream_SendAfter() {
 // A worker of your own, and a client, as in processes of their own: over a connection to a shared
 // server.
 func ExampleStartWorker() {
-	greet := settle.NewStream[string, string]("greet")
+	greet := settle.NewRequest[string, string]("greet")
 	p := settle.NewProgram("greeter")
 	greet.Handle(p, func(_ *settle.Tx, name string) (string, error) { return "hello " + name, nil })
 	d, end := deployment(settle.NewProgram("nothing"))
@@ -137,7 +137,7 @@ func ExampleStartWorker() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	fmt.Println(greet.Call(ctx, client, "alice", settle.NewEventID(), "Alice"))
+	fmt.Println(greet.Call(ctx, client.Space("alice"), settle.NewID(), "Alice"))
 	fmt.Println(w.Stop(ctx))
 	// Output:
 	// hello Alice <nil>

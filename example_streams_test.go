@@ -27,8 +27,8 @@ func (t Transfer) Check() error {
 // once, or not at all.
 func ExampleNewStream() {
 	balance := settle.NewCell[int64]("balance")
-	transfer := settle.NewStream[Transfer, int64]("transfer")
-	credit := settle.NewStream[int64, settle.None]("credit")
+	transfer := settle.NewRequest[Transfer, int64]("transfer")
+	credit := settle.NewStream[int64]("credit")
 
 	p := settle.NewProgram("bank")
 	transfer.Handle(p, func(tx *settle.Tx, t Transfer) (int64, error) {
@@ -37,12 +37,12 @@ func ExampleNewStream() {
 			return 0, errors.New("there is not enough on the account")
 		}
 		balance.Set(tx, left)
-		credit.Send(tx, t.To, t.Amount) // leaves if and only if this transaction is in the log
+		credit.Send(tx, settle.To(t.To), t.Amount) // leaves if and only if this transaction is in the log
 		return left, nil
 	})
-	credit.Handle(p, func(tx *settle.Tx, amount int64) (settle.None, error) {
+	credit.Handle(p, func(tx *settle.Tx, amount int64) error {
 		balance.Update(tx, func(b *int64) { *b += amount })
-		return settle.None{}, nil
+		return nil
 	})
 
 	w := settletest.New(settletest.Must, p)
@@ -51,8 +51,8 @@ func ExampleNewStream() {
 	fmt.Println("left:", settletest.Call(ann, transfer, Transfer{To: "bob", Amount: 30}))
 	fmt.Println("bob has", balance.Get(bob))
 
-	r := settletest.SendID(ann, transfer, "t-2", Transfer{To: "bob", Amount: 40})
-	again := settletest.SendID(ann, transfer, "t-2", Transfer{To: "bob", Amount: 40}) // it is the same event
+	r := settletest.SendID(ann, transfer, settle.ID("t-2"), Transfer{To: "bob", Amount: 40})
+	again := settletest.SendID(ann, transfer, settle.ID("t-2"), Transfer{To: "bob", Amount: 40}) // it is the same event
 	fmt.Println(r.Result, again.Result, balance.Get(bob))
 
 	fmt.Println(settletest.Send(ann, transfer, Transfer{To: "bob", Amount: 50}).Error)
@@ -69,25 +69,25 @@ func ExampleNewStream() {
 
 // Events can wait for a time, and so can timers of a space, which can be set again and cancelled.
 func ExampleStream_SetTimer() {
-	seen := settle.NewStream[settle.None, settle.None]("seen")
-	gone := settle.NewStream[settle.None, settle.None]("gone")
+	seen := settle.NewTrigger("seen")
+	gone := settle.NewTrigger("gone")
 	here := settle.NewCell[bool]("here")
 
 	p := settle.NewProgram("presence")
-	seen.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	seen.Handle(p, func(tx *settle.Tx) error {
 		here.Set(tx, true)
-		gone.SetTimer(tx, "lease", tx.Now().Add(time.Minute), settle.None{})
-		return settle.None{}, nil
+		gone.SetTimer(tx, "lease", tx.Now().Add(time.Minute))
+		return nil
 	})
-	gone.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	gone.Handle(p, func(tx *settle.Tx) error {
 		here.Set(tx, false)
-		return settle.None{}, nil
+		return nil
 	})
 
 	w := settletest.New(settletest.Must, p)
 	ann := w.Space("ann")
 	for range 3 {
-		settletest.Call(ann, seen, settle.None{})
+		settletest.Call(ann, seen)
 		w.Advance(50 * time.Second)
 		fmt.Print(here.Get(ann), " ")
 	}
@@ -99,7 +99,7 @@ func ExampleStream_SetTimer() {
 
 // What the sender must know is a result. An error is for a problem that an operator fixes before
 // redriving the event.
-func ExampleStream_Handle() {
+func ExampleRequest_Handle() {
 	type Ticket struct {
 		Full  bool
 		Place int
@@ -108,7 +108,7 @@ func ExampleStream_Handle() {
 	const places = 2
 	cars := settle.NewRows[int]("cars") // places by number plate
 	tariff := settle.NewCell[int]("tariff")
-	park := settle.NewStream[string, Ticket]("park")
+	park := settle.NewRequest[string, Ticket]("park")
 
 	p := settle.NewProgram("garage")
 	park.Handle(p, func(tx *settle.Tx, plate string) (Ticket, error) {
@@ -146,18 +146,18 @@ func ExampleNameOf() {
 		Owner string
 	}
 	leases := settle.NewRows[Lease]("leases") // by address, as "10.0.0.7"
-	rent := settle.NewStream[string, settle.None]("rent")
-	expire := settle.NewStream[string, settle.None]("expire")
+	rent := settle.NewStream[string]("rent")
+	expire := settle.NewStream[string]("expire")
 
 	p := settle.NewProgram("leases")
-	rent.Handle(p, func(tx *settle.Tx, address string) (none settle.None, err error) {
+	rent.Handle(p, func(tx *settle.Tx, address string) error {
 		leases.Set(tx, address, Lease{Owner: "ann"})
 		expire.SetTimer(tx, settle.NameOf(address), tx.Now().Add(time.Hour), address)
-		return none, nil
+		return nil
 	})
-	expire.Handle(p, func(tx *settle.Tx, address string) (none settle.None, err error) {
+	expire.Handle(p, func(tx *settle.Tx, address string) error {
 		leases.Delete(tx, address)
-		return none, nil
+		return nil
 	})
 
 	w := settletest.New(settletest.Must, p)
@@ -179,14 +179,14 @@ func ExampleNameOf() {
 
 // A job sends an event again and again. Missed ticks are one event.
 func ExampleCron() {
-	report := settle.NewStream[settle.Tick, settle.None]("report")
+	report := settle.NewStream[settle.Tick]("report")
 	days := settle.NewCell[[]string]("days")
 
 	p := settle.NewProgram("office")
 	settle.Cron(p, "weekdays", "0 9 * * MON-FRI", report, settle.CronOptions{})
-	report.Handle(p, func(tx *settle.Tx, t settle.Tick) (settle.None, error) {
+	report.Handle(p, func(tx *settle.Tx, t settle.Tick) error {
 		days.Update(tx, func(d *[]string) { *d = append(*d, t.At.Format("Mon 15:04")) })
-		return settle.None{}, nil
+		return nil
 	})
 
 	w := settletest.New(settletest.Must, p, settletest.StartAt(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
@@ -200,9 +200,9 @@ func ExampleCron() {
 // After a transient error the event is tried again, five times by default.
 func ExampleTransient() {
 	tries := 0
-	flaky := settle.NewStream[settle.None, string]("flaky")
+	flaky := settle.NewRequest[struct{}, string]("flaky")
 	p := settle.NewProgram("p")
-	flaky.Handle(p, func(tx *settle.Tx, _ settle.None) (string, error) {
+	flaky.Handle(p, func(tx *settle.Tx, _ struct{}) (string, error) {
 		if tries++; tries < 3 { // only a test may keep state outside of documents
 			return "", settle.Transient(errors.New("not yet"))
 		}
@@ -211,9 +211,9 @@ func ExampleTransient() {
 
 	w := settletest.New(settletest.Must, p, settletest.WithoutValidator())
 	s := w.Space("s")
-	settletest.SendID(s, flaky, "e1", settle.None{})
+	settletest.SendID(s, flaky, settle.ID("e1"))
 	w.Advance(time.Second)
-	r, _ := s.Receipt("flaky", "e1")
+	r, _ := s.Receipt("flaky", settle.ID("e1"))
 	fmt.Println(r.Outcome, r.Result, "after", r.Attempts, "attempts")
 	// Output:
 	// handled "done" after 3 attempts
@@ -248,8 +248,8 @@ func ExampleValueOf() {
 }
 
 // A timed id makes retries safe forever: beyond the horizon it is refused.
-func ExampleTimedEventID() {
-	fmt.Println(settle.TimedEventID(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), "order-17"))
+func ExampleTimedID() {
+	fmt.Println(settle.TimedID(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), "order-17").String())
 	// Output:
 	// at-019b78c90a80-order-17
 }

@@ -15,7 +15,7 @@ import (
 func Example() {
 	count := settle.NewCell[int]("count")
 	double := settle.NewDerived[int]("double")
-	add := settle.NewStream[int, int]("add")
+	add := settle.NewRequest[int, int]("add")
 
 	p := settle.NewProgram("counter")
 	add.Handle(p, func(tx *settle.Tx, by int) (int, error) {
@@ -42,7 +42,7 @@ func Example() {
 	}
 	client := d.Client()
 	for range 2 {
-		n, err := add.Call(ctx, client, "alice", "order-17", 2)
+		n, err := add.Call(ctx, client.Space("alice"), settle.ID("order-17"), 2)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func Example() {
 	}
 
 	watch, cancel := context.WithCancel(ctx)
-	_ = double.Watch(watch, client, "alice", func(n int, revision uint64) {
+	_ = double.Watch(watch, client.Space("alice"), func(n int, revision uint64) {
 		fmt.Println("double is", n)
 		cancel()
 	})

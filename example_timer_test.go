@@ -49,7 +49,7 @@ func Example_timers() {
 		log.Fatal(err)
 	}
 	call := func(id, text string) {
-		_, err := d.Client().Call(ctx, settle.Outgoing{Space: "alice", Stream: "remind", ID: id, Payload: map[string]string{"text": text}})
+		_, err := d.Client().Call(ctx, settle.Outgoing{Space: "alice", Stream: "remind", ID: settle.ID(id), Payload: map[string]string{"text": text}})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -15,11 +15,11 @@ import (
 func ExampleWatchStatus() {
 	depth := settle.NewCell[float64]("depth")
 	full := settle.NewDerived[string]("full")
-	measure := settle.NewStream[float64, settle.None]("measure")
+	measure := settle.NewStream[float64]("measure")
 	p := settle.NewProgram("tanks")
-	measure.Handle(p, func(tx *settle.Tx, metres float64) (settle.None, error) {
+	measure.Handle(p, func(tx *settle.Tx, metres float64) error {
 		depth.Set(tx, metres)
-		return settle.None{}, nil
+		return nil
 	})
 	full.Compute(p, func(v *settle.View) (string, error) {
 		d := depth.Get(v)
@@ -34,13 +34,13 @@ func ExampleWatchStatus() {
 	defer stop()
 	client := d.Client()
 	send := func(id string, metres float64) {
-		if _, err := measure.Call(ctx, client, "tank-1", id, metres); err != nil {
+		if err := measure.Call(ctx, client.Space("tank-1"), settle.ID(id), metres); err != nil {
 			log.Fatal(err)
 		}
 	}
 
 	send("m-1", 1.5)
-	err := full.Watch(ctx, client, "tank-1", func(share string, _ uint64) {
+	err := full.Watch(ctx, client.Space("tank-1"), func(share string, _ uint64) {
 		fmt.Println(share)
 	}, settle.WatchStatus(func(s settle.Status) {
 		switch {

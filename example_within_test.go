@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-var importing = settle.NewStream[string, int]("import")
+var importing = settle.NewRequest[string, int]("import")
 
 // importFile stands for work that may take minutes, and that respects a context.
 func importFile(tx *settle.Tx, file string) (int, error) {
@@ -38,7 +38,7 @@ func ExampleWithin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	n, err := importing.Call(ctx, d.Client(), "box1", "i1", "letters.txt")
+	n, err := importing.Call(ctx, d.Client().Space("box1"), settle.ID("i1"), "letters.txt")
 	fmt.Println(n, err)
 	if err := d.Stop(ctx); err != nil {
 		log.Fatal(err)

@@ -15,15 +15,15 @@ import (
 // Whoever retries after the horizon is told at once, and nothing is stored.
 func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, server: membus.NewServer(membus.Config{Partitions: 2, Horizon: time.Hour})}
+		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: time.Hour})
 		w.worker("w1")
 		c, _ := w.client("c", nil)
-		e := add("s", settle.TimedEventID(time.Now(), "order-17"))
+		e := add("s", settle.TimedID(time.Now(), "order-17").String())
 		if rc, err := c.Call(t.Context(), e); err != nil || rc.Outcome != settle.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
 		time.Sleep(time.Hour + time.Second)
-		end := w.server.LaneEnd(model.PartitionOf("s", 2))
+		end := w.Server.LaneEnd(model.PartitionOf("s", 2))
 		for what, send := range map[string]func() error{
 			"Send":   func() error { _, err := c.Send(t.Context(), e); return err },
 			"Call":   func() error { _, err := c.Call(t.Context(), e); return err },
@@ -31,26 +31,26 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 		} {
 			var expired *settle.ExpiredError
 			err := send()
-			if !errors.As(err, &expired) || expired.ID != e.ID || expired.Horizon != time.Hour {
+			if !errors.As(err, &expired) || expired.ID != e.ID.String() || expired.Horizon != time.Hour {
 				t.Errorf("%s: %v, want an *ExpiredError", what, err)
 				continue
 			}
-			for _, part := range []string{"send to s/add", e.ID, "1h0m1s ago", "under a new id"} {
+			for _, part := range []string{"send to s/add", e.ID.String(), "1h0m1s ago", "under a new id"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%s: %v does not say %q", what, err, part)
 				}
 			}
 		}
-		if now := w.server.LaneEnd(model.PartitionOf("s", 2)); now != end {
+		if now := w.Server.LaneEnd(model.PartitionOf("s", 2)); now != end {
 			t.Errorf("the lane has grown from %d to %d", end, now)
 		}
 	})
 }
 
-func TestNewEventID_IsTimedAndTakenOnce(t *testing.T) {
+func TestNewID_IsTimedAndTakenOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		id := settle.NewEventID()
+		id := settle.NewID().String()
 		made, timed := model.TimeOfEventID(id)
 		if err := model.CheckEventID(id); err != nil || !timed || time.Since(made) > time.Hour {
 			t.Fatalf("%s: %v, made at %v", id, err, made)

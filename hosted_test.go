@@ -71,7 +71,7 @@ func hostingWith(t *testing.T, cfg settle.Config) *settle.Deployment {
 
 func call(t *testing.T, d *settle.Deployment, space, stream, id string) *settle.Receipt {
 	t.Helper()
-	r, err := d.Client().Call(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: id})
+	r, err := d.Client().Call(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(id)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,17 +80,17 @@ func call(t *testing.T, d *settle.Deployment, space, stream, id string) *settle.
 
 func TestHosted_AnEventWaitsForItsProgramAndADeploymentKeepsTheDocuments(t *testing.T) {
 	d := hosting(t, nil)
-	if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: "a", Stream: "add", ID: "e0"}); err != nil {
+	if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: "a", Stream: "add", ID: settle.ID("e0")}); err != nil {
 		t.Fatal(err)
 	}
 	deploy(t, d, stepping("1"), "*")
-	if r, err := d.Client().Await(t.Context(), "a", "add", "e0"); err != nil || r.Result.String() != "1" {
+	if r, err := d.Client().Space("a").Await(t.Context(), "add", settle.ID("e0")); err != nil || r.Result.String() != "1" {
 		t.Fatalf("receipt %+v, %v", r, err)
 	}
 	deploy(t, d, stepping("10"), "a")
 	want := 1
 	for i := 1; ; i++ { // workers hear of it in their own time
-		got, _ := call(t, d, "a", "add", settle.NewEventID()).Result.AsInt()
+		got, _ := call(t, d, "a", "add", settle.NewID().String()).Result.AsInt()
 		if got == int64(want+10) {
 			break
 		}

@@ -107,20 +107,19 @@ func (i Input[T]) Forget(tx *Tx, key string) { tx.ForgetTask(i.name, key) }
 
 // Completed returns the event by which another system supplies the value of a key that was
 // requested: to the stream with the name of the input, with the payload {"key": KEY, "out": VALUE}.
-// to is the space.
-func (i Input[T]) Completed(to, key string, value T) (Outgoing, error) {
+func (i Input[T]) Completed(to Target, key string, value T) (Outgoing, error) {
 	v, err := i.value.Encode(value)
 	if err != nil {
 		return Outgoing{}, fmt.Errorf("value %q of input %s: %w", key, i.name, err)
 	}
 	c := space.Completion{Key: key, Out: v}
-	return Outgoing{Space: to, Stream: i.name, ID: completionID(), Payload: c.Value()}, nil
+	return Outgoing{Space: to.space, Stream: i.name, ID: completionID(), Payload: c.Value()}, nil
 }
 
 // Failed returns the event which reports that a value cannot be fetched, and why.
-func (i Input[T]) Failed(to, key string, why error) Outgoing {
+func (i Input[T]) Failed(to Target, key string, why error) Outgoing {
 	c := space.Completion{Key: key, Err: errorText(why)}
-	return Outgoing{Space: to, Stream: i.name, ID: completionID(), Payload: c.Value()}
+	return Outgoing{Space: to.space, Stream: i.name, ID: completionID(), Payload: c.Value()}
 }
 
 // wants returns the location where requests for values are written.

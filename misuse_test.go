@@ -26,9 +26,9 @@ func TestMisuse_ADeclarationPanicsWithWords(t *testing.T) {
 		want    []string
 	}{
 		{"a name that is none", func() { settle.NewCell[int]("a.b") }, []string{`cell "a.b"`, "'.'"}},
-		{"no name", func() { settle.NewStream[settle.None, settle.None]("") }, []string{"stream", "empty"}},
+		{"no name", func() { settle.NewTrigger("") }, []string{"stream", "empty"}},
 		{"a type that is no document", func() { settle.NewDerived[chan int]("c") }, []string{"derived document c", "chan int"}},
-		{"a payload that is none", func() { settle.NewStream[func(), settle.None]("s") }, []string{"payload of stream s", "func()"}},
+		{"a payload that is none", func() { settle.NewStream[func()]("s") }, []string{"payload of stream s", "func()"}},
 		{"a field that is not there", func() { settle.Field[int64](orders, "cuont") }, []string{"/cuont of orders", "count", "item"}},
 		{"a field of another type", func() { settle.Field[string](orders, "count") }, []string{"/count of orders", "int64", "string"}},
 	} {
@@ -63,13 +63,13 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 	}{
 		{"no function", func(p *settle.Program) { total.Compute(p, nil) }, "the function is nil"},
 		{"no handler", func(p *settle.Program) {
-			settle.NewStream[int, int]("s").Handle(p, nil)
+			settle.NewRequest[int, int]("s").Handle(p, nil)
 		}, "the handler is nil"},
 		{"a handler without time", func(p *settle.Program) {
-			settle.NewStream[int, int]("s").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil }, settle.Within(0))
+			settle.NewRequest[int, int]("s").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil }, settle.Within(0))
 		}, "stream s: a limit of 0 leaves no time at all; a negative one stands for none"},
 		{"two handlers", func(p *settle.Program) {
-			s := settle.NewStream[int, int]("s")
+			s := settle.NewRequest[int, int]("s")
 			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 		}, "a stream has exactly one"},
@@ -123,7 +123,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, "action pay has a Done function, but nothing performs it; call its Perform"},
 		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
 		{"a cron expression that is none", func(p *settle.Program) {
-			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick, settle.None]("tick"), settle.CronOptions{})
+			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick]("tick"), settle.CronOptions{})
 		}, `cron "hourly"`},
 		{"a cron job that nothing handles", func(p *settle.Program) {
 			p.Cron("night", "0 3 * * *", "nightly", settle.CronOptions{})
@@ -173,10 +173,10 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 
 // The handler of a cron job may come after it, and may be an action's.
 func TestMisuse_ACronJobsHandlerMayComeLater(t *testing.T) {
-	tick := settle.NewStream[settle.Tick, settle.None]("tick")
+	tick := settle.NewStream[settle.Tick]("tick")
 	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", "pay", settle.CronOptions{})
 	settle.Cron(p, "night", "0 3 * * *", tick, settle.CronOptions{})
-	tick.Handle(p, func(*settle.Tx, settle.Tick) (settle.None, error) { return settle.None{}, nil })
+	tick.Handle(p, func(*settle.Tx, settle.Tick) error { return nil })
 	settle.NewAction[int, int]("pay").External(p)
 	if err := p.Err(); err != nil {
 		t.Error(err)
@@ -202,5 +202,24 @@ func TestMisuse_WhoWritesBesideOthersIsNotInTheirWay(t *testing.T) {
 	}
 	if err := p.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// An empty name is a mistake of the sender, and not the space itself: that is Here.
+func TestMisuse_AnEventToNoSpaceFailsItsHandler(t *testing.T) {
+	note := settle.NewStream[string]("note")
+	p := settle.NewProgram("shop")
+	p.Handle("ask", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+		to, _ := ev.Payload.AsString()
+		note.Send(tx, settle.To(to), "text")
+		return settle.Value{}, nil
+	})
+	note.Handle(p, func(*settle.Tx, string) error { return nil })
+	s := settletest.New(t, p).Space("s")
+	if rc := s.Send("ask", ""); rc.Outcome != settle.Failed || !strings.Contains(rc.Error, "is empty") {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
+	}
+	if rc := s.Send("ask", "other"); rc.Outcome != settle.Handled {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
 	}
 }

@@ -140,13 +140,13 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
 
 // Fetch returns all rows, brought up to date; see Cell.Fetch.
-func (r rows[T]) Fetch(ctx context.Context, c *Client, space string) (map[string]T, error) {
-	return r.all.Fetch(ctx, c, space)
+func (r rows[T]) Fetch(ctx context.Context, from Space) (map[string]T, error) {
+	return r.all.Fetch(ctx, from)
 }
 
 // Watch observes the rows; see Cell.Watch.
-func (r rows[T]) Watch(ctx context.Context, c *Client, space string, deliver func(rows map[string]T, revision uint64), opts ...WatchOption) error {
-	return r.all.Watch(ctx, c, space, deliver, opts...)
+func (r rows[T]) Watch(ctx context.Context, in Space, deliver func(rows map[string]T, revision uint64), opts ...WatchOption) error {
+	return r.all.Watch(ctx, in, deliver, opts...)
 }
 
 // Keyed is a document of rows of type T: Rows or DerivedRows.

@@ -13,11 +13,11 @@ import (
 // What Or gives is each reader's own: nobody sees what another has made of it.
 func TestOr_GivesEachReaderAValueOfItsOwn(t *testing.T) {
 	counts := settle.NewCell[map[string]int]("counts").Or(map[string]int{})
-	count := settle.NewStream[string, settle.None]("count")
+	count := settle.NewStream[string]("count")
 	p := settle.NewProgram("p")
-	count.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	count.Handle(p, func(tx *settle.Tx, what string) error {
 		counts.Update(tx, func(m *map[string]int) { (*m)[what]++ })
-		return settle.None{}, nil
+		return nil
 	})
 	w := settletest.New(t, p)
 	a, b := w.Space("a"), w.Space("b")
@@ -50,9 +50,9 @@ func (c checked) Check() error {
 
 // A payload that is a pointer is checked, too, and that there is none is no panic.
 func TestStream_APayloadThatIsAPointerIsChecked(t *testing.T) {
-	do := settle.NewStream[*checked, settle.None]("do")
+	do := settle.NewStream[*checked]("do")
 	p := settle.NewProgram("p")
-	do.Handle(p, func(*settle.Tx, *checked) (settle.None, error) { return settle.None{}, nil })
+	do.Handle(p, func(*settle.Tx, *checked) error { return nil })
 	s := settletest.New(t, p).Space("s")
 	for want, payload := range map[string]*checked{
 		"":                                      {N: 1},
@@ -69,9 +69,9 @@ func TestStream_APayloadThatIsAPointerIsChecked(t *testing.T) {
 // from them would be removed.
 func TestRows_WhatIsNoObjectIsAnError(t *testing.T) {
 	rows := settle.NewRows[int]("rows")
-	do := settle.NewStream[string, settle.None]("do")
+	do := settle.NewStream[string]("do")
 	p := settle.NewProgram("p")
-	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	do.Handle(p, func(tx *settle.Tx, what string) error {
 		tx.Set("rows", []int{4, 5})
 		switch what {
 		case "keys":
@@ -83,7 +83,7 @@ func TestRows_WhatIsNoObjectIsAnError(t *testing.T) {
 				t.Error("a row")
 			}
 		}
-		return settle.None{}, nil
+		return nil
 	})
 	s := settletest.New(t, p).Space("s")
 	for _, what := range []string{"keys", "len", "all"} {
@@ -98,18 +98,18 @@ func TestEachRow_TakesOverADocumentOfAnotherForm(t *testing.T) {
 	rows := settle.NewRows[int]("rows")
 	twice := settle.NewDerivedRows[int]("twice")
 	for _, form := range []any{7, "text", []int{1, 2}, map[string]int{"gone": 3}, nil} {
-		set := settle.NewStream[settle.None, settle.None]("set")
+		set := settle.NewTrigger("set")
 		old, p := settle.NewProgram("p"), settle.NewProgram("p")
-		set.Handle(old, func(tx *settle.Tx, in settle.None) (settle.None, error) {
+		set.Handle(old, func(tx *settle.Tx) error {
 			tx.Set("twice", form)
 			rows.Set(tx, "a", 1)
-			return in, nil
+			return nil
 		})
 		settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil })
 		now := old
 		w := settletest.New(t, func(string) *settle.Program { return now })
 		s := w.Space("s")
-		settletest.Send(s, set, settle.None{})
+		settletest.Send(s, set)
 		now = p
 		w.Restart()
 		s.Expect("twice", map[string]int{"a": 2})
@@ -123,7 +123,7 @@ func TestRef_APlaceThatIsALinkIsReadItself(t *testing.T) {
 	first := settle.NewCell[settle.Ref[string]]("first")
 	ranks := settle.NewRows[settle.Ref[string]]("ranks")
 	leads := settle.NewDerived[string]("leads")
-	turn := settle.NewStream[string, string]("turn")
+	turn := settle.NewRequest[string, string]("turn")
 	p := settle.NewProgram("p")
 	leads.Compute(p, func(v *settle.View) (string, error) {
 		return fmt.Sprint(first.Get(v), ranks.Get(v, "1"), ranks.At("1").Exists(v), first.Exists(v)), nil
@@ -163,4 +163,31 @@ func TestRef_APlaceThatIsALinkIsReadItself(t *testing.T) {
 		}
 	}()
 	first.In("s").Get(settletest.New(settletest.Must, p).Space("t"))
+}
+
+// A trigger takes an event of any client: what it carries is not looked at beyond its form, and nothing
+// is stored as its result.
+func TestTrigger_HasNoPayloadAndNoResult(t *testing.T) {
+	ring := settle.NewTrigger("ring")
+	rung := settle.NewCell[int]("rung")
+	p := settle.NewProgram("p")
+	ring.Handle(p, func(tx *settle.Tx) error {
+		rung.Update(tx, func(n *int) { *n++ })
+		if rung.Get(tx) == 3 {
+			return errors.New("that is enough")
+		}
+		return nil
+	})
+	s := settletest.New(t, p).Space("s")
+	for _, payload := range []any{nil, map[string]int{"n": 1}} {
+		if rc := s.Send("ring", payload); rc.Outcome != settle.Handled || !rc.Result.IsAbsent() {
+			t.Errorf("an event with %v is %s, with %s: %s", payload, rc.Outcome, rc.Result, rc.Error)
+		}
+	}
+	if rc := settletest.Send(s, ring); rc.Error != "that is enough" {
+		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
+	}
+	if o := ring.Outgoing(settle.To("s"), settle.ID("r-1")); o.Space != "s" || o.Stream != "ring" || o.Payload != nil {
+		t.Errorf("the event to send is %+v", o)
+	}
 }

@@ -15,14 +15,14 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 	note := settle.NewCell[string]("note")
 	count := settle.NewCell[int]("count")
 	derived := settle.NewDerived[int]("derived")
-	do := settle.NewStream[string, settle.None]("do")
+	do := settle.NewStream[string]("do")
 	calls := map[string]func(tx *settle.Tx){
 		"write to another space":    func(tx *settle.Tx) { note.In("other").Set(tx, "x") },
 		"delete in another space":   func(tx *settle.Tx) { note.In("other").Delete(tx) },
 		"read what is of no type":   func(tx *settle.Tx) { tx.Set("count", "many"); count.Get(tx) },
 		"write what is derived":     func(tx *settle.Tx) { tx.Set("derived", 7) },
 		"peek at another space":     func(tx *settle.Tx) { note.In("other").Peek(tx) },
-		"send to what is no name":   func(tx *settle.Tx) { do.Send(tx, "o/ther", "x") },
+		"send to what is no name":   func(tx *settle.Tx) { do.Send(tx, settle.To("o/ther"), "x") },
 		"send what is no JSON":      func(tx *settle.Tx) { tx.Set("note", func() {}) },
 		"go on after something bad": func(tx *settle.Tx) { note.In("other").Set(tx, "x"); note.Set(tx, "y") },
 	}
@@ -38,10 +38,10 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 	}
 	p := settle.NewProgram("p")
 	derived.Compute(p, func(*settle.View) (int, error) { return 1, nil })
-	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	do.Handle(p, func(tx *settle.Tx, what string) error {
 		note.Set(tx, "begun")
 		calls[what](tx)
-		return settle.None{}, nil
+		return nil
 	})
 	for what := range calls {
 		t.Run(what, func(t *testing.T) {

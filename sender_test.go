@@ -18,14 +18,6 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-func (w *world) lane(space string) []string {
-	var ids []string
-	for _, m := range w.server.ReadLane(space, 0, 1<<30) {
-		ids = append(ids, m.ID)
-	}
-	return ids
-}
-
 func numbered(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -70,9 +62,9 @@ func TestSender_KeepsTheOrderOfEachSpaceWhateverIsLost(t *testing.T) {
 				w := newWorld(t)
 				c, b := w.client("c", nil)
 				b.Inject(faults(b, seed))
-				w.server.LimitLanes(30)
-				time.AfterFunc(time.Second, func() { w.server.LimitLanes(60) })
-				time.AfterFunc(2*time.Second, func() { w.server.LimitLanes(0) })
+				w.Server.LimitLanes(30)
+				time.AfterFunc(time.Second, func() { w.Server.LimitLanes(60) })
+				time.AfterFunc(2*time.Second, func() { w.Server.LimitLanes(0) })
 				s := c.Sender()
 				spaces := []string{"a", "b", "c", "d"}
 				var answers atomic.Int64
@@ -93,7 +85,7 @@ func TestSender_KeepsTheOrderOfEachSpaceWhateverIsLost(t *testing.T) {
 					t.Error(err)
 				}
 				for _, space := range spaces {
-					if got := w.lane(space); !slices.Equal(got, numbered(n)) {
+					if got := w.Lane(space); !slices.Equal(got, numbered(n)) {
 						t.Errorf("the lane of %s is %v", space, got)
 					}
 				}
@@ -198,7 +190,7 @@ func TestSender_HonoursTheContextWhileItsWindowIsFull(t *testing.T) {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Errorf("flush: %v", err)
 		}
-		if got := w.lane("s"); !slices.Equal(got, numbered(4096)) {
+		if got := w.Lane("s"); !slices.Equal(got, numbered(4096)) {
 			t.Errorf("%d events, or in another order", len(got))
 		}
 	})
@@ -223,7 +215,7 @@ func TestSender_GoesOnWhenItsWindowHasRoomAgain(t *testing.T) {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := w.lane("other"); len(got) != 10 {
+		if got := w.Lane("other"); len(got) != 10 {
 			t.Errorf("%d events of ten", len(got))
 		}
 	})
@@ -242,7 +234,7 @@ func TestSender_ACancelledContextSendsNothing(t *testing.T) {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := w.lane("s"); len(got) != 0 {
+		if got := w.Lane("s"); len(got) != 0 {
 			t.Errorf("%v were sent", got)
 		}
 	})
@@ -288,7 +280,7 @@ func TestFlush_ReturnsTheFirstErrorAndTheOthersGoToTheirCallers(t *testing.T) {
 				t.Errorf("event %d: %v, want %v", i, err, want)
 			}
 		}
-		if lane := w.lane("s"); len(lane) != 6 {
+		if lane := w.Lane("s"); len(lane) != 6 {
 			t.Errorf("the lane has %v: the others must go on", lane)
 		}
 	})
@@ -298,7 +290,7 @@ func TestSender_EverythingIsAnsweredWhenItsBusIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		c, b := w.client("c", nil)
-		w.server.LimitLanes(2)
+		w.Server.LimitLanes(2)
 		s := c.Sender()
 		var stored, stopped atomic.Int64
 		for i := range 20 {
@@ -344,8 +336,8 @@ func TestSender_AnEventThatIsThereAlreadyIsASuccess(t *testing.T) {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if duplicates.Load() != 2 || len(w.lane("s")) != 1 {
-			t.Errorf("%d duplicates, the lane has %v", duplicates.Load(), w.lane("s"))
+		if duplicates.Load() != 2 || len(w.Lane("s")) != 1 {
+			t.Errorf("%d duplicates, the lane has %v", duplicates.Load(), w.Lane("s"))
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 )
 
@@ -41,11 +42,7 @@ func (n *noted) String() string {
 // emptyServer is a server without a deployment, and connections to it whose warnings are noted.
 func emptyServer(t *testing.T) (connect func(bus.Config) *bus.Bus, log *noted) {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{})
 	log = &noted{came: make(chan struct{})}
 	return func(cfg bus.Config) *bus.Bus {
 		t.Helper()
@@ -105,7 +102,7 @@ func TestStartWorker_ServesADeploymentThatComesLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Call(ctx, settle.Outgoing{Space: "s", Stream: "add", ID: "e1"}); err != nil {
+	if _, err := client.Call(ctx, settle.Outgoing{Space: "s", Stream: "add", ID: settle.ID("e1")}); err != nil {
 		t.Errorf("an event: %v", err)
 	}
 }

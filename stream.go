@@ -3,32 +3,139 @@ package settle
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/settlehq/settle/internal/codec"
-	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/space"
 )
 
-// Stream is a kind of event: its name, the type of its payload, and the type of the result that the
-// handler returns and the sender can wait for. Like a Cell it is a name and holds no data.
+// Stream is a kind of event with a payload of type In: its handler returns no result. Request is a kind
+// with a result, Trigger one without payload and result. Like a Cell it is a name and holds no data.
 //
-//	var departure = settle.NewStream[Departure, Handling]("departure")
-//
-// Use None for a payload or result that does not exist.
-type Stream[In, Out any] struct {
-	name string
-	in   *codec.Codec[In]
-	out  *codec.Codec[Out]
+//	var charged = settle.NewStream[Charged]("charged")
+type Stream[In any] struct{ events[In, struct{}] }
+
+// NewStream returns the stream of that name. It panics if the name is invalid, or if In cannot be
+// encoded; see NewCell.
+func NewStream[In any](name string) Stream[In] {
+	return Stream[In]{newEvents[In, struct{}]("stream", name)}
 }
 
-// None is the payload or result of a stream, or the input or result of an action, that has none:
-// struct{}, written settle.None{} where a value is needed. Nothing is stored for it.
-type None = struct{}
+// Handle registers the handler of the stream; a stream has one. It runs in a transaction: its
+// writes and sends through tx take effect together with the event's receipt, exactly once, or not at
+// all if it returns an error. It may be called more than once for one event, so it must have no other
+// effects (no I/O, no clock but tx.Now, no random numbers). tx.Event has the event's id.
+//
+// Within limits how long a call may take.
+//
+// A payload that does not decode into In, or that its Check rejects, fails the event with an error
+// that names the location in the payload.
+func (s Stream[In]) Handle(p *Program, handle func(tx *Tx, in In) error, options ...HandlerOption) {
+	if handle == nil {
+		p.Handle(s.name, nil)
+		return
+	}
+	s.handle(p, func(tx *Tx, in In) (struct{}, error) { return struct{}{}, handle(tx, in) }, options)
+}
 
-// Here, as the target of a send, is the space that the handler runs in.
-const Here = ""
+// Call sends an event from outside and waits until it is handled. If it ends otherwise, the error is a
+// *NotHandledError. Calling again under the same id handles nothing again. Call blocks until ctx ends;
+// after that error, or any other, the event may still be handled, so call again under the same id.
+func (s Stream[In]) Call(ctx context.Context, to Space, id EventID, in In) error {
+	_, err := s.call(ctx, to, id, in)
+	return err
+}
+
+// Request is a kind of event with a payload of type In and a result of type Out, which the handler returns
+// and the sender can wait for. In is struct{} for a request without payload.
+//
+//	var bid = settle.NewRequest[Bid, int]("bid")
+type Request[In, Out any] struct{ events[In, Out] }
+
+// NewRequest returns the request of that name. It panics like NewStream.
+func NewRequest[In, Out any](name string) Request[In, Out] {
+	return Request[In, Out]{newEvents[In, Out]("request", name)}
+}
+
+// Handle registers the handler of the request, as Stream.Handle does. The result is stored in the event's
+// receipt.
+func (r Request[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error), options ...HandlerOption) {
+	r.handle(p, handle, options)
+}
+
+// Call sends an event from outside and waits for its result: request and reply over a handler that
+// takes effect exactly once. Calling again under the same id returns the same result. If the event
+// ended otherwise than handled, the error is a *NotHandledError. Call blocks until ctx ends; after
+// that error, or any other, the event may still be handled, so call again under the same id.
+func (r Request[In, Out]) Call(ctx context.Context, to Space, id EventID, in In) (Out, error) {
+	return r.call(ctx, to, id, in)
+}
+
+// Result decodes the result in a receipt of the request, which is of an event of that space, or returns a
+// *NotHandledError.
+func (r Request[In, Out]) Result(space string, receipt *Receipt) (Out, error) {
+	return r.events.result(space, receipt)
+}
+
+// Trigger is a kind of event that has neither payload nor result.
+//
+//	var unlock = settle.NewTrigger("unlock")
+type Trigger struct{ events events[struct{}, struct{}] }
+
+// NewTrigger returns the trigger of that name. It panics if the name is invalid.
+func NewTrigger(name string) Trigger {
+	return Trigger{newEvents[struct{}, struct{}]("trigger", name)}
+}
+
+// Name returns the name of the trigger.
+func (t Trigger) Name() string { return t.events.name }
+
+// Handle registers the handler of the trigger, as Stream.Handle does.
+func (t Trigger) Handle(p *Program, handle func(tx *Tx) error, options ...HandlerOption) {
+	if handle == nil {
+		p.Handle(t.events.name, nil)
+		return
+	}
+	t.events.handle(p, func(tx *Tx, _ struct{}) (struct{}, error) { return struct{}{}, handle(tx) }, options)
+}
+
+// Send sends an event, as Stream.Send does.
+func (t Trigger) Send(tx *Tx, to Target, options ...SendOption) {
+	t.events.Send(tx, to, struct{}{}, options...)
+}
+
+// SendAfter sends an event that waits for a duration, counted from tx.Now.
+func (t Trigger) SendAfter(tx *Tx, to Target, d time.Duration, options ...SendOption) {
+	t.events.SendAfter(tx, to, d, struct{}{}, options...)
+}
+
+// SendAt sends an event that waits for a time, as Stream.SendAt does.
+func (t Trigger) SendAt(tx *Tx, to Target, at time.Time, options ...SendOption) {
+	t.events.SendAt(tx, to, at, struct{}{}, options...)
+}
+
+// SetTimer schedules an event in this space for a time, as Stream.SetTimer does.
+func (t Trigger) SetTimer(tx *Tx, timer string, at time.Time, options ...SendOption) {
+	t.events.SetTimer(tx, timer, at, struct{}{}, options...)
+}
+
+// Outgoing returns an event of the trigger, as Stream.Outgoing does.
+func (t Trigger) Outgoing(to Target, id EventID) Outgoing {
+	return Outgoing{Space: to.space, Stream: t.events.name, ID: id}
+}
+
+// Post sends an event from outside and returns when it is durable, as Stream.Post does.
+func (t Trigger) Post(ctx context.Context, to Space, id EventID) (SendResult, error) {
+	return t.events.Post(ctx, to, id, struct{}{})
+}
+
+// Call sends an event from outside and waits until it is handled, as Stream.Call does.
+func (t Trigger) Call(ctx context.Context, to Space, id EventID) error {
+	_, err := t.events.call(ctx, to, id, struct{}{})
+	return err
+}
+
+// Core returns the form of the trigger that package settletest uses. Applications do not need it.
+func (t Trigger) Core() codec.Kind[struct{}, struct{}] { return t.events.Core() }
 
 // Checker is implemented by payloads that validate themselves: if Check returns an error, the event
 // fails with that error and its handler is not called.
@@ -44,184 +151,6 @@ type Tick struct {
 	Missed int `json:"missed"`
 }
 
-// NewStream returns the stream of that name. It panics if the name is invalid, or if one of the
-// types cannot be encoded; see NewCell.
-func NewStream[In, Out any](name string) Stream[In, Out] {
-	must(model.CheckName("stream", name))
-	return Stream[In, Out]{
-		name: name, in: codecOf[In]("the payload of stream " + name), out: codecOf[Out]("the result of stream " + name),
-	}
-}
-
-// Name returns the name of the stream.
-func (s Stream[In, Out]) Name() string { return s.name }
-
-// Handle registers the handler of the stream; a stream has one. It runs in a transaction: its
-// writes and sends through tx take effect together with the receipt that holds its result, exactly
-// once, or not at all if it returns an error. It may be called more than once for one event, so it
-// must have no other effects (no I/O, no clock but tx.Now, no random numbers). tx.Event has the
-// event's id.
-//
-// Within limits how long a call may take.
-//
-// A payload that does not decode into In, or that its Check rejects, fails the event with an error
-// that names the location in the payload.
-func (s Stream[In, Out]) Handle(p *Program, handle func(tx *Tx, in In) (Out, error), options ...HandlerOption) {
-	if handle == nil {
-		p.Handle(s.name, nil)
-		return
-	}
-	p.Handle(s.name, func(tx *Tx, ev *Event) (Value, error) {
-		in, err := s.payload(ev)
-		if err != nil {
-			return Value{}, err
-		}
-		out, err := handle(tx, in)
-		if err != nil {
-			return Value{}, err
-		}
-		return s.result(out)
-	}, options...)
-}
-
-func (s Stream[In, Out]) payload(ev *Event) (in In, err error) {
-	if in, err = s.in.Decode(ev.Payload); err != nil {
-		return in, fmt.Errorf("payload of %s: %w", s.name, err)
-	}
-	c, ok := any(in).(Checker)
-	if !ok {
-		c, ok = any(&in).(Checker)
-	}
-	if v := reflect.ValueOf(in); ok && v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Implements(reflect.TypeFor[Checker]()) {
-		return in, fmt.Errorf("payload of %s: there is none to check; a %s is wanted", s.name, v.Type().Elem())
-	}
-	if ok {
-		if err := c.Check(); err != nil {
-			return in, fmt.Errorf("payload of %s: %w", s.name, err)
-		}
-	}
-	return in, nil
-}
-
-// result encodes a result for the receipt; nothing for None.
-func (s Stream[In, Out]) result(out Out) (Value, error) {
-	if _, none := any(out).(None); none {
-		return Value{}, nil
-	}
-	return s.out.Encode(out)
-}
-
-// Send sends an event to a space, this one (Here) or another. It takes effect if and only if the
-// transaction commits, and exactly once; an event for another space leaves when the transaction is
-// durable.
-func (s Stream[In, Out]) Send(tx *Tx, space string, in In, options ...SendOption) {
-	if v, ok := s.encode(tx, in); ok {
-		tx.Send(target(tx, space), s.name, v, options...)
-	}
-}
-
-// SendAfter sends an event that waits for a duration, counted from tx.Now.
-func (s Stream[In, Out]) SendAfter(tx *Tx, space string, d time.Duration, in In, options ...SendOption) {
-	if v, ok := s.encode(tx, in); ok {
-		tx.SendAfter(target(tx, space), s.name, d, v, options...)
-	}
-}
-
-// SendAt sends an event that waits for a time, by the clock of the worker that serves its space. A
-// time in the past means now.
-func (s Stream[In, Out]) SendAt(tx *Tx, space string, at time.Time, in In, options ...SendOption) {
-	if v, ok := s.encode(tx, in); ok {
-		tx.SendAt(target(tx, space), s.name, at, v, options...)
-	}
-}
-
-// SetTimer schedules an event of the stream in this space for a time, at once if that has passed.
-// timer is a name; see NameOf for other keys. Setting the same timer again replaces it;
-// tx.CancelTimer cancels it.
-func (s Stream[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In, options ...SendOption) {
-	if v, ok := s.encode(tx, in); ok {
-		tx.SetTimer(timer, s.name, at, v, options...)
-	}
-}
-
-// SendOption configures an event that a handler sends: ExpiresAt. It is [space.SendOption].
-type SendOption = space.SendOption
-
-// ExpiresAt sets a deadline for an event that a handler sends, as Outgoing.Expires does for events
-// from outside: after it the event is not handled but ends with the receipt Expired, and if another
-// space sent it, that space gets an event of stream Undelivered. The zero time means no deadline.
-func ExpiresAt(at time.Time) SendOption { return space.ExpiresAt(at) }
-
-func target(tx *Tx, space string) string {
-	if space == Here {
-		return tx.Space()
-	}
-	return space
-}
-
-func (s Stream[In, Out]) encode(tx *Tx, in In) (Value, bool) {
-	v, err := s.value(in)
-	if err != nil {
-		tx.Fail(fmt.Errorf("send to %s: %w", s.name, err))
-	}
-	return v, err == nil
-}
-
-func (s Stream[In, Out]) value(in In) (Value, error) {
-	if _, none := any(in).(None); none {
-		return Value{}, nil
-	}
-	return s.in.Encode(in)
-}
-
-// Outgoing returns an event of the stream for Client.Send, Client.Call or Sender.Send. Events with
-// the same id are one event, however often they are sent.
-func (s Stream[In, Out]) Outgoing(space, id string, in In) (Outgoing, error) {
-	v, err := s.value(in)
-	if err != nil {
-		return Outgoing{}, fmt.Errorf("send to %s/%s: %w", space, s.name, err)
-	}
-	return Outgoing{Space: space, Stream: s.name, ID: id, Payload: v}, nil
-}
-
-// Post sends an event from outside and returns when it is durable: it will be handled exactly once,
-// however often it is posted under its id. After an error it may or may not be stored; post it
-// again under the same id. The errors are those of Client.Send.
-func (s Stream[In, Out]) Post(ctx context.Context, c *Client, space, id string, in In) (SendResult, error) {
-	o, err := s.Outgoing(space, id, in)
-	if err != nil {
-		return SendResult{}, err
-	}
-	return c.Send(ctx, o)
-}
-
-// Call sends an event from outside and waits for its result: request and reply over a handler that
-// takes effect exactly once. Calling again under the same id returns the same result. If the event
-// ended otherwise than handled, the error is a *NotHandledError. Call blocks until ctx ends; after
-// that error, or any other, the event may still be handled, so call again under the same id.
-func (s Stream[In, Out]) Call(ctx context.Context, c *Client, space, id string, in In) (out Out, err error) {
-	o, err := s.Outgoing(space, id, in)
-	if err != nil {
-		return out, err
-	}
-	r, err := c.Call(ctx, o)
-	if err != nil {
-		return out, err
-	}
-	return s.Result(space, r)
-}
-
-// Result decodes the result in a receipt of the stream, or returns a *NotHandledError.
-func (s Stream[In, Out]) Result(space string, r *Receipt) (out Out, err error) {
-	if r.Outcome != Handled {
-		return out, &NotHandledError{Space: space, Stream: s.name, Receipt: r}
-	}
-	if out, err = s.out.Decode(r.Result); err != nil {
-		err = fmt.Errorf("result of %s/%s %s: %w", space, s.name, r.Event, err)
-	}
-	return out, err
-}
-
 // NotHandledError reports that an event ended with another outcome than Handled: it failed, was
 // refused or cancelled, or expired.
 type NotHandledError struct {
@@ -235,6 +164,6 @@ func (e *NotHandledError) Error() string {
 
 // Cron sends an event to a stream of every space of the program at the times of a cron expression.
 // It is the typed form of Program.Cron.
-func Cron[Out any](p *Program, name, expression string, s Stream[Tick, Out], o CronOptions) {
+func Cron(p *Program, name, expression string, s Stream[Tick], o CronOptions) {
 	p.Cron(name, expression, s.name, o)
 }

@@ -72,10 +72,11 @@ func askTimeout(ctx context.Context) time.Duration {
 // States["forgotten"] counts the events of which the log no longer has the handling: what they
 // have caused is not known, and not waited for.
 // More than 100,000 events are an error. What a person sends again later is not waited for.
-func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree, error) {
+func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*Tree, error) {
+	c, space := s.client, s.name
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ended, waited := history.WaitTree(bound, c.bus, space, stream, id)
+	ended, waited := history.WaitTree(bound, c.bus, space, stream, id.text)
 	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
 		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
 	}
@@ -84,7 +85,7 @@ func (c *Client) WaitTree(ctx context.Context, space, stream, id string) (*Tree,
 	}
 	last, end := withReadGrace(ctx)
 	defer end()
-	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id, MaxEvents: maxWaited})
+	t, err := c.Tree(last, TreeQuery{Space: space, Stream: stream, Event: id.text, MaxEvents: maxWaited})
 	switch {
 	case waited != nil:
 		return t, waited

@@ -31,7 +31,7 @@ func TestATreeIsReadThoughACoordinatorHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "x", ID: "e"}); err != nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "s", Stream: "x", ID: settle.ID("e")}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -64,17 +64,17 @@ func (b slowBus) FindEvent(ctx context.Context, space, stream, id string) (model
 func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return slowBus{b, time.Minute} })
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: settle.ID("e")}); err != nil {
 			t.Fatal(err)
 		}
-		if tree, err := c.WaitTree(t.Context(), "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
+		if tree, err := c.Space("a").WaitTree(t.Context(), "mend", settle.ID("e")); err != nil || tree.States["handled"] != 1 {
 			t.Errorf("with no end: %+v, %v", tree, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		if tree, err := c.WaitTree(ctx, "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
+		if tree, err := c.Space("a").WaitTree(ctx, "mend", settle.ID("e")); err != nil || tree.States["handled"] != 1 {
 			t.Errorf("with ten minutes: %+v, %v", tree, err)
 		}
 	})
@@ -85,14 +85,14 @@ func TestWaitTree_ReadsTheTreeForAsLongAsTheCallerHasTime(t *testing.T) {
 func TestWaitTree_ALastLookHasAnEndAndTimeForTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return deafBus{slowBus{b, 2 * time.Second}} })
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: "e"}); err != nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "a", Stream: "mend", ID: settle.ID("e")}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if tree, err := c.WaitTree(ctx, "a", "mend", "e"); err != nil || tree.States["handled"] != 1 {
+		if tree, err := c.Space("a").WaitTree(ctx, "mend", settle.ID("e")); err != nil || tree.States["handled"] != 1 {
 			t.Errorf("behind a coordinator that hangs: %+v, %v", tree, err)
 		}
 
@@ -107,7 +107,7 @@ func TestWaitTree_ALastLookHasAnEndAndTimeForTheLogs(t *testing.T) {
 		} {
 			ctx, cancel := ctx()
 			begun := time.Now()
-			_, err := slow.WaitTree(ctx, "a", "mend", "e")
+			_, err := slow.Space("a").WaitTree(ctx, "mend", settle.ID("e"))
 			cancel()
 			if took := time.Since(begun); err == nil || took > 75*time.Second {
 				t.Errorf("%s: it took %v: %v", name, took, err)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 )
 
@@ -45,31 +44,14 @@ func relay() *settle.Program {
 		})
 }
 
-func (w *world) relays() {
-	w.Helper()
-	b := w.server.Connect("w1")
-	p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(relay())})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { p.Kill(); b.Kill() })
-}
-
-func (w *world) coordinate() {
-	b := w.server.Connect("coordinator")
-	c := coordinator.New(b, coordinator.Config{})
-	c.Start()
-	w.Cleanup(func() { c.Stop(); b.Close() })
-}
-
 func pass(id string, to ...string) settle.Outgoing {
-	return settle.Outgoing{Space: "a", Stream: "pass", ID: id, Payload: to}
+	return settle.Outgoing{Space: "a", Stream: "pass", ID: settle.ID(id), Payload: to}
 }
 
 func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		if _, err := c.Call(t.Context(), pass("e1", "b", "broken")); err != nil {
 			t.Fatal(err)
@@ -78,7 +60,7 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 		if err != nil || !tree.Unattended || tree.Events != 3 || tree.States["parked"] != 2 {
 			t.Fatalf("with no coordinator: %+v, %v", tree, err)
 		}
-		w.coordinate()
+		w.Coordinator()
 		time.Sleep(5 * time.Second)
 		tree, err = c.Tree(t.Context(), settle.TreeQuery{Event: "e1"})
 		if err != nil || tree.Unattended || tree.States["handled"] != 2 || tree.States["failed"] != 1 {
@@ -88,7 +70,7 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 		if _, err := c.Tree(t.Context(), settle.TreeQuery{Event: "e2"}); !errors.As(err, &missing) {
 			t.Errorf("what there is not: %v", err)
 		}
-		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "b", Stream: "end", ID: "e1"}); err != nil {
+		if _, err := c.Send(t.Context(), settle.Outgoing{Space: "b", Stream: "end", ID: settle.ID("e1")}); err != nil {
 			t.Fatal(err)
 		}
 		var several *settle.AmbiguousError
@@ -96,7 +78,7 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 			t.Errorf("what there is twice: %v", err)
 		}
 		c.Close()
-		if _, err := c.WaitTree(t.Context(), "a", "pass", "e1"); !errors.Is(err, model.ErrStopped) {
+		if _, err := c.Space("a").WaitTree(t.Context(), "pass", settle.ID("e1")); !errors.Is(err, model.ErrStopped) {
 			t.Errorf("after the end of the client: %v", err)
 		}
 	})
@@ -105,19 +87,19 @@ func TestTree_IsToldByACoordinatorOrReadFromTheLogs(t *testing.T) {
 func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := c.Send(ctx, pass("e1", "b", "c")); err != nil {
 			t.Fatal(err)
 		}
-		tree, err := c.WaitTree(ctx, "a", "pass", "e1")
+		tree, err := c.Space("a").WaitTree(ctx, "pass", settle.ID("e1"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 2") || tree == nil || tree.States["parked"] != 2 {
 			t.Errorf("with no coordinator: %+v, %v", tree, err)
 		}
-		w.coordinate()
-		tree, err = c.WaitTree(t.Context(), "a", "pass", "e1")
+		w.Coordinator()
+		tree, err = c.Space("a").WaitTree(t.Context(), "pass", settle.ID("e1"))
 		if err != nil || !tree.Settled || tree.States["handled"] != 3 {
 			t.Errorf("with a coordinator: %+v, %v", tree, err)
 		}
@@ -128,29 +110,29 @@ func TestWaitTree_ReturnsTheTreeWhenItHasSettledOrTheContextEnds(t *testing.T) {
 func TestWaitTree_CountsWhatIsTooDeepToBeShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
+		w.start("w1", relay(), nil)
 		c, _ := w.client("c", nil)
 		down := func(id, end string) settle.Outgoing {
-			return settle.Outgoing{Space: "a", Stream: "down", ID: id, Payload: map[string]any{"left": 150, "end": end}}
+			return settle.Outgoing{Space: "a", Stream: "down", ID: settle.ID(id), Payload: map[string]any{"left": 150, "end": end}}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := c.Send(ctx, down("e1", "broken")); err != nil {
 			t.Fatal(err)
 		}
-		tree, err := c.WaitTree(ctx, "a", "down", "e1")
+		tree, err := c.Space("a").WaitTree(ctx, "down", settle.ID("e1"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 1") || tree == nil || tree.Settled || !tree.More {
 			t.Errorf("with an end that is parked: %+v, %v", tree, err)
 		}
-		w.coordinate()
-		tree, err = c.WaitTree(t.Context(), "a", "down", "e1")
+		w.Coordinator()
+		tree, err = c.Space("a").WaitTree(t.Context(), "down", settle.ID("e1"))
 		if err != nil || !tree.Settled || !tree.More || tree.Events != 152 || tree.States["handled"] != 151 || tree.States["failed"] != 1 {
 			t.Errorf("with an end that has failed: %+v, %v", tree, err)
 		}
 		if _, err := c.Send(t.Context(), down("e2", "b")); err != nil {
 			t.Fatal(err)
 		}
-		tree, err = c.WaitTree(t.Context(), "a", "down", "e2")
+		tree, err = c.Space("a").WaitTree(t.Context(), "down", settle.ID("e2"))
 		if err != nil || !tree.More || tree.Events != 152 || tree.States["handled"] != 152 {
 			t.Errorf("with an end that is handled: %+v, %v", tree, err)
 		}
@@ -160,11 +142,11 @@ func TestWaitTree_CountsWhatIsTooDeepToBeShown(t *testing.T) {
 func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.relays()
-		w.coordinate()
+		w.start("w1", relay(), nil)
+		w.Coordinator()
 		c, _ := w.client("c", nil)
 		list := func(space string) (found []settle.DeadLetter) {
-			for d, err := range c.DeadLetters(t.Context(), space) {
+			for d, err := range c.Space(space).DeadLetters(t.Context()) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -179,7 +161,7 @@ func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 		if _, err := c.Send(t.Context(), pass("e1", targets...)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.WaitTree(t.Context(), "a", "pass", "e1"); err != nil {
+		if _, err := c.Space("a").WaitTree(t.Context(), "pass", settle.ID("e1")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -187,30 +169,30 @@ func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 		if len(dead) != 250 || len(list("broken")) != 250 || len(list("a")) != 0 || dead[0].Redriven != nil || dead[0].Error != "broken" {
 			t.Fatalf("%d dead letters, the first is %+v", len(dead), dead[0])
 		}
-		if _, err := c.Call(t.Context(), settle.Outgoing{Space: "broken", Stream: "mend", ID: "m"}); err != nil {
+		if _, err := c.Call(t.Context(), settle.Outgoing{Space: "broken", Stream: "mend", ID: settle.ID("m")}); err != nil {
 			t.Fatal(err)
 		}
-		of, sent, err := c.Redrive(t.Context(), "broken", "", dead[0].Event)
+		of, sent, err := c.Space("broken").Redrive(t.Context(), "", settle.ID(dead[0].Event))
 		if err != nil || sent.Duplicate || of.Event != dead[0].Event+":r1" {
 			t.Fatalf("redrive: %+v, %+v, %v", of, sent, err)
 		}
-		if rc, err := c.Await(t.Context(), of.Space, of.Stream, of.Event); err != nil || rc.Outcome != settle.Handled {
+		if rc, err := c.Space(of.Space).Await(t.Context(), of.Stream, settle.ID(of.Event)); err != nil || rc.Outcome != settle.Handled {
 			t.Errorf("it ended in %+v, %v", rc, err)
 		}
 		if r := list("broken")[0].Redriven; r == nil || r.Event != of.Event || r.State != "handled" {
 			t.Errorf("the view says %+v", r)
 		}
 		var none *settle.NoLetterError
-		if _, _, err := c.Redrive(t.Context(), "a", "", "e1"); !errors.As(err, &none) {
+		if _, _, err := c.Space("a").Redrive(t.Context(), "", settle.ID("e1")); !errors.As(err, &none) {
 			t.Errorf("redrive of what was handled: %v", err)
 		}
-		for _, err := range c.DeadLetters(t.Context(), "") { // who has seen enough stops
+		for _, err := range c.DeadLetters(t.Context()) { // who has seen enough stops
 			if err != nil {
 				t.Error(err)
 			}
 			break
 		}
-		for _, err := range c.DeadLetters(t.Context(), "a.b") {
+		for _, err := range c.Space("a.b").DeadLetters(t.Context()) {
 			var name *model.NameError
 			if !errors.As(err, &name) {
 				t.Errorf("of what is no space: %v", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -44,7 +45,7 @@ func (s *standing) status(st settle.Status) {
 // same way.
 func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
 	t.Helper()
-	idle(d)
+	_ = pause.For(t.Context(), d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.told)
@@ -53,25 +54,6 @@ func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
 		t.Errorf("told %q, want %q", s.told, want)
 	}
 	s.told = nil
-}
-
-// idle lets virtual time pass, in which everybody else goes on.
-func idle(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
-}
-
-// follow runs a watch until the end of the test.
-func (w *world) follow(watch func(ctx context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { // ends with ctx
-		if err := watch(ctx); !errors.Is(err, context.Canceled) {
-			w.Errorf("watch: %v", err)
-		}
-	})
-	w.Cleanup(func() { cancel(); running.Wait() })
 }
 
 const (
@@ -89,7 +71,7 @@ func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
 		c, b := w.client("c", nil)
 		var s standing
 		w.follow(func(ctx context.Context) error {
-			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
+			return c.Space("s").Watch(ctx, "mood", s.value, settle.WatchStatus(s.status))
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 
@@ -122,13 +104,13 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 		if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
 			t.Fatal(err)
 		}
-		_, revision, err := c.Get(t.Context(), "s", "n")
+		_, revision, err := c.Space("s").Get(t.Context(), "n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var cell, derived, from standing
 		w.follow(func(ctx context.Context) error {
-			return settle.NewCell[int]("n").Watch(ctx, c, "s", func(n int, _ uint64) { cell.add("%d", n) }, settle.WatchStatus(func(st settle.Status) {
+			return settle.NewCell[int]("n").Watch(ctx, c.Space("s"), func(n int, _ uint64) { cell.add("%d", n) }, settle.WatchStatus(func(st settle.Status) {
 				if st.Current && st.Revision != revision {
 					t.Errorf("status %+v, and the revision is %d", st, revision)
 				}
@@ -136,10 +118,10 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 			}))
 		})
 		w.follow(func(ctx context.Context) error {
-			return settle.NewDerived[string]("mood").Watch(ctx, c, "s", func(m string, _ uint64) { derived.add("%s", m) }, settle.WatchStatus(derived.status))
+			return settle.NewDerived[string]("mood").Watch(ctx, c.Space("s"), func(m string, _ uint64) { derived.add("%s", m) }, settle.WatchStatus(derived.status))
 		})
 		w.follow(func(ctx context.Context) error {
-			return c.WatchFrom(ctx, "s", "n", revision, from.value, settle.WatchStatus(from.status))
+			return c.Space("s").WatchFrom(ctx, "n", revision, from.value, settle.WatchStatus(from.status))
 		})
 		cell.want(t, 10*time.Second, "1", connected, current)
 		from.want(t, 0, connected, current)
@@ -154,7 +136,7 @@ type late struct {
 }
 
 func (b late) FollowSpace(ctx context.Context, space string, after uint64, deliver func(e model.LogEntry)) error {
-	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) { idle(b.by); deliver(e) })
+	return b.Bus.FollowSpace(ctx, space, after, func(e model.LogEntry) { _ = pause.For(ctx, b.by); deliver(e) })
 }
 
 // The word that a value is what it should be may come before the value.
@@ -164,7 +146,7 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return late{b, 20 * time.Second} })
 		var s standing
 		w.follow(func(ctx context.Context) error {
-			return c.Watch(ctx, "s", "mood", s.value, settle.WatchStatus(s.status))
+			return c.Space("s").Watch(ctx, "mood", s.value, settle.WatchStatus(s.status))
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 		w.worker("w1")
@@ -184,11 +166,11 @@ func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 				var s standing
 				pause := func(what string) {
 					if what == slow {
-						idle(6 * time.Second)
+						w.Pass(6 * time.Second)
 					}
 				}
 				w.follow(func(ctx context.Context) error {
-					return c.Watch(ctx, "s", "n", func(v settle.Value, r uint64) { s.value(v, r); pause("value") },
+					return c.Space("s").Watch(ctx, "n", func(v settle.Value, r uint64) { s.value(v, r); pause("value") },
 						settle.WatchStatus(func(st settle.Status) { s.status(st); pause("status") }))
 				})
 				s.want(t, 30*time.Second, "absent", connected, current)
@@ -216,7 +198,7 @@ func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
 					if inside.Swap(true) || ctx.Err() != nil {
 						t.Error("called while another one is, or after the end")
 					}
-					idle(time.Second)
+					w.Pass(time.Second)
 					if _, err := c.Call(ctx, add("s", what)); err != nil {
 						t.Error(err)
 					}
@@ -225,7 +207,7 @@ func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
 					}
 					inside.Store(false)
 				}
-				err := c.Watch(ctx, "s", "n", func(_ settle.Value, revision uint64) { within("value", revision > 0) },
+				err := c.Space("s").Watch(ctx, "n", func(_ settle.Value, revision uint64) { within("value", revision > 0) },
 					settle.WatchStatus(func(st settle.Status) { within("status", st.Current) }))
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("it ends with %v", err)
@@ -241,26 +223,21 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 		t.Run(seen, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				b := w.server.Connect("w1")
-				p, err := settle.StartWorker(w.Context(), b, settle.WorkerConfig{ID: "w1", Programs: settle.Always(dropper())})
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.Cleanup(func() { p.Kill(); b.Kill() })
+				w.start("w1", dropper(), nil)
 				c, _ := w.client("c", nil)
 				w.follow(func(ctx context.Context) error {
-					return c.Watch(ctx, "s", seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
+					return c.Space("s").Watch(ctx, seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
 				})
 				for _, stream := range []string{"add", "drop"} {
-					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: stream}); err != nil {
+					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: settle.ID(stream)}); err != nil {
 						t.Fatal(err)
 					}
 				}
-				idle(30 * time.Minute)
+				w.Pass(30 * time.Minute)
 				late, _ := w.client("late", nil)
 				var s standing
 				w.follow(func(ctx context.Context) error {
-					return late.Watch(ctx, "s", "n", s.value, settle.WatchStatus(s.status))
+					return late.Space("s").Watch(ctx, "n", s.value, settle.WatchStatus(s.status))
 				})
 				s.want(t, time.Minute, "absent", connected, current)
 			})

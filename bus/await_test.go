@@ -43,7 +43,7 @@ func (n *notes) String() string {
 
 func (n *notes) logger() *slog.Logger { return slog.New(slog.NewTextHandler(n, nil)) }
 
-// nowhere is the address of a server that is not there yet.
+// nowhere returns the address of a server that is not there yet.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	clearEnvironment(t)
@@ -64,7 +64,7 @@ func TestConnect_WaitsForAServerThatComesLater(t *testing.T) {
 		connected <- err
 	}()
 	<-log.came
-	startServer(t, embedded.Config{Listen: at})
+	natstest.StartServer(t, embedded.Config{Listen: at})
 	if err := <-connected; err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestConnect_WithoutBeingToldWaitsForNoServer(t *testing.T) {
 // Waiting mends neither a wrong password nor a file that is missing.
 func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 	clearEnvironment(t)
-	s := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	s := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}
 		authorization { user: a, password: right }
@@ -137,7 +137,7 @@ func TestVigil_LogsAtOnceThenEverMoreRarely(t *testing.T) {
 
 // Who may not create what is missing waits until it is there, and says what that is.
 func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
-	s, log := startServer(t, embedded.Config{}), newNotes()
+	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Provision(t.Context()); err != nil {
 		t.Fatal(err)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
 // The deployment knows the newest of its backups, in whichever order they are noted, and what cannot
 // be read is said to be so, and written over by the next.
 func TestNoteBackup_KeepsTheNewest(t *testing.T) {
-	server := startServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
+	server := natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
 	ctx, cancel := contextOf(t)
 	defer cancel()

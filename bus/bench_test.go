@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -19,7 +20,7 @@ var fsyncs = map[string]embedded.Fsync{"fsync=always": embedded.FsyncAlways, "fs
 func eachFsync(b *testing.B, partitions int, bench func(*testing.B, *bus.Bus)) {
 	for name, fsync := range fsyncs {
 		b.Run(name, func(b *testing.B) {
-			server := startServer(b, embedded.Config{StoreDir: b.TempDir(), Fsync: fsync})
+			server := natstest.StartServer(b, embedded.Config{StoreDir: b.TempDir(), Fsync: fsync})
 			c := connect(b, bus.Config{Server: server, Partitions: partitions})
 			if err := c.Provision(b.Context()); err != nil {
 				b.Fatal(err)
@@ -177,7 +178,7 @@ func BenchmarkSaveState(b *testing.B) {
 }
 
 func benchBus(b *testing.B) *bus.Bus {
-	c := connect(b, bus.Config{Server: startServer(b, embedded.Config{}), Partitions: 1})
+	c := connect(b, bus.Config{Server: natstest.StartServer(b, embedded.Config{}), Partitions: 1})
 	if err := c.Provision(b.Context()); err != nil {
 		b.Fatal(err)
 	}

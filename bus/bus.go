@@ -38,8 +38,7 @@ type Bus struct {
 // which bounds the call only; the bus lives until Close or Kill, whatever happens to
 // the connection. A server that cannot be reached is an error, unless Config.AwaitServer is set.
 func Connect(ctx context.Context, cfg Config) (*Bus, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
+	if err := cfg.Fill(); err != nil {
 		return nil, err
 	}
 	if cfg.AwaitServer && cfg.Server == nil {
@@ -68,8 +67,7 @@ func newBus(cfg Config) *Bus {
 // Dial connects and reads nothing: the deployment may be missing, or damaged. Packages that examine or restore
 // a deployment use it; everything else uses Connect.
 func Dial(cfg Config) (*Bus, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
+	if err := cfg.Fill(); err != nil {
 		return nil, err
 	}
 	b := newBus(cfg)
@@ -112,7 +110,7 @@ func (b *Bus) dial() error {
 	return nil
 }
 
-// options are those that the guarantees need, then the caller's. Without
+// options returns those that the guarantees need, then the caller's. Without
 // ReconnectBufSize(-1) a message could arrive long after it was given up.
 func (b *Bus) options() []nats.Option {
 	return append([]nats.Option{

@@ -32,7 +32,8 @@ type InProcess interface {
 }
 
 // Config configures the connection and the deployment. The zero
-// value connects as the nats command line tool would.
+// value connects as the nats command line tool would. Package options declares flags for the fields
+// that have a help text.
 type Config struct {
 	// Server connects within the process to an embedded server (package bus/embedded).
 	// Environment and contexts are then ignored: they describe other servers. Creds, NKey, User
@@ -40,9 +41,12 @@ type Config struct {
 	Server InProcess
 
 	// How to connect; see ResolveConnection for what happens to empty fields.
-	URL      string // one or more, separated by commas
-	Context  string // name of a nats context, or the absolute path of its file
-	Creds    string // path of a credentials file
+	// URL has one address of a server or more, separated by commas.
+	URL string `name:"nats" env:"-" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context."`
+	// Context is the name of a nats context, or the absolute path of its file.
+	Context string `env:"-" help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one."`
+	// Creds is the path of a credentials file.
+	Creds    string `env:"-" help:"Credentials file. Default: NATS_CREDS, then the context's."`
 	NKey     string // path of a file with an NKey seed
 	User     string
 	Password string
@@ -58,24 +62,24 @@ type Config struct {
 	Version string
 	// Prefix begins all subjects and, in capitals, all asset names, so that several
 	// deployments can share an account. Default DefaultPrefix.
-	Prefix string
+	Prefix string `help:"The prefix of the deployment's subjects."`
 	// Partitions must be the number that the deployment was created with. 0 accepts
 	// any existing number, and takes provision.DefaultPartitions for a new deployment.
-	Partitions int
+	Partitions int `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one."`
 	// Horizon is how long events are remembered after they are handled, so that a repeated
 	// one is recognised. It must be the one that the deployment was
 	// created with. 0 accepts any existing one, and takes model.DefaultHorizon for a new deployment.
-	Horizon time.Duration
+	Horizon time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one."`
 	// Replicas of every asset that Provision creates. 0 chooses 3 in a cluster and
 	// 1 on a single server. 1 in a cluster is refused: a restarted server would
 	// return with an arbitrary earlier state.
-	Replicas int
+	Replicas int `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server."`
 	// LaneMaxBytes limits the size of each LANE stream that Provision creates. A
 	// full lane refuses events. 0 means no limit except the server's own.
-	LaneMaxBytes int64
+	LaneMaxBytes int64 `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit."`
 	// DeadLetterMaxAge is how long the stream of dead letters that Provision
 	// creates keeps them. 0 means without a limit.
-	DeadLetterMaxAge time.Duration
+	DeadLetterMaxAge time.Duration `help:"How long dead letters are kept; 0 for no limit."`
 	// AwaitServer makes Connect wait until a server can be reached, for processes that may be
 	// started before the servers. It logs what it waits for, at once and then at growing intervals.
 	// Without it, and for an embedded Server, Connect fails. A server that refuses the credentials
@@ -83,7 +87,7 @@ type Config struct {
 	AwaitServer bool
 	// AckTimeout is how long to wait for an acknowledgement before the request is sent
 	// again. Default DefaultAckTimeout.
-	AckTimeout time.Duration
+	AckTimeout time.Duration `help:"How long an acknowledgement of the servers may take, until the request is sent again."`
 	// Options are applied to the connection last.
 	Options []nats.Option
 	// Faults makes requests fail on purpose, for tests. Nil costs nothing.
@@ -93,8 +97,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// withDefaults fills empty fields and returns an error for invalid ones.
-func (c Config) withDefaults() (Config, error) {
+// Fill replaces empty fields by their defaults. It returns an error for the first invalid field.
+func (c *Config) Fill() error {
 	if c.Name == "" {
 		c.Name = "client/" + wire.ShortID()
 	}
@@ -110,10 +114,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return c, c.check()
+	return c.check()
 }
 
-func (c Config) check() error {
+func (c *Config) check() error {
 	if err := model.CheckName("prefix", c.Prefix); err != nil {
 		return fmt.Errorf("bus configuration: %w", err)
 	}

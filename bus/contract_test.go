@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/bus/buscontract"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -32,7 +33,7 @@ type harness struct{}
 // Start starts an embedded server. What it promises does not depend on fsync, and
 // without it the suite takes seconds.
 func (harness) Start(t *testing.T, partitions int) buscontract.Deployment {
-	return deploy(t, startServer(t, embedded.Config{}), bus.DefaultPrefix, partitions)
+	return deploy(t, natstest.StartServer(t, embedded.Config{}), bus.DefaultPrefix, partitions)
 }
 
 // deploy creates a deployment on a running server.
@@ -195,21 +196,6 @@ func (c *client) choose(a faults.Attempt) (fault faults.Fault, then func()) {
 		}
 	}
 	return faults.Deliver, nil
-}
-
-// startServer starts a server that ends with the test.
-func startServer(t testing.TB, cfg embedded.Config) *embedded.Server {
-	t.Helper()
-	if cfg.StoreDir == "" {
-		cfg.StoreDir = t.TempDir()
-		cfg.Fsync = embedded.FsyncInterval
-	}
-	s, err := embedded.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	return s
 }
 
 // connect attaches a bus that is closed at the end of the test.

@@ -113,7 +113,7 @@ func (dl *deadLetters) countDead(ctx context.Context) (*deadCount, error) {
 	return c, nil
 }
 
-// keptTotals are those that a coordinator has stored, and their revision; empty ones if none has.
+// keptTotals returns those that a coordinator has stored, and their revision; empty ones if none has.
 func (dl *deadLetters) keptTotals(ctx context.Context) (*model.DeadTotals, uint64, error) {
 	r, err := dl.LoadRecord(ctx, wire.DeadTotalsKey)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -27,7 +28,7 @@ type deadWorld struct {
 }
 
 func newDeadWorld(t *testing.T, cfg bus.Config) *deadWorld {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	cfg.Server = server
 	ctx, cancel := contextOf(t)
 	t.Cleanup(cancel)
@@ -43,7 +44,7 @@ func newDeadWorld(t *testing.T, cfg bus.Config) *deadWorld {
 	return w
 }
 
-// deadLetterOf is one of the letters of 5 streams and 7 spaces.
+// deadLetterOf returns one of the letters of 5 streams and 7 spaces.
 func deadLetterOf(i int) *model.DeadLetter {
 	return &model.DeadLetter{
 		Version: model.DeadVersion, Space: fmt.Sprint("s", i%7), Stream: fmt.Sprint("t", i%5), Event: fmt.Sprint("e", i),
@@ -107,7 +108,7 @@ func (w *deadWorld) keep() {
 	}
 }
 
-// totals are those that are kept, nil if none are.
+// totals returns those that are kept, nil if none are.
 func (w *deadWorld) totals() *model.DeadTotals {
 	w.Helper()
 	r, err := w.b.LoadRecord(w.ctx, "dead.totals")
@@ -159,7 +160,7 @@ func (w *deadWorld) compare(when string) {
 	}
 }
 
-// traffic is how many messages, and bytes, a connection sends and receives meanwhile.
+// traffic returns how many messages, and bytes, a connection sends and receives meanwhile.
 func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 	before := w.b.Traffic()
 	do()

@@ -22,16 +22,15 @@ func (b *Bus) HurryUp() {
 	}
 }
 
-// unconnected is a bus that has no connection.
+// unconnected returns a bus that has no connection.
 func unconnected(cfg Config) *Bus {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
+	if err := cfg.Fill(); err != nil {
 		panic(err)
 	}
 	return newBus(cfg)
 }
 
-// Wanted are the configurations of all assets, as Provision creates them.
+// Wanted returns the configurations of all assets, as Provision creates them.
 func (b *Bus) Wanted() []jetstream.StreamConfig {
 	var all []jetstream.StreamConfig
 	for _, a := range b.Specs(b.Partitions()) {
@@ -40,7 +39,7 @@ func (b *Bus) Wanted() []jetstream.StreamConfig {
 	return all
 }
 
-// PartitionOf is the partition of a space.
+// PartitionOf returns the partition of a space.
 func (b *Bus) PartitionOf(space string) int { return b.streams.PartitionOf(space) }
 
 // Vigil lets so many tries of a wait fail, and says which of them were logged.
@@ -60,5 +59,5 @@ func (c counting) Handle(context.Context, slog.Record) error { c.line(); return 
 func (c counting) WithAttrs([]slog.Attr) slog.Handler        { return c }
 func (c counting) WithGroup(string) slog.Handler             { return c }
 
-// Traffic is what the connection has sent and received so far.
+// Traffic returns what the connection has sent and received so far.
 func (b *Bus) Traffic() nats.Statistics { return b.streams.NC.Stats() }

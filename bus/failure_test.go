@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// contextOf is the test's context, to be ended early.
+// contextOf returns the test's context, to be ended early.
 func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Minute)
 }
@@ -101,7 +101,7 @@ func TestServerRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: fmt.Sprintf("127.0.0.1:%d", ports[0])}
-	first := startServer(t, cfg)
+	first := natstest.StartServer(t, cfg)
 	b := connect(t, bus.Config{
 		URL: first.ClientURL(), Partitions: 1,
 		Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)},
@@ -123,7 +123,7 @@ func TestServerRestart(t *testing.T) {
 	first.Shutdown()
 	answered := make(chan error, 1)
 	b.Append(model.Append{Space: "cart", ID: "a/0/2", Expect: head}, func(_ uint64, err error) { answered <- err })
-	startServer(t, cfg)
+	natstest.StartServer(t, cfg)
 	if err := <-answered; err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 // it could be told: it is refused with the reason, for nobody can know.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	held, proceed := make(chan struct{}), make(chan struct{})
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{
 		Server: server, Partitions: 1, AckTimeout: 100 * time.Millisecond,
 		Faults: func(a faults.Attempt) faults.Fault {

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// feedOf is a feed of the space cart that has delivered the log up to last, and what it delivers.
+// feedOf returns a feed of the space cart that has delivered the log up to last, and what it delivers.
 func feedOf(b *Bus, last uint64) (f *feed, got *[]model.LogEntry) {
 	got = &[]model.LogEntry{}
 	f = &feed{
@@ -23,7 +23,7 @@ func feedOf(b *Bus, last uint64) (f *feed, got *[]model.LogEntry) {
 	return f, got
 }
 
-// published is the n-th commit of a log as the feed has it, behind the entry before.
+// published returns the n-th commit of a log as the feed has it, behind the entry before.
 func published(n, before uint64) *nats.Msg {
 	m := &nats.Msg{Header: nats.Header{wire.HeaderCommit: {"of the feed"}}}
 	wire.SetNumber(m.Header, wire.HeaderSequence, n)

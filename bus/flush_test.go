@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -60,7 +61,7 @@ func (c *slowConn) pass(p []byte) error {
 // A server that is slow is no reason to give up: whoever starts a worker or a coordinator on a
 // machine that is busy waits for it.
 func TestServeAndAnswerPings_WaitForAServerThatIsSlow(t *testing.T) {
-	server := &slowToSay{InProcessConnProvider: startServer(t, embedded.Config{})}
+	server := &slowToSay{InProcessConnProvider: natstest.StartServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})
 	for what, do := range map[string]func(context.Context) error{ // any order: each on its own
 		"answer pings": func(ctx context.Context) error { return b.AnswerPings(ctx, "w") },

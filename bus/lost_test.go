@@ -14,13 +14,14 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
 // A deployment whose bucket of workers is gone is no new one: it keeps its partitions.
 func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *testing.T) {
-	s := startServer(t, embedded.Config{})
+	s := natstest.StartServer(t, embedded.Config{})
 	first := connect(t, bus.Config{Server: s, Partitions: 3})
 	if err := first.Provision(t.Context()); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *test
 
 // A program that is started, for whatever reason, makes no empty stream in place of one that was there.
 func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
-	s, log := startServer(t, embedded.Config{}), newNotes()
+	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Complete(t.Context()); err != nil { // a deployment that is new is made
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func isThere(t *testing.T, b *bus.Bus, name string) bool {
 
 // Without the bucket of the workers, no worker knows of another: it is waited for.
 func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
-	s, log := startServer(t, embedded.Config{}), newNotes()
+	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2, Horizon: model.DefaultHorizon})
 	if err := operator.Provision(t.Context()); err != nil {
 		t.Fatal(err)

@@ -90,7 +90,11 @@ func (ms *members) AnswerPings(ctx context.Context, id string) error {
 	if err := model.CheckName("worker", id); err != nil {
 		return err
 	}
-	sub, err := ms.NC.Subscribe(ms.Names.Ping(id), func(m *nats.Msg) { _ = m.Respond(nil) }) // the requester has a timeout
+	sub, err := ms.NC.Subscribe(ms.Names.Ping(id), func(m *nats.Msg) {
+		if ms.Answers(m.Reply, "ping", m.Subject) {
+			_ = m.Respond(nil) // the requester has a timeout
+		}
+	})
 	if err == nil {
 		err = ms.Flush(ctx)
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
 const pastLog = "SETTLE_LOG_0"
 
-// storedLog is a bus whose log has three commits of the space cart.
+// storedLog returns a bus whose log has three commits of the space cart.
 func storedLog(t *testing.T, cfg Config) *Bus {
 	t.Helper()
 	b := embeddedBus(t, cfg)
@@ -37,11 +38,7 @@ func appendTo(b *Bus, a model.Append) (seq uint64, err error) {
 
 func embeddedBus(t *testing.T, cfg Config) *Bus {
 	t.Helper()
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{})
 	cfg.Server, cfg.Partitions = s, 1
 	return joined(t, cfg)
 }

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -18,7 +20,7 @@ import (
 // the server gets it, or this is the answer, which for "" never comes.
 type creations func(n int64) (answer string, ask bool)
 
-// behind is a bus, not yet provisioned, that reaches its server through these creations.
+// behind returns a bus, not yet provisioned, that reaches its server through these creations.
 func behind(t *testing.T, fate creations) *bus.Bus {
 	t.Helper()
 	var asked atomic.Int64
@@ -34,11 +36,11 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 	})
 }
 
-// through is a bus, not yet provisioned, whose requests to the JetStream API reach the server
+// through returns a bus, not yet provisioned, whose requests to the JetStream API reach the server
 // if they are let pass. They come one at a time.
 func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}
 	`)})
@@ -179,5 +181,31 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 	}
 	if len(times) != 2 {
 		t.Errorf("for two follows of which each asks twice, so many consumers were asked for so often: %v", times)
+	}
+}
+
+// One program looks for the bucket that is created first, before another creates it, and for the other streams
+// afterwards: that is no deployment that has lost its first bucket.
+func TestProvision_BesideAnotherProgramThatIsAheadOfIt(t *testing.T) {
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
+		listen: "127.0.0.1:-1"
+		jetstream {}
+	`)})
+	other := connect(t, bus.Config{Server: server, Partitions: 1})
+	var provisions atomic.Bool
+	var once sync.Once
+	b := throughTo(t, server.ClientURL(), func(request string, _ *nats.Msg) bool {
+		if provisions.Load() && request == "STREAM.INFO.SETTLE_LOG_0" {
+			once.Do(func() {
+				if err := other.Provision(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return true
+	})
+	provisions.Store(true)
+	if err := b.Provision(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

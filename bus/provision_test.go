@@ -15,15 +15,16 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
 
-// provisioned is a bus on a server of its own, with all assets.
+// provisioned returns a bus on a server of its own, with all assets.
 func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Server == nil {
-		cfg.Server = startServer(t, embedded.Config{})
+		cfg.Server = natstest.StartServer(t, embedded.Config{})
 	}
 	if cfg.Partitions == 0 {
 		cfg.Partitions = 2
@@ -81,7 +82,7 @@ func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
 // Several workers start at once on an empty server, with different versions and
 // nobody insisting on a number of partitions.
 func TestProvisionAtOnce(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	var all sync.WaitGroup
 	for i := range 6 {
 		b := connect(t, bus.Config{Server: server, Version: fmt.Sprint("v", i)})
@@ -100,7 +101,7 @@ func TestProvisionAtOnce(t *testing.T) {
 // Two deployments are not created in one: the first number of partitions stands,
 // and whoever insists on another is told.
 func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	numbers := []int{2, 3, 0, 5}
 	results := make([]error, len(numbers))
 	buses := make([]*bus.Bus, len(numbers))
@@ -125,7 +126,7 @@ func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
 }
 
 func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 2})
 	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 3})
 	var asset *provision.AssetError
@@ -140,7 +141,7 @@ func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 // The horizon is fixed with the deployment: whoever insists on another is told, and who
 // does not takes what is stored.
 func TestAnotherHorizonIsRefused(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	if h := connect(t, bus.Config{Server: server}).Horizon(); h != model.DefaultHorizon {
 		t.Errorf("before there is a deployment the horizon is %v", h)
 	}
@@ -200,7 +201,7 @@ func TestEditedStreamsAreRefused(t *testing.T) {
 		{"KV_SETTLE_WORKERS", "messages per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }},
 		{"KV_SETTLE_WORKERS", "schema (metadata settle.io/schema)", func(c *jetstream.StreamConfig) { c.Metadata["settle.io/schema"] = "2" }},
 	}
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server})
 	for _, e := range edits {
 		t.Run(e.stream+"/"+e.setting, func(t *testing.T) {
@@ -267,7 +268,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
-	b := connect(t, bus.Config{Server: startServer(t, embedded.Config{})})
+	b := connect(t, bus.Config{Server: natstest.StartServer(t, embedded.Config{})})
 	if err := b.Check(t.Context()); !errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("got %v, want ErrNoDeployment", err)
 	}
@@ -280,14 +281,14 @@ func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
 }
 
 func TestReplicasOnASingleServerAreRefused(t *testing.T) {
-	b := connect(t, bus.Config{Server: startServer(t, embedded.Config{}), Replicas: 3})
+	b := connect(t, bus.Config{Server: natstest.StartServer(t, embedded.Config{}), Replicas: 3})
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "not part of a cluster") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestPrefixesShareAnAccount(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	one := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	two := provisioned(t, bus.Config{Server: server, Partitions: 2, Prefix: "staging"})
 	for i, b := range []*bus.Bus{one, two} {
@@ -310,7 +311,7 @@ func TestNoJetStreamSaysSo(t *testing.T) {
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if b, err := bus.Connect(ctx, bus.Config{Server: server}); err == nil {
@@ -320,7 +321,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 }
 
 func TestProvision_DeadLettersAreKeptForEverUnlessAnAgeIsChosen(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, age := range map[string]time.Duration{"forever": 0, "month": 30 * 24 * time.Hour} {
 		b := provisioned(t, bus.Config{Server: server, Prefix: prefix, DeadLetterMaxAge: age})
 		if got := stream(t, b, strings.ToUpper(prefix)+"_DEAD").CachedInfo().Config.MaxAge; got != age {

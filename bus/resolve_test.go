@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -89,7 +90,7 @@ func clearEnvironment(t *testing.T) {
 // environment gets wrong.
 func TestConnectByContext(t *testing.T) {
 	clearEnvironment(t)
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		accounts { A { jetstream: enabled, users: [{user: ann, password: secret}, {user: bob, password: other}] } }
 	`)})
@@ -128,7 +129,7 @@ func TestConnectByContext(t *testing.T) {
 }
 
 func TestConnectIsNamed(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Name: "worker/w1"})
 	if name := b.Conn().Opts.Name; name != "settle/worker/w1" {
 		t.Errorf("the connection is called %q", name)
@@ -144,7 +145,7 @@ func TestDomainOfTheContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clearEnvironment(t)
-			server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+			server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 				listen: "127.0.0.1:-1"
 				jetstream { domain: hub }
 			`)})

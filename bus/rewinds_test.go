@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/internal/wire"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -132,11 +133,7 @@ func TestRewinds_AUserThatMayNotNoteThemIsNotDenied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{ConfigFile: conf})
 	joined(t, Config{Server: s, User: "all", Password: "p", Partitions: 1})
 	var log strings.Builder
 	b, err := Connect(t.Context(), Config{Server: s, User: "reader", Password: "p", Name: "client/shop", Logger: slog.New(slog.NewTextHandler(&log, nil))})

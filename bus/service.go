@@ -81,6 +81,9 @@ func (sv *services) addEndpoint(service micro.Service, e *model.Endpoint) error 
 		return err
 	}
 	answer := func(r micro.Request) {
+		if !sv.Answers(r.Reply(), "question", r.Subject()) {
+			return
+		}
 		reply, err := e.Answer(r.Data())
 		if err == nil && len(reply) > sv.MaxPayload() {
 			err = &model.ServiceError{Code: model.CodeTooLarge, Text: fmt.Sprintf("the answer has %d bytes, the server takes %d; ask for less", len(reply), sv.MaxPayload())}
@@ -93,7 +96,11 @@ func (sv *services) addEndpoint(service micro.Service, e *model.Endpoint) error 
 		_ = r.Respond(reply) // the requester has a timeout
 	}
 	if e.Open != nil {
-		answer = func(r micro.Request) { e.Open(r.Data(), sv.newOutlet(r.Reply())) }
+		answer = func(r micro.Request) {
+			if sv.Answers(r.Reply(), "question", r.Subject()) {
+				e.Open(r.Data(), sv.newOutlet(r.Reply()))
+			}
+		}
 	}
 	return service.AddEndpoint(e.Name, micro.HandlerFunc(answer),
 		micro.WithEndpointSubject(sv.Names.Endpoint(e.Name)),

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// silentBus is a bus whose server answers nothing that is to be stored, as one does whose disk is full.
+// silentBus returns a bus whose server answers nothing that is to be stored, as one does whose disk is full.
 func silentBus(t *testing.T) (b *Bus, silent *atomic.Bool) {
 	t.Helper()
 	silent = &atomic.Bool{}

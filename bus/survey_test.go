@@ -13,11 +13,12 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/model"
 )
 
-// lost is what a survey says of messages that are gone.
+// lost returns what a survey says of messages that are gone.
 func lost(t *testing.T, cfg bus.Config) (said []string) {
 	t.Helper()
 	ctx, cancel := contextOf(t)
@@ -63,7 +64,7 @@ func commitAt(t *testing.T, b *bus.Bus, space string, expect, floor uint64) uint
 // commits as soon as one commit handles several, and what says when a space is due counts on by
 // itself.
 func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
 	if err := b.Provision(t.Context()); err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 
 // What is gone is said to be gone, whoever knows of it.
 func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, spoil := range map[string]struct {
 		how  func(b *bus.Bus, head uint64) error
 		says string

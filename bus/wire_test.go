@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -34,7 +35,7 @@ func plain(t *testing.T, server *embedded.Server) (*nats.Conn, jetstream.JetStre
 
 // What `nats pub` sends to a lane is an event like any other, and is stored once.
 func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
 	m := nats.NewMsg("settle.lane.0.cart.add.e1")
@@ -72,7 +73,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 
 // A subject that names no event has no stream: the publisher is told at once.
 func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
 	for _, subject := range []string{"settle.lane.0.cart", "settle.lane.0.cart.add", "settle.lane.0.cart.add.e.1", "settle.lane.7.cart.add.e1", "settle.log.0.cart.add"} {
@@ -85,7 +86,7 @@ func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
 // What is no event is passed over and does not hold up what follows, even with headers that
 // look like the server's own.
 func TestStrangeEventsArePassedOver(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
 	mine := "a"
@@ -128,7 +129,7 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 // Documents are what `nats kv get` shows, deleted ones are deleted, and the mark
 // and the positions can be read.
 func TestStateIsAnOrdinaryBucket(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	docs := []model.StateDoc{{Doc: "total", Data: []byte(`{"n":1}`), Seq: 4}, {Doc: "gone", Data: []byte(`1`), Seq: 4}}
 	mark := model.StateDoc{Data: []byte(`{"floor":2}`), Seq: 4}
@@ -163,7 +164,7 @@ func TestStateIsAnOrdinaryBucket(t *testing.T) {
 }
 
 func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
 	feed, err := nc.SubscribeSync("settle.feed.0.cart")
@@ -216,7 +217,7 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 	] } }`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := startServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
+	server := natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
 	as := func(user string) *bus.Bus {
 		return connect(t, bus.Config{URL: server.ClientURL(), User: user, Password: "x", Name: user, AckTimeout: 10 * time.Second})
 	}
@@ -245,7 +246,7 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 
 // This process may be slow to greet itself, and there is no other server to try.
 func TestConnOption_HasTheTimeOfASlowMachineUnlessToldOtherwise(t *testing.T) {
-	server := startServer(t, embedded.Config{})
+	server := natstest.StartServer(t, embedded.Config{})
 	for given, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} { // any order: each on its own
 		o := nats.GetDefaultOptions()
 		if given > 0 {

@@ -28,13 +28,13 @@ func TestRelease_IsInTheOrderOfTheLogAndOnlyOfWhatLeavesTheSpace(t *testing.T) {
 			w.commit("x", to("b"))
 			w.commit("quiet")
 		}
-		w.eventually("all is released", w.released)
+		w.Eventually("all is released", w.released)
 		w.wantReleased()
-		if got := w.lane("a"); len(got) != 0 {
+		if got := w.Lane("a"); len(got) != 0 {
 			t.Errorf("sends of a space to itself were released: %v", got)
 		}
 		var ofA []string
-		for _, id := range w.lane("b") {
+		for _, id := range w.Lane("b") {
 			if strings.HasPrefix(id, "a:") {
 				ofA = append(ofA, id)
 			}
@@ -55,7 +55,7 @@ func TestRelease_IsInTheOrderOfTheLogAndOnlyOfWhatLeavesTheSpace(t *testing.T) {
 }
 
 func (w *world) logEnd(partition int) uint64 {
-	entries, _ := w.server.FollowLog(partition, 0, 1<<30)
+	entries, _ := w.Server.FollowLog(partition, 0, 1<<30)
 	if len(entries) == 0 {
 		return 0
 	}
@@ -101,10 +101,9 @@ func (s *slow) waiting() int {
 func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
+		b := w.Connect("coordinator")
 		s := &slow{Bus: b}
-		c := w.start(coordinator.Config{Window: 4}, s)
+		w.CoordinatorOn(s, coordinator.Config{Window: 4})
 		for range 10 {
 			w.commit("a", to("b"), to("b"))
 		}
@@ -135,24 +134,23 @@ func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
 		if w.position(0) != 10 || s.most > 4 {
 			t.Errorf("position %d, at most %d under way", w.position(0), s.most)
 		}
-		c.Stop()
 	})
 }
 
 func TestRelease_AFullLaneIsTriedAgainUntilThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		w.server.LimitLanes(3)
+		w.Server.LimitLanes(3)
 		w.coordinator(coordinator.Config{Window: 8})
 		for range 20 {
 			w.commit("a", to("b"), to("c"))
 		}
 		time.Sleep(30 * time.Second)
-		if n := len(w.lane("b")) + len(w.lane("c")); n == 0 || n > 6 {
+		if n := len(w.Lane("b")) + len(w.Lane("c")); n == 0 || n > 6 {
 			t.Errorf("%d events in lanes that take 3 each", n)
 		}
 		w.checkPosition()
-		w.server.LimitLanes(0)
+		w.Server.LimitLanes(0)
 		time.Sleep(5 * time.Second)
 		w.wantReleased()
 	})
@@ -163,15 +161,15 @@ func TestRelease_AFullLaneIsTriedAgainUntilThereIsRoom(t *testing.T) {
 func (w *world) checkPosition() {
 	w.Helper()
 	stored := map[string]bool{}
-	for p := range w.server.Partitions() {
-		events, _ := w.server.FollowLane(p, 0, 1<<30)
+	for p := range w.Server.Partitions() {
+		events, _ := w.Server.FollowLane(p, 0, 1<<30)
 		for _, m := range events {
 			stored[m.Space+" "+m.ID] = true
 		}
 	}
-	for p := range w.server.Partitions() {
+	for p := range w.Server.Partitions() {
 		position := w.position(p)
-		entries, _ := w.server.FollowLog(p, 0, 1<<30)
+		entries, _ := w.Server.FollowLog(p, 0, 1<<30)
 		for _, e := range entries {
 			c, err := model.DecodeCommit(e.Data)
 			if err != nil || e.Seq > position {
@@ -180,7 +178,7 @@ func (w *world) checkPosition() {
 			for _, s := range c.Txs[0].Sends {
 				if s.To != e.Space && !stored[s.To+" "+s.ID] {
 					// The lanes were read before the position, which may have moved on.
-					if !slices.Contains(w.lane(s.To), s.ID) {
+					if !slices.Contains(w.Lane(s.To), s.ID) {
 						w.Errorf("the position of partition %d is %d, and %s to %s of %d is in no lane", p, position, s.ID, s.To, e.Seq)
 						return
 					}
@@ -206,7 +204,7 @@ func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
 				spaces := []string{"a", "b", "c", "d"}
 				var last func()
 				for round := range 8 {
-					b := w.server.Connect(fmt.Sprint("c", round))
+					b := w.Server.Connect(fmt.Sprint("c", round))
 					t.Cleanup(b.Kill)
 					fates := []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate, membus.Late}
 					b.Inject(func(op membus.Op) membus.Fate {
@@ -215,7 +213,7 @@ func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
 						}
 						return membus.Deliver
 					})
-					c := w.start(coordinator.Config{Window: 1 + draw(10), Save: time.Duration(1+draw(50)) * time.Millisecond}, b)
+					c := w.CoordinatorOn(b, coordinator.Config{Window: 1 + draw(10), Save: time.Duration(1+draw(50)) * time.Millisecond})
 					for range draw(40) {
 						from := spaces[draw(4)]
 						var sends []model.Send
@@ -224,7 +222,7 @@ func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
 						}
 						w.commit(from, sends...)
 						if draw(5) == 0 {
-							w.pass(time.Duration(draw(20)) * time.Millisecond)
+							w.Pass(time.Duration(draw(20)) * time.Millisecond)
 						}
 					}
 					w.checkPosition()
@@ -239,7 +237,7 @@ func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
 					}
 				}
 				w.coordinator(coordinator.Config{})
-				w.eventually("all is released", w.released)
+				w.Eventually("all is released", w.released)
 				w.wantReleased()
 				w.checkPosition()
 			})
@@ -256,9 +254,8 @@ func TestRelease_RepeatedByACoordinatorThatHasForgottenChangesNothing(t *testing
 		}
 		time.Sleep(2 * time.Second)
 		first.Stop()
-		b := w.server.Connect("forgetful")
-		defer b.Kill()
-		second := w.start(coordinator.Config{}, forgetful{b})
+		b := w.Connect("forgetful")
+		second := w.CoordinatorOn(forgetful{b}, coordinator.Config{})
 		time.Sleep(2 * time.Second)
 		w.wantReleased()
 		if n, repeated := second.Released(); n != 10 || repeated != 10 {
@@ -314,32 +311,29 @@ func TestRelease_AnUndecodableCommitIsReportedAndNotPassed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				b := w.server.Connect("coordinator")
-				defer b.Kill()
+				b := w.Connect("coordinator")
 				w.commit("a", to("b"))
-				bad := w.append("x", []byte(`{"v":99,"txs":[{"n":1,"snd":[{}]}]}`))
+				bad, err := w.Server.Append(model.Append{Space: "x", Data: []byte(`{"v":99,"txs":[{"n":1,"snd":[{}]}]}`)})
+				if err != nil {
+					t.Fatal(err)
+				}
 				w.commit("a")
 				w.commit("a")
 				w.commit("a")
 				w.commit("a", to("b"))
-				c := w.start(coordinator.Config{}, wrap(b))
+				w.CoordinatorOn(wrap(b), coordinator.Config{})
 				time.Sleep(time.Hour)
 				if got := w.position(0); got != bad-1 {
 					t.Errorf("position %d, want %d: what cannot be read must not be passed", got, bad-1)
 				}
-				if got := w.lane("b"); len(got) != 1 {
+				if got := w.Lane("b"); len(got) != 1 {
 					t.Errorf("released %v, want what came before", got)
 				}
-				reported := 0
-				for _, line := range strings.Split(w.logged.String(), "\n") {
-					if strings.HasPrefix(line, "ERROR") && strings.Contains(line, fmt.Sprintf("sequence %d", bad)) {
-						reported++
-					}
+				reported := w.Log.Lines(fmt.Sprintf("sequence %d", bad))
+				reported = slices.DeleteFunc(reported, func(line string) bool { return !strings.HasPrefix(line, "ERROR") })
+				if n := len(reported); n < 5 || n > 9 {
+					t.Errorf("reported %d times in an hour:\n%s", n, w.Log)
 				}
-				if reported < 5 || reported > 9 {
-					t.Errorf("reported %d times in an hour:\n%s", reported, w.logged)
-				}
-				c.Stop()
 			})
 		})
 	}
@@ -374,13 +368,12 @@ func (b *broken) FollowLog(ctx context.Context, partition int, after uint64, del
 func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
-		c := w.start(coordinator.Config{Window: 3}, &broken{Bus: b, after: 7})
+		b := w.Connect("coordinator")
+		c := w.CoordinatorOn(&broken{Bus: b, after: 7}, coordinator.Config{Window: 3})
 		for range 100 {
 			w.commit("a", to("b"))
 		}
-		w.eventually("all is released", w.released)
+		w.Eventually("all is released", w.released)
 		w.wantReleased()
 		time.Sleep(2 * time.Second)
 		if w.position(0) != 100 {
@@ -389,7 +382,6 @@ func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
 		if n, repeated := c.Released(); n > 110 || repeated != n-100 {
 			t.Errorf("%d released, %d of them again", n, repeated)
 		}
-		c.Stop()
 	})
 }
 
@@ -403,15 +395,14 @@ func TestStop_IsPromptWhateverTheBusDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				b := w.server.Connect("coordinator")
-				defer b.Kill()
+				b := w.Connect("coordinator")
 				b.Inject(func(op membus.Op) membus.Fate {
 					if hang(op) {
 						return membus.Delay
 					}
 					return membus.Deliver
 				})
-				c := w.start(coordinator.Config{Window: 2}, b)
+				c := w.CoordinatorOn(b, coordinator.Config{Window: 2})
 				for range 10 {
 					w.commit("a", to("b"))
 				}
@@ -444,18 +435,17 @@ func (b *forbidding) Send(m model.Message, done func(model.SendResult, error)) {
 func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &forbidding{Bus: w.server.Connect("c")}
-		t.Cleanup(b.Close)
-		w.start(coordinator.Config{}, b)
+		b := &forbidding{Bus: w.Connect("c")}
+		w.CoordinatorOn(b, coordinator.Config{})
 		w.commit("a", to("b"), to("b"))
 		time.Sleep(time.Minute)
-		if n := len(w.lane("b")); n != 0 || w.position(0) != 0 {
+		if n := len(w.Lane("b")); n != 0 || w.position(0) != 0 {
 			t.Errorf("%d events, and position %d", n, w.position(0))
 		}
 		b.may.Store(true)
 		time.Sleep(11 * time.Second) // it tries again every ten
 		w.wantReleased()
-		for _, m := range w.server.ReadLane("b", 0, 10) {
+		for _, m := range w.Server.ReadLane("b", 0, 10) {
 			if m.Invalid != "" {
 				t.Errorf("event %s has become a tombstone: %s", m.ID, m.Invalid)
 			}
@@ -467,7 +457,7 @@ func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.server.LimitLanes(1)
+		w.Server.LimitLanes(1)
 		c, b := w.coordinator(coordinator.Config{})
 		w.commit("a", to("b"), to("b"), to("b"))
 		time.Sleep(time.Second + 50*time.Millisecond) // between two tries
@@ -479,7 +469,7 @@ func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 			}
 			return membus.Deliver
 		})
-		w.server.LimitLanes(0)
+		w.Server.LimitLanes(0)
 		time.Sleep(time.Second)
 		if n := sends.Load(); n != 0 {
 			t.Errorf("%d sends after the stop", n)
@@ -491,15 +481,13 @@ func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 func TestSave_AStoreThatRefusesIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
-		c := w.start(coordinator.Config{}, unsavable{b})
+		b := w.Connect("coordinator")
+		w.CoordinatorOn(unsavable{b}, coordinator.Config{})
 		w.commit("a", to("b"))
 		time.Sleep(10 * time.Second)
-		if !strings.Contains(w.logged.String(), "save position") {
-			t.Errorf("nothing was said of it:\n%s", w.logged)
+		if w.Log.Count("save position") == 0 {
+			t.Errorf("nothing was said of it:\n%s", w.Log)
 		}
-		c.Stop()
 	})
 }
 

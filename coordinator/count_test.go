@@ -2,8 +2,6 @@ package coordinator_test
 
 import (
 	"context"
-	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,18 +44,15 @@ func TestCountLetters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				client := w.server.Connect("c")
-				defer client.Close()
-				b := &counter{Bus: client, err: c.err}
-				co := coordinator.New(b, coordinator.Config{Logger: slog.New(w.logged)})
-				co.Start()
+				b := &counter{Bus: w.Connect("c"), err: c.err}
+				co := w.CoordinatorOn(b, coordinator.Config{})
 				time.Sleep(time.Minute + time.Second)
 				co.Stop()
 				if n := b.times.Load(); n != c.times {
 					t.Errorf("they are counted %d times in a minute, and should be %d times", n, c.times)
 				}
-				if n := strings.Count(w.logged.String(), "may not store them"); n != c.said {
-					t.Errorf("it is said %d times: %s", n, w.logged.String())
+				if n := w.Log.Count("may not store them"); n != c.said {
+					t.Errorf("it is said %d times: %s", n, w.Log)
 				}
 			})
 		})

@@ -206,7 +206,7 @@ func (l *laneEnds) renew() {
 	l.renewed = make(chan struct{})
 }
 
-// current is the number of the renewal that holds now, and a channel that is closed when it does no more.
+// current returns the number of the renewal that holds now, and a channel that is closed when it does no more.
 func (l *laneEnds) current() (renewal uint64, over <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,7 +231,7 @@ type savedEnd struct {
 	end  anchor
 }
 
-// savedEnds are the saved ends of a lane.
+// savedEnds returns the saved ends of a lane.
 func (l *laneEnds) savedEnds(bus port.Bus, partition int) (list []savedEnd, err error) {
 	for at := range bus.Partitions() {
 		name := sentTo(partition, at)
@@ -247,7 +247,7 @@ func (l *laneEnds) savedEnds(bus port.Bus, partition int) (list []savedEnd, err 
 	return list, nil
 }
 
-// sentTo is the name under which the end of a lane is saved in the state of a partition.
+// sentTo returns the name under which the end of a lane is saved in the state of a partition.
 func sentTo(lane, at int) string {
 	if lane == at {
 		return port.PositionSent

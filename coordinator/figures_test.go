@@ -28,16 +28,12 @@ func (k *knowing) Rewinds() []model.Rewind         { return slices.Clone(k.rewin
 func TestFigures_SayWhatWasNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		client := w.server.Connect("c")
-		defer client.Close()
-		b := &knowing{Bus: client}
-		c := coordinator.New(b, coordinator.Config{ID: "c1"})
-		c.Start()
-		defer c.Stop()
+		b := &knowing{Bus: w.Connect("c")}
+		w.CoordinatorOn(b, coordinator.Config{ID: "c1"})
 		synctest.Wait()
 		asked := func() (f coordinator.Figures) {
 			t.Helper()
-			reply, err := w.client.Ask(t.Context(), coordinator.Endpoint("c1"), nil)
+			reply, err := w.Client.Ask(t.Context(), coordinator.Endpoint("c1"), nil)
 			if err == nil {
 				err = json.Unmarshal(reply, &f)
 			}

@@ -38,34 +38,23 @@ func (b *cutOff) FollowLog(ctx context.Context, partition int, after uint64, del
 func TestTail_ThatIsFollowedAgainDoesNotPassWhatIsNotReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &cutOff{Bus: w.server.Connect("coordinator"), lose: make(chan struct{})}
-		w.Cleanup(b.Kill)
-		w.server.LimitLanes(1)
-		w.fill("there")
-		w.start(coordinator.Config{Save: 50 * time.Millisecond}, b)
+		b := &cutOff{Bus: w.Connect("coordinator"), lose: make(chan struct{})}
+		w.Server.LimitLanes(1)
+		w.Send("there", "add", "first") // so that a lane that takes one has no room
+		w.CoordinatorOn(b, coordinator.Config{Save: 50 * time.Millisecond})
 		seq := w.commit("here", to("there"))
-		w.pass(2 * time.Second)
+		w.Pass(2 * time.Second)
 		select {
 		case b.lose <- struct{}{}:
 		case <-time.After(time.Minute):
 			t.Fatal("the log is not followed")
 		}
-		w.eventually("it is followed again", func() bool { return b.followed.Load() > 1 })
-		w.pass(5 * time.Second)
+		w.Eventually("it is followed again", func() bool { return b.followed.Load() > 1 })
+		w.Pass(5 * time.Second)
 		if at := w.position(0); at >= seq {
 			t.Errorf("the position is %d, and what was sent at %d lies in no lane", at, seq)
 		}
-		w.server.LimitLanes(0)
-		w.eventually("it is released, and the position says so", func() bool { return w.position(0) >= seq && w.released() })
+		w.Server.LimitLanes(0)
+		w.Eventually("it is released, and the position says so", func() bool { return w.position(0) >= seq && w.released() })
 	})
-}
-
-// fill stores an event, so that a lane that takes one has no room.
-func (w *world) fill(space string) {
-	w.Helper()
-	done := make(chan error, 1)
-	w.client.Send(model.Message{Space: space, Stream: "add", ID: "first"}, func(_ model.SendResult, err error) { done <- err })
-	if err := <-done; err != nil {
-		w.Fatal(err)
-	}
 }

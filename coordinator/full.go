@@ -79,7 +79,7 @@ func (f *fullLanes) over(l *fullLane) {
 	f.c.cfg.Logger.Info("a lane has room again: what waited for it is released", "partition", l.Partition, "since", l.Since, "for", l.refused.Sub(l.Since))
 }
 
-// now are the lanes that have no room, by partition.
+// now returns the lanes that have no room, by partition.
 func (f *fullLanes) now() (list []model.FullLane) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,22 +12,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// told are the lines of the log with a text.
-func (w *world) told(text string) (lines []string) {
-	for _, line := range strings.Split(w.logged.String(), "\n") {
-		if strings.Contains(line, text) {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
 // announced is what a coordinator has said last of itself.
 func (w *world) announced(id string) (last model.Member) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()
-	_ = w.client.FollowMembers(ctx, func(m model.Member) {
+	_ = w.Client.FollowMembers(ctx, func(m model.Member) {
 		if m.ID == id {
 			last = m
 		}
@@ -45,16 +35,16 @@ const (
 func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.server.LimitLanes(3)
-		c, _ := w.coordinator(coordinator.Config{ID: "c1", Window: 8})
+		w.Server.LimitLanes(3)
+		w.coordinator(coordinator.Config{ID: "c1", Window: 8})
 		since := time.Now().UTC()
 		for range 20 {
 			w.commit("a", to("b"))
 		}
-		w.pass(30 * time.Second)
-		lines := w.told(noRoom)
+		w.Pass(30 * time.Second)
+		lines := w.Log.Lines(noRoom)
 		if len(lines) != 1 {
-			t.Fatalf("it is told %d times in half a minute:\n%s", len(lines), w.logged)
+			t.Fatalf("it is told %d times in half a minute:\n%s", len(lines), w.Log)
 		}
 		for _, part := range []string{" partition=0 ", " space=b ", " stream=add ", " from=a ", " since=" + since.Format("2006-01-02"), " waiting="} {
 			if !strings.Contains(lines[0], part) {
@@ -65,30 +55,29 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		if len(full) != 1 || full[0].Partition != 0 || full[0].Space != "b" || full[0].Waiting != 8 || full[0].Since.Sub(since) > time.Second {
 			t.Errorf("the coordinator announces %+v", full)
 		}
-		w.pass(time.Hour)
-		if n := len(w.told(noRoom)); n < 5 || n > 9 {
+		w.Pass(time.Hour)
+		if n := w.Log.Count(noRoom); n < 5 || n > 9 {
 			t.Errorf("it is told %d times in an hour", n)
 		}
-		if n := len(w.told(roomAgain)); n != 0 {
-			t.Errorf("it is said to go on:\n%s", w.logged)
+		if n := w.Log.Count(roomAgain); n != 0 {
+			t.Errorf("it is said to go on:\n%s", w.Log)
 		}
-		w.server.LimitLanes(0)
-		w.pass(time.Minute)
+		w.Server.LimitLanes(0)
+		w.Pass(time.Minute)
 		w.wantReleased()
-		if lines := w.told(roomAgain); len(lines) != 1 || !strings.Contains(lines[0], " for=1h0m") {
+		if lines := w.Log.Lines(roomAgain); len(lines) != 1 || !strings.Contains(lines[0], " for=1h0m") {
 			t.Errorf("that it goes on is told so: %v", lines)
 		}
 		if full := w.announced("c1").Full; len(full) != 0 {
 			t.Errorf("the coordinator still announces %+v", full)
 		}
-		before := len(w.told(noRoom))
-		w.server.LimitLanes(1)
+		before := w.Log.Count(noRoom)
+		w.Server.LimitLanes(1)
 		w.commit("a", to("b"))
-		w.pass(time.Second)
-		if n := len(w.told(noRoom)) - before; n != 1 {
+		w.Pass(time.Second)
+		if n := w.Log.Count(noRoom) - before; n != 1 {
 			t.Errorf("another time is told of %d times at once", n)
 		}
-		c.Stop()
 	})
 }
 
@@ -96,22 +85,21 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.server.LimitLanes(1)
-		c, _ := w.coordinator(coordinator.Config{Window: 8})
+		w.Server.LimitLanes(1)
+		w.coordinator(coordinator.Config{Window: 8})
 		for range 100 {
 			w.commit("a", to("b"))
 		}
 		for room := 2; room < 50; room++ {
-			w.pass(10 * time.Second)
-			w.server.LimitLanes(room)
+			w.Pass(10 * time.Second)
+			w.Server.LimitLanes(room)
 		}
-		if n := len(w.told(noRoom)); n < 2 || n > 5 {
+		if n := w.Log.Count(noRoom); n < 2 || n > 5 {
 			t.Errorf("it is told %d times in eight minutes", n)
 		}
-		if n := len(w.told(roomAgain)); n != 0 {
+		if n := w.Log.Count(roomAgain); n != 0 {
 			t.Errorf("it is said to go on %d times", n)
 		}
-		c.Stop()
 	})
 }
 
@@ -119,16 +107,14 @@ func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
-		w.put("a", "add", "e1")
-		c := w.start(coordinator.Config{}, noBurial{b})
+		b := w.Connect("coordinator")
+		w.Send("a", "add", "e1")
+		w.CoordinatorOn(noBurial{b}, coordinator.Config{})
 		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
-		w.pass(time.Hour)
-		if n := len(w.told("ERROR store a dead letter")); n < 5 || n > 9 {
+		w.Pass(time.Hour)
+		if n := w.Log.Count("ERROR store a dead letter"); n < 5 || n > 9 {
 			t.Errorf("it is told %d times in an hour", n)
 		}
-		c.Stop()
 	})
 }
 

@@ -27,26 +27,16 @@ func (b *reluctant) Bury(ctx context.Context, d *model.DeadLetter) error {
 	return b.Bus.Bury(ctx, d)
 }
 
-// end appends a commit that says how an event has ended.
-func (w *world) end(space string, rc *model.Receipt) uint64 {
-	w.Helper()
-	tx := model.Tx{N: w.heads[space] + 1, By: "handle add", Receipt: rc}
-	c := &model.Commit{Version: model.CommitVersion, Space: space, Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
-	return w.append(space, model.AppendCommit(nil, c, model.AppendTx(nil, &tx)))
-}
-
 func TestBury_AStoreThatRefusesIsAskedAgainUntilTheLetterIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &reluctant{Bus: w.server.Connect("coordinator")}
-		defer b.Kill()
+		b := &reluctant{Bus: w.Connect("coordinator")}
 		b.refuse.Store(5)
-		w.put("a", "add", "e1")
+		w.Send("a", "add", "e1")
 		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
-		c := w.start(coordinator.Config{}, b)
-		w.eventually("the letter is there", func() bool { return len(w.server.ReadDead("", 0, 10)) == 1 })
-		w.eventually("the position passes it", func() bool { return w.position(0) == seq })
-		c.Stop()
+		w.CoordinatorOn(b, coordinator.Config{})
+		w.Eventually("the letter is there", func() bool { return len(w.Server.ReadDead("", 0, 10)) == 1 })
+		w.Eventually("the position passes it", func() bool { return w.position(0) == seq })
 	})
 }
 
@@ -70,17 +60,15 @@ func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (mode
 func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &deposed{Bus: w.server.Connect("coordinator")}
-		defer b.Kill()
+		b := &deposed{Bus: w.Connect("coordinator")}
 		b.forget.Store(3)
-		w.put("a", "add", "e1")
+		w.Send("a", "add", "e1")
 		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
-		c := w.start(coordinator.Config{}, b)
-		w.eventually("the letter is there", func() bool { return len(w.server.ReadDead("", 0, 10)) == 1 })
-		if d := w.server.ReadDead("", 0, 10)[0]; d.Lost != "" {
+		w.CoordinatorOn(b, coordinator.Config{})
+		w.Eventually("the letter is there", func() bool { return len(w.Server.ReadDead("", 0, 10)) == 1 })
+		if d := w.Server.ReadDead("", 0, 10)[0]; d.Lost != "" {
 			t.Errorf("the letter says that its payload is lost: %s", d.Lost)
 		}
-		c.Stop()
 	})
 }
 
@@ -89,16 +77,14 @@ func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
 func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &deposed{Bus: w.server.Connect("coordinator")}
-		defer b.Kill()
+		b := &deposed{Bus: w.Connect("coordinator")}
 		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
-		c := w.start(coordinator.Config{}, b)
-		defer c.Stop()
-		w.eventually("the letter says so", func() bool {
-			letters := w.server.ReadDead("", 0, 10)
+		w.CoordinatorOn(b, coordinator.Config{})
+		w.Eventually("the letter says so", func() bool {
+			letters := w.Server.ReadDead("", 0, 10)
 			return len(letters) == 1 && letters[0].Lost != ""
 		})
-		w.eventually("the position passes it", func() bool { return w.position(0) == seq })
+		w.Eventually("the position passes it", func() bool { return w.position(0) == seq })
 	})
 }
 
@@ -107,12 +93,11 @@ func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
 func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &deposed{Bus: w.server.Connect("coordinator")}
-		defer b.Kill()
+		b := &deposed{Bus: w.Connect("coordinator")}
 		seq := w.end("a", &model.Receipt{Event: "e1", Outcome: model.Failed, Error: "no"})
-		defer w.start(coordinator.Config{}, b).Stop()
-		w.pass(2 * time.Second)
-		letters := w.server.ReadDead("", 0, 10)
+		w.CoordinatorOn(b, coordinator.Config{})
+		w.Pass(2 * time.Second)
+		letters := w.Server.ReadDead("", 0, 10)
 		if len(letters) != 1 || letters[0].Lost == "" {
 			t.Fatalf("the letters are %+v, want one that says that its payload is lost", letters)
 		}
@@ -131,8 +116,8 @@ func TestRelease_CarriesWhatTheSendSays(t *testing.T) {
 		s.Depth, s.NotBefore = 7, 946684900000
 		w.commit("a", s)
 		w.coordinator(coordinator.Config{})
-		w.eventually("it is released", w.released)
-		if m := w.server.ReadLane("b", 0, 1)[0]; m.Position != 1 || m.Depth != 7 || m.NotBefore != s.NotBefore {
+		w.Eventually("it is released", w.released)
+		if m := w.Server.ReadLane("b", 0, 1)[0]; m.Position != 1 || m.Depth != 7 || m.NotBefore != s.NotBefore {
 			t.Errorf("released as %+v", m)
 		}
 	})
@@ -147,7 +132,7 @@ func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
 			w.commit("a", to("b"))
 			w.end("b", &model.Receipt{Event: w.sent["b"]["a"][0], Lane: 1, Outcome: how, Error: "no", Pos: 1})
 			w.coordinator(coordinator.Config{})
-			w.eventually("the origin is told that it was "+string(how), func() bool { return len(w.server.ReadLane("a", 0, 1)) == 1 })
+			w.Eventually("the origin is told that it was "+string(how), func() bool { return len(w.Server.ReadLane("a", 0, 1)) == 1 })
 		})
 	}
 }
@@ -159,8 +144,8 @@ func TestNotice_CarriesTheDepthOfTheEvent(t *testing.T) {
 		w.commit("a", to("b"))
 		w.end("b", &model.Receipt{Event: w.sent["b"]["a"][0], Lane: 1, Outcome: model.Refused, Error: "no", Depth: 7, Pos: 1})
 		w.coordinator(coordinator.Config{})
-		w.eventually("the notice is there", func() bool { return len(w.server.ReadLane("a", 0, 1)) == 1 })
-		if m := w.server.ReadLane("a", 0, 1)[0]; m.Depth < 7 {
+		w.Eventually("the notice is there", func() bool { return len(w.Server.ReadLane("a", 0, 1)) == 1 })
+		if m := w.Server.ReadLane("a", 0, 1)[0]; m.Depth < 7 {
 			t.Errorf("the notice has depth %d", m.Depth)
 		}
 	})

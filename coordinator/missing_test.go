@@ -3,7 +3,6 @@ package coordinator_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/port"
 )
 
 // without is a bus of whose partitions one has no lane for a while.
@@ -51,7 +49,7 @@ func (b *without) Send(m model.Message, done func(model.SendResult, error)) {
 	}()
 }
 
-// spaceOf is the name of a space of one of two partitions.
+// spaceOf returns the name of a space of one of two partitions.
 func spaceOf(partition int, prefix string) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint(prefix, i); model.PartitionOf(name, 2) == partition {
@@ -79,41 +77,39 @@ func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *tes
 				for range 4 {
 					w.commit(from, to(gone))
 				}
-				w.eventually("the position is saved", func() bool { return w.position(0) == 4 })
+				w.Eventually("the position is saved", func() bool { return w.position(0) == 4 })
 				first.Stop()
-				b := &without{Bus: w.server.Connect("coordinator"), lane: 1}
-				defer b.Kill()
+				b := &without{Bus: w.Connect("coordinator"), lane: 1}
 				b.missing.Store(true)
-				second := w.start(coordinator.Config{}, port.Bus(b))
+				w.CoordinatorOn(b, coordinator.Config{})
 				for range 3 {
 					w.commit(from, to(whole))
 				}
-				w.eventually("the other lane is released into", func() bool { return len(w.lane(whole)) == 3 })
-				w.eventually("the position is saved", func() bool { return w.position(0) == 7 })
+				w.Eventually("the other lane is released into", func() bool { return len(w.Lane(whole)) == 3 })
+				w.Eventually("the position is saved", func() bool { return w.position(0) == 7 })
 				w.commit(from, to(gone))
-				w.pass(time.Minute)
-				if n := strings.Count(w.logged.String(), "a lane cannot be compared"); n != 1 {
+				w.Pass(time.Minute)
+				if n := w.Log.Count("a lane cannot be compared"); n != 1 {
 					t.Errorf("it was logged %d times that the lane is missing", n)
 				}
 				if at := w.position(0); at != 7 {
 					t.Errorf("the position is %d, and what is sent behind 7 is not in its lane", at)
 				}
 				if c.lost > 0 {
-					w.server.LoseLane(1, 4-c.lost)
+					w.Server.LoseLane(1, 4-c.lost)
 				}
 				for i := range c.since {
-					w.put(gone, "other", fmt.Sprint("n", i))
+					w.Send(gone, "other", fmt.Sprint("n", i))
 				}
 				b.missing.Store(false)
-				w.eventually("all of it is there", w.released)
-				w.eventually("the position is saved", func() bool { return w.position(0) == 8 })
-				if n := len(w.lane(gone)); n != 5+c.since {
+				w.Eventually("all of it is there", w.released)
+				w.Eventually("the position is saved", func() bool { return w.position(0) == 8 })
+				if n := len(w.Lane(gone)); n != 5+c.since {
 					t.Errorf("the lane holds %d events, want 5, and %d of others", n, c.since)
 				}
-				if said := strings.Contains(w.logged.String(), "have lost their ends"); said != (c.lost > 0) {
+				if said := w.Log.Count("have lost their ends") > 0; said != (c.lost > 0) {
 					t.Errorf("that it has lost its end is said: %v", said)
 				}
-				second.Stop()
 			})
 		})
 	}

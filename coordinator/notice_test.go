@@ -1,7 +1,6 @@
 package coordinator_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
@@ -39,15 +37,14 @@ func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
 func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
-		c := w.start(coordinator.Config{}, refusing{b, 2})
+		b := w.Connect("coordinator")
+		w.CoordinatorOn(refusing{b, 2}, coordinator.Config{})
 		w.commit("a", to("b"))
 		w.commit("a", to("b"))
 		last := w.commit("a", to("b"))
 		time.Sleep(2 * time.Second)
 		w.wantReleased()
-		for _, m := range w.server.ReadLane("b", 0, 10) {
+		for _, m := range w.Server.ReadLane("b", 0, 10) {
 			if grave := m.Invalid != ""; grave != (m.Position == 2) || grave && !strings.Contains(m.Invalid, "max_payload") {
 				t.Errorf("event at position %d: %q", m.Position, m.Invalid)
 			}
@@ -55,10 +52,9 @@ func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
 		if w.position(0) != last {
 			t.Errorf("position %d, want %d", w.position(0), last)
 		}
-		if !strings.Contains(w.logged.String(), "a:1:2:0") {
-			t.Errorf("nothing was said of it:\n%s", w.logged)
+		if w.Log.Count("a:1:2:0") == 0 {
+			t.Errorf("nothing was said of it:\n%s", w.Log)
 		}
-		c.Stop()
 	})
 }
 
@@ -67,23 +63,21 @@ func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
 func TestRelease_ATombstoneIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
+		b := w.Connect("coordinator")
 		s := &stubborn{Bus: b}
 		s.refuses.Store(true)
-		c := w.start(coordinator.Config{}, s)
+		w.CoordinatorOn(s, coordinator.Config{})
 		w.commit("a", to("b"))
 		time.Sleep(time.Hour)
 		if got := w.position(0); got != 0 {
 			t.Errorf("position %d: it was passed over", got)
 		}
-		if n := strings.Count(w.logged.String(), "not even a tombstone"); n < 5 || n > 9 {
+		if n := w.Log.Count("not even a tombstone"); n < 5 || n > 9 {
 			t.Errorf("reported %d times in an hour", n)
 		}
 		s.refuses.Store(false)
 		time.Sleep(time.Minute)
 		w.wantReleased()
-		c.Stop()
 	})
 }
 
@@ -119,11 +113,11 @@ func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
 	})
 }
 
-// notice is the payload of the notice about an event, which must be there once.
+// notice returns the payload of the notice about an event, which must be there once.
 func (w *world) notice(origin, event string) map[string]string {
 	w.Helper()
 	var found []map[string]string
-	for _, m := range w.server.ReadLane(origin, 0, 1<<20) {
+	for _, m := range w.Server.ReadLane(origin, 0, 1<<20) {
 		if m.Stream == model.Undelivered && m.ID == model.NoticeID(event) {
 			var n map[string]string
 			if err := json.Unmarshal(m.Payload, &n); err != nil || m.Position != 0 {
@@ -141,15 +135,7 @@ func (w *world) notice(origin, event string) map[string]string {
 // serve starts a worker that runs these programs.
 func (w *world) serve(programs map[string]*space.Program) {
 	w.Helper()
-	b := w.server.Connect("worker")
-	wk, err := worker.New(b, worker.Config{ID: "w1", Programs: func(name string) (*space.Program, error) { return programs[name], nil }})
-	if err == nil {
-		err = wk.Start(w.Context())
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { wk.Kill(); b.Kill() })
+	w.Worker(worker.Config{ID: "w1", Programs: func(name string) (*space.Program, error) { return programs[name], nil }})
 }
 
 // program makes a program of handlers.
@@ -164,25 +150,10 @@ func (w *world) program(handlers map[string]space.Handler) *space.Program {
 	return p
 }
 
-// put sends an event from outside.
-func (w *world) put(to, stream, id string) {
-	w.Helper()
-	done := make(chan error, 1)
-	w.client.Send(model.Message{Space: to, Stream: stream, ID: id}, func(_ model.SendResult, err error) { done <- err })
-	if err := <-done; err != nil {
-		w.Fatal(err)
-	}
-}
-
 // ended lists how the events of a space have ended: "stream id outcome".
-func (w *world) ended(name string) []string {
+func (w *world) ended(name string) (list []string) {
 	w.Helper()
-	var list []string
-	for _, e := range w.server.ReadLog(name, 0, 1<<20) {
-		c, err := model.DecodeCommit(e.Data)
-		if err != nil {
-			w.Fatal(err)
-		}
+	for _, c := range w.Commits(name) {
 		for _, tx := range c.Txs {
 			if tx.Receipt != nil {
 				stream, _ := receipts.Stream(tx.By)
@@ -209,9 +180,8 @@ func nothing(*space.Tx, *model.Event) (model.Value, error) { return model.Value{
 func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		b := w.server.Connect("coordinator")
-		defer b.Kill()
-		c := w.start(coordinator.Config{}, refusing{b, 2})
+		b := w.Connect("coordinator")
+		c := w.CoordinatorOn(refusing{b, 2}, coordinator.Config{})
 		w.serve(map[string]*space.Program{
 			"a": w.program(map[string]space.Handler{
 				"go": sends("b", "add", "add", "add"),
@@ -222,7 +192,7 @@ func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 			}),
 			"b": w.program(map[string]space.Handler{"add": nothing}),
 		})
-		w.put("a", "go", "g1")
+		w.Send("a", "go", "g1")
 		time.Sleep(10 * time.Second)
 		if got, want := w.ended("b"), []string{"add 0 handled", "add 1 refused", "add 2 handled"}; !slices.Equal(got, want) {
 			t.Errorf("the target ended %v, want %v", got, want)
@@ -230,14 +200,12 @@ func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
 			t.Errorf("the origin ended %v, want %v", got, want)
 		}
-		d, err := history.Read(context.Background(), w.client, "a", "undelivered")
-		if event, _ := d.Value.AsString(); err != nil || !strings.HasSuffix(event, ":1") {
-			t.Errorf("the origin's handler noted %v, %v", d.Value, err)
+		if noted := w.Doc("a", "undelivered"); !strings.HasSuffix(noted, `:1"`) {
+			t.Errorf("the origin's handler noted %s", noted)
 		}
 		if c.Noticed() != 1 {
 			t.Errorf("%d notices, want 1", c.Noticed())
 		}
-		c.Stop()
 	})
 }
 
@@ -251,19 +219,18 @@ func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *test
 			"b": w.program(map[string]space.Handler{"add": nothing}),
 		})
 		first, _ := w.coordinator(coordinator.Config{})
-		w.put("a", "go", "g1")
-		w.put("b", "unknown", "from-outside") // whoever sends from outside asks for the receipt
+		w.Send("a", "go", "g1")
+		w.Send("b", "unknown", "from-outside") // whoever sends from outside asks for the receipt
 		time.Sleep(10 * time.Second)
 		first.Stop()
-		b := w.server.Connect("forgetful")
-		defer b.Kill()
-		second := w.start(coordinator.Config{}, forgetful{b})
+		b := w.Connect("forgetful")
+		second := w.CoordinatorOn(forgetful{b}, coordinator.Config{})
 		time.Sleep(10 * time.Second)
 		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
 			t.Errorf("the origin ended %v, want %v", got, want)
 		}
 		var notices int
-		for _, m := range append(w.server.ReadLane("a", 0, 100), w.server.ReadLane("b", 0, 100)...) {
+		for _, m := range append(w.Server.ReadLane("a", 0, 100), w.Server.ReadLane("b", 0, 100)...) {
 			if m.Stream == model.Undelivered {
 				notices++
 			}
@@ -271,7 +238,6 @@ func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *test
 		if notices != 1 || first.Noticed() != 1 || second.Noticed() != 1 {
 			t.Errorf("%d notices in the lanes, %d and %d put there; want 1 of each", notices, first.Noticed(), second.Noticed())
 		}
-		second.Stop()
 	})
 }
 
@@ -287,7 +253,7 @@ func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 			}}),
 		})
 		c, _ := w.coordinator(coordinator.Config{})
-		w.put("a", "go", "g1")
+		w.Send("a", "go", "g1")
 		time.Sleep(10 * time.Second)
 		if got := w.ended("b"); !slices.Equal(got, []string{"add 0 failed"}) || c.Noticed() != 0 {
 			t.Errorf("ended %v, %d notices", got, c.Noticed())
@@ -300,17 +266,17 @@ func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.serve(map[string]*space.Program{"a": w.program(map[string]space.Handler{"add": nothing})})
-		b := w.server.Connect("first")
+		b := w.Connect("first")
 		b.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "bury" {
 				return membus.Delay
 			}
 			return membus.Deliver
 		})
-		first := w.start(coordinator.Config{}, b)
+		first := w.CoordinatorOn(b, coordinator.Config{})
 		for i := range 10 {
-			w.put("a", "unknown", fmt.Sprint("e", i))
-			w.put("a", "add", fmt.Sprint("g", i))
+			w.Send("a", "unknown", fmt.Sprint("e", i))
+			w.Send("a", "add", fmt.Sprint("g", i))
 		}
 		time.Sleep(10 * time.Second)
 		if got := w.position(0); got > 2 {
@@ -318,12 +284,12 @@ func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
 		}
 		b.Kill()
 		first.Stop()
-		if n := len(w.server.ReadDead("", 0, 100)); n != 0 {
+		if n := len(w.Server.ReadDead("", 0, 100)); n != 0 {
 			t.Fatalf("%d letters were stored", n)
 		}
 		w.coordinator(coordinator.Config{})
 		time.Sleep(10 * time.Second)
-		if n := len(w.server.ReadDead("", 0, 100)); n != 10 {
+		if n := len(w.Server.ReadDead("", 0, 100)); n != 10 {
 			t.Errorf("%d letters, want 10", n)
 		}
 		if head := w.logEnd(0); w.position(0) != head {

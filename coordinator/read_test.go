@@ -24,7 +24,7 @@ func (b *unanswered) Send(_ model.Message, done func(model.SendResult, error)) {
 	}
 }
 
-// sending is an entry of the log with a send to another space.
+// sending returns an entry of the log with a send to another space.
 func sending(seq uint64) model.LogEntry {
 	tx := model.Tx{N: 1, By: "test", Sends: []model.Send{{ID: "s:1:1:0", To: "b", Stream: "add", Position: 1}}}
 	c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,7 +48,7 @@ func (b *rewinding) Epoch() uint64 { return b.now().Epoch() }
 
 // inEpochOne makes a world's epoch 1: what is bound to the epoch of another world, which is 0, is refused there.
 func inEpochOne(w *world) *world {
-	w.server.GoBack(w.server.Snapshot())
+	w.Server.GoBack(w.Server.Snapshot())
 	return w
 }
 
@@ -104,24 +102,21 @@ func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				before, after := newWorld(t, 1), inEpochOne(newWorld(t, 1))
-				first, second := before.server.Connect("coordinator"), after.server.Connect("coordinator")
-				defer first.Kill()
-				defer second.Kill()
+				first, second := before.Connect("coordinator"), after.Connect("coordinator")
 				b := &rewinding{Bus: first, cut: make(chan struct{}), why: c.why}
-				releasing := before.start(coordinator.Config{}, b)
+				before.CoordinatorOn(b, coordinator.Config{})
 				for range 5 {
 					before.commit("a", to("b"))
 				}
-				before.eventually("the position is saved", func() bool { return before.position(0) == 5 })
+				before.Eventually("the position is saved", func() bool { return before.position(0) == 5 })
 				for range c.n {
 					after.commit("a", to("b"))
 				}
 				b.goBack(second)
-				after.pass(5 * time.Second)
+				after.Pass(5 * time.Second)
 				last := after.commit("a", to("b"))
-				after.eventually("everything is released that there is", after.released)
-				after.eventually("the position is saved though it was further", func() bool { return after.position(0) == last })
-				releasing.Stop()
+				after.Eventually("everything is released that there is", after.released)
+				after.Eventually("the position is saved though it was further", func() bool { return after.position(0) == last })
 			})
 		})
 	}
@@ -139,26 +134,26 @@ func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
 			}
 			return membus.Deliver
 		})
-		before := w.server.Snapshot()
+		before := w.Server.Snapshot()
 		lost := to("b")
 		lost.Payload = model.Int(1)
 		w.commit("a", lost)
-		w.put("c", "add", "e1")
+		w.Send("c", "add", "e1")
 		w.end("c", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
-		w.pass(time.Second)
-		w.server.GoBack(before)
+		w.Pass(time.Second)
+		w.Server.GoBack(before)
 		b.Inject(nil)
 		b.Release()
-		w.heads, w.sent = map[string]uint64{}, map[string]map[string][]string{}
+		w.sent = map[string]map[string][]string{}
 		there := to("b")
 		there.Payload = model.Int(2)
 		w.commit("a", there)
-		w.eventually("what is there is released", w.released)
-		w.pass(time.Second)
-		if m := w.server.ReadLane("b", 0, 2); len(m) != 1 || string(m[0].Payload) != "2" {
+		w.Eventually("what is there is released", w.released)
+		w.Pass(time.Second)
+		if m := w.Server.ReadLane("b", 0, 2); len(m) != 1 || string(m[0].Payload) != "2" {
 			t.Errorf("the lane holds %+v", m)
 		}
-		if letters := w.server.ReadDead("", 0, 1); len(letters) > 0 {
+		if letters := w.Server.ReadDead("", 0, 1); len(letters) > 0 {
 			t.Errorf("a letter is about an event that was never sent: %+v", letters)
 		}
 	})
@@ -168,17 +163,16 @@ func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
 func TestRewind_ALetterOfBeforeIsNotStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &reluctant{Bus: w.server.Connect("coordinator")}
-		defer b.Kill()
+		b := &reluctant{Bus: w.Connect("coordinator")}
 		b.refuse.Store(3)
-		defer w.start(coordinator.Config{}, b).Stop()
-		before := w.server.Snapshot()
-		w.put("c", "add", "e1")
+		w.CoordinatorOn(b, coordinator.Config{})
+		before := w.Server.Snapshot()
+		w.Send("c", "add", "e1")
 		w.end("c", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
-		w.pass(300 * time.Millisecond)
-		w.server.GoBack(before)
-		w.pass(time.Minute)
-		if letters := w.server.ReadDead("", 0, 1); len(letters) > 0 {
+		w.Pass(300 * time.Millisecond)
+		w.Server.GoBack(before)
+		w.Pass(time.Minute)
+		if letters := w.Server.ReadDead("", 0, 1); len(letters) > 0 {
 			t.Errorf("a letter is about an event that was never sent: %+v", letters)
 		}
 	})
@@ -195,21 +189,18 @@ func TestRewind_APositionOfBeforeIsNotSaved(t *testing.T) {
 func positionOfBefore(t *testing.T, sends []model.Send) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := newWorld(t, 1), inEpochOne(newWorld(t, 1))
-		first, second := before.server.Connect("coordinator"), after.server.Connect("coordinator")
-		defer first.Kill()
-		defer second.Kill()
+		first, second := before.Connect("coordinator"), after.Connect("coordinator")
 		b := &rewinding{Bus: first, cut: make(chan struct{}), why: model.ErrRewound, late: time.Minute}
-		c := before.start(coordinator.Config{Save: 10 * time.Second}, b)
+		before.CoordinatorOn(b, coordinator.Config{Save: 10 * time.Second})
 		for range 5 {
 			before.commit("a", slices.Clone(sends)...)
 		}
-		before.pass(5 * time.Second)
+		before.Pass(5 * time.Second)
 		before.wantReleased()
 		after.commit("a", to("b"))
 		b.goBack(second)
-		after.eventually("everything is released that there is", after.released)
-		after.eventually("the position is that of what there is", func() bool { return after.position(0) == 1 })
-		c.Stop()
+		after.Eventually("everything is released that there is", after.released)
+		after.Eventually("the position is that of what there is", func() bool { return after.position(0) == 1 })
 	})
 }
 
@@ -218,16 +209,16 @@ func positionOfBefore(t *testing.T, sends []model.Send) {
 func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		if err := w.client.SavePosition(t.Context(), 0, coordinator.Position, 5); err != nil {
+		if err := w.Client.SavePosition(t.Context(), 0, coordinator.Position, 5); err != nil {
 			t.Fatal(err)
 		}
 		w.coordinator(coordinator.Config{})
 		time.Sleep(time.Second)
-		if !strings.Contains(w.logged.String(), "the log has lost its end") {
-			t.Errorf("nothing was said of it:\n%s", w.logged)
+		if w.Log.Count("the log has lost its end") == 0 {
+			t.Errorf("nothing was said of it:\n%s", w.Log)
 		}
 		last := w.commit("a", to("b"))
-		w.eventually("it is released, and the position says so", func() bool { return w.position(0) == last && w.released() })
+		w.Eventually("it is released, and the position says so", func() bool { return w.position(0) == last && w.released() })
 	})
 }
 
@@ -255,16 +246,14 @@ func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
 		for range 3 {
 			w.commit("a", to("b"))
 		}
-		w.eventually("the position is saved", func() bool { return w.position(0) == 3 })
+		w.Eventually("the position is saved", func() bool { return w.position(0) == 3 })
 		first.Stop()
-		b := &late{Bus: w.server.Connect("coordinator")}
-		defer b.Kill()
-		c := w.start(coordinator.Config{}, b)
-		defer c.Stop()
+		b := &late{Bus: w.Connect("coordinator")}
+		c := w.CoordinatorOn(b, coordinator.Config{})
 		w.commit("a", to("b"))
-		w.eventually("it is released", w.released)
-		if _, repeated := c.Released(); repeated > 0 || strings.Contains(w.logged.String(), "lost its end") {
-			t.Errorf("%d were released anew; the log says:\n%s", repeated, w.logged)
+		w.Eventually("it is released", w.released)
+		if _, repeated := c.Released(); repeated > 0 || w.Log.Count("lost its end") > 0 {
+			t.Errorf("%d were released anew; the log says:\n%s", repeated, w.Log)
 		}
 	})
 }
@@ -282,21 +271,21 @@ func TestLostEnd_WhatLogsHaveSentIsReleasedAnew(t *testing.T) {
 				w.commit("a", to("b"))
 				w.commit("d", to("b"))
 			}
-			w.eventually("the positions are saved", func() bool { return w.position(0) == 3 && w.position(1) == 3 })
+			w.Eventually("the positions are saved", func() bool { return w.position(0) == 3 && w.position(1) == 3 })
 			first.Stop()
-			w.pass(time.Second)
-			w.server.LoseLane(lane, 2)
+			w.Pass(time.Second)
+			w.Server.LoseLane(lane, 2)
 			for i := range since {
-				w.put("b", "other", fmt.Sprint("n", i))
+				w.Send("b", "other", fmt.Sprint("n", i))
 			}
 			w.coordinator(coordinator.Config{})
-			w.eventually("all of it is there again", w.released)
+			w.Eventually("all of it is there again", w.released)
 			last := w.commit("a", to("b"))
-			w.eventually("the position is saved", func() bool { return w.position(model.PartitionOf("a", 2)) == last })
-			if n := len(w.lane("b")); n != 7+since {
+			w.Eventually("the position is saved", func() bool { return w.position(model.PartitionOf("a", 2)) == last })
+			if n := len(w.Lane("b")); n != 7+since {
 				t.Errorf("the lane holds %d events, want 7, and %d of others", n, since)
 			}
-			if n := strings.Count(w.logged.String(), "have lost their ends"); n != 1 {
+			if n := w.Log.Count("have lost their ends"); n != 1 {
 				t.Errorf("it was said %d times", n)
 			}
 		})
@@ -312,12 +301,12 @@ func TestLostEnd_NothingIsReleasedAnewIntoALaneThatIsWhole(t *testing.T) {
 			w.commit("a", to("b"), to("c"))
 		}
 		p := model.PartitionOf("a", 2)
-		w.eventually("the position is saved", func() bool { return w.position(p) == 5 })
+		w.Eventually("the position is saved", func() bool { return w.position(p) == 5 })
 		first.Stop()
-		w.put("b", "add", "n1")
+		w.Send("b", "add", "n1")
 		second, _ := w.coordinator(coordinator.Config{})
 		w.commit("a", to("b"))
-		w.eventually("the position is saved", func() bool { return w.position(p) == 6 })
+		w.Eventually("the position is saved", func() bool { return w.position(p) == 6 })
 		if _, repeated := second.Released(); repeated > 0 {
 			t.Errorf("%d were released that were there", repeated)
 		}
@@ -336,15 +325,15 @@ func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
 			}
 			lost := w.commit("c", model.Send{To: "c", Stream: "add"}) // which is not released
 			w.commit("c", model.Send{To: "c", Stream: "add"})
-			w.eventually("the position is saved", func() bool { return w.position(0) == lost+1 })
+			w.Eventually("the position is saved", func() bool { return w.position(0) == lost+1 })
 			first.Stop()
-			w.pass(time.Second)
-			w.server.LoseLog(0, lost-1)
+			w.Pass(time.Second)
+			w.Server.LoseLog(0, lost-1)
 			for range since {
 				w.commit("a", to("b"))
 			}
 			w.coordinator(coordinator.Config{})
-			w.eventually("all of it is there", w.released)
+			w.Eventually("all of it is there", w.released)
 			w.wantReleased()
 		})
 	}
@@ -354,10 +343,9 @@ func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
 // a position is never moved on.
 func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
 	for name, lose := range map[string]func(w *world){ // any order: each by itself
-		"a lane": func(w *world) { w.server.LoseLane(0, 1) },
+		"a lane": func(w *world) { w.Server.LoseLane(0, 1) },
 		"a log": func(w *world) {
-			w.server.LoseLog(0, 3)
-			w.heads["a"] = 3
+			w.Server.LoseLog(0, 3)
 			w.sent["b"]["a"] = w.sent["b"]["a"][:3]
 			for range 4 {
 				w.commit("a", to("b"))
@@ -372,15 +360,15 @@ func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
 					w.commit("a", to("b"))
 				}
 				w.commit("a")
-				w.eventually("the position is saved", func() bool { return w.position(0) == 4 })
+				w.Eventually("the position is saved", func() bool { return w.position(0) == 4 })
 				first.Stop()
-				w.pass(time.Second)
+				w.Pass(time.Second)
 				w.commit("a", to("b"))
 				w.commit("a", to("b"))
 				lose(w)
-				w.pass(3 * w.server.Horizon())
+				w.Pass(3 * w.Server.Horizon())
 				w.coordinator(coordinator.Config{})
-				w.eventually("all of it is there", w.released)
+				w.Eventually("all of it is there", w.released)
 				w.wantReleased()
 			})
 		})
@@ -406,28 +394,28 @@ func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 	for range 3 {
 		w.commit(from, to("b"))
 	}
-	w.eventually("the position is saved", func() bool { return w.position(other) == 3 })
+	w.Eventually("the position is saved", func() bool { return w.position(other) == 3 })
 	first.Stop()
 	name := fmt.Sprintf("sent-%d", lane)
-	saved, err := w.client.LoadPosition(t.Context(), other, name)
+	saved, err := w.Client.LoadPosition(t.Context(), other, name)
 	if err != nil || saved == 0 {
 		t.Fatalf("the end that is saved beside the position is %d, %v", saved, err)
 	}
-	if err := w.client.MovePosition(t.Context(), other, name, moved(saved)); err != nil {
+	if err := w.Client.MovePosition(t.Context(), other, name, moved(saved)); err != nil {
 		t.Fatal(err)
 	}
 	second, _ := w.coordinator(coordinator.Config{})
-	w.eventually("it is noticed", func() bool { return strings.Contains(w.logged.String(), "have lost their ends") })
-	w.pass(5 * time.Second)
+	w.Eventually("it is noticed", func() bool { return w.Log.Count("have lost their ends") > 0 })
+	w.Pass(5 * time.Second)
 	second.Stop()
 	w.coordinator(coordinator.Config{})
-	w.pass(5 * time.Second)
-	if n := strings.Count(w.logged.String(), "have lost their ends"); n != 1 {
+	w.Pass(5 * time.Second)
+	if n := w.Log.Count("have lost their ends"); n != 1 {
 		t.Errorf("it was said %d times", n)
 	}
 }
 
-// elsewhere is a space that is not in the partition of another one, of two.
+// elsewhere returns a space that is not in the partition of another one, of two.
 func elsewhere(space string) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint("x", i); model.PartitionOf(name, 2) != model.PartitionOf(space, 2) {
@@ -444,32 +432,31 @@ func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
 		p := model.PartitionOf(from, 2)
 		first, _ := w.coordinator(coordinator.Config{})
 		last := w.commit(from, to("b"))
-		w.eventually("the position is saved", func() bool { return w.position(p) == last })
-		before, heads := w.server.Snapshot(), maps.Clone(w.heads)
+		w.Eventually("the position is saved", func() bool { return w.position(p) == last })
+		before := w.Server.Snapshot()
 		for range 4 {
 			last = w.commit(from, to("b"))
 		}
-		w.eventually("the position is saved", func() bool { return w.position(p) == last })
-		w.server.GoBack(before)
-		w.heads = heads
+		w.Eventually("the position is saved", func() bool { return w.position(p) == last })
+		w.Server.GoBack(before)
 		next := w.commit(from, to(from)) // nothing for the lane of b
-		w.eventually("the position is saved", func() bool { return w.position(p) == next })
-		w.pass(5 * time.Second)
+		w.Eventually("the position is saved", func() bool { return w.position(p) == next })
+		w.Pass(5 * time.Second)
 		name := fmt.Sprintf("sent-%d", model.PartitionOf("b", 2))
-		saved, err := w.client.LoadPosition(t.Context(), p, name)
+		saved, err := w.Client.LoadPosition(t.Context(), p, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		next = w.commit(from, to("b"))
-		w.eventually("the position is saved", func() bool { return w.position(p) == next })
-		if now, err := w.client.LoadPosition(t.Context(), p, name); err != nil || now <= saved {
+		w.Eventually("the position is saved", func() bool { return w.position(p) == next })
+		if now, err := w.Client.LoadPosition(t.Context(), p, name); err != nil || now <= saved {
 			t.Errorf("the end that is saved beside the position is %d, and was %d before something was sent there (%v)", now, saved, err)
 		}
 		first.Stop()
 		w.coordinator(coordinator.Config{})
-		w.pass(5 * time.Second)
-		if strings.Contains(w.logged.String(), "have lost their ends") {
-			t.Errorf("a lane is said to have lost what it never had:\n%s", w.logged)
+		w.Pass(5 * time.Second)
+		if w.Log.Count("have lost their ends") > 0 {
+			t.Errorf("a lane is said to have lost what it never had:\n%s", w.Log)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/bus/roles"
 )
 
-// commandAs runs a command of settle as a user of a role.
+// commandAs runs a command of settle as the user of a role.
 func commandAs(t *testing.T, s *embedded.Server, role string, args ...string) (out string, code int) {
 	t.Helper()
 	return once(t.Context(), t, loginAs(s, role), "settle", args...)
@@ -22,8 +22,8 @@ func loginAs(s *embedded.Server, role string) map[string]string {
 	return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": role, "NATS_PASSWORD": password(role)}
 }
 
-// Backup, restore and cancel do their work as the roles that the table of README.md names. As any other
-// they end with an error that says which role is needed.
+// Backup, restore and cancel work with the roles in README.md's table. With any other role they end with an
+// error that names the role that they need.
 func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 	s := startWithUsers(t)
 	must := func(role string, args ...string) string {
@@ -84,7 +84,7 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 	}
 }
 
-// restoreOneStream has each role restore a stream that is lost.
+// restoreOneStream has each role restore a lost stream.
 func restoreOneStream(t *testing.T, s *embedded.Server, dir string) {
 	t.Helper()
 	login := loginAs(s, roles.Operator)

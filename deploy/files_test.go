@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/bus/roles"
 )
 
-// find is the first group of a pattern that has to be there.
+// find returns the first group of a pattern, which must occur.
 func find(t *testing.T, in, text, pattern string) string {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -47,13 +47,13 @@ func TestPermissionsAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// programs are what the files start, and how they are asked for their flags.
+// programs are started by the files in this directory; the values are the arguments that print their flags.
 var programs = map[string][]string{
 	"spaceworker": {"--help"}, "coordinator": {"--help"}, "settle provision": {"provision", "--help"},
 	"settle doctor": {"doctor", "--help"},
 }
 
-// help is what a program says of its flags and of the environment that it reads.
+// help returns a program's description of its flags and environment variables.
 func help(t *testing.T, program string) string {
 	t.Helper()
 	name, _, _ := strings.Cut(program, " ")
@@ -108,7 +108,7 @@ func TestComposeUsesFlagsAndSettingsThatExist(t *testing.T) {
 	server := read(t, "nats/cluster.conf") + read(t, "nats/users.conf")
 	for _, m := range regexp.MustCompile(`(?m)[{, ]((?:SETTLE|NATS)_[A-Z_]+): `).FindAllStringSubmatch(compose, -1) {
 		name := m[1]
-		// A password of users.conf, a flag of a program, or what every NATS client reads.
+		// The variable is a password of users.conf, a flag of a program, or one that every NATS client reads.
 		if !strings.Contains(server, "$"+name) && !strings.Contains(all, "$"+name) && !slices.Contains([]string{"NATS_URL", "NATS_USER", "NATS_PASSWORD"}, name) {
 			t.Errorf("compose.yaml sets %s, which nothing reads", name)
 		}
@@ -119,17 +119,17 @@ func TestComposeUsesFlagsAndSettingsThatExist(t *testing.T) {
 			t.Errorf("example.env has no %s, which compose.yaml uses", m[1])
 		}
 	}
-	for what, n := range map[string]int{"nats-": 3, "worker-": 3, "coordinator-": 2} { // any order: each stands for itself
+	for what, n := range map[string]int{"nats-": 3, "worker-": 3, "coordinator-": 2} { // any order: the files are independent
 		if got := len(regexp.MustCompile(`(?m)^  `+what+`\d:\n    <<`).FindAllString(compose, -1)); got != n {
 			t.Errorf("compose.yaml has %d services %sN, want %d", got, what, n)
 		}
 	}
 }
 
-// A unit must leave a program longer than it gives itself.
+// The stop timeout of a unit must exceed that of its program.
 func TestUnitsAndComposeLeaveTimeToStop(t *testing.T) {
 	gives := find(t, "internal/process", read(t, "../internal/process/process.go"), `default:"(\d+)s" env:"SETTLE_STOP_TIMEOUT"`)
-	for file, pattern := range map[string]string{ // any order: each stands for itself
+	for file, pattern := range map[string]string{ // any order: the files are independent
 		"systemd/settle-spaceworker@.service": `TimeoutStopSec=(\d+)`, "systemd/settle-coordinator@.service": `TimeoutStopSec=(\d+)`,
 		"compose/compose.yaml": `20 s\.\n  stop_grace_period: (\d+)s`,
 	} {

@@ -17,7 +17,7 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// fleet is what compose.yaml starts, as processes.
+// fleet runs the services of compose.yaml as processes.
 type fleet struct {
 	t       *testing.T
 	nodes   []*process
@@ -58,12 +58,12 @@ func (f *fleet) startNode(i int) {
 	f.nodes[i] = begin(f.t, f.envs[i], "nats-server", "-c", "nats/cluster.conf")
 }
 
-// as is the environment of a role.
+// as returns the environment of a role.
 func (f *fleet) as(role string) map[string]string {
 	return map[string]string{"NATS_URL": strings.Join(f.urls, ","), "NATS_USER": role, "NATS_PASSWORD": password(role), "SETTLE_SYSTEM_PASSWORD": password("system")}
 }
 
-// run runs a command of settle and wants it to end well.
+// run runs a command of settle that must succeed.
 func (f *fleet) run(role string, args ...string) string {
 	f.t.Helper()
 	out, code := once(f.t.Context(), f.t, f.as(role), "settle", args...)
@@ -73,7 +73,7 @@ func (f *fleet) run(role string, args ...string) string {
 	return out
 }
 
-// count sends events to spaces and wants each counted once.
+// count sends events to spaces and expects each to be counted once.
 func (f *fleet) count(from, to int) {
 	f.t.Helper()
 	for i := from; i <= to; i++ {
@@ -84,8 +84,8 @@ func (f *fleet) count(from, to int) {
 	}
 }
 
-// Three servers, three workers and two coordinators from these very files, each as the
-// user that it is to be: they work, lose a server and a worker, and the doctor sees it.
+// Three servers, three workers and two coordinators run with the files of this directory, each as its own user:
+// they work, lose a server and a worker, and the doctor reports that.
 func TestFleetOfTheseFilesLosesAServerAndGoesOn(t *testing.T) {
 	f := startFleet(t)
 	f.run("operator", "provision", "--wait", "2m", "--replicas", "3", "--partitions", "8")
@@ -124,7 +124,7 @@ func (f *fleet) doctor() (out string, code int) {
 	return once(f.t.Context(), f.t, f.as("operator"), "settle", "doctor", "--system-user", "system")
 }
 
-// wantDoctor waits until the doctor ends with a code and says all of that.
+// wantDoctor waits until the doctor ends with a code and reports all parts.
 func (f *fleet) wantDoctor(want int, parts ...string) {
 	f.t.Helper()
 	var out string

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// limitFiles has a process write no file beyond a size: each write fails then, as on a disk that is full.
+// limitFiles makes all writes of a process past a file size fail, as on a full disk.
 func limitFiles(t *testing.T, p *process, size uint64) {
 	t.Helper()
 	limit := syscall.Rlimit{Cur: size, Max: 1 << 63}
@@ -20,9 +20,9 @@ func limitFiles(t *testing.T, p *process, size uint64) {
 	}
 }
 
-// A NATS server that cannot write answers nothing of what it is to store. The fleet and the doctor say so
-// within a minute. When there is room again it goes on refusing, as the text says, until it is started
-// again; then all goes on, and nothing is lost.
+// A NATS server that cannot write does not answer requests to store. The fleet and the doctor report that
+// within a minute. When there is room again, the server keeps refusing, as the documentation says, until it is
+// restarted; then work continues, and nothing is lost.
 func TestIncident_TheDiskTakesNothingMore(t *testing.T) {
 	ports, err := natstest.FreePorts(1)
 	if err != nil {

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/roles"
 )
 
-// A process that is stopped keeps its connection and answers nothing: the doctor and the fleet name
-// it, and say when another worker has taken its partitions over. They do so no longer when it goes on.
+// A stopped process keeps its connection and answers nothing: the doctor and the fleet name it, and report that
+// another worker has taken over its partitions. After it continues, they report neither.
 func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	s := startWithUsers(t)
 	operator := loginAs(s, roles.Operator)
@@ -59,8 +60,9 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	eventually(t, "both workers are well again", func() bool { return strings.Contains(looks("doctor"), "2 workers: w-frozen, w-well") })
 }
 
-// A worker or a coordinator whose user may not save what it has done is denied that again and again, and works
-// otherwise: the doctor and the fleet name the subject. One that may not announce itself ends, and says which role it needs.
+// A worker or a coordinator whose user may not save its progress works otherwise, but is denied repeatedly: the
+// doctor and the fleet name the subject. A process that may not announce itself ends, and names the role that
+// it needs.
 func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, `
@@ -76,11 +78,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 		}
 		jetstream {}
 	`)
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0", ConfigFile: conf})
 	as := func(user, id string) map[string]string {
 		return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": user, "NATS_PASSWORD": "p", "SETTLE_PROGRAM": "counter", "SETTLE_ID": id}
 	}
@@ -102,7 +100,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	}
 	begin(t, as("unsaving", "c-unsaving"), "coordinator").says(t, "msg=running")
 	begin(t, as("unsaving", "w-unsaving"), "spaceworker").says(t, "msg=running")
-	for i := range 8 { // of both partitions, of which each worker has one
+	for i := range 8 { // of both partitions; each worker has one
 		if out, code := once(t.Context(), t, as("all", ""), "settle", "send", fmt.Sprint("s", i), "add", "--wait"); code != 0 {
 			t.Fatalf("send: %s", out)
 		}
@@ -116,7 +114,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 		out := looks("fleet")
 		return strings.Contains(out, "w-unsaving is denied by the server") && strings.Contains(out, subject)
 	})
-	// A coordinator may not save how far it has released the logs.
+	// A coordinator may not save its position in the logs.
 	eventually(t, "the doctor names what a coordinator is denied", func() bool {
 		out := looks("doctor")
 		return strings.Contains(out, "coordinator c-unsaving was denied within the last ten minutes") && strings.Contains(out, "permissions of the role coordinator")
@@ -127,7 +125,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	})
 }
 
-// The doctor names what is missing for a user that may do less than a reader, and nothing for a reader.
+// The doctor names the missing permissions of a user that may do less than a reader, and none for a reader.
 func TestIncident_PermissionsAreMissing(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, `
@@ -142,11 +140,7 @@ func TestIncident_PermissionsAreMissing(t *testing.T) {
 		}
 		jetstream {}
 	`)
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0", ConfigFile: conf})
 	as := func(user string) map[string]string {
 		return map[string]string{"NATS_URL": s.ClientURL(), "NATS_USER": user, "NATS_PASSWORD": "p"}
 	}

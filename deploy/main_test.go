@@ -1,4 +1,4 @@
-// Package deploy_test keeps the files of deploy/ true: it runs them.
+// Package deploy_test checks the files of deploy/ by running them.
 package deploy_test
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/settlehq/settle/internal/leaks"
 )
 
-// patience is a safety net: no test waits for it unless it fails.
+// patience bounds every wait; only a failing test reaches it.
 const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(withBinaries{m}) }
 
-// withBinaries removes what binaries has built.
+// withBinaries removes the built programs.
 type withBinaries struct{ *testing.M }
 
 func (m withBinaries) Run() int {
@@ -29,14 +29,14 @@ func (m withBinaries) Run() int {
 	return m.M.Run()
 }
 
-// built are the programs, as a release has them, and the server that go.mod names.
+// built has the programs of a release, and the server in the version that go.mod names.
 var built struct {
 	sync.Once
 	dir string
 	err error
 }
 
-// binary is the path of a program.
+// binary returns the path of a program.
 func binary(t *testing.T, name string) string {
 	t.Helper()
 	built.Do(func() {
@@ -52,7 +52,7 @@ func binary(t *testing.T, name string) string {
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
-	if name == "nats-server" { // the package is called after its major version
+	if name == "nats-server" { // the package is named after its major version
 		if _, err := os.Stat(filepath.Join(built.dir, name)); err != nil {
 			name = "v2"
 		}
@@ -67,10 +67,10 @@ var secrets = map[string]string{
 	"SETTLE_SYSTEM_PASSWORD": "system1",
 }
 
-// password of a role.
+// password returns the password of a role.
 func password(role string) string { return role + "1" }
 
-// read is a file of this directory.
+// read returns the contents of a file of this directory.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -80,19 +80,19 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// eventually waits until ok, and fails if that never comes.
+// eventually waits until ok returns true, and fails the test if it never does.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	within(t, patience, what, ok)
 }
 
-// soon waits until ok, for as long as an operator is to wait until an incident is seen: a minute.
+// soon waits at most a minute, the time in which an incident must be visible to an operator.
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	within(t, time.Minute, what, ok)
 }
 
-// within waits until ok for a time.
+// within waits for ok at most for a time.
 func within(t *testing.T, most time.Duration, what string, ok func() bool) {
 	t.Helper()
 	look := time.NewTicker(50 * time.Millisecond)
@@ -108,13 +108,13 @@ func within(t *testing.T, most time.Duration, what string, ok func() bool) {
 	}
 }
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd *exec.Cmd
 	out *text
 }
 
-// text is what a process has written.
+// text collects the output of a process.
 type text struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -132,7 +132,7 @@ func (t *text) String() string {
 	return t.b.String()
 }
 
-// begin starts a program with an environment and nothing else in it, until the test ends.
+// begin starts a program with exactly this environment; it runs until the test ends.
 func begin(t *testing.T, env map[string]string, name string, args ...string) *process {
 	t.Helper()
 	p := &process{out: &text{}, cmd: exec.Command(binary(t, name), args...)}
@@ -164,7 +164,7 @@ func environment(t *testing.T, env map[string]string) []string {
 	return all
 }
 
-// once runs a program to its end, and returns what it wrote and how it ended.
+// once runs a program to its end, and returns its output and exit code.
 func once(ctx context.Context, t *testing.T, env map[string]string, name string, args ...string) (out string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, binary(t, name), args...)

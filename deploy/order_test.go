@@ -9,7 +9,8 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// address is where a server with the users of this folder is to be, and how a role gets there.
+// address returns the listen address of a server with the users of this directory, and a function that returns
+// the environment of a role.
 func address(t *testing.T) (listen string, as func(role string) map[string]string) {
 	t.Helper()
 	ports, err := natstest.FreePorts(1)
@@ -25,13 +26,13 @@ func address(t *testing.T) (listen string, as func(role string) map[string]strin
 	}
 }
 
-// says waits until a process has written something.
+// says waits until a process has printed a text.
 func (p *process) says(t *testing.T, what string) {
 	t.Helper()
 	eventually(t, "a process says "+what, func() bool { return strings.Contains(p.out.String(), what) })
 }
 
-// leave asks a process to end, and returns how it does.
+// leave sends SIGTERM to a process, and returns its exit code.
 func (p *process) leave(t *testing.T) (code int) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -41,8 +42,8 @@ func (p *process) leave(t *testing.T) (code int) {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Workers and coordinators that are started first wait for the servers and then for the deployment,
-// which they do not create, say so, and go on.
+// Workers and coordinators that start first wait for the servers and then for the deployment, which they do not
+// create. They report what they wait for.
 func TestProcessesMayBeStartedInAnyOrder(t *testing.T) {
 	listen, as := address(t)
 	worker, coordinator := begin(t, as("worker"), "spaceworker"), begin(t, as("coordinator"), "coordinator")
@@ -70,7 +71,7 @@ func TestProcessesMayBeStartedInAnyOrder(t *testing.T) {
 	}
 }
 
-// SIGTERM ends a wait as it ends everything, and a wrong password is not waited for.
+// SIGTERM ends a wait, and a wrong password is an error at once.
 func TestAWaitEndsCleanly(t *testing.T) {
 	listen, as := address(t)
 	for role, name := range map[string]string{"worker": "spaceworker", "coordinator": "coordinator"} {
@@ -100,8 +101,8 @@ func TestAWaitEndsCleanly(t *testing.T) {
 	}
 }
 
-// Processes that are to end while the server is away end, with status 1 and a line of what they have
-// not done; and what was acknowledged is there when the server is.
+// Processes that are stopped while the server is away end with status 1 and report what they could not finish;
+// acknowledged events are there when the server returns.
 func TestProcessesLeaveWhileTheServerIsAway(t *testing.T) {
 	listen, as := address(t)
 	store := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/roles"
 )
 
@@ -21,7 +22,7 @@ func startWithUsers(t *testing.T) *embedded.Server {
 	return startAt(t, ":0", t.TempDir())
 }
 
-// startAt is startWithUsers at an address, with the data of a directory.
+// startAt is startWithUsers with an address and a data directory.
 func startAt(t *testing.T, listen, store string) *embedded.Server {
 	t.Helper()
 	for name, value := range secrets { // any order: it is a set
@@ -33,12 +34,7 @@ func startAt(t *testing.T, listen, store string) *embedded.Server {
 	}
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, fmt.Sprintf("include %q\n", strings.TrimPrefix(relative(t, filepath.Dir(conf), users), "./")))
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: listen, ConfigFile: conf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	return s
+	return natstest.StartServer(t, embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval, Listen: listen, ConfigFile: conf})
 }
 
 func relative(t *testing.T, from, to string) string {
@@ -69,7 +65,7 @@ func connectAs(t *testing.T, s *embedded.Server, role string) *user {
 	return u
 }
 
-// settled waits until the server has answered everything that was sent before.
+// settled waits until the server has processed everything that was sent before.
 func (u *user) settled() {
 	u.t.Helper()
 	if err := u.nc.FlushTimeout(patience); err != nil {
@@ -77,14 +73,14 @@ func (u *user) settled() {
 	}
 }
 
-// may reports whether something was let through. The server says no before it answers the
-// flush, and the connection notes it in that order; its error handler may hear of it later.
+// may reports whether the server permitted a request. The server sends an error before it answers the flush,
+// and the connection records it in that order; its error handler may run later.
 func (u *user) may(try func()) bool {
 	u.t.Helper()
 	before := u.nc.LastError()
 	try()
 	u.settled()
-	after := u.nc.LastError()                                                // another one each time, though the words be the same
+	after := u.nc.LastError()                                                // a new error each time, even with the same text
 	return after == before || !errors.Is(after, nats.ErrPermissionViolation) //nolint:errorlint // is it the very same?
 }
 
@@ -109,9 +105,9 @@ func (u *user) maySubscribe(subject string) bool {
 	})
 }
 
-// The table: what there is to do, and the letters of the roles that may do it: (r)eader,
-// (c)lient, (w)orker, c(o)ordinator, (b)ackup, o(p)erator. A line with < subscribes, others publish.
-// Nothing in the streams' names exists: a request that is let through does no harm.
+// The table has one line per operation, and the letters of the permitted roles: (r)eader, (c)lient, (w)orker,
+// c(o)ordinator, (b)ackup, o(p)erator. A line with < subscribes, others publish. No stream contains these
+// names, so a permitted request has no effect.
 const table = `
 read streams' settings and state      rcwobp  $JS.API.STREAM.INFO.SETTLE_LOG_0
 read a message by the leader          rcwobp  $JS.API.STREAM.MSG.GET.SETTLE_LOG_0
@@ -180,10 +176,10 @@ see everything                        ......  < >
 see the servers                       ......  < $SYS.>
 `
 
-// letters of the roles, in the order of the table's columns.
+// letters are the roles in the order of the table's columns.
 var letters = []string{roles.Reader, roles.Client, roles.Worker, roles.Coordinator, roles.Backup, roles.Operator}
 
-// cell is a line of the table for one role.
+// cell is one operation and one role.
 type cell struct {
 	what, subject string
 	subscribe     bool
@@ -229,7 +225,7 @@ func TestRolesMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
 	}
 }
 
-// Without an account's user there is no way in, and another account sees nothing.
+// A connection needs a user of the account, and another account sees nothing.
 func TestNobodyConnectsWithoutAUser(t *testing.T) {
 	s := startWithUsers(t)
 	for _, login := range [][2]string{{"", ""}, {"worker", "wrong"}, {"nobody", "worker1"}} {

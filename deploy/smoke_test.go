@@ -22,7 +22,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// refusals is a log that keeps what the server has not permitted.
+// refusals is a log handler that keeps the server's permission errors.
 type refusals struct {
 	role string
 	mu   *sync.Mutex
@@ -45,7 +45,7 @@ func (r refusals) Handle(_ context.Context, rec slog.Record) error {
 func (r refusals) WithAttrs([]slog.Attr) slog.Handler { return r }
 func (r refusals) WithGroup(string) slog.Handler      { return r }
 
-// cast is a deployment in which everybody has a role.
+// cast is a deployment in which each process has its own role.
 type cast struct {
 	t       *testing.T
 	server  *embedded.Server
@@ -89,8 +89,8 @@ func (c *cast) must(err error) {
 
 var mail = settle.NewAction[string, string]("mail")
 
-// shop is a program that does everything that crosses a border: it sends to another space,
-// reads another space, derives, fails, and works outside.
+// shop returns a program that crosses every border: it sends to another space, reads another space, derives,
+// fails, and works outside.
 func shop() *settle.Program {
 	p := settle.NewProgram("shop")
 	mail.Perform(p, func(_ context.Context, _, text string) (string, error) { return text + " sent", nil })
@@ -122,8 +122,8 @@ func shop() *settle.Program {
 		})
 }
 
-// Each role can do all of its work with its own permissions and no others, and nobody tries
-// what is not permitted.
+// Each role can do all of its work with its own permissions, and no process tries an operation that is not
+// permitted.
 func TestEveryRoleCanDoItsWork(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
@@ -143,7 +143,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	seen := make(chan int64, 100)
 	var watch sync.WaitGroup
 	watch.Go(func() { // ends with watching
-		_ = reader.Watch(watching, "shop", "elsewhere", func(v settle.Value, _ uint64) {
+		_ = reader.Space("shop").Watch(watching, "elsewhere", func(v settle.Value, _ uint64) {
 			n, _ := v.AsInt()
 			seen <- n
 		})
@@ -154,12 +154,12 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	order := func(from, to int) {
 		t.Helper()
 		for i := from; i <= to; i++ {
-			r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "order", ID: fmt.Sprintf("o%d", i)})
+			r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "order", ID: settle.ID(fmt.Sprintf("o%d", i))})
 			c.must(err)
 			if r.Outcome != settle.Handled {
 				t.Fatalf("order %d: %+v", i, r)
 			}
-			_, err = reader.WaitTree(t.Context(), "shop", "order", fmt.Sprintf("o%d", i))
+			_, err = reader.Space("shop").WaitTree(t.Context(), "order", settle.ID(fmt.Sprintf("o%d", i)))
 			c.must(err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 		t.Logf("the reader sees %d", n)
 	}
 
-	// An event that a client has sent to the lane of another partition, and work outside.
+	// An event that a client has stored in the lane of another partition, and work outside.
 	wrong := (model.PartitionOf("shop", provision.DefaultPartitions) + 1) % provision.DefaultPartitions
 	stray := connectAs(t, c.server, roles.Client)
 	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
@@ -179,25 +179,25 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	packed, err := reader.Await(soon, "shop", "pack", "p1")
+	packed, err := reader.Space("shop").Await(soon, "pack", settle.ID("p1"))
 	c.must(err)
 	if packed.Outcome != settle.Handled {
 		t.Errorf("what went astray: %+v", packed)
 	}
 	eventually(t, "the mail is sent", func() bool {
-		v, _, err := reader.Get(t.Context(), "shop", "mailed")
+		v, _, err := reader.Space("shop").Get(t.Context(), "mailed")
 		c.must(err)
 		text, _ := v.AsString()
 		return text == "packed sent"
 	})
 
-	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: "f1"})
+	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: settle.ID("f1")})
 	c.must(err)
 	if r.Outcome != settle.Failed {
 		t.Fatalf("%+v", r)
 	}
 	eventually(t, "there is a dead letter", func() bool {
-		for _, err := range reader.DeadLetters(t.Context(), "shop") {
+		for _, err := range reader.Space("shop").DeadLetters(t.Context()) {
 			c.must(err)
 			return true
 		}
@@ -206,17 +206,17 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	operator, err := settle.NewClient(c.as(roles.Operator, "person"), settle.ClientConfig{ID: "person"})
 	c.must(err)
 	t.Cleanup(operator.Close)
-	_, _, err = operator.Redrive(t.Context(), "shop", "fail", "f1")
+	_, _, err = operator.Space("shop").Redrive(t.Context(), "fail", settle.ID("f1"))
 	c.must(err)
 	receipts := 0
-	for _, err := range reader.Receipts(t.Context(), "shop", settle.ReceiptFilter{Last: 6}) {
+	for _, err := range reader.Space("shop").Receipts(t.Context(), settle.ReceiptFilter{Last: 6}) {
 		c.must(err)
 		receipts++
 	}
 	if receipts != 6 {
 		t.Errorf("%d receipts", receipts)
 	}
-	if _, err := reader.FindReceipt(t.Context(), "shop", "order", "o1"); err != nil {
+	if _, err := reader.Space("shop").FindReceipt(t.Context(), "order", settle.ID("o1")); err != nil {
 		t.Error(err)
 	}
 	if _, err := readerBus.Ask(t.Context(), "tree", []byte(`{"event":"o1"}`)); err != nil {
@@ -246,7 +246,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	}
 }
 
-// A client may not append to a log: only those who host spaces may.
+// A client may not append to a log: only processes that host spaces may.
 func TestAClientCannotCommit(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
@@ -267,8 +267,8 @@ func TestAClientCannotCommit(t *testing.T) {
 	}
 }
 
-// A server of package ordered has the role of a worker, if a coordinator with a role of its own
-// runs beside it.
+// A server of package ordered works with the role of a worker, if a coordinator with a role of its own runs
+// beside it.
 func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
@@ -293,12 +293,12 @@ func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	t.Cleanup(client.Close)
 	bob, err := settle.ValueOf("bob")
 	c.must(err)
-	r, err := client.Call(t.Context(), settle.Outgoing{Space: "ann", Stream: "pay", ID: "p1", Payload: bob})
+	r, err := client.Call(t.Context(), settle.Outgoing{Space: "ann", Stream: "pay", ID: settle.ID("p1"), Payload: bob})
 	c.must(err)
 	if r.Outcome != settle.Handled {
 		t.Fatalf("%+v", r)
 	}
-	_, err = client.WaitTree(t.Context(), "ann", "pay", "p1")
+	_, err = client.Space("ann").WaitTree(t.Context(), "pay", settle.ID("p1"))
 	c.must(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()

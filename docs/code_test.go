@@ -1,4 +1,4 @@
-// Package docs_test holds the pages of this directory, and the README, against the code.
+// Package docs_test compares the pages of this directory, and the README, with the code.
 package docs_test
 
 import (
@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Code in a page is code that is compiled and run: every block stands in some file of the
-// repository, indentation and blank lines aside. A line of three dots leaves something out. The
-// blocks of starlark.md are programs, which a test of program/star runs.
+// Code in a page is compiled and run: every block occurs in some file of the repository, except for indentation
+// and blank lines. A line of three dots is an omission. The blocks of starlark.md are programs, which a test of
+// program/star runs.
 func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
 	goFiles, starFiles := filesOf(t, ".go"), filesOf(t, ".star")
 	all := append(append(pages(t, "."), pages(t, "../examples")...), "../README.md", "../AGENTS.md")
@@ -26,7 +26,7 @@ func TestPages_TheirCodeIsCompiledAndRun(t *testing.T) {
 	}
 }
 
-// stands tells which blocks of a page are in none of the files.
+// stands reports blocks of a page that occur in none of the files.
 func stands(t *testing.T, page string, files, blocks []string) {
 	t.Helper()
 	for n, block := range blocks {
@@ -38,7 +38,7 @@ func stands(t *testing.T, page string, files, blocks []string) {
 	}
 }
 
-// Links from page to page lead somewhere, and those to a section to one that exists.
+// Links to other pages, and to sections of them, have targets.
 func TestPages_TheirLinksLeadSomewhere(t *testing.T) {
 	for _, page := range append(pages(t, "."), "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md", "../AGENTS.md", "../deploy/README.md") {
 		prose, _ := split(read(t, page))
@@ -90,7 +90,7 @@ func pages(t *testing.T, root string) (found []string) {
 	return found
 }
 
-// filesOf are the repository's files of a kind, as their lines.
+// filesOf returns the repository's files of a kind, as their lines.
 func filesOf(t *testing.T, kind string) (texts []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -119,7 +119,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// blocks are the fenced blocks of a language.
+// blocks returns the fenced blocks of a language.
 func blocks(text, language string) (found []string) {
 	for _, rest := range strings.Split("\n"+text, "\n```"+language+"\n")[1:] {
 		block, _, _ := strings.Cut(rest, "\n```")
@@ -128,7 +128,7 @@ func blocks(text, language string) (found []string) {
 	return found
 }
 
-// parts are what stands between lines of three dots.
+// parts returns what stands between lines of three dots.
 func parts(block string) (found []string) {
 	for part := range strings.SplitSeq("\n"+normal(block), "\n...\n") {
 		if part = strings.TrimPrefix(part, "\n"); strings.TrimSpace(part) != "" {
@@ -138,7 +138,7 @@ func parts(block string) (found []string) {
 	return found
 }
 
-// normal is a text without indentation and blank lines.
+// normal returns a text without indentation and blank lines.
 func normal(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -11,8 +11,7 @@ import (
 
 var docLink = regexp.MustCompile(`\[(space|model)\.(\w+)(?:\.(\w+))?\]`)
 
-// The comments of the root package send readers to methods of the types that it renames; those
-// exist.
+// The comments of the root package link to methods of the types that it renames; those methods exist.
 func TestDocLinks_LeadToWhatIsThere(t *testing.T) {
 	production := func(name string) bool { return !strings.HasSuffix(name, "_test.go") }
 	known := map[string][]string{}
@@ -37,7 +36,7 @@ func TestDocLinks_LeadToWhatIsThere(t *testing.T) {
 	}
 }
 
-// declared are the types of a file, and Type.Method for methods.
+// declared returns the types of a file, and Type.Method for methods.
 func declared(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// entryPoints are the packages that people import.
+// entryPoints are the packages for users to import.
 var entryPoints = []string{".", "settletest", "ordered", "lanes", "receipts", "cron"}
 
-// Every exported function of a package that people import is called in an example whose output is
-// checked, and so is every method of the types that a program is written with.
+// Every exported function of a package for users is called in an example whose output is checked, and so is
+// every method of the types that programs are written with.
 func TestExamples_ThereIsOneForEveryEntryPoint(t *testing.T) {
 	for _, dir := range entryPoints {
 		t.Run(dir, func(t *testing.T) {
@@ -30,16 +30,16 @@ func TestExamples_ThereIsOneForEveryEntryPoint(t *testing.T) {
 }
 
 // ofPrograms are the types of the root package that a program is written with.
-var ofPrograms = []string{"Cell", "Derived", "Rows", "DerivedRows", "Stream", "Ref", "Program", "Action", "Input"}
+var ofPrograms = []string{"Cell", "Derived", "Rows", "DerivedRows", "Stream", "Request", "Trigger", "Ref", "Program", "Action", "Input"}
 
-// ofTests are what only a test can call, since it takes a *testing.T: testing.md shows them, and
-// a test of settletest runs what stands there.
+// ofTests are functions that only a test can call, since they take a *testing.T: testing.md shows them, and a
+// test of settletest runs that code.
 var ofTests = []string{"RunFleet", "Post"}
 
-// ofValues are methods that are called by printing, encoding and the like.
+// ofValues are methods that printing and encoding call.
 var ofValues = []string{"String", "MarshalJSON", "UnmarshalJSON", "Address", "Name"}
 
-// ofHosts are methods for the packages that run programs, such as settletest.
+// ofHosts are methods for packages that run programs, such as settletest.
 var ofHosts = []string{"Core"}
 
 func exported(t *testing.T, dir string, methods bool) (names []string) {
@@ -61,7 +61,7 @@ func exported(t *testing.T, dir string, methods bool) (names []string) {
 	return slices.Compact(names)
 }
 
-// receiver is the type that a method belongs to.
+// receiver returns the type that a method belongs to.
 func receiver(fn *ast.FuncDecl) string {
 	x := fn.Recv.List[0].Type
 	for {
@@ -80,8 +80,8 @@ func receiver(fn *ast.FuncDecl) string {
 	}
 }
 
-// calledInExamples are the names that are used in files with examples that have an output: by
-// the examples, or by what stands beside them for them.
+// calledInExamples returns the names that are used in files with examples that have an output, by the examples
+// or by their helpers.
 func calledInExamples(t *testing.T, dir string) (names []string) {
 	for _, f := range parse(t, dir, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
 		if !slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {

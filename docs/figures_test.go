@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// A figure in a page is compared with the constant or the default that it is about: one that
-// nobody compares is wrong after a while, and who has found one believes none of the others.
+// A figure in a page is compared with its constant or default: a figure that is not compared becomes wrong in
+// time, and one wrong figure discredits the others.
 //
-// `model.MaxNameLen` is a constant, `space.Config.MaxLater` what package space gives to a field
-// of that name. They are read from the syntax of the source, so that what is not exported can be
-// named too.
+// `model.MaxNameLen` names a constant, `space.Config.MaxLater` the default of a field of that type. Both are
+// read from the syntax of the source, so that unexported ones can be named, too.
 
 // source is the syntax of one package, without its tests.
 type source struct {
@@ -26,7 +25,7 @@ type source struct {
 	constants map[string]ast.Expr
 }
 
-// sources are the packages that were read, by directory.
+// sources caches packages by directory.
 var sources = map[string]*source{}
 
 func load(dir string) (*source, error) {
@@ -53,7 +52,7 @@ func load(dir string) (*source, error) {
 	return s, nil
 }
 
-// collect notes the constants of a file.
+// collect adds the constants of a file.
 func (s *source) collect(f *ast.File) {
 	for _, d := range f.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -69,8 +68,8 @@ func (s *source) collect(f *ast.File) {
 	}
 }
 
-// figures are what stands at a place of the source: model.MaxNameLen or
-// space.Config.MaxLater. Durations are nanoseconds.
+// figures returns the values of a constant or field such as model.MaxNameLen or space.Config.MaxLater.
+// Durations are nanoseconds.
 func figures(place string) ([]float64, error) {
 	slash := strings.LastIndexByte(place, '/') + 1
 	base, names, ok := strings.Cut(place[slash:], ".")
@@ -97,8 +96,8 @@ func figures(place string) ([]float64, error) {
 	return s.defaultOf(parts[len(parts)-1])
 }
 
-// defaultOf is what the package sets a field of a name to, as far as it is a constant other
-// than 0, in f = x, g(&f, x) and {f: x}: a default, and perhaps a bound of it.
+// defaultOf returns the nonzero constants that the package assigns to a field, in f = x, g(&f, x) and {f: x}:
+// its default, and perhaps a bound.
 func (s *source) defaultOf(field string) (found []float64, err error) {
 	add := func(name, value ast.Expr) {
 		if u, ok := name.(*ast.UnaryExpr); ok && u.Op == token.AND {
@@ -149,7 +148,7 @@ var units = map[string]time.Duration{
 	"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
 }
 
-// eval works out the expressions that limits are written in; anything else is unknown.
+// eval evaluates the kinds of expressions that limits are written in; any other is unknown.
 func (s *source) eval(x ast.Expr) constant.Value {
 	switch x := x.(type) {
 	case *ast.BasicLit:
@@ -186,7 +185,7 @@ func (s *source) eval(x ast.Expr) constant.Value {
 	return constant.MakeUnknown()
 }
 
-// rows are the rows of the tables of a page, without heads: trimmed cells.
+// rows returns the trimmed cells of the rows of a page's tables, without their heads.
 func rows(text string) [][]string {
 	var all [][]string
 	inTable := false

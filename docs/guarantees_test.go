@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// named is a test in a page: `worker.TestDue_…`, or with its whole name.
+// named matches a test in a page: `worker.TestDue_…`, or its whole name.
 var named = regexp.MustCompile("`((?:[a-z]+/)*[a-z]+)\\.((?:Test|Fuzz|Example)\\w*)(…?)`")
 
 func TestGuarantees_TheTestsThatAreNamedExist(t *testing.T) {
@@ -37,7 +37,7 @@ func TestGuarantees_TheTestsThatAreNamedExist(t *testing.T) {
 	}
 }
 
-// one reports whether one of the names is a name, or begins with it.
+// one reports whether one of the names equals name or, with prefix, begins with it.
 func one(names []string, name string, prefix bool) bool {
 	for _, n := range names {
 		if n == name || prefix && strings.HasPrefix(n, name) {
@@ -47,7 +47,7 @@ func one(names []string, name string, prefix bool) bool {
 	return false
 }
 
-// testsOf are the test functions of a directory.
+// testsOf returns the test functions of a directory.
 func testsOf(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
@@ -71,7 +71,7 @@ func testsOf(t *testing.T, dir string) []string {
 
 var fileName = regexp.MustCompile("`((?:[a-z]+/)+[\\w.]+\\.(?:go|txt|md|star))`")
 
-// A file that a page names is there.
+// A file that a page names exists.
 func TestPages_TheFilesTheyNameExist(t *testing.T) {
 	for _, p := range pages(t, ".") {
 		for _, m := range fileName.FindAllStringSubmatch(read(t, p), -1) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The columns of the tables in limits.md.
+// Columns of the tables in limits.md.
 const (
 	colLimit = iota
 	colFigure
@@ -91,7 +91,7 @@ func limitRows(t *testing.T) [][]string {
 	return all
 }
 
-// packages are the directories of those that other modules can import.
+// packages returns the directories of those that other modules can import.
 func packages(t *testing.T) []string {
 	t.Helper()
 	var dirs []string

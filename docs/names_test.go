@@ -13,12 +13,11 @@ import (
 	"testing"
 )
 
-// What a page tells the reader to type exists: commands and their flags, environment variables,
-// names of streams, buckets and subjects, make targets, packages. What the commands take is read
-// from cli.md, which tests of the commands hold against the commands themselves; everything else
-// from the source.
+// What a page names exists: commands and their flags, environment variables, streams, buckets and subjects,
+// make targets, packages. Commands are read from cli.md, which tests compare with the commands themselves;
+// everything else from the source.
 
-// namingPages are the pages whose names are checked.
+// namingPages returns the pages whose names are checked.
 func namingPages(t *testing.T) []string {
 	t.Helper()
 	all := slices.DeleteFunc(pages(t, "."), func(p string) bool { return p == "cli.md" })
@@ -30,7 +29,7 @@ func namingPages(t *testing.T) []string {
 	return all
 }
 
-// commands are the programs, their commands and their flags: "settle send" has "--id".
+// commands maps programs and their commands to their flags: "settle send" has "--id".
 type commands map[string][]string
 
 // readCommands reads cli.md. It returns the environment variables of the commands, too.
@@ -364,10 +363,10 @@ var packageDirs = map[string]string{
 	"port": "port", "model": "model", "star": "program/star", "live": "live", "gateway": "gateway", "space": "space", "cron": "cron",
 }
 
-// declarations are what a package declares: names, "Type.Method" and "Type.Field".
+// declarations has what a package declares: names, "Type.Method" and "Type.Field".
 type declarations struct {
 	names []string
-	// open are types of which only the name is known: they embed or rename another type.
+	// open has types of which only the name is known: they embed or rename another type.
 	open map[string]bool
 }
 
@@ -451,7 +450,7 @@ func TestPages_TheGoNamesTheyUseExist(t *testing.T) {
 	}
 }
 
-// figuresOf returns the places that limits.md names, which its own test looks up.
+// figuresOf returns the names in limits.md, which its own test looks up.
 func figuresOf(t *testing.T, page string) (places []string) {
 	t.Helper()
 	if page != "limits.md" {

@@ -23,8 +23,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// Each row of limits.md whose "set by" names an option is proven by setting it: in Go, by flag and by
-// environment variable, and looking at what the worker runs with.
+// Each row of limits.md whose "set by" names an option is tested by setting it in Go, by flag and by
+// environment variable, and comparing the worker's configuration.
 func TestLimits_WhatCanBeSetIsSetInGoByFlagAndByVariable(t *testing.T) {
 	want := values(t)
 	ways := map[string]map[string]string{"in Go": workerSetInGo(t, want), "by flag": workerSetByFlag(t, want), "by a flag of its own": workerSetByOwnFlag(t, want), "by variable": workerSetByVariable(t, want)}
@@ -35,7 +35,7 @@ func TestLimits_WhatCanBeSetIsSetInGoByFlagAndByVariable(t *testing.T) {
 			switch {
 			case want[name] != "":
 				worker++
-				for way, got := range ways { // any order: each stands for itself
+				for way, got := range ways { // any order: the ways are independent
 					if got[name] != want[name] {
 						t.Errorf("%q: %s was set to %s %s, and is %s", row[colLimit], name, want[name], way, got[name])
 					}
@@ -248,21 +248,22 @@ func wantInPage(t *testing.T, page, program, command, flag, env string) {
 	t.Errorf("%s has no flag --%s with variable %s", command, flag, env)
 }
 
-// wantOfDeployment wants a field of bus.Config, and a flag for it: TestProvision_SetsEveryLimit of
+// wantOfDeployment wants an option of bus.Config, and a flag for it: TestProvision_SetsEveryLimit of
 // cmd/settle uses those.
 func wantOfDeployment(t *testing.T, page, field string) {
 	t.Helper()
-	if _, ok := reflect.TypeFor[bus.Config]().FieldByName(field); !ok {
-		t.Errorf("bus.Config has no field %s", field)
-	}
-	name := strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field, "$1-$2"))
-	env := "SETTLE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if field == "AckTimeout" {
-		wantInPage(t, page, "spaceworker", "spaceworker", name, env)
-		wantInPage(t, page, "coordinator", "coordinator", name, env)
+	all := options.Of(&bus.Config{})
+	i := slices.IndexFunc(all, func(o options.Option) bool { return o.Path == field })
+	if i < 0 {
+		t.Errorf("bus.Config has no option %s", field)
 		return
 	}
-	wantInPage(t, page, "settle", "settle provision", name, env)
+	if field == "AckTimeout" {
+		wantInPage(t, page, "spaceworker", "spaceworker", all[i].Flag, all[i].Env)
+		wantInPage(t, page, "coordinator", "coordinator", all[i].Flag, all[i].Env)
+		return
+	}
+	wantInPage(t, page, "settle", "settle provision", all[i].Flag, all[i].Env)
 }
 
 // wantOfOrdered sets an option of package ordered by flag and by variable.

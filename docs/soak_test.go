@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/soak"
 )
 
-// The table of the long run is what its book comes to.
+// The table of the long run matches its record.
 func TestDurability_TheTableOfTheLongRunIsThatOfItsBook(t *testing.T) {
 	pieces, err := soak.Read("../test/chaos/soak.jsonl")
 	if err != nil {

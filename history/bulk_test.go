@@ -24,7 +24,7 @@ func (w *world) bury(n int, begun time.Time) {
 			Version: model.DeadVersion, Space: fmt.Sprint("s", i%4), Stream: fmt.Sprint("t", i%2), Event: fmt.Sprint("e", i), Outcome: model.Failed,
 			Error: fmt.Sprintf("no room in Shelf %d", i%3), Ended: begun.Add(time.Duration(i) * time.Minute),
 		}
-		if err := w.client.Bury(w.Context(), d); err != nil {
+		if err := w.Client.Bury(w.Context(), d); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -56,8 +56,8 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 		w := newWorld(t)
 		const n = 2000
 		w.bury(n, time.Now())
-		asked := counting(w.client)
-		counts, err := history.CountDead(t.Context(), w.client, "")
+		asked := counting(w.Client)
+		counts, err := history.CountDead(t.Context(), w.Client, "")
 		if want := (history.DeadCounts{Letters: n, Open: n}); err != nil || counts != want {
 			t.Errorf("counted %+v, %v", counts, err)
 		}
@@ -66,7 +66,7 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 		}
 		listed := 0
 		for after := uint64(0); ; {
-			page, err := history.DeadLetters(t.Context(), w.client, "", after, 100)
+			page, err := history.DeadLetters(t.Context(), w.Client, "", after, 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,11 +79,11 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 			t.Errorf("to list %d took %v", listed, got)
 		}
 		listed = 0
-		err = history.EachDead(t.Context(), w.client, "", func(history.Dead) error { listed++; return nil })
+		err = history.EachDead(t.Context(), w.Client, "", func(history.Dead) error { listed++; return nil })
 		if got := fmt.Sprint(asked()); err != nil || listed != n || got != fmt.Sprintf("map[list-dead:1 read-dead:%d]", n/512+1) {
 			t.Errorf("to go through %d took %s, %v", listed, got, err)
 		}
-		open, err := history.SelectDead(t.Context(), w.client, history.DeadFilter{Stream: "t0"})
+		open, err := history.SelectDead(t.Context(), w.Client, history.DeadFilter{Stream: "t0"})
 		if err != nil || open.Count != n/2 {
 			t.Fatalf("%d are selected, %v", open.Count, err)
 		}
@@ -113,7 +113,7 @@ func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
 			{history.DeadFilter{Space: "s9"}, ""},
 			{history.DeadFilter{Reason: "flood"}, ""},
 		} {
-			open, err := history.SelectDead(t.Context(), w.client, c.f)
+			open, err := history.SelectDead(t.Context(), w.Client, c.f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,12 +125,12 @@ func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
 				t.Errorf("%+v: %v of %d, want %s", c.f, got, open.Count, c.want)
 			}
 		}
-		open, err := history.SelectDead(t.Context(), w.client, history.DeadFilter{Space: "s2"})
+		open, err := history.SelectDead(t.Context(), w.Client, history.DeadFilter{Space: "s2"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		late := &model.DeadLetter{Version: model.DeadVersion, Space: "s2", Stream: "t0", Event: "late", Outcome: model.Failed}
-		if err := w.client.Bury(t.Context(), late); err != nil {
+		if err := w.Client.Bury(t.Context(), late); err != nil {
 			t.Fatal(err)
 		}
 		var told []string
@@ -141,7 +141,7 @@ func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
 		if fmt.Sprint(told) != "[e10 e2 e6]" {
 			t.Errorf("dismissed were %v", told)
 		}
-		counts, err := history.CountDead(t.Context(), w.client, "s2")
+		counts, err := history.CountDead(t.Context(), w.Client, "s2")
 		if want := (history.DeadCounts{Letters: 4, Open: 1, Dismissed: 3}); err != nil || counts != want {
 			t.Errorf("counted %+v, %v", counts, err)
 		}
@@ -159,7 +159,7 @@ func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
 				w.bury(n, time.Now())
 				lives := 0
 				for ; lives < 50; lives++ {
-					c := w.server.Connect(fmt.Sprint("operator", lives))
+					c := w.Server.Connect(fmt.Sprint("operator", lives))
 					ctx, cancel := context.WithCancel(t.Context())
 					left := 150
 					var mu sync.Mutex
@@ -198,7 +198,7 @@ func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
 				}
 				events := map[string]int{}
 				for i := range 4 {
-					for _, m := range w.server.ReadLane(fmt.Sprint("s", i), 0, 2*n) {
+					for _, m := range w.Server.ReadLane(fmt.Sprint("s", i), 0, 2*n) {
 						events[m.ID]++
 					}
 				}
@@ -220,7 +220,7 @@ func TestDead_ARateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.bury(40, time.Now())
-		open, err := history.SelectDead(t.Context(), w.client, history.DeadFilter{})
+		open, err := history.SelectDead(t.Context(), w.Client, history.DeadFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,13 +20,13 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
-		first, second := w.coordinate(), w.coordinate()
+		first, second := w.Coordinator(), w.Coordinator()
 		w.send("a", "good", nil)
 		w.send("a", "bad", ends("fail"))
 		w.send("b", "worse", ends("panic"))
 		w.send("a", "follow", script(to("a", ends("fail")), to("b", ends("fail"))))
-		w.sendBytes("a", "unknown", "unheard", []byte(`{"n":1}`))
-		w.sendBytes("a", "do", "unreadable", []byte("{ not JSON"))
+		w.Send("a", "unknown", "unheard", `{"n":1}`)
+		w.Send("a", "do", "unreadable", "{ not JSON")
 		w.rest()
 		tree := w.tree(history.TreeQuery{Event: "follow"})
 		want := []string{
@@ -43,7 +43,7 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 		if first.Buried() != 6 || second.Buried() != 6 {
 			t.Errorf("%d and %d were buried", first.Buried(), second.Buried())
 		}
-		found, err := history.DeadLetters(t.Context(), w.client, "b", 0, 1) // the oldest
+		found, err := history.DeadLetters(t.Context(), w.Client, "b", 0, 1) // the oldest
 		if err != nil || len(found) != 1 || found[0].Event != "worse" || found[0].Commit == 0 || found[0].Lane == 0 ||
 			found[0].Ended.IsZero() || found[0].Error != "handler of do panicked: it is told to panic" {
 			t.Errorf("of space b: %+v, %v", found, err)
@@ -52,22 +52,18 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 }
 
 func TestDeadLetters_APayloadThatIsTooLargeForALetterStaysInTheLane(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
-		payload := []byte(`{"end":"until-mended","x":"` + strings.Repeat("x", w.server.MaxPayload()-60) + `"}`)
-		w.sendBytes("a", "do", "large", payload)
+	deployed(t, func(t *testing.T, w *world) {
+		payload := `{"end":"until-mended","x":"` + strings.Repeat("x", w.Server.MaxPayload()-60) + `"}`
+		w.Send("a", "do", "large", payload)
 		w.rest()
-		found, err := history.DeadLetters(t.Context(), w.client, "", 0, 10)
-		if err != nil || len(found) != 1 || found[0].Lost == "" || found[0].Bytes() != nil {
-			t.Fatalf("the letter is %+v, %v", found, err)
+		if found := w.dead(""); len(found) != 1 || found[0].Lost == "" || found[0].Bytes() != nil {
+			t.Fatalf("the letter is %+v", found)
 		}
-		w.sendBytes("a", "mend", "m1", nil)
+		w.Send("a", "mend", "m1")
 		w.redrive("a", "large", "large:r1", false)
 		w.rest()
 		w.wantShape(history.TreeQuery{Event: "large"}, "a:failed(redrive a:handled)")
-		if m, _ := w.server.FindEvent("a", "do", "large:r1"); string(m.Payload) != string(payload) {
+		if m, _ := w.Server.FindEvent("a", "do", "large:r1"); string(m.Payload) != payload {
 			t.Errorf("it was sent again with %d bytes", len(m.Payload))
 		}
 	})
@@ -76,26 +72,19 @@ func TestDeadLetters_APayloadThatIsTooLargeForALetterStaysInTheLane(t *testing.T
 // redrive sends an event again and checks the id, and whether that had been done.
 func (w *world) redrive(space, id, want string, again bool) {
 	w.Helper()
-	r, result, err := history.Redrive(context.Background(), w.client, space, "", id)
+	r, result, err := history.Redrive(context.Background(), w.Client, space, "", id)
 	if err != nil || r.Event != want || result.Duplicate != again {
 		w.Errorf("redrive %s: %+v, %+v, %v; want %s, duplicate %t", id, r, result, err, want, again)
 	}
 }
 
 func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("until-mended"))
 		w.rest()
 		view := func() string {
 			var list []string
-			found, err := history.DeadLetters(t.Context(), w.client, "a", 0, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range found {
+			for _, d := range w.dead("a") {
 				text := d.Event
 				if r := d.Redriven; r != nil {
 					text += fmt.Sprintf(" -> %s %s %s", r.Event, r.State, r.Error)
@@ -114,7 +103,7 @@ func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *
 		if got, want := view(), "e1 -> e1:r1 failed not mended, e1:r1"; got != want {
 			t.Errorf("the view is %s, want %s", got, want)
 		}
-		w.sendBytes("a", "mend", "m1", nil)
+		w.Send("a", "mend", "m1")
 		w.redrive("a", "e1:r1", "e1:r2", false)
 		w.rest()
 		if got, want := view(), "e1 -> e1:r1 failed not mended, e1:r1 -> e1:r2 handled"; got != want {
@@ -125,24 +114,21 @@ func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *
 		if want := []history.EventRef{tree.Root.Caused[0].EventRef, tree.Root.EventRef}; !slices.Equal(of.CausedBy, want) {
 			t.Errorf("it was caused by %v, want %v", of.CausedBy, want)
 		}
-		if n := len(w.server.ReadLane("a", 0, 100)); n != 4 {
+		if n := len(w.Server.ReadLane("a", 0, 100)); n != 4 {
 			t.Errorf("%d events were sent, want e1, r1, the mend and r2", n)
 		}
 	})
 }
 
 func TestRedrive_OfAReleasedEventAndOfAFollowUpHandlesThemWhereTheyWere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", ends("until-mended")), to("a", ends("until-mended"))))
 		w.rest()
 		for _, name := range []string{"a", "b"} {
-			w.sendBytes(name, "mend", "m1", nil)
-			found, err := history.DeadLetters(t.Context(), w.client, name, 0, 10)
-			if err != nil || len(found) != 1 {
-				t.Fatalf("dead letters of %s: %+v, %v", name, found, err)
+			w.Send(name, "mend", "m1")
+			found := w.dead(name)
+			if len(found) != 1 {
+				t.Fatalf("dead letters of %s: %+v", name, found)
 			}
 			w.redrive(name, found[0].Event, found[0].Event+":r1", false)
 		}
@@ -152,27 +138,24 @@ func TestRedrive_OfAReleasedEventAndOfAFollowUpHandlesThemWhereTheyWere(t *testi
 }
 
 func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "good", nil)
-		w.sendBytes("a", "unknown", "twice", nil)
-		w.sendBytes("a", "unheard", "twice", nil)
+		w.Send("a", "unknown", "twice")
+		w.Send("a", "unheard", "twice")
 		w.rest()
 		var none *history.NoLetterError
-		if _, _, err := history.Redrive(t.Context(), w.client, "a", "", "good"); !errors.As(err, &none) || !strings.Contains(err.Error(), "settle tree good") {
+		if _, _, err := history.Redrive(t.Context(), w.Client, "a", "", "good"); !errors.As(err, &none) || !strings.Contains(err.Error(), "settle tree good") {
 			t.Errorf("redrive: %v", err)
 		}
 		var several *history.AmbiguousError
-		if _, _, err := history.Redrive(t.Context(), w.client, "a", "", "twice"); !errors.As(err, &several) || !strings.Contains(err.Error(), "with the stream (--stream)") {
+		if _, _, err := history.Redrive(t.Context(), w.Client, "a", "", "twice"); !errors.As(err, &several) || !strings.Contains(err.Error(), "with the stream (--stream)") {
 			t.Errorf("redrive: %v", err)
 		}
-		if r, _, err := history.Redrive(t.Context(), w.client, "a", "unheard", "twice"); err != nil || r.Stream != "unheard" {
+		if r, _, err := history.Redrive(t.Context(), w.Client, "a", "unheard", "twice"); err != nil || r.Stream != "unheard" {
 			t.Errorf("redrive: %v, %v", r, err)
 		}
 		var name *model.NameError
-		if _, _, err := history.Redrive(t.Context(), w.client, "a.b", "", "twice"); !errors.As(err, &name) {
+		if _, _, err := history.Redrive(t.Context(), w.Client, "a.b", "", "twice"); !errors.As(err, &name) {
 			t.Errorf("redrive: %v", err)
 		}
 	})
@@ -181,28 +164,25 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 // A dismissed letter is where it was, with the first reason that was given, and can be
 // sent again all the same.
 func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("until-mended"))
 		w.rest()
 		for i, reason := range []string{"a duplicate", "another reason"} {
-			if r, again, err := history.Dismiss(t.Context(), w.client, "a", "", "e1", reason); err != nil || r.Event != "e1" || again != (i > 0) {
+			if r, again, err := history.Dismiss(t.Context(), w.Client, "a", "", "e1", reason); err != nil || r.Event != "e1" || again != (i > 0) {
 				t.Errorf("dismiss: %v, %t, %v", r, again, err)
 			}
 		}
 		letter := func() history.Dead {
-			found, err := history.DeadLetters(t.Context(), w.client, "a", 0, 10)
-			if err != nil || len(found) != 1 {
-				t.Fatalf("the letters are %+v, %v", found, err)
+			found := w.dead("a")
+			if len(found) != 1 {
+				t.Fatalf("the letters are %+v", found)
 			}
 			return found[0]
 		}
 		if d := letter(); d.Redriven != nil || d.Dismissed == nil || d.Dismissed.Reason != "a duplicate" {
 			t.Errorf("the letter is %+v", d)
 		}
-		w.sendBytes("a", "mend", "m1", nil)
+		w.Send("a", "mend", "m1")
 		w.redrive("a", "e1", "e1:r1", false)
 		w.rest()
 		if d := letter(); d.Redriven == nil || d.Redriven.State != "handled" || d.Dismissed == nil {
@@ -213,19 +193,16 @@ func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 
 // Two letters may have one id. What was done about one was not done about the other.
 func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
-		w.sendBytes("a", "unknown", "twice", nil)
-		w.sendBytes("a", "unheard", "twice", nil)
+	deployed(t, func(t *testing.T, w *world) {
+		w.Send("a", "unknown", "twice")
+		w.Send("a", "unheard", "twice")
 		w.rest()
-		if r, _, err := history.Dismiss(t.Context(), w.client, "a", "unheard", "twice", ""); err != nil || r.Stream != "unheard" {
+		if r, _, err := history.Dismiss(t.Context(), w.Client, "a", "unheard", "twice", ""); err != nil || r.Stream != "unheard" {
 			t.Errorf("dismiss: %v, %v", r, err)
 		}
-		found, err := history.DeadLetters(t.Context(), w.client, "a", 0, 10)
-		if err != nil || len(found) != 2 {
-			t.Fatalf("the letters are %+v, %v", found, err)
+		found := w.dead("a")
+		if len(found) != 2 {
+			t.Fatalf("the letters are %+v", found)
 		}
 		for _, d := range found {
 			if (d.Dismissed != nil) != (d.Stream == "unheard") {
@@ -237,17 +214,14 @@ func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 
 // Any NATS client can put an event into a lane whose id leaves no room for that of a note.
 func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		ids := []string{"short", strings.Repeat("x", model.MaxAnyEventIDLen-4), strings.Repeat("y", model.MaxAnyEventIDLen)}
 		for _, id := range ids {
-			w.sendBytes("a", "unknown", id, nil)
+			w.Send("a", "unknown", id)
 		}
 		w.rest()
-		if found, err := history.DeadLetters(t.Context(), w.client, "", 0, 10); err != nil || len(found) != len(ids) {
-			t.Errorf("%d letters of %d, %v", len(found), len(ids), err)
+		if n := len(w.dead("")); n != len(ids) {
+			t.Errorf("%d letters of %d", n, len(ids))
 		}
 	})
 }
@@ -256,14 +230,14 @@ func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var none *history.NoLetterError
-		if _, _, err := history.Dismiss(t.Context(), w.client, "a", "", "good", ""); !errors.As(err, &none) {
+		if _, _, err := history.Dismiss(t.Context(), w.Client, "a", "", "good", ""); !errors.As(err, &none) {
 			t.Errorf("dismiss: %v", err)
 		}
 		var name *model.NameError
-		if _, _, err := history.Dismiss(t.Context(), w.client, "a.b", "", "good", ""); !errors.As(err, &name) {
+		if _, _, err := history.Dismiss(t.Context(), w.Client, "a.b", "", "good", ""); !errors.As(err, &name) {
 			t.Errorf("dismiss: %v", err)
 		}
-		if _, _, err := history.Dismiss(t.Context(), w.client, "a", "", "good", strings.Repeat("x", 501)); err == nil || !strings.Contains(err.Error(), "at most 500") {
+		if _, _, err := history.Dismiss(t.Context(), w.Client, "a", "", "good", strings.Repeat("x", 501)); err == nil || !strings.Contains(err.Error(), "at most 500") {
 			t.Errorf("dismiss: %v", err)
 		}
 	})
@@ -274,10 +248,7 @@ func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
 func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.work("w1")
-				w.coordinate()
+			deployed(t, func(t *testing.T, w *world) {
 				rng := rand.New(rand.NewPCG(seed, 3))
 				var want, bad []string
 				for i := range 150 {
@@ -288,10 +259,10 @@ func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
 						want = append(want, id+" handled")
 						continue
 					case 3:
-						w.sendBytes("a", "unknown", id, nil)
+						w.Send("a", "unknown", id)
 						want = append(want, id+" refused")
 					case 4:
-						w.sendBytes("a", "do", id, []byte("{"))
+						w.Send("a", "do", id, "{")
 						want = append(want, id+" refused")
 					default:
 						w.send("a", id, ends([]string{"fail", "panic", "transient"}[kind-5]))
@@ -320,14 +291,9 @@ func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
 }
 
 // endings lists how the events of a space have ended, in the order of the log.
-func (w *world) endings(space string) []string {
+func (w *world) endings(space string) (list []string) {
 	w.Helper()
-	var list []string
-	for _, e := range w.server.ReadLog(space, 0, 1<<20) {
-		c, err := model.DecodeCommit(e.Data)
-		if err != nil {
-			w.Fatal(err)
-		}
+	for _, c := range w.Commits(space) {
 		for _, tx := range c.Txs {
 			if _, ok := receipts.Stream(tx.By); ok && tx.Receipt != nil {
 				list = append(list, fmt.Sprint(tx.Receipt.Event, " ", tx.Receipt.Outcome))
@@ -339,31 +305,27 @@ func (w *world) endings(space string) []string {
 
 // What a lane has forgotten is not done twice: the note that it was sent again stays.
 func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", ends("until-mended")), to("b", nil)))
 		w.rest()
 		bad := w.tree(history.TreeQuery{Event: "e1"}).Root.Caused[0].Event
-		w.sendBytes("b", "mend", "m1", nil)
+		w.Send("b", "mend", "m1")
 		w.redrive("b", bad, bad+":r1", false)
 		w.rest()
 		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:handled(b:failed(redrive b:handled) b:handled)")
-		pass(w.client.Horizon() + 2*time.Hour)
+		w.Pass(w.Client.Horizon() + 2*time.Hour)
 		w.send("a", "later", nil) // what is newest in a lane stays in it
 		w.send("b", "later", nil)
-		pass(10 * time.Minute)
-		if _, there := w.server.FindEvent("b", "do", bad+":r1"); there {
+		w.Pass(10 * time.Minute)
+		if _, there := w.Server.FindEvent("b", "do", bad+":r1"); there {
 			t.Fatal("the lane has not forgotten the event that was sent again")
 		}
 		w.redrive("b", bad, bad+":r1", true)
-		if n := len(w.server.ReadLane("b", 0, 100)); n != 1 {
+		if n := len(w.Server.ReadLane("b", 0, 100)); n != 1 {
 			t.Errorf("the lane has %d events, want the last one alone", n)
 		}
-		found, err := history.DeadLetters(t.Context(), w.client, "", 0, 10)
-		if err != nil || len(found) != 1 || found[0].Redriven == nil || found[0].Redriven.State != "forgotten" {
-			t.Errorf("the view says %+v, %v", found, err)
+		if found := w.dead(""); len(found) != 1 || found[0].Redriven == nil || found[0].Redriven.State != "forgotten" {
+			t.Errorf("the view says %+v", found)
 		}
 		w.wantMissing(history.TreeQuery{Event: "e1"})
 		leaf := w.wantShape(history.TreeQuery{Event: tree.Root.Caused[1].Event}, "b:forgotten")
@@ -374,17 +336,13 @@ func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.
 }
 
 func TestDeadLetters_SayHowOftenTheHandlerWasTried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("transient"))
 		for range 6 {
 			w.rest()
 		}
-		found, err := history.DeadLetters(t.Context(), w.client, "", 0, 10)
-		if err != nil || len(found) != 1 || found[0].Attempts != 5 {
-			t.Errorf("the letters are %+v, %v; want 5 attempts", found, err)
+		if found := w.dead(""); len(found) != 1 || found[0].Attempts != 5 {
+			t.Errorf("the letters are %+v; want 5 attempts", found)
 		}
 		if n := w.tree(history.TreeQuery{Event: "e1"}).Root.Attempts; n != 5 {
 			t.Errorf("the tree says %d attempts, want 5", n)

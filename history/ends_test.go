@@ -63,7 +63,7 @@ func (a *archive) purge(below uint64) {
 	a.entries = slices.DeleteFunc(slices.Clone(a.entries), func(e model.LogEntry) bool { return e.Seq < below })
 }
 
-// endTx is the transaction in which an event has ended.
+// endTx returns the transaction in which an event has ended.
 func endTx(n uint64, id string, lane uint64) model.Tx {
 	return model.Tx{N: n, By: "handle add", Receipt: &model.Receipt{Event: id, Lane: lane, Outcome: model.Handled}}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// listed are the events whose receipts are found, and the error that ends the list.
+// listed returns the events whose receipts are found, and the error that ends the list.
 func listed(ctx context.Context, bus port.Client, space string, f history.ReceiptFilter, most int) (ids []string, err error) {
 	for h, err := range history.Receipts(ctx, bus, space, f) {
 		if err != nil {

@@ -26,7 +26,7 @@ func (b *countingBus) FindEvent(ctx context.Context, space, stream, id string) (
 func TestWait_LooksForWhatNeverComesOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		b := &countingBus{Client: w.client}
+		b := &countingBus{Client: w.Client}
 		if err := <-w.waiting(t.Context(), b, "a", "e1"); err == nil { // after five minutes
 			t.Error("what never came has ended")
 		}

@@ -317,7 +317,7 @@ func (a *author) write(t *rapid.T) {
 	}
 }
 
-// originSeq is the log sequence of the commit that sent a follow-up.
+// originSeq returns the log sequence of the commit that sent a follow-up.
 func originSeq(a *author, id string) uint64 {
 	for _, e := range a.server.ReadLog(a.space, 0, 1<<30) {
 		c, err := model.DecodeCommit(e.Data)

@@ -59,7 +59,7 @@ func recallBehind(ctx context.Context, bus port.Client, space string, of model.R
 	return found, whole, nil
 }
 
-// handledOf is the receipt of an event of an origin that was handled, or that waits for its time since; nil for
+// handledOf returns the receipt of an event of an origin that was handled, or that waits for its time since; nil for
 // anything else.
 func handledOf(tx *model.Tx, origin string) *model.Receipt {
 	rc := tx.Receipt

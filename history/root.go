@@ -63,7 +63,7 @@ func (w *walk) sentRoot(ctx context.Context, q TreeQuery) (*branch, error) {
 // maxCauses bounds how far back the causes of an event are looked for.
 const maxCauses = 50
 
-// causes are the events that led to one, the nearest first, as far as streams that are there tell.
+// causes returns the events that led to one, the nearest first, as far as streams that are there tell.
 func causes(ctx context.Context, bus port.Client, n *TreeNode) ([]EventRef, error) {
 	var list []EventRef
 	for r := n.EventRef; len(list) < maxCauses; list = append(list, r) {

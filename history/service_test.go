@@ -15,7 +15,7 @@ import (
 // ask asks like any client would, in JSON.
 func (w *world) ask(endpoint, question string, into any) {
 	w.Helper()
-	reply, err := w.client.Ask(w.Context(), endpoint, []byte(question))
+	reply, err := w.Client.Ask(w.Context(), endpoint, []byte(question))
 	if err == nil {
 		err = json.Unmarshal(reply, into)
 	}
@@ -28,14 +28,14 @@ func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
-		if _, err := history.RequestTree(t.Context(), w.client, history.TreeQuery{Event: "e1"}); !errors.Is(err, model.ErrNobody) {
+		if _, err := history.RequestTree(t.Context(), w.Client, history.TreeQuery{Event: "e1"}); !errors.Is(err, model.ErrNobody) {
 			t.Errorf("with no coordinator: %v", err)
 		}
-		first, _ := w.coordinate(), w.coordinate()
+		first, _ := w.Coordinator(), w.Coordinator()
 		w.send("a", "e1", script(to("b", ends("fail")), to("c", nil)))
 		w.rest()
 		for range 2 { // also with one coordinator less
-			tree, err := history.RequestTree(t.Context(), w.client, history.TreeQuery{Event: "e1"})
+			tree, err := history.RequestTree(t.Context(), w.Client, history.TreeQuery{Event: "e1"})
 			if err != nil || shape(tree.Root) != "a:handled(b:failed c:handled)" || !tree.Settled {
 				t.Errorf("the tree is %+v, %v", tree, err)
 			}
@@ -59,10 +59,7 @@ func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
 }
 
 func TestService_WhatCannotBeAnsweredIsAnErrorWithACode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", nil)
 		w.send("b", "e1", nil)
 		w.rest()
@@ -77,7 +74,7 @@ func TestService_WhatCannotBeAnsweredIsAnErrorWithACode(t *testing.T) {
 			`receipt {"space":"a","event":"e2"}`:               "400 is empty",
 		} {
 			endpoint, request, _ := strings.Cut(question, " ")
-			_, err := w.client.Ask(t.Context(), endpoint, []byte(request))
+			_, err := w.Client.Ask(t.Context(), endpoint, []byte(request))
 			var said *model.ServiceError
 			code, text, _ := strings.Cut(want, " ")
 			if !errors.As(err, &said) || fmt.Sprint(said.Code) != code || !strings.Contains(said.Text, text) {
@@ -88,15 +85,12 @@ func TestService_WhatCannotBeAnsweredIsAnErrorWithACode(t *testing.T) {
 }
 
 func TestService_DeadLettersComeInPagesThatFitAMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		large := strings.Repeat("x", 60_000)
 		for i := range 12 {
-			w.sendBytes("a", "unknown", fmt.Sprint("e", i), []byte(`"`+large+`"`))
+			w.Send("a", "unknown", fmt.Sprint("e", i), `"`+large+`"`)
 		}
-		w.sendBytes("a", "unknown", "huge", []byte(`"`+large+large+large+large+`"`))
+		w.Send("a", "unknown", "huge", `"`+large+large+large+large+`"`)
 		w.rest()
 		var events []string
 		pages := 0

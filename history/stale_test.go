@@ -27,7 +27,7 @@ type scriptedLog struct {
 	follow      []func(deliver func(model.LogEntry)) error
 }
 
-// setting is an entry that sets document n, at a sequence behind another one.
+// setting returns an entry that sets document n, at a sequence behind another one.
 func setting(seq, prev uint64, n int64) model.LogEntry {
 	tx := model.Tx{N: seq, By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(n)}}}
 	c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
@@ -149,7 +149,7 @@ func TestReadContents_AGapIsCoveredByACheckpoint(t *testing.T) {
 	})
 }
 
-// followed is what Changes delivers until there have been so many, or it ends.
+// followed returns what Changes delivers until there have been so many, or it ends.
 func followed(ctx context.Context, h *scriptedLog, most int) (seen []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

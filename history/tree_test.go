@@ -16,10 +16,7 @@ import (
 )
 
 func TestTree_IsWhatTheEventHasCausedInTheOrderInWhichItWasSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", script(to("c", nil), to("b", nil))), to("a", script(to("c", nil))), to("b", nil)))
 		w.rest()
 		tree := w.wantShape(history.TreeQuery{Event: "e1", Space: "a"}, "a:handled(b:handled(c:handled b:handled) a:handled(c:handled) b:handled)")
@@ -67,7 +64,7 @@ func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
 		if want := []history.EventRef{tree.Root.EventRef}; !slices.Equal(of.CausedBy, want) || of.Root.Stream != "do" || of.Root.Position != 1 {
 			t.Errorf("the parked one says %+v, caused by %v", of.Root, of.CausedBy)
 		}
-		w.coordinate()
+		w.Coordinator()
 		w.rest()
 		tree = w.wantShape(history.TreeQuery{Event: q}, "a:handled(b:handled a:failed c:refused(notice a:handled) idle:queued a:failed)")
 		if e := tree.Root.Caused[1].Error; e != "it is told to fail" {
@@ -84,60 +81,39 @@ func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
 	})
 }
 
-// handAuthor writes the log of space a by hand.
-type handAuthor struct {
-	*world
-	head uint64
-}
-
-func (a *handAuthor) commit(c model.Commit) uint64 {
-	a.Helper()
-	c.Version, c.Space, c.Runtime = model.CommitVersion, "a", "w"
-	var txs []byte
-	for i := range c.Txs {
-		if i > 0 {
-			txs = append(txs, ',')
-		}
-		txs = model.AppendTx(txs, &c.Txs[i])
-	}
-	seq, err := a.server.Append(model.Append{Space: "a", ID: fmt.Sprint(a.head), Expect: a.head, Data: model.AppendCommit(nil, &c, txs)})
-	if err != nil {
-		a.Fatal(err)
-	}
-	a.head = seq
-	return seq
-}
-
 func TestTree_WhatASendersTransactionNeverCommittedIsDroppedOnceThatIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &handAuthor{world: newWorld(t)}
-		epoch := a.commit(model.Commit{Takeover: true})
+		w := newWorld(t)
+		commit := func(epoch uint64, txs ...model.Tx) uint64 {
+			return w.Append(&model.Commit{Space: "a", Runtime: "w", Epoch: epoch, Takeover: len(txs) == 0, Txs: txs})
+		}
+		epoch := commit(0)
 		id := func(n uint64) string { return model.TxID{Space: "a", Epoch: epoch, N: n}.Event(0) }
-		sends := func(n uint64) []model.Tx {
-			return []model.Tx{{
+		sends := func(n uint64) model.Tx {
+			return model.Tx{
 				N: n, By: "handle go", Receipt: &model.Receipt{Event: fmt.Sprint("e", n), Outcome: model.Handled},
 				Sends: []model.Send{{ID: id(n), To: "b", Stream: "do", Position: n}},
-			}}
+			}
 		}
-		a.commit(model.Commit{Epoch: epoch, Txs: sends(1)})
-		a.commit(model.Commit{Epoch: epoch, Txs: sends(3)})
-		a.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
-		a.wantShape(history.TreeQuery{Event: id(2)}, ":dropped") // its number was passed over
-		a.wantMissing(history.TreeQuery{Event: id(4)})           // it may come yet
-		a.commit(model.Commit{Takeover: true})
-		tree := a.wantShape(history.TreeQuery{Event: id(4)}, ":dropped")
+		commit(epoch, sends(1))
+		commit(epoch, sends(3))
+		w.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
+		w.wantShape(history.TreeQuery{Event: id(2)}, ":dropped") // its number was passed over
+		w.wantMissing(history.TreeQuery{Event: id(4)})           // it may come yet
+		commit(0)
+		tree := w.wantShape(history.TreeQuery{Event: id(4)}, ":dropped")
 		if !tree.Settled || tree.Root.Error == "" {
 			t.Errorf("the dropped one says %+v", tree.Root)
 		}
-		a.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
-		a.wantMissing(history.TreeQuery{Event: "a:99:1:0"})
-		a.wantMissing(history.TreeQuery{Event: id(3), Space: "c"})
+		w.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
+		w.wantMissing(history.TreeQuery{Event: "a:99:1:0"})
+		w.wantMissing(history.TreeQuery{Event: id(3), Space: "c"})
 	})
 }
 
 func (w *world) wantMissing(q history.TreeQuery) {
 	w.Helper()
-	_, err := history.ReadTree(context.Background(), w.client, q)
+	_, err := history.ReadTree(context.Background(), w.Client, q)
 	var missing *history.MissingError
 	if !errors.As(err, &missing) || !strings.Contains(err.Error(), q.Event) || !strings.Contains(err.Error(), "check") {
 		w.Errorf("walk %+v: %v, want a MissingError that says what to check", q, err)
@@ -150,7 +126,7 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 		w.work("w1")
 		w.send("a", "e1", nil)
 		w.send("b", "e1", nil)
-		w.sendBytes("a", "mend", "e1", nil)
+		w.Send("a", "mend", "e1")
 		w.rest()
 		w.wantMissing(history.TreeQuery{Event: "e2"})
 		w.wantMissing(history.TreeQuery{Event: "e1", Space: "c"})
@@ -159,7 +135,7 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 		w.wantShape(history.TreeQuery{Event: "e1", Space: "a", Stream: "do"}, "a:handled")
 		var several *history.AmbiguousError
 		for q, n := range map[history.TreeQuery]int{{Event: "e1"}: 3, {Event: "e1", Space: "a"}: 2, {Event: "e1", Stream: "do"}: 2} {
-			if _, err := history.ReadTree(t.Context(), w.client, q); !errors.As(err, &several) || len(several.Found) != n {
+			if _, err := history.ReadTree(t.Context(), w.Client, q); !errors.As(err, &several) || len(several.Found) != n {
 				t.Errorf("walk %+v: %v, want %d of them", q, err, n)
 			}
 			if names := strings.Contains(several.Error(), "--space"); names != (q.Space == "") {
@@ -168,7 +144,7 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 		}
 		for _, bad := range []history.TreeQuery{{}, {Event: "*"}, {Event: "e", Space: "a.b"}, {Event: "e", Stream: ">"}} {
 			var name *model.NameError
-			if _, err := history.ReadTree(t.Context(), w.client, bad); !errors.As(err, &name) {
+			if _, err := history.ReadTree(t.Context(), w.Client, bad); !errors.As(err, &name) {
 				t.Errorf("walk %+v: %v, want a NameError", bad, err)
 			}
 		}
@@ -176,10 +152,7 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 }
 
 func TestTree_IsBoundedInSizeAndDepthAndSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		wide, deep := script(), (*act)(nil)
 		for range 20 {
 			wide.Send = append(wide.Send, to("b", script(to("c", nil))))

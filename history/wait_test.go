@@ -39,7 +39,7 @@ func over(ended <-chan error) bool {
 func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		ended := w.waiting(t.Context(), w.client, "a", "e1")
+		ended := w.waiting(t.Context(), w.Client, "a", "e1")
 		w.rest()
 		if over(ended) {
 			t.Fatal("it has settled before it was sent")
@@ -50,7 +50,7 @@ func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T)
 		if over(ended) {
 			t.Fatal("it has settled though what it sent is parked")
 		}
-		w.coordinate()
+		w.Coordinator()
 		w.rest()
 		if over(ended) {
 			t.Fatal("it has settled though one event has nobody to handle it")
@@ -61,7 +61,7 @@ func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T)
 			t.Error("it has not settled")
 		}
 		began := time.Now()
-		if err := <-w.waiting(t.Context(), w.client, "a", "e1"); err != nil || time.Since(began) > time.Second {
+		if err := <-w.waiting(t.Context(), w.Client, "a", "e1"); err != nil || time.Since(began) > time.Second {
 			t.Errorf("waiting for what has long settled: %v, after %v", err, time.Since(began))
 		}
 	})
@@ -70,16 +70,10 @@ func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T)
 // finish writes, as an owner of that space would, that its first event is handled.
 func (w *world) finish(space string) {
 	w.Helper()
-	m := w.server.ReadLane(space, 0, 1)[0]
+	m := w.Server.ReadLane(space, 0, 1)[0]
 	tx := model.Tx{N: 1, By: "handle " + m.Stream, Receipt: &model.Receipt{Event: m.ID, Lane: m.Seq, Pos: m.Position, Outcome: model.Handled}}
-	epoch, err := w.server.Append(model.Append{Space: space, ID: "t", Data: model.AppendCommit(nil, &model.Commit{Version: 1, Space: space, Runtime: "x", Takeover: true}, nil)})
-	if err == nil {
-		c := &model.Commit{Version: 1, Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}}
-		_, err = w.server.Append(model.Append{Space: space, ID: "u", Expect: epoch, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))})
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	epoch := w.Append(&model.Commit{Space: space, Runtime: "x", Takeover: true})
+	w.Append(&model.Commit{Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}, Txs: []model.Tx{tx}})
 }
 
 func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
@@ -89,16 +83,16 @@ func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
 		w.send("a", "e1", script(to("b", nil), to("c", nil)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := history.WaitTree(ctx, w.client, "a", "do", "e1")
+		_, err := history.WaitTree(ctx, w.Client, "a", "do", "e1")
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still open: 2") {
 			t.Errorf("wait: %v", err)
 		}
-		w.client.Kill()
-		if _, err := history.WaitTree(t.Context(), w.client, "a", "do", "e1"); !errors.Is(err, model.ErrStopped) {
+		w.Client.Kill()
+		if _, err := history.WaitTree(t.Context(), w.Client, "a", "do", "e1"); !errors.Is(err, model.ErrStopped) {
 			t.Errorf("wait: %v, want ErrStopped", err)
 		}
 		var name *model.NameError
-		if _, err := history.WaitTree(t.Context(), w.client, "a", "", "e1"); !errors.As(err, &name) {
+		if _, err := history.WaitTree(t.Context(), w.Client, "a", "", "e1"); !errors.As(err, &name) {
 			t.Errorf("wait: %v, want a NameError", err)
 		}
 	})
@@ -110,8 +104,8 @@ func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
 		kill := w.work("w1")
 		w.send("a", "e1", script(sent{To: "b", Stream: "unknown"}))
 		w.rest()
-		w.coordinate()
-		ended := w.waiting(t.Context(), w.client, "a", "e1")
+		w.Coordinator()
+		ended := w.waiting(t.Context(), w.Client, "a", "e1")
 		w.rest()
 		if !over(ended) || <-ended != nil {
 			t.Fatal("it has not settled")
@@ -134,18 +128,15 @@ func chain(n int, last *act) *act {
 
 // What is shown of a tree is no bound of the wait for it.
 func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.work("w1")
-		w.coordinate()
+	deployed(t, func(t *testing.T, w *world) {
 		const beyond = history.DefaultDepth + 50
 		w.send("a", "failing", chain(beyond, ends("fail")))
-		states, err := history.WaitTree(t.Context(), w.client, "a", "do", "failing")
+		states, err := history.WaitTree(t.Context(), w.Client, "a", "do", "failing")
 		if want := map[lineage.State]int{"handled": beyond, "failed": 1}; err != nil || !maps.Equal(states, want) {
 			t.Errorf("it counted %v, %v; want %v", states, err, want)
 		}
 		w.send("a", "pending", chain(beyond, script(to("idle", nil))))
-		ended := w.waiting(t.Context(), w.client, "a", "pending")
+		ended := w.waiting(t.Context(), w.Client, "a", "pending")
 		w.rest()
 		if over(ended) {
 			t.Fatal("it is over though its end has nobody to handle it")
@@ -168,7 +159,7 @@ func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { // ends when the tree has settled, or with the test
 				var err error
-				states, err = history.WaitTree(t.Context(), w.client, "a", "alarm", id)
+				states, err = history.WaitTree(t.Context(), w.Client, "a", "alarm", id)
 				ended <- err
 			}()
 			return ended
@@ -180,33 +171,33 @@ func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
 			}
 		}
 		cancelled := map[lineage.State]int{"handled": 1, "cancelled": 1}
-		w.sendBytes("a", "alarm", "a-1", nil)
+		w.Send("a", "alarm", "a-1")
 		ended := begin("a-1")
 		w.rest()
 		if over(ended) {
 			t.Fatal("it is over though the timer has not rung")
 		}
-		w.sendBytes("a", "calm", "c-1", nil)
+		w.Send("a", "calm", "c-1")
 		w.rest()
 		want(ended, cancelled)
 		want(begin("a-1"), cancelled) // by who asks later, too
 
-		w.sendBytes("a", "alarm", "a-2", nil)
+		w.Send("a", "alarm", "a-2")
 		ended = begin("a-2")
 		w.rest()
-		w.sendBytes("a", "alarm", "a-3", nil) // sets it to another time
+		w.Send("a", "alarm", "a-3") // sets it to another time
 		w.rest()
 		want(ended, cancelled)
 		ended = begin("a-3")
-		pass(2 * time.Hour)
+		w.Pass(2 * time.Hour)
 		want(ended, map[lineage.State]int{"handled": 2})
 	})
 }
 
-// lastReceipt is when the last event so far has ended.
+// lastReceipt returns when the last event so far has ended.
 func (w *world) lastReceipt() (at time.Time) {
 	for _, name := range []string{"a", "b", "c", "d"} {
-		for _, e := range w.server.ReadLog(name, 0, 1<<20) {
+		for _, e := range w.Server.ReadLog(name, 0, 1<<20) {
 			if bytes.Contains(e.Data, []byte(`"o":"`)) && e.Stored.After(at) {
 				at = e.Stored
 			}
@@ -240,9 +231,9 @@ func grown(rng *rand.Rand, here string, depth int) (*act, int) {
 	return a, n
 }
 
-// lossy is a bus on which requests and answers get lost.
+// lossy returns a bus on which requests and answers get lost.
 func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
-	b := w.server.Connect(id)
+	b := w.Server.Connect(id)
 	w.Cleanup(b.Close)
 	fates := []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate}
 	b.Inject(func(op membus.Op) membus.Fate {
@@ -265,20 +256,20 @@ func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 				do, want := grown(rng, "a", 5)
 				early := w.waiting(t.Context(), w.lossy(rand.New(rand.NewPCG(seed, 8)), "early"), "a", "e1")
 				kill := w.work("w1")
-				w.coordinate()
+				w.Coordinator()
 				w.send("a", "e1", do)
-				pass(time.Duration(rng.IntN(3)) * time.Millisecond)
+				w.Pass(time.Duration(rng.IntN(3)) * time.Millisecond)
 				middle := w.waiting(t.Context(), w.lossy(rand.New(rand.NewPCG(seed, 9)), "middle"), "a", "e1")
 				kill()
 				for range 5 {
-					pass(time.Duration(rng.IntN(2000)) * time.Microsecond)
+					w.Pass(time.Duration(rng.IntN(2000)) * time.Microsecond)
 					kill = w.work(fmt.Sprint("w", rng.IntN(1000)+2))
 					if rng.IntN(2) == 0 {
 						kill()
 					}
 				}
 				w.work("last")
-				for _, ended := range []<-chan error{early, middle, w.waiting(t.Context(), w.client, "a", "e1")} {
+				for _, ended := range []<-chan error{early, middle, w.waiting(t.Context(), w.Client, "a", "e1")} {
 					if err := <-ended; err != nil {
 						t.Fatal(err)
 					}
@@ -290,7 +281,7 @@ func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 					if !tree.Settled || tree.Events != want {
 						t.Fatalf("settled %t with %d events, want %d: %s", tree.Settled, tree.Events, want, shape(tree.Root))
 					}
-					if states, err := history.WaitTree(t.Context(), w.client, "a", "do", "e1"); err != nil || !maps.Equal(states, tree.States) {
+					if states, err := history.WaitTree(t.Context(), w.Client, "a", "do", "e1"); err != nil || !maps.Equal(states, tree.States) {
 						t.Fatalf("it counted %v (%v), want %v", states, err, tree.States)
 					}
 				}

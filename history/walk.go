@@ -163,7 +163,7 @@ func (b *branch) unread(err error) error {
 	return nil
 }
 
-// innermost is the text of the error that wraps cause itself, in a chain of errors: it names the stream, and what is
+// innermost returns the text of the error that wraps cause itself, in a chain of errors: it names the stream, and what is
 // around it says only what was looked for there.
 func innermost(err, cause error) string {
 	for {

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -20,18 +21,22 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a deployment on a bus in memory, in virtual time.
-type world struct {
-	*testing.T
-	server *membus.Server
-	client *membus.Bus
-}
+// world is a worldtest.World whose workers run the program actor.
+type world struct{ *worldtest.World }
 
 func newWorld(t *testing.T) *world {
-	server := membus.NewServer(membus.Config{Partitions: 2, MaxPayload: 256 << 10, Horizon: 2 * time.Hour})
-	w := &world{T: t, server: server, client: server.Connect("client")}
-	t.Cleanup(w.client.Close)
-	return w
+	return &world{worldtest.New(t, membus.Config{Partitions: 2, MaxPayload: 256 << 10, Horizon: 2 * time.Hour})}
+}
+
+// deployed runs a test in virtual time, with a worker and a coordinator.
+func deployed(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work("w1")
+		w.Coordinator()
+		test(t, w)
+	})
 }
 
 // act is what the handler of the stream "do" does: its payload is the script.
@@ -49,7 +54,7 @@ type sent struct {
 // script makes an act that sends these.
 func script(sends ...sent) *act { return &act{Send: sends} }
 
-// to is a send to a space of an event that does this; nothing, if do is nil.
+// to returns a send to a space of an event that does this; nothing, if do is nil.
 func to(space string, do *act) sent { return sent{To: space, Act: do} }
 
 func ends(how string) *act { return &act{End: how} }
@@ -105,68 +110,34 @@ func actor(t *testing.T) *space.Program {
 // work starts a worker; spaces whose names begin with "idle" have no program.
 func (w *world) work(id string) (kill func()) {
 	w.Helper()
-	b := w.server.Connect(id)
 	p := actor(w.T)
-	wk, err := worker.New(b, worker.Config{ID: id, Options: worker.Options{History: 60 * 24 * time.Hour}, Programs: func(name string) (*space.Program, error) {
+	return w.Worker(worker.Config{ID: id, Options: worker.Options{History: 60 * 24 * time.Hour}, Programs: func(name string) (*space.Program, error) {
 		if strings.HasPrefix(name, "idle") {
 			return nil, nil
 		}
 		return p, nil
-	}})
-	if err == nil {
-		err = wk.Start(w.Context())
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	kill = func() { wk.Kill(); b.Kill() }
-	w.Cleanup(kill)
-	return kill
-}
-
-func (w *world) coordinate() *coordinator.Coordinator {
-	b := w.server.Connect("coordinator")
-	c := coordinator.New(b, coordinator.Config{})
-	c.Start()
-	w.Cleanup(func() { c.Stop(); b.Close() })
-	return c
+	}}).Crash
 }
 
 // send sends an event from outside and waits until it is stored.
 func (w *world) send(to, id string, do *act) {
 	w.Helper()
-	w.sendBytes(to, "do", id, model.MustOf(do).AppendJSON(nil))
+	w.Send(to, "do", id, string(model.MustOf(do).AppendJSON(nil)))
 }
 
-func (w *world) sendBytes(to, stream, id string, payload []byte) {
-	w.Helper()
-	done := make(chan error, 1)
-	m := model.Message{Space: to, Stream: stream, ID: id, Payload: payload}
-	w.client.Send(m, func(_ model.SendResult, err error) { done <- err })
-	if err := <-done; err != nil {
-		w.Fatal(err)
-	}
-}
-
-// rest lets virtual time pass, in which everybody else goes on.
-func (w *world) rest() { pass(10 * time.Second) }
-
-func pass(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
-}
+// rest passes ten seconds, in which everything that can happen does.
+func (w *world) rest() { w.Pass(10 * time.Second) }
 
 func (w *world) tree(q history.TreeQuery) *history.Tree {
 	w.Helper()
-	t, err := history.ReadTree(context.Background(), w.client, q)
+	t, err := history.ReadTree(context.Background(), w.Client, q)
 	if err != nil {
 		w.Fatal(err)
 	}
 	return t
 }
 
-// shape is a tree in one line: space:state, with what it caused in parentheses.
+// shape returns a tree in one line: space:state, with what it caused in parentheses.
 func shape(n *history.TreeNode) string {
 	text := n.Space + ":" + string(n.State)
 	if n.Kind != history.KindSent {
@@ -194,15 +165,20 @@ func (w *world) wantShape(q history.TreeQuery, want string) *history.Tree {
 	return t
 }
 
-// letters lists the dead letters: "space stream event outcome payload", sorted.
-func (w *world) letters() []string {
+// dead returns the dead letters of a space, or of all spaces.
+func (w *world) dead(space string) []history.Dead {
 	w.Helper()
-	found, err := history.DeadLetters(context.Background(), w.client, "", 0, 1000)
+	found, err := history.DeadLetters(w.Context(), w.Client, space, 0, 1000)
 	if err != nil {
 		w.Fatal(err)
 	}
-	var list []string
-	for _, d := range found {
+	return found
+}
+
+// letters lists the dead letters: "space stream event outcome payload", sorted.
+func (w *world) letters() (list []string) {
+	w.Helper()
+	for _, d := range w.dead("") {
 		list = append(list, fmt.Sprintf("%s %s %s %s %s", d.Space, d.Stream, d.Event, d.Outcome, d.Bytes()))
 	}
 	slices.Sort(list)

@@ -8,12 +8,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// at is an event as it stands in the lane stream, at a sequence.
+// at returns an event as it stands in the lane stream, at a sequence.
 func at(seq uint64) model.Event {
 	return model.Event{Space: "alice", Stream: "pay", ID: fmt.Sprint("e", seq), Lane: seq}
 }
 
-// sentBy is the event that a space has sent as its n-th to this one, at a sequence.
+// sentBy returns the event that a space has sent as its n-th to this one, at a sequence.
 func sentBy(origin string, n, seq uint64) model.Event {
 	ev := at(seq)
 	ev.ID, ev.Position = model.TxID{Space: origin, Epoch: 1, N: n}.Event(0), n

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// flood is a lane into which n events of one origin come, in an order, each behind the one before
+// flood returns a lane into which n events of one origin come, in an order, each behind the one before
 // which it is to be handled; and the one for which all of them wait.
 func flood(n int, order func(positions []uint64)) (stream []model.Event) {
 	positions := make([]uint64, n)

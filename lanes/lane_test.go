@@ -10,7 +10,7 @@ import (
 
 func external(seq uint64) model.Event { return model.Event{ID: fmt.Sprintf("e%d", seq), Lane: seq} }
 
-// from is the event at position pos of an origin, in the lane at seq.
+// from returns the event at position pos of an origin, in the lane at seq.
 func from(origin string, pos, seq uint64) model.Event {
 	return model.Event{ID: model.TxID{Space: origin, Epoch: 1, N: pos}.Event(0), Position: pos, Lane: seq}
 }

@@ -56,7 +56,7 @@ func (w *world) release(origin string, pos uint64) {
 	w.sent[origin] = max(w.sent[origin], pos)
 }
 
-// after is the stream behind a sequence.
+// after returns the stream behind a sequence.
 func (w *world) after(seq uint64) []model.Event {
 	i, _ := slices.BinarySearchFunc(w.stream, seq+1, func(ev model.Event, s uint64) int {
 		return int(ev.Lane) - int(s)
@@ -151,7 +151,7 @@ func (r *referee) cursor(t *rapid.T, w *world, c model.Cursor) {
 	}
 }
 
-// queued are the events in a lane's queue.
+// queued returns the events in a lane's queue.
 func queued(l *Lane) []model.Event {
 	var out []model.Event
 	for _, ev := range l.entries {
@@ -457,8 +457,18 @@ func crashes(t *rapid.T, w *world, holds *rapid.Generator[int]) {
 	limits := rapid.SampledFrom([]int{1, 2, 4, 16})
 	owners := []*owner{newOwner(w, "a", limits.Draw(t, "limit"), holds.Draw(t, "holds")), newOwner(w, "b", limits.Draw(t, "limit"), holds.Draw(t, "holds"))}
 	pick := rapid.SampledFrom(owners)
-	for range 500 {
-		step(t, w, pick.Draw(t, "owner"))
+	var looks []look
+	for i := range 500 {
+		o := pick.Draw(t, "owner")
+		step(t, w, o)
+		if i%20 == 0 {
+			looks = append(looks, lookAt(t, o.lane))
+		}
+	}
+	for _, l := range looks {
+		if now := contentsText(l.contents); now != l.was {
+			t.Fatalf("contents that were %s are %s now", l.was, now)
+		}
 	}
 	for _, origin := range slices.Sorted(maps.Keys(w.sent)) {
 		for pos := uint64(1); pos <= w.sent[origin]; pos++ {

@@ -12,13 +12,13 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// inTerm is the event at a position of the origin "o" in a term. prev is the term of the one before it, 0 for the same one. The key
+// inTerm returns the event at a position of the origin "o" in a term. prev is the term of the one before it, 0 for the same one. The key
 // says what it stands for.
 func inTerm(pos, term, prev, key, seq uint64) model.Event {
 	return model.Event{ID: model.TxID{Space: "o", Epoch: term, N: pos}.Event(0), Position: pos, Term: term, PrevTerm: prev, ReplayKey: key, Lane: seq}
 }
 
-// handled are the receipts of events.
+// handled returns the receipts of events.
 func handled(evs ...model.Event) (list []model.Receipt) {
 	for i := range evs {
 		list = append(list, model.Receipt{Event: evs[i].ID, Pos: evs[i].Position, Term: evs[i].Term, ReplayKey: evs[i].ReplayKey, Outcome: model.Handled, Result: model.Int(int64(i))})

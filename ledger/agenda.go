@@ -16,12 +16,15 @@ import (
 // event of the lane that comes early is taken out of it by a transaction of its own, and is part of the
 // state of the space from then on; what a handler sends to its own space for later begins to wait with
 // the handler's transaction. When the time has come, the event is queued behind what is in the lane. It
-// waits until a receipt, or its being cancelled, is in the log.
-//
-// The ledger knows the time as the host has set it with Clock, and asks to be called again at Due.
+// waits until a receipt, or its cancellation, is in the log.
 
 // agenda is what waits, as the undecided transactions leave it: an overlay over replica.Later.
 type agenda struct {
+	cfg       *Config
+	clock     *clock
+	confirmed *replica.Replica
+	lane      *lanes.Lane
+
 	bySlot map[uint64]*waiting // nil while nothing waits
 	// timers are the slots of those that have a name.
 	timers map[string]uint64
@@ -33,9 +36,9 @@ type agenda struct {
 	// queued counts those that are in the lane.
 	queued int
 	nth    int
-	// made is set once the agenda follows from the confirmed state, stale while it has to be made anew, and renewed
-	// until BeginPass has seen that it was. undecided is set while a transaction may be undone that has changed any of this.
-	made, undecided, stale, renewed bool
+	// made is set once the agenda follows from the confirmed state, stale while it has to be made anew, and isNew
+	// after that until the next pass. unsure is set while a transaction may be undone that has changed any of this.
+	made, unsure, stale, isNew bool
 }
 
 // waiting is an event that waits.
@@ -48,10 +51,13 @@ type waiting struct {
 // an owner comes back after a week.
 const maxQueued = 1024
 
-// renew makes the agenda anew: the confirmed state has moved on without it.
-func (a *agenda) renew(confirmed *replica.Later, lane *lanes.Lane) *agenda {
-	*a = agenda{made: true, renewed: true}
-	confirmed.Each(func(w *model.Waiting) {
+// renewed is the agenda, made anew if the confirmed state has moved on without it.
+func (a *agenda) renewed() *agenda {
+	if a.made && !a.stale {
+		return a
+	}
+	*a = agenda{cfg: a.cfg, clock: a.clock, confirmed: a.confirmed, lane: a.lane, made: true, isNew: true}
+	a.confirmed.Later.Each(func(w *model.Waiting) {
 		a.enter(w)
 		a.top = max(a.top, w.Slot)
 	})
@@ -60,7 +66,7 @@ func (a *agenda) renew(confirmed *replica.Later, lane *lanes.Lane) *agenda {
 			a.free = append(a.free, slot)
 		}
 	}
-	lane.Withdraw(func(ev *model.Event) bool {
+	a.lane.Withdraw(func(ev *model.Event) bool {
 		w := a.bySlot[ev.Slot]
 		if w == nil || w.ID != ev.ID {
 			return true
@@ -94,7 +100,7 @@ func (a *agenda) slot(i int) uint64 {
 // add takes in an event that begins to wait with a transaction that is undecided. Such ones come behind
 // those that are in the log already.
 func (a *agenda) add(w model.Waiting) {
-	a.undecided = true
+	a.unsure = true
 	a.nth++
 	w.Seq, w.Nth = math.MaxUint64, a.nth
 	i := len(a.free) - 1
@@ -114,7 +120,7 @@ func (a *agenda) remove(slot uint64, id string) (queued bool) {
 	if w == nil || w.ID != id {
 		return false
 	}
-	a.undecided = true
+	a.unsure = true
 	delete(a.bySlot, slot)
 	a.free = append(a.free, slot)
 	if w.Timer != "" && a.timers[w.Timer] == slot {
@@ -136,80 +142,86 @@ func (a *agenda) next() *model.Waiting {
 }
 
 // due puts the events into the lane whose time has come, in order, as many as there is room for.
-func (a *agenda) due(wall int64, space string, lane *lanes.Lane) {
+func (a *agenda) due() {
 	for a.queued < maxQueued {
 		w := a.next()
-		if w == nil || w.NotBefore > wall {
+		if w == nil || w.NotBefore > a.clock.wall {
 			return
 		}
 		a.queue.Take()
-		a.bySlot[w.Slot].queued = true
-		a.queued++
-		lane.Follow(w.Event(space))
+		a.queueUp(a.bySlot[w.Slot])
 	}
 }
 
-// cancelled puts cancelled events that wait for their time into the lane, where they end.
-func (a *agenda) cancelled(marks model.Value, space string, lane *lanes.Lane) {
+// queueUp puts an event that waits into the lane.
+func (a *agenda) queueUp(w *waiting) {
+	w.queued = true
+	a.queued++
+	a.lane.Follow(w.Event(a.confirmed.Space))
+}
+
+// endCancelled puts cancelled events that wait for their time into the lane, where they end.
+func (a *agenda) endCancelled(marks model.Value) {
 	for _, mark := range marks.All() { // any order: sorted keys
 		slot, _ := mark.Get("slot").AsInt()
 		w := a.bySlot[uint64(slot)]
 		if slot <= 0 || w == nil || w.queued || marks.Get(CancelKey(w.Stream, w.ID)).IsAbsent() {
 			continue
 		}
-		w.queued = true
-		a.queued++
-		a.undecided = true // as the mark may be
-		lane.Follow(w.Event(space))
+		a.unsure = true // as the mark may be
+		a.queueUp(w)
 	}
 }
 
 // takeBackEarly takes events out of the lane whose time is to come: the clock was set back, or they had been
 // cancelled by a transaction that is undone. It reports whether there was any.
-func (a *agenda) takeBackEarly(wall int64, lane *lanes.Lane) (taken bool) {
-	lane.Withdraw(func(ev *model.Event) bool {
+func (a *agenda) takeBackEarly() (taken bool) {
+	return a.takeBack(func(w *waiting) bool {
+		early := w.NotBefore > a.clock.wall
+		if early {
+			a.queue.Add(w.Waiting)
+		}
+		return early
+	})
+}
+
+// takeBackOvertaking takes events out of the lane that came due while an event did not wait that comes before
+// them: an undone transaction had cancelled it, or put it off. They are queued again behind it. It
+// reports whether it has looked for any.
+func (a *agenda) takeBackOvertaking() bool {
+	first := a.next()
+	if first == nil || a.queued == 0 {
+		return false
+	}
+	a.takeBack(func(w *waiting) bool { return first.Before(w.Waiting) })
+	return true
+}
+
+// takeBack takes those events out of the lane that wait and for which gone returns true. It reports whether
+// there was any.
+func (a *agenda) takeBack(gone func(w *waiting) bool) (taken bool) {
+	a.lane.Withdraw(func(ev *model.Event) bool {
 		w := a.bySlot[ev.Slot]
-		if w == nil || w.NotBefore <= wall {
+		if w == nil || !gone(w) {
 			return false
 		}
 		w.queued = false
 		a.queued--
-		a.queue.Add(w.Waiting)
 		taken = true
 		return true
 	})
 	return taken
 }
 
-// takeBackOvertaking takes events out of the lane that came due while one did not wait that comes before
-// them: an undone transaction had cancelled it, or put it off. They are queued again behind it. It
-// reports whether it has looked for any.
-func (a *agenda) takeBackOvertaking(lane *lanes.Lane) bool {
-	first := a.next()
-	if first == nil || a.queued == 0 {
-		return false
-	}
-	lane.Withdraw(func(ev *model.Event) bool {
-		w := a.bySlot[ev.Slot]
-		if w == nil || !first.Before(w.Waiting) {
-			return false
-		}
-		w.queued = false
-		a.queued--
-		return true
-	})
-	return true
-}
-
 // change takes in what a transaction has changed that has joined the suffix. What it has cancelled
 // leaves the lane too.
-func (a *agenda) change(tx *model.Tx, lane *lanes.Lane) {
+func (a *agenda) change(tx *model.Tx) {
 	if rc := tx.Receipt; rc != nil && rc.Slot > 0 {
 		a.remove(rc.Slot, rc.Event)
 	}
 	for _, c := range tx.Cancels {
 		if a.remove(c.Slot, c.ID) {
-			lane.Withdraw(func(ev *model.Event) bool { return ev.ID == c.ID && ev.Slot == c.Slot })
+			a.lane.Withdraw(func(ev *model.Event) bool { return ev.ID == c.ID && ev.Slot == c.Slot })
 		}
 	}
 	if tx.Later != nil {
@@ -223,14 +235,14 @@ func (a *agenda) change(tx *model.Tx, lane *lanes.Lane) {
 }
 
 // changes reports whether a transaction changes what waits.
-func changes(tx *model.Tx) bool {
+func changes(tx model.Tx) bool {
 	return tx.Later != nil || len(tx.Cancels) > 0 || tx.Receipt != nil && tx.Receipt.Slot > 0 ||
 		slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.Slot > 0 })
 }
 
 // place gives the sends of a transaction that wait their slots, and lists what it cancels. A timer that
 // is set again keeps its slot.
-func (a *agenda) place(d *Draft, space string, tx *model.Tx) {
+func (a *agenda) place(d *Draft, tx *model.Tx) {
 	for _, name := range d.Cancels {
 		if slot, set := a.timers[name]; set {
 			a.cancel(d, tx, slot)
@@ -239,7 +251,7 @@ func (a *agenda) place(d *Draft, space string, tx *model.Tx) {
 	n := 0
 	for i := range d.Sends {
 		m := &d.Sends[i]
-		if !waitsIn(space, m) {
+		if !waitsIn(a.confirmed.Space, m) {
 			continue
 		}
 		slot, set := a.timers[m.Timer]
@@ -262,9 +274,6 @@ func (a *agenda) cancel(d *Draft, tx *model.Tx, slot uint64) {
 	}
 	tx.Cancels = append(tx.Cancels, c)
 }
-
-// waitsIn reports whether a send is to wait in the space that sends it.
-func waitsIn(space string, s *model.Send) bool { return s.To == space && s.NotBefore != 0 }
 
 // leaves is how many of the events that wait do so no more when a transaction commits, one that it is
 // about to send included. A timer that is set again takes the place of the one before, and what is
@@ -290,120 +299,82 @@ func (a *agenda) leaves(d *Draft, sent *model.Send, succeeded bool) (n int) {
 	return n
 }
 
-// renewedAgenda is the agenda, made anew if it is out of date.
-func (l *Ledger) renewedAgenda() *agenda {
-	if l.agenda.made && !l.agenda.stale {
-		return &l.agenda
-	}
-	return l.agenda.renew(&l.replica.Later, l.lane)
-}
-
-// Timer is what waits under the name of a timer, nil for nothing.
-func (l *Ledger) Timer(name string) *model.Waiting {
-	a := l.renewedAgenda()
-	slot, set := a.timers[name]
+// Timer returns what waits under the name of a timer, nil for nothing.
+func (a *agenda) Timer(name string) *model.Waiting {
+	slot, set := a.renewed().timers[name]
 	if !set {
 		return nil
 	}
 	return a.bySlot[slot].Waiting
 }
 
-// Timers are the names of the timers that are set, sorted.
-func (l *Ledger) Timers() []string {
-	return slices.Sorted(maps.Keys(l.renewedAgenda().timers))
-}
+// Timers returns the names of the timers that are set, sorted.
+func (a *agenda) Timers() []string { return slices.Sorted(maps.Keys(a.renewed().timers)) }
 
-// mayWait is why one more event cannot wait until a time. n counts those that are about to, that one
-// included, less those that will not wait any more.
-func (l *Ledger) mayWait(at int64, n int) error {
-	if most := l.cfg.MaxLater; n > 0 && len(l.renewedAgenda().bySlot)+n > most {
-		return fmt.Errorf("%d events wait for their time in space %s, which is as many as may (MaxLater); send it later, or use fewer spaces' worth of events", most, l.replica.Space)
+// Later returns the events that wait for their time, timers and those in the lane because it has come included, in no order.
+// They must not be modified. It changes nothing: what is to be made anew by the next transaction is read from the
+// confirmed state.
+func (a *agenda) Later() (list []*model.Waiting) {
+	if !a.made || a.stale {
+		list = make([]*model.Waiting, 0, a.confirmed.Later.Len())
+		a.confirmed.Later.Each(func(w *model.Waiting) { list = append(list, w) })
+		return list
 	}
-	return model.CheckNotBefore(time.UnixMilli(at), time.UnixMilli(l.wall))
+	list = make([]*model.Waiting, 0, len(a.bySlot))
+	for _, w := range a.bySlot { // any order: Later promises none
+		list = append(list, w.Waiting)
+	}
+	return list
 }
 
-// CheckWait is why an event cannot wait here that a transaction is about to send to its own space for a
-// time, nil if it can. succeeded says that the event that is being handled leaves its place to another.
-func (l *Ledger) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
+// mayWait returns why one more event cannot wait until a time, nil if it can. n counts those that are about to,
+// that one included, less those that will not wait any more.
+func (a *agenda) mayWait(at int64, n int) error {
+	if most := a.cfg.MaxLater; n > 0 && len(a.renewed().bySlot)+n > most {
+		return fmt.Errorf("%d events wait for their time in space %s, which is as many as may (MaxLater); send it later, or use fewer spaces' worth of events", most, a.confirmed.Space)
+	}
+	return model.CheckNotBefore(time.UnixMilli(at), time.UnixMilli(a.clock.wall))
+}
+
+// CheckWait returns why an event cannot wait here that a transaction is about to send to its own space for a
+// time, nil if it can. succeeded is set if the event that is being handled leaves its place to another.
+func (a *agenda) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
 	n := 1
 	for i := range d.Sends {
-		if waitsIn(l.replica.Space, &d.Sends[i]) {
+		if waitsIn(a.confirmed.Space, &d.Sends[i]) {
 			n++
 		}
 	}
-	if l.mayWait(s.NotBefore, n) == nil {
+	if a.mayWait(s.NotBefore, n) == nil {
 		return nil
 	}
-	return l.mayWait(s.NotBefore, n-l.renewedAgenda().leaves(d, s, succeeded))
+	return a.mayWait(s.NotBefore, n-a.renewed().leaves(d, s, succeeded))
 }
 
-// BeginPass takes in the time: an event that conflicts have undone may have to wait, and those whose time has
-// come go into the lane, as many as there is room for. It reports whether the clock was set back since it was
-// called last.
-func (l *Ledger) BeginPass() (setBack bool) {
-	if l.conflicts != nil && l.conflicts.pending {
-		l.pauseAfterConflict()
+// integrated takes in a commit of another runtime.
+func (a *agenda) integrated(c *model.Commit) {
+	if slices.ContainsFunc(c.Txs, changes) {
+		a.stale = true
 	}
-	if l.cfg.WithoutEvents {
-		return false
-	}
-	a := l.renewedAgenda()
-	if setBack = l.wallBack; setBack || a.renewed {
-		l.wallBack = false
-		if a.takeBackEarly(l.wall, l.lane) || setBack {
-			l.recheckHead()
-		}
-	}
-	if l.mayBeMarked {
-		a.cancelled(l.marks(), l.replica.Space, l.lane)
-	}
-	if a.renewed {
-		a.renewed = false
-		if a.takeBackOvertaking(l.lane) {
-			l.recheckHead()
-		}
-	}
-	a.due(l.wall, l.replica.Space, l.lane)
-	return setBack
 }
 
-// Due is the wall time, in milliseconds since 1970, at which there is something to do again for an event
-// that waits for its time, or the event at the head of the lane expires; 0 for never. It is never one that
-// has passed. What keeps an event out of the lane that is due already is that this is full, or that a
-// commit is: it comes in when an event is handled or the commit answered.
-func (l *Ledger) Due() int64 {
-	due := l.nextDue()
-	if due <= l.wall {
-		due = 0
-	}
-	if ev := l.Head(); ev != nil && ev.Expires > 0 {
-		if at := ev.Expires + 1; at > l.wall && (due == 0 || at < due) {
-			due = at
-		}
-	}
-	return due
-}
+// refused takes in that the undecided transactions are undone.
+func (a *agenda) refused() { a.stale = a.stale || a.unsure }
 
-// HasDue reports whether there is room in the lane for an event whose time has come.
-func (l *Ledger) HasDue() bool {
-	due := l.nextDue()
-	return due != 0 && due <= l.wall && l.agenda.queued < maxQueued
-}
-
-// nextDue is when the next event that waits is to be put into the lane, 0 if there is none.
-func (l *Ledger) nextDue() int64 {
-	if l.cfg.WithoutEvents || !l.at.begins() {
-		return 0
-	}
-	if w := l.renewedAgenda().next(); w != nil {
+// nextDue returns when the next event that waits is to be put into the lane, 0 if there is none.
+func (a *agenda) nextDue() int64 {
+	if w := a.renewed().next(); w != nil {
 		return w.NotBefore
 	}
 	return 0
 }
 
+// hasRoom reports whether the lane has room for an event whose time has come.
+func (a *agenda) hasRoom() bool { return a.queued < maxQueued }
+
 // stillWaits reports whether an event that is in the lane because its time had come waits, as far as
 // that is in the log.
-func (l *Ledger) stillWaits(ev *model.Event) bool {
-	w := l.replica.Later.At(ev.Slot)
+func (a *agenda) stillWaits(ev *model.Event) bool {
+	w := a.confirmed.Later.At(ev.Slot)
 	return w != nil && w.ID == ev.ID
 }

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/receipts"
-)
+import "github.com/settlehq/settle/model"
 
 // An event can be cancelled until it is handled: a mark is written into a document of the space, in a
 // transaction like any other, so the log decides which came first. Once the mark is in the log, the event ends as
@@ -17,26 +14,33 @@ const CancelDoc = "settle-cancelled"
 // CancelKey returns the key of an event in CancelDoc.
 func CancelKey(stream, id string) string { return stream + "/" + id }
 
-// marks returns the document with the marks, absent if there is none.
-func (l *Ledger) marks() model.Value {
-	if !l.mayBeMarked {
+// marks reads CancelDoc.
+type marks struct {
+	docs *suffix
+	// maybe is cleared once the document is empty, and set again when it changes.
+	maybe bool
+}
+
+// changed takes in that a document has changed.
+func (m *marks) changed(doc string) { m.maybe = m.maybe || doc == CancelDoc }
+
+// all returns the document with the marks, absent if there is none.
+func (m *marks) all() model.Value {
+	if !m.maybe {
 		return model.Value{}
 	}
-	v := l.Value(CancelDoc)
-	l.mayBeMarked = v.Len() > 0 || l.suffix.undecided()
+	v := m.docs.Value(CancelDoc)
+	m.maybe = v.Len() > 0 || m.docs.undecided()
 	return v
 }
 
-// takenBack returns the receipt of an event that was cancelled or has expired, nil if it is to be handled.
-func (l *Ledger) takenBack(ev *model.Event) *model.Receipt {
-	if mark := l.marks().Get(CancelKey(ev.Stream, ev.ID)); !mark.IsAbsent() {
-		why, _ := mark.Get("why").AsString()
-		return receipts.Cancelled(ev, why)
+// of returns the mark of an event, absent if there is none.
+func (m *marks) of(stream, id string) model.Value {
+	all := m.all()
+	if all.IsAbsent() {
+		return all
 	}
-	if ev.Expires > 0 && l.wall > ev.Expires && ev.Invalid == "" {
-		return receipts.Expired(ev)
-	}
-	return nil
+	return all.Get(CancelKey(stream, id))
 }
 
 // MarksCancelled reports whether a commit marks an event as cancelled.

@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/settlehq/settle/lanes"
 	"github.com/settlehq/settle/lineage"
@@ -12,18 +11,6 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Config configures ledgers, and does not change. All of it must be set; see Limits.Fill.
-type Config struct {
-	// Runtime names the process that serves the space here.
-	Runtime string
-	// WithoutEvents leaves the events of the space to other runtimes.
-	WithoutEvents bool
-	Limits
-	// PauseMin, doubled up to PauseMax, is the pause after conflicts, from the second on. PauseMax also bounds the
-	// pause before the second attempt at an event whose first ended with the process.
-	PauseMin, PauseMax time.Duration
-}
-
 // Append is a commit on its way to the log.
 type Append struct {
 	Expect uint64
@@ -31,41 +18,11 @@ type Append struct {
 	Data   []byte // Commit, encoded
 }
 
-// Counts are what a ledger has done.
-type Counts struct {
-	// Handled, Failed and Refusals are events, by outcome, when that is confirmed.
-	Handled, Failed, Refusals uint64
-	// Attempts at handling events that were not given up, undone ones included.
-	Attempts uint64
-	// Refused appends.
-	Refused uint64
-	// Unconverged events met conflicts for longer than the window.
-	Unconverged uint64
-	// Conflicts, KnownReceipts and LostOrigins are handlings that a refusal has undone, by Why.
-	Conflicts, KnownReceipts, LostOrigins uint64
-}
-
-// Why is why a refusal has undone a handling.
-type Why uint8
-
-const (
-	// Conflict: another runtime's commit was first.
-	Conflict Why = iota + 1
-	// Receipt: and that has handled the same event.
-	Receipt
-	// Origin: the transaction that had sent the event was undone with it.
-	Origin
-)
-
-// Undone is a handling that a refusal has undone. Of which kind it is turns out as the commits are
-// integrated that stood in the way.
-type Undone struct {
-	Event receipts.Key
-	Why   Why
-}
-
 // Ledger is one space as one runtime serves it: what its log has, and on top of that what this runtime has
 // done and the log has not confirmed. It is not safe for concurrent use.
+//
+// Each of its parts owns its state and knows those before it at most; the Ledger decides in which order they
+// take part in what happens.
 type Ledger struct {
 	cfg  *Config
 	host Host
@@ -74,28 +31,17 @@ type Ledger struct {
 	lane     *lanes.Lane
 	registry *lineage.Registry
 
-	at        standing
-	suffix    suffix
-	head      head
-	conflicts *conflicts // nil: there was none
-	poison    poisonGuard
-	agenda    agenda
-	undone    []Undone // by a refusal, until Resume
+	clock
+	standing
+	suffix
+	marks marks
+	agenda
+	head   head
+	poison poisonGuard
+	outcomes
 
 	// version is of the program that runs, logged the one that the log has of this runtime.
 	version, logged string
-
-	// termAt is the time of the term that the next entry begins, see TermAt.
-	termAt uint64
-
-	now time.Duration
-	// wall is the wall time in milliseconds since 1970, 0 if it is not known; wallBack is set if it has
-	// gone back.
-	wall     int64
-	wallBack bool
-	// mayBeMarked says that there may be a mark in CancelDoc.
-	mayBeMarked bool
-	counts      Counts
 }
 
 // New makes a ledger out of the confirmed state of a space. It makes no transactions until TakeOver or
@@ -105,150 +51,94 @@ func New(cfg *Config, host Host, r *replica.Replica) *Ledger {
 		cfg: cfg, host: host, replica: r,
 		lane: lanes.New(laneState(r), cfg.LaneLimit), registry: lineage.New(r.Space, r.Outbound),
 	}
-	l.mayBeMarked = r.Doc(CancelDoc).Value.Len() > 0
+	l.suffix = suffix{cfg: cfg, confirmed: r}
+	l.marks = marks{docs: &l.suffix, maybe: r.Doc(CancelDoc).Value.Len() > 0}
+	l.agenda = agenda{cfg: cfg, clock: &l.clock, confirmed: r, lane: l.lane}
+	l.head = head{cfg: cfg, clock: &l.clock}
+	l.poison = poisonGuard{cfg: cfg, at: &l.standing, confirmed: r, lane: l.lane}
 	l.registry.SetTerm(r.Term)
-	l.host.fill(l)
+	l.host.fill(l.unhandled, l.apply)
 	return l
 }
 
-// laneState is what the log says of the lane.
+// laneState returns the lane's state as the log has it.
 func laneState(r *replica.Replica) lanes.State {
 	return lanes.State{Cursor: r.Cursor, Inbound: r.Inbound, Own: r.Own}
 }
 
-// TakeOver asks to become the owner: the next Append is a takeover or, if an entry is under way, the first
-// after that was refused. A runtime that takes part already has nothing to ask for.
-func (l *Ledger) TakeOver() { l.at.ask(Owner) }
-
-// Attach asks to take part beside the owner, likewise (docs/adr/0013). Runtimes are kept
-// apart by the compare-and-set on the head alone: the second is refused, integrates, and repeats the work that is
-// still left.
-func (l *Ledger) Attach() { l.at.ask(Attached) }
-
-// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
-// term of that time (docs/adr/0035). Without it the entry begins none, and positions that are assigned again
-// after the log has lost its tail cannot be distinguished from earlier ones.
-func (l *Ledger) TermAt(at uint64) { l.termAt = at }
-
-// Hold makes the ledger finish: no transaction is begun any more, and those that are made are still sealed
-// and confirmed. There is no way back.
-func (l *Ledger) Hold() {
-	l.at.finishing = true
-	l.retractAttempt()
-}
-
-// Close ends the ledger: it makes no transactions and asks for nothing.
-func (l *Ledger) Close() { l.at.take(stepClose) }
-
-// Phase is how the runtime stands towards the log, Role as what it takes part or asks to.
-func (l *Ledger) Phase() Phase { return l.at.phase }
-
-// Role is as what the runtime takes part, or asks to.
-func (l *Ledger) Role() Role { return l.at.role }
-
-// Entered reports whether the runtime takes part as the owner or attached, between a refusal and Resume
-// too.
-func (l *Ledger) Entered() bool { return l.at.epoch != 0 && l.at.phase != Closed }
-
-// Closed reports whether Close was called.
-func (l *Ledger) Closed() bool { return l.at.phase == Closed }
-
-// Running reports whether transactions can be made now.
-func (l *Ledger) Running() bool { return l.at.makes() }
-
-// Begins reports whether transactions may be begun now: the ledger runs, and is not finishing.
-func (l *Ledger) Begins() bool { return l.at.begins() }
-
-// Finishing reports whether Hold was called.
-func (l *Ledger) Finishing() bool { return l.at.finishing }
-
-// Epoch is the log sequence of the entry, 0 while the runtime makes no transactions.
-func (l *Ledger) Epoch() uint64 { return l.at.epoch }
-
-// Settled reports whether everything that was done or asked for is in the log.
-func (l *Ledger) Settled() bool {
-	return l.at.entry == nil && !l.at.wants() && l.poison.record == nil && !l.suffix.undecided()
-}
-
-// Undecided reports whether there is a transaction that the log has not confirmed, Open whether one that is
-// not under way.
-func (l *Ledger) Undecided() bool { return l.suffix.undecided() }
-
-// Open reports whether there is a transaction that is not under way to the log.
-func (l *Ledger) Open() bool { return len(l.suffix.open.txs) > 0 }
-
-// Appends is how many appends have to be confirmed until all that was done is in the log.
-func (l *Ledger) Appends() int { return l.suffix.appends() }
-
-// Full reports whether the open group should take no more events, Crowded whether it takes nothing more at
-// all.
-func (l *Ledger) Full() bool { return l.suffix.full(l.cfg) }
-
-// Crowded reports whether a transaction has found no room in the open group, which takes nothing more then.
-func (l *Ledger) Crowded() bool { return l.suffix.crowded }
-
-// TakeTurn reports whether a transaction that has found no room can go first now.
-func (l *Ledger) TakeTurn() bool { return l.suffix.takeTurn() }
-
-// ReleaseMemory gives memory back that is kept to be used again. A host with many ledgers calls it for one that has
-// nothing to do for now.
-func (l *Ledger) ReleaseMemory() { l.suffix.release() }
-
-// Tick makes the time known, in the host's monotonic clock. One that goes back stands still.
-func (l *Ledger) Tick(now time.Duration) { l.now = max(l.now, now) }
-
-// Clock makes the wall time known. Time may go back: an event that is in the log as handled stays so, any
-// other waits until its time comes again.
-func (l *Ledger) Clock(wall time.Time) {
-	ms := wall.UnixMilli()
-	if ms < l.wall {
-		l.wallBack = true
+// unhandled is Host.Unhandled of a host without it.
+func (l *Ledger) unhandled(ev *model.Event, rc *model.Receipt) *Attempt {
+	a := &Attempt{Draft: Draft{Event: ev, Trace: ev.Trace}, Receipt: rc}
+	if !l.marks.of(ev.Stream, ev.ID).IsAbsent() {
+		a.Writes = []model.Write{{Doc: CancelDoc, Path: model.Path{CancelKey(ev.Stream, ev.ID)}, Delete: true}}
 	}
-	l.wall = ms
+	return a
 }
 
-// Wall is the wall time in milliseconds since 1970, 0 if it is not known.
-func (l *Ledger) Wall() int64 { return l.wall }
+// apply is Host.Recorded of a host without it.
+func (l *Ledger) apply(a *Attempt, _ uint64) {
+	for i := range a.Writes {
+		w := &a.Writes[i]
+		if v, err := w.Apply(l.Value(w.Doc)); err == nil { // an attempt has made them
+			l.Note(w.Doc, v)
+		}
+	}
+}
 
-// Runs says which version of the program runs from now on. The first commit with it names it.
-func (l *Ledger) Runs(version string) { l.version = version }
-
-// Replica is the confirmed state.
+// Replica returns the confirmed state.
 func (l *Ledger) Replica() *replica.Replica { return l.replica }
 
-// Lane is the queue of events. A host offers to it; only the ledger takes from it.
+// Lane returns the queue of events. A host offers events to it; only the ledger takes them.
 func (l *Ledger) Lane() *lanes.Lane { return l.lane }
 
-// Counts are the counters.
-func (l *Ledger) Counts() Counts { return l.counts }
-
-// Value is a document as the transactions leave it that are made so far: in the log, or on its way there.
-func (l *Ledger) Value(doc string) model.Value {
-	if v, written := l.suffix.value(doc); written {
-		return v
-	}
-	return l.replica.Doc(doc).Value
+// Runs sets the version of the program that runs from now on. The first commit with it names it. What was
+// known of the head of the lane is forgotten: another handler may need other documents.
+func (l *Ledger) Runs(version string) {
+	l.version = version
+	l.letGo()
 }
 
-// Holds reports whether an undecided transaction has written to a document.
-func (l *Ledger) Holds(doc string) bool {
-	_, written := l.suffix.value(doc)
-	return written
+// Overran records that the handler of an event did not return in an earlier life of the space in this
+// process, and whether the log had a record of that attempt (AttemptRecorded). It is called before the runtime enters.
+func (l *Ledger) Overran(stream, event string, recorded bool) {
+	l.poison.overran, l.poison.counted = &receipts.Key{Stream: stream, ID: event}, recorded
 }
 
-// Append is the commit to be appended now, nil for none: the entry if one is asked for, else the open group
-// unless an append is under way. It is answered by exactly one Confirm or Refuse.
+// AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now.
+func (l *Ledger) AttemptRecorded(stream, event string) bool { return l.poison.recorded(stream, event) }
+
+// Hold has the ledger finish: no transaction is begun any more, and those that are made are still sealed
+// and confirmed. There is no way back.
+func (l *Ledger) Hold() {
+	l.standing.finishing = true
+	l.poison.retract()
+}
+
+// Settled reports whether everything that was done or requested is in the log.
+func (l *Ledger) Settled() bool {
+	return l.standing.entry == nil && !l.standing.wants() && l.poison.record == nil && !l.suffix.undecided()
+}
+
+// Note takes in the value that a document has after the transactions that are made so far.
+func (l *Ledger) Note(doc string, v model.Value) {
+	l.suffix.note(doc, v)
+	l.marks.changed(doc)
+}
+
+// Append returns the commit to be appended now, nil for none: the entry if one is requested, else the open group
+// unless an append is in flight. It is answered by exactly one Confirm or Refuse.
 func (l *Ledger) Append() *Append {
 	switch {
-	case l.at.phase == Asking:
-		return l.enter()
-	case !l.at.makes() || l.suffix.sealed != nil || len(l.suffix.open.txs) == 0 && l.poison.record == nil:
+	case l.standing.phase == Asking:
+		c := l.standing.enter(l.cfg.Runtime, l.version, l.replica)
+		return &Append{Expect: l.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, nil)}
+	case !l.Running() || l.suffix.sealed != nil || !l.Open() && l.poison.record == nil:
 		return nil
 	}
 	taken := l.lane.Undecided()
 	c := &model.Commit{
 		Version: model.CommitVersion, Space: l.replica.Space, Runtime: l.cfg.Runtime,
-		Epoch: l.at.epoch, Cursor: l.lane.Cursor(taken), Trying: l.poison.record,
+		Epoch: l.standing.epoch, Cursor: l.lane.Cursor(taken), Trying: l.poison.record,
 	}
 	if l.version != l.logged {
 		c.Program = l.version
@@ -267,37 +157,20 @@ func (l *Ledger) sendsAway(tx model.Tx) bool {
 	return slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.To != l.replica.Space })
 }
 
-// enter makes the commit by which the runtime enters.
-func (l *Ledger) enter() *Append {
-	l.at.take(stepSend)
-	attached := l.at.role == Attached
-	c := &model.Commit{
-		Version: model.CommitVersion, Space: l.replica.Space, Runtime: l.cfg.Runtime,
-		Attempt: l.replica.Seq + 1, Takeover: !attached, Join: attached,
-		Term: model.NextTerm(l.termAt, l.replica.Term), Program: l.version, Cursor: l.replica.Cursor,
-	}
-	l.at.entry = c
-	return &Append{Expect: l.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, nil)}
-}
-
-// Confirm says that the append under way is in the log at seq. It reports whether the runtime has entered
+// Confirm takes in that the append in flight is in the log at seq. It reports whether the runtime has entered
 // with it.
 func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
-	if c := l.at.entry; c != nil {
+	if c := l.standing.entry; c != nil {
 		_, err := l.replica.Apply(seq, c)
-		l.at.entered(seq)
+		l.standing.entered(seq)
 		l.logged = c.Program
 		l.suffix.restart(model.BeforeFirstTx(l.replica.Term))
 		l.registry.SetTerm(l.replica.Term)
-		l.beginLife()
+		l.poison.beginLife()
 		return true, err
 	}
 	x := l.suffix.sealed
-	for i := range x.commit.Txs {
-		if rc := x.commit.Txs[i].Receipt; rc != nil {
-			l.counts.handled(rc.Outcome)
-		}
-	}
+	l.outcomes.confirmed(x.commit.Txs)
 	l.replica.Adopt(seq, x.commit, x.after)
 	if x.commit.Program != "" {
 		l.logged = x.commit.Program
@@ -307,57 +180,31 @@ func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
 		l.registry.Confirm(x.commit.Txs[n-1].N)
 	}
 	l.suffix.confirm()
-	l.agenda.undecided = l.agenda.undecided && l.suffix.undecided()
-	if l.at.finishing {
-		l.retractAttempt()
+	l.agenda.unsure = l.agenda.unsure && l.suffix.undecided()
+	if l.standing.finishing {
+		l.poison.retract()
 	}
 	return false, nil
 }
 
-// Dropped are the transactions that a refusal has undone: of the commit that was under way, and of the group
-// behind it. Direct are the numbers of those that the application made.
-type Dropped struct {
-	UnderWay, Open []model.Tx
-	Direct         []uint64
-}
-
-// Refuse says that the append under way was refused: another runtime's commit is at the head. Everything
-// undecided is undone, and nothing happens until the host has passed every commit behind the replica's
+// Refuse takes in that the append in flight was refused: another runtime's commit is at the head. Everything
+// undecided is undone, and nothing happens until the host has passed every commit after the replica's
 // sequence to Integrate and calls Resume. The host gives the documents that the dropped transactions have
 // written their confirmed values back.
 func (l *Ledger) Refuse() Dropped {
-	l.at.take(stepRefuse)
-	l.at.entry = nil
+	l.standing.refused()
 	l.poison.record = nil
-	l.LetGo()
-	var gone Dropped
-	gone.UnderWay, gone.Open, gone.Direct = l.suffix.drop()
-	l.undone = undoneBy(undoneBy(nil, gone.UnderWay), gone.Open)
+	l.letGo()
+	gone := l.suffix.drop()
 	followUps := l.registry.Cancel()
-	for i := range l.undone {
-		if followUps[l.undone[i].Event.ID] {
-			l.undone[i].Why = Origin
-		}
-	}
+	l.outcomes.refused(&gone, followUps)
 	l.lane.Rewind(func(ev *model.Event) bool { return followUps[ev.ID] })
-	l.agenda.stale = l.agenda.stale || l.agenda.undecided
-	l.counts.Refused++
+	l.agenda.refused()
 	return gone
 }
 
-// undoneBy lists the handlings among transactions that are undone.
-func undoneBy(list []Undone, txs []model.Tx) []Undone {
-	for i := range txs {
-		if rc := txs[i].Receipt; rc != nil {
-			stream, _ := receipts.Stream(txs[i].By)
-			list = append(list, Undone{receipts.Key{Stream: stream, ID: rc.Event}, Conflict})
-		}
-	}
-	return list
-}
-
 // Integrate takes in commits that other runtimes have made, in log order; those that are known already are
-// passed over. If an append is under way it has failed, and Refuse comes first. The error is model.ErrPurged
+// passed over. If an append is in flight it has failed, and Refuse comes first. The error is model.ErrPurged
 // if commits are missing between what is known and these: the space must be loaded anew.
 func (l *Ledger) Integrate(entries ...model.LogEntry) error {
 	before := l.replica.Seq
@@ -368,7 +215,7 @@ func (l *Ledger) Integrate(entries ...model.LogEntry) error {
 	}
 	if l.replica.Seq > before {
 		st := laneState(l.replica)
-		st.Waits = l.stillWaits
+		st.Waits = l.agenda.stillWaits
 		l.lane.Integrate(st) // once for all: it costs what the lane holds
 		l.recheckHead()
 	}
@@ -393,24 +240,17 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 	if err != nil {
 		return err
 	}
-	for i := range l.undone {
-		if receipts.Find(c, l.undone[i].Event) != nil {
-			l.undone[i].Why = Receipt
-		}
-	}
-	for i := range c.Txs {
-		if changes(&c.Txs[i]) {
-			l.agenda.stale = true
-		}
-	}
-	l.mayBeMarked = l.mayBeMarked || slices.Contains(changed, CancelDoc)
+	l.outcomes.integrated(c)
+	l.agenda.integrated(c)
+	l.marks.maybe = l.marks.maybe || slices.Contains(changed, CancelDoc)
 	l.registry.Integrate(c)
 	if err := l.host.Integrated(c, changed); err != nil {
 		return err
 	}
-	if c.Takeover && l.at.overtaken() {
-		l.LetGo()
-		l.conflicts, l.poison = nil, poisonGuard{}
+	if c.Takeover && l.standing.overtaken() {
+		l.letGo()
+		l.head.conflicts = nil
+		l.poison.endLife()
 	}
 	return nil
 }
@@ -418,39 +258,12 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 // Resume ends the standstill after Refuse. It returns the handlings that were undone, now that all of the
 // commits are known that stood in the way.
 func (l *Ledger) Resume() []Undone {
-	l.at.take(stepResume)
-	undone := l.undone
-	l.undone = nil
+	l.standing.take(stepResume)
+	undone := l.outcomes.takeUndone()
 	for _, u := range undone {
-		l.counts.undone(u.Why)
-		if ev := l.Head(); ev != nil && keyOf(ev) == u.Event && u.Why == Conflict {
-			if l.conflicts == nil {
-				l.conflicts = &conflicts{}
-			}
-			l.conflicts.pending = l.at.epoch != 0
+		if ev := l.Head(); ev != nil && keyOf(ev) == u.Event && u.Why == Conflict && l.Entered() {
+			l.head.conflicted()
 		}
 	}
 	return undone
-}
-
-func (c *Counts) handled(o model.Outcome) {
-	switch o {
-	case model.Handled:
-		c.Handled++
-	case model.Failed:
-		c.Failed++
-	case model.Refused:
-		c.Refusals++
-	}
-}
-
-func (c *Counts) undone(w Why) {
-	switch w {
-	case Receipt:
-		c.KnownReceipts++
-	case Origin:
-		c.LostOrigins++
-	default:
-		c.Conflicts++
-	}
 }

@@ -37,7 +37,7 @@ func newAlone(t *testing.T) *alone {
 		},
 		Recorded: func(a *Attempt, _ uint64) {
 			w.handled = append(w.handled, a.Event.ID+" "+string(a.Receipt.Outcome))
-			w.l.apply(a.Writes)
+			w.l.apply(a, 0)
 		},
 	}
 	w.l = New(&Config{
@@ -110,12 +110,12 @@ func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	w.offer("first", "busy", 0)
 	mark := model.Object(model.F("why", "no"), model.F("slot", int64(1)))
 	d := &Draft{By: "app", Writes: []model.Write{{Doc: CancelDoc, Path: model.Path{CancelKey("add", "late")}, Value: mark}}}
+	d.Direct = true
 	n, err := w.l.Record(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.l.Direct(n)
-	w.l.apply(d.Writes)
+	w.l.apply(&Attempt{Draft: *d}, n)
 	if a := w.pass(); w.l.Lane().Waiting() != 2 {
 		t.Fatalf("%d events are in the lane: the one that is taken back does not end there", w.l.Lane().Waiting())
 	} else if gone := w.refuse(a); len(gone.Direct) != 1 || gone.Direct[0] != n {
@@ -140,11 +140,11 @@ func TestARefusalLeavesNothingButTheNumbers(t *testing.T) {
 	w.offer("e1", "add", 0)
 	w.offer("e2", "add", 0)
 	a := w.pass()
-	if len(a.Commit.Txs) != 2 || !w.l.Undecided() || w.l.Settled() {
+	if len(a.Commit.Txs) != 2 || !w.l.undecided() || w.l.Settled() {
 		t.Fatalf("%d transactions", len(a.Commit.Txs))
 	}
 	gone := w.refuse(a)
-	if len(gone.UnderWay) != 2 || len(gone.Open) != 0 || w.l.Undecided() || w.l.Lane().Waiting() != 2 {
+	if len(gone.UnderWay) != 2 || len(gone.Open) != 0 || w.l.undecided() || w.l.Lane().Waiting() != 2 {
 		t.Fatalf("undone: %+v; %d events wait", gone, w.l.Lane().Waiting())
 	}
 	a = w.pass()
@@ -198,5 +198,25 @@ func TestHoldLetsWhatIsUnderWayComeToItsEnd(t *testing.T) {
 	w.l.Close()
 	if w.l.TakeOver(); w.pass() != nil || w.l.Phase() != Closed || w.l.Entered() {
 		t.Errorf("it is %s", w.l.Phase())
+	}
+}
+
+// A foreign commit that is integrated over own transactions would be applied to documents that it never saw.
+func TestIntegrateRefusesOwnTransactionsFirst(t *testing.T) {
+	for name, far := range map[string]func(w *alone){ // any order: each for itself
+		"open":      func(w *alone) { _, _ = w.l.Record(&Draft{By: "app"}) },
+		"in flight": func(w *alone) { w.offer("e1", "add", 0); w.pass() },
+	} {
+		w := newAlone(t)
+		far(w)
+		c := &model.Commit{Version: model.CommitVersion, Space: home, Runtime: "other", Attempt: 1, Join: true}
+		entry := model.LogEntry{Space: home, Seq: w.seq + 1, Prev: w.seq, Data: model.AppendCommit(nil, c, nil)}
+		if err := w.l.Integrate(entry); err == nil || w.l.Replica().Seq != w.seq {
+			t.Errorf("%s: error %v, at %d", name, err, w.l.Replica().Seq)
+		}
+		w.l.Refuse()
+		if err := w.l.Integrate(entry); err != nil || w.l.Replica().Seq != entry.Seq {
+			t.Errorf("%s: after Refuse: %v", name, err)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/settlehq/settle/model"
+import (
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
 
 // Phase is the relation of a runtime to the log of a space: whether it makes transactions, and what has
 // to happen before it does.
@@ -83,7 +86,49 @@ type standing struct {
 	epoch uint64
 	// entry is the commit by which the runtime enters, while that is in flight.
 	entry *model.Commit
+	// termAt is the time of the term that the next entry begins (see TermAt).
+	termAt uint64
 }
+
+// TakeOver requests to become the owner: the next Append is a takeover or, if an entry is in flight, the first
+// one after that is refused. It has no effect on a runtime that takes part already.
+func (s *standing) TakeOver() { s.ask(Owner) }
+
+// Attach requests to take part beside the owner, likewise (docs/adr/0013). The compare-and-set on the head
+// alone keeps such runtimes apart: the second one is refused, integrates, and repeats the work that is still left.
+func (s *standing) Attach() { s.ask(Attached) }
+
+// TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
+// term of that time (docs/adr/0035). Without it the entry begins none, and positions that are assigned again
+// after the log has lost its tail cannot be distinguished from earlier ones.
+func (s *standing) TermAt(at uint64) { s.termAt = at }
+
+// Close ends the ledger for good: it makes no transactions and requests nothing.
+func (s *standing) Close() { s.take(stepClose) }
+
+// Phase returns the relation of the runtime to the log.
+func (s *standing) Phase() Phase { return s.phase }
+
+// Role returns the role in which the runtime takes part, or requests to.
+func (s *standing) Role() Role { return s.role }
+
+// Epoch returns the log sequence of the entry, 0 while the runtime makes no transactions.
+func (s *standing) Epoch() uint64 { return s.epoch }
+
+// Entered reports whether the runtime takes part as the owner or attached, between a refusal and Resume too.
+func (s *standing) Entered() bool { return s.phase == Serving || s.phase == Refused }
+
+// Closed reports whether Close was called.
+func (s *standing) Closed() bool { return s.phase == Closed }
+
+// Running reports whether transactions can be made now.
+func (s *standing) Running() bool { return s.phase == Serving }
+
+// Begins reports whether transactions may be begun now: the ledger runs, and is not finishing.
+func (s *standing) Begins() bool { return s.phase == Serving && !s.finishing }
+
+// Finishing reports whether Hold was called.
+func (s *standing) Finishing() bool { return s.finishing }
 
 // take applies a step, and reports whether it changed the phase.
 func (s *standing) take(by step) bool {
@@ -95,14 +140,29 @@ func (s *standing) take(by step) bool {
 	return true
 }
 
-// ask requests to take part in a role. It has no effect on a runtime that takes part already.
+// ask requests to take part in a role.
 func (s *standing) ask(role Role) {
-	if s.take(stepAsk) || s.phase == Asking || s.phase == Insisting {
+	if s.take(stepAsk) || s.wants() {
 		s.role = role
 	}
 }
 
-// entered records that the entry is in the log at seq.
+// wants reports whether an entry is still to be made.
+func (s *standing) wants() bool { return s.phase == Asking || s.phase == Insisting }
+
+// enter returns the commit by which the runtime enters, which is in flight from now on.
+func (s *standing) enter(runtime, program string, confirmed *replica.Replica) *model.Commit {
+	s.take(stepSend)
+	s.entry = &model.Commit{
+		Version: model.CommitVersion, Space: confirmed.Space, Runtime: runtime,
+		Attempt: confirmed.Seq + 1, Takeover: s.role == Owner, Join: s.role == Attached,
+		Term: model.NextTerm(s.termAt, confirmed.Term), Program: program, Cursor: confirmed.Cursor,
+	}
+	return s.entry
+}
+
+// entered records that the entry is in the log at seq. The runtime has the role that its commit names,
+// whatever was requested since.
 func (s *standing) entered(seq uint64) {
 	s.role = Owner
 	if s.entry.Join {
@@ -114,6 +174,12 @@ func (s *standing) entered(seq uint64) {
 	}
 }
 
+// refused records that the commit in flight was refused.
+func (s *standing) refused() {
+	s.take(stepRefuse)
+	s.entry = nil
+}
+
 // overtaken records that another runtime has taken the space over, and reports whether that deposes
 // this one.
 func (s *standing) overtaken() bool {
@@ -123,12 +189,3 @@ func (s *standing) overtaken() bool {
 	s.epoch = 0
 	return true
 }
-
-// makes reports whether transactions can be made now.
-func (s *standing) makes() bool { return s.phase == Serving }
-
-// begins reports whether new transactions may be begun.
-func (s *standing) begins() bool { return s.phase == Serving && !s.finishing }
-
-// wants reports whether an entry is still to be made.
-func (s *standing) wants() bool { return s.phase == Asking || s.phase == Insisting }

@@ -73,10 +73,10 @@ func TestPhases_ATakeoverDeposesTheOwnerAlone(t *testing.T) {
 		s.take(stepSend)
 		s.entry = &model.Commit{Join: role == Attached, Takeover: role == Owner}
 		s.entered(7)
-		if s.role != role || s.epoch != 7 || !s.begins() {
+		if s.role != role || s.epoch != 7 || !s.Begins() {
 			t.Fatalf("role %d: %+v", role, s)
 		}
-		if got := s.overtaken(); got != (role == Owner) || s.makes() != (role == Attached) || (s.epoch == 0) != (role == Owner) {
+		if got := s.overtaken(); got != (role == Owner) || s.Running() != (role == Attached) || (s.epoch == 0) != (role == Owner) {
 			t.Errorf("role %d: deposed %v, %+v", role, got, s)
 		}
 	}
@@ -109,7 +109,7 @@ func TestPhases_WhatIsFinishingBeginsNothing(t *testing.T) {
 	s.ask(Owner)
 	s.take(stepSend)
 	s.entry = &model.Commit{Takeover: true}
-	if s.entered(1); !s.makes() || s.begins() {
-		t.Errorf("makes %v, begins %v", s.makes(), s.begins())
+	if s.entered(1); !s.Running() || s.Begins() {
+		t.Errorf("makes %v, begins %v", s.Running(), s.Begins())
 	}
 }

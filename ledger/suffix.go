@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
 )
 
 // suffix is the overlay of transactions that this runtime has made and that the log has not confirmed:
@@ -15,6 +16,9 @@ import (
 //	log | sealed (under way) | open |
 //	    ^ replica            ^      ^ what documents show
 type suffix struct {
+	cfg       *Config
+	confirmed *replica.Replica
+
 	sealed *sealed
 	open   group
 	// spare are the buffers of the last confirmed group, for the next.
@@ -24,8 +28,8 @@ type suffix struct {
 	lastTx uint64
 	// attempt numbers the appends of this epoch.
 	attempt uint64
-	// crowded says that a transaction found no room in the open group: nothing more is added to it,
-	// and what needs the room goes first in the next one.
+	// crowded is set once a transaction has found no room in the open group: nothing more is added to it,
+	// and that transaction goes first in the next one.
 	crowded bool
 }
 
@@ -58,10 +62,19 @@ var (
 // dozen events set aside.
 const FrameBytes = 4 << 10
 
-// add appends a transaction to the open group, or reports that there is no room in it (ErrNoRoom) or in
-// any commit (ErrTooLarge).
-func (x *suffix) add(tx *model.Tx, limit int) error {
-	room := limit - FrameBytes
+// direct notes that the application made a transaction of the open group (see Draft.Direct).
+func (x *suffix) direct(tx uint64) { x.open.direct = append(x.open.direct, tx) }
+
+// NextTx returns a number for a transaction. No number is returned twice in an epoch.
+func (x *suffix) NextTx() uint64 {
+	x.lastTx++
+	return x.lastTx
+}
+
+// Add appends a transaction that sends nothing, with a number of NextTx, to the open group. The error is
+// ErrNoRoom if that has no room for it, and ErrTooLarge if no commit has.
+func (x *suffix) Add(tx *model.Tx) error {
+	room := x.cfg.MaxCommitBytes - FrameBytes
 	data := model.AppendTx(x.open.data, tx)
 	switch n := len(data) - len(x.open.data); {
 	case n > room:
@@ -75,20 +88,40 @@ func (x *suffix) add(tx *model.Tx, limit int) error {
 	return nil
 }
 
-// full reports whether the open group should take no more events. The half of it that they leave is for
+// Full reports whether the open group should take no more events. The half of it that they leave is for
 // the computations that follow from them.
-func (x *suffix) full(cfg *Config) bool {
-	return len(x.open.txs) > 0 && (x.crowded || len(x.open.txs) >= cfg.MaxGroup || len(x.open.data) >= cfg.MaxCommitBytes/2)
+func (x *suffix) Full() bool {
+	return len(x.open.txs) > 0 && (x.crowded || len(x.open.txs) >= x.cfg.MaxGroup || len(x.open.data) >= x.cfg.MaxCommitBytes/2)
 }
 
-// takeTurn reports whether something waits for room in a group of its own, which is there now.
-func (x *suffix) takeTurn() bool {
+// Crowded reports whether a transaction has found no room in the open group, which takes nothing more then.
+func (x *suffix) Crowded() bool { return x.crowded }
+
+// TakeTurn reports whether a transaction that has found no room can go first now.
+func (x *suffix) TakeTurn() bool {
 	turn := x.crowded && len(x.open.txs) == 0
 	if turn {
 		x.crowded = false
 	}
 	return turn
 }
+
+// Open reports whether there is a transaction that is not in flight to the log.
+func (x *suffix) Open() bool { return len(x.open.txs) > 0 }
+
+// Appends returns how many appends it takes until every transaction is in the log, if none is refused.
+func (x *suffix) Appends() (n int) {
+	if x.sealed != nil {
+		n++
+	}
+	if len(x.open.txs) > 0 {
+		n++
+	}
+	return n
+}
+
+// undecided reports whether there is any transaction that the log has not confirmed.
+func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
 
 // note records the value that a document has after the open group.
 func (x *suffix) note(doc string, v model.Value) {
@@ -98,8 +131,22 @@ func (x *suffix) note(doc string, v model.Value) {
 	x.open.after[doc] = v
 }
 
-// value is a document as the undecided transactions leave it, false if they have not written it.
-func (x *suffix) value(doc string) (v model.Value, written bool) {
+// Value returns a document as the transactions made so far leave it, confirmed or not.
+func (x *suffix) Value(doc string) model.Value {
+	if v, written := x.written(doc); written {
+		return v
+	}
+	return x.confirmed.Doc(doc).Value
+}
+
+// Holds reports whether an undecided transaction has written to a document.
+func (x *suffix) Holds(doc string) bool {
+	_, written := x.written(doc)
+	return written
+}
+
+// written returns a document as the undecided transactions leave it, false if they have not written it.
+func (x *suffix) written(doc string) (v model.Value, written bool) {
 	if v, written = x.open.after[doc]; !written && x.sealed != nil {
 		v, written = x.sealed.after[doc]
 	}
@@ -131,36 +178,30 @@ func (x *suffix) confirm() {
 	x.sealed = nil
 }
 
-// release gives the buffers back that are kept for the next group.
-func (x *suffix) release() {
+// ReleaseMemory drops the buffers that are kept for the next group. A host with many ledgers calls it for one
+// that has nothing to do for now.
+func (x *suffix) ReleaseMemory() {
 	x.spare = group{}
 	if len(x.open.txs) == 0 && len(x.open.after) == 0 {
 		x.open = group{}
 	}
 }
 
-// undecided reports whether there is any transaction that the log has not confirmed.
-func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
-
-// appends is how many appends it takes until there is none, if none is refused.
-func (x *suffix) appends() (n int) {
-	if x.sealed != nil {
-		n++
-	}
-	if len(x.open.txs) > 0 {
-		n++
-	}
-	return n
+// Dropped are the transactions that a refusal has undone: of the commit that was in flight, and of the group
+// behind it. Direct are the numbers of those that the application made (see Draft.Direct).
+type Dropped struct {
+	UnderWay, Open []model.Tx
+	Direct         []uint64
 }
 
-// drop forgets all transactions, and returns them: those under way, and those of the open group.
-func (x *suffix) drop() (underWay, open []model.Tx, direct []uint64) {
-	open, direct = x.open.txs, slices.Clone(x.open.direct)
+// drop forgets all transactions, and returns them.
+func (x *suffix) drop() Dropped {
+	gone := Dropped{Open: x.open.txs, Direct: slices.Clone(x.open.direct)}
 	if x.sealed != nil {
-		underWay, direct = x.sealed.txs, slices.Concat(x.sealed.direct, direct)
+		gone.UnderWay, gone.Direct = x.sealed.txs, slices.Concat(x.sealed.direct, gone.Direct)
 	}
 	x.sealed, x.open, x.crowded = nil, group{}, false
-	return underWay, open, direct
+	return gone
 }
 
 // restart begins the numbers of an epoch; before is the number below its first transaction's.

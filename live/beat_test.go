@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// A watch that is taken up again hears at once that somebody is there, of the revision that it
-// knows: a heartbeat of none would have it take what it has for new, or for gone.
-func TestWatch_ThatIsTakenUpAgainHearsOfTheRevisionThatItKnows(t *testing.T) {
+// The first message of a resumed watch is a heartbeat with the revision that the client has. With another one
+// the client would take its value for outdated, or a missing value for delivered.
+func TestWatch_HeartbeatsOfAResumedWatchHaveItsRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})

@@ -13,12 +13,12 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Client asks the workers of a deployment, whichever answer.
+// Client reads and watches documents over NATS. Any worker of the deployment may answer.
 type Client struct {
-	// Bus is used for nothing but questions.
+	// Bus sends the requests.
 	Bus port.Client
-	// Grace is for how long it goes on asking if there is no worker at all; default 3 s,
-	// which is enough for one that is being restarted quickly.
+	// Grace is how long a client keeps trying while there is no worker at all; the default of 3 s covers a
+	// quick restart.
 	Grace time.Duration
 }
 
@@ -29,9 +29,9 @@ func (c *Client) grace() time.Duration {
 	return c.Grace
 }
 
-// Get reads a document at the head of the log. It asks again until q.Timeout is over: a
-// worker that dies, a takeover and a handover take time and nothing else. The error is a
-// *model.ServiceError, or model.ErrNobody if there is no worker.
+// Get reads a document at the head of the log. It retries until q.Timeout: a crashed worker, a takeover or a
+// handover delays the answer and does not fail it. The error is a *model.ServiceError, or model.ErrNobody if
+// there is no worker.
 func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 	if err := q.check(); err != nil {
 		return Answer{}, err
@@ -43,17 +43,17 @@ func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 	for {
 		a, err := c.getOnce(ctx, q, deadline)
 		switch {
-		case err == nil || !waits(err):
+		case err == nil || !retryable(err):
 			return a, err
 		case errors.Is(err, model.ErrNobody) && time.Now().After(nobody):
 			return a, err
-		case time.Now().After(deadline) || pause.For(ctx, again/2) != nil:
+		case time.Now().After(deadline) || pause.For(ctx, retryDelay/2) != nil:
 			return a, err
 		}
 	}
 }
 
-// getOnce asks one worker, and gives it up when it has taken so long that it may be gone.
+// getOnce asks one worker. It gives up on a worker that is late enough to be presumed dead.
 func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answer, err error) {
 	left := max(time.Until(deadline), time.Millisecond)
 	q.Timeout = Duration(left)
@@ -73,14 +73,14 @@ func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answ
 	return a, nil
 }
 
-// Watch delivers the document and then its newest value whenever it has changed, until ctx ends, whatever happens to the
-// worker that answers: it asks another one for what is newer than what it has. What is
-// delivered never goes back. Deliver also gets heartbeats, Stale and Current, Connected, and
-// Broken; a Moved is only a Broken without an error. What a worker has said of how the document
-// stands holds until the next says it: after a Broken it is not known.
+// Watch delivers the document, and then its newest value whenever it has changed, until ctx ends. When the
+// answering worker fails, the watch continues at another from the last delivered value; revisions that are
+// delivered only grow, unless the store was rewound. deliver also receives heartbeats, Stale and Current,
+// Connected, and Broken; a planned move to another worker is a Broken without an error. A reported status holds
+// until the next one; after a Broken the status is unknown.
 //
-// The error is that of ctx; or a *model.ServiceError that will stay; or model.ErrNobody if
-// there was no worker from the first.
+// The error is that of ctx, or a *model.ServiceError that a retry would not cure, or model.ErrNobody if there
+// was no worker from the start.
 func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
 		return err
@@ -94,9 +94,9 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case isBadRequest(err) && w.q.From.Print != "":
-			w.q.From.Print = "" // a worker of an earlier version answers, which knows revisions only
+			w.q.From.Print = "" // a worker of an earlier version answers: it knows only revisions
 			continue
-		case !waits(err) && !errors.Is(err, context.Canceled):
+		case !retryable(err) && !errors.Is(err, context.Canceled):
 			return err
 		case w.heard == 0 && errors.Is(err, model.ErrNobody) && time.Since(began) > c.grace():
 			return err
@@ -106,7 +106,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		}
 		if w.heard > heard || !w.down && time.Since(began) >= c.grace() {
 			w.down = true
-			w.tell(Event{Kind: Broken, Revision: w.q.From.Revision, Err: w.why(err)})
+			w.deliver(Event{Kind: Broken, Revision: w.q.From.Revision, Err: w.cause(err)})
 		}
 		if pause.For(ctx, min(10*time.Millisecond<<min(n, 10), time.Second)) != nil {
 			return ctx.Err()
@@ -114,13 +114,13 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 	}
 }
 
-// watching is a watch across the workers that answer it.
+// watching is the state of a watch across the workers that answer it in turn.
 type watching struct {
 	q       Watch
 	deliver func(Event)
 	begun   bool // a value is known
-	heard   int  // messages so far
-	down    bool // it was told that nobody answers, and not since that somebody does
+	heard   int  // messages received so far
+	down    bool // Broken was delivered, and no Connected since
 }
 
 var (
@@ -128,7 +128,7 @@ var (
 	errMissed = errors.New("a value was lost on the way")
 )
 
-// once watches by one worker.
+// once watches until the answering worker stops doing so.
 func (w *watching) once(ctx context.Context, bus port.Client) error {
 	question, err := json.Marshal(w.q)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *watching) once(ctx context.Context, bus port.Client) error {
 		w.heard++
 		if first {
 			first, w.down = false, false
-			w.tell(Event{Kind: Connected, Revision: w.q.From.Revision})
+			w.deliver(Event{Kind: Connected, Revision: w.q.From.Revision})
 		}
 		if err := w.take(eventOf(p)); err != nil {
 			cancel(err)
@@ -168,31 +168,29 @@ func (w *watching) take(e Event) error {
 		if e.Revision > w.q.From.Revision {
 			return errMissed
 		}
-		w.tell(e)
+		w.deliver(e)
 	case Rewound:
 		w.begun, w.q.From = false, Known{}
-		w.tell(e)
+		w.deliver(e)
 	case Value, Deleted:
 		if w.begun && e.Revision <= w.q.From.Revision {
 			return nil
 		}
 		w.begun, w.q.From = true, e.Known()
-		w.tell(e)
+		w.deliver(e)
 	}
 	return nil
 }
 
-func (w *watching) tell(e Event) { w.deliver(e) }
-
-// why is what is said of an interruption, nil if it was announced.
-func (w *watching) why(err error) error {
+// cause returns the error for a Broken, nil if the worker announced its departure.
+func (w *watching) cause(err error) error {
 	if errors.Is(err, ErrMoved) {
 		return nil
 	}
 	return err
 }
 
-// eventOf is the event that a message carries.
+// eventOf decodes the event in a message.
 func eventOf(p model.Part) Event {
 	e := Event{Kind: Kind(p.Header[HeaderEvent]), Data: p.Data}
 	e.Revision, _ = strconv.ParseUint(p.Header[HeaderRevision], 10, 64)

@@ -12,11 +12,11 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// mute is a bus on which whoever answers says one thing, and then nothing more.
+// mute is a bus whose worker sends one heartbeat, and then nothing more.
 type mute struct {
 	port.Client
 	asked int
-	// still says that not even that is said.
+	// still suppresses even that.
 	still bool
 }
 
@@ -29,8 +29,8 @@ func (b *mute) Listen(ctx context.Context, _ string, _ []byte, deliver func(mode
 	return ctx.Err()
 }
 
-// Who answers says something every second. A client that hears nothing for three asks another.
-func TestClient_AsksAgainWhenNothingIsHeard(t *testing.T) {
+// A worker sends a message every second. A client that receives none for three seconds asks another worker.
+func TestClient_WatchesAgainAfterThreeSilentSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &mute{}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*Heartbeat)
@@ -42,18 +42,18 @@ func TestClient_AsksAgainWhenNothingIsHeard(t *testing.T) {
 			}
 		})
 		if b.asked != 4 || len(broken) != 3 || broken[0].Err == nil || ctx.Err() == nil {
-			t.Errorf("asked %d times in ten seconds, told of %+v, ended with %v", b.asked, broken, err)
+			t.Errorf("asked %d times in ten seconds, received %+v, ended with %v", b.asked, broken, err)
 		}
 		b = &mute{still: true}
 		again, end := context.WithTimeout(t.Context(), 10*Heartbeat)
 		defer end()
 		if err := (&Client{Bus: b}).Watch(again, Watch{Space: "s", Document: "n"}, func(Event) {}); b.asked < 3 {
-			t.Errorf("asked %d times in ten seconds where nothing is said at all, ended with %v", b.asked, err)
+			t.Errorf("asked a silent worker %d times in ten seconds, ended with %v", b.asked, err)
 		}
 	})
 }
 
-// gone is a bus on which somebody answers for so many questions, or from then on.
+// gone is a bus without workers, except for the first watch and for asks after the first few.
 type gone struct {
 	port.Client
 	asked, after int
@@ -73,8 +73,8 @@ func (b *gone) Ask(context.Context, string, []byte) ([]byte, error) {
 	return json.Marshal(Answer{Space: "s", Document: "n", Revision: 7})
 }
 
-// That nobody answers is told once, however often the client asks again.
-func TestClient_TellsOnceThatNobodyAnswersAnyMore(t *testing.T) {
+// One Broken is delivered, however often the client retries.
+func TestClient_DeliversBrokenOnceWithoutWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &gone{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -86,13 +86,13 @@ func TestClient_TellsOnceThatNobodyAnswersAnyMore(t *testing.T) {
 			}
 		})
 		if broken != 1 || b.asked < 10 {
-			t.Errorf("told %d times, after %d questions", broken, b.asked)
+			t.Errorf("%d Broken after %d requests", broken, b.asked)
 		}
 	})
 }
 
-// The only worker may be about to be there.
-func TestClient_AGetWaitsForAWorkerForAWhile(t *testing.T) {
+// The only worker may be restarting.
+func TestClient_AGetWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &gone{after: 5}
 		if a, err := (&Client{Bus: b}).Get(t.Context(), Get{Space: "s", Document: "n"}); err != nil || a.Revision != 7 {
@@ -101,13 +101,13 @@ func TestClient_AGetWaitsForAWorkerForAWhile(t *testing.T) {
 	})
 }
 
-// What a question came to has the same code for whoever asks.
-func TestCoded_TellsErrorsApart(t *testing.T) {
+// An error has the same code in Go, over NATS and over HTTP.
+func TestServiceError_HasACodeForEachError(t *testing.T) {
 	for err, want := range map[error]int{
 		model.ErrNoProgram: model.CodeNotFound, model.ErrElsewhere: model.CodeUnavailable, model.ErrNobody: model.CodeUnavailable,
 		model.ErrStopped: model.CodeUnavailable, model.ErrTooLarge: model.CodeTooLarge, context.DeadlineExceeded: model.CodeFailed,
-	} { // any order: each by itself
-		if got := coded(fmt.Errorf("get: %w", err)).Code; got != want {
+	} { // any order: the cases are independent
+		if got := serviceError(fmt.Errorf("get: %w", err)).Code; got != want {
 			t.Errorf("%v has code %d, want %d", err, got, want)
 		}
 	}

@@ -1,55 +1,53 @@
-// Package live answers questions about documents: what one is now, and what it becomes.
+// Package live reads and watches documents.
 //
-//	get    a document at the head of the log. A derived one that nobody observes is
-//	       computed first, and only for that
-//	watch  its value, then every confirmed change, until who asks has gone. As long as it
-//	       lasts it is demand: what the document is computed from runs
+//	get    returns a document at the head of the log. A derived document that nothing observes is
+//	       computed first
+//	watch  delivers the document's value, then every confirmed change, until the client is gone. A watch
+//	       is demand: the computations that the document depends on run as long as it lasts
 //
-// Every worker answers, as the NATS service settle-worker (Server), for all spaces:
+// Every worker answers for all spaces, as the NATS service settle-worker (Server):
 //
-//	watch: the values come from the log; the owner of the space is asked for demand by a
-//	       lease, which this worker renews as long as somebody watches
-//	get:   only the owner knows whether a derived document is up to date, so it is asked
-//	       (endpoint own-<worker>), and whoever is owner then is asked again until there is
-//	       an answer: a handover makes a question wait, not fail
+//	watch: the values come from the log; this worker holds a lease at the owner of the space, and
+//	       renews it as long as it has watchers
+//	get:   only the owner knows whether a derived document is up to date, so the worker asks it
+//	       (endpoint own-<worker>). After a handover it asks the new owner: the request waits and
+//	       does not fail
 //
 // # What a watch promises
 //
-// Values are states, not events. One that watches gets the newest value, whatever it was
-// when it began; then each change that it is quick enough for. If it is not, it gets the
-// newest when it is ready, and Previous tells that there were others between. It never gets
-// a value that is older than one that it had (From, after an interruption), and what stays
-// is delivered in the end. Every change as such is in the log, and in receipts.
+// Values are states, not events. A watcher gets the newest value, however old that is, and then each
+// change, as long as it keeps up. A slow watcher gets the newest value when it is ready, and Previous
+// reveals that others were skipped. Values never go back to an older one, also not after an interruption
+// (From), and the last value is delivered in the end. Every single change is in the log, and in receipts.
 //
-// # Whether a value is what it should be
+// # Whether a value is up to date
 //
-// The log does not say that a value is old: that what the document is computed from begins to
-// fail, is held back, or that nobody serves the space. So the worker that answers a watch looks
-// after each document that is watched there, every two seconds, a new one within one: it asks the
-// owners, one question (to the endpoint own-<worker>) for up to 256 documents, however many watch
-// each of them. A question may take a second, and what is in doubt is asked for apart: a space that
-// does not answer keeps no other up. Who watches is told
+// The log does not record that a value is out of date: that a computation fails or is held back,
+// or that no worker serves the space. So each worker polls the owners of the documents that are
+// watched there, every two seconds, and a new document within one. A query (to the endpoint
+// own-<worker>) covers up to 256 documents, however many clients watch each, and may take a second.
+// Documents with a known problem are queried apart, so that a space without an answer delays no other.
+// Watchers receive
 //
-//	stale    why the value is not what it should be. An error is told when it is seen; what may pass by
-//	         itself (a takeover, a gate that is closed, a space that is at work) when it has
-//	         lasted for 5 s without a new value
-//	current  that it is what it should be: when that is first known, and again after stale
+//	stale    why the value is out of date. An error is reported at once; a transient condition
+//	         (a takeover, a closed gate, a busy space) when it has lasted for 5 s without a
+//	         new value
+//	current  that the value is up to date: when that is first known, and again after stale
 //
-// and told again, as far as it is known, by whoever answers after an interruption. An owner pays
-// for a look about 1 us for a document and 10 us for its space, so 10,000 watched documents cost
-// it from half a percent of a core (one space) to 5 % (a space each). An owner of a version that
-// does not know the question says nothing, and so nothing is told.
+// After an interruption the next worker reports the status again. A query costs the owner about 1 us
+// per document and 10 us per space, so 10,000 watched documents cost it from half a percent of a core
+// (one space) to 5 % (a space each). An owner of a version that does not know the query reports no status.
 //
-// What is not seen: that a document of another space, which the document is computed from, is
-// old there. Here it is as it was confirmed there.
+// The status does not cover documents of other spaces: if a document there is out of date, one that is
+// computed from it counts as current.
 //
-// # Who is gone
+// # Departed clients
 //
-// Every message to a NATS client asks for an answer that nobody is expected to give: so the
-// server says at once when nobody listens any more. A client that listens renews nothing.
-// It gets a heartbeat every second, with the revision that it should have: one that
-// hears none for three of them, or hears of a revision that it does not have, asks again
-// (Watch does). So does one that is told that the worker leaves (moved).
+// Every message to a NATS client is sent as a request, so that the server's "no responders" reveals
+// a client that has stopped listening. The client renews nothing. It gets a heartbeat every
+// second, with the revision that it should have; after three seconds without one, or with a revision
+// that it has not received, it watches again (Client.Watch does). The same holds when the worker
+// announces that it leaves (moved).
 //
 // See docs/adr/0021.
 package live

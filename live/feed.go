@@ -14,47 +14,44 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// feed is one document that somebody watches: one reading of the log and one lease,
-// however many there are.
+// feed follows one watched document, with one reader of the log and one lease for all of its watchers.
 type feed struct {
 	space, doc string
 	ctx        context.Context
 	cancel     context.CancelFunc
 
 	mu     sync.Mutex
-	back   bool   // the store has gone back while this process has known it
-	newest Event  // the zero Event as long as nothing is known
-	read   uint64 // up to where the log was read for that, see history.Change
+	back   bool   // the store has gone back during the life of this process
+	newest Event  // the zero Event if no value is known
+	read   uint64 // the log position up to which newest was read, see history.Change
 	subs   map[*sub]bool
-	// confirming says that the document is being read for watchers that wait to be admitted.
+	// confirming reports that the document is being read for watchers that wait to be admitted.
 	confirming bool
-	// standing is what was last said of how the document stands, the zero Event as long as
-	// nobody has.
-	standing Event
-	doubt    doubt
-	// looked is when it was last asked how it stands, asked whether there is no answer yet.
-	looked time.Time
-	asked  bool
+	// status is the last Stale or Current, the zero Event before the first.
+	status  Event
+	problem problem
+	// polled is the time of the last status query, polling whether it has no answer yet.
+	polled  time.Time
+	polling bool
 }
 
-// sub is one that watches. It holds one value at most, and one word of how the document stands:
-// one that is slow gets the newest.
+// sub is one watcher. It holds at most one value and one status: a slow watcher gets the newest.
 type sub struct {
 	feed *feed
-	news chan struct{} // there is something to take
+	news chan struct{} // something can be taken
 
-	// What follows is the feed's, under its lock.
-	next, standing Event  // the zero Event if there is none
-	last           uint64 // revision of the last value that was wanted
-	print          string // of the value that the watcher came with, "" if it is not known or has been followed by another
-	begun          bool   // and whether there was one
-	rewound        bool   // the store has gone back, of which the watcher is to be told first
-	waits          bool   // nothing is shown before the feed is known to be up to date, see admit
-	least          uint64 // the revision that the document had then
+	// The feed's lock guards the fields below.
+	next, status Event  // the zero Event if there is none
+	last         uint64 // revision of the last value that was offered
+	print        string // of the value that the watcher came with; "" if unknown, or once another has followed
+	begun        bool   // whether there was such a value
+	rewound      bool   // the store has gone back; the watcher is notified of it first
+	waits        bool   // no value is delivered before the feed is known to be up to date, see admit
+	least        uint64 // the revision that the document had then
 }
 
-// begin follows the document until its context ends, whatever fails.
-func (s *Server) begin(ctx context.Context, f *feed) {
+// follow keeps the feed's newest value up to date until ctx ends. It retries after errors.
+func (s *Server) follow(ctx context.Context, f *feed) {
 	w := history.Watch{
 		Bus: s.bus, Space: f.space, Doc: f.doc, Logger: s.log,
 		Watcher: s.host.ID() + "-live-" + rand.Text()[:12],
@@ -68,12 +65,12 @@ func (s *Server) begin(ctx context.Context, f *feed) {
 	for ctx.Err() == nil {
 		if err := w.Changes(ctx, take); ctx.Err() == nil {
 			s.log.Warn("watch a document; trying again", "space", f.space, "document", f.doc, "error", err)
-			_ = pause.For(ctx, again)
+			_ = pause.For(ctx, retryDelay)
 		}
 	}
 }
 
-// textOf is the text of a document, nil if there is none.
+// textOf returns the JSON text of a document, nil if there is none.
 func textOf(v model.Value) []byte {
 	if v.IsAbsent() {
 		return nil
@@ -81,18 +78,18 @@ func textOf(v model.Value) []byte {
 	return v.AppendJSON(nil)
 }
 
-// again is how long to wait before something is tried again that has failed.
-const again = 200 * time.Millisecond
+// retryDelay is the pause after a failed attempt.
+const retryDelay = 200 * time.Millisecond
 
-// take passes a change on to all watchers. The changes of a history.Watch are each newer than the one
-// before, unless the store has gone back.
+// take passes a change to all watchers. Each change of a history.Watch is newer than the one before, unless the
+// store has gone back.
 func (f *feed) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c.Rewound {
 		f.newest, f.read = Event{}, 0
-		for s := range f.subs { // any order: each on its own
-			s.beginAnew()
+		for s := range f.subs { // any order: watchers are independent
+			s.reset()
 			s.least = 0
 		}
 	}
@@ -103,45 +100,46 @@ func (f *feed) take(c history.Change) {
 	}
 	e.Print = printOf(e.Data)
 	f.newest = e
-	for s := range f.subs { // any order: each on its own
-		s.compare(f)
+	for s := range f.subs { // any order: watchers are independent
+		s.detectRewind(f)
 		s.offer(e)
 	}
 }
 
-// beginAnew has the watcher told that what it knows was of a store that has gone back since.
-// The feed's lock is held.
-func (s *sub) beginAnew() {
+// reset forgets what the watcher knows, because the store has gone back since, and has the watcher notified of
+// it. The feed's lock is held.
+func (s *sub) reset() {
 	s.rewound = s.rewound || s.begun
 	s.next, s.last, s.print, s.begun = Event{}, 0, "", false
 }
 
-// compare finds a watcher that knows more than the log has: it was told before the store went
-// back, by this worker or another. So was one that knows a revision of the document between the one
-// that the value has and the end of what was read. The feed's lock is held.
-func (s *sub) compare(f *feed) {
+// detectRewind resets a watcher that knows a revision which the log no longer has: one past the end of a store
+// that has gone back, or one between the document's newest revision and the end of what was read. The feed's
+// lock is held.
+func (s *sub) detectRewind(f *feed) {
 	passed := f.newest.Kind == Value && f.newest.Revision < s.last && s.last <= f.read
 	if s.wantsValues() && (passed || f.back && s.isAhead()) {
-		s.beginAnew()
+		s.reset()
 	}
 }
 
-// wantsValues is false of a watcher with the highest revision that there can be: it wants to know
-// how the document stands, and nothing else.
+// wantsValues is false for a watcher that has named the highest possible revision: it wants the document's
+// status and no values.
 func (s *sub) wantsValues() bool { return s.begun && s.last < math.MaxUint64 }
 
-// isAhead reports whether the watcher knows a revision behind all that the feed has read.
+// isAhead reports whether the watcher knows a revision past all that the feed has read.
 func (s *sub) isAhead() bool { return s.last > max(s.feed.read, s.feed.newest.Revision) }
 
-// differs reports whether the watcher knows another value of the revision that the feed has: one of the two is lost.
+// differs reports whether the watcher and the feed have different values of one revision, so that one of them
+// is lost.
 func (s *sub) differs() bool {
 	newest := &s.feed.newest
 	return s.print != "" && newest.Kind != "" && newest.Revision == s.last && newest.Print != s.print
 }
 
-// recheck has a watcher that is ahead of its feed, or knows another value, compared with the leader: what it knows may have
-// been lost before this process began. As long as a leader may answer from the past, it is asked
-// again; since is when that began, now if it has not.
+// recheck reads the document from the log for a watcher that is ahead of its feed, or that has another value of
+// the same revision, and resets the watcher if its value was lost before this process began. While the
+// answering server may still be behind, counted from since, a watcher that is ahead is left as it is.
 func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	f := sub.feed
 	f.mu.Lock()
@@ -154,7 +152,7 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	defer cancel()
 	d, err := history.Read(ctx, s.bus, f.space, f.doc)
 	if err != nil {
-		return // it is asked again
+		return // the next heartbeat tries again
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,67 +162,67 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	switch {
 	case sub.differs():
 		if d.Seq == sub.last && printOf(textOf(d.Value)) == f.newest.Print {
-			sub.beginAnew()
+			sub.reset()
 		}
 	case !sub.isAhead():
-		sub.compare(f)
+		sub.detectRewind(f)
 	case d.Read < sub.last && time.Since(since) >= s.bus.Hindsight():
-		sub.beginAnew()
+		sub.reset()
 	}
 	sub.offer(f.newest)
 }
 
-// offer puts a value where the watcher finds it, if it is news. The feed's lock is held.
+// offer stores a new value for the watcher to take. The feed's lock is held.
 func (s *sub) offer(e Event) {
 	if e.Kind == Deleted && e.Revision == 0 && s.last > 0 {
-		e.Revision = s.feed.read // it was deleted since, and that is forgotten
+		e.Revision = s.feed.read // it was deleted since, and the log no longer has the deletion
 	}
 	if s.waits || e.Revision < s.least {
-		return // it is behind what the log had when the watcher came
+		return // older than the document was when the watcher joined
 	}
 	if e.Kind == "" || e.Revision <= s.last && s.begun {
 		return
 	}
 	if !s.begun {
-		defer s.hear(s.feed.standing)
+		defer s.offerStatus(s.feed.status)
 	}
 	s.next, s.last, s.print, s.begun = e, e.Revision, "", true
-	s.rouse()
+	s.wake()
 }
 
-// hear puts where the watcher finds it how the document stands. The feed's lock is held.
-func (s *sub) hear(e Event) {
+// offerStatus stores a status for the watcher to take. The feed's lock is held.
+func (s *sub) offerStatus(e Event) {
 	if e.Kind != "" && !s.waits && s.feed.newest.Revision >= s.least {
-		s.standing = e
-		s.rouse()
+		s.status = e
+		s.wake()
 	}
 }
 
-func (s *sub) rouse() {
+func (s *sub) wake() {
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
 }
 
-// take is what there is after news: a value, then how the document stands, or one of them.
+// take returns and removes what is stored for the watcher: a value, then a status.
 func (s *sub) take() (news []Event) {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
-	s.standing.Revision = s.feed.newest.Revision
+	s.status.Revision = s.feed.newest.Revision
 	if s.rewound {
 		news = append(news, Event{Kind: Rewound})
 	}
-	for _, e := range []Event{s.next, s.standing} {
+	for _, e := range []Event{s.next, s.status} {
 		if e.Kind != "" {
 			news = append(news, e)
 		}
 	}
-	s.next, s.standing, s.rewound = Event{}, Event{}, false
+	s.next, s.status, s.rewound = Event{}, Event{}, false
 	return news
 }
 
-// Watches says how many watches are served now, and what most of them are of.
+// Watches reports how many watches are served now, and the document with the most.
 func (s *Server) Watches() status.Watches {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,8 +238,8 @@ func (s *Server) Watches() status.Watches {
 	return w
 }
 
-// join begins to watch.
-func (s *Server) join(q *Watch) (*sub, error) {
+// subscribe adds a watcher to the feed of its document.
+func (s *Server) subscribe(q *Watch) (*sub, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -259,25 +257,25 @@ func (s *Server) join(q *Watch) (*sub, error) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		f = &feed{space: q.Space, doc: q.Document, ctx: ctx, cancel: cancel, subs: map[*sub]bool{}}
 		s.feeds[k] = f
-		s.tasks.Go(func() { s.begin(ctx, f) }) // ends when nobody watches, or with the server
+		s.tasks.Go(func() { s.follow(ctx, f) }) // ends with the last watcher, or with the server
 	}
 	sub := &sub{feed: f, news: make(chan struct{}, 1), last: q.From.Revision, print: q.From.Print, begun: !q.From.IsZero()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.subs[sub] = true
 	if f.newest.Kind != "" {
-		sub.compare(f)
+		sub.detectRewind(f)
 	}
 	if !first && !sub.begun {
 		s.admit(sub)
 	}
 	sub.offer(f.newest)
-	sub.hear(f.standing)
+	sub.offerStatus(f.status)
 	return sub, nil
 }
 
-// leave ends a watch, and with the last one the demand.
-func (s *Server) leave(sub *sub) {
+// unsubscribe ends a watch. The last one ends the feed, and the demand.
+func (s *Server) unsubscribe(sub *sub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watching--

@@ -14,31 +14,31 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Who knows a revision learns that the document is gone, although its deletion is forgotten: it
-// is absent, as if there had never been one, as of what was read.
-func TestFeed_TellsOfADeletionThatWasForgotten(t *testing.T) {
+// A watcher that knows a revision is notified of a deletion that the log no longer has. The deletion gets the
+// revision up to which the feed has read.
+func TestFeed_ReportsADeletionThatTheLogHasForgotten(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	back := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
 	fresh := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[back], f.subs[fresh] = true, true
 	f.take(history.Change{Read: 9})
 	if e := back.take()[0]; e.Kind != Deleted || e.Revision != 9 {
-		t.Errorf("who knows revision 5 is told %+v", e)
+		t.Errorf("the watcher that knows revision 5 received %+v", e)
 	}
 	if e := fresh.take()[0]; e.Kind != Deleted || e.Revision != 0 {
-		t.Errorf("who knows nothing is told %+v", e)
+		t.Errorf("the watcher that knows no revision received %+v", e)
 	}
 	f.take(history.Change{Value: model.Int(1), Revision: 12, Read: 12})
 	f.take(history.Change{Revision: 20, Read: 20})
 	for _, s := range []*sub{back, fresh} {
 		if e := s.take()[0]; e.Kind != Deleted || e.Revision != 20 {
-			t.Errorf("who watched is told %+v", e)
+			t.Errorf("a watcher received %+v", e)
 		}
 	}
 }
 
-// A watch that joins is shown what the document was when it came, or later, but nothing older.
-func TestFeed_AWatchThatJoinsIsShownNothingOlderThanItsCall(t *testing.T) {
+// A watcher that joins a feed sees the document as it was at that time, or later, but nothing older.
+func TestFeed_AWatchThatJoinsSeesNothingOlderThanItsCall(t *testing.T) {
 	for _, c := range []struct {
 		there uint64 // the revision that the document had when it came
 		takes []history.Change
@@ -53,14 +53,14 @@ func TestFeed_AWatchThatJoinsIsShownNothingOlderThanItsCall(t *testing.T) {
 		{4, []history.Change{{Revision: 9, Read: 9}}, "-"},
 		{4, []history.Change{{Revision: 4, Read: 4}}, "-"},
 	} {
-		f := &feed{subs: map[*sub]bool{}, standing: Event{Kind: Current}}
+		f := &feed{subs: map[*sub]bool{}, status: Event{Kind: Current}}
 		f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 3})
 		s := &sub{feed: f, news: make(chan struct{}, 1), waits: true}
 		f.subs[s] = true
 		s.offer(f.newest)
-		s.hear(f.standing)
+		s.offerStatus(f.status)
 		if news := s.take(); len(news) > 0 {
-			t.Errorf("it waits, and is shown %+v", news)
+			t.Errorf("a waiting watcher received %+v", news)
 		}
 		waiting, _ := f.waiting()
 		f.confirmed(waiting, c.there)
@@ -84,8 +84,8 @@ func TestFeed_AWatchThatJoinsIsShownNothingOlderThanItsCall(t *testing.T) {
 	}
 }
 
-// The log has forgotten that the document was deleted, while the feed was behind.
-func TestFeed_AWatchThatJoinsIsNotShownWhatWasDeletedAndForgotten(t *testing.T) {
+// The document was deleted while the feed was behind, and the log no longer has the deletion.
+func TestFeed_AWatchThatJoinsDoesNotSeeAForgottenDeletion(t *testing.T) {
 	b := membus.NewServer(membus.Config{Partitions: 1}).Connect("a")
 	defer b.Close()
 	f := &feed{space: "s", doc: "n", ctx: t.Context(), subs: map[*sub]bool{}}
@@ -102,48 +102,48 @@ func TestFeed_AWatchThatJoinsIsNotShownWhatWasDeletedAndForgotten(t *testing.T) 
 	}
 }
 
-// A document is not called current before its value is here; if that lasts, the reading of the log
-// does not get on, and who watches is told.
+// A document is not current before its value has been read. If that takes long, the reader of the log is stuck,
+// and watchers are notified.
 func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	began := time.Now()
-	said := func(want Kind, g glanced, after time.Duration) {
+	said := func(want Kind, g documentStatus, after time.Duration) {
 		t.Helper()
-		if f.stands(g, began.Add(after)); f.standing.Kind != want {
-			t.Errorf("after %s it is %+v, want %q", after, f.standing, want)
+		if f.applyStatus(g, began.Add(after)); f.status.Kind != want {
+			t.Errorf("after %s it is %+v, want %q", after, f.status, want)
 		}
 	}
-	said("", glanced{}, 0) // nothing was read yet
+	said("", documentStatus{}, 0) // nothing was read yet
 	f.take(history.Change{Read: 3})
-	said(Current, glanced{}, time.Second)
-	said(Current, glanced{Revision: 7}, 2*time.Second)
-	said(Current, glanced{Revision: 9}, 6*time.Second)
-	said(Stale, glanced{Revision: 9}, 11*time.Second)
+	said(Current, documentStatus{}, time.Second)
+	said(Current, documentStatus{Revision: 7}, 2*time.Second)
+	said(Current, documentStatus{Revision: 9}, 6*time.Second)
+	said(Stale, documentStatus{Revision: 9}, 11*time.Second)
 	f.take(history.Change{Value: model.Int(1), Revision: 9, Read: 9})
-	said(Current, glanced{Revision: 9}, 12*time.Second)
+	said(Current, documentStatus{Revision: 9}, 12*time.Second)
 }
 
-// The owner may know the revision of a deletion that the log has forgotten: who has read that far
-// has what is.
+// The owner may know the revision of a deletion that the log no longer has: a feed that has read past it is
+// current.
 func TestFeed_IsCurrentWhenADeletionWasForgottenThatTheOwnerRemembers(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	f.take(history.Change{Revision: 20, Read: 20})
 	began := time.Now()
-	for _, after := range []time.Duration{0, lasting + time.Second} {
-		if f.stands(glanced{Revision: 9}, began.Add(after)); f.standing.Kind != Current {
-			t.Errorf("after %s it is %+v", after, f.standing)
+	for _, after := range []time.Duration{0, gracePeriod + time.Second} {
+		if f.applyStatus(documentStatus{Revision: 9}, began.Add(after)); f.status.Kind != Current {
+			t.Errorf("after %s it is %+v", after, f.status)
 		}
 	}
 }
 
-func TestCut_LeavesWholeCharacters(t *testing.T) {
-	if s := cut(strings.Repeat("a", maxReason-1) + "é"); !utf8.ValidString(s) || len(s) > maxReason+4 {
+func TestTruncateReason_LeavesWholeCharacters(t *testing.T) {
+	if s := truncateReason(strings.Repeat("a", maxReason-1) + "é"); !utf8.ValidString(s) || len(s) > maxReason+4 {
 		t.Errorf("%d bytes that end in %q", len(s), s[len(s)-6:])
 	}
 }
 
-// When the store has gone back, who watches is told so first, and then what there is now, though its
-// revision is lower: who was here, and who comes back with a revision that is not there any more.
+// After the store has gone back, watchers receive Rewound first, and then the present value, although its
+// revision is lower: those that were connected, and those that resume from a lost revision.
 func TestFeed_GoesBackWithTheStore(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	here := &sub{feed: f, news: make(chan struct{}, 1)}
@@ -153,27 +153,27 @@ func TestFeed_GoesBackWithTheStore(t *testing.T) {
 	wantBack := func(who string, s *sub) {
 		t.Helper()
 		if news := s.take(); len(news) != 2 || news[0].Kind != Rewound || news[1].Kind != Value || news[1].Revision != 3 {
-			t.Errorf("%s is told %+v, want that the store has gone back, and the value of 3", who, news)
+			t.Errorf("%s received %+v, want Rewound and the value of revision 3", who, news)
 		}
 	}
 	f.back = true
 	f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 3, Rewound: true})
-	wantBack("who was here", here)
+	wantBack("the connected watcher", here)
 	again := &sub{feed: f, news: make(chan struct{}, 1), last: 9, begun: true}
-	again.compare(f)
+	again.detectRewind(f)
 	again.offer(f.newest)
-	wantBack("who comes back", again)
+	wantBack("the resumed watcher", again)
 	knows := &sub{feed: f, news: make(chan struct{}, 1), last: 3, begun: true}
-	knows.compare(f)
+	knows.detectRewind(f)
 	knows.offer(f.newest)
 	if news := knows.take(); len(news) != 0 {
-		t.Errorf("who knows what there is is told %+v", news)
+		t.Errorf("the watcher that is up to date received %+v", news)
 	}
 }
 
-// A process that was started after the store went back knows nothing of that, but that a watcher
-// comes with a revision which the document does not have, in a log that has been read further.
-func TestFeed_AWatcherKnowsARevisionThatTheDocumentNeverHad(t *testing.T) {
+// A process that started after the store went back can only infer that from a watcher's revision which the
+// document does not have, although the log has been read past it.
+func TestFeed_ResetsAWatcherWithARevisionThatTheDocumentNeverHad(t *testing.T) {
 	for _, c := range []struct {
 		knows uint64
 		back  bool
@@ -181,24 +181,24 @@ func TestFeed_AWatcherKnowsARevisionThatTheDocumentNeverHad(t *testing.T) {
 		f := &feed{subs: map[*sub]bool{}}
 		f.take(history.Change{Value: model.Int(3), Revision: 3, Read: 7})
 		s := &sub{feed: f, news: make(chan struct{}, 1), last: c.knows, begun: true}
-		s.compare(f)
+		s.detectRewind(f)
 		s.offer(f.newest)
 		news := s.take()
 		if back := len(news) == 2 && news[0].Kind == Rewound && news[1].Revision == 3; back != c.back {
-			t.Errorf("who knows revision %d is told %+v", c.knows, news)
+			t.Errorf("the watcher that knows revision %d received %+v", c.knows, news)
 		}
 	}
 	f := &feed{subs: map[*sub]bool{}} // a deletion that is forgotten has the revision up to which was read
 	f.take(history.Change{Read: 7})
 	s := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
-	s.compare(f)
+	s.detectRewind(f)
 	s.offer(f.newest)
 	if news := s.take(); len(news) != 1 || news[0].Kind != Deleted || news[0].Revision != 7 {
-		t.Errorf("of a deletion that is forgotten is told %+v", news)
+		t.Errorf("for a forgotten deletion the watcher received %+v", news)
 	}
 }
 
-// A client whose watch breaks after that does not ask from the revision that is gone.
+// A client whose watch breaks after a rewind does not resume from the lost revision.
 func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
 	var told []Kind
 	w := watching{q: Watch{From: At(9)}, begun: true, deliver: func(e Event) { told = append(told, e.Kind) }}
@@ -211,60 +211,60 @@ func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
 		}
 	}
 	if len(told) != 2 {
-		t.Errorf("told was %v", told)
+		t.Errorf("received %v", told)
 	}
 }
 
-// narrow is an outlet through which nothing fits.
+// narrow is an outlet that nothing fits through.
 type narrow struct{ model.Outlet }
 
 func (narrow) Say(model.Part) error { return fmt.Errorf("say: %w", model.ErrTooLarge) }
 
-// A value that cannot be told ends the watch: the watcher would take the old one for the newest.
-func TestSay_WhatDoesNotFitIsAnError(t *testing.T) {
-	if err := say(narrow{}, Event{Kind: Value, Revision: 1, Data: []byte("1")}); !errors.Is(err, model.ErrTooLarge) {
+// A value that cannot be sent ends the watch: otherwise the watcher would take the old one for the newest.
+func TestSend_AValueThatIsTooLargeIsAnError(t *testing.T) {
+	if err := send(narrow{}, Event{Kind: Value, Revision: 1, Data: []byte("1")}); !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// A doubt that was settled has lasted for no time when it comes up again.
-func TestFeed_ADoubtThatWasSettledBeginsAnew(t *testing.T) {
+// A problem that was solved and returns starts its grace period again.
+func TestFeed_AProblemThatReturnsHasANewGracePeriod(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	f.take(history.Change{Value: model.Int(1), Revision: 1, Read: 1})
-	began, doubt := time.Now(), glanced{Revision: 1, Stale: "it has yet to be computed", Passing: true}
+	began, problem := time.Now(), documentStatus{Revision: 1, Stale: "it has yet to be computed", Passing: true}
 	for _, step := range []struct {
 		after time.Duration
-		g     glanced
+		g     documentStatus
 		want  Kind
 	}{
-		{0, glanced{Revision: 1}, Current},
-		{time.Second, doubt, Current},
-		{2 * time.Second, glanced{Revision: 1}, Current},
-		{lasting + 2*time.Second, doubt, Current},
-		{2*lasting + time.Second, doubt, Current},
-		{2*lasting + 2*time.Second, doubt, Stale},
+		{0, documentStatus{Revision: 1}, Current},
+		{time.Second, problem, Current},
+		{2 * time.Second, documentStatus{Revision: 1}, Current},
+		{gracePeriod + 2*time.Second, problem, Current},
+		{2*gracePeriod + time.Second, problem, Current},
+		{2*gracePeriod + 2*time.Second, problem, Stale},
 	} {
-		if f.stands(step.g, began.Add(step.after)); f.standing.Kind != step.want {
-			t.Errorf("after %s it is %+v, want %s", step.after, f.standing, step.want)
+		if f.applyStatus(step.g, began.Add(step.after)); f.status.Kind != step.want {
+			t.Errorf("after %s it is %+v, want %s", step.after, f.status, step.want)
 		}
 	}
 }
 
-// For another reason than before it is stale anew.
-func TestFeed_TellsOfEachReason(t *testing.T) {
+// A changed reason is delivered as a new Stale.
+func TestFeed_ReportsEachReason(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	s := &sub{feed: f, news: make(chan struct{}, 1)}
 	f.subs[s] = true
 	f.take(history.Change{Value: model.Int(1), Revision: 1, Read: 1})
 	s.take()
 	for _, why := range []string{"a fails", "b fails"} {
-		f.stands(glanced{Revision: 1, Stale: why}, time.Now())
+		f.applyStatus(documentStatus{Revision: 1, Stale: why}, time.Now())
 		if news := s.take(); len(news) != 1 || news[0].Stale != why {
-			t.Errorf("told is %+v, want that %s", news, why)
+			t.Errorf("received %+v, want the reason %q", news, why)
 		}
-		f.stands(glanced{Revision: 1, Stale: why}, time.Now())
+		f.applyStatus(documentStatus{Revision: 1, Stale: why}, time.Now())
 		if news := s.take(); len(news) != 0 {
-			t.Errorf("told is %+v, which was told before", news)
+			t.Errorf("received %+v a second time", news)
 		}
 	}
 }

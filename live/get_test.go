@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestGet_ReadsAtTheHeadAndComputesWhatNobodyObserves(t *testing.T) {
+func TestGet_ReadsAtTheHeadAndComputesWhatIsNotObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
@@ -33,14 +33,14 @@ func TestGet_ReadsAtTheHeadAndComputesWhatNobodyObserves(t *testing.T) {
 			t.Errorf("it ran %d times, and was asked for once", n)
 		}
 		if a := w.get("none"); a.Found || a.Revision != 0 || a.Value != nil {
-			t.Errorf("what is not there: %+v", a)
+			t.Errorf("a missing path: %+v", a)
 		}
 	})
 }
 
 // A get waits for a takeover or a handover, and does not fail.
 func TestGet_WaitsForTheNextOwner(t *testing.T) {
-	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+	for name, end := range map[string]func(*process){"killed": func(p *process) { p.Crash() }, "stopped": func(p *process) { p.Shutdown() }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -59,7 +59,7 @@ func TestGet_WaitsForTheNextOwner(t *testing.T) {
 						began := time.Now()
 						ask := w.client.Get
 						if i%2 == 0 {
-							ask = other.Get // the service itself: a live.Client would ask again
+							ask = other.Get // of the service itself: a live.Client would retry
 						}
 						if a, err := ask(t.Context(), live.Get{Space: "s", Document: "double"}); err != nil || string(a.Value) != "2" {
 							t.Errorf("number %d after %s: %+v, %v", i, time.Since(began), a, err)
@@ -74,8 +74,9 @@ func TestGet_WaitsForTheNextOwner(t *testing.T) {
 	}
 }
 
-// What is held back is waited for, and then answered as it is, with the reason.
-func TestGet_WhatIsHeldBackIsStaleWhenTheTimeIsOver(t *testing.T) {
+// A get waits for a document that is held back until its timeout, and then answers with the value and the
+// reason.
+func TestGet_ADocumentThatIsHeldBackIsStaleAfterTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
@@ -100,7 +101,7 @@ func TestGet_WhatIsHeldBackIsStaleWhenTheTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestGet_WhatCannotBeSaysSo(t *testing.T) {
+func TestGet_ReportsImpossibleRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		began := time.Now()
@@ -109,7 +110,7 @@ func TestGet_WhatCannotBeSaysSo(t *testing.T) {
 		}
 		w.worker("a", live.Config{})
 		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``, `{"space":"s","document":"n","timeout":"1h"}`, `{"space":"s","document":"n","timeout":3}`} {
-			_, err := w.bus.Ask(t.Context(), live.AskGet, []byte(q))
+			_, err := w.Client.Ask(t.Context(), live.AskGet, []byte(q))
 			var said *model.ServiceError
 			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
 				t.Errorf("%q: %v", q, err)

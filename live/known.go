@@ -7,37 +7,37 @@ import (
 	"strings"
 )
 
-// Known is the value that a watcher has: it is given what is newer. A store that has lost its end gives revisions out again, so the
-// value is named by its revision and by a print of its content.
+// Known identifies the value that a watcher has, so that it receives only newer ones. A store that has lost its
+// end assigns revisions again, so a value is identified by its revision and a hash of its content.
 //
-// As text, and in JSON, it is "17-8f03c1d2a9b4". A revision alone is understood as well, as a JSON number or as text: what earlier versions
-// have given to watchers. It does not tell two values of one revision apart.
+// In text and in JSON it is "17-8f03c1d2a9b4". A revision alone, as a JSON number or as text, is accepted as
+// well, because earlier versions gave those to watchers; it does not distinguish two values of one revision.
 type Known struct {
 	Revision uint64
-	Print    string // see printOf; "" if it is not known
+	Print    string // see printOf; "" if unknown
 }
 
-// At is what a watcher has that knows a revision and no more.
+// At returns a Known with a revision and no print.
 func At(revision uint64) Known { return Known{Revision: revision} }
 
-// printBits is how much of a hash a print has: four bits a digit.
+// printBits is the length of a print: four bits per digit.
 const printBits = 48
 
-// printOf is the print of a document: hexadecimal digits of a hash of its JSON text, which is the same for the same
-// value, whichever worker writes it. That of no document is the hash of no text.
+// printOf returns the print of a document: hexadecimal digits of a hash of its JSON text, which every worker
+// writes in the same way. A document that does not exist has the hash of the empty text.
 func printOf(data []byte) string {
 	h := fnv.New64a()
-	_, _ = h.Write(data) // which cannot fail
+	_, _ = h.Write(data) // never fails
 	return fmt.Sprintf("%0*x", printBits/4, h.Sum64()>>(64-printBits))
 }
 
-// Known is the value that an event has brought.
+// Known identifies the value of a value event, or a deletion.
 func (e *Event) Known() Known { return Known{Revision: e.Revision, Print: e.Print} }
 
-// Known is the answer as one may watch from.
+// Known identifies the value of an answer, for a watch that continues from it.
 func (a *Answer) Known() Known { return Known{Revision: a.Revision, Print: printOf(a.Value)} }
 
-// IsZero reports whether nothing is known.
+// IsZero reports whether no value is known.
 func (k Known) IsZero() bool { return k.Revision == 0 }
 
 func (k Known) String() string {
@@ -48,10 +48,10 @@ func (k Known) String() string {
 	return revision + "-" + k.Print
 }
 
-// MarshalText writes it.
+// MarshalText implements encoding.TextMarshaler.
 func (k Known) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (k *Known) UnmarshalText(text []byte) error {
 	revision, mark, more := strings.Cut(string(text), "-")
 	n, err := strconv.ParseUint(revision, 10, 64)
@@ -66,7 +66,7 @@ func isPrint(s string) bool {
 	return len(s) == printBits/4 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// MarshalJSON writes a number where there is nothing else: earlier versions understand that.
+// MarshalJSON writes a number if there is no print, which earlier versions accept.
 func (k Known) MarshalJSON() ([]byte, error) {
 	if k.Print == "" {
 		return []byte(k.String()), nil
@@ -74,7 +74,7 @@ func (k Known) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + k.String() + `"`), nil
 }
 
-// UnmarshalJSON reads a number or a string.
+// UnmarshalJSON accepts a number or a string.
 func (k *Known) UnmarshalJSON(data []byte) error {
 	return k.UnmarshalText([]byte(strings.Trim(string(data), `"`)))
 }

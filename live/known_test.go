@@ -15,7 +15,7 @@ import (
 )
 
 func TestKnown_IsReadInBothForms(t *testing.T) {
-	for text, want := range map[string]live.Known{ // any order: each by itself
+	for text, want := range map[string]live.Known{ // any order: the cases are independent
 		`17`: live.At(17), `"17"`: live.At(17), `"17-0123456789ab"`: {Revision: 17, Print: "0123456789ab"},
 	} {
 		var q live.Watch
@@ -45,8 +45,8 @@ func TestKnown_IsReadInBothForms(t *testing.T) {
 	}
 }
 
-// The prints distinguish values of one revision, and one value has one print.
-func TestKnown_ValuesHavePrintsOfTheirOwn(t *testing.T) {
+// Different values have different prints, and one value has one print.
+func TestKnown_DifferentValuesHaveDifferentPrints(t *testing.T) {
 	prints := map[string]int{}
 	for n := range 1000 {
 		data := []byte(strconv.Itoa(n))
@@ -60,7 +60,7 @@ func TestKnown_ValuesHavePrintsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// told collects what a watch is told of values, and that the store has gone back.
+// told collects the values and rewinds that a watch delivers.
 func (w *world) told(from live.Known) *seen {
 	return w.watching(func(ctx context.Context, s *seen) error {
 		return w.client.Watch(ctx, live.Watch{Space: "s", Document: "n", From: from}, func(e live.Event) {
@@ -71,12 +71,12 @@ func (w *world) told(from live.Known) *seen {
 	})
 }
 
-// A store goes back while a client watches and no worker runs, and the document gets the revision again that the client
-// has, with another content. A worker that was started after that tells the client, whichever way that has come: it comes back
-// by itself, or with what it has noted.
-func TestWatch_ARevisionThatIsGivenOutAgainIsToldFromTheOneBefore(t *testing.T) {
+// The store goes back while a client watches and no worker runs, and then assigns the document the revision
+// that the client has, with other content. A worker that starts after that notifies the client, whether its
+// watch continues or it resumes from a stored Known.
+func TestWatch_DistinguishesTwoValuesOfOneRevision(t *testing.T) {
 	for _, c := range []struct {
-		stream string // of the event by which the revision is given out again
+		stream string // of the event whose commit gets the revision
 		n      int
 		back   bool
 	}{{"jump", 11, true}, {"add", 2, false}} {
@@ -86,18 +86,18 @@ func TestWatch_ARevisionThatIsGivenOutAgainIsToldFromTheOneBefore(t *testing.T) 
 				a := w.worker("a", live.Config{})
 				w.send("add", 1)
 				w.settled(1)
-				before := w.server.Snapshot()
-				head := w.server.Head("s")
-				w.send("touch", 1) // its commit stands where the takeover will
-				w.eventually("it is refused", func() bool { return w.server.Head("s") == head+1 })
+				before := w.Server.Snapshot()
+				head := w.Server.Head("s")
+				w.send("touch", 1) // so that its commit has the sequence of the later takeover
+				w.Eventually("it is refused", func() bool { return w.Server.Head("s") == head+1 })
 				w.send("add", 1)
 				w.settled(2)
 				stays := w.told(live.Known{})
-				w.eventually("the client has it", func() bool { return stays.last() == "2" })
+				w.Eventually("the client has it", func() bool { return stays.last() == "2" })
 				values := stays.of(live.Value)
 				had := values[len(values)-1].Known()
-				a.crash()
-				w.server.GoBack(before)
+				a.Crash()
+				w.Server.GoBack(before)
 				w.worker("b", live.Config{})
 				w.send(c.stream, 1)
 				w.settled(c.n)
@@ -105,40 +105,41 @@ func TestWatch_ARevisionThatIsGivenOutAgainIsToldFromTheOneBefore(t *testing.T) 
 					t.Fatalf("the document has revision %d, and had %d: the test proves nothing", revision, had.Revision)
 				}
 				comes, knowsLess := w.told(had), w.told(live.At(had.Revision))
-				w.pass(time.Minute)
-				for who, s := range map[string]*seen{"who stays": stays, "who comes back": comes} { // any order: each by itself
+				w.Pass(time.Minute)
+				for who, s := range map[string]*seen{"the running watch": stays, "the resumed watcher": comes} { // any order: the cases are independent
 					news := s.of(live.Rewound, live.Value)
 					i := slices.IndexFunc(news, func(e live.Event) bool { return e.Kind == live.Rewound })
 					switch {
 					case !c.back && (i >= 0 || len(s.of(live.Value)) != len(values) && s == stays):
-						t.Errorf("%s is told %+v of what it has", who, news)
+						t.Errorf("%s received %+v", who, news)
 					case c.back && (i < 0 || len(news) != i+2 || string(news[i+1].Data) != "11"):
-						t.Errorf("%s is told %+v", who, news)
+						t.Errorf("%s received %+v", who, news)
 					}
 				}
 				if news := knowsLess.of(live.Rewound, live.Value); len(news) > 0 {
-					t.Errorf("a revision alone tells nothing apart, and the watch is told %+v", news)
+					t.Errorf("a watch with a revision alone received %+v", news)
 				}
 			})
 		})
 	}
 }
 
-// A worker of an earlier version refuses a question that names more than a revision: it is asked with that alone.
-func TestWatch_AWorkerOfAnEarlierVersionIsAskedFromTheRevision(t *testing.T) {
+// A worker of an earlier version refuses a request that names more than a revision: the client repeats it
+// without the print.
+func TestWatch_FallsBackToRevisionsForWorkersOfEarlierVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		w.send("add", 1)
 		w.settled(1)
 		_, revision := w.logged("n")
-		earlier := &refusesPrints{asks: asks{Client: w.bus, reading: make(chan struct{}, 1)}}
+		earlier := &refusesPrints{asks: asks{Client: w.Client, reading: make(chan struct{}, 1)}}
 		w.client.Bus = earlier
 		s := w.told(live.Known{Revision: revision, Print: "0123456789ab"})
 		w.send("add", 1)
-		w.eventually("it is told what is newer", func() bool { return s.last() == "2" })
+		w.Eventually("the newer value is delivered", func() bool { return s.last() == "2" })
 		if len(s.of(live.Rewound)) > 0 {
-			t.Error("it was told that the store has gone back")
+			t.Error("Rewound was delivered")
 		}
 	})
 }

@@ -10,97 +10,96 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The questions of the service.
+// Endpoints of the service.
 const (
 	AskGet   = "get"
 	AskWatch = "watch"
 )
 
 const (
-	// DefaultTimeout is how long a get may take if it does not say.
+	// DefaultTimeout is the timeout of a get that has none.
 	DefaultTimeout = 15 * time.Second
-	// MaxTimeout bounds it.
+	// MaxTimeout is the longest timeout of a get.
 	MaxTimeout = 5 * time.Minute
-	// Heartbeat is how often one that watches hears something at least.
+	// Heartbeat is the longest time between two messages of a watch.
 	Heartbeat = time.Second
 )
 
-// Get asks for a document at the head of the log.
+// Get requests a document at the head of the log.
 type Get struct {
 	Space    string   `json:"space"`
 	Document string   `json:"document"`
 	Path     []string `json:"path,omitempty"` // within the document
-	// Timeout is how long it may wait for what has yet to be computed, or for somebody to
-	// take the space over; 0 for DefaultTimeout.
+	// Timeout is how long the request may wait for the document to be computed, or for a worker to take its
+	// space over; 0 for DefaultTimeout.
 	Timeout Duration `json:"timeout,omitzero"`
 }
 
-// Answer is a document as it is at the head of the log.
+// Answer is a document at the head of the log.
 type Answer struct {
 	Space    string `json:"space"`
 	Document string `json:"document"`
-	// Revision is the log sequence of the commit that made the document what it is; 0 if
-	// none ever did. It only grows.
+	// Revision is the log sequence of the commit that last changed the document; 0 if none ever did. Revisions
+	// only grow.
 	Revision uint64 `json:"revision"`
-	// Found is false if there is nothing at that place.
+	// Found is false if the document, or the path within it, does not exist.
 	Found bool            `json:"found"`
 	Value json.RawMessage `json:"value,omitempty"`
-	// Stale, if not "", is why the value is not what it should be: what it is computed from
-	// did not come to rest in time, or fails.
+	// Stale, if not "", is the reason why the value is out of date: a computation failed, or had not finished
+	// in time.
 	Stale string `json:"stale,omitempty"`
 }
 
-// Watch asks for a document and all that it becomes.
+// Watch requests a document and all later values.
 type Watch struct {
 	Space    string `json:"space"`
 	Document string `json:"document"`
-	// From is the last value that is known: only newer ones are wanted. The zero Known
-	// is for whatever there is, even if there is no document.
+	// From is the last value that the client knows; it receives only newer ones. With the zero Known it
+	// receives the present value, or that there is none.
 	From Known `json:"from,omitzero"`
 }
 
-// Kind is what an Event says.
+// Kind is the type of an Event.
 type Kind string
 
 // Kinds of Event.
 const (
-	Value     Kind = "value"     // the document is this now
-	Deleted   Kind = "deleted"   // there is no such document, or not any more
+	Value     Kind = "value"     // the document's new value
+	Deleted   Kind = "deleted"   // the document does not exist, or was deleted
 	Beating   Kind = "heartbeat" // nothing has changed since Revision
-	Stale     Kind = "stale"     // the value is not what it should be, and Event.Stale says why
-	Current   Kind = "current"   // it is, or again; said once when it is first known, too
-	Moved     Kind = "moved"     // who answers goes away; ask again at once, from Revision on
-	Connected Kind = "connected" // of Client.Watch: somebody answers, or again
-	Broken    Kind = "broken"    // of Client.Watch: nobody does, and it asks again
-	// Rewound: the store has gone back to an earlier state, and what was delivered before may
-	// never have been. The document as it is now follows, whatever its revision.
+	Stale     Kind = "stale"     // the value is out of date, for the reason in Event.Stale
+	Current   Kind = "current"   // the value is up to date: delivered when that is first known, and after Stale
+	Moved     Kind = "moved"     // the answering worker leaves; resume at once, from Revision
+	Connected Kind = "connected" // of Client.Watch: a worker answers, for the first time or again
+	Broken    Kind = "broken"    // of Client.Watch: no worker answers; the client keeps trying
+	// Rewound: the store has gone back to an earlier state, and what was delivered before may be lost. The
+	// document's present value follows, whatever its revision.
 	Rewound Kind = "rewound"
 )
 
-// Event is one thing that happens to a watch.
+// Event is one message of a watch.
 type Event struct {
 	Kind Kind
-	// Revision of the value or deletion; of Stale and Current, of the one that is meant; of
-	// anything else, of the last one.
+	// Revision is that of the value or deletion; of Stale and Current, of the value that they describe; of any
+	// other kind, the last one delivered.
 	Revision uint64
-	// Previous is the revision of the value that this one has replaced, 0 if there was none
-	// or it is not known. If that is not the last one that was delivered, those between
-	// have been left out.
+	// Previous is the revision of the value that this one has replaced, 0 if there was none or it is not known.
+	// If another one was delivered before, values in between were skipped.
 	Previous uint64
-	// Print is that of the value or deletion, see Known; "" of anything else.
+	// Print belongs to a value or deletion, see Known; otherwise it is "".
 	Print string
-	Data  []byte // JSON, of a value
-	Stale string // of Stale: why, as in Answer
-	Err   error  // of Broken: why
+	Data  []byte // JSON, of a Value
+	Stale string // the reason, of Stale
+	Err   error  // the reason, of Broken
 }
 
-// Duration is a time.Duration that is written as "15s" in JSON.
+// Duration is a time.Duration that is "15s" in JSON.
 type Duration time.Duration
 
-// MarshalText writes it.
+// MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)
@@ -132,8 +131,7 @@ func badRequest(format string, args ...any) error {
 	return &model.ServiceError{Code: model.CodeBadRequest, Text: fmt.Sprintf(format, args...)}
 }
 
-// decode reads a question, and refuses fields that it does not have: a misspelt one would
-// be taken for one that is not there.
+// decode reads a request. It refuses unknown fields, since a misspelt one would otherwise be ignored.
 func decode(request []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(request))
 	d.DisallowUnknownFields()
@@ -143,7 +141,7 @@ func decode(request []byte, into any) error {
 	return nil
 }
 
-// answer is what a worker has found, as it travels.
+// answer encodes the state of a document.
 func (g *Get) answer(a model.DocumentState) Answer {
 	v := a.Value.At(g.Path)
 	out := Answer{Space: g.Space, Document: g.Document, Revision: a.Revision, Found: !v.IsAbsent(), Stale: a.Stale}
@@ -153,8 +151,8 @@ func (g *Get) answer(a model.DocumentState) Answer {
 	return out
 }
 
-// coded gives an error the code that it deserves.
-func coded(err error) *model.ServiceError {
+// serviceError gives an error its code.
+func serviceError(err error) *model.ServiceError {
 	if e, ok := errors.AsType[*model.ServiceError](err); ok {
 		return e
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// Whatever happens to workers and connections: what is watched never goes back (seen checks
-// that), and ends up as what the log has; what is got is never older than what was got
-// before.
+// Workers and connections fail at random: watches never go back (seen checks that) and end with what the log
+// has; a get never returns an older revision than the one before.
 func TestLive_NeverGoesBackAndConverges(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
@@ -22,7 +21,7 @@ func TestLive_NeverGoesBackAndConverges(t *testing.T) {
 	}
 }
 
-// disturb sends events while workers come, leave and die, and connections break.
+// disturb sends events while workers start, leave and crash, and connections break.
 func disturb(t *testing.T, r *rand.Rand) {
 	w := newWorld(t)
 	workers := []*process{w.worker("w0", live.Config{}), w.worker("w00", live.Config{})}
@@ -34,22 +33,22 @@ func disturb(t *testing.T, r *rand.Rand) {
 			workers = append(workers, w.worker("w"+strconv.Itoa(i+1), live.Config{}))
 		case 1:
 			if len(workers) > 1 {
-				workers[k].crash()
+				workers[k].Crash()
 				workers = append(workers[:k], workers[k+1:]...)
 			}
 		case 2:
 			if len(workers) > 1 {
-				workers[k].stop()
+				workers[k].Shutdown()
 				workers = append(workers[:k], workers[k+1:]...)
 			}
 		case 3:
-			workers[k].bus.Disconnect()
-			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
-			workers[k].bus.Reconnect()
+			workers[k].Bus.Disconnect()
+			w.Pass(time.Duration(r.IntN(3000)) * time.Millisecond)
+			workers[k].Bus.Reconnect()
 		case 4:
-			w.bus.Disconnect()
-			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
-			w.bus.Reconnect()
+			w.Client.Disconnect()
+			w.Pass(time.Duration(r.IntN(3000)) * time.Millisecond)
+			w.Client.Reconnect()
 		case 5:
 			a := w.get("double")
 			if a.Revision < got {
@@ -59,26 +58,26 @@ func disturb(t *testing.T, r *rand.Rand) {
 		default:
 			w.send("add", 1+r.IntN(3))
 		}
-		w.pass(time.Duration(r.IntN(400)) * time.Millisecond)
+		w.Pass(time.Duration(r.IntN(400)) * time.Millisecond)
 	}
 	w.settled(w.sent)
 	for i, want := range []int{2 * w.sent, w.sent, 2 * w.sent} {
-		w.eventually("the last value is told", func() bool { return watches[i].last() == strconv.Itoa(want) })
+		w.Eventually("the last value is delivered", func() bool { return watches[i].last() == strconv.Itoa(want) })
 		s := watches[i].of(live.Value)
 		if _, rev := w.logged([]string{"double", "n", "double"}[i]); s[len(s)-1].Revision != rev {
 			t.Errorf("the last revision is %d, the log has %d", s[len(s)-1].Revision, rev)
 		}
 	}
-	// And when nobody watches any more, nothing runs.
+	// Without watchers nothing runs.
 	for _, s := range watches {
 		_ = s.stop()
 	}
-	w.pass(time.Minute)
+	w.Pass(time.Minute)
 	n := w.ran()
 	w.send("add", 1)
 	w.settled(w.sent)
-	w.pass(time.Minute)
+	w.Pass(time.Minute)
 	if w.ran() != n {
-		t.Errorf("it ran %d times after nobody watched any more", w.ran()-n)
+		t.Errorf("it ran %d times after the last watch", w.ran()-n)
 	}
 }

@@ -12,26 +12,24 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// own is what a worker asks the owner of a space: for a document, or, if there is a Glance, how
-// those stand.
-type own struct {
+// ownerRequest is a request to the owner of a space: for a document or, with Status, for the status of several.
+type ownerRequest struct {
 	Get
-	Glance []model.DocumentRef `json:"glance,omitempty"`
-	// Patience is how long the owner may take. If Last, it answers with what is there by
-	// then; otherwise it is asked again, or somebody else.
+	Status []model.DocumentRef `json:"glance,omitempty"`
+	// Patience is how long the owner may take. With Last it then answers with the present value, stale or not;
+	// otherwise the request is repeated, possibly to another owner.
 	Patience Duration `json:"patience"`
 	Last     bool     `json:"last"`
 }
 
 const (
-	// patience is how long one attempt to ask the owner takes at most: the question may
-	// have got lost with it.
+	// patience bounds one request to the owner, since the request may have got lost.
 	patience = 3 * time.Second
-	// margin is what a late answer needs to arrive in time.
+	// margin is the additional time for a late answer to arrive.
 	margin = 500 * time.Millisecond
 )
 
-// ownEndpoint is where a worker answers for its own spaces.
+// ownEndpoint returns the name of the endpoint at which a worker answers for its own spaces.
 func ownEndpoint(id string) string {
 	name := "own-" + id
 	if len(name) <= model.MaxNameLen {
@@ -42,16 +40,16 @@ func ownEndpoint(id string) string {
 	return name[:model.MaxNameLen-17] + "-" + fmt.Sprintf("%016x", h.Sum64())
 }
 
-// Get reads a document at the head of the log, by whoever owns its space. While nobody can
-// say what it is, because the space is being handed over or taken over, it waits.
+// Get reads a document at the head of the log from the owner of its space. It waits for the end of a handover
+// or takeover.
 func (s *Server) Get(ctx context.Context, q Get) (Answer, error) {
 	if err := q.check(); err != nil {
 		return Answer{}, err
 	}
-	if !s.visit() {
+	if !s.startCall() {
 		return Answer{}, errLeaving
 	}
-	defer s.visits.Done()
+	defer s.inFlight.Done()
 	if err := s.beginGet(); err != nil {
 		return Answer{}, err
 	}
@@ -61,20 +59,20 @@ func (s *Server) Get(ctx context.Context, q Get) (Answer, error) {
 	defer context.AfterFunc(s.ctx, cancel)()
 	for n := 0; ; n++ {
 		a, err := s.ask(ctx, q)
-		if err == nil || !waits(err) || errors.Is(err, errAlone) {
+		if err == nil || !retryable(err) || errors.Is(err, errNoOwner) {
 			return a, err
 		}
-		if pause.For(ctx, min(10*time.Millisecond<<min(n, 10), again)) != nil {
-			return Answer{}, s.late(&q, err)
+		if pause.For(ctx, min(10*time.Millisecond<<min(n, 10), retryDelay)) != nil {
+			return Answer{}, s.timeoutError(&q, err)
 		}
 	}
 }
 
-// notYet is said of a space that did not answer in time.
+// notYet is the reason when a space did not answer in time.
 const notYet = "the space has not answered yet"
 
-// late is what is said when the time is over, or the server.
-func (s *Server) late(q *Get, last error) error {
+// timeoutError returns the error of a get that ran out of time, or whose server has ended.
+func (s *Server) timeoutError(q *Get, last error) error {
 	if s.ctx.Err() != nil {
 		return model.ErrStopped
 	}
@@ -101,8 +99,8 @@ func (s *Server) endGet() {
 	s.getting--
 }
 
-// waits reports whether a get may succeed a little later.
-func waits(err error) bool {
+// retryable reports whether a get that failed with err may succeed a little later.
+func retryable(err error) bool {
 	if e, ok := errors.AsType[*model.ServiceError](err); ok {
 		return e.Code == model.CodeUnavailable || e.Code == model.CodeFailed
 	}
@@ -110,18 +108,18 @@ func waits(err error) bool {
 	return !badName && !errors.Is(err, model.ErrNoProgram) && !errors.Is(err, model.ErrStopped) && !errors.Is(err, model.ErrTooLarge)
 }
 
-// errAlone ends what nobody is left to answer.
-var errAlone = &model.ServiceError{Code: model.CodeUnavailable, Text: "the last worker is leaving"}
+// errNoOwner reports that no worker is left to own the space.
+var errNoOwner = &model.ServiceError{Code: model.CodeUnavailable, Text: "the last worker is leaving"}
 
-// ask asks the owner once.
+// ask sends one request to the owner.
 func (s *Server) ask(ctx context.Context, q Get) (Answer, error) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
 	left -= min(left/10, margin)
-	o := own{Get: q, Patience: Duration(min(left, patience)), Last: left <= patience}
+	o := ownerRequest{Get: q, Patience: Duration(min(left, patience)), Last: left <= patience}
 	switch owner := s.host.Owner(q.Space); owner {
 	case "":
-		return Answer{}, errAlone
+		return Answer{}, errNoOwner
 	case s.host.ID():
 		return s.answerOwn(ctx, &o)
 	default:
@@ -129,15 +127,15 @@ func (s *Server) ask(ctx context.Context, q Get) (Answer, error) {
 	}
 }
 
-// askOwner asks another worker, for as long as it is the owner.
-func (s *Server) askOwner(ctx context.Context, owner string, o *own) (Answer, error) {
+// askOwner asks another worker, and gives up when that is not the owner any more.
+func (s *Server) askOwner(ctx context.Context, owner string, o *ownerRequest) (Answer, error) {
 	question, err := json.Marshal(o)
 	if err != nil {
 		return Answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.Patience)+margin/2)
 	defer cancel()
-	defer s.cancelWhen(s.ousted(ctx, owner, o.Space), cancel)()
+	defer s.cancelWhen(s.ownerChanged(ctx, owner, o.Space), cancel)()
 	reply, err := s.bus.Ask(ctx, ownEndpoint(owner), question)
 	if err != nil {
 		return Answer{}, err
@@ -149,11 +147,11 @@ func (s *Server) askOwner(ctx context.Context, owner string, o *own) (Answer, er
 	return a, nil
 }
 
-// ousted is closed when somebody else is to be asked, before ctx ends.
-func (s *Server) ousted(ctx context.Context, owner, space string) <-chan struct{} {
+// ownerChanged returns a channel that is closed when the space has another owner, unless ctx ends first.
+func (s *Server) ownerChanged(ctx context.Context, owner, space string) <-chan struct{} {
 	c := make(chan struct{})
 	s.tasks.Go(func() { // ends with ctx
-		for pause.For(ctx, again/2) == nil {
+		for pause.For(ctx, retryDelay/2) == nil {
 			if s.host.Owner(space) != owner {
 				close(c)
 				return
@@ -163,8 +161,8 @@ func (s *Server) ousted(ctx context.Context, owner, space string) <-chan struct{
 	return c
 }
 
-// answerOwn answers for a space of this worker's.
-func (s *Server) answerOwn(ctx context.Context, o *own) (Answer, error) {
+// answerOwn reads a document of a space that this worker owns.
+func (s *Server) answerOwn(ctx context.Context, o *ownerRequest) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.Patience)+margin/2)
 	defer cancel()
 	wait := time.Duration(o.Patience)
@@ -180,13 +178,13 @@ func (s *Server) answerOwn(ctx context.Context, o *own) (Answer, error) {
 	return o.answer(states[0]), nil
 }
 
-// openOwn answers another worker.
+// openOwn answers a request of another worker.
 func (s *Server) openOwn(request []byte, to model.Outlet) {
 	s.spawn(to, func() {
-		var o own
+		var o ownerRequest
 		err := decode(request, &o)
-		if err == nil && len(o.Glance) > 0 {
-			reply(to, s.answerGlance(&o), nil)
+		if err == nil && len(o.Status) > 0 {
+			reply(to, s.answerStatus(&o), nil)
 			return
 		}
 		if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestGet_ThereIsALimitOfThem(t *testing.T) {
+func TestGet_IsLimited(t *testing.T) {
 	s := NewServer(nil, nil, Config{MaxGets: 2})
 	for i := range 5 {
 		if err := s.beginGet(); (err == nil) != (i < 2) {
@@ -30,7 +30,7 @@ func TestGet_ThereIsALimitOfThem(t *testing.T) {
 
 func TestGet_APathIsAPartOfTheDocument(t *testing.T) {
 	doc := model.DocumentState{Value: model.Object(model.F("a", model.Object(model.F("b", 7)))), Revision: 3}
-	for path, want := range map[string]string{"": `{"a":{"b":7}}`, "a": `{"b":7}`, "a.b": "7", "a.c": ""} { // any order: each by itself
+	for path, want := range map[string]string{"": `{"a":{"b":7}}`, "a": `{"b":7}`, "a.b": "7", "a.c": ""} { // any order: the cases are independent
 		q := Get{Space: "s", Document: "d"}
 		if path != "" {
 			q.Path = strings.Split(path, ".")
@@ -41,8 +41,8 @@ func TestGet_APathIsAPartOfTheDocument(t *testing.T) {
 	}
 }
 
-// A name as long as can be leaves no room for what comes before it.
-func TestOwnEndpoint_IsOfOneWorkerAlone(t *testing.T) {
+// The longest name leaves no room for the prefix.
+func TestOwnEndpoint_IsUniqueToAWorker(t *testing.T) {
 	seen := map[string]string{}
 	for _, id := range []string{"a", "b", strings.Repeat("x", model.MaxNameLen-1) + "1", strings.Repeat("x", model.MaxNameLen-1) + "2"} {
 		name := ownEndpoint(id)
@@ -56,7 +56,7 @@ func TestOwnEndpoint_IsOfOneWorkerAlone(t *testing.T) {
 	}
 }
 
-// moving is a host of a space that goes from one worker to another.
+// moving is the host of a space that moves from one worker to another.
 type moving struct {
 	Host
 	gone atomic.Bool
@@ -69,42 +69,42 @@ func (m *moving) Owner(string) string {
 	return "a"
 }
 
-// Nobody waits for the answer of a worker that has the space no more.
-func TestGet_IsAskedElsewhereWhenTheSpaceMoves(t *testing.T) {
+// A get does not wait for a worker that has lost the space.
+func TestGet_FollowsASpaceThatMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &moving{}
 		s := NewServer(nil, host, Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer s.tasks.Wait()
 		defer cancel()
-		ousted := s.ousted(ctx, "a", "s")
+		ownerChanged := s.ownerChanged(ctx, "a", "s")
 		time.Sleep(time.Minute)
 		select {
-		case <-ousted:
+		case <-ownerChanged:
 			t.Error("it has not moved")
 		default:
 		}
 		host.gone.Store(true)
 		time.Sleep(time.Second)
 		select {
-		case <-ousted:
+		case <-ownerChanged:
 		default:
 			t.Error("it has moved a second ago")
 		}
 	})
 }
 
-func TestWaits_ForWhatMayPass(t *testing.T) {
-	if err := model.CheckName("space", "a.b"); err == nil || waits(fmt.Errorf("query: %w", err)) {
+func TestRetryable_DistinguishesTransientErrors(t *testing.T) {
+	if err := model.CheckName("space", "a.b"); err == nil || retryable(fmt.Errorf("query: %w", err)) {
 		t.Errorf("%v would be asked again", err)
 	}
 	for _, err := range []error{model.ErrNoProgram, model.ErrStopped, model.ErrTooLarge} {
-		if waits(err) {
+		if retryable(err) {
 			t.Errorf("%v would be asked again", err)
 		}
 	}
 	for _, err := range []error{model.ErrElsewhere, model.ErrNobody, context.DeadlineExceeded} {
-		if !waits(err) {
+		if !retryable(err) {
 			t.Errorf("%v would not be asked again", err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// ServiceName is what every worker offers its answers under.
+// ServiceName is the name of the NATS service that every worker offers.
 const ServiceName = "settle-worker"
 
 // Headers of the messages of a watch.
@@ -24,24 +24,24 @@ const (
 	HeaderEvent    = "Settle-Event"    // Kind
 	HeaderRevision = "Settle-Revision" // Event.Revision
 	HeaderPrevious = "Settle-Previous" // Event.Previous, if known
-	HeaderResume   = "Settle-Resume"   // Event.Known of a value or deletion: to be asked from
+	HeaderResume   = "Settle-Resume"   // Event.Known of a value or deletion: the watch can be resumed from there
 )
 
-// Host is the worker that a Server answers for.
+// Host is the worker that a Server belongs to.
 type Host interface {
 	ID() string
-	// Owner is the worker that should serve a space now, "" if there is none.
+	// Owner returns the id of the worker that should serve a space now, "" if there is none.
 	Owner(space string) string
 	// Read returns the states of documents in spaces that this worker serves. If the request is not
 	// for current ones, there is no error.
 	Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error)
 }
 
-// Config configures a Server. All of it is optional.
+// Config configures a Server. Its zero value is valid.
 type Config struct {
-	// MaxWatches is the largest number of watches that are served at a time; default 10,000.
+	// MaxWatches is the largest number of concurrent watches; default 10,000.
 	MaxWatches int `help:"The largest number of watches that the worker serves at a time."`
-	// MaxGets is the largest number of gets that are served at a time; default 1,000.
+	// MaxGets is the largest number of concurrent gets; default 1,000.
 	MaxGets int          `help:"The largest number of gets that the worker serves at a time."`
 	Logger  *slog.Logger `kong:"-"`
 }
@@ -62,75 +62,74 @@ func (c *Config) Fill() error {
 	return nil
 }
 
-// Server answers in the process of a worker. Use NewServer, and Run beside the worker.
+// Server answers reads and watches in the process of a worker. Create it with NewServer, and call Run beside
+// the worker.
 type Server struct {
 	bus  port.Client
 	host Host
 	cfg  Config
 	log  *slog.Logger
 
-	// ctx ends when the server does, whatever is under way; leaving is closed when it is
-	// to end in good order.
+	// ctx ends with the server, whatever is under way; leaving is closed to end it in good order.
 	ctx     context.Context
 	cancel  context.CancelFunc
 	leaving chan struct{}
 	tasks   sync.WaitGroup
 
 	mu       sync.Mutex
-	closed   bool // nothing new is taken
-	ended    bool // nothing new is begun
+	closed   bool // no new calls are accepted
+	ended    bool // no new goroutines are started
 	feeds    map[place]*feed
 	watching int
-	refused  uint64 // watches, for want of room
+	refused  uint64 // watches that exceeded the limit
 	getting  int
-	// visits are the watches and gets that are under way.
-	visits sync.WaitGroup
+	// inFlight counts the watches and gets that are under way.
+	inFlight sync.WaitGroup
 }
 
 type place struct{ space, doc string }
 
-// ErrMoved ends a watch whose server goes away: another one is to be asked.
-var ErrMoved = errors.New("the worker leaves; ask again")
+// ErrMoved ends a watch whose server leaves; another worker can continue it.
+var ErrMoved = errors.New("the worker leaves; ask retryDelay")
 
-var errLeaving = &model.ServiceError{Code: model.CodeUnavailable, Text: "this worker is leaving; ask again"}
+var errLeaving = &model.ServiceError{Code: model.CodeUnavailable, Text: "this worker is leaving; ask retryDelay"}
 
 func busy(what string, n int) error {
-	return &model.ServiceError{Code: model.CodeUnavailable, Text: fmt.Sprintf("this worker has %d %s, and takes no more; ask again, another may answer", n, what)}
+	return &model.ServiceError{Code: model.CodeUnavailable, Text: fmt.Sprintf("this worker has %d %s, and takes no more; ask retryDelay, another may answer", n, what)}
 }
 
-// NewServer makes a server. It does nothing before Run.
+// NewServer returns a server that does nothing before Run.
 func NewServer(bus port.Client, host Host, cfg Config) *Server {
-	_ = cfg.Fill() // a negative number takes nothing
+	_ = cfg.Fill() // an invalid limit, which is negative, admits nothing
 	s := &Server{bus: bus, host: host, cfg: cfg, log: cfg.Logger, leaving: make(chan struct{}), feeds: map[place]*feed{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// lastCall is how long questions are still taken that were on their way when the service
-// was taken back.
-const lastCall = 100 * time.Millisecond
+// drainTime is how long requests are still accepted that were on their way when the service was withdrawn.
+const drainTime = 100 * time.Millisecond
 
-// Run answers until leaving is closed; then it tells those who watch, finishes what was
-// asked and returns. It ends at once with ctx.
+// Run answers until leaving is closed; then it notifies watchers, completes pending gets and returns. When ctx
+// ends, it returns at once.
 func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
 	defer s.end()
 	defer context.AfterFunc(ctx, s.cancel)()
 	serving, stop := context.WithCancel(s.ctx)
 	defer stop()
 	s.serve(serving)
-	s.tasks.Go(func() { s.lookAfter(serving) }) // ends with serving
+	s.tasks.Go(func() { s.pollFreshness(serving) }) // ends with serving
 	select {
 	case <-leaving:
 	case <-ctx.Done():
-		s.cancel() // first: the dead do not say that they leave
+		s.cancel() // first, so that watchers are not sent a Moved
 	}
 	stop()
 	close(s.leaving)
-	_ = pause.For(s.ctx, lastCall)
+	_ = pause.For(s.ctx, drainTime)
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.visits.Wait() // ends with ctx, and soon otherwise
+	s.inFlight.Wait() // ends with ctx, and soon otherwise
 }
 
 func (s *Server) end() {
@@ -141,7 +140,7 @@ func (s *Server) end() {
 	s.tasks.Wait()
 }
 
-// spawn runs f beside, and closes the outlet after it. A question that comes after the end
+// spawn runs f in a goroutine and closes the outlet after it. A request that arrives after the server's end
 // gets no answer.
 func (s *Server) spawn(to model.Outlet, f func()) {
 	s.mu.Lock()
@@ -156,63 +155,61 @@ func (s *Server) spawn(to model.Outlet, f func()) {
 	})
 }
 
-// serve offers the service, and tries again if it cannot.
+// serve registers the service, and retries until that succeeds.
 func (s *Server) serve(ctx context.Context) {
 	service := model.Service{
 		Name:        ServiceName,
 		Description: "Documents: what they are, and what they become.",
 		Endpoints: []model.Endpoint{
 			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, of which the last two are not needed.`, Open: s.openGet},
-			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until nobody listens there: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
+			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until its subscriber is gone: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a document of a space that this one serves.", Open: s.openOwn},
 		},
 	}
-	s.tasks.Go(func() { // ends when the service is offered, or with ctx
+	s.tasks.Go(func() { // ends when the service is registered, or with ctx
 		for ctx.Err() == nil {
 			err := s.bus.Serve(ctx, service)
 			if err == nil || errors.Is(err, model.ErrStopped) {
 				return
 			}
 			s.log.Warn("offer the service of live queries", "error", err)
-			_ = pause.For(ctx, again)
+			_ = pause.For(ctx, retryDelay)
 		}
 	})
 }
 
-// visit notes that something is under way for somebody. It reports false if the server is
-// leaving.
-func (s *Server) visit() bool {
+// startCall counts a call as in flight. It returns false if the server is leaving.
+func (s *Server) startCall() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.visits.Add(1)
+	s.inFlight.Add(1)
 	return true
 }
 
-// Watch delivers the document and then its newest value whenever it has changed, how it stands (Stale, Current), and
-// heartbeats between, until ctx ends or deliver fails. It calls deliver from one goroutine; while
-// that is busy, newer values take the place of older ones. The error is ErrMoved if the server is
-// leaving.
+// Watch delivers the document, then its newest value whenever it has changed, its status (Stale, Current), and
+// heartbeats in between, until ctx ends or deliver fails. It calls deliver from one goroutine; while that is
+// busy, newer values replace older ones. The error is ErrMoved if the server is leaving.
 func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
 		return err
 	}
-	if !s.visit() {
+	if !s.startCall() {
 		return errLeaving
 	}
-	defer s.visits.Done()
-	sub, err := s.join(&q)
+	defer s.inFlight.Done()
+	sub, err := s.subscribe(&q)
 	if err != nil {
 		return err
 	}
-	defer s.leave(sub)
+	defer s.unsubscribe(sub)
 	beat := time.NewTicker(Heartbeat)
 	defer beat.Stop()
 	began := time.Now()
 	last := Event{Kind: Beating, Revision: q.From.Revision}
-	if !q.From.IsZero() { // say that somebody is there: there may be nothing new for long
+	if !q.From.IsZero() { // confirm the watch: a new value may be long in coming
 		err = deliver(last)
 	}
 	for err == nil {
@@ -230,7 +227,7 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 		case <-s.leaving:
 			if err = s.ctx.Err(); err == nil {
 				last.Kind = Moved
-				_ = deliver(last) // as well as can be: it would notice by itself
+				_ = deliver(last) // best effort: the client would notice the silence
 				err = ErrMoved
 			}
 		}
@@ -238,7 +235,7 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 	return err
 }
 
-// deliverAll delivers news, and keeps in last how far that has come.
+// deliverAll delivers events, and keeps the latest revision in last.
 func deliverAll(news []Event, last *Event, deliver func(Event) error) error {
 	for _, e := range news {
 		last.Revision = e.Revision
@@ -249,7 +246,7 @@ func deliverAll(news []Event, last *Event, deliver func(Event) error) error {
 	return nil
 }
 
-// openWatch answers a question of a NATS client.
+// openWatch answers a NATS client's request to watch.
 func (s *Server) openWatch(request []byte, to model.Outlet) {
 	s.spawn(to, func() {
 		var q Watch
@@ -258,16 +255,15 @@ func (s *Server) openWatch(request []byte, to model.Outlet) {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			defer s.cancelWhen(to.Gone(), cancel)()
-			err = s.Watch(ctx, q, func(e Event) error { return say(to, e) })
+			err = s.Watch(ctx, q, func(e Event) error { return send(to, e) })
 		}
 		if err != nil && !errors.Is(err, ErrMoved) && !errors.Is(err, context.Canceled) {
-			_ = to.Say(model.Part{Err: coded(err)}) // as well as can be
+			_ = to.Say(model.Part{Err: serviceError(err)}) // best effort
 		}
 	})
 }
 
-// cancelWhen cancels when the channel is closed, until the function is called that it
-// returns.
+// cancelWhen calls cancel when the channel is closed, unless stop is called first.
 func (s *Server) cancelWhen(closed <-chan struct{}, cancel func()) (stop func()) {
 	done := make(chan struct{})
 	s.tasks.Go(func() { // ends with done
@@ -280,9 +276,9 @@ func (s *Server) cancelWhen(closed <-chan struct{}, cancel func()) (stop func())
 	return func() { close(done) }
 }
 
-// say sends an event to a NATS client. One that cannot be sent, because the connection is
-// down, is missed: the next heartbeat tells.
-func say(to model.Outlet, e Event) error {
+// say sends an event to a NATS client. An event that cannot be sent because the connection is down is dropped:
+// the next heartbeat reveals the gap.
+func send(to model.Outlet, e Event) error {
 	h := map[string]string{HeaderEvent: string(e.Kind), HeaderRevision: strconv.FormatUint(e.Revision, 10)}
 	if e.Previous > 0 {
 		h[HeaderPrevious] = strconv.FormatUint(e.Previous, 10)
@@ -300,7 +296,7 @@ func say(to model.Outlet, e Event) error {
 	return nil
 }
 
-// openGet answers a question of a NATS client.
+// openGet answers a NATS client's request to read.
 func (s *Server) openGet(request []byte, to model.Outlet) {
 	s.spawn(to, func() {
 		var q Get
@@ -322,6 +318,6 @@ func reply(to model.Outlet, a any, err error) {
 		err = to.Say(model.Part{Data: data})
 	}
 	if err != nil {
-		_ = to.Say(model.Part{Err: coded(err)}) // who asks has a timeout
+		_ = to.Say(model.Part{Err: serviceError(err)}) // best effort: the client has a timeout
 	}
 }

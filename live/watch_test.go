@@ -20,13 +20,13 @@ func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.eventually("it is told that there is none", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("the deletion is delivered", func() bool { return len(s.of(live.Deleted)) == 1 })
 		for i := range 5 {
 			w.send("add", 1)
-			w.eventually("the change is told", func() bool { return s.last() == strconv.Itoa(i+1) })
+			w.Eventually("the change is delivered", func() bool { return s.last() == strconv.Itoa(i+1) })
 		}
 		w.send("drop", 1)
-		w.eventually("the end is told", func() bool { return len(s.of(live.Deleted)) == 2 })
+		w.Eventually("the last deletion is delivered", func() bool { return len(s.of(live.Deleted)) == 2 })
 		list := s.of(live.Value, live.Deleted)
 		for i, e := range list {
 			if i > 0 && e.Previous != list[i-1].Revision {
@@ -39,8 +39,8 @@ func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
 	})
 }
 
-// A live query is demand: what it needs runs while it is open, and not after.
-func TestWatch_WhatADocumentNeedsRunsWhileItIsWatched(t *testing.T) {
+// A watch is demand: the computations that its document needs run while it is open, and not after.
+func TestWatch_IsDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
@@ -48,38 +48,38 @@ func TestWatch_WhatADocumentNeedsRunsWhileItIsWatched(t *testing.T) {
 		w.settled(1)
 		time.Sleep(time.Minute)
 		if n := w.ran(); n != 0 {
-			t.Fatalf("it ran %d times before anybody watched", n)
+			t.Fatalf("it ran %d times before the watch", n)
 		}
 		s := w.follow("double", 0)
-		w.eventually("it is computed", func() bool { return s.last() == "2" })
+		w.Eventually("it is computed", func() bool { return s.last() == "2" })
 		w.send("add", 1)
-		w.eventually("it is kept", func() bool { return s.last() == "4" })
+		w.Eventually("it is kept", func() bool { return s.last() == "4" })
 		_ = s.stop()
-		// Nothing renews the demand from now on but who answers, and it learns with the next
-		// heartbeat that nobody listens.
+		// From now on the answering worker alone renews the demand, and it learns with the next heartbeat that
+		// the client is gone.
 		time.Sleep(2 * live.Heartbeat)
 		n := w.ran()
 		w.send("add", 1)
 		w.settled(3)
 		time.Sleep(time.Minute)
 		if w.ran() != n {
-			t.Errorf("it ran %d times after nobody watched any more", w.ran()-n)
+			t.Errorf("it ran %d times after the last watch", w.ran()-n)
 		}
 	})
 }
 
-// A client that vanishes says nothing, and renews nothing.
-func TestWatch_DemandEndsAfterItsClientHasVanished(t *testing.T) {
+// A client that crashes neither cancels its watch nor renews anything.
+func TestWatch_DemandEndsWhenItsClientCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
 		w.send("add", 1)
 		w.settled(1)
-		vanishes := w.server.Connect("vanishes")
+		vanishes := w.Server.Connect("vanishes")
 		go func() { // ends when the client is killed
 			_ = (&live.Client{Bus: vanishes}).Watch(context.Background(), live.Watch{Space: "s", Document: "double"}, func(live.Event) {})
 		}()
-		w.eventually("it is computed", func() bool { return w.ran() == 1 })
+		w.Eventually("it is computed", func() bool { return w.ran() == 1 })
 		vanishes.Kill()
 		time.Sleep(2 * live.Heartbeat)
 		w.send("add", 1)
@@ -91,7 +91,7 @@ func TestWatch_DemandEndsAfterItsClientHasVanished(t *testing.T) {
 	})
 }
 
-func TestWatch_AThousandOfOneDocumentCostOneRunPerChange(t *testing.T) {
+func TestWatch_AThousandWatchesOfADocumentCostOneRunPerChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
@@ -107,7 +107,7 @@ func TestWatch_AThousandOfOneDocumentCostOneRunPerChange(t *testing.T) {
 			}
 			want := strconv.Itoa(2 * n)
 			for _, s := range all {
-				w.eventually("all are told "+want, func() bool { return s.last() == want })
+				w.Eventually("all watches have "+want, func() bool { return s.last() == want })
 			}
 		}
 		if n := w.ran(); n != 5 {
@@ -116,12 +116,12 @@ func TestWatch_AThousandOfOneDocumentCostOneRunPerChange(t *testing.T) {
 	})
 }
 
-// What is known is not told again, and what is newer is told at once.
-func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
+// A known value is not delivered again, and a newer one is delivered at once.
+func TestWatch_FromARevisionDeliversOnlyNewerValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})
-		ask := func(from uint64) *seen { // the service itself: a live.Client would forgive it
+		ask := func(from uint64) *seen { // the service itself: a live.Client would drop repeated values
 			return w.watching(func(ctx context.Context, s *seen) error {
 				return p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(from)}, s.add)
 			})
@@ -133,25 +133,25 @@ func TestWatch_FromARevisionOnlyWhatIsNewer(t *testing.T) {
 		w.settled(2)
 		_, second := w.logged("n")
 		behind, equal := ask(first), ask(second)
-		w.eventually("who is behind is told", func() bool { return behind.last() == "2" })
+		w.Eventually("the watcher that is behind gets the value", func() bool { return behind.last() == "2" })
 		time.Sleep(time.Minute)
 		if n := len(equal.of(live.Value)); n > 0 {
-			t.Errorf("%d values were told to who knew them", n)
+			t.Errorf("%d values were delivered that the watcher knew", n)
 		}
 		if len(equal.of(live.Beating)) < 20 {
-			t.Error("who has nothing new hears nothing")
+			t.Error("a watcher without news gets no heartbeat")
 		}
 		w.send("add", 1)
-		w.eventually("then all are told", func() bool { return behind.last() == "3" && equal.last() == "3" })
+		w.Eventually("all watches get the next value", func() bool { return behind.last() == "3" && equal.last() == "3" })
 		if n := len(behind.of(live.Value)); n != 2 {
 			t.Errorf("%d values", n)
 		}
 	})
 }
 
-// A worker that was frozen or cut off may be behind; a watch that begins there is shown nothing that is
-// over, since the watcher may have seen more at another worker.
-func TestWatch_BeginsWithWhatIsInTheLogAtAWorkerThatIsBehind(t *testing.T) {
+// A worker that was frozen or cut off may be behind; a watch that begins there is shown no outdated value,
+// since the client may have seen a newer one at another worker.
+func TestWatch_BeginsAtTheHeadOfTheLogAtAWorkerThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})
@@ -163,8 +163,8 @@ func TestWatch_BeginsWithWhatIsInTheLogAtAWorkerThatIsBehind(t *testing.T) {
 		w.send("add", 1)
 		w.settled(1)
 		here := ask()
-		w.eventually("it is told what there is", func() bool { return here.last() == "1" })
-		p.asks.reading <- struct{}{} // it is behind from now on
+		w.Eventually("the watch gets the present value", func() bool { return here.last() == "1" })
+		p.asks.reading <- struct{}{} // the server is behind from now on
 		w.send("add", 1)
 		w.settled(2)
 		for name, joins := range map[string]*seen{"the first": ask(), "the second": ask()} {
@@ -172,19 +172,18 @@ func TestWatch_BeginsWithWhatIsInTheLogAtAWorkerThatIsBehind(t *testing.T) {
 			if list := joins.of(live.Value, live.Current); len(list) > 0 {
 				t.Errorf("%s that comes is shown %+v", name, list)
 			}
-			defer w.eventually("then it is told", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
+			defer w.Eventually("the watch gets the value and its status", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
 		}
 		<-p.asks.reading
-		w.eventually("the one that was here is told too", func() bool { return here.last() == "2" })
+		w.Eventually("the earlier watch gets the value, too", func() bool { return here.last() == "2" })
 		late := ask()
-		w.eventually("so is one that comes then", func() bool { return late.last() == "2" })
+		w.Eventually("so is one that comes then", func() bool { return late.last() == "2" })
 	})
 }
 
-// A watch comes back to a worker that was started after the store went back, and that knows nothing
-// of it: as long as the log is shorter than what the watch knows, and when other documents have
-// made it longer.
-func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.T) {
+// A watch resumes at a worker that started after the store went back and does not know of that: while the log
+// is shorter than the client's revision, and when other documents have made it longer.
+func TestWatch_ResumesAtAWorkerThatStartedAfterTheStoreWentBack(t *testing.T) {
 	for name, longer := range map[string]bool{"the log is shorter": false, "the log is longer": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,42 +191,42 @@ func TestWatch_ComesBackToAWorkerThatWasStartedAfterTheStoreWentBack(t *testing.
 				a := w.worker("a", live.Config{})
 				w.send("add", 1)
 				w.settled(1)
-				time.Sleep(time.Minute) // it is saved
-				at := w.server.Head("s")
+				time.Sleep(time.Minute) // so that the state is saved
+				at := w.Server.Head("s")
 				w.send("add", 2)
 				w.settled(3)
 				_, known := w.logged("n")
-				a.crash()
-				w.server.LoseLog(0, at)
-				w.server.LoseLane(0, 1)
+				a.Crash()
+				w.Server.LoseLog(0, at)
+				w.Server.LoseLane(0, 1)
 				b := w.worker("b", live.Config{})
 				if longer {
-					for w.server.Head("s") <= known {
+					for w.Server.Head("s") <= known {
 						w.send("drop-nothing", 1) // refused, with a receipt
-						w.pass(time.Second)
+						w.Pass(time.Second)
 					}
 				}
 				s := w.watching(func(ctx context.Context, s *seen) error {
 					return b.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(known)}, s.add)
 				})
-				w.eventually("what there is is told", func() bool { return s.last() == "1" })
+				w.Eventually("the watch gets the present value", func() bool { return s.last() == "1" })
 				if n := len(s.of(live.Rewound)); n != 1 {
-					t.Errorf("that the store has gone back was told %d times", n)
+					t.Errorf("Rewound was delivered %d times", n)
 				}
 				w.send("add", 1)
-				w.eventually("and what comes", func() bool { return s.last() == "2" })
+				w.Eventually("and what comes", func() bool { return s.last() == "2" })
 				time.Sleep(time.Minute)
 				if n := len(s.of(live.Rewound)); n != 1 {
-					t.Errorf("that the store has gone back was told %d times", n)
+					t.Errorf("Rewound was delivered %d times", n)
 				}
 			})
 		})
 	}
 }
 
-// Whoever dies, and however: a watch goes on, and never back.
-func TestWatch_GoesOnWhoeverDies(t *testing.T) {
-	for name, end := range map[string]func(*process){"killed": (*process).crash, "stopped": (*process).stop} {
+// A watch survives the crash of any worker, and never goes back.
+func TestWatch_SurvivesTheCrashOfAnyWorker(t *testing.T) {
+	for name, end := range map[string]func(*process){"killed": func(p *process) { p.Crash() }, "stopped": func(p *process) { p.Shutdown() }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -238,13 +237,13 @@ func TestWatch_GoesOnWhoeverDies(t *testing.T) {
 				}
 				for n := 1; n <= 8; n++ {
 					w.send("add", 1)
-					if n%2 == 0 { // whether that is who answers, who owns the space, both or neither
+					if n%2 == 0 { // the answering worker, the owner, both or neither
 						end(workers[0])
 						workers = append(workers[1:], w.worker("w"+strconv.Itoa(n), live.Config{}))
 					}
 					want := strconv.Itoa(2 * n)
 					for _, s := range all {
-						w.eventually("all are told "+want, func() bool { return s.last() == want })
+						w.Eventually("all watches have "+want, func() bool { return s.last() == want })
 					}
 				}
 				for _, s := range all {
@@ -257,7 +256,7 @@ func TestWatch_GoesOnWhoeverDies(t *testing.T) {
 	}
 }
 
-// lossy is a connection on which one value gets lost.
+// lossy is a connection that loses one value.
 type lossy struct {
 	*membus.Bus
 	lost atomic.Bool
@@ -272,13 +271,13 @@ func (b *lossy) Listen(ctx context.Context, endpoint string, q []byte, deliver f
 	})
 }
 
-// What is lost on the way to a client that does not notice is told again: heartbeats say
-// what it should have.
-func TestWatch_WhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
+// A value that is lost without the client's notice is delivered later: heartbeats carry the revision that the
+// client should have.
+func TestWatch_RecoversALostValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{})
-		bus := &lossy{Bus: w.bus}
+		bus := &lossy{Bus: w.Client}
 		w.client.Bus = bus
 		s := w.follow("n", 0)
 		for n := 1; n <= 2; n++ {
@@ -292,29 +291,28 @@ func TestWatch_WhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A worker that leaves says so: nobody has to wait until nothing is heard of it.
+// A worker that leaves announces that: clients do not wait for its silence.
 func TestWatch_MovesAtOnceWhenItsWorkerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.worker("b", live.Config{})
 		time.Sleep(time.Second)
 		left := time.Now()
-		a.stop()
-		w.eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
+		a.Shutdown()
+		w.Eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
 		if took := time.Since(left); took > live.Heartbeat {
 			t.Errorf("it took %s", took)
 		}
 		if broken := s.of(live.Broken); len(broken) != 1 || broken[0].Err != nil {
-			t.Errorf("told %+v, want one that was announced", broken)
+			t.Errorf("received %+v, want one that was announced", broken)
 		}
 	})
 }
 
-// Who watches in the process of the worker is told once, and the watch ends; nothing is begun there
-// any more.
+// A watch in the worker's own process receives one Moved and ends; afterwards the server starts nothing new.
 func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -322,10 +320,10 @@ func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 		s := w.watching(func(ctx context.Context, s *seen) error {
 			return a.Server.Watch(ctx, live.Watch{Space: "s", Document: "n"}, s.add)
 		})
-		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
-		a.stop()
+		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		a.Shutdown()
 		if err := s.stop(); !errors.Is(err, live.ErrMoved) || len(s.of(live.Moved)) != 1 {
-			t.Errorf("it ended with %v, after %d words of that", err, len(s.of(live.Moved)))
+			t.Errorf("it ended with %v, after %d Moved", err, len(s.of(live.Moved)))
 		}
 		_, err := a.Server.Get(t.Context(), live.Get{Space: "s", Document: "n"})
 		if said, is := errors.AsType[*model.ServiceError](err); !is || said.Code != model.CodeUnavailable || !strings.Contains(said.Text, "this worker is leaving") {
@@ -334,8 +332,8 @@ func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 	})
 }
 
-// One that takes nothing holds one value, and gets the newest when it is ready.
-func TestWatch_WhoIsSlowGetsTheNewest(t *testing.T) {
+// A watcher that reads nothing holds one value, and gets the newest when it is ready.
+func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})
@@ -347,7 +345,7 @@ func TestWatch_WhoIsSlowGetsTheNewest(t *testing.T) {
 				return nil
 			})
 		})
-		w.eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.send("add", 1)
 		w.settled(1)
 		time.Sleep(time.Second)
@@ -356,32 +354,32 @@ func TestWatch_WhoIsSlowGetsTheNewest(t *testing.T) {
 			w.settled(n)
 		}
 		close(ready)
-		w.eventually("it has the newest", func() bool { return s.last() == "100" })
+		w.Eventually("it has the newest", func() bool { return s.last() == "100" })
 		list := s.of(live.Value)
 		if len(list) != 1 || list[0].Previous == 0 || list[0].Previous <= s.of(live.Deleted)[0].Revision {
-			t.Errorf("it was told %+v", list)
+			t.Errorf("it received %+v", list)
 		}
 	})
 }
 
-func TestWatch_ThereIsALimitOfThem(t *testing.T) {
+func TestWatch_IsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.worker("a", live.Config{MaxWatches: 2})
 		one, two := w.follow("n", 0), w.follow("n", 0)
-		w.eventually("two are told", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
-		err := w.bus.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
+		w.Eventually("two watches are answered", func() bool { return len(one.of(live.Deleted))+len(two.of(live.Deleted)) == 2 })
+		err := w.Client.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
 		var said *model.ServiceError
 		if !errors.As(err, &said) || said.Code != model.CodeUnavailable {
 			t.Errorf("the third: %v", err)
 		}
 		three := w.follow("n", 0)
 		_ = one.stop()
-		w.eventually("the third is told when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
+		w.Eventually("the third is answered when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
 	})
 }
 
-func TestWatch_WhatCannotBeSaysSo(t *testing.T) {
+func TestWatch_ReportsImpossibleRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		began := time.Now()
@@ -390,7 +388,7 @@ func TestWatch_WhatCannotBeSaysSo(t *testing.T) {
 		}
 		w.worker("a", live.Config{})
 		for _, q := range []string{`{"space":"s"}`, `{"space":"s","document":"a.b"}`, `{"space":"s","document":"n","form":3}`, `n`, ``} {
-			err := w.bus.Listen(t.Context(), live.AskWatch, []byte(q), nil)
+			err := w.Client.Listen(t.Context(), live.AskWatch, []byte(q), nil)
 			var said *model.ServiceError
 			if !errors.As(err, &said) || said.Code != model.CodeBadRequest {
 				t.Errorf("%q: %v", q, err)

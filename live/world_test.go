@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,8 +13,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -25,45 +24,39 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a deployment in virtual time, and a client of it.
+// world is a worldtest.World with a client of the live service.
 type world struct {
-	*testing.T
-	server *membus.Server
-	bus    *membus.Bus
+	*worldtest.World
 	client live.Client
 
 	mu   sync.Mutex
 	runs int // of the computation double, in all workers
 	sent int
-	// stuck is what the handler of stick waits for.
+	// stuck blocks the handler of the stream stick.
 	stuck chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, server: membus.NewServer(membus.Config{Partitions: 1})}
-	w.bus = w.server.Connect("client")
-	t.Cleanup(w.bus.Close)
-	w.client.Bus = w.bus
+	w := &world{World: worldtest.New(t, membus.Config{Partitions: 1})}
+	w.client.Bus = w.Client
 	return w
 }
 
-// process is a worker with its own connection.
+// process is a worker with a live server.
 type process struct {
-	*worker.Worker
+	*worldtest.Process
 	*live.Server
-	bus  *membus.Bus
 	asks asks
-	w    *world
 }
 
-// asks is the bus of a server, and counts what it asks.
+// asks is the bus of a server. It counts the server's requests.
 type asks struct {
 	port.Client
 	n atomic.Int64
-	// refuse has others answer as those do that do not know the question.
+	// refuse makes other workers answer like those of an earlier version, which do not know the status query.
 	refuse atomic.Bool
-	// reading is taken for each entry of the log that arrives: the server is behind as long as it is
-	// held.
+	// reading is taken for each entry of the log that arrives: while the test holds it, the server falls
+	// behind.
 	reading chan struct{}
 }
 
@@ -83,39 +76,15 @@ func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, erro
 	return b.Client.Ask(ctx, endpoint, q)
 }
 
-// worker starts one. A weight of 0 is 1; the smallest makes it one that owns nothing.
+// worker starts a worker with a live server.
 func (w *world) worker(id string, cfg live.Config) *process {
 	w.Helper()
-	p := &process{bus: w.server.Connect(id), w: w}
-	var err error
-	p.Worker, err = worker.New(p.bus, worker.Config{
-		ID: id, Logger: slog.New(slog.DiscardHandler),
-		Programs: func(string) (*space.Program, error) { return w.program(), nil },
-	})
-	if err == nil {
-		err = p.Start(w.Context())
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	p.asks.Client, p.asks.reading = p.bus, make(chan struct{}, 1)
+	p := &process{Process: w.Worker(worker.Config{ID: id, Programs: worldtest.Always(w.program())})}
+	p.asks.Client, p.asks.reading = p.Bus, make(chan struct{}, 1)
 	p.Server = live.NewServer(&p.asks, p.Worker, cfg)
 	p.Beside(p.Run)
 	synctest.Wait()
-	w.Cleanup(p.crash)
 	return p
-}
-
-func (p *process) crash() { p.Kill(); p.bus.Kill() }
-
-func (p *process) stop() {
-	p.w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := p.Stop(ctx); err != nil {
-		p.w.Errorf("stop: %v", err)
-	}
-	p.bus.Close()
 }
 
 // program counts events in n, some for ten, and derives double from that.
@@ -169,27 +138,23 @@ func (w *world) program() *space.Program {
 	return p
 }
 
-// ran is how often double has run.
+// ran returns how often double has run.
 func (w *world) ran() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.runs
 }
 
-// send stores events of a stream.
+// send stores n more events of a stream.
 func (w *world) send(stream string, n int) {
 	w.Helper()
 	for range n {
 		w.sent++
-		done := make(chan error, 1)
-		w.bus.Send(model.Message{Space: "s", Stream: stream, ID: "e" + strconv.Itoa(w.sent)}, func(_ model.SendResult, err error) { done <- err })
-		if err := <-done; err != nil {
-			w.Fatal(err)
-		}
+		w.Send("s", stream, "e"+strconv.Itoa(w.sent))
 	}
 }
 
-// get reads a document by way of the service.
+// get reads a document through the service.
 func (w *world) get(doc string) live.Answer {
 	w.Helper()
 	a, err := w.client.Get(w.Context(), live.Get{Space: "s", Document: doc})
@@ -199,44 +164,20 @@ func (w *world) get(doc string) live.Answer {
 	return a
 }
 
-// logged is a document as the log has it.
+// logged returns the value and revision of a document in the log.
 func (w *world) logged(doc string) (string, uint64) {
 	w.Helper()
-	d, err := history.Read(w.Context(), w.bus, "s", doc)
-	if err != nil {
-		w.Fatal(err)
-	}
+	d := w.Read("s", doc)
 	return d.Value.String(), d.Seq
-}
-
-// eventually looks every few milliseconds of virtual time until ok says so.
-func (w *world) eventually(what string, ok func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 24_000 { // two minutes
-		if ok() {
-			return
-		}
-		<-tick.C
-	}
-	w.Fatalf("it never came to be that %s", what)
-}
-
-// pass lets virtual time pass, in which everybody else goes on.
-func (w *world) pass(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
 }
 
 // settled waits until n is so much in the log.
 func (w *world) settled(n int) {
 	w.Helper()
-	w.eventually("n is "+strconv.Itoa(n), func() bool { v, _ := w.logged("n"); return v == strconv.Itoa(n) })
+	w.Eventually("n is "+strconv.Itoa(n), func() bool { return w.Doc("s", "n") == strconv.Itoa(n) })
 }
 
-// seen is what a watch has been told.
+// seen collects the events of a watch.
 type seen struct {
 	w      *world
 	mu     sync.Mutex
@@ -260,7 +201,7 @@ func (s *seen) add(e live.Event) error {
 	return nil
 }
 
-// of lists what was told of some kinds.
+// of returns the events of the given kinds.
 func (s *seen) of(kinds ...live.Kind) []live.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,7 +224,7 @@ func (s *seen) last() string {
 	return string(list[len(list)-1].Data)
 }
 
-// told lists how the document stood, in the words of the watch.
+// told lists the statuses that were delivered.
 func (s *seen) told() (out []string) {
 	for _, e := range s.of(live.Stale, live.Current) {
 		out = append(out, cmp.Or(e.Stale, string(e.Kind)))
@@ -297,7 +238,7 @@ func (s *seen) stop() error {
 	return s.err
 }
 
-// follow watches by way of the service.
+// follow watches a document through the service.
 func (w *world) follow(doc string, from uint64) *seen {
 	return w.watching(func(ctx context.Context, s *seen) error {
 		return w.client.Watch(ctx, live.Watch{Space: "s", Document: doc, From: live.At(from)}, func(e live.Event) { _ = s.add(e) })
@@ -316,7 +257,7 @@ func (w *world) watching(f func(context.Context, *seen) error) *seen {
 	return s
 }
 
-// question is the JSON of one.
+// question encodes a request.
 func question(v any) []byte {
 	data, _ := json.Marshal(v)
 	return data

@@ -207,7 +207,7 @@ func plainTree(v Value) any {
 	return nil
 }
 
-// floats is a plain tree with every number a float64, as decoding into any has it.
+// floats returns a plain tree with every number a float64, as decoding into any has it.
 func floats(x any) any {
 	switch x := x.(type) {
 	case int64:

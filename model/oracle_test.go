@@ -17,7 +17,7 @@ import (
 // bool, *big.Rat, string, []any and map[string]any, changed in place, read and
 // written by encoding/json.
 
-// oracleOf is the oracle's tree of v; absent is the only thing it has no word for.
+// oracleOf returns the oracle's tree of v; absent is the only thing it has no word for.
 func oracleOf(v Value) any {
 	switch v.Kind() {
 	case KindNull:

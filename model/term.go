@@ -15,7 +15,7 @@ import (
 // as small.
 const NoTerm = 1
 
-// NextTerm is the number of a term that begins at a time, given the one before it. The time 0 begins none.
+// NextTerm returns the number of a term that begins at a time, given the one before it. The time 0 begins none.
 func NextTerm(at, before uint64) uint64 {
 	if at == 0 {
 		return 0
@@ -31,7 +31,7 @@ const (
 	txMillis    = 1 << 27
 )
 
-// BeforeFirstTx is the number below that of the first transaction of the epoch that began with a term.
+// BeforeFirstTx returns the number below that of the first transaction of the epoch that began with a term.
 func BeforeFirstTx(term uint64) uint64 { return term % txMillis * txsPerMilli }
 
 // Sent is the position that was given out last to a target, and the term in which it was.
@@ -86,7 +86,7 @@ func (r *Received) last() TermStart {
 	return TermStart{}
 }
 
-// termOf is the term in which a position was handled that is not above Position; 0 if that is not known.
+// termOf returns the term in which a position was handled that is not above Position; 0 if that is not known.
 func (r *Received) termOf(position uint64) uint64 {
 	for _, t := range slices.Backward(r.Terms) {
 		if t.First <= position {
@@ -177,7 +177,7 @@ func (r *Received) begin(t TermStart) {
 	r.Position, r.Terms = t.First, kept[max(len(kept)-maxTerms, 0):]
 }
 
-// againWith are the positions that are given out again when an event is the first one of a term.
+// againWith returns the positions that are given out again when an event is the first one of a term.
 func (r *Received) againWith(position, term uint64) Again {
 	a := r.Again
 	if a.Term > 0 && term > a.Term+againFor {
@@ -210,7 +210,7 @@ func (r *Received) highest() (term uint64) {
 	return term
 }
 
-// Numbers are the terms, and those positions if there are any, as they are stored: two numbers for each term, and three for those.
+// Numbers returns the terms, and those positions if there are any, as they are stored: two numbers for each term, and three for those.
 func (r *Received) Numbers() (terms, again []uint64) {
 	for _, t := range r.Terms {
 		terms = append(terms, t.Term, t.First)
@@ -239,7 +239,7 @@ type Reissued struct {
 	Again
 }
 
-// Reissued are the positions of which an event of the origin may be one that was handled under another id, given that it is judged
+// Reissued returns the positions of which an event of the origin may be one that was handled under another id, given that it is judged
 // InTurn, or a Reissue; false if there are none.
 func (r *Received) Reissued(origin string, v Verdict, position, term uint64) (Reissued, bool) {
 	a := r.Again

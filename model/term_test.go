@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// received is what was handled of positions and terms, one after the other.
+// received returns what was handled of positions and terms, one after the other.
 func received(list ...[2]uint64) (r Received) {
 	for _, at := range list {
 		r.Take(at[0], at[1])

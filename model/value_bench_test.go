@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// benchDoc is a document of about 1 KB: a dozen small objects at depth 2 and 3.
+// benchDoc returns a document of about 1 KB: a dozen small objects at depth 2 and 3.
 func benchDoc(tb testing.TB) Value {
 	fields := []Field{
 		F("airport", "RIX"), F("updated", 1735689600123), F("load", 0.8125), F("open", true),
@@ -153,7 +153,7 @@ func BenchmarkDiffOneLeaf(b *testing.B) {
 	}
 }
 
-// benchWrites are what a small transaction leaves in a commit.
+// benchWrites returns what a small transaction leaves in a commit.
 func benchWrites() []Write {
 	return []Write{
 		{Doc: "flights", Path: Path{"flight07", "gate"}, Value: Object(F("name", "C1"), F("open", true))},

@@ -37,7 +37,7 @@ func (w Write) Apply(root Value) (Value, error) {
 	return after, nil
 }
 
-// String is the JSON form of w.
+// String returns the JSON form of w.
 func (w Write) String() string { return string(w.appendJSON(nil)) }
 
 func (w Write) appendJSON(dst []byte) []byte {

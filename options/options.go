@@ -7,11 +7,13 @@
 //
 // An option is a field with a help tag, of the configuration or of a struct in it. Its names follow
 // from the name of the field: HistoryBytes is the flag --history-bytes and the variable
-// SETTLE_HISTORY_BYTES. A flag takes precedence over the variable, and the variable over the value
+// SETTLE_HISTORY_BYTES. A name tag replaces the name of the flag, and the tag env:"-" leaves the
+// variable out: bus.Connect reads NATS_URL itself. A flag takes precedence over the variable, and the variable over the value
 // that the field has in Go; the value 0 stands for the default.
 package options
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +22,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // Option is one field of a configuration.
@@ -27,7 +31,7 @@ type Option struct {
 	// Path is the field in Go, such as "Idle" or "Live.MaxGets"; embedded structs are left out.
 	Path string
 	// Flag is the name of the flag, such as "history-bytes"; Env that of the variable, such as
-	// "SETTLE_HISTORY_BYTES".
+	// "SETTLE_HISTORY_BYTES", or "" for an option that has none.
 	Flag, Env string
 	// Help says in a sentence what the option does.
 	Help string
@@ -64,8 +68,10 @@ func collect(all []Option, v, defaults reflect.Value, at Option) []Option {
 		help, is := f.Tag.Lookup("help")
 		switch {
 		case is:
-			o := Option{Path: at.Path + f.Name, Flag: at.Flag + kebab(f.Name), Help: help, Value: v.Field(i)}
-			o.Env = "SETTLE_" + strings.ToUpper(strings.ReplaceAll(o.Flag, "-", "_"))
+			o := Option{Path: at.Path + f.Name, Flag: at.Flag + cmp.Or(f.Tag.Get("name"), kebab(f.Name)), Help: help, Value: v.Field(i)}
+			if f.Tag.Get("env") != "-" {
+				o.Env = "SETTLE_" + strings.ToUpper(strings.ReplaceAll(o.Flag, "-", "_"))
+			}
 			if d := defaults.Field(i); !d.IsZero() {
 				o.Default = text(d)
 			}
@@ -100,14 +106,7 @@ func kebab(name string) string {
 // text returns a value as it is written after a flag: "1m", not "1m0s".
 func text(v reflect.Value) string {
 	if d, ok := v.Interface().(time.Duration); ok {
-		s := d.String()
-		if strings.HasSuffix(s, "m0s") {
-			s = strings.TrimSuffix(s, "0s")
-		}
-		if strings.HasSuffix(s, "h0m") {
-			s = strings.TrimSuffix(s, "0m")
-		}
-		return s
+		return display.Duration(d)
 	}
 	return fmt.Sprint(v.Interface())
 }
@@ -115,6 +114,8 @@ func text(v reflect.Value) string {
 // Set parses a text and sets the field.
 func (o Option) Set(s string) error {
 	switch p := o.Value.Addr().Interface().(type) {
+	case *string:
+		*p = s
 	case *time.Duration:
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -152,11 +153,11 @@ func (o Option) Set(s string) error {
 }
 
 // Bind sets the options whose variable is in the environment, and declares a flag for each option.
-// cfg is a pointer to a configuration, such as a settle.WorkerConfig, a settle.Config or an
-// ordered.Config. Bind returns an error that names the first variable whose text is invalid.
+// cfg is a pointer to a configuration, such as a settle.WorkerConfig, a settle.Config, a bus.Config
+// or an ordered.Config. Bind returns an error that names the first variable whose text is invalid.
 func Bind(flags *flag.FlagSet, cfg any) error {
 	for _, o := range Of(cfg) {
-		if s, ok := os.LookupEnv(o.Env); ok {
+		if s, ok := os.LookupEnv(o.Env); ok && o.Env != "" {
 			if err := o.Set(s); err != nil {
 				return fmt.Errorf("environment variable %s: %w", o.Env, err)
 			}
@@ -165,7 +166,10 @@ func Bind(flags *flag.FlagSet, cfg any) error {
 		if o.Default != "" {
 			help += " Default: " + o.Default + "."
 		}
-		flags.Func(o.Flag, help+" Environment: "+o.Env+".", o.Set)
+		if o.Env != "" {
+			help += " Environment: " + o.Env + "."
+		}
+		flags.Func(o.Flag, help, o.Set)
 	}
 	return nil
 }

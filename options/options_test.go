@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/options"
 )
 
@@ -97,5 +98,21 @@ func TestOf_NamesAndDefaults(t *testing.T) {
 		if o := got[path]; o.Flag != want[0] || o.Env != want[1] || o.Default != want[2] {
 			t.Errorf("%s: --%s, %s, default %q; want %v", path, o.Flag, o.Env, o.Default, want)
 		}
+	}
+}
+
+// The options of a connection have the flags of the commands. bus.Connect reads NATS_URL itself.
+func TestBind_TakesTheOptionsOfAConnection(t *testing.T) {
+	t.Setenv("SETTLE_PREFIX", "shop")
+	t.Setenv("SETTLE_NATS", "nats://nowhere")
+	var cfg bus.Config
+	if err := bind(t, &cfg, "--partitions", "4", "--creds", "mine.creds", "--horizon", "24h"); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Prefix != "shop" || cfg.Partitions != 4 || cfg.Creds != "mine.creds" || cfg.Horizon != 24*time.Hour || cfg.URL != "" {
+		t.Errorf("the configuration is %+v", cfg)
+	}
+	if err := bind(t, &cfg, "--nats", "nats://here"); err != nil || cfg.URL != "nats://here" {
+		t.Errorf("the server is %q, %v", cfg.URL, err)
 	}
 }

@@ -62,7 +62,7 @@ func ExampleServe() {
 		id    string
 		cents int64
 	}{{"p1", 500}, {"p1", 500}, {"p2", -900}, {"p3", 250}} {
-		r, err := client.Call(ctx, settle.Outgoing{Space: "ann", Stream: "pay", ID: payment.id, Payload: Payment{payment.cents}})
+		r, err := client.Call(ctx, settle.Outgoing{Space: "ann", Stream: "pay", ID: settle.ID(payment.id), Payload: Payment{payment.cents}})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Session is a bus as seen from one epoch of its store (see Bus.Epoch), which is the present
+// Session returns a bus as seen from one epoch of its store (see Bus.Epoch), which is the present
 // one. After the store was found to have gone back, each attempt to follow, store or remove
 // something through it ends with model.ErrRewound. A process that keeps in memory what it has read
 // reaches the bus through a session, and begins anew with another one. An append is refused
@@ -20,7 +20,7 @@ type session struct {
 	epoch uint64
 }
 
-// Epoch is the session's own.
+// Epoch returns the session's own.
 func (s session) Epoch() uint64 { return s.epoch }
 
 // Over says why a session is over, nil if it is not.

@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,9 +15,9 @@ func (w *world) save(key string, v any) {
 	w.Helper()
 	data, err := json.Marshal(v)
 	w.must(err)
-	there, err := w.bus.LoadRecord(w.ctx, key)
+	there, err := w.Client.LoadRecord(w.ctx, key)
 	w.must(err)
-	_, err = w.bus.SaveRecord(w.ctx, model.Record{Key: key, Data: data, Rev: there.Rev})
+	_, err = w.Client.SaveRecord(w.ctx, model.Record{Key: key, Data: data, Rev: there.Rev})
 	w.must(err)
 }
 
@@ -29,11 +30,11 @@ func TestAVersionWithOtherFilesThanItsHashIsNotTakenForIt(t *testing.T) {
 	other.Files, other.By = map[string]string{v.Entry: "another text"}, "mallory"
 	key := "version." + v.Program + "." + v.ID
 	w.save(key, other)
-	if _, _, err := program.Publish(w.ctx, w.bus, v); err == nil || !strings.Contains(err.Error(), "other files") {
+	if _, _, err := program.Publish(w.ctx, w.Client, v); err == nil || !strings.Contains(err.Error(), "other files") {
 		t.Errorf("published over %s with other files: %v", key, err)
 	}
 	w.save("version.p.abc", v)
-	if _, err := program.Load(w.ctx, w.bus, program.Target{Program: "p", Version: "abc"}); err == nil || !strings.Contains(err.Error(), "contains") {
+	if _, err := program.Load(w.ctx, w.Client, program.Target{Program: "p", Version: "abc"}); err == nil || !strings.Contains(err.Error(), "contains") {
 		t.Errorf("a record of another version: %v", err)
 	}
 }
@@ -42,9 +43,9 @@ func TestABeginningThatSeveralVersionsHaveIsNotGuessed(t *testing.T) {
 	w := newWorld(t)
 	seen := map[byte]bool{}
 	for i := 0; ; i++ {
-		id := w.publish("p", say("text %d", i)).Version
+		id := w.publish("p", fmt.Sprintf("text %d", i)).Version
 		if first := id[0]; seen[first] {
-			found, err := program.Find(w.ctx, w.bus, program.Target{Program: "p", Version: id[:1]})
+			found, err := program.Find(w.ctx, w.Client, program.Target{Program: "p", Version: id[:1]})
 			if err == nil || !strings.Contains(err.Error(), "several versions") {
 				t.Errorf("%s is taken for %s: %v", id[:1], found.ID, err)
 			}
@@ -60,7 +61,7 @@ func TestARuleAboutOtherSpacesThanItsRecordIsNone(t *testing.T) {
 	r := w.pinTo("a", w.publish("p", "one"))
 	r.Spaces = "b"
 	w.save("rule.space.c", r)
-	table, err := program.Rules(w.ctx, w.bus)
+	table, err := program.Rules(w.ctx, w.Client)
 	if err == nil || !strings.Contains(err.Error(), "rule.space.c") {
 		t.Errorf("the error is %v", err)
 	}

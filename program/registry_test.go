@@ -3,7 +3,7 @@ package program_test
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -42,11 +42,11 @@ func TestTheSameVersionIsTheSamePointerAndCompiledOnce(t *testing.T) {
 func TestARegistryKnowsTheRulesWhenItIsOpen(t *testing.T) {
 	w := newWorld(t)
 	for i := range 50 {
-		w.pinTo(say("s%d", i), w.publish("p", say("text %d", i)))
+		w.pinTo(fmt.Sprintf("s%d", i), w.publish("p", fmt.Sprintf("text %d", i)))
 	}
 	r, _ := w.open()
 	for i := range 50 {
-		w.wantRuns(r, say("s%d", i), say("text %d", i))
+		w.wantRuns(r, fmt.Sprintf("s%d", i), fmt.Sprintf("text %d", i))
 	}
 	w.wantRuns(r, "other", "nothing")
 }
@@ -69,10 +69,10 @@ func TestARegistryThatHasJustOpenedTellsOfNoChange(t *testing.T) {
 
 func TestARegistryThatCannotLearnTheRulesSaysSo(t *testing.T) {
 	w := newWorld(t)
-	w.bus.Kill()
+	w.Client.Kill()
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Millisecond)
 	defer cancel()
-	if _, err := program.Open(ctx, w.bus, program.Config{Compile: w.compile}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := program.Open(ctx, w.Client, program.Config{Compile: w.compile}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("opened with %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestAVersionThatDoesNotCompileHereNeverReplacesOneThatRuns(t *testing.T) {
 
 	w.pinTo("x", w.publish("p", "other")) // a change that does not concern it is no reason to say it again
 	w.until(r, changes, "x", "other")
-	if n := w.log.count(broken.Version); n != 2 {
+	if n := w.Log.Count(broken.Version); n != 2 {
 		t.Errorf("told %d times by two registries", n)
 	}
 	w.pinTo("*", w.publish("p", "better"))
@@ -121,7 +121,7 @@ func TestACanaryThatDoesNotCompileHereLeavesItsSpacesWithTheOthers(t *testing.T)
 	w.pin("*", program.Choice{Target: good, Canary: &program.Canary{Version: broken.Version, Percent: 99}})
 	r, _ := w.open()
 	for i := range 20 {
-		w.wantRuns(r, say("s%d", i), "good")
+		w.wantRuns(r, fmt.Sprintf("s%d", i), "good")
 	}
 }
 
@@ -155,10 +155,10 @@ func TestARuleThatNobodyCanReadChangesNothing(t *testing.T) {
 	rule := w.pinTo("a", w.publish("p", "one"))
 	w.pinTo("*", w.publish("p", "other"))
 	r, changes := w.open()
-	rec, err := w.bus.LoadRecord(w.ctx, "rule.space.a")
+	rec, err := w.Client.LoadRecord(w.ctx, "rule.space.a")
 	w.must(err)
 	for _, text := range []string{"nonsense", `{"spaces":"b","program":"p","version":"1"}`, `{"spaces":"a","program":"p","version":"*"}`} {
-		rec.Rev, err = w.bus.SaveRecord(w.ctx, model.Record{Key: rec.Key, Data: []byte(text), Rev: rec.Rev})
+		rec.Rev, err = w.Client.SaveRecord(w.ctx, model.Record{Key: rec.Key, Data: []byte(text), Rev: rec.Rev})
 		w.must(err)
 	}
 	w.pinTo("marker", rule.Target)
@@ -169,7 +169,7 @@ func TestARuleThatNobodyCanReadChangesNothing(t *testing.T) {
 	if got := w.runs(fresh, "a"); !strings.HasPrefix(got, "error: ") {
 		t.Errorf("a worker that starts runs %s there, and cannot know what it should be", got)
 	}
-	if n := w.log.count("cannot be decoded"); n == 0 {
+	if n := w.Log.Count("cannot be decoded"); n == 0 {
 		t.Error("nobody was told")
 	}
 }
@@ -178,9 +178,9 @@ func TestAVersionThatSomebodyHasAlteredDoesNotRun(t *testing.T) {
 	w := newWorld(t)
 	target := w.publish("p", "one")
 	key := "version.p." + target.Version
-	rec, err := w.bus.LoadRecord(w.ctx, key)
+	rec, err := w.Client.LoadRecord(w.ctx, key)
 	w.must(err)
-	_, err = w.bus.SaveRecord(w.ctx, model.Record{Key: key, Data: []byte(strings.Replace(string(rec.Data), "one", "two", 1)), Rev: rec.Rev})
+	_, err = w.Client.SaveRecord(w.ctx, model.Record{Key: key, Data: []byte(strings.Replace(string(rec.Data), "one", "two", 1)), Rev: rec.Rev})
 	w.must(err)
 	w.pinTo("*", target)
 	r, _ := w.open()
@@ -193,7 +193,7 @@ func TestARegistryThatIsCutOffGoesOnWithWhatItKnows(t *testing.T) {
 	server := newWorld(t)
 	server.pinTo("*", server.publish("p", "one"))
 	r, _ := server.open()
-	server.bus.Kill()
+	server.Client.Kill()
 	r.Close()
 	server.wantRuns(r, "a", "one")
 }
@@ -230,12 +230,12 @@ func TestARegistryForgetsARuleThatIsGoneWhenItFollowsAnew(t *testing.T) {
 	w := newWorld(t)
 	w.pinTo("*", w.publish("p", "one"))
 	two := w.publish("q", "two")
-	before, err := w.bus.ListRecords(w.ctx, "rule")
+	before, err := w.Client.ListRecords(w.ctx, "rule")
 	w.must(err)
 	w.pinTo("a", two)
-	after, err := w.bus.ListRecords(w.ctx, "rule")
+	after, err := w.Client.ListRecords(w.ctx, "rule")
 	w.must(err)
-	b := &interrupted{Bus: w.bus, end: make(chan struct{})}
+	b := &interrupted{Bus: w.Client, end: make(chan struct{})}
 	changes := make(chan struct{}, 100)
 	r, err := program.Open(w.ctx, b, program.Config{
 		Compile: w.compile, OnChange: func() { changes <- struct{}{} }, Again: time.Millisecond,
@@ -289,20 +289,20 @@ func (b *unfetched) LoadRecord(ctx context.Context, key string) (model.Record, e
 func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
 	w := newWorld(t)
 	base, first := w.publish("p", "base"), w.publish("p", "first")
-	b := &unfetched{Bus: w.bus, key: "version.p." + first.Version}
+	b := &unfetched{Bus: w.Client, key: "version.p." + first.Version}
 	b.on.Store(true)
 	changes := make(chan struct{}, 10000)
 	w.pinTo("a", base)
 	w.pinTo("a", first)
 	r, err := program.Open(w.ctx, b, program.Config{
-		Compile: w.compile, OnChange: func() { changes <- struct{}{} }, Again: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Compile: w.compile, OnChange: func() { changes <- struct{}{} }, Again: time.Millisecond, Logger: w.Logger(),
 	})
 	w.must(err)
 	t.Cleanup(r.Close)
 	wantTold := func(want int) {
 		t.Helper()
 		for range 2000 { // it is looked for again and again
-			if w.log.count("cannot run here") >= want {
+			if w.Log.Count("cannot run here") >= want {
 				break
 			}
 			w.next(changes)
@@ -310,7 +310,7 @@ func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
 		for range 3 {
 			w.next(changes)
 		}
-		if n := w.log.count("cannot run here"); n != want {
+		if n := w.Log.Count("cannot run here"); n != want {
 			t.Errorf("it is told of %d times, want %d", n, want)
 		}
 	}
@@ -318,7 +318,7 @@ func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
 	b.on.Store(false)
 	w.until(r, changes, "a", "first")
 	for i := range 30 { // more than a rule remembers
-		w.pinTo("a", w.publish("p", say("text %d", i)))
+		w.pinTo("a", w.publish("p", fmt.Sprintf("text %d", i)))
 	}
 	w.pinTo("a", base) // which runs instead, as before
 	w.until(r, changes, "a", "base")

@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +42,7 @@ func TestTheMostParticularRuleDecides_AsSaidByLookingAtAll(t *testing.T) {
 		for _, p := range patterns {
 			w.pinTo(p, program.Target{Program: "p", Version: "v" + strings.ReplaceAll(p, "*", "_")})
 		}
-		table, err := program.Rules(w.ctx, w.bus)
+		table, err := program.Rules(w.ctx, w.Client)
 		w.must(err)
 		space := name.Draw(rt, "space")
 		best := ""
@@ -75,7 +76,7 @@ func TestACanaryTakesItsShareTheSameSpacesEverywhereAndMoreOfThemLater(t *testin
 		b, _ := w.open()
 		var tried []string
 		for i := range spaces {
-			space := say("s-%d", i)
+			space := fmt.Sprintf("s-%d", i)
 			is := w.runs(a, space) == "canary"
 			if is {
 				tried = append(tried, space)
@@ -128,7 +129,7 @@ func TestARuleRemembersWhatItHasSaidBefore(t *testing.T) {
 		t.Errorf("a canary goes back to %v", before)
 	}
 	for i := range 2 * program.MaxHistory {
-		r = w.pinTo("*", program.Target{Program: "p", Version: say("v%d", i)})
+		r = w.pinTo("*", program.Target{Program: "p", Version: fmt.Sprintf("v%d", i)})
 	}
 	if len(r.History) != program.MaxHistory || r.History[0].Version != "v38" {
 		t.Errorf("%d entries, the latest %v", len(r.History), r.History[0])
@@ -142,8 +143,8 @@ func TestTwoWhoDecideAtOnceDoNotUndoEachOtherUnseen(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range deciders {
 		all.Go(func() {
-			_, err := program.Decide(w.ctx, w.bus, "*", func(r program.Rule) (program.Choice, error) {
-				return program.Choice{Target: program.Target{Program: "p", Version: say("v%d", i+1)}, At: time.Unix(1, 0)}, nil
+			_, err := program.Decide(w.ctx, w.Client, "*", func(r program.Rule) (program.Choice, error) {
+				return program.Choice{Target: program.Target{Program: "p", Version: fmt.Sprintf("v%d", i+1)}, At: time.Unix(1, 0)}, nil
 			})
 			if err != nil {
 				t.Error(err)
@@ -151,7 +152,7 @@ func TestTwoWhoDecideAtOnceDoNotUndoEachOtherUnseen(t *testing.T) {
 		})
 	}
 	all.Wait()
-	table, err := program.Rules(w.ctx, w.bus)
+	table, err := program.Rules(w.ctx, w.Client)
 	w.must(err)
 	r := table.Rule("a")
 	said := []string{r.Version}
@@ -167,7 +168,7 @@ func TestTwoWhoDecideAtOnceDoNotUndoEachOtherUnseen(t *testing.T) {
 func TestADecisionIsMadeAgainOverWhatSomebodyElseHasDecidedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	seen := []string{}
-	r, err := program.Decide(w.ctx, w.bus, "*", func(r program.Rule) (program.Choice, error) {
+	r, err := program.Decide(w.ctx, w.Client, "*", func(r program.Rule) (program.Choice, error) {
 		seen = append(seen, r.Version)
 		if len(seen) == 1 {
 			w.pinTo("*", program.Target{Program: "p", Version: "theirs"})
@@ -187,22 +188,22 @@ func TestPatternsAndPercentagesThatAreNoneAreRefused(t *testing.T) {
 	}
 	good := program.Choice{Target: program.Target{Program: "p", Version: "v"}}
 	for _, spaces := range []string{"", "**", "a*b", "a.b", "a b", ">", "*a"} {
-		if _, err := program.Decide(w.ctx, w.bus, spaces, keep(good)); err == nil {
+		if _, err := program.Decide(w.ctx, w.Client, spaces, keep(good)); err == nil {
 			t.Errorf("spaces %q: no error", spaces)
 		}
 	}
 	for _, percent := range []int{-1, 0, 100} {
 		c := good
 		c.Canary = &program.Canary{Version: "w", Percent: percent}
-		if _, err := program.Decide(w.ctx, w.bus, "*", keep(c)); err == nil {
+		if _, err := program.Decide(w.ctx, w.Client, "*", keep(c)); err == nil {
 			t.Errorf("%d percent: no error", percent)
 		}
 	}
 	none := errors.New("no")
-	if _, err := program.Decide(w.ctx, w.bus, "*", func(program.Rule) (program.Choice, error) { return good, none }); !errors.Is(err, none) {
+	if _, err := program.Decide(w.ctx, w.Client, "*", func(program.Rule) (program.Choice, error) { return good, none }); !errors.Is(err, none) {
 		t.Errorf("the decision was refused, and yet: %v", err)
 	}
-	if table, err := program.Rules(w.ctx, w.bus); err != nil || len(table.All()) != 0 {
+	if table, err := program.Rules(w.ctx, w.Client); err != nil || len(table.All()) != 0 {
 		t.Errorf("rules %v, %v", table.All(), err)
 	}
 }

@@ -12,16 +12,16 @@ import (
 func TestAVersionIsStoredOnceAndStaysWhoseItIs(t *testing.T) {
 	w := newWorld(t)
 	v := w.version("p", "text")
-	stored, created, err := program.Publish(w.ctx, w.bus, v)
+	stored, created, err := program.Publish(w.ctx, w.Client, v)
 	if err != nil || !created || stored.By != "ann" {
 		t.Fatalf("%v %v %+v", created, err, stored)
 	}
 	v.By, v.At = "bob", time.Unix(2_000_000, 0)
-	stored, created, err = program.Publish(w.ctx, w.bus, v)
+	stored, created, err = program.Publish(w.ctx, w.Client, v)
 	if err != nil || created || stored.By != "ann" || !stored.At.Equal(time.Unix(1_000_000, 0)) {
 		t.Errorf("again: %v %v %+v", created, err, stored)
 	}
-	loaded, err := program.Load(w.ctx, w.bus, v.Target())
+	loaded, err := program.Load(w.ctx, w.Client, v.Target())
 	if err != nil || loaded.Files["p.star"] != "text" || loaded.By != "ann" {
 		t.Errorf("loaded %+v, %v", loaded, err)
 	}
@@ -57,11 +57,11 @@ func TestVersionsAreListedByProgramAndTimeAndFoundByTheirBeginning(t *testing.T)
 	for i, text := range []string{"three", "one", "two"} {
 		v := w.version("p", text)
 		v.At = time.Unix(int64([]int{30, 10, 20}[i]), 0)
-		_, _, err := program.Publish(w.ctx, w.bus, v)
+		_, _, err := program.Publish(w.ctx, w.Client, v)
 		w.must(err)
 	}
 	w.publish("q", "other")
-	all, err := program.Versions(w.ctx, w.bus, "")
+	all, err := program.Versions(w.ctx, w.Client, "")
 	w.must(err)
 	var texts []string
 	for _, v := range all {
@@ -70,15 +70,15 @@ func TestVersionsAreListedByProgramAndTimeAndFoundByTheirBeginning(t *testing.T)
 	if got := strings.Join(texts, " "); got != "one two three other" {
 		t.Errorf("listed %s", got)
 	}
-	found, err := program.Find(w.ctx, w.bus, program.Target{Program: "p", Version: all[1].ID[:6]})
+	found, err := program.Find(w.ctx, w.Client, program.Target{Program: "p", Version: all[1].ID[:6]})
 	if err != nil || found.ID != all[1].ID {
 		t.Errorf("found %s, %v", found.ID, err)
 	}
-	_, err = program.Find(w.ctx, w.bus, program.Target{Program: "p", Version: "nosuch"})
+	_, err = program.Find(w.ctx, w.Client, program.Target{Program: "p", Version: "nosuch"})
 	if missing := (*program.MissingError)(nil); !errors.As(err, &missing) || !strings.Contains(err.Error(), all[0].ID) {
 		t.Errorf("looked for what is not there: %v", err)
 	}
-	_, err = program.Find(w.ctx, w.bus, program.Target{Program: "r", Version: "x"})
+	_, err = program.Find(w.ctx, w.Client, program.Target{Program: "r", Version: "x"})
 	if err == nil || !strings.Contains(err.Error(), "never deployed") {
 		t.Errorf("looked for a program that is not there: %v", err)
 	}

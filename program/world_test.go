@@ -3,8 +3,6 @@ package program_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/space"
 )
@@ -21,13 +20,10 @@ func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 // patience turns a hang into a failure.
 const patience = 2 * time.Minute
 
-// world is a deployment whose programs are in nobody's language: what begins with "broken"
-// does not compile.
+// world is a worldtest.World in real time, whose programs are texts: one that begins with "broken" does not compile.
 type world struct {
-	*testing.T
+	*worldtest.World
 	ctx context.Context
-	bus *membus.Bus
-	log logs
 
 	mu       sync.Mutex
 	compiles map[string]int
@@ -36,9 +32,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	b := membus.NewServer(membus.Config{Partitions: 1}).Connect("test")
-	t.Cleanup(b.Close)
-	return &world{T: t, ctx: ctx, bus: b, compiles: map[string]int{}}
+	return &world{World: worldtest.New(t, membus.Config{Partitions: 1}), ctx: ctx, compiles: map[string]int{}}
 }
 
 func (w *world) compile(v *program.Version) (*space.Program, error) {
@@ -62,9 +56,9 @@ func (w *world) compiled(text string) int {
 func (w *world) open() (r *program.Registry, changes chan struct{}) {
 	w.Helper()
 	changes = make(chan struct{}, 100)
-	r, err := program.Open(w.ctx, w.bus, program.Config{
+	r, err := program.Open(w.ctx, w.Client, program.Config{
 		Compile: w.compile, OnChange: func() { changes <- struct{}{} }, Again: time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Logger: w.Logger(),
 	})
 	w.must(err)
 	w.Cleanup(r.Close)
@@ -82,7 +76,7 @@ func (w *world) must(err error) {
 func (w *world) publish(name, text string) program.Target {
 	w.Helper()
 	v := w.version(name, text)
-	v, _, err := program.Publish(w.ctx, w.bus, v)
+	v, _, err := program.Publish(w.ctx, w.Client, v)
 	w.must(err)
 	return v.Target()
 }
@@ -97,7 +91,7 @@ func (w *world) version(name, text string) program.Version {
 
 func (w *world) pin(spaces string, c program.Choice) program.Rule {
 	w.Helper()
-	r, err := program.Decide(w.ctx, w.bus, spaces, func(program.Rule) (program.Choice, error) { return c, nil })
+	r, err := program.Decide(w.ctx, w.Client, spaces, func(program.Rule) (program.Choice, error) { return c, nil })
 	w.must(err)
 	return r
 }
@@ -149,23 +143,3 @@ func (w *world) wantRuns(r *program.Registry, space, want string) {
 		w.Errorf("space %s runs %s, want %s", space, got, want)
 	}
 }
-
-// logs is what was logged.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logs) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
-func say(format string, args ...any) string { return fmt.Sprintf(format, args...) }

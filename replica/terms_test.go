@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// withTerms is a replica of a space that has exchanged events with others in several terms, one of which has gone back, and that has sent
+// withTerms returns a replica of a space that has exchanged events with others in several terms, one of which has gone back, and that has sent
 // some to itself.
 func withTerms(t *testing.T) *Replica {
 	t.Helper()

@@ -61,10 +61,10 @@ func (logging) Logf(format string, args ...any) { fmt.Printf(format+"\n", args..
 // What the program logs is in the test's log.
 func ExampleWithLog() {
 	p := settle.NewProgram("p")
-	greet := settle.NewStream[string, settle.None]("greet")
-	greet.Handle(p, func(tx *settle.Tx, name string) (settle.None, error) {
+	greet := settle.NewStream[string]("greet")
+	greet.Handle(p, func(tx *settle.Tx, name string) error {
 		tx.Log("hello", "name", name)
-		return settle.None{}, nil
+		return nil
 	})
 	w := settletest.New(logging{settletest.Must}, p, settletest.WithLog(), settletest.WithoutValidator())
 	settletest.Call(w.Space("s"), greet, "Ann")

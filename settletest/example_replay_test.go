@@ -11,7 +11,7 @@ import (
 // The recording is what `settle replay till-1 DIR` has written.
 func ExampleReplay() {
 	taken := settle.NewCell[int]("taken")
-	pay := settle.NewStream[int, int]("pay")
+	pay := settle.NewRequest[int, int]("pay")
 	till := settle.NewProgram("till")
 	pay.Handle(till, func(tx *settle.Tx, n int) (int, error) {
 		if n < 0 {

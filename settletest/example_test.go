@@ -128,8 +128,8 @@ func ExampleSend() {
 
 func ExampleSendID() {
 	s := settletest.New(settletest.Must, airport()).Space("HAM")
-	settletest.SendID(s, departure, "LH1-today", Departure{Flight: "LH1"})
-	settletest.SendID(s, departure, "LH1-today", Departure{Flight: "LH1"})
+	settletest.SendID(s, departure, settle.ID("LH1-today"), Departure{Flight: "LH1"})
+	settletest.SendID(s, departure, settle.ID("LH1-today"), Departure{Flight: "LH1"})
 	fmt.Println(departed.Get(s))
 	// Output: 1
 }
@@ -218,7 +218,7 @@ func ExampleSpace_Pending() {
 	p := bumping(double, nil, settle.Debounce(time.Minute))
 	s := settletest.New(settletest.Must, p).Space("home")
 	settletest.Watch(s, result)
-	settletest.Call(s, bump, settle.None{})
+	settletest.Call(s, bump)
 	fmt.Println(strings.Split(s.Pending(), "\n")[2])
 	s.Advance(time.Minute)
 	fmt.Printf("%q\n", s.Pending())
@@ -236,7 +236,7 @@ func ExampleSpace_Call() {
 	})
 	s := settletest.New(settletest.Must, p).Space("home")
 	seen := s.Watch("last")
-	fmt.Println(s.Call("add", 3), s.SendID("add", "e1", 4).Outcome)
+	fmt.Println(s.Call("add", 3), s.SendID("add", settle.ID("e1"), 4).Outcome)
 	s.Expect("last", 4)
 	fmt.Println(seen.Values(), s.Get("last"))
 	// Output:
@@ -254,6 +254,6 @@ func ExampleAllowErrors() {
 func ExampleWithConfig() {
 	p := bumping(nil, func(*settle.Tx) error { return settle.Transient(errors.New("busy")) })
 	w := settletest.New(settletest.Must, p, settletest.WithConfig(func(c *space.Config) { c.EventRetries = 1 }))
-	fmt.Println(settletest.Send(w.Space("home"), bump, settle.None{}).Error)
+	fmt.Println(settletest.Send(w.Space("home"), bump).Error)
 	// Output: busy
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 )
 
@@ -152,7 +152,7 @@ func text(v settle.Value) string {
 	return v.String()
 }
 
-func (s *Space) watch(doc string) *kit.Watch {
+func (s *Space) watch(doc string) *simkit.Watch {
 	s.w.t.Helper()
 	x, err := s.s.Watch(doc)
 	s.w.check(err)
@@ -162,7 +162,7 @@ func (s *Space) watch(doc string) *kit.Watch {
 // WatchedDoc is the view of a client that watches a document by its name.
 type WatchedDoc struct {
 	s *Space
-	w *kit.Watch
+	w *simkit.Watch
 }
 
 // Watch watches a document from now on. The function Watch is the form for cells and derived

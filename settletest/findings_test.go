@@ -17,13 +17,13 @@ import (
 var (
 	count = settle.NewCell[int64]("count")
 	other = settle.NewCell[int64]("other")
-	bump  = settle.NewStream[settle.None, int64]("bump")
+	bump  = settle.NewRequest[struct{}, int64]("bump")
 )
 
 // bumping is a program with a counter, a computation of it, and a handler that does more.
 func bumping(compute func(v *settle.View) (int64, error), more func(tx *settle.Tx) error, options ...settle.Option) *settle.Program {
 	p := settle.NewProgram("bumping")
-	bump.Handle(p, func(tx *settle.Tx, _ settle.None) (int64, error) {
+	bump.Handle(p, func(tx *settle.Tx, _ struct{}) (int64, error) {
 		n := count.Get(tx) + 1
 		count.Set(tx, n)
 		if more != nil {
@@ -59,7 +59,7 @@ func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *tes
 				s := settletest.New(tb, bumping(compute, nil)).Space("home")
 				settletest.Watch(s, result)
 				for range 3 {
-					settletest.Call(s, bump, settle.None{})
+					settletest.Call(s, bump)
 				}
 			})
 			if len(r.errors) == 0 || !strings.Contains(r.errors[0], "node result is not idempotent: result: ") || !strings.Contains(r.errors[0], "no clock") {
@@ -78,7 +78,7 @@ func TestAHandlerThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *testing
 	kept := int64(0)
 	r := failing(t, func(tb *recorder) {
 		s := settletest.New(tb, bumping(nil, func(tx *settle.Tx) error { kept++; other.Set(tx, kept); return nil })).Space("home")
-		settletest.Call(s, bump, settle.None{})
+		settletest.Call(s, bump)
 	})
 	r.wantFailure("the handler of bump is not idempotent: other: 1, then 2")
 }
@@ -137,7 +137,7 @@ func TestToAllowWhatNoProgramHasFailsTheTest(t *testing.T) {
 	run := func(options ...settletest.Option) *recorder {
 		return failing(t, func(tb *recorder) {
 			e := &ending{recorder: tb}
-			settletest.Call(settletest.New(e, bumping(double, nil), options...).Space("home"), bump, settle.None{})
+			settletest.Call(settletest.New(e, bumping(double, nil), options...).Space("home"), bump)
 			e.atEnd()
 		})
 	}
@@ -158,14 +158,14 @@ func TestAPanicOfAHandlerIsToldWithTheLineItCameFrom(t *testing.T) {
 	sends := false
 	p := bumping(nil, func(tx *settle.Tx) error {
 		if sends && tx.Event().Origin() == "" {
-			bump.Send(tx, settle.Here, settle.None{})
+			bump.Send(tx, settle.Here, struct{}{})
 			return nil
 		}
 		var m map[string]int
 		m["a"] = 1 //nolint:staticcheck // to panic is the point
 		return nil
 	})
-	call := func(tb *recorder) { settletest.Call(settletest.New(tb, p).Space("home"), bump, settle.None{}) }
+	call := func(tb *recorder) { settletest.Call(settletest.New(tb, p).Space("home"), bump) }
 	failing(t, call).wantFailure("event sent-1 on bump of space home failed: handler of bump panicked: assignment to entry in nil map\n", "findings_test.go:")
 	sends = true
 	failing(t, call).wantFailure("on bump: failed: handler of bump panicked: assignment to entry in nil map\n", "findings_test.go:")
@@ -178,16 +178,16 @@ func TestWhatAHandlerHasSentMustNotFail(t *testing.T) {
 			if count.Get(tx) > 1 {
 				return errors.New("twice is too much")
 			}
-			bump.Send(tx, settle.Here, settle.None{})
+			bump.Send(tx, settle.Here, struct{}{})
 			return nil
 		})
 	}
 	failing(t, func(tb *recorder) {
-		settletest.Call(settletest.New(tb, p()).Space("home"), bump, settle.None{})
+		settletest.Call(settletest.New(tb, p()).Space("home"), bump)
 	}).wantFailure("on bump: failed: twice is too much")
 	failing(t, func(tb *recorder) {
 		w := settletest.New(tb, p(), settletest.AllowErrors("bump"))
-		settletest.Call(w.Space("home"), bump, settle.None{})
+		settletest.Call(w.Space("home"), bump)
 		if l := w.DeadLetters(); len(l) != 1 || l[0].Error != "twice is too much" || l[0].Stream != "bump" || l[0].Space != "home" {
 			t.Errorf("dead letters %v", l)
 		}
@@ -200,7 +200,7 @@ func TestAFailedReceiptIsTheTestsToJudge(t *testing.T) {
 	p := bumping(nil, func(*settle.Tx) error { return errors.New("not today") })
 	failing(t, func(tb *recorder) {
 		s := settletest.New(tb, p).Space("home")
-		if rc := settletest.Send(s, bump, settle.None{}); rc.Outcome != settle.Failed || rc.Error != "not today" {
+		if rc := settletest.Send(s, bump); rc.Outcome != settle.Failed || rc.Error != "not today" {
 			t.Errorf("receipt %+v", rc)
 		}
 		if rc := s.Send("nothing", nil); rc.Outcome != settle.Refused {
@@ -208,7 +208,7 @@ func TestAFailedReceiptIsTheTestsToJudge(t *testing.T) {
 		}
 	}).wantNone()
 	failing(t, func(tb *recorder) {
-		settletest.Call(settletest.New(tb, p).Space("home"), bump, settle.None{})
+		settletest.Call(settletest.New(tb, p).Space("home"), bump)
 	}).wantFailure("event sent-1 on bump of space home failed: not today")
 }
 
@@ -222,7 +222,7 @@ func TestAWriteThatWasNotDeclaredFailsTheTestUnlessItIsAllowed(t *testing.T) {
 	}})
 	run := func(options ...settletest.Option) *recorder {
 		return failing(t, func(tb *recorder) {
-			settletest.Call(settletest.New(tb, p, options...).Space("home"), bump, settle.None{})
+			settletest.Call(settletest.New(tb, p, options...).Space("home"), bump)
 		})
 	}
 	run().wantFailure("node copier", "elsewhere", "Declare the place")
@@ -247,12 +247,12 @@ func TestEventsWithoutEndEndTheTest(t *testing.T) {
 	run := func(sends int) *recorder {
 		p := bumping(nil, func(tx *settle.Tx) error {
 			for range sends {
-				bump.Send(tx, "home", settle.None{})
+				bump.Send(tx, settle.To("home"), struct{}{})
 			}
 			return nil
 		})
 		return failing(t, func(tb *recorder) {
-			settletest.Call(settletest.New(tb, p, settletest.WithoutValidator()).Space("away"), bump, settle.None{})
+			settletest.Call(settletest.New(tb, p, settletest.WithoutValidator()).Space("away"), bump)
 		})
 	}
 	run(1).wantFailure("on bump: failed", "the last of a chain of events that send each other", "its depth is 10000")
@@ -263,7 +263,7 @@ func TestAnEventThatIsNotHandledYetIsToldWithWhy(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, func(*settle.Tx) error { return settle.Transient(errors.New("busy")) })
 	failing(t, func(tb *recorder) {
-		settletest.Call(settletest.New(tb, p).Space("home"), bump, settle.None{})
+		settletest.Call(settletest.New(tb, p).Space("home"), bump)
 	}).wantFailure("event sent-1 on bump of space home is not handled yet", "is tried again at", "after 1 error")
 }
 
@@ -271,7 +271,7 @@ func TestATestThatEndsInAHandlerEndsWithAReason(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		w := settletest.New(tb, bumping(nil, func(*settle.Tx) error { tb.fatal = true; goexit(); return nil }))
-		settletest.Call(w.Space("home"), bump, settle.None{})
+		settletest.Call(w.Space("home"), bump)
 	}).wantFailure("handler of bump in space home has ended its goroutine")
 }
 
@@ -293,12 +293,12 @@ func TestExpect_SaysWhatHoldsADocumentBack(t *testing.T) {
 	failing(t, func(tb *recorder) {
 		s := settletest.New(tb, bumping(double, nil, settle.Debounce(time.Minute))).Space("home")
 		settletest.Watch(s, result)
-		settletest.Call(s, bump, settle.None{})
+		settletest.Call(s, bump)
 		settletest.Expect(s, result, 2)
 	}).wantFailure("got   0", "want  2", "held until 1m0s by its debounce", "because of count")
 	s := settletest.New(t, bumping(double, nil, settle.Debounce(time.Minute))).Space("home")
 	seen := settletest.Watch(s, result)
-	settletest.Call(s, bump, settle.None{})
+	settletest.Call(s, bump)
 	s.Advance(time.Minute)
 	settletest.Expect(s, result, 2)
 	if got := fmt.Sprint(seen.Values()); got != "[0 2]" {
@@ -311,10 +311,33 @@ func TestExpectRuns_SaysWhyANodeRan(t *testing.T) {
 	failing(t, func(tb *recorder) {
 		s := settletest.New(tb, bumping(double, nil)).Space("home")
 		settletest.Watch(s, result)
-		settletest.Call(s, bump, settle.None{})
+		settletest.Call(s, bump)
 		s.ExpectRuns("result", 1)
 	}).wantFailure("node result of space home ran 2 times, want 1", "because of count (handler of bump")
 	failing(t, func(tb *recorder) {
 		settletest.New(tb, bumping(double, nil)).Space("home").ExpectRuns("reslut", 1)
 	}).wantFailure("has no node reslut; it has result")
+}
+
+// A test can leave out the payload of an event that has none, and of no other.
+func TestAPayloadIsPassedWhereThereIsOne(t *testing.T) {
+	t.Parallel()
+	note := settle.NewStream[string]("note")
+	ping := settle.NewTrigger("ping")
+	p := settle.NewProgram("notes")
+	note.Handle(p, func(*settle.Tx, string) error { return nil })
+	ping.Handle(p, func(*settle.Tx) error { return nil })
+	failing(t, func(tb *recorder) {
+		settletest.Call(settletest.New(tb, p).Space("home"), note)
+	}).wantFailure("send to home/note: its events have a payload of type string; pass one")
+	failing(t, func(tb *recorder) {
+		settletest.Send(settletest.New(tb, p).Space("home"), note, "a", "b")
+	}).wantFailure("send to home/note: an event has one payload, and not 2")
+	failing(t, func(tb *recorder) {
+		s := settletest.New(tb, p).Space("home")
+		settletest.Call(s, note, "a")
+		settletest.Call(s, ping)
+		settletest.SendID(s, ping, settle.ID("p-1"))
+		settletest.Call(s, ping, struct{}{})
+	}).wantNone()
 }

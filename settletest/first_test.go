@@ -39,8 +39,8 @@ var (
 	stats       = settle.NewCell[Stats]("stats")
 	departed    = settle.Field[int64](stats, "departures")
 	punctuality = settle.NewDerived[Punctuality]("punctuality")
-	departure   = settle.NewStream[Departure, Handling]("departure")
-	arrival     = settle.NewStream[Arrival, settle.None]("arrival")
+	departure   = settle.NewRequest[Departure, Handling]("departure")
+	arrival     = settle.NewStream[Arrival]("arrival")
 )
 
 func airport() *settle.Program { return flying(2 * time.Hour) }
@@ -59,13 +59,13 @@ func flying(duration time.Duration) *settle.Program {
 			}
 		})
 		if d.Destination != "" {
-			arrival.SendAfter(tx, d.Destination, duration, Arrival{d.Flight})
+			arrival.SendAfter(tx, settle.To(d.Destination), duration, Arrival{d.Flight})
 		}
 		return Handling{d.Flight}, nil
 	})
-	arrival.Handle(p, func(tx *settle.Tx, a Arrival) (settle.None, error) {
+	arrival.Handle(p, func(tx *settle.Tx, a Arrival) error {
 		stats.Update(tx, func(s *Stats) { s.Arrivals++ })
-		return settle.None{}, nil
+		return nil
 	})
 	punctuality.Compute(p, func(v *settle.View) (Punctuality, error) {
 		s := stats.Get(v)

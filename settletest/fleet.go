@@ -13,7 +13,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -61,7 +61,7 @@ type Fleet struct {
 	// Rand is seeded from the seed, for random choices of the test itself.
 	Rand *rand.Rand
 
-	programs kit.Programs
+	programs simkit.Programs
 	server   *membus.Server
 	client   *membus.Bus
 	workers  []*member
@@ -99,7 +99,7 @@ func RunFleet[P Source](t *testing.T, programs P, o FleetOptions, test func(f *F
 	}
 }
 
-func newFleet(t *testing.T, of kit.Programs, o FleetOptions, seed uint64, opts []Option) *Fleet {
+func newFleet(t *testing.T, of simkit.Programs, o FleetOptions, seed uint64, opts []Option) *Fleet {
 	f := &Fleet{
 		t: t, o: o, programs: of,
 		Rand: rand.New(rand.NewPCG(seed, 1)), faults: rand.New(rand.NewPCG(seed, 2)),
@@ -107,9 +107,9 @@ func newFleet(t *testing.T, of kit.Programs, o FleetOptions, seed uint64, opts [
 	for _, set := range opts {
 		set(&f.opts)
 	}
-	begin := f.opts.kit.Start
+	begin := f.opts.world.Start
 	if begin.IsZero() {
-		begin = kit.Start
+		begin = simkit.Start
 	}
 	pass(time.Until(begin)) // the clock of the bubble starts in 2000
 	f.server = membus.NewServer(membus.Config{Partitions: o.Partitions})
@@ -142,11 +142,11 @@ func (f *Fleet) Start() string {
 	id := fmt.Sprintf("w%d", f.started)
 	b := f.server.Connect(id)
 	b.Inject(f.fate)
-	settings := f.opts.kit.Space
+	settings := f.opts.world.Space
 	cfg := worker.Config{
 		ID: id, Programs: f.programs, Build: "settletest", OnError: f.noteError,
 		Options:          worker.Options{Limits: settings.Limits, Budgets: settings.Budgets},
-		CheckIdempotency: !f.opts.kit.Lenient, Rehearsals: settings.Rehearsals,
+		CheckIdempotency: !f.opts.world.Lenient, Rehearsals: settings.Rehearsals,
 	}
 	w, err := worker.New(b, cfg)
 	if err == nil {
@@ -178,32 +178,38 @@ func (f *Fleet) fate(membus.Op) membus.Fate {
 // is started.
 func (f *Fleet) Kill() string {
 	f.t.Helper()
+	m := f.removeAny()
+	m.Worker.Kill()
+	m.bus.Kill()
+	f.startIfNone()
+	return m.id
+}
+
+// removeAny removes a random worker from those that run.
+func (f *Fleet) removeAny() *member {
 	i := f.Rand.IntN(len(f.workers))
 	m := f.workers[i]
 	f.workers = slices.Delete(f.workers, i, i+1)
-	m.Worker.Kill()
-	m.bus.Kill()
+	return m
+}
+
+func (f *Fleet) startIfNone() {
 	if len(f.workers) == 0 {
 		f.Start()
 	}
-	return m.id
 }
 
 // Leave shuts down a random worker, and returns its id. If it was the last one, another is started.
 func (f *Fleet) Leave() string {
 	f.t.Helper()
-	i := f.Rand.IntN(len(f.workers))
-	m := f.workers[i]
-	f.workers = slices.Delete(f.workers, i, i+1)
+	m := f.removeAny()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := m.Stop(ctx); err != nil {
 		f.t.Errorf("settletest: worker %s cannot stop: %v", m.id, err)
 	}
 	m.bus.Close()
-	if len(f.workers) == 0 {
-		f.Start()
-	}
+	f.startIfNone()
 	return m.id
 }
 
@@ -213,11 +219,11 @@ func (f *Fleet) Advance(d time.Duration) { pass(d) }
 // noteError records errors of nodes, and of handlers that are not idempotent. Other errors of
 // handlers are in receipts.
 func (f *Fleet) noteError(i space.ErrorInfo) {
-	kind := kit.NodeError
+	kind := simkit.NodeError
 	var violation *space.IdempotencyError
 	switch {
 	case errors.As(i.Err, &violation):
-		kind = kit.NotIdempotent
+		kind = simkit.NotIdempotent
 	case i.Node == "" || i.Transient:
 		return
 	}

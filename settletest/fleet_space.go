@@ -29,13 +29,13 @@ func (s *FleetSpace) Space() string { return s.name }
 
 // Post sends an event under an id, and returns when it is stored. It does not wait for the handler,
 // so that more events can be sent, and workers killed, meanwhile.
-func (s *FleetSpace) Post(stream, id string, payload any) {
+func (s *FleetSpace) Post(stream string, id settle.EventID, payload any) {
 	s.f.t.Helper()
 	v, err := settle.ValueOf(payload)
 	if err != nil {
 		s.f.t.Fatalf("settletest: send to %s/%s: %v", s.name, stream, err)
 	}
-	s.post(stream, id, v, time.Time{})
+	s.post(stream, id.String(), v, time.Time{})
 }
 
 func (s *FleetSpace) post(stream, id string, v settle.Value, at time.Time) {
@@ -55,18 +55,18 @@ func (s *FleetSpace) post(stream, id string, v settle.Value, at time.Time) {
 	s.f.posted = append(s.f.posted, posted{s.name, receipts.Key{Stream: stream, ID: id}, m.NotBefore})
 }
 
-// Post sends an event of a stream to a space of a fleet, and returns when it is stored.
-func Post[In, Out any](s *FleetSpace, stream settle.Stream[In, Out], id string, in In) {
+// Post sends an event to a space of a fleet, and returns when it is stored. The payload is as in Call.
+func Post[In, Out any](s *FleetSpace, of Events[In, Out], id settle.EventID, in ...In) {
 	s.f.t.Helper()
-	o, err := stream.Outgoing(s.name, id, in)
-	if err != nil {
-		s.f.t.Fatalf("settletest: %v", err)
-	}
-	s.Post(stream.Name(), id, o.Payload)
+	s.post(of.Name(), id.String(), payload(s, of, in), time.Time{})
 }
 
 // Receipt returns the receipt of an event; false if it has not ended.
-func (s *FleetSpace) Receipt(stream, id string) (settle.Receipt, bool) {
+func (s *FleetSpace) Receipt(stream string, id settle.EventID) (settle.Receipt, bool) {
+	return s.receipt(stream, id.String())
+}
+
+func (s *FleetSpace) receipt(stream, id string) (settle.Receipt, bool) {
 	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
 	s.f.read(o, s.name)
 	if list := o.receipts[s.name][receipts.Key{Stream: stream, ID: id}]; len(list) > 0 {
@@ -83,10 +83,10 @@ func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (se
 	}
 	s.post(stream, id, v, at)
 	if !at.IsZero() {
-		return s.Receipt(stream, id)
+		return s.receipt(stream, id)
 	}
 	for began := time.Now(); time.Since(began) < patience; pass(10 * time.Millisecond) {
-		if rc, ok := s.Receipt(stream, id); ok {
+		if rc, ok := s.receipt(stream, id); ok {
 			return rc, true
 		}
 	}

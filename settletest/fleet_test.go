@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -14,7 +15,7 @@ func TestFleet_EachEventTakesEffectOnceAlthoughWorkersDie(t *testing.T) {
 	settletest.RunFleet(t, flying(time.Minute), settletest.FleetOptions{Seeds: 5}, func(f *settletest.Fleet) {
 		ham, muc := f.Space("HAM"), f.Space("MUC")
 		for i := range 40 {
-			settletest.Post(ham, departure, fmt.Sprint("d", i), Departure{Flight: fmt.Sprint("LH", i), Destination: "MUC", Late: i%4 == 0})
+			settletest.Post(ham, departure, settle.ID(fmt.Sprint("d", i)), Departure{Flight: fmt.Sprint("LH", i), Destination: "MUC", Late: i%4 == 0})
 			if i%10 == 5 {
 				f.Kill()
 				f.Start()

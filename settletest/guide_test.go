@@ -22,9 +22,9 @@ var (
 	orders   = settle.NewRows[Order]("orders")
 	total    = settle.NewDerived[int64]("total")
 	placed   = settle.NewCell[int64]("placed")
-	place    = settle.NewStream[Order, string]("place")
-	forget   = settle.NewStream[string, settle.None]("forget")
-	announce = settle.NewStream[Order, settle.None]("announce")
+	place    = settle.NewRequest[Order, string]("place")
+	forget   = settle.NewStream[string]("forget")
+	announce = settle.NewStream[Order]("announce")
 )
 
 func shop() *settle.Program {
@@ -38,16 +38,16 @@ func shop() *settle.Program {
 		id := fmt.Sprint("order-", n)
 		orders.Set(tx, id, o)
 		forget.SendAfter(tx, settle.Here, 30*24*time.Hour, id)
-		announce.Send(tx, "news", o)
+		announce.Send(tx, settle.To("news"), o)
 		return id, nil
 	})
-	forget.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
+	forget.Handle(p, func(tx *settle.Tx, id string) error {
 		orders.Delete(tx, id)
-		return settle.None{}, nil
+		return nil
 	})
-	announce.Handle(p, func(tx *settle.Tx, o Order) (settle.None, error) {
+	announce.Handle(p, func(tx *settle.Tx, o Order) error {
 		placed.Update(tx, func(n *int64) { *n++ })
-		return settle.None{}, nil
+		return nil
 	})
 	total.Compute(p, func(v *settle.View) (sum int64, err error) {
 		for _, o := range orders.All(v) {
@@ -101,9 +101,9 @@ var headline = settle.NewCell[string]("headline")
 // paper is the program of the space news, if that is not a shop.
 func paper() *settle.Program {
 	p := settle.NewProgram("paper")
-	announce.Handle(p, func(tx *settle.Tx, o Order) (none settle.None, err error) {
+	announce.Handle(p, func(tx *settle.Tx, o Order) error {
 		headline.Set(tx, fmt.Sprintf("%s for %d", o.Item, o.Cost))
-		return none, nil
+		return nil
 	})
 	return p
 }
@@ -164,7 +164,7 @@ func TestOrdersSurviveTheirWorkers(t *testing.T) {
 	settletest.RunFleet(t, shop(), settletest.FleetOptions{Seeds: 3}, func(f *settletest.Fleet) {
 		s := f.Space("shop-1")
 		for i := range 20 {
-			settletest.Post(s, place, fmt.Sprint("e", i), Order{Item: "cup", Cost: 5})
+			settletest.Post(s, place, settle.ID(fmt.Sprint("e", i)), Order{Item: "cup", Cost: 5})
 			if i%5 == 2 {
 				f.Kill()
 				f.Start()

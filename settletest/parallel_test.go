@@ -18,28 +18,28 @@ type Diary struct {
 var (
 	diary    = settle.NewCell[Diary]("diary")
 	days     = settle.NewDerived[int64]("days")
-	hourly   = settle.NewStream[settle.Tick, settle.None]("hourly")
-	reminder = settle.NewStream[settle.None, settle.None]("reminder")
-	begin    = settle.NewStream[settle.None, settle.None]("begin")
+	hourly   = settle.NewStream[settle.Tick]("hourly")
+	reminder = settle.NewTrigger("reminder")
+	begin    = settle.NewTrigger("begin")
 )
 
 func diaries() *settle.Program {
 	p := settle.NewProgram("diary")
-	hourly.Handle(p, func(tx *settle.Tx, _ settle.Tick) (settle.None, error) {
+	hourly.Handle(p, func(tx *settle.Tx, _ settle.Tick) error {
 		diary.Update(tx, func(d *Diary) { d.Hours++ })
-		return settle.None{}, nil
+		return nil
 	})
 	remind := func(tx *settle.Tx) {
-		reminder.SetTimer(tx, "reminder", tx.Now().Add(24*time.Hour), settle.None{})
+		reminder.SetTimer(tx, "reminder", tx.Now().Add(24*time.Hour))
 	}
-	begin.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	begin.Handle(p, func(tx *settle.Tx) error {
 		remind(tx)
-		return settle.None{}, nil
+		return nil
 	})
-	reminder.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	reminder.Handle(p, func(tx *settle.Tx) error {
 		diary.Update(tx, func(d *Diary) { d.Reminders++ })
 		remind(tx)
-		return settle.None{}, nil
+		return nil
 	})
 	days.Compute(p, func(v *settle.View) (int64, error) { return diary.Get(v).Hours / 24, nil })
 	settle.Cron(p, "hourly", "0 * * * *", hourly, settle.CronOptions{})
@@ -57,7 +57,7 @@ func TestAHundredParallelTestsAdvanceAMonthEach(t *testing.T) {
 			w := settletest.New(t, program)
 			s := w.Space("home")
 			seen := settletest.Watch(s, days)
-			settletest.Call(s, begin, settle.None{})
+			settletest.Call(s, begin)
 			s.Mark()
 			w.Advance(30 * 24 * time.Hour)
 			settletest.Expect(s, diary, Diary{Hours: 720, Reminders: 30})
@@ -76,7 +76,7 @@ func BenchmarkMonth(b *testing.B) {
 	program := diaries()
 	for b.Loop() {
 		w := settletest.New(b, program)
-		settletest.Call(w.Space("home"), begin, settle.None{})
+		settletest.Call(w.Space("home"), begin)
 		w.Advance(30 * 24 * time.Hour)
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/replay"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/space"
 )
 
@@ -24,7 +25,7 @@ func Replay[P Source](t TB, programs P, file string, opts ...Option) *World {
 	if err != nil {
 		t.Fatalf("read the recording: %v", err)
 	}
-	r, err := kit.ParseRecording(strings.Split(string(text), "\n"))
+	r, err := replay.ParseRecording(strings.Split(string(text), "\n"))
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -35,7 +36,7 @@ func Replay[P Source](t TB, programs P, file string, opts ...Option) *World {
 		}
 		return of(name)
 	}
-	w := newWorld(t, kit.Programs(only), append([]Option{StartAt(r.Start), AllowErrors(), WithoutValidator()}, opts...))
+	w := newWorld(t, simkit.Programs(only), append([]Option{StartAt(r.Start), AllowErrors(), WithoutValidator()}, opts...))
 	differences, err := r.Play(w.w)
 	w.check(err)
 	for _, d := range differences {

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // Space is one space of a world. It is a settle.Reader and a settle.Writer, so cells, derived
@@ -17,7 +18,7 @@ import (
 // read creates demand: derived documents are computed first.
 type Space struct {
 	w *World
-	s *kit.Space
+	s *simkit.Space
 }
 
 var _ settle.Writer = (*Space)(nil)
@@ -33,14 +34,14 @@ func (s *Space) World() *World { return s.w }
 // retry has no Outcome yet.
 func (s *Space) Send(stream string, payload any) settle.Receipt {
 	s.w.t.Helper()
-	return s.SendID(stream, "", payload)
+	return s.SendID(stream, settle.EventID{}, payload)
 }
 
 // SendID is Send under an id. Sending again under the same id has no effect and returns the first
 // receipt.
-func (s *Space) SendID(stream, id string, payload any) settle.Receipt {
+func (s *Space) SendID(stream string, id settle.EventID, payload any) settle.Receipt {
 	s.w.t.Helper()
-	rc, _ := s.send(stream, id, payload, time.Time{})
+	rc, _ := s.send(stream, id.String(), payload, time.Time{})
 	return rc
 }
 
@@ -101,7 +102,9 @@ func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
 }
 
 // Receipt returns the receipt of an event; false if it has not ended.
-func (s *Space) Receipt(stream, id string) (settle.Receipt, bool) { return s.s.Receipt(stream, id) }
+func (s *Space) Receipt(stream string, id settle.EventID) (settle.Receipt, bool) {
+	return s.s.Receipt(stream, id.String())
+}
 
 // Advance moves the time of the whole world forward.
 func (s *Space) Advance(d time.Duration) {
@@ -193,9 +196,9 @@ func (s *Space) Runs(node string) int {
 
 // mayCome reports whether node can be that of a row whose parent has yet to run.
 func (s *Space) mayCome(node string) bool {
-	return slices.ContainsFunc(s.s.Nodes(), func(n space.NodeState) bool {
+	return slices.ContainsFunc(s.s.Inspect().Nodes(), func(n inspect.Node) bool {
 		key, its := strings.CutPrefix(node, n.ID+model.RowMark)
-		return its && key != "" && n.Status != space.Clean && n.Kind == space.Computation
+		return its && key != "" && n.Status != inspect.Clean && n.Kind == space.Computation.String()
 	})
 }
 
@@ -232,7 +235,7 @@ func (s *Space) Pending() string { return s.s.Pending() }
 
 func (s *Space) nodeNames() string {
 	var names []string
-	for _, n := range s.s.Nodes() {
+	for _, n := range s.s.Inspect().Nodes() {
 		if model.CheckName("node", n.ID) == nil { // no observers
 			names = append(names, n.ID)
 		}

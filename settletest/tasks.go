@@ -16,8 +16,8 @@ import (
 // Work is a settle.Action or a settle.Input whose results are of type Out.
 type Work[Out any] interface {
 	Name() string
-	Completed(space, key string, out Out) (settle.Outgoing, error)
-	Failed(space, key string, why error) settle.Outgoing
+	Completed(to settle.Target, key string, out Out) (settle.Outgoing, error)
+	Failed(to settle.Target, key string, why error) settle.Outgoing
 }
 
 // PendingTasks returns the keys of an action's pending tasks, or of the requested values of an
@@ -35,7 +35,7 @@ func PendingTasks[Out any](s *Space, of Work[Out]) []string {
 // everything that follows from it. The task must be pending.
 func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
 	s.w.t.Helper()
-	o, err := of.Completed(s.Space(), key, out)
+	o, err := of.Completed(settle.To(s.Space()), key, out)
 	if err != nil {
 		s.w.t.Fatalf("settletest: %v", err)
 	}
@@ -46,7 +46,7 @@ func Complete[Out any](s *Space, of Work[Out], key string, out Out) {
 // fetched. The task must be pending.
 func GiveUp[Out any](s *Space, of Work[Out], key string, why error) {
 	s.w.t.Helper()
-	s.endTask(of.Name(), key, of.Failed(s.Space(), key, why))
+	s.endTask(of.Name(), key, of.Failed(settle.To(s.Space()), key, why))
 }
 
 func (s *Space) endTask(name, key string, o settle.Outgoing) {

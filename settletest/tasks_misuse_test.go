@@ -17,8 +17,8 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	other := settle.NewAction[int, int]("other")
 	elsewhere := settle.NewInput[int]("else")
 	p := warehouse(shipFor5)
-	do := settle.NewStream[string, settle.None]("do")
-	do.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	do := settle.NewStream[string]("do")
+	do.Handle(p, func(tx *settle.Tx, what string) error {
 		switch what {
 		case "write":
 			tx.Set("ship", "mine")
@@ -41,7 +41,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 		case "started input":
 			tx.StartTask("price", "k", 1)
 		}
-		return settle.None{}, nil
+		return nil
 	})
 	s := settletest.New(t, p).Space("w")
 	for what, want := range map[string]string{
@@ -67,7 +67,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 			settle.NewDerived[int]("ship").Compute(p, func(*settle.View) (int, error) { return 0, nil })
 		},
 		"has a handler already": func(p *settle.Program) {
-			settle.NewStream[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
+			settle.NewRequest[int, int]("ship").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
 		},
 		"action ship is performed already": func(p *settle.Program) { ship.External(p) },
 		"input price is performed already": func(p *settle.Program) {

@@ -18,10 +18,10 @@ type Price struct {
 
 var (
 	owed  = settle.NewCell[int64]("owed")
-	order = settle.NewStream[string, settle.None]("order")
-	undo  = settle.NewStream[string, bool]("undo")
-	ask   = settle.NewStream[string, settle.None]("ask")
-	drop  = settle.NewStream[string, settle.None]("drop")
+	order = settle.NewStream[string]("order")
+	undo  = settle.NewRequest[string, bool]("undo")
+	ask   = settle.NewStream[string]("ask")
+	drop  = settle.NewStream[string]("drop")
 	ship  = settle.NewAction[string, int64]("ship")
 	price = settle.NewInput[Price]("price")
 	offer = settle.NewDerived[string]("offer")
@@ -30,21 +30,21 @@ var (
 // warehouse ships orders, and offers tea at a price that comes from outside.
 func warehouse(shipper func(ctx context.Context, key, what string) (int64, error)) *settle.Program {
 	p := settle.NewProgram("warehouse")
-	order.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	order.Handle(p, func(tx *settle.Tx, what string) error {
 		ship.Start(tx, what, what)
 		if what == "nothing" {
-			return settle.None{}, errors.New("there is nothing to ship")
+			return errors.New("there is nothing to ship")
 		}
-		return settle.None{}, nil
+		return nil
 	})
 	undo.Handle(p, func(tx *settle.Tx, what string) (bool, error) { return ship.Cancel(tx, what), nil })
-	ask.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	ask.Handle(p, func(tx *settle.Tx, what string) error {
 		price.Refresh(tx, what)
-		return settle.None{}, nil
+		return nil
 	})
-	drop.Handle(p, func(tx *settle.Tx, what string) (settle.None, error) {
+	drop.Handle(p, func(tx *settle.Tx, what string) error {
 		price.Forget(tx, what)
-		return settle.None{}, nil
+		return nil
 	})
 	ship.Perform(p, shipper, settle.Attempts(2))
 	ship.Done(p, func(tx *settle.Tx, t settle.Task[string, int64]) error {
@@ -161,7 +161,7 @@ func TestTasks_WhatFollowsFromTheEndOfATaskCanBeRedriven(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "glass")
-	o, err := ship.Completed("w", "glass", 5)
+	o, err := ship.Completed(settle.To("w"), "glass", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestTasks_ATaskThatWasCancelledTooLateIsDone(t *testing.T) {
 	if n := s.Perform(); n != 0 {
 		t.Errorf("%d attempts", n)
 	}
-	o, _ := ship.Completed("w", "tea", 5)
+	o, _ := ship.Completed(settle.To("w"), "tea", 5)
 	for range 2 {
 		s.Call("ship", o.Payload)
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/codec"
+	"github.com/settlehq/settle/internal/simkit"
 )
 
 // Subject is the space under test, of a World or of a Fleet.
@@ -19,52 +20,70 @@ type Subject interface {
 	underived(doc string) string
 }
 
-// Call sends an event of a stream to a space and returns its result. It ends the test unless the
-// event is handled.
-func Call[In, Out any](s Subject, stream settle.Stream[In, Out], in In) Out {
+// Events is a kind of event: a settle.Stream, settle.Request or settle.Trigger, with payloads of type In and
+// results of type Out.
+type Events[In, Out any] interface {
+	Name() string
+	Core() codec.Kind[In, Out]
+}
+
+// Call sends an event to a space and returns its result. It ends the test unless the event is handled. in
+// is the payload; a trigger has none, and a stream or request has one.
+func Call[In, Out any](s Subject, of Events[In, Out], in ...In) Out {
 	s.tb().Helper()
-	rc, ok := send(s, stream, "", in, time.Time{})
-	mustBeHandled(s, stream.Name(), rc, ok)
-	out, err := stream.Result(s.Space(), &rc)
+	rc, ok := send(s, of, settle.EventID{}, in, time.Time{})
+	mustBeHandled(s, of.Name(), rc, ok)
+	out, err := of.Core().Result(&rc)
 	if err != nil {
-		s.tb().Fatalf("settletest: %v", err)
+		s.tb().Fatalf("settletest: space %s: %v", s.Space(), err)
 	}
 	return out
 }
 
-// Send sends an event of a stream to a space, and returns the receipt, whatever its outcome. See
-// Space.Send.
-func Send[In, Out any](s Subject, stream settle.Stream[In, Out], in In) settle.Receipt {
+// Send sends an event to a space, and returns the receipt, whatever its outcome. The payload is as in
+// Call. See Space.Send.
+func Send[In, Out any](s Subject, of Events[In, Out], in ...In) settle.Receipt {
 	s.tb().Helper()
-	rc, _ := send(s, stream, "", in, time.Time{})
+	rc, _ := send(s, of, settle.EventID{}, in, time.Time{})
 	return rc
 }
 
 // SendID is Send under an id; events with the same id are one event.
-func SendID[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In) settle.Receipt {
+func SendID[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in ...In) settle.Receipt {
 	s.tb().Helper()
-	rc, _ := send(s, stream, id, in, time.Time{})
+	rc, _ := send(s, of, id, in, time.Time{})
 	return rc
 }
 
 // SendAt is Send for an event that waits until a time.
-func SendAt[In, Out any](s Subject, at time.Time, stream settle.Stream[In, Out], in In) settle.Receipt {
+func SendAt[In, Out any](s Subject, at time.Time, of Events[In, Out], in ...In) settle.Receipt {
 	s.tb().Helper()
-	rc, _ := send(s, stream, "", in, at)
+	rc, _ := send(s, of, settle.EventID{}, in, at)
 	return rc
 }
 
-func send[In, Out any](s Subject, stream settle.Stream[In, Out], id string, in In, at time.Time) (settle.Receipt, bool) {
+func send[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in []In, at time.Time) (settle.Receipt, bool) {
 	s.tb().Helper()
-	o, err := stream.Outgoing(s.Space(), id, in)
-	if err != nil {
-		s.tb().Fatalf("settletest: %v", err)
+	return s.sendTo(of.Name(), id.String(), payload(s, of, in), at)
+}
+
+// payload encodes the payload of an event. It ends the test if there is one too many, or none.
+func payload[In, Out any](s Subject, of Events[In, Out], in []In) settle.Value {
+	s.tb().Helper()
+	var one In
+	switch _, none := any(one).(struct{}); {
+	case len(in) > 1:
+		s.tb().Fatalf("settletest: send to %s/%s: an event has one payload, and not %d", s.Space(), of.Name(), len(in))
+	case len(in) == 1:
+		one = in[0]
+	case !none:
+		s.tb().Fatalf("settletest: send to %s/%s: its events have a payload of type %T; pass one", s.Space(), of.Name(), one)
 	}
-	v, err := settle.ValueOf(o.Payload)
+	v, err := of.Core().Payload(one)
 	if err != nil {
-		s.tb().Fatalf("settletest: %v", err)
+		s.tb().Fatalf("settletest: send to %s/%s: %v", s.Space(), of.Name(), err)
 	}
-	return s.sendTo(stream.Name(), id, v, at)
+	return v
 }
 
 // Place is a document or a part of one: a settle.Cell or settle.Derived with a T, settle.Rows or
@@ -139,7 +158,7 @@ func read(s Subject, at settle.Address) settle.Value {
 type Watched[T any] struct {
 	s     *Space
 	place Place[T]
-	w     *kit.Watch
+	w     *simkit.Watch
 }
 
 // Watch watches a place of the space from now on, as a client does: it is kept up to date.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // isDerived reports whether only computations write a place.
@@ -23,7 +24,7 @@ func isDerived[T any](place Place[T]) bool {
 // do write; "" if one does.
 func (s *Space) underived(doc string) string {
 	var docs []string
-	for _, n := range s.s.Structure().Nodes() {
+	for _, n := range s.s.Inspect().Nodes() {
 		docs = append(docs, writtenBy(n)...)
 	}
 	if slices.Contains(docs, doc) {
@@ -39,15 +40,12 @@ func (s *Space) underived(doc string) string {
 }
 
 // writtenBy returns the documents that a computation writes.
-func writtenBy(n space.NodeInfo) (docs []string) {
-	if n.Kind != space.Computation {
+func writtenBy(n inspect.Node) (docs []string) {
+	if n.Kind != space.Computation.String() {
 		return nil
 	}
-	if n.Output != "" {
-		docs = append(docs, n.Output)
-	}
-	for _, a := range n.Places() {
-		docs = append(docs, a.Doc)
+	for _, w := range n.Writes {
+		docs = append(docs, w.Doc)
 	}
 	return docs
 }

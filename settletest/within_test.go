@@ -12,7 +12,7 @@ import (
 // A handler that has a limit sees it as a context that ends, and is called again; in a world, where
 // nothing takes time, the context does not end.
 func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
-	wait := settle.NewStream[string, int]("wait")
+	wait := settle.NewRequest[string, int]("wait")
 	var calls atomic.Int64
 	program := func(idle bool) *settle.Program {
 		p := settle.NewProgram("p")
@@ -30,7 +30,7 @@ func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
 		return p
 	}
 	settletest.RunFleet(t, program(false), settletest.FleetOptions{Workers: 1, Faults: -1}, func(f *settletest.Fleet) {
-		settletest.Post(f.Space("s"), wait, "e1", "x")
+		settletest.Post(f.Space("s"), wait, settle.ID("e1"), "x")
 		f.Advance(time.Minute)
 		settletest.Call(f.Space("s"), wait, "y")
 		if n := calls.Load(); n != 5 { // each that came to a result is made a second time, to compare

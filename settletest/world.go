@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/space"
 )
 
@@ -15,7 +15,7 @@ import (
 // test.
 type World struct {
 	t        TB
-	w        *kit.World
+	w        *simkit.World
 	o        options
 	problems []Problem
 }
@@ -41,7 +41,7 @@ func New[P Source](t TB, programs P, opts ...Option) *World {
 }
 
 // programsOf converts a Source to the form of package kit.
-func programsOf(programs any) kit.Programs {
+func programsOf(programs any) simkit.Programs {
 	var of settle.Programs
 	switch p := programs.(type) {
 	case *settle.Program:
@@ -60,15 +60,15 @@ func programsOf(programs any) kit.Programs {
 	}
 }
 
-func newWorld(t TB, programs kit.Programs, opts []Option) *World {
+func newWorld(t TB, programs simkit.Programs, opts []Option) *World {
 	w := &World{t: t}
 	for _, o := range opts {
 		o(&w.o)
 	}
 	if w.o.log {
-		w.o.kit.Log = func(i space.ConsoleInfo) { t.Logf("%s", consoleLine(i)) }
+		w.o.world.Log = func(i space.ConsoleInfo) { t.Logf("%s", consoleLine(i)) }
 	}
-	w.w = kit.New(programs, w.o.kit)
+	w.w = simkit.New(programs, w.o.world)
 	return w
 }
 
@@ -142,7 +142,7 @@ func (w *World) Crash() {
 func (w *World) DeadLetters() []DeadLetter { return w.w.Letters() }
 
 // DeadLetter is an event that failed or was refused: its space, stream and receipt.
-type DeadLetter = kit.Letter
+type DeadLetter = simkit.Letter
 
 // Undelivered returns the events sent to spaces without a program. They wait in their lanes until
 // the space has one.

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	relay   = settle.NewStream[string, settle.None]("relay")
+	relay   = settle.NewStream[string]("relay")
 	abroad  = settle.NewDerived[int64]("abroad")
 	refused = settle.NewCell[string]("refused")
 )
@@ -19,9 +19,9 @@ var (
 // links is a program whose spaces read and write to each other.
 func links() *settle.Program {
 	p := bumping(double, nil)
-	relay.Handle(p, func(tx *settle.Tx, to string) (settle.None, error) {
-		bump.Send(tx, to, settle.None{})
-		return settle.None{}, nil
+	relay.Handle(p, func(tx *settle.Tx, to string) error {
+		bump.Send(tx, settle.To(to), struct{}{})
+		return nil
 	})
 	abroad.Compute(p, func(v *settle.View) (int64, error) { return result.In("b").Get(v) + 1, nil })
 	p.Handle("undelivered", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
@@ -38,7 +38,7 @@ func TestSpaces_ReadAndSendToEachOther(t *testing.T) {
 	a, b := w.Space("a"), w.Space("b")
 	settletest.Expect(a, abroad, 1)
 	b.ExpectRuns("result", 1)
-	settletest.Call(b, bump, settle.None{})
+	settletest.Call(b, bump)
 	b.ExpectRuns("result", 1) // nobody watches
 	settletest.Expect(a, abroad, 3)
 	seen := settletest.Watch(a, abroad)
@@ -84,13 +84,13 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 func TestSendID_IsOneEventHoweverOftenItIsSent(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, links()).Space("a")
-	first := settletest.SendID(s, bump, "e1", settle.None{})
-	again := settletest.SendID(s, bump, "e1", settle.None{})
+	first := settletest.SendID(s, bump, settle.ID("e1"))
+	again := settletest.SendID(s, bump, settle.ID("e1"))
 	settletest.Expect(s, count, 1)
 	if first.Lane != again.Lane || first.Outcome != settle.Handled {
 		t.Errorf("receipts %+v and %+v", first, again)
 	}
-	settletest.SendID(s, bump, "e2", settle.None{})
+	settletest.SendID(s, bump, settle.ID("e2"))
 	settletest.Expect(s, count, 2)
 }
 
@@ -98,7 +98,7 @@ func TestSendAt_WaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, links(), settletest.StartAt(time.Date(2030, 6, 1, 8, 0, 0, 0, time.UTC)))
 	s := w.Space("a")
-	if rc := settletest.SendAt(s, w.Now().Add(time.Hour), bump, settle.None{}); rc.Outcome != "" {
+	if rc := settletest.SendAt(s, w.Now().Add(time.Hour), bump); rc.Outcome != "" {
 		t.Errorf("receipt %+v", rc)
 	}
 	w.Advance(time.Hour - time.Millisecond)
@@ -107,7 +107,7 @@ func TestSendAt_WaitsForItsTime(t *testing.T) {
 		t.Errorf("next was at %s", at)
 	}
 	settletest.Expect(s, count, 1)
-	if rc, ok := s.Receipt("bump", "sent-1"); !ok || rc.Outcome != settle.Handled {
+	if rc, ok := s.Receipt("bump", settle.ID("sent-1")); !ok || rc.Outcome != settle.Handled {
 		t.Errorf("receipt %+v", rc)
 	}
 }
@@ -118,8 +118,8 @@ func TestRestart_RunsNothingThatIsUpToDate(t *testing.T) {
 	w := settletest.New(t, links())
 	a, b := w.Space("a"), w.Space("b")
 	seen := settletest.Watch(a, abroad)
-	settletest.Call(b, bump, settle.None{})
-	settletest.SendAt(b, w.Now().Add(time.Hour), bump, settle.None{})
+	settletest.Call(b, bump)
+	settletest.SendAt(b, w.Now().Add(time.Hour), bump)
 	a.Mark()
 	b.Mark()
 	w.Restart()
@@ -140,12 +140,12 @@ func TestCrash_KeepsWhatWasConfirmed(t *testing.T) {
 	a := w.Space("a")
 	settletest.Watch(a, result)
 	for range 3 {
-		settletest.Call(a, bump, settle.None{})
+		settletest.Call(a, bump)
 	}
-	settletest.SendAt(a, w.Now().Add(time.Hour), bump, settle.None{})
+	settletest.SendAt(a, w.Now().Add(time.Hour), bump)
 	w.Crash()
 	settletest.Expect(a, result, 6)
-	settletest.SendID(a, bump, "sent-1", settle.None{}) // handled before
+	settletest.SendID(a, bump, settle.ID("sent-1")) // handled before
 	w.Advance(time.Hour)
 	settletest.Expect(a, result, 8)
 }
@@ -158,7 +158,7 @@ func TestWorlds_DoTheSameEveryTime(t *testing.T) {
 		text := ""
 		for i := range 20 {
 			settletest.Watch(w.Space(fmt.Sprint("s", i%7)), abroad)
-			settletest.Call(w.Space("b"), bump, settle.None{})
+			settletest.Call(w.Space("b"), bump)
 			settletest.Call(w.Space("a"), relay, "b")
 		}
 		for i := range 7 {
@@ -217,7 +217,7 @@ func TestWithLog_ShowsWhatTheProgramLogs(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, func(tx *settle.Tx) error { tx.Log("bumped", "by", 1); return nil })
 	r := failing(t, func(tb *recorder) {
-		settletest.Call(settletest.New(tb, p, settletest.WithLog()).Space("a"), bump, settle.None{})
+		settletest.Call(settletest.New(tb, p, settletest.WithLog()).Space("a"), bump)
 	})
 	if want := []string{"a: bump sent-1: bumped by=1"}; !slices.Equal(r.logs, want) {
 		t.Errorf("logged %q, want %q", r.logs, want)

@@ -35,7 +35,7 @@ func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
 			if got := w.receipts(home); len(got) > 0 {
 				t.Fatalf("%v, before the time is up", got)
 			}
-			p, _ := inspect.WhyParked(h.core.View(), h.core.Recorder())
+			p, _ := h.core.Inspect().Parked()
 			if cause, why := p.Cause(time.Duration.String); cause != inspect.CauseDocument || !strings.Contains(why, "@bank/rate") || !strings.HasSuffix(why, "; the event fails at 1m1s") {
 				t.Errorf("it is said to wait: %s: %s", cause, why)
 			}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// audit holds the incremental bookkeeping of the graph against a rebuild from its
-// roots, and the rules that node states. It returns what is wrong. It looks at
-// everything, so it is for tests and for the build tag invariants.
+// audit compares the incremental bookkeeping of the graph with a rebuild from its roots, and checks the rules
+// that node states. It returns the violations. It visits everything, so it is for tests and for the build tag
+// invariants.
 func (g *graph) audit() []string {
 	a := &audit{g: g, live: map[*node]bool{}, refs: map[*doc]int32{}, surfaces: map[*surface]int32{}}
 	for _, n := range g.nodes {
@@ -45,7 +45,7 @@ func (a *audit) fail(format string, args ...any) {
 	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
 }
 
-// mark makes a node and all that it needs live.
+// mark marks a node and all that it needs as live.
 func (a *audit) mark(n *node) {
 	for work := []*node{n}; len(work) > 0; {
 		n, work = work[len(work)-1], work[:len(work)-1]
@@ -106,8 +106,7 @@ func (a *audit) node(n *node) {
 	a.edges(n)
 }
 
-// edges checks that every read is where it should be, and that the order agrees with
-// it (I9).
+// edges checks that every read is indexed where it should be, and that the order agrees with it (I9).
 func (a *audit) edges(n *node) {
 	for _, d := range n.deps {
 		if d.indexed == d.covered {
@@ -146,10 +145,10 @@ func (a *audit) documents() {
 			a.fail("document %s: %d readers, %d in the index", d.key, len(d.readers), d.paths.root.size)
 		}
 	}
-	for _, d := range a.g.docs { // any order: each by itself
+	for _, d := range a.g.docs { // any order: documents are independent
 		visit(d)
 	}
-	for _, d := range a.g.far { // any order: each by itself
+	for _, d := range a.g.far { // any order: documents are independent
 		visit(d)
 	}
 	if away != len(a.g.away) || pending != a.g.pending {

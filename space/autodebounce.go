@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// runTimes are the statistics of one node's runs (ActionStats of seed 000). The core
-// has no clock: the durations are those that the host has measured and reported.
+// runTimes has the statistics of one node's runs. The core has no clock: the host measures the durations and
+// reports them.
 type runTimes struct {
 	runCount    uint64
 	totalTime   time.Duration
-	lastRunTime time.Duration // how long the last run took
+	lastRunTime time.Duration // duration of the last run
 }
 
-// ran takes in that a run took so long.
+// ran records the duration of a run.
 func (r *runTimes) ran(took time.Duration) {
 	r.runCount++
 	r.totalTime += took
 	r.lastRunTime = took
 }
 
-// averageTime is over all runs so far, 0 if there were none.
+// averageTime returns the average of all runs so far, 0 if there were none.
 func (r *runTimes) averageTime() time.Duration {
 	if r.runCount == 0 {
 		return 0
@@ -28,10 +28,10 @@ func (r *runTimes) averageTime() time.Duration {
 	return r.totalTime / time.Duration(r.runCount)
 }
 
-// autoDebounceSettings say when an effect is slow. Zero is the default.
+// autoDebounceSettings define a slow effect. Zero fields have defaults.
 type autoDebounceSettings struct {
 	average time.Duration // at least this long on average; 50 ms
-	runs    uint64        // over at least so many runs; 3
+	runs    uint64        // over at least this many runs; 3
 	delay   time.Duration // the debounce that it gets; 100 ms
 }
 
@@ -42,15 +42,14 @@ func (s autoDebounceSettings) filled() autoDebounceSettings {
 	return s
 }
 
-// autoDebounce gives a slow effect a debounce of its own accord (seed 000, row F13).
-// One first run that is slow, because everything is cold, says nothing; and an effect
-// that has become fast gets rid of it as its average falls.
+// autoDebounce gives a slow effect a debounce automatically. A single slow first run does not count, since
+// everything was cold; and an effect that becomes fast loses its debounce as the average falls.
 //
-// The zero value keeps statistics and never delays. That is right for a computation,
-// on which others wait, and for a node that has opted out.
+// The zero value keeps statistics and never delays. That is right for a computation, which others wait for, and
+// for a node that has opted out.
 type autoDebounce struct {
 	runTimes
-	policy *autoDebounceSettings // filled in; nil never delays. All nodes of a space share it
+	policy *autoDebounceSettings // nil never delays. All nodes of a space share it
 }
 
 // delay returns the debounce that the node should have now, 0 for none.

@@ -44,7 +44,7 @@ func heapInUse() uint64 {
 func BenchmarkRegisterDormant(b *testing.B) {
 	for _, n := range dormantSizes {
 		p := dormantProgram(b, n)
-		saved := observationsOf(n)
+		saved := observationsOf(p)
 		for _, looked := range []bool{false, true} {
 			b.Run(fmt.Sprintf("n=%d/looked=%v", n, looked), func(b *testing.B) {
 				var bytes uint64
@@ -58,7 +58,7 @@ func BenchmarkRegisterDormant(b *testing.B) {
 					}
 					core.Rehydrate(saved)
 					if looked {
-						core.Structure()
+						core.Inspect()
 					}
 					b.StopTimer()
 					bytes += heapInUse() - before
@@ -73,11 +73,11 @@ func BenchmarkRegisterDormant(b *testing.B) {
 	}
 }
 
-func observationsOf(n int) []Observation {
-	saved := make([]Observation, n)
+func observationsOf(p *Program) []Observation {
+	saved := make([]Observation, len(p.nodes))
 	none := fingerprint(model.Value{}, nil, false)
 	for i := range saved {
-		saved[i] = Observation{Node: fmt.Sprint("n", i), Basis: 1, Reads: []Observed{
+		saved[i] = Observation{Node: p.nodes[i].ID, Shape: p.nodes[i].shape(), Basis: 1, Reads: []Observed{
 			{Doc: fmt.Sprint("in", i), Print: none}, {Doc: fmt.Sprint("in", i+1), Print: none},
 		}}
 	}
@@ -89,11 +89,12 @@ func observationsOf(n int) []Observation {
 func BenchmarkMatchDormant(b *testing.B) {
 	for _, n := range dormantSizes {
 		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
-			core, err := New(Config{Space: home, Runtime: "w1"}, dormantProgram(b, n), replica.New(home))
+			p := dormantProgram(b, n)
+			core, err := New(Config{Space: home, Runtime: "w1"}, p, replica.New(home))
 			if err != nil {
 				b.Fatal(err)
 			}
-			core.Rehydrate(observationsOf(n))
+			core.Rehydrate(observationsOf(p))
 			docs := make([]*doc, n)
 			for i := range docs {
 				docs[i] = core.graph.local(fmt.Sprint("in", i))

@@ -29,8 +29,7 @@ func callDirect(f func(tx *Tx) error, tx *Tx) (err error) {
 func callHandler(h Handler, tx *Tx, ev *model.Event) (v model.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			// The stack is for the host's log: it differs from run to run, and a receipt
-			// is read by strangers.
+			// The stack is for the host's log only: it differs from run to run, and outsiders read receipts.
 			tx.stack = debug.Stack()
 			err = fmt.Errorf("handler of %s panicked: %v", ev.Stream, p)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// waitingHead is a host whose first event, e1, waits at the head: it has met an error that may pass. e2
+// waitingHead returns a host whose first event, e1, waits at the head: it has met an error that may pass. e2
 // is behind it.
 func waitingHead(t *testing.T, expires int64) (*world, *host) {
 	t.Helper()

@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// causes are why a node runs: the reads of which the value has changed, in order of
-// arrival, and what else there was. They are marks on the reads, so a dormant node that is
-// invalidated for years does not grow with it. Names are made when they are asked for.
+// causes are the reasons why a node runs: the changed reads, in order of arrival, and others. They are marks on
+// the reads, so they do not grow while a dormant node is invalidated for years. Names are made on demand.
 type causes struct {
 	reads []*dep
 	other []string
 }
 
-// maxCauses bounds the addresses that are told apart by name.
+// maxCauses is the largest number of addresses that are named.
 const maxCauses = 16
 
-// names are the addresses, or "*" for very many.
+// names returns the addresses, or "*" for more than maxCauses.
 func (c *causes) names() []string {
 	n := len(c.reads) + len(c.other)
 	switch {
@@ -34,14 +33,14 @@ func (c *causes) names() []string {
 	return names
 }
 
-// addCause notes a cause that is not a read.
+// addCause records a cause that is not a read.
 func (n *node) addCause(cause string) {
 	if x := n.ext(); !slices.Contains(x.causes, cause) && len(x.causes) <= maxCauses {
 		x.causes = append(x.causes, cause)
 	}
 }
 
-// causes are those of a node as they stand.
+// causes returns the present causes of a node.
 func (n *node) causes() causes {
 	var c causes
 	for _, d := range n.deps {
@@ -56,7 +55,7 @@ func (n *node) causes() causes {
 	return c
 }
 
-// hasCause reports whether there is any.
+// hasCause reports whether the node has a cause.
 func (n *node) hasCause() bool {
 	return n.more != nil && len(n.more.causes) > 0 ||
 		slices.ContainsFunc(n.deps, func(d *dep) bool { return d.fired != 0 })

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// stepper is a program whose event of depth n sends the next one, in the way that the payload of
+// stepper returns a program whose event of depth n sends the next one, in the way that the payload of
 // the first names.
 func stepper(t testing.TB, ways map[string]func(tx *Tx, ev *model.Event)) *Program {
 	p := newProgram(t)

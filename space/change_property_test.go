@@ -100,7 +100,7 @@ func (rs roles) program(t tester) *Program {
 	return p
 }
 
-// naive is what a document should be.
+// naive returns what a document should be.
 func (rs roles) naive(h *host, i int) int64 {
 	r := &rs[i]
 	if !r.derived {

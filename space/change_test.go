@@ -186,7 +186,7 @@ func TestChange_TheEventAtTheHeadIsTriedByTheNewProgramAtOnce(t *testing.T) {
 	wantStory(t, h.told(), "refused e2")
 }
 
-// listed is a program whose effect makes a computation for each name in the document names.
+// listed returns a program whose effect makes a computation for each name in the document names.
 func listed(t *testing.T, maker, version string, k int64, output func(name string) string) program {
 	return newProgram(t).set().add(NodeSpec{ID: "list", Kind: Effect, Version: maker, Run: func(tx *Tx) (model.Value, error) {
 		for e := range tx.Get("names").Elements() {

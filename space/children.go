@@ -4,23 +4,19 @@ import (
 	"fmt"
 )
 
-// Nodes create nodes (seed 001, D4 and section 5.3). A computation or effect that runs
-// may register others: for each row of a list, for each device that there is. What it
-// registers again in its next run stays as it is and does not run because of that; what
-// it does not register any more is removed. So a run says what is to be there, and the
-// difference is applied, as with reads.
+// Nodes create nodes. A computation or effect may register others while it runs: for each row of a list, for
+// each device. Children that its next run registers again stay and do not run because of that; the others are
+// removed. So a run declares its children, and the difference is applied, as with reads.
 //
-// Nothing of this is in the log. A handler that wants something to be started writes a
-// document, and a node makes its children from that; so what an attempt starts stands
-// and falls with what it wrote (I10), on every runtime.
+// None of this is in the log. A handler starts something by writing a document from which a node makes its
+// children; so what an attempt starts stands and falls with what it wrote (I10), on every runtime.
 
-// Node registers a child of the node that runs: a node that is there as long as its
-// parent goes on registering it. A child that is new has provisional demand: it runs
-// once, so that what it is for can be seen, and is left alone after that if nothing
-// reads it. If another node has made a child of this id, it becomes this one's.
+// Node registers a child of the running node: a node that lasts as long as its parent registers it in every
+// run. A new child has provisional demand: it runs once, so that its purpose shows, and is dormant after that
+// if nothing reads it. A child of this id that belongs to another node becomes a child of this one.
 //
-// The function of a child that stays is replaced; what it has captured is not tracked,
-// so it should read what may change, or get another Version.
+// If the child exists, its function is replaced. Variables that the function captures are not tracked, so it
+// should read what may change, or get another Version.
 func (t *Tx) Node(spec NodeSpec) {
 	if t.err != nil || t.rehearsal {
 		return
@@ -68,7 +64,7 @@ func (t *Tx) register(spec *declaration) error {
 	return nil
 }
 
-// keep goes on with a child that is there.
+// keep updates a child that exists.
 func (t *Tx) keep(n *node, spec *declaration) error {
 	g := t.graph
 	switch {
@@ -85,7 +81,6 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 		g.leaveParent(n)
 		n.more.parent = t.node
 		t.node.ext().children = append(t.node.more.children, n)
-		g.reshaped(n.handle)
 	}
 	if spec.Gate != n.spec.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
@@ -98,7 +93,7 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 	return nil
 }
 
-// noteFormer remembers what is given back if the run fails.
+// noteFormer saves what a failed run has to restore.
 func (t *Tx) noteFormer(n *node) {
 	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed, outdated: n.more.outdated}
 	if f.parent != nil {
@@ -107,7 +102,7 @@ func (t *Tx) noteFormer(n *node) {
 	t.kept = append(t.kept, f)
 }
 
-// descendsFrom reports whether a node was made by another, directly or by way of others.
+// descendsFrom reports whether a node was made by another, directly or indirectly.
 func (n *node) descendsFrom(maker *node) bool {
 	for p := n.parent(); p != nil; p = p.parent() {
 		if p == maker {
@@ -117,8 +112,8 @@ func (n *node) descendsFrom(maker *node) bool {
 	return false
 }
 
-// makeWay removes what a former program has made and its successor makes in another shape, or
-// under another name with the same output.
+// makeWay removes a node of a former program that its successor registers with another shape, or under another
+// id with the same output.
 func (t *Tx) makeWay(spec *declaration) {
 	outdated := func(n *node) bool { return n.more != nil && n.more.outdated && !n.running && n != t.node }
 	if n := t.graph.byID[spec.ID]; n != nil && outdated(n) && !t.node.descendsFrom(n) && !sameShape(n.spec, spec) {

@@ -23,7 +23,7 @@ import (
 
 var planKinds = []string{"sum", "see", "side", "deed"}
 
-// outputOf is where a node's sum is to be found: in a document of its own, in a place of a
+// outputOf returns where a node's sum is to be found: in a document of its own, in a place of a
 // document that all share, or, for effects that only look, nowhere.
 func outputOf(id string) (doc string, path []string) {
 	switch name, kind, _ := strings.Cut(id, "-"); kind {
@@ -138,7 +138,7 @@ func (s *garden) spec(p planted) NodeSpec {
 	return spec
 }
 
-// addUp is what a node comes to. A read is the id of another node, or of an input with
+// addUp returns what a node comes to. A read is the id of another node, or of an input with
 // the output of the same name.
 func addUp(reads model.Value, read func(id string) int64) int64 {
 	total := int64(1)
@@ -193,7 +193,7 @@ func (s *garden) checkKids(nodes map[string]NodeState, where map[string]planted,
 	}
 }
 
-// placeOf is where the plan would have a node.
+// placeOf returns where the plan would have a node.
 func placeOf(id string) []string {
 	name, _, _ := strings.Cut(id, "-")
 	top, kid, nested := strings.Cut(name, "_")
@@ -246,7 +246,7 @@ func (s *garden) watch(i RunInfo) {
 	}
 }
 
-// planIDs are all nodes that there may be, so that each reads only what comes before it.
+// planIDs returns all nodes that there may be, so that each reads only what comes before it.
 func planIDs() []string {
 	ids := []string{"in0-sum", "in1-sum"} // inputs: nobody computes them
 	for _, top := range []string{"a", "b", "c", "d"} {
@@ -411,7 +411,7 @@ func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	g := h.core.graph
 	list := g.byID["list"]
 	for name, n := range map[string]int{
-		"ids": len(g.byID), "handles": len(g.nodes) - 1, "nodes in the structure": len(h.core.Structure().Nodes()),
+		"ids": len(g.byID), "handles": len(g.nodes) - 1, "nodes in the tables": len(h.core.Inspect().Nodes()),
 		"children": len(list.more.children) + 1, "readers of price": len(g.local("price").readers) + 1,
 	} {
 		if n != window+1 {

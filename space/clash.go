@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Clash says that two computations write one place, or one of them inside what the other
-// writes. What stands there depends on which of them has run last, so that at rest it need
-// not be what recomputing everything would give (I1).
+// Clash describes two computations of which one writes the same place as the other, or inside it. The value
+// there depends on which ran last, so that at rest it may differ from a full recomputation (I1).
 type Clash struct{ First, Second Writer }
 
 // Writer is a place that a node is registered to write.
@@ -21,9 +20,9 @@ func (c *Clash) Error() string {
 		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
 }
 
-// Clash is the first one among the computations that were added, nil if there is none. Add
-// does not refuse it: the core runs such programs, and it is for who takes programs from
-// people to ask. That a value of an input is wanted, any number of nodes may write.
+// Clash returns the first clash among the program's computations, nil if there is none. Add does not refuse
+// clashes: the core runs such programs, and layers that accept programs from users call Clash. Any number of
+// nodes may want the same value of an input.
 func (p *Program) Clash() *Clash {
 	of := map[string][]Writer{}
 	for _, n := range p.nodes {
@@ -46,7 +45,7 @@ func (p *Program) Clash() *Clash {
 
 func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
 
-// isWanted reports whether a document says which values of an input are wanted.
+// isWanted reports whether a document lists the wanted values of an input.
 func (p *Program) isWanted(doc string) bool {
 	a := p.actions[p.tasks.owner[doc]]
 	return a != nil && a.Input && a.Pending() == doc

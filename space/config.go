@@ -19,27 +19,25 @@ type Config struct {
 	ledger.Limits
 	Budgets
 
-	// WithoutEvents leaves the events of the space to others, follow-ups that are sent
-	// here included: for a runtime that is attached to compute, to observe and to write.
+	// WithoutEvents makes an attached runtime handle no events, not even follow-ups that it sends itself: it
+	// only computes, observes and writes.
 	WithoutEvents bool
 
-	// DocumentWait is for how long the event at the head of the lane waits for a document of another
-	// space that is not here; then it fails with a DocumentError. It is measured by this runtime, from
-	// when the event first needed that document here. 0 for no end of it; a runtime that is attached
-	// always waits.
+	// DocumentWait is how long the event at the head of the lane waits for a document of another space that has
+	// not arrived; then it fails with a DocumentError. This runtime measures it from the first attempt that
+	// needed the document. 0 means no limit; an attached runtime always waits without a limit.
 	DocumentWait time.Duration
 
-	// CheckIdempotency runs every computation and handler twice and reports one that comes to
-	// something else the second time: for tests (seed 001 section 4.2). Rehearsals is how often
-	// the first few runs of each are repeated, default 1: of two things by chance, the second
-	// is the first as often as not.
+	// CheckIdempotency runs every computation and handler twice and reports different results: for tests.
+	// Rehearsals is how often the first few runs of each are repeated, default 1: if there are two results at
+	// random, the second is the first half of the time.
 	CheckIdempotency bool
 	Rehearsals       int
 
-	// Guard watches over code that does not return.
+	// Guard limits code that does not return.
 	Guard Guard
 
-	// Trace observes. It is never asked for a decision.
+	// Trace observes the space. It decides nothing.
 	Trace Trace
 }
 
@@ -65,23 +63,20 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// ledger is the part of the configuration that package ledger needs.
+// ledger returns the configuration of the space's ledger.
 func (c *Config) ledger() *ledger.Config {
 	return &ledger.Config{Runtime: c.Runtime, WithoutEvents: c.WithoutEvents, Limits: c.Limits, PauseMin: c.RetryMin, PauseMax: c.RetryMax}
 }
 
-// Guard is how a host watches over the code of the application: the core has no clock, and
-// cannot go on while code that it has called does not return. A host that gives such code up
-// gives up the whole Space with it, and makes another one out of the log; what the code does
-// then, it does to a space that appends nothing any more (docs/adr/0034). What the functions
-// answer is an input, like the time. All of it is optional.
+// Guard lets a host limit the application's code: the core has no clock, and cannot continue while code that it
+// has called does not return. A host that abandons such code abandons the whole Space, and makes another one
+// from the log; whatever the code does then, it does to a space that appends nothing any more (docs/adr/0034).
+// The results of the functions are inputs, like the time. All fields are optional.
 type Guard struct {
-	// Used is called whenever code uses its transaction. It may end the goroutine there, of a
-	// space that is given up, and else does nothing.
+	// Used is called whenever code uses its transaction. In an abandoned space it may end the goroutine.
 	Used func()
-	// Returned is called when a handler, or a node, has come back, or an attempt has ended
-	// without one having been called. The error, of a handler, is what the attempt ends in
-	// instead of what it has returned.
+	// Returned is called when a handler or a node has returned, or an attempt has ended without a call. For a
+	// handler, an error replaces the handler's own result.
 	Returned func(handler bool) error
 	// Host is what Tx.Host returns.
 	Host any

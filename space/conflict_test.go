@@ -293,7 +293,7 @@ func TestL18_AHistoryDoesNotNameFortyWrites(t *testing.T) {
 	w.send(home, "fill", "e1", 40)
 	w.send(home, "fill", "e2", 25)
 	h.run()
-	runs := h.core.Recorder().Runs()
+	runs := h.core.Inspect().History().Runs
 	if len(runs) != 2 {
 		t.Fatalf("%d entries, want 2", len(runs))
 	}

@@ -8,30 +8,30 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// What does not converge waits, for longer and longer (seed 001 section 7.7).
+// Nodes that do not converge wait for longer and longer.
 
-// budgets bounds what a pass runs, and holds back what does not converge.
+// budgets bounds the runs of a pass, and holds back nodes that do not converge.
 type budgets struct {
 	cfg      *Config
 	graph    *graph
 	recorder *inspect.Recorder
-	// ran are the nodes that ran in this pass, spent those that were to run again when their budget was
+	// ran are the nodes that ran in this pass; spent are those that are invalid again after their budget was
 	// used up.
 	ran, spent []*node
-	// nonConverged are clean by chance, in a circle that is held back.
+	// nonConverged are nodes of a circle that is held back which happen to be clean.
 	nonConverged []*node
-	// nonConverging says that an episode has begun in which nodes are deferred, see note.
+	// nonConverging is set during an episode of deferred nodes, see note.
 	nonConverging bool
-	// passes counts those that have done anything.
+	// passes counts the passes that did anything.
 	passes uint64
 }
 
-// mayRun is the part of the run gate that is about time and budget.
+// mayRun reports whether time and budget permit a run.
 func (b *budgets) mayRun(n *node) bool {
 	return n.eligibleAt() <= b.graph.now && int(n.passRuns) < b.cfg.RunBudget
 }
 
-// charge takes in that a node runs.
+// charge counts a run of a node.
 func (b *budgets) charge(n *node) {
 	if n.passRuns++; n.passRuns == 1 {
 		b.ran = append(b.ran, n)
@@ -51,8 +51,8 @@ func (b *budgets) setAside(n *node) {
 	}
 }
 
-// converged gives the nodes that are clean their budget back when an event gets
-// through: what they do next is not for want of convergence but because of the event.
+// converged renews the budgets of clean nodes after an event was handled: their next runs are due to the event
+// and no sign of non-convergence.
 func (b *budgets) converged() {
 	b.ran = slices.DeleteFunc(b.ran, func(n *node) bool {
 		if n.status != Clean {
@@ -63,7 +63,7 @@ func (b *budgets) converged() {
 	})
 }
 
-// forgive forgets that the node did not converge.
+// forgive resets the backoff of a node.
 func (n *node) forgive() {
 	n.passRuns = 0
 	if n.more != nil {
@@ -72,14 +72,14 @@ func (n *node) forgive() {
 	}
 }
 
-// end holds the nodes back that did not converge, and returns their names. outOfRounds says that the pass was
-// ended by the bound on its iterations, cutShort that a full commit did.
+// end holds back the nodes that did not converge, and returns their names. outOfRounds reports that the bound
+// on iterations ended the pass, cutShort that a full commit did.
 func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
 	g := b.graph
 	for _, n := range b.unfinished(outOfRounds) {
 		n.queued = false
 		switch {
-		case !n.due(): // a dormant node owes nothing
+		case !n.due(): // a dormant node does not have to run
 		case n.eligibleAt() > g.now:
 			g.hold(n) // it would not have run anyway
 		default:
@@ -95,11 +95,10 @@ func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
 	return deferred
 }
 
-// settle forgives the nodes that are clean at the end of a pass. But in a circle it is
-// chance which one that is: if anything was deferred, a node that has run many times has
-// not converged either, and counts as not converged until the circle has come to rest. Else its
-// members would take turns, and none would be held for longer and longer, nor would idle
-// ever come.
+// settle resets the backoff of the nodes that are clean at the end of a pass. In a circle it is chance which
+// one is clean: if any node was deferred, a node that has run many times counts as not converged, too, until
+// the circle has come to rest. Otherwise the members would take turns, none would be held for longer and
+// longer, and the space would never be idle.
 func (b *budgets) settle(deferred bool) {
 	for _, n := range b.ran {
 		switch {
@@ -119,9 +118,9 @@ func (b *budgets) settle(deferred bool) {
 	b.ran = b.ran[:0]
 }
 
-// carry carries budgets over to the next pass, as this one was cut short by a full
-// commit: else a circle with large outputs would begin anew with each commit, and never be
-// held back. An event that gets through renews them as ever.
+// carry carries the budgets of a pass that a full commit cut short over to the next one. Otherwise a circle
+// with large outputs would start afresh with each commit, and never be held back. Handling an event still
+// renews them.
 func (b *budgets) carry() {
 	b.ran = slices.DeleteFunc(b.ran, func(n *node) bool {
 		if n.held {
@@ -131,9 +130,8 @@ func (b *budgets) carry() {
 	})
 }
 
-// note keeps what lasts over passes. An episode begins with a pass that deferred
-// nodes and ends with one after which none is held back for that: passes between, of
-// which there is one for each answer of the log, say nothing.
+// note reports episodes. An episode begins with a pass that defers nodes and ends with a pass after which none
+// is held back for that. The passes in between, one for each answer of the log, are not reported.
 func (b *budgets) note(deferred []string) {
 	switch {
 	case len(deferred) > 0:
@@ -154,10 +152,9 @@ func (b *budgets) note(deferred []string) {
 	}
 }
 
-// unfinished takes the nodes that this pass cannot bring to an end: those that have
-// used up their budget, and, if it has used up its iterations, all that are left. Of the
-// materializers that wait for the rest to be done these are the ones that have run: a
-// circle through one of them would go on in the next pass at once.
+// unfinished removes and returns the nodes that this pass cannot bring to an end: those that have used up their
+// budget and, after the last iteration, all that are left. Of the idle materializers these are the ones that
+// have run: a circle through one of them would continue in the next pass at once.
 func (b *budgets) unfinished(outOfRounds bool) []*node {
 	spent := b.spent
 	b.spent = nil
@@ -177,8 +174,7 @@ func (b *budgets) unfinished(outOfRounds bool) []*node {
 	return spent
 }
 
-// backOff holds a node back that still wants to run (seed 001 section 7.7). No node is
-// forced to run or to be clean.
+// backOff holds back a node that is still invalid. No node is forced to run or to be clean.
 func (b *budgets) backOff(n *node) {
 	gt := &n.ext().gate
 	gt.streak++
@@ -191,7 +187,7 @@ func (b *budgets) backOff(n *node) {
 	}
 }
 
-// backoff is how long a node waits after its streak-th exhausted pass in a row.
+// backoff returns the delay of a node after its streak-th exhausted pass in a row.
 func (b *budgets) backoff(streak int) time.Duration {
 	return ledger.Doubled(b.cfg.BackoffMin, b.cfg.BackoffMax, streak)
 }

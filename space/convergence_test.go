@@ -100,7 +100,7 @@ func TestD07_TheLogHasTheCausesOfARunThatWasRefused(t *testing.T) {
 	}
 }
 
-// large is a program with a computation of a as many bytes as n says, and who reads it.
+// large returns a program with a computation of a as many bytes as n says, and who reads it.
 func large(t *testing.T) program {
 	return newProgram(t).compute("blob", func(tx *Tx) any {
 		return strings.Repeat("x", int(num(tx.Get("n"))))

@@ -11,23 +11,23 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Schedule tells the times of a job: the first after a time, and the zero time if there is
-// none. It must say the same whenever it is asked.
+// Schedule computes the times of a job: the first one after a time, and the zero time if there is none. It must
+// be deterministic.
 type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// CatchUp says what becomes of the times of a job at which the space was not awake, because
-// no worker ran, or a clock has jumped.
+// CatchUp decides about the times of a job that passed while the space was not loaded, because no worker ran,
+// or because a clock has jumped.
 type CatchUp uint8
 
 const (
-	// FireOnce: one event stands for all of them, and says how many others were missed.
+	// FireOnce: one event stands for all of them, and has their number.
 	FireOnce CatchUp = iota
-	// Skip: what is older than CronSpec.Grace is not handled.
+	// Skip: times older than CronSpec.Grace are not handled.
 	Skip
-	// All: each is handled, in order, up to CronSpec.Limit of them in a row. What is
-	// missed beyond that is skipped, and reported as an error.
+	// All: each is handled, in order, up to CronSpec.Limit of them in a row. The others are skipped, and
+	// reported as an error.
 	All
 )
 
@@ -44,24 +44,24 @@ func (c CatchUp) String() string {
 	}
 }
 
-// CronSpec is a job that every space of a program has: an event to a stream, again and
-// again. Its next time is a timer of the space.
+// CronSpec is a recurring job of every space of a program: an event to a stream. Its next time is a timer of
+// the space.
 type CronSpec struct {
 	// Name names the job within the program.
 	Name   string
 	Stream string
-	// Schedule tells the times. Spec tells it from any other: with another text, the
-	// schedule has changed, which a space takes up when it gets the program.
+	// Schedule computes the times. Spec is its text: when that changes, a space adopts the new schedule as it
+	// gets the program.
 	Schedule Schedule
 	Spec     string
 	CatchUp  CatchUp
-	// Grace is how late Skip may be; default one minute.
+	// Grace is the greatest delay with Skip; default one minute.
 	Grace time.Duration
-	// Limit is how many missed times All handles in a row; default 1000.
+	// Limit is the largest number of missed times that All handles in a row; default 1000.
 	Limit int
 }
 
-// Defaults and bounds of jobs. What is missed beyond maxMissed is not counted.
+// Defaults and bounds of jobs. Missed times beyond maxMissed are not counted.
 const (
 	defaultGrace = time.Minute
 	defaultLimit = 1000
@@ -96,21 +96,21 @@ func (c *CronSpec) check() error {
 	return nil
 }
 
-// JobOfTimer is the name of the job whose next time a timer is, and false for any other timer.
+// JobOfTimer returns the name of the job whose next time a timer is, and false for any other timer.
 func JobOfTimer(timer string) (job string, is bool) { return strings.CutPrefix(timer, cronPrefix) }
 
-// jobTimers are the jobs of the program, in the space.
+// jobTimers maintains the timers of the program's jobs in the space.
 type jobTimers struct {
 	space  string
 	specs  map[string]*CronSpec
 	ledger *ledger.Ledger
 	hooks  *hooks
-	// check says that their timers are to be looked at.
+	// check requests a check of the timers.
 	check  bool
 	missed Missed
 }
 
-// of is the job whose timer an event is, nil if it is none.
+// of returns the job whose timer an event is, nil if it is none.
 func (j *jobTimers) of(ev *model.Event) *CronSpec {
 	name, ok := JobOfTimer(ev.Timer)
 	if !ok || ev.Slot == 0 {
@@ -119,20 +119,19 @@ func (j *jobTimers) of(ev *model.Event) *CronSpec {
 	return j.specs[name]
 }
 
-// occurrence is one time of a job, as the payload of its event has it.
+// occurrence is one time of a job, the payload of its event.
 type occurrence struct {
 	at int64
-	// missed are the times that this one stands for besides its own.
+	// missed counts the earlier times that this one stands for.
 	missed int
-	// prev is the time before it that was handled, 0 if there was none: when the clock is
-	// set back, the schedule goes on behind it. late counts the times in a row that were
-	// handled to catch up.
+	// prev is the last time that was handled, 0 if there was none: when the clock is set back, the schedule
+	// continues after it. late counts the consecutive times that were handled to catch up.
 	prev int64
 	late int
 }
 
 func (c *CronSpec) payload(o occurrence) model.Value {
-	return model.Object( // sorted, so they are taken as they are
+	return model.Object( // already sorted
 		model.Field{Key: "at", Value: model.String(time.UnixMilli(o.at).UTC().Format(time.RFC3339))},
 		model.Field{Key: "cron", Value: model.String(c.Name)},
 		model.Field{Key: "late", Value: model.Int(int64(o.late))},
@@ -151,7 +150,7 @@ func readOccurrence(at int64, v model.Value) (o occurrence, spec string) {
 	return occurrence{at: at, missed: int(number("missed")), prev: number("prev"), late: int(number("late"))}, spec
 }
 
-// after is the first time of the job after another, 0 if there is none.
+// after returns the first time of the job after another, 0 if there is none.
 func (c *CronSpec) after(ms int64) int64 {
 	next := c.Schedule.Next(time.UnixMilli(ms).UTC())
 	if next.IsZero() {
@@ -160,8 +159,7 @@ func (c *CronSpec) after(ms int64) int64 {
 	return max(model.NotBefore(next), ms+1)
 }
 
-// count goes through the times after one, up to a bound, and returns how many they are, and
-// the first behind them.
+// count counts the times after from, up to a bound, and returns their number and the first time after them.
 func (c *CronSpec) count(from, bound int64) (n int, next int64) {
 	for next = c.after(from); next != 0 && next <= bound; next = c.after(next) {
 		if n++; n == maxMissed {
@@ -171,8 +169,7 @@ func (c *CronSpec) count(from, bound int64) (n int, next int64) {
 	return n, next
 }
 
-// seen is the occurrence as its handler is to see it, and the next one. There is none if
-// next.at is 0.
+// seen returns the occurrence for the handler, and the next one, which does not exist if next.at is 0.
 func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	o, _ = readOccurrence(ev.NotBefore, ev.Payload)
 	next = occurrence{prev: o.at}
@@ -194,9 +191,9 @@ func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	return o, next
 }
 
-// seenBy is the event as the handler of a job is to see it.
+// seenBy returns the event with the payload for the handler of a job.
 func (j *jobTimers) seenBy(ev *model.Event) model.Event {
-	handed := *ev // the lane's own is not the handler's to change
+	handed := *ev // a copy, because the handler may change it
 	if c := j.of(ev); c != nil {
 		set, spec := readOccurrence(ev.NotBefore, ev.Payload)
 		if o, _ := j.seen(c, ev); o != set || spec != c.Spec {
@@ -206,8 +203,7 @@ func (j *jobTimers) seenBy(ev *model.Event) model.Event {
 	return handed
 }
 
-// setNext has a transaction that ends the event of a job set the next time, however the
-// event has ended.
+// setNext adds the next timer to the transaction that ends the event of a job, however the event has ended.
 func (j *jobTimers) setNext(d *ledger.Draft, ev *model.Event) {
 	c := j.of(ev)
 	if c == nil {
@@ -221,7 +217,7 @@ func (j *jobTimers) setNext(d *ledger.Draft, ev *model.Event) {
 	j.set(d, c, next)
 }
 
-// noteMissed notes that a job passes over so many times with the event that was due at a time.
+// noteMissed records how many times a job skips with the event that was due at a time.
 func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {
 	if times > 0 {
 		j.missed = Missed{c.Name, times, at}
@@ -237,14 +233,14 @@ func (j *jobTimers) set(d *ledger.Draft, c *CronSpec, o occurrence) {
 	})
 }
 
-// tooLate reports whether the event of a job is to be skipped.
+// tooLate reports whether the event of a job must be skipped.
 func (j *jobTimers) tooLate(ev *model.Event) bool {
 	c := j.of(ev)
 	return c != nil && c.CatchUp == Skip && ev.NotBefore < j.ledger.Wall()-c.Grace.Milliseconds()
 }
 
-// skip makes a transaction the one that takes the place of the event of a job that is too late: it sets the
-// next time that is not.
+// skip fills in the transaction that ends an event which is too late: it sets the timer of the next time that
+// is not.
 func (j *jobTimers) skip(d *ledger.Draft, ev *model.Event) {
 	c := j.of(ev)
 	o, _ := readOccurrence(ev.NotBefore, ev.Payload)
@@ -256,9 +252,9 @@ func (j *jobTimers) skip(d *ledger.Draft, ev *model.Event) {
 	}
 }
 
-// checkTimers sets the timers of the jobs when the space has come to life, or has got another program: those
-// that there are none of, or that another program has set. When the clock was set back, it brings those back
-// which lie too far ahead.
+// checkTimers sets the timers of jobs after the space was loaded or got another program: missing ones, and
+// those that another program has set. After the clock was set back, it moves back timers that lie too far
+// ahead.
 func (j *jobTimers) checkTimers(d *ledger.Draft) {
 	d.By = byCron
 	timers := j.ledger.Timers()
@@ -272,7 +268,7 @@ func (j *jobTimers) checkTimers(d *ledger.Draft) {
 	}
 	if j.check = len(d.Sends)+len(d.Cancels) > 0; j.check {
 		_, err := j.ledger.Record(d)
-		j.check = err != nil // there is room in the next group
+		j.check = err != nil // the next group has room
 	}
 }
 
@@ -284,7 +280,7 @@ func (j *jobTimers) checkTimer(d *ledger.Draft, c *CronSpec) {
 	}
 	o, spec := readOccurrence(w.NotBefore, w.Payload)
 	if w.NotBefore <= j.ledger.Wall() {
-		return // it is to be handled; the next one is set then
+		return // it is about to be handled, which sets the next one
 	}
 	at := c.after(max(j.ledger.Wall(), o.prev))
 	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {

@@ -17,7 +17,7 @@ func (e every) Next(after time.Time) time.Time {
 	return time.UnixMilli((after.UnixMilli()/int64(e) + 1) * int64(e))
 }
 
-// jobs is a program with one job, each second, that notes what it sees.
+// jobs returns a program with one job, each second, that notes what it sees.
 func jobs(t *testing.T, seen *[]string, spec string, step every, c CatchUp, limit int) *Program {
 	p := newProgram(t).handle("tick", func(tx *Tx, ev *model.Event) any {
 		o, _ := readOccurrence(ev.NotBefore, ev.Payload)

@@ -328,8 +328,8 @@ func TestObservationsTakeNoMoreRoomThanThereAreAtATime(t *testing.T) {
 		t.Errorf("%d handles for 4 computations and 2 observations", n)
 	}
 	h.run()
-	if n := len(h.core.Structure().Nodes()); n != 4 {
-		t.Errorf("%d nodes in the structure, want 4", n)
+	if n := len(h.core.Inspect().Nodes()); n != 4 {
+		t.Errorf("%d nodes in the tables, want 4", n)
 	}
 }
 

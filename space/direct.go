@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// Transact makes a transaction that answers no event: a write by the application that
-// hosts the space. It applies at once and is committed with the next group. It returns
-// the transaction's number; should another runtime's commit win, it is undone, and the
-// number is in Ready.Undone.
+// Transact makes a transaction without an event: a write by the application that hosts the space. It applies at
+// once and is committed with the next group. It returns the transaction's number; if another runtime's commit
+// wins, the transaction is undone, and the number is in Ready.Undone.
 //
-// Derived documents are read as they stand, without waiting for what is not up to date.
-// by names the writer in the log.
+// Derived documents are read in their present state, even if they are not up to date. by names the writer in
+// the log.
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	defer s.stepped()
 	if s.graph.ticked {
@@ -42,14 +41,14 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	return n, nil
 }
 
-// leastConflicts are needed to give a transaction up: between two of them, code that does not return may take as long as
-// ConflictWindow.
+// leastConflicts is the least number of conflicts before a transaction is given up: between two of them, code
+// that does not return may take as long as ConflictWindow.
 const leastConflicts = 8
 
-// AfterConflict says how long to wait before a transaction of Transact is made again that
-// has been undone for the n-th time: not at all after the first, then as long as an event
-// would. lasting is the time since the first; when it has reached Config.ConflictWindow,
-// and there were leastConflicts, the answer is a ConvergenceError, and the transaction is to be given up.
+// AfterConflict returns the delay before a transaction of Transact is made again that has been undone for the
+// n-th time: none after the first, then as long as for an event. lasting is the time since the first conflict;
+// when it has reached Config.ConflictWindow, after leastConflicts, the result is a ConvergenceError, and the
+// transaction must be given up.
 func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Duration, error) {
 	if lasting >= s.cfg.ConflictWindow && n >= leastConflicts {
 		err := &ConvergenceError{By: by, Conflicts: n}
@@ -60,5 +59,5 @@ func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Dur
 	if n < 2 {
 		return 0, nil
 	}
-	return s.ledger.ConflictPause(by, n), nil
+	return s.cfg.ledger().ConflictPause(by, n), nil
 }

@@ -2,29 +2,28 @@ package space
 
 import "github.com/settlehq/settle/model"
 
-// documents are the records of documents, those of the space and those of others that it mirrors.
+// documents has the records of documents, of the space's own and of those that it mirrors.
 //
-// A record of a document is made by the first that mentions it. It goes when the document is
-// absent and nothing reads or writes it any more, so that a space which hops from name to
-// name, or deletes what it has done with, does not grow with all that there ever was (C20).
+// The first mention of a document creates its record. The record is removed when the document is absent and
+// nothing reads or writes it, so that a space which uses ever new names, or deletes documents, does not grow
+// with all past names.
 type documents struct {
-	docs map[string]*doc // of the own space
-	far  map[docKey]*doc // of others
-	// spareDocs are records that are not used yet.
+	docs map[string]*doc // of this space
+	far  map[docKey]*doc // of other spaces
+	// spareDocs are preallocated records.
 	spareDocs []doc
-	// follows are the foreign documents that may have begun or ceased to be needed. Of those
-	// that are not here, away are the ones that are read, and pending counts the ones that
-	// are needed.
+	// follows are the foreign documents that may have become needed or unneeded. Of those that have not
+	// arrived, away are the ones that are read, and pending counts the ones that are needed.
 	follows []*doc
 	away    []*doc
 	pending int
 	leaving []*doc // see dropUnused
 }
 
-// local is the record of an own document, or nil.
+// local returns the record of a document of this space, or nil.
 func (ds *documents) local(id string) *doc { return ds.docs[id] }
 
-// known is the record of an own document that there was, made again if it was forgotten.
+// known returns the record of a document of this space that exists, and restores a forgotten one.
 func (ds *documents) known(id string) *doc {
 	d := ds.docs[id]
 	if d == nil {
@@ -35,7 +34,7 @@ func (ds *documents) known(id string) *doc {
 	return d
 }
 
-// lookup is the record of a document, or nil.
+// lookup returns the record of a document, or nil.
 func (ds *documents) lookup(key docKey) *doc {
 	if key.space == "" {
 		return ds.docs[key.doc]
@@ -43,8 +42,8 @@ func (ds *documents) lookup(key docKey) *doc {
 	return ds.far[key]
 }
 
-// ensureDoc returns the record of a document and makes it if need be. This is
-// where names that code makes up are checked, once each.
+// ensureDoc returns the record of a document and creates it if necessary. It validates names that code makes
+// up, once each.
 func (ds *documents) ensureDoc(key docKey) (*doc, error) {
 	if d := ds.lookup(key); d != nil {
 		return d, nil
@@ -75,7 +74,7 @@ func (ds *documents) newDoc() *doc {
 	return d
 }
 
-// setLoaded notes that a foreign document is here, or is not followed any more.
+// setLoaded records that a foreign document has arrived, or is not followed any more.
 func (ds *documents) setLoaded(d *doc, loaded bool) {
 	if d.loaded == loaded {
 		return
@@ -91,16 +90,16 @@ func (ds *documents) setLoaded(d *doc, loaded bool) {
 	ds.keepAway(d)
 }
 
-// keepAway keeps graph.away.
+// keepAway adds a document to away, or removes it.
 func (ds *documents) keepAway(d *doc) {
 	keep(&ds.away, d, !d.loaded && len(d.readers) > 0, (*doc).awayPlace)
 }
 
 func (d *doc) awayPlace() *int32 { return &d.awayAt }
 
-// needDoc counts a reason to have a document here.
+// needDoc counts a reason to mirror a document.
 func (ds *documents) needDoc(d *doc, more bool) {
-	edge := int32(0) // the count at which the document's being needed flips
+	edge := int32(0) // the count at which the need for the document changes
 	if more {
 		d.refs++
 		edge = 1
@@ -120,7 +119,7 @@ func (ds *documents) needDoc(d *doc, more bool) {
 	}
 }
 
-// mayForget notes that the last use of a document may have ended.
+// mayForget records that the last use of a document may have ended.
 func (ds *documents) mayForget(d *doc) {
 	if !d.leaving {
 		d.leaving = true
@@ -128,8 +127,8 @@ func (ds *documents) mayForget(d *doc) {
 	}
 }
 
-// dropUnused forgets the documents that are in no use. It is called at the end of Settle,
-// when no transaction holds a record.
+// dropUnused removes the records of unused documents. It is called at the end of Settle, when no transaction
+// holds a record.
 func (ds *documents) dropUnused() {
 	for _, d := range ds.leaving {
 		d.leaving = false
@@ -145,13 +144,13 @@ func (ds *documents) dropUnused() {
 	ds.leaving = ds.leaving[:0]
 }
 
-// inUse reports whether the record says anything that an absent one would not.
+// inUse reports whether the record has information that an absent one would not.
 func (d *doc) inUse() bool {
 	here := d.key.space == "" && !d.value.IsAbsent()
 	return here || d.followed || d.refs > 0 || len(d.readers) > 0 || d.writer != nil || len(d.others) > 0
 }
 
-// keep has x in a list or not. Its place there, counted from 1, is in x itself, 0 for none.
+// keep adds x to a list or removes it. x itself stores its place there, counted from 1; 0 means none.
 func keep[T any](list *[]*T, x *T, want bool, place func(*T) *int32) {
 	switch at := place(x); {
 	case want && *at == 0:

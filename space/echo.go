@@ -12,10 +12,10 @@ import (
 type echoSettings struct {
 	trip   int           // echo steps within the window that trip a pair; 12
 	window time.Duration // 60 s
-	// deferral is how long a node waits after each step of a tripped pair; 500 ms.
-	// Both sides go on, but at a pace that does no harm.
+	// deferral is how long a node waits after each step of a tripped pair; 500 ms. Both sides continue, but
+	// slowly enough to do no harm.
 	deferral time.Duration
-	quiet    time.Duration // without a step, after which a tripped pair is cleared; 120 s
+	quiet    time.Duration // a tripped pair without a step for so long is cleared; 120 s
 	pairs    int           // in the table; 4096
 }
 
@@ -28,7 +28,7 @@ func (s echoSettings) filled() echoSettings {
 	return s
 }
 
-// Why a tripped pair was cleared (row Y05).
+// Reasons for clearing a tripped pair.
 const (
 	echoEqual   = "equal"   // a run left the document equal
 	echoQuiet   = "quiet"   // no echo for the quiet time
@@ -36,44 +36,41 @@ const (
 	echoEvicted = "evicted" // the table was full
 )
 
-// echoCleared is the end of an episode: the pair is not in force any more.
+// echoCleared is the end of an episode.
 type echoCleared struct {
 	node, doc string
 	reason    string // one of the four above
 }
 
-// echoBreaker slows down a node that fights over a document with another runtime
-// (rows Y01 to Y07). Each writes a value that makes the other write a different one.
-// Every run succeeds and every pass comes to rest, so no budget bounds it.
+// echoBreaker slows down a node that competes with another runtime for a document: each writes a value that
+// makes the other write a different one. Every run succeeds and every pass comes to rest, so no budget bounds
+// it.
 //
-// What counts is an echo step: a run that was triggered by a remote change of a
-// document, and wrote a different value to that same document. A run that was
-// triggered by this runtime's own commit is none, and is not to be passed to step
-// (Y01). Steps are counted per pair of node and document (Y07). A pair with too many
-// of them is tripped, and stays in force until it is cleared; each further step of it
-// defers its node again.
+// An echo step is a run that was triggered by a remote change of a document, and wrote a different value to
+// that same document. A run that was triggered by this runtime's own commit is not an echo step, and must not
+// be passed to step. Steps are counted per pair of node and document. A pair with too many of them is tripped,
+// and stays in force until it is cleared; each further step defers its node again.
 //
-// The times that it is given must not go back. Nothing is allocated and nothing is
-// looked at as long as nothing echoes.
+// Times must not decrease. Without echoes, nothing is allocated or visited.
 type echoBreaker struct {
 	settings echoSettings
 	nodes    map[string]*echoNode
-	recent   linked.List // of *echoPair, the one stepped last in front
+	recent   linked.List // of *echoPair, the latest step in front
 	inForce  int         // pairs that are tripped
 }
 
-// echoNode is a node that has a pair in the table.
+// echoNode is a node with a pair in the table.
 type echoNode struct {
 	pairs   map[string]*echoPair // by document
 	inForce int                  // of these
-	until   time.Duration        // the node is deferred till then; 0 if none is in force
+	until   time.Duration        // the node is deferred until then; 0 if no pair is in force
 }
 
 type echoPair struct {
 	node, doc string
 	at        *linked.Element
-	// steps are the times of the steps within the window, oldest first. A tripped pair
-	// has none: it does not count any more.
+	// steps are the times of the steps within the window, oldest first. A tripped pair has none, because it
+	// does not count steps.
 	steps   []time.Duration
 	last    time.Duration // the latest step
 	tripped bool
@@ -83,10 +80,9 @@ func newEchoBreaker(s echoSettings) *echoBreaker {
 	return &echoBreaker{settings: s.filled()}
 }
 
-// step takes in an echo step: a run of node that was triggered by a remote change of
-// doc and wrote a different value to it. It reports whether the pair trips by it,
-// which it does once per episode (Y03). cleared is what ended meanwhile: a pair that
-// made room for this one, or an episode of this same pair that was not swept.
+// step records an echo step: a run of node that was triggered by a remote change of doc and wrote a different
+// value to it. It reports whether the pair trips, once per episode. cleared is an episode that ended meanwhile:
+// of a pair that made room for this one, or of this same pair if it was not swept.
 func (b *echoBreaker) step(node, doc string, now time.Duration) (trip bool, cleared *echoCleared) {
 	p := b.find(node, doc)
 	if p != nil && b.over(p, now) {
@@ -103,7 +99,7 @@ func (b *echoBreaker) step(node, doc string, now time.Duration) (trip bool, clea
 	return b.judge(p, now), cleared
 }
 
-// judge trips p if this step is one too many, and defers its node if it is in force.
+// judge trips p after too many steps, and defers the node of a pair in force.
 func (b *echoBreaker) judge(p *echoPair, now time.Duration) (trip bool) {
 	n := b.nodes[p.node]
 	if !p.tripped && p.count(now, b.settings.window) >= b.settings.trip {
@@ -117,8 +113,8 @@ func (b *echoBreaker) judge(p *echoPair, now time.Duration) (trip bool) {
 	return trip
 }
 
-// count adds a step and forgets those that have left the window. The window slides:
-// one that began anew every 60 s would miss a burst that lies across its end.
+// count adds a step and removes those that have left the window. The window slides: with fixed windows of 60 s,
+// a burst across a boundary would be missed.
 func (p *echoPair) count(now, window time.Duration) int {
 	old := 0
 	for old < len(p.steps) && now-p.steps[old] > window {
@@ -128,8 +124,8 @@ func (p *echoPair) count(now, window time.Duration) int {
 	return len(p.steps)
 }
 
-// quietRun takes in that a run of node left doc equal: the two agree, and the count
-// starts over (Y02). The result is nil if the pair was not in force.
+// quietRun records that a run of node left doc equal: the two agree, and the count starts over. The result is
+// nil if the pair was not in force.
 func (b *echoBreaker) quietRun(node, doc string) (cleared *echoCleared) {
 	if p := b.find(node, doc); p != nil {
 		return b.drop(p, echoEqual)
@@ -137,14 +133,14 @@ func (b *echoBreaker) quietRun(node, doc string) (cleared *echoCleared) {
 	return nil
 }
 
-// sweep clears what has been quiet for long enough, and forgets the counts that
-// mean nothing any more. The pair that was stepped first comes first.
+// sweep clears pairs that have been quiet for long enough, and removes expired counts, in the order of their
+// last steps.
 func (b *echoBreaker) sweep(now time.Duration) (cleared []echoCleared) {
 	young := min(b.settings.window, b.settings.quiet)
 	for e := b.recent.Back(); e != nil; {
 		p := e.Value.(*echoPair)
 		if now-p.last < young {
-			break // and so is everything before it
+			break // the earlier ones are quieter still
 		}
 		e = e.Prev()
 		if b.over(p, now) {
@@ -154,9 +150,8 @@ func (b *echoBreaker) sweep(now time.Duration) (cleared []echoCleared) {
 	return cleared
 }
 
-// sweepAt returns when the next sweep has something to clear, 0 if no pair is in
-// force. Without a wake-up then, the last episode of a space that falls silent would
-// never be reported as over.
+// sweepAt returns when the next sweep has something to clear, 0 if no pair is in force. Without a wake-up then,
+// the end of the last episode in a quiet space would never be reported.
 func (b *echoBreaker) sweepAt() time.Duration {
 	if b.inForce == 0 {
 		return 0
@@ -168,7 +163,7 @@ func (b *echoBreaker) sweepAt() time.Duration {
 	return e.Value.(*echoPair).last + b.settings.quiet
 }
 
-// retire forgets a node that is gone, and returns its episodes in order of documents.
+// retire removes a node, and returns its episodes in order of documents.
 func (b *echoBreaker) retire(node string) (cleared []echoCleared) {
 	n := b.nodes[node]
 	if n == nil {
@@ -180,8 +175,8 @@ func (b *echoBreaker) retire(node string) (cleared []echoCleared) {
 	return cleared
 }
 
-// deferredUntil returns the time before which node should not run again, 0 if none of
-// its pairs is in force. It may lie in the past.
+// deferredUntil returns the time before which node should not run again, 0 if none of its pairs is in force. It
+// may lie in the past.
 func (b *echoBreaker) deferredUntil(node string) time.Duration {
 	if n := b.nodes[node]; n != nil {
 		return n.until
@@ -189,8 +184,7 @@ func (b *echoBreaker) deferredUntil(node string) time.Duration {
 	return 0
 }
 
-// over reports whether p has nothing to say any more: it is tripped and quiet, or all
-// of its steps have left the window.
+// over reports whether p has expired: it is tripped and quiet, or all of its steps have left the window.
 func (b *echoBreaker) over(p *echoPair, now time.Duration) bool {
 	if p.tripped {
 		return now-p.last >= b.settings.quiet
@@ -220,8 +214,8 @@ func (b *echoBreaker) add(node, doc string) *echoPair {
 	return p
 }
 
-// drop takes p out of the table. The node stays deferred as long as another of its
-// pairs is in force (Y05). The result is nil if p was not.
+// drop removes p from the table. The node stays deferred as long as another of its pairs is in force. The
+// result is nil if p was not.
 func (b *echoBreaker) drop(p *echoPair, reason string) *echoCleared {
 	n := b.nodes[p.node]
 	b.recent.Remove(p.at)

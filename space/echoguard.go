@@ -2,17 +2,17 @@ package space
 
 import "slices"
 
-// Whom the breaker of echo.go listens to, and what it holds back.
+// echoguard.go reports runs to the breaker of echo.go, and holds back the nodes that it defers.
 
-// echoGuard slows nodes down that answer another runtime's writes with their own.
+// echoGuard slows down nodes that answer another runtime's writes with their own.
 type echoGuard struct {
 	breaker *echoBreaker
 	graph   *graph
 	hooks   *hooks
 }
 
-// note judges a run by what it did to the documents that others had changed: after
-// are those that it is about to write.
+// note examines what a run did to the documents that other runtimes had changed. after has the documents that
+// it is about to write.
 func (e *echoGuard) note(n *node, after []docValue) {
 	if n.more == nil || len(n.more.remote) == 0 {
 		return
@@ -55,14 +55,14 @@ func (e *echoGuard) over(c echoCleared) {
 	}
 }
 
-// sweep lets go of what has been quiet.
+// sweep releases the nodes of pairs that have been quiet.
 func (e *echoGuard) sweep() {
 	for _, c := range e.breaker.sweep(e.graph.now) {
 		e.over(c)
 	}
 }
 
-// retire forgets a node that goes.
+// retire removes a node.
 func (e *echoGuard) retire(n *node) {
 	for _, c := range e.breaker.retire(n.id()) {
 		e.over(c)

@@ -8,23 +8,22 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// Errors and output of user code are intercepted and handed, with what they belong to,
-// to the functions that are registered (seed 002). The core itself writes nothing anywhere.
+// Errors and output of user code go, with their origin, to registered functions. The core itself writes no
+// logs.
 
-// ErrorInfo is an error of user code, and where it came from.
+// ErrorInfo is an error of user code, and its origin.
 type ErrorInfo struct {
 	Space, Program string
-	// Node or Stream and Event say whose code it was.
+	// Node, or Stream and Event, name the code that failed.
 	Node   string
 	Stream string
 	Event  string
 	// Causes are the addresses whose change made the node run.
 	Causes []string
 	Err    error
-	// Rejection is the class of the error; 0 for one that rejects nothing, such as a
-	// ConvergenceError.
+	// Rejection is the class of the error; 0 for an error that rejects nothing, such as a ConvergenceError.
 	Rejection Rejection
-	// Transient says that it is tried again by itself, Attempt how often it was tried.
+	// Transient reports that the code is retried automatically, Attempt how many attempts were made.
 	Transient bool
 	Attempt   int
 	Stack     []byte // of a panic
@@ -40,8 +39,7 @@ type ConsoleInfo struct {
 	Args           []any
 }
 
-// hooks are the registered functions. One that panics is left out for that time: it
-// must not hurt the space.
+// hooks are the registered functions. A panic in one of them is contained, because it must not harm the space.
 type hooks struct {
 	space, program string
 	onError        []func(ErrorInfo)
@@ -64,10 +62,9 @@ func tellAll[T any](fs []func(T), info T) {
 	}
 }
 
-// ConvergenceError says that an event, or a transaction of the application's, met one
-// conflict after another for as long as Config.ConflictWindow: other runtimes change the
-// space faster than this one can. An event is kept, and goes on being tried at the slowest
-// rate. A transaction is given up, and nothing of it is in the log.
+// ConvergenceError reports that an event, or a transaction of the application, met conflicts for as long as
+// Config.ConflictWindow: other runtimes change the space faster than this one can. An event is kept and retried
+// at the slowest rate. A transaction is given up, without a trace in the log.
 type ConvergenceError struct {
 	Event     string // or
 	By        string // names the writer of the transaction
@@ -81,8 +78,8 @@ func (e *ConvergenceError) Error() string {
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
 }
 
-// DocumentError says that a document of another space, which an event needs, was not here for as
-// long as an event waits for one (Config.DocumentWait).
+// DocumentError reports that a document of another space, which an event needs, did not arrive within
+// Config.DocumentWait.
 type DocumentError struct {
 	Document string // @space/document
 	Waited   time.Duration
@@ -92,8 +89,8 @@ func (e *DocumentError) Error() string {
 	return fmt.Sprintf("document %s has not been here for %s, and the event needs it; see that its space can be read, and redrive the event", e.Document, e.Waited)
 }
 
-// LostError says that a handler did not come back from any of its attempts: each ended with
-// the process, or was given up.
+// LostError reports that a handler returned from none of its attempts: each ended with the process, or was
+// abandoned.
 type LostError struct {
 	Event    string
 	Attempts int
@@ -103,13 +100,13 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("the handler never came back: the process ended, or it was given up, in each of %d attempts", e.Attempts)
 }
 
-// LimitError says that a handler or a node did not return within its limit.
+// LimitError reports that a handler or a node did not return within its limit.
 type LimitError struct {
 	// Stream and Event are those of the handler, or Node is the node.
 	Stream, Event string
 	Node          string
 	Limit         time.Duration // 0 for a handler that has ended its goroutine
-	// Attempts is how many there were that never returned; 0 for one that has, too late.
+	// Attempts is the number of attempts that never returned; 0 if one returned too late.
 	Attempts int
 }
 
@@ -127,16 +124,15 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
 }
 
-// EchoError says that a node and another runtime write a document in answer to each
-// other, each time something else. The node is slowed down.
+// EchoError reports that a node and another runtime write different values to a document in answer to each
+// other. The node is slowed down.
 type EchoError struct{ Node, Doc string }
 
 func (e *EchoError) Error() string {
 	return "node " + e.Node + " and another runtime write " + e.Doc + " in answer to each other; it is slowed down. A node that writes what it reads must come to an end"
 }
 
-// MissedError says that times of a job were skipped, because there were more than are made
-// up for.
+// MissedError reports that times of a job were skipped, because there were more than CronSpec.Limit.
 type MissedError struct {
 	Cron   string
 	Missed int
@@ -146,8 +142,8 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
 }
 
-// ErrNoRoom is returned for a transaction that must wait for the next group: it may
-// be made again when the append under way has been answered.
+// ErrNoRoom is returned for a transaction that must wait for the next group: it may be made again when the
+// append under way has been answered.
 var ErrNoRoom = ledger.ErrNoRoom
 
 // ErrNotRunning is returned by what needs a space that this runtime owns and runs.
@@ -158,8 +154,8 @@ type IdempotencyError struct{ Violation }
 
 func (e *IdempotencyError) Error() string { return e.String() }
 
-// Overrun is code that an earlier life of the space, in this process, was given up for, as it
-// did not return.
+// Overrun describes code that did not return, for which an earlier incarnation of the space in this process was
+// abandoned.
 type Overrun struct {
 	// Stream and Event are those of the handler, or Node is the node.
 	Stream, Event string
@@ -171,11 +167,11 @@ type Overrun struct {
 	Until time.Duration
 }
 
-// Missed are times of a job at which nothing was there to see them, as after a downtime.
+// Missed describes times of a job that passed while the space was not loaded, as after a downtime.
 type Missed struct {
 	Cron string
-	// Times is how many were passed over because of the job's CatchUp: they are not handled, or
-	// are only counted by the event (Tick.Missed) that was due At, in milliseconds since 1970.
+	// Times is how many were skipped because of the job's CatchUp: they are not handled, or only counted
+	// (Tick.Missed) by the event that was due At, in milliseconds since 1970.
 	Times int
 	At    int64
 }

@@ -198,7 +198,7 @@ func TestFollowUpsAreHandledInOrderBehindWhatWaits(t *testing.T) {
 	}
 }
 
-// sendIDs are the ids of everything the log says was sent.
+// sendIDs returns the ids of everything the log says was sent.
 func (w *world) sendIDs(space string) []string {
 	var out []string
 	for _, e := range w.logs[space] {

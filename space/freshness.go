@@ -4,22 +4,22 @@ import (
 	"time"
 )
 
-// Freshness says how up to date a document is.
+// Freshness describes how up to date a document is.
 type Freshness struct {
-	// Pending says that something which the document is computed from has yet to run, or
-	// has yet to come from another space.
+	// Pending reports that something which the document is computed from has yet to run, or has yet to arrive
+	// from another space.
 	Pending bool
-	// Why says what that is. If nothing is pending, it says what cannot be helped by
-	// waiting: a computation that fails or does not converge; "" if there is none.
+	// Why is the reason. If nothing is pending, it is a problem that waiting does not solve: a computation that
+	// fails or does not converge; "" if there is none.
 	Why string
-	// Until is the earliest time at which what Why names may run, as Settle counts it; 0 if
-	// it waits for something else.
+	// Until is the earliest time at which the node in Why may run, in the time of Settle; 0 if it waits for
+	// something else.
 	Until time.Duration
 }
 
-// Freshness says how up to date a document is that is being observed: at the end of a
-// Settle, that is whether its value follows from everything this runtime knows (compare
-// what events wait for, in the package comment). Without an Observe it is pending.
+// Freshness returns how up to date an observed document is at the end of a Settle: whether its value follows
+// from everything that this runtime knows. Events wait for the same condition, see the package comment. Without
+// an Observe a document is pending.
 func (s *Space) Freshness(id string) Freshness {
 	o := s.observers[id]
 	switch {
@@ -33,7 +33,7 @@ func (s *Space) Freshness(id string) Freshness {
 	return Freshness{Why: s.flaw(id)}
 }
 
-// pending finds what n waits for, as far upstream as can be: what is nearer waits for that.
+// pending finds the most distant upstream node that n waits for.
 func (s *Space) pending(n *node) (f Freshness) {
 	f.Pending = true
 	s.graph.upstream(n, func(at *node) {
@@ -50,7 +50,7 @@ func (s *Space) pending(n *node) (f Freshness) {
 	return f
 }
 
-// flaw is why the value of a document is not what it should be, although nothing is pending.
+// flaw returns the reason why the value of a document is wrong although nothing is pending.
 func (s *Space) flaw(id string) (why string) {
 	if len(s.graph.stale) == 0 && s.graph.failing == 0 {
 		return ""
@@ -74,8 +74,7 @@ func couldNot(what string, n *node) string {
 	return what + " could not be computed: " + n.more.lastErr.Error()
 }
 
-// upstream visits n and all that write what it reads, and so on, each once, nearer ones
-// first.
+// upstream visits n and all direct and indirect writers of what it reads, once each, nearer ones first.
 func (g *graph) upstream(n *node, visit func(*node)) {
 	seen, list := map[*node]bool{n: true}, []*node{n}
 	for i := 0; i < len(list); i++ {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Time gates (seed 001 section 8). Everything that holds a node back in time comes down
-// to one question, when it may run, and all that are held share one timer: Ready.Wake.
+// All time gates of a node amount to one question, when it may run. All nodes that are held share one timer,
+// Ready.Wake.
 
-// eligibleAt is the time from which the node may run. Asking changes nothing.
+// eligibleAt returns the time from which the node may run. It changes nothing.
 func (n *node) eligibleAt() time.Duration {
 	if n.more == nil {
 		return 0
@@ -30,8 +30,7 @@ func (n *node) eligibleAt() time.Duration {
 	return at
 }
 
-// debounce is the delay in force: the one that was set or, for an effect that has
-// turned out to be slow, one of its own.
+// debounce returns the delay in force: the configured one or, for a slow effect, an automatic one.
 func (n *node) debounce() time.Duration {
 	switch {
 	case n.more == nil:
@@ -42,11 +41,10 @@ func (n *node) debounce() time.Duration {
 	return n.more.gate.auto.delay()
 }
 
-// maxWaitFactor is how many times its debounce a node waits at the most, when changes go on, if
-// nothing else was set.
+// maxWaitFactor is the default of MaxWait, as a multiple of the debounce.
 const maxWaitFactor = 10
 
-// longest is for how long a debounce of d holds the node at the most.
+// longest returns how long a debounce of d holds the node at most.
 func (gt *gate) longest(d time.Duration) time.Duration {
 	switch {
 	case gt.maxWait > 0:
@@ -57,10 +55,10 @@ func (gt *gate) longest(d time.Duration) time.Duration {
 	return maxWaitFactor * d
 }
 
-// forEver is longer than any gate, and so short that a sum does not wrap.
+// forEver is longer than any gate, and short enough for sums not to overflow.
 const forEver = 100 * maxGate
 
-// apply sets the gates to what a spec says.
+// apply sets the gates as in a spec.
 func (gt *gate) apply(spec GateSpec) {
 	gt.debounce, gt.maxWait, gt.throttle, gt.noAuto = spec.Debounce, spec.MaxWait, spec.Throttle, spec.NoAutoDebounce
 }
@@ -69,15 +67,14 @@ func (gt *gate) apply(spec GateSpec) {
 type gates struct {
 	queue *queue
 	now   time.Duration
-	// ticked says that now is known.
+	// ticked reports that now is known.
 	ticked bool
 	gated  gated
 	// arming are the nodes whose debounce begins when the time is next known.
 	arming []*node
 }
 
-// armGate starts the debounce again, since something has changed. The time may not be
-// known yet: an input came between two calls of Settle.
+// armGate restarts the debounce after a change. The time may not be known yet, between two calls of Settle.
 func (gs *gates) armGate(n *node) {
 	if n.debounce() == 0 {
 		return
@@ -99,9 +96,8 @@ func (gs *gates) armGate(n *node) {
 	}
 }
 
-// tick makes the time known, once for everything that this Settle decides (a second
-// reading could call an event neither ready nor parked), and lets go of what has waited
-// long enough.
+// tick sets the time for all decisions of this Settle (with a second reading, an event could be neither ready
+// nor parked), and releases the nodes whose time has come.
 func (gs *gates) tick(now time.Duration) {
 	gs.now, gs.ticked = max(gs.now, now), true
 	for _, n := range gs.arming {
@@ -114,7 +110,7 @@ func (gs *gates) tick(now time.Duration) {
 	}
 }
 
-// hold sets a node aside until it may run, or until another time than before.
+// hold sets a node aside until it may run, or changes the time.
 func (gs *gates) hold(n *node) {
 	n.more.gate.heldAt = n.eligibleAt()
 	if n.held {
@@ -125,14 +121,14 @@ func (gs *gates) hold(n *node) {
 	heap.Push(&gs.gated, n)
 }
 
-// unhold puts a node that was set aside back into the queue.
+// unhold returns a node that was set aside to the queue.
 func (gs *gates) unhold(n *node) {
 	gs.letGo(n)
 	gs.queue.enqueue(n)
 }
 
-// letGo ends a node's waiting for a time. One that nothing needs any more has nothing to
-// wait for: a timer for it would wake the space in vain.
+// letGo releases a node from waiting for a time. A dormant node needs no timer: it would wake the space for
+// nothing.
 func (gs *gates) letGo(n *node) {
 	if n.held {
 		heap.Remove(&gs.gated, n.more.gate.place)
@@ -140,17 +136,17 @@ func (gs *gates) letGo(n *node) {
 	}
 }
 
-// changeGate changes the gates of a node that is there.
+// changeGate changes the gates of a node.
 func (gs *gates) changeGate(n *node, change func(*gate)) {
 	gt := &n.ext().gate
 	if n.runs > 0 && !gt.ran {
-		gt.ran, gt.ranAt = true, gs.now // when it was is not known
+		gt.ran, gt.ranAt = true, gs.now // the time of its last run is not known
 	}
 	change(gt)
 	gs.regate(n)
 }
 
-// regate has a node wait, or not, as its gates now say.
+// regate holds a node, or releases it, according to its present gates.
 func (gs *gates) regate(n *node) {
 	switch {
 	case !n.held:
@@ -166,8 +162,8 @@ func (gs *gates) backsOff() bool {
 	return slices.ContainsFunc(gs.gated, func(n *node) bool { return n.more.gate.backoffUntil > gs.now })
 }
 
-// gated are the nodes that wait for a time, each once, as a heap with the earliest first.
-// All of them are due: one that is not needed any more, or goes, is let go at once.
+// gated is a heap of the nodes that wait for a time, each once, the earliest first. All of them are due: a node
+// that becomes dormant or is removed is released at once.
 type gated []*node
 
 func (h gated) Len() int { return len(h) }

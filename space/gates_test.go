@@ -43,7 +43,7 @@ type clocked struct {
 	running map[string]bool // in the one under way, nil if there is none
 }
 
-// debounce is the delay in force.
+// debounce returns the delay in force.
 func (n *clocked) debounce() time.Duration {
 	if n.gate.Debounce > 0 || !n.effect || n.gate.NoAutoDebounce || len(n.took) < 3 {
 		return n.gate.Debounce
@@ -58,7 +58,7 @@ func (n *clocked) debounce() time.Duration {
 	return 100 * time.Millisecond
 }
 
-// eligible is the definition.
+// eligible returns the definition.
 func (n *clocked) eligible() time.Duration {
 	at := n.backoff
 	if n.owed {
@@ -357,7 +357,7 @@ func (c *clockwork) readDoc(tx *Tx, n *clocked, doc string) int64 {
 	return num(tx.Get(doc))
 }
 
-// function is what a node does: its first read decides which of the others it reads.
+// function returns what a node does: its first read decides which of the others it reads.
 func (c *clockwork) function(n *clocked) func(tx *Tx) (model.Value, error) {
 	return func(tx *Tx) (model.Value, error) {
 		first := c.readDoc(tx, n, n.reads[0])

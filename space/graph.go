@@ -5,13 +5,11 @@ import (
 	"slices"
 )
 
-// graph holds documents and nodes and the edges between them. Nodes read addresses
-// and write surfaces; node-to-node edges are derived from the two where they overlap,
-// and never stored.
+// graph holds documents and nodes and the edges between them. Nodes read addresses and write surfaces;
+// node-to-node edges are derived from the two where they overlap, and never stored.
 //
-// It is the hot state of a pass, in parts that know only those before them; the structure tables
-// follow at the end of the pass. What it does itself is to bring nodes and edges in and out, of
-// which each part has to take note.
+// It is the hot state of a pass, in parts that depend only on those before them. The graph itself adds and
+// removes nodes and edges, and notifies each part.
 type graph struct {
 	documents
 	nodeTable
@@ -27,9 +25,9 @@ type graph struct {
 	failing int
 	trace   *Trace
 	stats   *Stats
-	// removing is called with each node that goes.
+	// removing is called with each node that is removed.
 	removing func(*node)
-	// arrival is called with each node that comes, before anything is made of it.
+	// arrival is called with each new node, before it is wired.
 	arrival func(*node)
 }
 
@@ -44,8 +42,7 @@ func newGraph(trace *Trace, stats *Stats) *graph {
 	return g
 }
 
-// expect makes room for so many nodes with their documents at once: that many small
-// records would cost more than what is in them.
+// expect allocates nodes and their documents in bulk: many single records would cost more than their contents.
 func (g *graph) expect(nodes, docs int) {
 	g.docs = make(map[string]*doc, nodes+docs)
 	g.byID = make(map[string]*node, nodes)
@@ -54,8 +51,7 @@ func (g *graph) expect(nodes, docs int) {
 	g.spareDocs = make([]doc, nodes+docs)
 }
 
-// index inserts a dep among the readers of its document: from here on it triggers,
-// orders and demands.
+// index adds a dep to the readers of its document: from here on it triggers, orders and demands.
 func (g *graph) index(d *dep) {
 	d.indexed = true
 	d.slot = int32(len(d.doc.readers))
@@ -70,7 +66,7 @@ func (g *graph) index(d *dep) {
 	}
 }
 
-// unindex takes a dep out.
+// unindex removes a dep from the readers of its document.
 func (g *graph) unindex(d *dep) {
 	readers := d.doc.readers
 	last := len(readers) - 1
@@ -96,7 +92,7 @@ func (g *graph) unindex(d *dep) {
 	d.eachWriter(true, func(s *surface) { g.keepStale(s.node) })
 }
 
-// setErr notes how the last run of a node has ended.
+// setErr records the error of a node's last run.
 func (g *graph) setErr(n *node, err error) {
 	if n.failed() {
 		g.failing--
@@ -109,9 +105,8 @@ func (g *graph) setErr(n *node, err error) {
 	}
 }
 
-// register adds a node. Nothing runs because of it and no data is read: an effect
-// is live and will run in the next pass, a computation waits until something
-// reads its output (P3).
+// register adds a node. Nothing runs because of it and no data is read: an effect is live and will run in the
+// next pass, a computation waits until something reads its output (P3).
 func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	if g.byID[spec.ID] != nil {
 		return nil, fmt.Errorf("node %s is registered already; remove it first, or use another id", spec.ID)
@@ -132,7 +127,6 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	g.times.take(n)
 	g.place(n)
 	g.byID[spec.ID] = n
-	g.reshaped(n.handle)
 	if g.arrival != nil {
 		g.arrival(n)
 	}
@@ -143,8 +137,7 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	return n, nil
 }
 
-// wire lays the node's surfaces and the reads that it declares. Nodes that read those
-// places already are connected by that.
+// wire adds the node's surfaces and its declared reads, and connects nodes that read those places already.
 func (g *graph) wire(n *node) error {
 	spec := n.spec
 	if spec.Gate != (GateSpec{}) {
@@ -192,7 +185,7 @@ func (g *graph) addSurface(n *node, a Address) error {
 	return nil
 }
 
-// surfaceAdded connects a surface to the readers that are there.
+// surfaceAdded connects a surface to its readers.
 func (g *graph) surfaceAdded(s *surface) {
 	counted := !s.isEnvelope()
 	for _, d := range s.doc.readers {
@@ -207,8 +200,7 @@ func (g *graph) surfaceAdded(s *surface) {
 	g.keepStale(s.node)
 }
 
-// remove takes a node out, with all that it has made. Its demand ends; its output
-// stays as it is.
+// remove removes a node and all of its children. Its demand ends; its output stays as it is.
 func (g *graph) remove(n *node) {
 	if n.removed {
 		return
@@ -244,10 +236,9 @@ func (g *graph) remove(n *node) {
 	g.ordinals.retire(n)
 	g.times.put(n)
 	delete(g.byID, n.id())
-	g.reshaped(n.handle)
 }
 
-// removeAll takes children out whose parent does not list them any more.
+// removeAll removes children that their parent does not list any more.
 func (g *graph) removeAll(children []*node) {
 	for _, c := range children {
 		c.more.parent = nil
@@ -261,7 +252,7 @@ func (g *graph) dropSurface(s *surface) {
 	if s.doc.writer == s {
 		s.doc.writer = nil
 	} else {
-		// Not in place: a run may be going through them, and have pulled the node that does this.
+		// Not in place: a run may be iterating over them, and have pulled the node that causes this removal.
 		s.doc.others = slices.DeleteFunc(slices.Clone(s.doc.others), func(o *surface) bool { return o == s })
 	}
 	for _, d := range s.doc.readers {
@@ -279,8 +270,8 @@ func (g *graph) leaveParent(n *node) {
 	}
 }
 
-// applyReads makes what a run has read the read set of its node, as a difference to
-// the one it has (P6), and reports whether there was any.
+// applyReads makes the reads of a run the read set of its node, as a difference from the former one, and
+// reports whether there was any.
 func (g *graph) applyReads(l *readLog) bool {
 	n := l.node
 	if l.unchanged() {
@@ -305,19 +296,16 @@ func (g *graph) applyReads(l *readLog) bool {
 			changed = true
 		}
 	}
-	if changed {
-		g.reshaped(n.handle)
-	}
 	l.list = old[:0]
 	return changed
 }
 
-// inSync reports whether all that n has read is here.
+// inSync reports whether all foreign documents that n reads have arrived.
 func (g *graph) inSync(n *node) bool {
 	return !slices.ContainsFunc(n.deps, func(d *dep) bool { return !d.doc.loaded })
 }
 
-// renewNode forgets what a node is marked with, but for its causes and their order.
+// renewNode resets the marks of a node, but for its causes and their order.
 func (g *graph) renewNode(n *node) {
 	n.mark, n.markDown, n.sought = 0, 0, 0
 	for _, d := range n.deps {

@@ -9,16 +9,15 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// What is done with the event at the head of the lane, package ledger decides (Ledger.Next). Here is what it
-// needs of the space for that: the handlers, and the consistency gate.
+// Package ledger decides what is done with the event at the head of the lane (Ledger.Next). This file has the
+// space's part: the handlers, and the consistency gate.
 //
-// The consistency gate (I4): a handler must not act on a derived document that is not up to date. Which
-// documents it reads is known by running it: an attempt that meets a stale computation is given up without a
-// trace, the computation is demanded on the event's behalf, and the event stays at the head until it has
-// run. The closure found that way is exact.
+// The consistency gate (I4): a handler must not act on a derived document that is not up to date. Its reads are
+// discovered by running it: an attempt that meets a stale computation is abandoned without a trace, the event
+// demands the computation and stays at the head until it has run. The closure found that way is exact.
 //
-// What becomes of an attempt that is rejected, the table in rejection.go says. A node's run that a refusal
-// undoes is made again whatever was in the way (see revert). Its output shows the confirmed value until then.
+// The table in rejection.go decides what happens to a rejected attempt. A node's run that a refusal undoes is
+// always repeated (see revert). Its output shows the confirmed value until then.
 
 // handling calls the handlers of events, each in a transaction.
 type handling struct {
@@ -29,14 +28,14 @@ type handling struct {
 	rehearsals *rehearsals
 
 	needs needs
-	// limit is that of a handler that did not return in an earlier life.
+	// limit applies to a handler that did not return in an earlier incarnation.
 	limit  time.Duration
-	handed model.Event // what the handler sees
-	// firstEvent says that no event was handled since nodes ran last.
+	handed model.Event // a copy for the handler
+	// firstEvent reports that no event was handled since nodes last ran.
 	firstEvent bool
 }
 
-// ledgerHost is what the ledger needs of the space.
+// ledgerHost returns the functions that the ledger calls.
 func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) ledger.Host {
 	return ledger.Host{
 		Integrated: integrated,
@@ -49,8 +48,8 @@ func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) le
 	}
 }
 
-// documentWait is for how long the head waits for documents of other spaces, 0 for no end of it. What a
-// runtime that is attached cannot read, the owner may.
+// documentWait returns how long the head waits for documents of other spaces, 0 for no limit. An attached
+// runtime always waits, because the owner may be able to read them.
 func (h *handling) documentWait() time.Duration {
 	if h.ledger.Role() == ledger.Attached {
 		return 0
@@ -81,8 +80,8 @@ func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
 	return a
 }
 
-// callHandler runs the handler and says how the event ended, and with what error if that was the
-// handler's. Writes and sends of a handler that did not succeed are dropped from tx.
+// callHandler runs the handler and returns how the event ended, with the error if that was the handler's. It
+// drops the writes and sends of a handler that did not succeed from tx.
 func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
@@ -92,7 +91,7 @@ func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) 
 		return receipts.Refused(ev, h.program.unhandled(ev.Stream)), nil
 	}
 	h.handed = h.jobs.seenBy(ev)
-	var given *model.Event // as it was: the handler may change what it is given
+	var given *model.Event // a copy, because the handler may change it
 	if h.cfg.CheckIdempotency {
 		given = new(h.handed)
 	}
@@ -108,8 +107,8 @@ func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) 
 	return receipts.Handled(ev, v), nil
 }
 
-// unhandled begins the end of an event whose handler is not called. It takes the mark away by which the
-// event was cancelled.
+// unhandled begins the end of an event whose handler is not called. It removes the mark that cancelled the
+// event.
 func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
 	tx := h.begin(nil)
 	a := &tx.attempt
@@ -123,8 +122,8 @@ func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt
 	return a
 }
 
-// conclude adds to the transaction that ends an event what belongs into it however the event has ended: the
-// next time of a job, and the end of a task.
+// conclude adds to the transaction that ends an event, however it has ended: the next time of a job, and the
+// end of a task.
 func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	tx := a.Context.(*Tx)
 	if dropped {
@@ -141,7 +140,7 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	}
 }
 
-// recorded applies what the transaction that ends an event has written.
+// recorded applies the writes of the transaction that ends an event.
 func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 	tx := a.Context.(*Tx)
 	h.applyWrites(tx, n)
@@ -151,7 +150,7 @@ func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 	})
 }
 
-// applyWrites shows what a transaction of a handler or of the application has written.
+// applyWrites applies the writes of a transaction of a handler or of the application.
 func (h *handling) applyWrites(tx *Tx, n uint64) {
 	for _, w := range tx.after {
 		h.ledger.Note(w.doc.key.doc, w.value)
@@ -159,7 +158,7 @@ func (h *handling) applyWrites(tx *Tx, n uint64) {
 	}
 }
 
-// postponed takes in that nothing is kept of an attempt for now. What it lacked is demanded until then.
+// postponed handles an attempt that is discarded for now. What it lacked is demanded until the next one.
 func (h *handling) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
 	tx := a.Context.(*Tx)
 	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
@@ -183,7 +182,7 @@ func (h *handling) traceHandled(info HandleInfo) {
 	}
 }
 
-// handleEntry is an attempt that has ended, for the recorder.
+// handleEntry converts an ended attempt for the recorder.
 func handleEntry(info *HandleInfo) inspect.RunEntry {
 	e := inspect.RunEntry{
 		Stream: info.Event.Stream, Event: info.Event.ID, By: "handler of " + info.Event.Stream + ", event " + info.Event.ID,
@@ -203,7 +202,7 @@ func (h *handling) eventFailed(a *ledger.Attempt, tries int, again bool) {
 	})
 }
 
-// lost is the error of an event whose handler is not called any more.
+// lost returns the error of an event whose handler is not called any more.
 func (h *handling) lost(ev *model.Event, tries int, overran bool) error {
 	if overran {
 		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: h.limit, Attempts: tries}
@@ -222,8 +221,8 @@ func (h *handling) later(w *model.Waiting, tx uint64) {
 	}
 }
 
-// skipped is the transaction that takes the place of the event of a job that is too late, nil for any other
-// event.
+// skipped returns the transaction that replaces the handling of an event of a job that is too late, nil for any
+// other event.
 func (h *handling) skipped(ev *model.Event) *ledger.Draft {
 	if !h.jobs.tooLate(ev) {
 		return nil
@@ -234,8 +233,7 @@ func (h *handling) skipped(ev *model.Event) *ledger.Draft {
 	return &tx.attempt.Draft
 }
 
-// dispatchSome handles events until the lane is empty, its head must wait, or the
-// commit is full.
+// dispatchSome handles events until the lane is empty, its head must wait, or the commit is full.
 func (h *handling) dispatchSome() int {
 	n := 0
 	for !h.ledger.Closed() && !h.ledger.Full() {
@@ -249,12 +247,11 @@ func (h *handling) dispatchSome() int {
 }
 
 func (h *handling) addDirect(tx *Tx, by string) (uint64, error) {
-	tx.attempt.By = by
+	tx.attempt.By, tx.attempt.Direct = by, true
 	n, err := h.ledger.Record(&tx.attempt.Draft)
 	if err != nil {
 		return 0, err
 	}
-	h.ledger.Direct(n)
 	if w := h.graph.recorder; w.On() {
 		w.Wrote(by, n, tx.attempt.Writes)
 	}

@@ -5,31 +5,29 @@ import (
 	"slices"
 )
 
-// Order within a pass (I9). Every node has a height, above that of all nodes whose
-// output it reads. A pass goes through what is invalid from low to high, so a node
-// comes after everything that may invalidate it, however long the chain, and no clean
-// node has to be looked at to find that out (docs/adr/0005).
+// Order within a pass (I9). Every node has a height above that of all nodes whose output it reads. A pass
+// visits invalid nodes from low to high, so a node comes after everything that may invalidate it, however long
+// the chain, without a visit to clean nodes (docs/adr/0005).
 //
-// Heights change only when an edge is made that they do not agree with, and only
-// upward; when they have become much higher than they need be, they are all given anew.
-// An edge that closes a circle is left out of account: somewhere a circle must be
-// entered. It is looked at again when an edge has gone, which may have opened the circle.
+// Heights change only when a new edge contradicts them, and only upward; when they have become much higher than
+// necessary, all are recomputed. An edge that closes a circle is ignored, because a circle must be entered
+// somewhere. It is rechecked when an edge was removed, which may have opened the circle.
 //
-// A node also comes after the one that made it, unless data says otherwise.
+// A node also comes after its maker, unless its data orders them otherwise.
 
 // heights keeps the heights of nodes.
 type heights struct {
 	table *nodeTable
 	marks *marks
 	stats *Stats
-	// backs are the edges that close a circle, and some that did, in the order in which
-	// they are looked at again; unchecked is how many are to be.
+	// backs are the edges that close a circle, and some that did, in the order of their rechecks; unchecked
+	// counts those to be rechecked.
 	backs     []*dep
 	unchecked int
 	// backEdges counts the edges that close a circle; without one, no node can keep
 	// itself live.
 	backEdges int
-	// top is the greatest height, rebuildHeight the one from which on all are given anew.
+	// top is the greatest height, rebuildHeight the one from which on all are recomputed.
 	top, rebuildHeight int32
 }
 
@@ -46,9 +44,9 @@ func (h *heights) orderEdge(s *surface, d *dep) {
 	h.raise(n, w.height+1)
 }
 
-// orderDep makes the reader of d come after all that write there. Whether one of them is
-// downstream of it is asked of all before anything is raised: d is among the readers of
-// each already, and raising would go round for ever.
+// orderDep makes the reader of d come after all writers of d. It first determines which of them are downstream
+// of the reader, and only then raises nodes: d is indexed at each of them already, and raising would not
+// terminate.
 func (h *heights) orderDep(d *dep) {
 	n := d.node
 	height := n.height
@@ -66,8 +64,8 @@ func (h *heights) orderDep(d *dep) {
 	}
 }
 
-// reaches reports whether to is downstream of from. Heights grow along edges, so what
-// is above to cannot lead there.
+// reaches reports whether to is downstream of from. Heights grow along edges, so nodes above to cannot lead
+// there.
 func (h *heights) reaches(from, to *node) bool {
 	stamp := h.marks.next()
 	from.mark = stamp
@@ -89,10 +87,9 @@ func (h *heights) reaches(from, to *node) bool {
 	return false
 }
 
-// raise gives n at least this height, and what is downstream of it what follows. Nothing
-// can be further up than by the number of nodes, unless a circle was not found to be one:
-// its last edge is left out of account then, as any that closes one, instead of going round
-// for ever.
+// raise raises n to at least this height, and nodes downstream accordingly. A height above the number of nodes
+// reveals a circle that was not recognized: its last edge is then ignored like any that closes one, so that
+// raising terminates.
 func (h *heights) raise(n *node, height int32) {
 	if n.height >= height {
 		return
@@ -118,7 +115,7 @@ func (h *heights) raise(n *node, height int32) {
 	}
 }
 
-// setBack notes that an edge closes a circle, or does not any more.
+// setBack records whether an edge closes a circle.
 func (h *heights) setBack(d *dep, back bool) {
 	switch {
 	case d.back == back:
@@ -135,15 +132,15 @@ func (h *heights) setBack(d *dep, back bool) {
 	d.back = back
 }
 
-// edgeGone notes that circles may have been opened.
+// edgeGone records that circles may have been opened.
 func (h *heights) edgeGone() { h.unchecked = len(h.backs) }
 
-// maxRechecked bounds how many edges are looked at again per pass.
+// maxRechecked bounds the edges that a pass rechecks.
 const maxRechecked = 16
 
-// recheckBackEdges looks at edges that have closed a circle again, in turn, after others have gone.
-// Without this the reader would come before its writer for good. Those that close none any
-// more are only dropped, and do not count: else they could come faster than they go.
+// recheckBackEdges rechecks edges that have closed a circle, in turn, after other edges were removed. Without
+// this the reader would come before its writer for good. Edges that close no circle any more are only dropped,
+// and do not count: otherwise they could come faster than they go.
 func (h *heights) recheckBackEdges() {
 	if h.unchecked == 0 {
 		return
@@ -164,17 +161,17 @@ func (h *heights) recheckBackEdges() {
 	}
 }
 
-// descend makes a node come after the one that made it, which may be about to remove it
-// (seed 001 section 7.4, rule 2). Data outweighs that: a parent that reads what its child
-// makes comes after it. Only what is known now counts; see also Space.parentFirst.
+// descend makes a node come after its maker, which may be about to remove it. Data takes precedence: a parent
+// that reads what its child writes comes after it. This considers only present edges; see also
+// sweeper.parentFirst.
 func (h *heights) descend(n *node) {
 	if p := n.parent(); p != nil && n.height <= p.height && !h.reaches(n, p) {
 		h.raise(n, p.height+1)
 	}
 }
 
-// lower gives all nodes the least heights when the highest has become twice what was
-// needed last time, and reports whether it has. Edges that come and go push each other up, and would without end.
+// lower recomputes all heights as the least possible when the highest has become twice what was needed last
+// time, and reports whether it did. Changing edges would otherwise raise each other without end.
 func (h *heights) lower() (lowered bool) {
 	if h.top <= h.rebuildHeight {
 		return false
@@ -197,7 +194,7 @@ func (h *heights) lower() (lowered bool) {
 	return true
 }
 
-// leastHeight is the height that n needs, given those of all that comes before it.
+// leastHeight returns the height that n needs, given the heights of all nodes before it.
 func (n *node) leastHeight(done int32) (height int32) {
 	if p := n.parent(); p != nil && p.mark == done {
 		height = p.height + 1

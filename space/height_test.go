@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// wired is a program whose nodes read what the document wires says, and come to values
+// wired returns a program whose nodes read what the document wires says, and come to values
 // that are 0 or 1 whatever that is, so that circles come to rest. Every third writes to
 // places in a document that they share, instead of one of its own.
 func wired(t tester, nodes int) *Program {

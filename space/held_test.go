@@ -11,7 +11,7 @@ import (
 // There may be thousands of rows that each wait for a time, and a row may be written to
 // thousands of times while it waits. Neither may make a wait expensive or leave anything.
 
-// held is a space with so many effects that wait for a second of silence of one document.
+// held returns a space with so many effects that wait for a second of silence of one document.
 func held(t testing.TB, n int) *host {
 	h := newWorld(t).owner("w1", newProgram(t).set().Program)
 	for i := range n {

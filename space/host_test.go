@@ -95,7 +95,7 @@ func (w *world) head(space string) uint64 {
 	return log[len(log)-1].Seq
 }
 
-// append is the compare-and-set, 0 means refused.
+// append stores a commit if the head is as expected, and returns its sequence; 0 means refused.
 func (w *world) append(space string, a *Append) uint64 {
 	if w.head(space) != a.Expect {
 		return 0
@@ -204,7 +204,7 @@ func (w *world) host(runtime string, p *Program, change ...func(*Config)) *host 
 	return h
 }
 
-// owner is a host that has taken the space over.
+// owner returns a host that has taken the space over.
 func (w *world) owner(runtime string, p *Program, change ...func(*Config)) *host {
 	w.t.Helper()
 	h := w.host(runtime, p, change...)
@@ -212,7 +212,7 @@ func (w *world) owner(runtime string, p *Program, change ...func(*Config)) *host
 	return h
 }
 
-// attached is a host that takes part beside the owner.
+// attached returns a host that takes part beside the owner.
 func (w *world) attached(runtime string, p *Program, change ...func(*Config)) *host {
 	w.t.Helper()
 	h := w.host(runtime, p, change...)
@@ -530,7 +530,7 @@ func (p program) sum(output string, inputs ...string) program {
 	})
 }
 
-// set is a handler that puts the payload's fields into documents of these names.
+// set returns a handler that puts the payload's fields into documents of these names.
 func (p program) set() program {
 	p.t.Helper()
 	return p.handle("set", func(tx *Tx, ev *model.Event) any {
@@ -546,7 +546,7 @@ func num(v model.Value) int64 {
 	return n
 }
 
-// put is a write of a whole document.
+// put returns a write of a whole document.
 func put(doc string, v any) model.Write { return model.Write{Doc: doc, Value: model.MustOf(v)} }
 
 func wantStory(t tester, got []string, want ...string) {

@@ -4,12 +4,11 @@ import (
 	"time"
 )
 
-// Durable reports whether the space is idle and all that it has done is in the log.
+// Durable reports whether the space is idle and all of its transactions are in the log.
 func (s *Space) Durable() bool { return s.Idle() && s.Settled() }
 
-// Begin tells the space of work on its behalf that goes on elsewhere, as of something
-// that is being loaded. It is not idle until the function that is returned has been
-// called, once; more often does no harm.
+// Begin announces work for the space that happens elsewhere, such as loading. The space is not idle until the
+// returned function has been called; further calls have no effect.
 func (s *Space) Begin() (end func()) {
 	s.background++
 	ended := false
@@ -21,17 +20,17 @@ func (s *Space) Begin() (end func()) {
 	}
 }
 
-// Close ends the space: it runs nothing any more, asks for nothing, not even to be
-// woken, and is idle. Called by something that runs, it lets that run come to its end and
-// nothing follow; what is not in the log by then is lost. There is no way back, and no
-// harm in doing it twice.
+// Close ends the space: it runs nothing any more, requests nothing, not even a wake-up, and is idle. If a run
+// calls it, that run still completes; transactions that are not in the log by then are lost. Close cannot be
+// reversed, and a second call has no effect.
 func (s *Space) Close() {
 	s.ledger.Close()
 	s.graph.arming = nil
+	s.publisher.settled()
 }
 
-// OnDurable registers a function that is told when the space becomes durable and when it
-// ceases to be, as of the end of a Settle. It must not call the space.
+// OnDurable registers a function that is called at the end of a Settle in which the space has become durable,
+// or has ceased to be. It must not call the space.
 func (s *Space) OnDurable(f func(bool)) { s.hooks.onDurable = append(s.hooks.onDurable, f) }
 
 // noteDurable reports when the space becomes durable and when it ceases to be.
@@ -51,9 +50,9 @@ func (s *Space) noteDurable() {
 	tellAll(s.hooks.onDurable, is)
 }
 
-// Throttled is the time until which a node that acts on the world outside, an effect or a
-// materializer, may not run because it has run a while ago; 0 if there is none. When that
-// was is known here and nowhere else: a space that leaves memory forgets it.
+// Throttled returns the time until which the throttle of an effect or a materializer, which may act on the
+// world outside, holds it; 0 if none is held. Only this process knows the time of its last run: a space that
+// leaves memory forgets it.
 func (s *Space) Throttled() (until time.Duration) {
 	for _, n := range s.graph.nodes {
 		if n == nil || n.more == nil || n.kind != Effect && !n.materializer() {

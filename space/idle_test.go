@@ -22,7 +22,7 @@ func TestR07_ASubscriberThatPanicsDoesNotKeepTheOthersFromBeingTold(t *testing.T
 	}
 }
 
-// closing is a program in which the node, or the handler, of the name closes the space; a
+// closing returns a program in which the node, or the handler, of the name closes the space; a
 // node then reads a document whose writer is dormant. What Idle said in the run is in during.
 func closing(t *testing.T, who string, s **Space, during *[]bool) *Program {
 	run := func(name string, tx *Tx) any {

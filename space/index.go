@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// manyReaders is where an index by path begins to pay; below, testing every reader is
+// manyReaders is the number of readers from which an index by path pays; with fewer, testing every reader is
 // faster than looking up which ones to test.
 const manyReaders = 32
 
@@ -47,7 +47,7 @@ func (t *pathNode) remove(r *dep, path model.Path) {
 	t.here = t.here[:last]
 }
 
-// drop forgets a kid that has no readers any more.
+// drop removes a kid without readers.
 func (t *pathNode) drop(kid *pathNode) {
 	delete(t.kids, kid.step)
 	if len(t.order) >= 2*len(t.kids)+8 {
@@ -55,8 +55,8 @@ func (t *pathNode) drop(kid *pathNode) {
 	}
 }
 
-// match visits the readers whose value differs between before and after. If it is known
-// where something was written, only those places are looked at.
+// match visits the readers whose value differs between before and after. If the places of the writes are known,
+// it examines only those.
 func (x *pathIndex) match(before, after model.Value, paths []model.Path, visit func(*dep)) (tested int) {
 	m := matching{visit: visit}
 	if len(paths) == 1 {
@@ -67,14 +67,13 @@ func (x *pathIndex) match(before, after model.Value, paths []model.Path, visit f
 	return m.tested
 }
 
-// matching is one match. okB and okA say whether the place could be reached.
+// matching is the state of one match. okB and okA report whether the place could be reached.
 type matching struct {
 	visit  func(*dep)
 	tested int
 }
 
-// along follows the path of a write: above its end, only what lies on the way can have
-// changed.
+// along follows the path of a write: above its end, only values on the way can have changed.
 func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path model.Path) {
 	if len(path) == 0 {
 		m.below(t, b, a, okB, okA)
@@ -85,7 +84,7 @@ func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path mode
 		return
 	}
 	if !container(b) || !container(a) {
-		// The write made the way: everything below is concerned.
+		// The write created the path: everything below has changed.
 		m.kids(t, b, a, okB, okA)
 		return
 	}
@@ -94,16 +93,16 @@ func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path mode
 	}
 }
 
-// below looks at a place and everything under it.
+// below examines a place and everything under it.
 func (m *matching) below(t *pathNode, b, a model.Value, okB, okA bool) {
 	if okB && okA && model.Equal(b, a) {
-		return // and so is everything in it
+		return // so everything below is equal
 	}
 	m.readers(t, b, a, okB, okA)
 	m.kids(t, b, a, okB, okA)
 }
 
-// readers visits those of one place, for whom the answer is the same but for depth.
+// readers visits the readers of one place, which differ only in depth.
 func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
 	if len(t.here) == 0 {
 		return
@@ -121,10 +120,9 @@ func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
 	}
 }
 
-// kids looks at the children. Where neither value leads on and both lead as far, nothing
-// below can tell the difference, unless a link leads on from there. Where only one of them
-// came even to here, everything below is concerned: the ways end at different places (see
-// touches).
+// kids examines the children. If neither value continues here and both were reached equally far, nothing below
+// differs, unless a link leads on from here. If only one of them was reached, everything below differs: the
+// paths end at different places (see touches).
 func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	if len(t.kids) == 0 {
 		return
@@ -136,7 +134,7 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 			if !parted(b, a) {
 				return
 			}
-			inB = true // no way is the same as before
+			inB = true // no path is the same as before
 		}
 	}
 	for _, kid := range t.order {
@@ -146,8 +144,7 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	}
 }
 
-// pathAdded keeps the index of a document that has one, and makes it when the readers
-// have become many.
+// pathAdded updates the index of a document, and creates it when the readers have become many.
 func (d *doc) pathAdded(r *dep) {
 	if d.paths != nil {
 		d.paths.add(r)
@@ -161,7 +158,7 @@ func (d *doc) pathAdded(r *dep) {
 	}
 }
 
-// pathRemoved is its counterpart. The index goes when the readers are few again.
+// pathRemoved is its inverse. It removes the index when the readers are few again.
 func (d *doc) pathRemoved(r *dep) {
 	if d.paths == nil {
 		return

@@ -79,7 +79,7 @@ func (b *readerBench) remove(i int) {
 	b.index.root.remove(r, r.path)
 }
 
-// concerned are the readers that touches says a change concerns, by name.
+// concerned returns the readers that touches says a change concerns, by name.
 func (b *readerBench) concerned(before, after model.Value) []string {
 	var out []string
 	for _, r := range b.readers {

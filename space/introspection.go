@@ -1,9 +1,8 @@
 package space
 
 import (
-	"time"
-
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space/inspect"
 )
 
 // Stats returns the counters.
@@ -15,45 +14,7 @@ func (s *Space) Stats() Stats {
 	return st
 }
 
-// NodeState is a node as it stands: structure and hot state together.
-type NodeState struct {
-	ID     string
-	Kind   NodeKind
-	Status Status
-	Live   bool
-	Runs   uint64
-	Output string
-	Reads  []string
-	Causes []string
-	Parent string
-	// Until is the time before which a node that is to run does not.
-	Until time.Duration
-}
-
-// Nodes lists the nodes with their state in order of registration. Unlike
-// Structure it belongs to the owner of the space.
-func (s *Space) Nodes() []NodeState {
-	var out []NodeState
-	for _, n := range s.graph.nodes {
-		if n == nil {
-			continue
-		}
-		st := NodeState{
-			ID: n.id(), Kind: n.kind, Status: n.status, Live: n.live, Runs: n.runs,
-			Output: n.spec.Output, Reads: n.readNames(), Causes: causeNames(n),
-		}
-		if p := n.parent(); p != nil {
-			st.Parent = p.id()
-		}
-		if n.status != Clean {
-			st.Until = max(0, n.eligibleAt())
-		}
-		out = append(out, st)
-	}
-	return out
-}
-
-// Value is a document as this runtime sees it, speculative writes included.
+// Value returns a document as this runtime sees it, speculative writes included.
 func (s *Space) Value(id string) model.Value {
 	if d := s.graph.local(id); d != nil {
 		return d.value
@@ -61,16 +22,10 @@ func (s *Space) Value(id string) model.Value {
 	return model.Value{}
 }
 
-func causeNames(n *node) []string {
-	c := n.causes()
-	return c.names()
-}
+// Recorder returns the recorder of the space's work, which records only what is enabled. It is for the owner.
+func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
 
-// Structure takes a snapshot as of now. Like all methods of Space it is for the owner; the
-// snapshot may be read by any goroutine. For the next thousand passes the tables stay current at the end
-// of each, for readers that wait on a Watch.
-func (s *Space) Structure() Structure {
-	s.structure.looks = lookedAt
-	s.structure.flush(s.graph)
-	return Structure{txn: s.structure.db.Txn(false)}
-}
+// Inspect brings the tables of the space up to date and returns a snapshot of them. Like all methods of Space it is
+// for the owner, but any goroutine may read the snapshot. It decides nothing that the space does, and costs a comparison
+// for each node and a few words for each event that waits.
+func (s *Space) Inspect() *inspect.Snapshot { return s.publisher.snapshot() }

@@ -20,28 +20,27 @@ import (
 // inquire switches everything on that a space can record and asks all that it can be
 // asked. Doing so at any time must make no difference (P10).
 func inquire(s *Space) {
-	r, v := s.Recorder(), s.View()
+	r := s.Recorder()
 	r.RecordRuns(true)
 	r.RecordTriggers(true)
-	if len(r.Circles()) == 0 {
+	v := s.Inspect()
+	if len(v.History().Circles()) == 0 {
 		r.Diagnose(true)
 	}
 	r.DiagnoseWhenBusy(true)
 	r.Busy(400 * time.Millisecond)
 	for _, n := range s.Nodes() {
-		e, _ := inspect.Explain(v, r, n.ID)
+		e, _ := v.Explain(n.ID)
 		_ = e.String()
 		v.Readers(n.ID)
 		v.Writers(n.ID)
 		s.Gate(n.ID)
 	}
-	if p, ok := inspect.WhyParked(v, r); ok {
+	if p, ok := v.Parked(); ok {
 		_ = p.String()
 	}
-	r.Runs()
-	r.Triggers()
-	r.Markers()
-	r.NonSettling()
+	v.Lane().Pending()
+	v.Tasks()
 	s.Idle()
 	s.Durable()
 }
@@ -157,11 +156,22 @@ func TestU02_AHistoryKeepsTheLatestThousand(t *testing.T) {
 	h.core.Recorder().RecordTriggers(true)
 	h.observe("count")
 	const events = 1500
+	var before []*inspect.History
+	var was []string
 	for i := range events {
 		w.send(home, "add", fmt.Sprint("e", i), 1)
 		h.run()
+		if i%97 == 0 {
+			before = append(before, h.core.Inspect().History())
+			was = append(was, fmt.Sprint(before[len(before)-1]))
+		}
 	}
-	runs, triggers := h.core.Recorder().Runs(), h.core.Recorder().Triggers()
+	for i, h := range before {
+		if now := fmt.Sprint(h); now != was[i] {
+			t.Fatalf("a history was\n%s\nand is now\n%s", was[i], now)
+		}
+	}
+	runs, triggers := h.core.Inspect().History().Runs, h.core.Inspect().History().Triggers
 	const limit = 1000
 	if len(runs) != limit || len(triggers) != limit {
 		t.Fatalf("%d runs and %d triggers, want %d", len(runs), len(triggers), limit)

@@ -5,28 +5,27 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// origin says where a change comes from. The zero origin is another runtime, or unknown.
+// origin is where a change comes from. The zero origin is another runtime, or unknown.
 type origin struct {
 	// node is the node whose run made the change; it is not invalidated by it (P5,
 	// docs/adr/0007).
 	node *node
 	// group is the change group of the transaction, "" for none.
 	group string
-	// remote says that another runtime's commit brought it.
+	// remote reports that another runtime's commit made the change.
 	remote bool
-	// at is the number of the transaction or, of a remote change, its place in the log;
-	// 0 if it is neither.
+	// at is the number of the transaction or, of a remote change, its place in the log; 0 otherwise.
 	at uint64
-	// paths are where in the document something was written, nil if that is not known.
+	// paths are the places of the writes in the document, nil if they are not known.
 	paths []model.Path
 }
 
-// concerns reports whether a reader is to hear of changes from here.
+// concerns reports whether changes of this origin are passed to a reader.
 func (o *origin) concerns(n *node) bool {
 	return n != o.node && (o.group == "" || o.group != n.spec.Group)
 }
 
-// changes gives documents their values, and nodes reasons to run.
+// changes changes the values of documents, and invalidates their readers.
 type changes struct {
 	documents *documents
 	queue     *queue
@@ -34,28 +33,27 @@ type changes struct {
 	staleness *staleness
 	trace     *Trace
 	stats     *Stats
-	// from is where the change that is being applied comes from.
+	// from is the origin of the change that is being applied.
 	from origin
-	// shots numbers the causes.
+	// shots numbers causes.
 	shots uint32
-	// undoing is the node whose writes are being undone, if it is not to be notified of that.
+	// undoing is the node whose writes are being undone and which is not notified of that, if any.
 	undoing *node
-	// comparing are the reads of resumed nodes of documents that were not here, and what
-	// the nodes have seen there.
+	// comparing has the reads of resumed nodes of documents that have not arrived, and the fingerprints of what
+	// the nodes have read there.
 	comparing map[*dep]uint64
 	recorder  *inspect.Recorder
 }
 
-// change gives a document a new value and marks the readers that it concerns.
-// This is the one door through which values change (P1): local transactions,
-// foreign commits, mirrored documents and rollbacks all come in here.
+// change gives a document a new value and invalidates the readers that it concerns. All changes of values pass
+// through it (P1): local transactions, foreign commits, mirrored documents and rollbacks.
 func (c *changes) change(d *doc, after model.Value, from origin) {
 	c.from = from
 	c.apply(d, after)
 }
 
-// changeByRun is change for what a node's run has made. It fills the origin in place:
-// copying it costs more than the rest.
+// changeByRun is change for a node's run. It fills the origin in place, because copying it costs more than the
+// rest.
 func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, paths []model.Path, at uint64) {
 	from := &c.from
 	from.node, from.group, from.remote, from.at = n, group, false, at
@@ -63,7 +61,7 @@ func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, 
 	c.apply(d, after)
 }
 
-// apply does what change says, for a change from c.from.
+// apply applies a change from c.from.
 func (c *changes) apply(d *doc, after model.Value) {
 	before := d.value
 	d.value = after
@@ -95,7 +93,7 @@ func (c *changes) scan(d *doc, before model.Value) {
 	}
 }
 
-// notifyReader tells a reader that what it read has changed.
+// notifyReader invalidates a reader whose value has changed.
 func (c *changes) notifyReader(r *dep) {
 	n := r.node
 	if r.declared || n == c.undoing || !c.from.concerns(n) {
@@ -111,13 +109,13 @@ func (c *changes) notifyReader(r *dep) {
 		w.Triggered(c.trigger(n, r), r.doc.key.String())
 	}
 	if n.status == NeverRan {
-		return // it is to run anyway, and has read nothing yet
+		return // it will run anyway, and has read nothing yet
 	}
 	c.fire(r)
 	c.invalid(n)
 }
 
-// trigger is the change that is being applied as a reason for a node to run.
+// trigger returns the change that is being applied as an entry for the recorder.
 func (c *changes) trigger(n *node, r *dep) inspect.TriggerEntry {
 	t := inspect.TriggerEntry{Node: n.id(), Cause: r.String(), Live: n.live, NeverRan: n.status == NeverRan}
 	if by := c.from.node; by != nil {
@@ -139,7 +137,7 @@ func (c *changes) changeInfo(d *doc, before model.Value) ChangeInfo {
 	return info
 }
 
-// invalidate gives a node another reason to run than a read.
+// invalidate gives a node a cause other than a read.
 func (c *changes) invalidate(n *node, cause string) {
 	if f := c.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: cause, Live: n.live})
@@ -154,7 +152,7 @@ func (c *changes) invalidate(n *node, cause string) {
 	c.invalid(n)
 }
 
-// invalid marks a node that has run. A dormant one stays where it is, at no cost (I2).
+// invalid marks a node that has run. A dormant one is not enqueued, at no cost (I2).
 func (c *changes) invalid(n *node) {
 	n.waiting = false
 	if n.more != nil {
@@ -174,8 +172,8 @@ func (c *changes) fire(d *dep) {
 	}
 }
 
-// giveBack returns causes to a node whose run did not come to an end. What it does not
-// read any more goes by its name.
+// giveBack returns causes to a node whose run was not completed. Addresses that it does not read any more
+// become names.
 func (c *changes) giveBack(n *node, why causes) {
 	for _, name := range why.other {
 		n.addCause(name)
@@ -189,8 +187,8 @@ func (c *changes) giveBack(n *node, why causes) {
 	}
 }
 
-// catchUp tells the node of a run what it could not be told before: that its first reads of
-// an address are out of date.
+// catchUp invalidates the node of a run whose first reads of an address became out of date before they were
+// indexed.
 func (c *changes) catchUp(l *readLog) {
 	for i := range l.fresh {
 		if f := &l.fresh[i]; touches(f.root, f.dep.doc.value, f.dep.path, f.dep.shallow) {
@@ -199,8 +197,8 @@ func (c *changes) catchUp(l *readLog) {
 	}
 }
 
-// clearSuspicion takes back that a node is to run again, if all that had changed while it ran is
-// something that it used to read and does not any more: nothing that this run has read (I3).
+// clearSuspicion makes a node clean again if all that had changed while it ran are addresses that this run has
+// not read any more (I3).
 func (c *changes) clearSuspicion(n *node) {
 	if n.status != Invalid || n.hasCause() {
 		return
@@ -211,7 +209,7 @@ func (c *changes) clearSuspicion(n *node) {
 	c.staleness.setStatus(n, Clean)
 }
 
-// compareLater notes what a resumed node has seen of a document that is not here.
+// compareLater stores the fingerprint that a resumed node has of a document that has not arrived.
 func (c *changes) compareLater(d *dep, seen uint64) {
 	if c.comparing == nil {
 		c.comparing = map[*dep]uint64{}
@@ -219,8 +217,8 @@ func (c *changes) compareLater(d *dep, seen uint64) {
 	c.comparing[d] = seen
 }
 
-// arrive gives a foreign document its first value. What has read it in this life hears of
-// it as of any change, what was resumed if it is not what it has seen.
+// arrive gives a foreign document its first value. Nodes that have read it in this process are notified as of
+// any change, resumed ones if the value is not the one that they have seen.
 func (c *changes) arrive(d *doc, v model.Value) {
 	before := d.value
 	c.documents.setLoaded(d, true)

@@ -10,11 +10,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// invariants checks I1 to I9 of seed 001, section 11, after every step of every space in
-// a program that is built with the tag of this name. A violation panics: there is no state
-// to go on from. It is for tests; it looks at everything, all the time.
+// invariants checks I1 to I9 after every step of every space, in a program that is built with the tag of this
+// name. A violation panics: there is no valid state to continue from. It is for tests, because it examines
+// everything, all the time.
 type invariants struct {
-	// seen is what the last completed run of a node has read.
+	// seen has the values that the last completed run of a node has read.
 	seen map[*node][]seenValue
 	// handlerReads are the addresses that the attempt under way has read.
 	handlerReads []*dep
@@ -32,8 +32,8 @@ func violated(id, format string, args ...any) {
 	panic("invariant " + id + ": " + fmt.Sprintf(format, args...))
 }
 
-// manyNodes is from where a space is checked after every n-th step only, n being its nodes: or
-// the checks would cost the square of what they check.
+// manyNodes is the size from which a space is checked only after every n-th step, where n is its number of
+// nodes: otherwise the checks would be quadratic.
 const manyNodes = 200
 
 // step is called at the end of every input.
@@ -52,10 +52,10 @@ func (v *invariants) step(g *graph, l *ledger.Ledger, idle bool) {
 	}
 }
 
-// overlay: what documents show is the replica with the suffix over it, or, on a volatile
-// one, what its node came to (I7: nothing else decides what is there after a restart).
+// overlay checks that documents show the replica with the suffix over it, or, if volatile, the result of their
+// node (I7: nothing else decides their values after a restart).
 func (v *invariants) overlay(g *graph, l *ledger.Ledger) {
-	for id, d := range g.docs { // any order: each by itself
+	for id, d := range g.docs { // any order: documents are independent
 		if d.isVolatile() {
 			continue
 		}
@@ -66,8 +66,8 @@ func (v *invariants) overlay(g *graph, l *ledger.Ledger) {
 	}
 }
 
-// atRest: every live node has seen what is there (I1). What it has written itself is
-// excepted (docs/adr/0007), and so is one that is held and that nobody waits for.
+// atRest checks that every live node has read the present values (I1). Its own writes are excepted
+// (docs/adr/0007), and so is a node that is held and not waited for.
 func (v *invariants) atRest(g *graph) {
 	for _, n := range g.nodes {
 		if n == nil || !n.live || n.held {
@@ -87,12 +87,13 @@ func (v *invariants) atRest(g *graph) {
 
 // mayReach reports whether the node writes somewhere inside of what it reads.
 func (v *invariants) mayReach(n *node, d *dep) bool {
-	reach := n.spec.Group != "" // it is not told of its own group's changes
+	reach := n.spec.Group != "" // it is not notified of its own group's changes
 	n.eachSurface(true, func(s *surface) { reach = reach || s.doc == d.doc && s.overlaps(d) })
 	return reach
 }
 
-// runs is called when a run begins; nested is in how many others it stands, and caused says that it has causes.
+// runs is called when a run begins; nested is the number of enclosing runs, and caused reports that it has
+// causes.
 func (v *invariants) runs(g *graph, b *budgets, n *node, nested int, caused bool) {
 	if nested == 0 && !n.live {
 		violated("I2", "dormant node %s runs", n.id())
@@ -109,7 +110,7 @@ func (v *invariants) runs(g *graph, b *budgets, n *node, nested int, caused bool
 	}
 }
 
-// order: nothing that n reads from is still to run in this sweep (I9).
+// order checks that nothing that n reads from is still to run in this sweep (I9).
 func (v *invariants) order(g *graph, b *budgets, n *node) {
 	for _, d := range n.deps {
 		if !d.indexed || d.back {
@@ -139,13 +140,13 @@ func (v *invariants) ran(n *node) {
 	}
 }
 
-// undone is called when a run was undone: what it has seen never was.
+// undone is called when a run was undone: its reads do not count.
 func (v *invariants) undone(n *node) { delete(v.seen, n) }
 
-// attempt is called when one at an event begins.
+// attempt is called when an attempt at an event begins.
 func (v *invariants) attempt() { v.handlerReads = v.handlerReads[:0] }
 
-// wrote is called when a run's changes have been told; before is how the node stood.
+// wrote is called when a run's changes have been applied; before is the former status of the node.
 func (v *invariants) wrote(n *node, before Status) {
 	if n.status != before {
 		violated("I5", "node %s is %s because of what it wrote itself", n.id(), n.status)
@@ -159,8 +160,8 @@ func (v *invariants) reads(ev *model.Event, d *doc, path model.Path, flat bool) 
 	}
 }
 
-// handles is called when an attempt is about to take effect: events come in the order of
-// their lane, and nothing that the handler has read is out of date (I4).
+// handles is called when an attempt is about to take effect: events are handled in the order of their lane, and
+// nothing that the handler has read is out of date (I4).
 func (v *invariants) handles(ev *model.Event) {
 	for _, d := range v.handlerReads {
 		d.eachWriter(true, func(w *surface) {
@@ -172,7 +173,7 @@ func (v *invariants) handles(ev *model.Event) {
 	v.handlerReads = v.handlerReads[:0]
 }
 
-// staleAbove is the plainest way to find out what is not up to date.
+// staleAbove finds upstream nodes that are not up to date in the simplest way.
 func staleAbove(n *node, visited map[*node]bool) *node {
 	if visited[n] {
 		return nil
@@ -202,7 +203,7 @@ func (v *invariants) passed(maxIterations int, info PassInfo) {
 	}
 }
 
-// records is called for every commit that is to go into the log (I8).
+// records is called for every commit that will be appended to the log (I8).
 func (v *invariants) records(c *model.Commit) {
 	for i := range c.Txs {
 		if tx := &c.Txs[i]; tx.By == "" || tx.N == 0 {

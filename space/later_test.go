@@ -16,7 +16,7 @@ import (
 // noon is when the tests of this file begin, in milliseconds.
 const noon = int64(1_800_000_000_000)
 
-// planner is a program whose stream "plan" does what the payload says, one thing after the
+// planner returns a program whose stream "plan" does what the payload says, one thing after the
 // other: "after MS SPACE", "set NAME MS", "cancel NAME", "fail". Whatever it is called for, the
 // result is the time.
 func planner(t testing.TB) *Program {
@@ -48,7 +48,7 @@ func (w *world) sendAt(id string, at int64, steps string) {
 	w.publish(model.Event{Space: home, Stream: "plan", ID: id, Payload: model.String(steps), NotBefore: at})
 }
 
-// plans is an owner of home that runs the planner, at noon.
+// plans returns an owner of home that runs the planner, at noon.
 func (w *world) plans(t testing.TB, runtime string, change ...func(*Config)) *host {
 	h := w.host(runtime, planner(t), change...)
 	h.wall = noon

@@ -16,7 +16,7 @@ import (
 // doing nothing else.
 type plainDocs map[string]model.Value
 
-// resolve is what is read at an address, and the addresses that lead there.
+// resolve returns what is read at an address, and the addresses that lead there.
 func (docs plainDocs) resolve(space, doc string, path model.Path, shallow bool) (v model.Value, reads []string, err error) {
 	for range maxHops + 1 {
 		name := docKey{space, doc}.String()
@@ -215,7 +215,7 @@ func nodeState(t tester, h *host, id string) NodeState {
 	return NodeState{}
 }
 
-// plain is what there is in both spaces. The derived document is what it would be.
+// plain returns what there is in both spaces. The derived document is what it would be.
 func (w *world) plain() plainDocs {
 	docs := plainDocs{}
 	r := w.replica(home)
@@ -251,7 +251,7 @@ func (w *world) checkWriteThrough(t *rapid.T, h *host, event, doc string, path m
 	}
 }
 
-// write is what there is after a write, and whether it is refused.
+// write returns what there is after a write, and whether it is refused.
 func (docs plainDocs) write(doc string, path model.Path, v model.Value) (after plainDocs, refused bool) {
 	for range maxHops + 1 {
 		x := docs[doc]

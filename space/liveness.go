@@ -2,10 +2,9 @@ package space
 
 import "slices"
 
-// Demand (seed 001 section 5): a node is live while an effect observes what it writes,
-// directly or through other live nodes. Liveness is kept as a count per surface of its
-// live readers, and changes only when an edge does or a node comes or goes, never when
-// data changes.
+// A node is live while an effect observes its output, directly or through other live nodes. Each surface counts
+// its live readers, and the counts change only when an edge, or the set of nodes, changes, never when data
+// does.
 
 // liveness keeps which nodes are live.
 type liveness struct {
@@ -15,25 +14,24 @@ type liveness struct {
 	gates     *gates
 	marks     *marks
 	stats     *Stats
-	fresh     []*node // under provisional demand
+	fresh     []*node // with provisional demand
 }
 
-// countRead counts a live read, and wakes what it needs.
+// countRead counts a live read, and makes live what it needs.
 func (l *liveness) countRead(d *dep) {
 	for work := l.passOn(d, true, nil); len(work) > 0; {
 		work = l.updateLive(work, true)
 	}
 }
 
-// uncountRead counts one less.
+// uncountRead is its inverse.
 func (l *liveness) uncountRead(d *dep) {
 	for work := l.passOn(d, false, nil); len(work) > 0; {
 		work = l.updateLive(work, false)
 	}
 }
 
-// passOn adjusts the counts that a read contributes to, and adds to work the nodes for
-// which that may make a difference.
+// passOn adjusts the counts that a read contributes to, and adds to work the nodes whose liveness may change.
 func (l *liveness) passOn(d *dep, live bool, work []*node) []*node {
 	l.documents.needDoc(d.doc, live)
 	d.eachWriter(false, func(s *surface) {
@@ -45,14 +43,13 @@ func (l *liveness) passOn(d *dep, live bool, work []*node) []*node {
 			return
 		}
 		if s.refs--; s.refs == 0 || s.node.live && l.heights.backEdges > 0 {
-			work = append(work, s.node) // what is left may be a circle
+			work = append(work, s.node) // the remaining readers may be a circle
 		}
 	})
 	return work
 }
 
-// reconsider brings n.live in line with its demand, and passes the change on to
-// everything upstream. It does not recurse: chains may be as long as they like.
+// reconsider updates n.live, and everything upstream. It is not recursive: chains may have any length.
 func (l *liveness) reconsider(n *node) {
 	to := !n.live
 	for work := []*node{n}; len(work) > 0; {
@@ -60,9 +57,8 @@ func (l *liveness) reconsider(n *node) {
 	}
 }
 
-// updateLive takes the last node of work, which may become what to says and not the
-// contrary: in the middle of a circle that ends, counts that are still to be taken back
-// would bring to life again what has just ceased to be, and so on for ever.
+// updateLive processes the last node of work, which may only become to and not the contrary: when a circle
+// ends, counts that are not updated yet would revive nodes that have just become dormant, without end.
 func (l *liveness) updateLive(work []*node, to bool) []*node {
 	n := work[len(work)-1]
 	work = work[:len(work)-1]
@@ -87,7 +83,7 @@ func (l *liveness) updateLive(work []*node, to bool) []*node {
 	return work
 }
 
-// wanted is the definition of live (seed 001 section 5.1).
+// wanted is the definition of live.
 func (l *liveness) wanted(n *node) bool {
 	switch {
 	case n.removed:
@@ -100,15 +96,14 @@ func (l *liveness) wanted(n *node) bool {
 	return !n.live || l.heights.backEdges == 0 || l.rooted(n)
 }
 
-// isObserved reports whether there is any live reader of what n writes.
+// isObserved reports whether n has a live reader.
 func (n *node) isObserved() bool {
 	return n.own.refs > 0 || n.more != nil && slices.ContainsFunc(n.more.outputs, func(s *surface) bool { return s.refs > 0 })
 }
 
-// rooted reports whether something other than a circle of computations that keep each
-// other live needs n. It goes through live readers only, one at a time: of thousands, the
-// first mostly leads to a root. One that is being removed may still have edges, and
-// needs nothing any more.
+// rooted reports whether something other than a circle of computations that keep each other live needs n. It
+// follows live readers only, one at a time: of thousands, the first mostly leads to a root. A node that is
+// being removed may still have edges, but needs nothing.
 func (l *liveness) rooted(n *node) bool {
 	stamp := l.marks.next()
 	way := []descent{{n: n}}
@@ -133,8 +128,8 @@ func (l *liveness) rooted(n *node) bool {
 // isRoot reports whether a node is live by itself.
 func (n *node) isRoot() bool { return n.kind == Effect || n.materializer() || n.demand > 0 }
 
-// next goes on to the next edge to a reader of what the node writes outside of an
-// envelope, and returns the reader, nil if there are none left.
+// next advances to the next edge to a reader of the node's writes outside of an envelope, and returns the
+// reader, nil after the last one.
 func (c *descent) next() *node {
 	for s := c.n.surface(c.surface); s != nil; s = c.n.surface(c.surface) {
 		for ; c.at < len(s.doc.readers) && !s.isEnvelope(); c.at++ {
@@ -148,8 +143,7 @@ func (c *descent) next() *node {
 	return nil
 }
 
-// demandRun keeps n live until the demand is taken back, as for an event that
-// waits for n's output.
+// demandRun keeps n live until the demand is released, as for an event that waits for n's output.
 func (l *liveness) demandRun(n *node) {
 	n.demand++
 	l.reconsider(n)
@@ -160,16 +154,16 @@ func (l *liveness) releaseRun(n *node) {
 	l.reconsider(n)
 }
 
-// provide gives a node that a live run has made its provisional demand (seed 001
-// section 5.3): the maker shows that something live is being built here.
+// provide gives a node that a live run has made provisional demand: its maker is evidence that something live
+// is being built.
 func (l *liveness) provide(n *node) {
 	n.ext().provisional = true
 	l.fresh = append(l.fresh, n)
 	l.demandRun(n)
 }
 
-// expireProvisional takes provisional demand back at the end of a pass, from the nodes
-// that have run. One that was held past the pass that made it keeps it until it has.
+// expireProvisional ends provisional demand at the end of a pass, for the nodes that have run. A node that was
+// held back keeps it until it has run.
 func (l *liveness) expireProvisional() {
 	if len(l.fresh) == 0 {
 		return

@@ -6,15 +6,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// touches decides whether the change of a document from before to after concerns
-// a reader of path: whether what it would read there has changed (reference: trigger
-// semantics 4.4).
+// touches decides whether the change of a document from before to after concerns a reader of path: whether a
+// read there has another result.
 //
-// Replacing an ancestor by an equal value, or changing a sibling, does not. If
-// the path led nowhere before and leads nowhere now, the reader is concerned
-// only if the place where it ends has moved, because then it may have looked at
-// an intermediate container that came or went; or if there is a link at that place,
-// which leads on, and it is not the same.
+// Replacing an ancestor by an equal value, or changing a sibling, does not. If the path led nowhere before and
+// leads nowhere now, the reader is concerned only if the place where the path ends has moved, because it may
+// have read a container on the way that was added or removed; or if there is a link at that place, and it has
+// changed.
 func touches(before, after model.Value, path model.Path, shallow bool) bool {
 	if len(path) == 0 {
 		return differ(before, after, shallow)
@@ -30,8 +28,8 @@ func touches(before, after model.Value, path model.Path, shallow bool) bool {
 	return differ(vb, va, shallow)
 }
 
-// differ compares what is read deeply by value; of what is read shallowly only the
-// keys of an object, the length of an array, the target of a link and scalars count.
+// differ compares deep reads by value, and shallow reads by the keys of an object, the length of an array, the
+// target of a link or a scalar.
 func differ(before, after model.Value, shallow bool) bool {
 	if shallow {
 		return !model.ShallowEqual(before, after)
@@ -39,13 +37,14 @@ func differ(before, after model.Value, shallow bool) bool {
 	return !model.Equal(before, after)
 }
 
-// parted reports whether of two values that are no containers one leads on, elsewhere.
+// parted reports whether exactly one of two values that are not containers is a link, or both are, with
+// different targets.
 func parted(before, after model.Value) bool {
 	return (before.IsLink() || after.IsLink()) && !model.Equal(before, after)
 }
 
-// walk follows path from root. reached says that every segment but the last led
-// into a container, depth how many could be followed; v is the value there.
+// walk follows path from root. reached reports that every segment but the last led into a container, depth how
+// many could be followed; v is the value there.
 func walk(root model.Value, path model.Path) (v model.Value, reached bool, depth int) {
 	v = root
 	for i := range path {
@@ -57,16 +56,16 @@ func walk(root model.Value, path model.Path) (v model.Value, reached bool, depth
 	return v, true, len(path)
 }
 
-// container reports whether a path goes on inside of v. A link is none: what is behind it
-// is read somewhere else.
+// container reports whether a path can continue inside of v. A link is not a container: its target is read
+// elsewhere.
 func container(v model.Value) bool {
 	k := v.Kind()
 	return k == model.KindArray || k == model.KindObject && !v.IsLink()
 }
 
-// fingerprint tells apart what may be read at a path of a document: values, or the shapes of
-// values. What is not there is not null, and a place that a link leads away from is not empty.
-// It is the same in every process.
+// fingerprint distinguishes the possible results of a read at a path of a document: values, or the shapes of
+// values. An absent value is not null, and a place that a link leads away from is not empty. It is the same in
+// every process.
 func fingerprint(v model.Value, path model.Path, shallow bool) uint64 {
 	h := fnv.New64a()
 	for i := range path {

@@ -91,7 +91,7 @@ func TestH08_UpkeepOfDemandDoesNotGrowWithTheList(t *testing.T) {
 	}
 }
 
-// difference is what was looked at, entered and run between two readings.
+// difference returns what was looked at, entered and run between two readings.
 func difference(after, before Stats) Stats {
 	return Stats{
 		Runs: after.Runs - before.Runs, Visits: after.Visits - before.Visits,

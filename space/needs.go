@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// needs is what attempts at the event at the head of the lane have been found to need, one attempt after the
-// other. All of it is kept up to date until the event is handled: if the first were let go while the second
-// is waited for, no attempt might ever meet both.
+// needs are the documents that attempts at the event at the head of the lane have lacked, one attempt after the
+// other. All of them are kept up to date until the event is handled: if the first were released while the
+// second is waited for, no attempt might ever find both.
 type needs struct {
 	nodes []*node
 	docs  []*doc
-	// awaits is a document of another space that is not here and that the event waits for, since when it
-	// was found to.
+	// awaits is the absent document of another space that the event waits for, since the time of that finding.
 	awaits *doc
 	since  time.Duration
-	// wait is for how long the event waits for one, 0 for no end of it.
+	// wait is the limit of that wait, 0 for none.
 	wait time.Duration
 }
 
-// add takes in what an attempt lacked: a document of another space, or that a node is up to date. wait is for
-// how long a document is waited for.
+// add adds what an attempt lacked: a document of another space, or an up-to-date node. wait is the limit of
+// waiting for a document.
 func (h *needs) add(g *graph, missing *doc, stale *node, wait time.Duration) {
 	switch {
 	case missing != nil:
@@ -34,7 +33,7 @@ func (h *needs) add(g *graph, missing *doc, stale *node, wait time.Duration) {
 	h.noteAwaited(g)
 }
 
-// lacks reports whether anything of it is missing.
+// lacks reports whether any of the needs is not met.
 func (h *needs) lacks(g *graph) bool {
 	for _, d := range h.docs {
 		if !d.loaded {
@@ -44,7 +43,7 @@ func (h *needs) lacks(g *graph) bool {
 	return slices.ContainsFunc(h.nodes, g.isStale)
 }
 
-// release takes the demand back.
+// release ends the demand.
 func (h *needs) release(g *graph) {
 	was := *h
 	*h = needs{}
@@ -56,7 +55,7 @@ func (h *needs) release(g *graph) {
 	}
 }
 
-// noteAwaited notes since when a document of another space is waited for, if one is.
+// noteAwaited records the beginning of a wait for a document of another space.
 func (h *needs) noteAwaited(g *graph) {
 	if h.wait == 0 || h.awaits != nil && !h.awaits.loaded {
 		return
@@ -64,21 +63,21 @@ func (h *needs) noteAwaited(g *graph) {
 	h.awaits, h.since = h.lacked(g), g.now
 }
 
-// overdue is the error that the event fails with because it has waited for too long, nil if it has not.
+// overdue returns the error of an event that has waited for too long, nil if it has not.
 func (h *needs) overdue(g *graph, wait time.Duration) error {
 	h.wait = wait
 	h.noteAwaited(g)
 	if at := h.failsAt(); at == 0 || g.now < at {
 		return nil
 	}
-	if d := h.lacked(g); d != h.awaits { // what needed it does not any more
+	if d := h.lacked(g); d != h.awaits { // the document is not needed any more
 		h.awaits, h.since = d, g.now
 		return nil
 	}
 	return &DocumentError{Document: h.awaits.key.String(), Waited: h.wait}
 }
 
-// failsAt is when the event fails if the document that it waits for does not come, 0 for never.
+// failsAt returns when the event fails if the awaited document does not arrive, 0 for never.
 func (h *needs) failsAt() time.Duration {
 	if h.wait > 0 && h.awaits != nil && !h.awaits.loaded {
 		return h.since + h.wait
@@ -86,8 +85,8 @@ func (h *needs) failsAt() time.Duration {
 	return 0
 }
 
-// lacked is a document of another space that is not here and that the event needs, or something that it
-// needs does; nil if there is none.
+// lacked returns an absent document of another space that the event needs, directly or not; nil if there is
+// none.
 func (h *needs) lacked(g *graph) *doc {
 	for _, d := range h.docs {
 		if !d.loaded {

@@ -2,22 +2,15 @@ package space
 
 import linked "container/list"
 
-// pageSize is how many nodes with consecutive handles a page of the structure tables holds.
-const pageSize = 64
-
 // nodeTable holds the nodes of a space.
 type nodeTable struct {
 	nodes []*node // by handle; nil once removed
 	byID  map[string]*node
 	free  []uint32 // the handles of nodes that were removed
-	// spareNodes are records that are not used yet.
+	// spareNodes are preallocated records.
 	spareNodes []node
 	ordinals   ordinals
 	times      pastTimes
-	// dirty has a bit for each handle whose structure changed since the last flush, by
-	// page, and dirtyPages are the pages that have any.
-	dirty      []uint64
-	dirtyPages []uint32
 }
 
 func (t *nodeTable) newNode() *node {
@@ -29,8 +22,8 @@ func (t *nodeTable) newNode() *node {
 	return n
 }
 
-// place gives n a handle: one that was freed, so that observations which come and go
-// take no more room than there are at a time, or the next.
+// place gives n a handle: a freed one, so that short-lived observations take no more room than there are at a
+// time, or the next.
 func (t *nodeTable) place(n *node) {
 	if last := len(t.free) - 1; last >= 0 {
 		n.handle, t.free = t.free[last], t.free[:last]
@@ -41,23 +34,10 @@ func (t *nodeTable) place(n *node) {
 	t.nodes = append(t.nodes, n)
 }
 
-// reshaped notes that the structure of a node has changed.
-func (t *nodeTable) reshaped(handle uint32) {
-	number := handle / pageSize
-	for int(number) >= len(t.dirty) {
-		t.dirty = append(t.dirty, 0)
-	}
-	if t.dirty[number] == 0 {
-		t.dirtyPages = append(t.dirtyPages, number)
-	}
-	t.dirty[number] |= 1 << (handle % pageSize)
-}
-
-// ordinals remembers when a node was first registered, over its being removed and
-// registered again: ties are to be broken the same way then (behaviour B08). It keeps
-// the latest few of those that are gone.
+// ordinals remembers the ordinals of nodes that are removed and registered again, so that ties are broken in
+// the same way. It keeps the latest few of the removed ones.
 type ordinals struct {
-	next uint32 // after 2^32 new names some would share one, and so a tie
+	next uint32 // after 2^32 new names some share an ordinal, and so a tie
 	gone map[string]uint32
 	fifo []string
 }
@@ -86,23 +66,22 @@ func (o *ordinals) retire(n *node) {
 	}
 }
 
-// marks numbers searches: a node that a search has met bears its number. They are of 32 bits, which
+// marks numbers searches: a node has the number of the last search that visited it. Numbers have 32 bits, which
 // keeps nodes small; see runner.renewMarks.
 type marks struct{ stamp int32 }
 
-// next begins a search: no node has this mark yet.
+// next begins a search with a number that no node has yet.
 func (m *marks) next() int32 {
 	m.stamp++
 	return m.stamp
 }
 
-// pastTimes keeps the statistics of nodes that are gone, for when they come again, as
-// observations and the rows of a list do: an effect that was slow is so after it was away,
-// too. It keeps those that went last, and so is as large as this however many ids there
-// have ever been.
+// pastTimes keeps the statistics of removed nodes for their return, as observations and the rows of a list do:
+// an effect that was slow is slow after its return, too. It keeps the latest ones, and is bounded however many
+// ids there have ever been.
 type pastTimes struct {
 	byID map[string]*linked.Element
-	gone linked.List // of pastTime, the first to go in front
+	gone linked.List // of pastTime, the oldest in front
 }
 
 type pastTime struct {
@@ -110,7 +89,7 @@ type pastTime struct {
 	auto autoDebounce
 }
 
-// put remembers the statistics of a node that goes, if there are any.
+// put stores the statistics of a removed node, if there are any.
 func (p *pastTimes) put(n *node) {
 	if n.more == nil || n.more.gate.auto.runCount == 0 {
 		return
@@ -125,7 +104,7 @@ func (p *pastTimes) put(n *node) {
 	}
 }
 
-// take gives a node that comes the statistics that it had.
+// take restores the statistics of a node.
 func (p *pastTimes) take(n *node) {
 	if e := p.byID[n.id()]; e != nil {
 		n.ext().gate.auto = p.gone.Remove(e).(pastTime).auto

@@ -8,30 +8,29 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Observation is what is to be kept of a node so that a restart need not run it again
-// (DESIGN 8.1). It is an index, overwritten in place: which addresses the node has read,
-// up to where in the log it is known to be clean, and a fingerprint of each value that it
-// saw. It holds no values and no history.
+// Observation is the saved state of a node that spares it a run after a restart. It is an index, overwritten in
+// place: the addresses that the node has read, the log sequence up to which it is known to be clean, and a
+// fingerprint of each value that it has read. It holds no values and no history.
 type Observation struct {
 	Node    string `json:"n"`
 	Version string `json:"v,omitzero"` // of the implementation, see NodeSpec
-	// Shape is a fingerprint of where the node writes and of what kind it is; 0 for a plain
-	// computation, whose output has its name.
+	// Shape is a fingerprint of the node's kind and surfaces; 0 for a plain computation, whose output has its
+	// name.
 	Shape uint64 `json:"o,omitzero"`
 	// Basis is a log sequence: with all commits up to there, the node was clean.
 	Basis uint64 `json:"b"`
-	// Failed says that the last run ended in an error: it is resumed as invalid.
+	// Failed reports that the last run ended in an error: the node is resumed as invalid.
 	Failed bool `json:"f,omitzero"`
-	// Blank says that there was nothing where the node writes its output.
+	// Blank reports that the output of the node was absent.
 	Blank bool `json:"x,omitzero"`
-	// Makes says that it has made nodes: it is to run again, so that they come to be.
+	// Makes reports that it has made nodes: it must run again to make them.
 	Makes bool       `json:"m,omitzero"`
 	Reads []Observed `json:"r,omitzero"`
-	// Gate is what was set while the node ran, where it differs from its spec.
+	// Gate is the gate that was set while the node ran, if it differs from its spec.
 	Gate *GateSpec `json:"g,omitzero"`
 }
 
-// Observed is one address of a read set and the fingerprint of what was there.
+// Observed is one address of a read set and the fingerprint of its value.
 type Observed struct {
 	Space   string     `json:"s,omitzero"`
 	Doc     string     `json:"d"`
@@ -40,13 +39,12 @@ type Observed struct {
 	Print   uint64     `json:"fp"`
 }
 
-// observations keeps track of what is to be saved of nodes, and of what was saved of nodes that are not there
-// yet.
+// observations keeps track of observations to be saved, and of saved ones of nodes that are not registered yet.
 type observations struct {
 	graph  *graph
 	ledger *ledger.Ledger
-	// unsaved are the nodes whose observation is to be saved, resumable the saved ones of nodes that have
-	// not been registered yet, forgotten the ids of nodes that have one and have gone.
+	// unsaved are the nodes whose observation has to be saved, resumable the saved ones of nodes that have not
+	// been registered yet, forgotten the ids of removed nodes that have one.
 	unsaved   []*node
 	forgotten []string
 	resumable map[string]*Observation
@@ -73,8 +71,8 @@ func (all *observations) take() (out []Observation, gone []string) {
 	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
 }
 
-// ofFormerCode reports whether the node has run code of which it is unknown whether it is that
-// of the program: it was made under a former one, and names no version.
+// ofFormerCode reports whether the code that the node has run may differ from that of the program: it was made
+// under a former program, and has no version.
 func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
 
 func (all *observations) observe(n *node) Observation {
@@ -99,9 +97,9 @@ func (all *observations) observe(n *node) Observation {
 	return o
 }
 
-// note remembers a node whose observation is out of date. Nodes that a run or the
-// application has added are known by their ids as well as those of the program. Those that
-// have gone are let go when room is needed: a host need not ask for observations at all.
+// note records that the observation of a node is out of date. Nodes that a run or the application has added are
+// identified by their ids as well as those of the program. Removed ones are dropped when room is needed, since
+// a host need not save observations at all.
 func (all *observations) note(n *node) {
 	if n.unsaved {
 		return
@@ -130,7 +128,7 @@ func (all *observations) rehydrate(saved []Observation) {
 	}
 }
 
-// resumeChild takes up a node that has only just been registered.
+// resumeChild resumes a node that has just been registered.
 func (all *observations) resumeChild(n *node) {
 	if o := all.resumable[n.id()]; o != nil {
 		delete(all.resumable, n.id())
@@ -138,19 +136,19 @@ func (all *observations) resumeChild(n *node) {
 	}
 }
 
-// resume takes up one node, if its observation is good for anything.
+// resume resumes one node, if its observation is usable.
 func (all *observations) resume(n *node, o *Observation) {
 	if o.Version != n.spec.Version || o.Shape != n.spec.shape() || o.Makes || n.status != NeverRan {
 		return
 	}
 	deps, status := all.restore(n, o)
 	if deps == nil && len(o.Reads) > 0 {
-		return // it names what cannot be: not ours
+		return // it has an impossible name, so it is not ours
 	}
 	all.adoptRestored(n, o, deps, status)
 }
 
-// restore compares the observed reads with what is there now.
+// restore compares the observed reads with the present values.
 func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 	status := Clean
 	if o.Failed || all.outputMoved(n, o) {
@@ -178,11 +176,11 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 	return deps, status
 }
 
-// mayDiffer reports whether a document may not be what it was with all commits up to basis. Of
-// one that is not there it is unknown since when: that it was deleted is forgotten in the end.
+// mayDiffer reports whether a document may differ from its state at basis. The age of an absent document is
+// unknown, since deletions are forgotten in the end.
 func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	if d.value.IsAbsent() {
-		return true // it costs nothing to compare
+		return true // comparing it costs nothing
 	}
 	differs := all.ledger.Replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || all.ledger.Holds(d.key.doc)
 	if differs {
@@ -191,7 +189,7 @@ func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	return differs
 }
 
-// outputMoved reports whether another writer has written where the node writes.
+// outputMoved reports whether another writer has changed the output of the node.
 func (all *observations) outputMoved(n *node, o *Observation) bool {
 	d := n.own.doc
 	return d != nil && (n.spec.Volatile || all.ledger.Replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
@@ -201,7 +199,7 @@ func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, sta
 	g := all.graph
 	for _, d := range n.deps {
 		if d.indexed {
-			g.unindex(d) // what was declared
+			g.unindex(d) // the declared one
 		}
 	}
 	n.deps = deps
@@ -217,6 +215,5 @@ func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, sta
 	n.saved = true
 	g.setStatus(n, status)
 	g.enqueue(n)
-	g.reshaped(n.handle)
 	all.graph.stats.Resumed++
 }

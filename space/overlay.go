@@ -7,18 +7,18 @@ type reading uint8
 
 const (
 	readDeep    reading = iota // the value and everything below it matters
-	readShallow                // only its keys, its length, or the scalar
-	readNothing                // nothing: it makes no dependency
-	readLink                   // as deep, and a link at the end is not followed
+	readShallow                // only its keys, its length, or the scalar matters
+	readNothing                // nothing matters: it creates no dependency
+	readLink                   // like readDeep, but a link at the end is not followed
 )
 
-// overlay is what a transaction leaves documents with.
+// overlay has the documents as a transaction leaves them.
 type overlay struct {
 	after  []docValue
 	places map[*doc]int // of after, when they are many
 }
 
-// current is the document as the transaction sees it.
+// current returns the document as the transaction sees it.
 func (o *overlay) current(d *doc) model.Value {
 	if i := o.place(d); i >= 0 {
 		return o.after[i].value
@@ -26,7 +26,7 @@ func (o *overlay) current(d *doc) model.Value {
 	return d.value
 }
 
-// place is where in after a document stands, -1 if the transaction has not written it.
+// place returns the index of a document in after, -1 if the transaction has not written it.
 func (o *overlay) place(d *doc) int {
 	if len(o.after) > manyReads {
 		if i, ok := o.places[d]; ok {
@@ -42,7 +42,7 @@ func (o *overlay) place(d *doc) int {
 	return -1
 }
 
-// addPlace begins to remember what a document is left with.
+// addPlace adds an entry of after to the index.
 func (o *overlay) addPlace(v docValue) {
 	o.after = append(o.after, v)
 	switch n := len(o.after); {
@@ -56,8 +56,8 @@ func (o *overlay) addPlace(v docValue) {
 	}
 }
 
-// hop walks path in the document as far as the first link that is to be followed. It
-// returns the value there, the part of the path that is left, and whether it is a link.
+// hop follows the path in the document up to the first link that has to be followed. It returns the value
+// there, the rest of the path, and whether it is a link.
 func (o *overlay) hop(d *doc, path model.Path, how reading) (v model.Value, rest model.Path, hop bool) {
 	v = o.current(d)
 	for i := range path {
@@ -69,8 +69,7 @@ func (o *overlay) hop(d *doc, path model.Path, how reading) (v model.Value, rest
 	return v, nil, v.IsLink() && how != readLink
 }
 
-// pathsIn lists where writes go in a document, nil if it is not one of a
-// few places.
+// pathsIn returns the places of writes in a document, nil if they are many.
 func pathsIn(writes []model.Write, d *doc) []model.Path {
 	if d.paths == nil {
 		return nil // it has no index that would use them

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// overruns is what is known of code that did not return in an earlier life.
+// overruns has the code that did not return in earlier incarnations.
 type overruns struct {
 	graph *graph
 	hooks *hooks
@@ -23,7 +23,7 @@ func (r *overruns) note(o Overrun) {
 	}
 }
 
-// hold holds a node back that did not return.
+// hold holds back a node that did not return.
 func (r *overruns) hold(n *node) {
 	o, did := r.nodes[n.id()]
 	if !did {
@@ -37,7 +37,7 @@ func (r *overruns) hold(n *node) {
 	r.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
 }
 
-// endRests has events wait again for nodes that may run again.
+// endRests makes events wait again for nodes that may run again.
 func (r *overruns) endRests() {
 	r.resting = slices.DeleteFunc(r.resting, func(n *node) bool {
 		over := n.removed || n.more.gate.backoffUntil <= r.graph.now

@@ -54,7 +54,7 @@ func (h *host) restart(m memory) {
 	h.run()
 }
 
-// resumable is a random program: computations over inputs and each other, read deeply,
+// resumable returns a random program: computations over inputs and each other, read deeply,
 // shallowly, by condition and through links, of which effects want some, and some only if
 // a document says so.
 func resumable(t *rapid.T, tt tester) *Program {
@@ -107,7 +107,7 @@ func resumable(t *rapid.T, tt tester) *Program {
 	return p
 }
 
-// step is one write by somebody else.
+// step returns a random write of another writer.
 func step(t *rapid.T) model.Write {
 	in := rapid.SampledFrom([]string{"in0", "in1", "in2"})
 	v := rapid.IntRange(0, 3).Draw(t, "v")

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// deadly is a handler that ends its process at some events, and the rest of counter.
+// deadly returns a handler that ends its process at some events, and the rest of counter.
 func deadly(t *testing.T, deaths map[string]int) program {
 	return counter(t).handle("kill", func(_ *Tx, ev *model.Event) any {
 		deaths[ev.ID]++
@@ -37,7 +37,7 @@ func (h *host) live() (survived bool) {
 	return survived
 }
 
-// lives is one process after the other, each of which takes the space over, until one
+// lives returns one process after the other, each of which takes the space over, until one
 // survives. It returns how many have died.
 func (w *world) lives(p *Program, limit int, change ...func(*Config)) (deaths int, last *host) {
 	w.t.Helper()

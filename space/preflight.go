@@ -8,8 +8,7 @@ type staleness struct {
 	queue     *queue
 	marks     *marks
 	stats     *Stats
-	// stale are the nodes that a search for what is not up to date begins with,
-	// dormant ones included.
+	// stale are the nodes at which a search for stale nodes begins, dormant ones included.
 	stale []*node
 	up    []climb // buffers of seek
 	down  []descent
@@ -23,7 +22,7 @@ func (s *staleness) setStatus(n *node, to Status) {
 	s.keepStale(n)
 }
 
-// keepStale keeps invariant 5 of node.
+// keepStale maintains invariant 5 of node.
 func (s *staleness) keepStale(n *node) {
 	want := !n.removed && (n.status == Invalid || n.status == NeverRan && s.mayMatter(n))
 	if want != (n.staleAt != 0) {
@@ -33,13 +32,13 @@ func (s *staleness) keepStale(n *node) {
 
 func (n *node) stalePlace() *int32 { return &n.staleAt }
 
-// mayMatter reports whether a handler may meet what n would write, other than as its
-// output, which is looked at anyway.
+// mayMatter reports whether a handler may read what n would write, other than its output, which is examined
+// anyway.
 func (s *staleness) mayMatter(n *node) bool {
 	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || s.isRead(n)
 }
 
-// isRead reports whether another node reads what n writes.
+// isRead reports whether another node reads n's output.
 func (s *staleness) isRead(n *node) bool {
 	read := false
 	n.eachSurface(true, func(s *surface) {
@@ -48,14 +47,14 @@ func (s *staleness) isRead(n *node) bool {
 	return read
 }
 
-// upToDate is the quick answer of many cases: nothing that the node depends on is to
-// run. Liveness covers all that is upstream, and a sweep goes upward.
+// upToDate decides many cases quickly: no node that n depends on has to run. Liveness covers all that is
+// upstream, and a sweep goes upward.
 func (s *staleness) upToDate(n *node) bool {
 	return n.live && n.status == Clean && (s.queue.dueCount == 0 || s.queue.sweeping && n.height <= s.queue.at)
 }
 
-// staleWriter returns a writer of what d reads that is not up to date, or has anything
-// upstream of it that is not (I4), and nil if there is none. d is a handler's read.
+// staleWriter returns a writer of what d reads that is stale, or has a stale node upstream of it (I4), and nil
+// if there is none. d is a handler's read.
 func (s *staleness) staleWriter(d *dep) *node {
 	w := d.doc.writer
 	switch {
@@ -80,12 +79,10 @@ func (s *staleness) isStale(n *node) bool {
 	return s.seek(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
 }
 
-// preflight is a search for what is not up to date in certain nodes, its roots, or
-// upstream of them: one node, or all that write what a handler reads. It goes from both
-// ends, one edge at a time: up from the roots, and down from all that is stale. Whichever
-// is done first decides, so neither a hub with a thousand writers of which one is stale
-// nor a space full of stale nodes that are none of the event's business makes an event
-// expensive.
+// preflight is a search for stale nodes among its roots or upstream of them: one node, or all writers of what a
+// handler reads. It proceeds from both ends, one edge at a time: up from the roots, and down from all stale
+// nodes. Whichever finishes first decides, so neither a hub with a thousand writers of which one is stale nor a
+// space full of unrelated stale nodes makes an event expensive.
 type preflight struct {
 	in   *staleness
 	node *node
@@ -98,13 +95,13 @@ type preflight struct {
 
 	down      []descent
 	downStamp int32
-	stale     int // how many of graph.stale the way down has begun with
+	stale     int // the number of entries of graph.stale from which it has gone down
 	away      int // and of graph.away
 	reader    int // and of the readers of that
 }
 
-// climb is the way up from a node, as far as it has been gone: to writer at of what
-// deps[next] reads. root is the root that it began with, nil if what it meets is one.
+// climb is the way up from a node so far: to writer at of what deps[next] reads. root is where it began, nil if
+// each node that it meets is a root.
 type climb struct {
 	deps     []*dep
 	root     *node
@@ -117,17 +114,17 @@ type descent struct {
 	surface, at int
 }
 
-// seek returns a root that is not up to date, or nil.
+// seek returns a stale root, or nil.
 func (s *staleness) seek(p preflight, from climb) *node {
 	p.in, p.upStamp, p.downStamp = s, s.marks.next(), s.marks.next()
 	p.up, p.down = append(s.up[:0], from), s.down[:0]
 	for p.found == nil && len(p.up) > 0 {
 		p.stepUp()
 		if p.found == nil && !p.stepDown() {
-			break // nothing stale leads to a root
+			break // no stale node leads to a root
 		}
 	}
-	s.up, s.down = p.up, p.down // for the next one
+	s.up, s.down = p.up, p.down // for the next search
 	return p.found
 }
 
@@ -144,7 +141,7 @@ func (p *preflight) stepUp() {
 		return
 	}
 	if !d.doc.loaded {
-		p.found = c.root // it may have changed since it was last here
+		p.found = c.root // it may have changed since the last visit
 		return
 	}
 	s := d.doc.surface(c.at)
@@ -172,7 +169,7 @@ func (p *preflight) reach(n, root *node) {
 	p.up = append(p.up, climb{deps: n.deps, root: root})
 }
 
-// stepDown reports false if there is nowhere left to go.
+// stepDown returns false if the way down is complete.
 func (p *preflight) stepDown() bool {
 	if len(p.down) == 0 {
 		return p.begin()
@@ -195,8 +192,8 @@ func (p *preflight) stepDown() bool {
 	return true
 }
 
-// begin goes down from the next node that is stale, or reads a document that is not here
-// and may have changed.
+// begin starts the way down at the next node that is stale, or that reads an absent foreign document which may
+// have changed.
 func (p *preflight) begin() bool {
 	p.in.stats.Visits++
 	switch {
@@ -217,7 +214,7 @@ func (p *preflight) begin() bool {
 	return true
 }
 
-// affect takes in that n is not up to date, or what is upstream of it.
+// affect records that n, or a node upstream of it, is not up to date.
 func (p *preflight) affect(n *node) {
 	if n.markDown == p.downStamp {
 		return

@@ -13,10 +13,10 @@ import (
 // Program is the code of a space: its handlers, computations and effects. A
 // program is immutable once a space runs it; many spaces share one.
 type Program struct {
-	// Name says which program this is, in logs and traces.
+	// Name names the program in logs and traces.
 	Name string
-	// Version tells this program from others of its name, for readers of the log: it is in the
-	// first commit that each life of a runtime makes with it. Optional; 256 bytes at the most.
+	// Version distinguishes versions of the program for readers of the log: it is in the first commit that each
+	// incarnation of a space makes with it. Optional; at most 256 bytes.
 	Version string
 
 	handlers map[string]Handler
@@ -29,68 +29,62 @@ type Program struct {
 	limits   map[string]time.Duration
 }
 
-// Handler changes documents in answer to an event. It runs in a transaction: all
-// of its reads and writes go through tx, and nothing it wrote is kept if it
-// returns an error or panics. It may be run more than once for one event, of
-// which exactly one run takes effect; so it must not do anything else (no I/O,
-// no clock, no random numbers).
+// Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go
+// through tx, and nothing it wrote is kept if it returns an error or panics. It may run more than once for one
+// event, of which exactly one run takes effect; so it must have no other effects or inputs (no I/O, no clock,
+// no random numbers).
 //
-// The value it returns is the receipt's result, which the sender can wait for. An
-// error that Transient marks is tried again, see Config.EventRetries; any other makes
-// the event fail at once.
+// The value it returns is the receipt's result, which the sender can wait for. An error marked by Transient is
+// retried, see Config.EventRetries; any other makes the event fail at once.
 type Handler func(tx *Tx, ev *model.Event) (model.Value, error)
 
-// NodeSpec describes a node. All of it is fixed for the node's lifetime; in
-// particular what a node can write is never learned from its runs (P4).
+// NodeSpec describes a node. All of it is fixed for the node's lifetime; in particular, the places that a node
+// can write are never learned from its runs (P4).
 type NodeSpec struct {
 	// ID names the node within its space.
 	ID   string
 	Kind NodeKind
-	// Output is the document that a computation writes by returning a value: the first
-	// of the three tiers of its write surface (seed 001 section 4.3). It belongs to the
-	// computation alone. "" for effects, and for computations that only side-write.
+	// Output is the document that a computation writes by returning a value: the first of the three tiers of
+	// its write surface. It belongs to the computation alone. "" for effects, and for computations that only
+	// side-write.
 	Output string
-	// Writes are the further places that the node may write through tx, known when it
-	// is registered: the second tier. Demand for them is demand for the node. Others
-	// may write there too.
+	// Writes are further places that the node may write through tx, known when it is registered: the second
+	// tier. Demand for them is demand for the node. Others may write there too.
 	Writes []Address
-	// Envelope makes the node a materializer, the third tier: somewhere in these places
-	// it writes, and what exactly is known when it has run. Since nobody can tell who
-	// needs it, it is always live; but it runs when nothing else wants to, unless a node
-	// that is about to run, or an event, reads inside the envelope. The envelope orders
-	// and never triggers. A node that has one has no Writes.
+	// Envelope makes the node a materializer, the third tier: it writes somewhere in these places, and where
+	// exactly is known only after its run. Since its readers cannot be known before, it is always live; but it
+	// runs only when nothing else has to, unless a node that is about to run, or an event, reads inside the
+	// envelope. The envelope orders and never triggers. A node with an envelope has no Writes.
 	Envelope []Address
-	// DeclaredReads are places that the node is expected to read. They put its first
-	// run behind their writers, and trigger nothing (seed 001 section 6.2).
+	// DeclaredReads are places that the node is expected to read. They put its first run behind their writers,
+	// and trigger nothing.
 	DeclaredReads []Address
-	// Gate holds the node back in time.
+	// Gate delays the runs of the node.
 	Gate GateSpec
-	// Group is the change group of an observer: it is not woken by changes that were
-	// made in a transaction of the same group (see Tx.Group).
+	// Group is the change group of an observer: changes by transactions of the same group do not run it (see
+	// Tx.Group).
 	Group string
-	// Volatile keeps the output in memory only: it is not written to the log, so other
-	// spaces, other runtimes and the checkpoint do not have it, and a restart computes
-	// it again when something needs it. For intermediate values that change often.
+	// Volatile keeps the output in memory only: it is not written to the log, so other spaces, other runtimes
+	// and the checkpoint do not have it, and a restart computes it again when something needs it. For
+	// intermediate values that change often.
 	Volatile bool
-	// Version tells implementations apart. A node that a run registers again with
-	// another version runs afresh; so does one that is resumed under another.
+	// Version distinguishes implementations. A node that is registered again, or resumed, with another version
+	// runs afresh.
 	Version string
-	// Run derives the output from what it reads through tx. It must be idempotent:
-	// running it again over the same documents gives the same value and the same
-	// writes. The result replaces the output document; an absent value deletes it. The
-	// result of a node without an output is ignored. It may be called while another
-	// node's Run is in the middle of a Get, which pulled this one.
+	// Run derives the output from what it reads through tx. It must be idempotent: running it again over the
+	// same documents gives the same value and the same writes. The result replaces the output document; an
+	// absent value deletes it. The result of a node without an output is ignored. It may be called during
+	// another node's Run, by a Get that needs this node.
 	Run func(tx *Tx) (model.Value, error)
 }
 
-// NewProgram makes an empty program.
+// NewProgram returns an empty program.
 func NewProgram(name string) *Program {
 	return &Program{Name: name, handlers: map[string]Handler{}, ids: map[string]bool{}, outputs: map[string]string{}}
 }
 
-// Handle registers the handler of a stream. There is exactly one per stream
-// (seed 001, decision 12); a second one is an error, because two handlers would
-// race for one receipt.
+// Handle registers the handler of a stream. There is exactly one per stream; a second one is an error, because
+// two handlers would race for one receipt.
 func (p *Program) Handle(stream string, h Handler) error {
 	if err := model.CheckName("stream", stream); err != nil {
 		return fmt.Errorf("program %s: %w", p.Name, err)
@@ -105,11 +99,11 @@ func (p *Program) Handle(stream string, h Handler) error {
 	return nil
 }
 
-// Handles reports whether something handles the events of a stream.
+// Handles reports whether the stream has a handler.
 func (p *Program) Handles(stream string) bool { return p.handler(stream) != nil }
 
-// handler is what handles the events of a stream, nil if nothing does. Failure notices
-// end well where a program has nothing to say to them.
+// handler returns the handler of a stream, nil if there is none. In a program without a handler for them,
+// failure notices end well.
 func (p *Program) handler(stream string) Handler {
 	if h := p.handlers[stream]; h != nil || stream != model.Undelivered {
 		return h
@@ -117,7 +111,7 @@ func (p *Program) handler(stream string) Handler {
 	return ignore
 }
 
-// unhandled says that nothing handles the events of a stream, and names some that it does handle.
+// unhandled returns the message for a stream without a handler, with the names of some that have one.
 func (p *Program) unhandled(stream string) string {
 	text := fmt.Sprintf("program %s has no handler for stream %s", p.Name, stream)
 	const most = 8
@@ -132,7 +126,7 @@ func (p *Program) unhandled(stream string) string {
 
 func ignore(*Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
 
-// Add registers a node that every space of the program has.
+// Add adds a node to every space of the program.
 func (p *Program) Add(n NodeSpec) error {
 	err := n.check()
 	if err == nil {
@@ -162,7 +156,7 @@ func (p *Program) checkUnique(n *NodeSpec) error {
 	return nil
 }
 
-// check refuses what can be seen to be wrong with a node by itself.
+// check refuses a node that is invalid by itself.
 func (n *NodeSpec) check() error {
 	if err := model.CheckName("node", n.ID); err != nil {
 		return err
@@ -211,13 +205,13 @@ func (n *NodeSpec) checkPlaces() error {
 			continue
 		}
 		if err := model.CheckName("space", a.Space); err != nil {
-			return err // found later, half of the node would be there
+			return err // later, half of the node would be there
 		}
 	}
 	return nil
 }
 
-// check refuses what no commit could carry.
+// check refuses names that no commit could carry.
 func (p *Program) check() error {
 	if len(p.Version) > maxVersion {
 		return fmt.Errorf("program %s: the version is %d bytes; %d are the most", p.Name, len(p.Version), maxVersion)
@@ -228,13 +222,13 @@ func (p *Program) check() error {
 // maxVersion bounds Program.Version, which goes into commits.
 const maxVersion = 256
 
-// Cron registers a job that every space of the program has. Its times begin when the space
-// first comes to life. A handler of its stream is called with the payload
+// Cron adds a job to every space of the program. Its times begin when the space is first loaded. The handler of
+// its stream is called with the payload
 //
 //	{"cron": NAME, "at": TIME, "missed": N, ...}
 //
-// TIME being that of the schedule, in RFC 3339, and N how many times before it (with
-// FireOnce: behind it) were missed.
+// TIME is that of the schedule, in RFC 3339, and N the number of missed times before it (with FireOnce: after
+// it).
 func (p *Program) Cron(c CronSpec) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
@@ -249,8 +243,8 @@ func (p *Program) Cron(c CronSpec) error {
 	return nil
 }
 
-// Within limits how long the handler of a stream may take; negative for no limit. Without,
-// the host says how long.
+// Within limits how long the handler of a stream may take; a negative limit means none. Without Within, the
+// host decides.
 func (p *Program) Within(stream string, d time.Duration) error {
 	if d == 0 {
 		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one stands for none", p.Name, stream)
@@ -265,11 +259,10 @@ func (p *Program) Within(stream string, d time.Duration) error {
 	return nil
 }
 
-// HandlerLimit is the limit of a stream's handler, negative for none, 0 if the program says
-// nothing of it.
+// HandlerLimit returns the limit of a stream's handler, negative for none, 0 if the program does not set it.
 func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }
 
-// declare is what the graph is to know of the node, apart from slices that are the caller's.
+// declare returns the node's declaration. It shares no slices with the caller.
 func (n *NodeSpec) declare() *declaration {
 	return &declaration{
 		ID: n.ID, Kind: n.Kind, Output: n.Output, Writes: slices.Clone(n.Writes), Envelope: slices.Clone(n.Envelope),
@@ -278,8 +271,8 @@ func (n *NodeSpec) declare() *declaration {
 	}
 }
 
-// Action registers an action or an input. Its stream is handled by it, and its documents are
-// written by it alone.
+// Action registers an action or an input. It handles the stream of that name, and is the only writer of its
+// documents.
 func (p *Program) Action(a *ActionSpec) error {
 	if err := p.addAction(a); err != nil {
 		return fmt.Errorf("program %s: action %q: %w", p.Name, a.Name, err)
@@ -321,7 +314,7 @@ func (p *Program) addAction(a *ActionSpec) error {
 	return nil
 }
 
-// Actions are the actions and inputs of the program, by name.
+// Actions returns the actions and inputs of the program, by name.
 func (p *Program) Actions() []*ActionSpec {
 	out := make([]*ActionSpec, 0, len(p.actions))
 	for _, name := range slices.Sorted(maps.Keys(p.actions)) {

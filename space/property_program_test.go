@@ -122,10 +122,10 @@ func (f *formula) eval(read func(o *operand) int64) int64 {
 	return total % f.mod
 }
 
-// beside is the number in the cell, if the formula comes to v.
+// beside returns the number in the cell, if the formula comes to v.
 func (f *formula) beside(v int64) int64 { return (v + 1) % f.mod }
 
-// lobe is the key inside of the envelope that is written.
+// lobe returns the key inside of the envelope that is written.
 func lobe(v int64) (written, cleared string) {
 	if v%2 == 0 {
 		return "a", "b"
@@ -174,7 +174,7 @@ func (fs *formulas) node(f *formula) NodeSpec {
 	return spec
 }
 
-// cells are the addresses at which there is a number of the formula's.
+// cells returns the addresses at which there is a number of the formula's.
 func (f *formula) cells() (out []Address) {
 	if f.spec.Output != "" {
 		out = append(out, Address{Doc: f.spec.Output})
@@ -284,7 +284,7 @@ func (f *formula) genExtras(t *rapid.T, known []Address) {
 	}
 }
 
-// targets are where the link may point.
+// targets returns where the link may point.
 func (fs *formulas) targets() []Address {
 	out := slices.Concat(plain[:1], keyed[:1], keyed[2:3], []Address{rate})
 	for _, f := range fs.all[:min(maxTarget, fs.static)] {
@@ -377,7 +377,7 @@ func (o *oracle) operand(p *operand, below int) (total int64) {
 	return 0
 }
 
-// at is the number at an address.
+// at returns the number at an address.
 func (o *oracle) at(a Address) int64 {
 	if a.Space != "" {
 		return o.rate

@@ -106,7 +106,7 @@ func (m *machine) change(t *rapid.T) (to Address, v model.Value) {
 
 var groups = rapid.SampledFrom([]string{"", "", "g"})
 
-// numbers are all addresses of which the test knows what is to be there: inputs, and what
+// numbers returns all addresses of which the test knows what is to be there: inputs, and what
 // the program derives.
 func (m *machine) numbers() []Address {
 	out := slices.Concat(plain, keyed, []Address{rate})
@@ -335,7 +335,7 @@ func (m *machine) settleDown(h *host) {
 	m.w.t.Fatalf("it does not come to rest: %+v, nodes %+v", h.last, h.core.Nodes())
 }
 
-// at is the oracle of a host's state at quiescence. What nodes have written that are not
+// at returns the oracle of a host's state at quiescence. What nodes have written that are not
 // there any more is as it was left.
 func (m *machine) at(i int) *oracle {
 	r := m.w.replica(home)
@@ -488,7 +488,7 @@ func (m *machine) checkCopy(rc *model.Receipt, state map[string]model.Value) {
 	m.w.t.Fatalf("%s saw %s in %s, with the inputs %v", rc.Event, rc.Result, from, state)
 }
 
-// copied is the address that an event copies from.
+// copied returns the address that an event copies from.
 func (m *machine) copied(rc *model.Receipt) Address {
 	var payload model.Value
 	for _, ev := range m.w.lanes[home] {

@@ -5,21 +5,19 @@ import (
 	"slices"
 )
 
-// queue holds the nodes that are due, by height. A sweep takes them from low to high;
-// what becomes due above the place where it is joins it, what becomes due below, as in
-// a circle, waits for the next one.
+// queue holds the nodes that are due, by height. A sweep takes them from low to high; nodes that become due
+// above its position join it, those below, as in a circle, wait for the next one.
 type queue struct {
 	sweep, next levels
 	sweeping    bool
-	at          int32 // the height that the sweep has reached
-	// idle are the materializers that are due: they run when nothing else is.
+	at          int32 // the height of the sweep
+	// idle are the materializers that are due: they run when no other node is.
 	idle []*node
-	// dueCount is how many nodes are live and not clean.
+	// dueCount counts the nodes that are live and not clean.
 	dueCount int
 }
 
-// levels are nodes by height. Within one height they are sorted by ordinal when their
-// turn comes.
+// levels are nodes by height. Within one height they are sorted by ordinal when their turn comes.
 type levels struct {
 	byHeight [][]*node
 	low      int32
@@ -37,7 +35,7 @@ func (l *levels) push(n *node) {
 	l.n++
 }
 
-// lowest is the lowest height at which there is a node; there is one.
+// lowest returns the lowest height with a node; there must be one.
 func (l *levels) lowest() int32 {
 	for len(l.byHeight[l.low]) == 0 {
 		l.low++
@@ -45,8 +43,8 @@ func (l *levels) lowest() int32 {
 	return l.low
 }
 
-// take empties the lowest level and returns its nodes in order of registration. The
-// slice is good until the level is pushed to again.
+// take empties the lowest level and returns its nodes in order of registration. The slice is valid until the
+// next push to the level.
 func (l *levels) take() []*node {
 	h := l.lowest()
 	nodes := l.byHeight[h]
@@ -59,7 +57,7 @@ func (l *levels) take() []*node {
 	return nodes
 }
 
-// relevel puts what waits for the next sweep where it belongs after heights have changed.
+// relevel moves waiting nodes to their places after heights have changed.
 func (q *queue) relevel() {
 	old := q.next
 	q.sweep, q.next = levels{}, levels{}
@@ -70,7 +68,7 @@ func (q *queue) relevel() {
 	}
 }
 
-// push puts a due node where the sweep will find it.
+// push adds a due node where the sweep will find it.
 func (q *queue) push(n *node) {
 	if q.sweeping && n.height > q.at {
 		q.sweep.push(n)
@@ -79,14 +77,13 @@ func (q *queue) push(n *node) {
 	q.next.push(n)
 }
 
-// len is how many nodes wait for their turn, without idle materializers.
+// len returns the number of waiting nodes, without idle materializers.
 func (q *queue) len() int { return q.sweep.n + q.next.n }
 
-// waits reports whether anything is left to be looked at.
+// waits reports whether any node waits for its turn.
 func (q *queue) waits() bool { return q.len()+len(q.idle) > 0 }
 
-// enqueue puts a node that is due into the queue, unless it is there or is held back
-// by something that will put it there.
+// enqueue adds a due node to the queue, unless it is there or is held back by something that will enqueue it.
 func (q *queue) enqueue(n *node) {
 	if !n.due() || n.queued || n.waiting || n.held {
 		return
@@ -99,15 +96,14 @@ func (q *queue) enqueue(n *node) {
 	q.push(n)
 }
 
-// promote moves an idle materializer into the queue: a node is about to read what it
-// may write (seed 001 section 4.3, rule 2).
+// promote moves an idle materializer into the queue, because a node is about to read a place in its envelope.
 func (q *queue) promote(n *node) {
 	i := slices.Index(q.idle, n)
 	q.idle = slices.Delete(q.idle, i, i+1)
 	q.push(n)
 }
 
-// recount takes in that a node has changed, which was due before or was not.
+// recount updates dueCount after a change of a node that was due before, or was not.
 func (q *queue) recount(n *node, was bool) {
 	switch is := n.due(); {
 	case is && !was:

@@ -7,13 +7,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// readLog is what one run has read, matched against what the node read last time
-// while it reads: a run that reads the same addresses in the same order, as most do,
-// costs a comparison per read, and leaves nothing to apply (P6).
+// readLog has the reads of one run, matched against those of the node's last run as they are made: a run that
+// reads the same addresses in the same order, as most do, costs one comparison per read, and leaves nothing to
+// apply (P6).
 type readLog struct {
 	node *node
-	// next is the dep that the next read is expected to be. diverged says that one was
-	// another; list has the reads in order then.
+	// next is the expected dep of the next read. diverged reports that a read was another one; then list has
+	// the reads in order.
 	next     int
 	diverged bool
 	list     []*dep
@@ -28,7 +28,7 @@ type depKey struct {
 	shallow bool
 }
 
-// begin makes it the log of a new run.
+// begin resets the log for a new run.
 func (l *readLog) begin(n *node, run int32) {
 	l.node, l.next, l.diverged, l.run = n, 0, false, run
 	l.list = l.list[:0]
@@ -41,9 +41,8 @@ func (l *readLog) begin(n *node, run int32) {
 	}
 }
 
-// asBefore answers a read that is the one that is expected, or the last one once more, if
-// there is no link on the way and the document is here: what nearly all reads of nearly all
-// runs are.
+// asBefore answers a read that is the expected one, or the last one repeated, if there is no link on the way
+// and the document has arrived: nearly all reads of nearly all runs.
 func (l *readLog) asBefore(space, id string, path model.Path) (v model.Value, ok bool) {
 	if l.diverged {
 		return l.lately(space, id, path)
@@ -61,8 +60,7 @@ func (l *readLog) asBefore(space, id string, path model.Path) (v model.Value, ok
 	return v, false
 }
 
-// lately answers a read that is one of the last few: in a loop, the same addresses come
-// again and again.
+// lately answers a read that is one of the last few: loops repeat addresses.
 func (l *readLog) lately(space, id string, path model.Path) (v model.Value, ok bool) {
 	for i := len(l.list) - 1; i >= max(0, len(l.list)-4); i-- {
 		if l.list[i].same(space, id, path) {
@@ -78,13 +76,12 @@ func (d *dep) same(space, id string, path model.Path) bool {
 		len(d.path) == len(path) && (len(path) == 0 || slices.Equal(d.path, path))
 }
 
-// sameText compares names that are mostly not only equal but the same string, for which it
-// needs no call.
+// sameText compares names that are usually the same string, which needs no call.
 func sameText(a, b string) bool {
 	return len(a) == len(b) && (len(a) == 0 || unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
 
-// straight is the value, if it is there without following a link.
+// straight returns the value, if no link has to be followed.
 func (d *dep) straight() (v model.Value, ok bool) {
 	v = d.doc.value
 	for i := range d.path {
@@ -96,8 +93,7 @@ func (d *dep) straight() (v model.Value, ok bool) {
 	return v, d.doc.loaded && !v.IsLink()
 }
 
-// expect returns the document of the next expected read if that is the one that is
-// asked for, without looking anything up.
+// expect returns the document of the next expected read if it is the requested one, without a lookup.
 func (l *readLog) expect(space, id string) *doc {
 	if l.diverged {
 		return nil
@@ -112,7 +108,7 @@ func (l *readLog) expect(space, id string) *doc {
 	return nil
 }
 
-// add notes a read. It reports whether the address is a new one for the node.
+// add adds a read. It reports whether the address is new for the node.
 func (l *readLog) add(d *doc, path model.Path, shallow bool) (isNew bool) {
 	deps := l.node.deps
 	if !l.diverged {
@@ -140,7 +136,7 @@ func (l *readLog) add(d *doc, path model.Path, shallow bool) (isNew bool) {
 	return true
 }
 
-// diverge begins the list with what was read as expected.
+// diverge starts the list with the reads so far, which were as expected.
 func (l *readLog) diverge() {
 	l.diverged = true
 	l.list = append(l.list[:0], l.node.deps[:l.next]...)
@@ -149,7 +145,7 @@ func (l *readLog) diverge() {
 	}
 }
 
-// manyReads is where a map begins to pay.
+// manyReads is the number of reads from which a map pays.
 const manyReads = 16
 
 func (l *readLog) find(d *doc, path model.Path, shallow bool) *dep {
@@ -180,11 +176,11 @@ func (d *dep) is(doc *doc, path model.Path, shallow bool) bool {
 
 func (d *dep) key() depKey { return depKey{d.doc, d.path.String(), d.shallow} }
 
-// unchanged reports whether the run read what the node read last time.
+// unchanged reports whether the run has read what the node read last time.
 func (l *readLog) unchanged() bool { return !l.diverged && l.next == len(l.node.deps) }
 
-// hand gives the list of reads away. The node's former list becomes the next run's, so a
-// node whose reads change all the time does not make a new one each time.
+// hand returns the list of reads. The node's former list becomes that of the next run, so a node whose reads
+// keep changing does not allocate one each time.
 func (l *readLog) hand() []*dep {
 	if cap(l.list) > 2*len(l.list)+4 {
 		return slices.Clone(l.list)
@@ -192,8 +188,8 @@ func (l *readLog) hand() []*dep {
 	return l.list
 }
 
-// cover marks the reads that another one of an ancestor makes superfluous: a deep read
-// covers everything below. A shallow one covers nothing (trigger semantics 4.2).
+// cover marks reads that a read of an ancestor makes redundant: a deep read covers everything below. A shallow
+// one covers nothing.
 func cover(deps []*dep) {
 	if len(deps) <= manyReads {
 		for _, d := range deps {
@@ -201,8 +197,8 @@ func cover(deps []*dep) {
 		}
 		return
 	}
-	// All against all would take a second where a node reads thousands of places of one
-	// document, one by one.
+	// Comparing all pairs would take a second for a node that reads thousands of places of one document, one by
+	// one.
 	deep := deepReads{deps: deps, shortest: map[*doc]int{}}
 	for _, d := range deps {
 		if n, ok := deep.shortest[d.doc]; !d.shallow && (!ok || len(d.path) < n) {
@@ -214,18 +210,18 @@ func cover(deps []*dep) {
 	}
 }
 
-// deepReads are the places that a node reads deeply: how long the shortest path is in each
-// document, and, once something is read below one, which they are.
+// deepReads are the places that a node reads deeply: the length of the shortest path in each document, and the
+// paths themselves once there is a read below one.
 type deepReads struct {
 	deps     []*dep
 	shortest map[*doc]int
 	at       map[depKey]bool
 }
 
-// cover is coveredBy for many.
+// cover is coveredBy for many reads.
 func (r *deepReads) cover(d *dep) bool {
 	from, some := r.shortest[d.doc]
-	to := len(d.path) // an equal one covers it only if it is shallow
+	to := len(d.path) // an equal path covers it only if it is shallow
 	if d.shallow {
 		to++
 	}
@@ -258,17 +254,15 @@ func coveredBy(d *dep, by []*dep) bool {
 	return false
 }
 
-// freshRead is an address that a run has read and that its node had not read before, with
-// the document as it was then. The index does not know of it before the run ends, so what
-// the run pulls meanwhile may change it without the node being told (A38): a child that
-// the run has just registered may write what the run began with.
+// freshRead is an address that a run has read and that its node had not read before, with its value then. It is
+// not indexed before the run ends, so a change by a node that the run pulls meanwhile would not invalidate the
+// node: a child that the run has just registered may write an address that the run has read.
 type freshRead struct {
 	dep  *dep
 	root model.Value
 }
 
-// noteFresh notes the read that was added last. What the run itself has written there is
-// its own and left out of account.
+// noteFresh records the last added read. The run's own writes there do not count.
 func (l *readLog) noteFresh(d *doc) {
 	l.fresh = append(l.fresh, freshRead{l.list[len(l.list)-1], d.value})
 }

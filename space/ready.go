@@ -6,29 +6,26 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// Ready is what a space asks of its host after Settle. Everything in it is to be
-// carried out; the host may go on calling the space meanwhile.
+// Ready is what a space requests of its host after Settle. The host must perform all of it, and may continue to
+// call the space meanwhile.
 type Ready struct {
-	// Append, if not nil, is to be appended to the log, and answered by exactly
-	// one Confirm or Refuse. There is never more than one under way.
+	// Append, if not nil, must be appended to the log, and answered by exactly one Confirm or Refuse. There is
+	// never more than one under way.
 	Append *Append
-	// Follow and Unfollow are foreign documents to begin and to stop mirroring
-	// (see Mirror).
+	// Follow and Unfollow are foreign documents to begin and to stop mirroring (see Mirror).
 	Follow, Unfollow []Ref
-	// Refill, if not nil, asks for lane events after a sequence, through Offer.
+	// Refill, if not nil, requests lane events after a sequence, through Offer.
 	Refill *Refill
 	// Wake is the time at which to call Settle again even if nothing else happens;
 	// 0 for never.
 	Wake time.Duration
-	// Due is the wall time at which to call Settle again, after Clock, for an event that
-	// waits for its time; in milliseconds since 1970, 0 for never. It is never one that has
-	// passed: for what is due already, there is More, or something is in the way of which
-	// the host will tell.
+	// Due is the wall time at which to call Settle again, after Clock, for an event that waits for its time; in
+	// milliseconds since 1970, 0 for never. It always lies ahead: for events that are due already there is
+	// More, or they wait for another input of the host.
 	Due int64
-	// More says that there is runnable work left: call Settle again soon.
+	// More reports that there is runnable work left: call Settle again soon.
 	More bool
-	// Undone are the transactions of Transact that a refusal has undone since the last
-	// Ready.
+	// Undone are the transactions of Transact that a refusal has undone since the last Ready.
 	Undone []uint64
 }
 
@@ -41,8 +38,7 @@ type Ref struct{ Space, Doc string }
 // Refill names a stretch of the space's lane.
 type Refill struct{ After uint64 }
 
-// ready collects what is to be done. It seals the open group if no append is
-// under way.
+// ready collects the requests. It seals the open group if no append is under way.
 func (s *Space) ready() Ready {
 	out := Ready{Append: s.ledger.Append(), Wake: s.wake(), Due: s.ledger.Due()}
 	if a := out.Append; a != nil && a.Commit.Epoch != 0 {
@@ -66,8 +62,8 @@ func (s *Space) hasWork() bool {
 	return s.ledger.HeadReady() || s.ledger.HasDue() || s.graph.queue.waits()
 }
 
-// wake is the earliest time at which a gate opens, the event at the head of the lane
-// may be tried again, or an echo has been quiet for long enough.
+// wake returns the earliest time at which a gate opens, the event at the head of the lane may be retried, or an
+// echo pair is cleared.
 func (s *Space) wake() time.Duration {
 	var at time.Duration
 	earliest := func(t time.Duration) {
@@ -86,7 +82,7 @@ func (s *Space) wake() time.Duration {
 	return at
 }
 
-// followChanges lists the foreign documents that became needed or unneeded.
+// followChanges returns the foreign documents that became needed or unneeded.
 func (s *Space) followChanges() (follow, unfollow []Ref) {
 	for _, d := range s.graph.follows {
 		ref := Ref{Space: d.key.space, Doc: d.key.doc}

@@ -7,16 +7,16 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// firstRuns is how many runs of a function count as its first ones; see Config.Rehearsals.
+// firstRuns is the number of first runs of a function, see Config.Rehearsals.
 const firstRuns = 3
 
-// rehearsals repeat runs and attempts, to see whether they come to the same.
+// rehearsals repeat runs and attempts to compare their results.
 type rehearsals struct {
 	*transactions
 	rehearsed map[string]int // see repetitions
 }
 
-// repetitions is how often a run of a function is to be made again.
+// repetitions returns how often a run of a function is repeated.
 func (r *rehearsals) repetitions(who string) int {
 	if r.rehearsed == nil {
 		r.rehearsed = map[string]int{}
@@ -28,15 +28,15 @@ func (r *rehearsals) repetitions(who string) int {
 	return max(1, r.cfg.Rehearsals)
 }
 
-// validate repeats a run that has just been applied, and reports if a repetition
-// would have changed anything. Nothing of it is kept. A repetition that fails says
-// nothing: functions may fail. after is what the run has changed.
+// validate repeats a run that has just been applied, and reports if a repetition would have changed anything.
+// Nothing of it is kept. A repetition that fails is ignored, because functions may fail. after is what the run
+// has changed.
 func (r *rehearsals) validate(n *node, after []docValue, v model.Value) {
 	switch {
 	case !r.cfg.CheckIdempotency || n.kind != Computation:
 		return
 	case n.status != Clean:
-		return // what it pulled has changed what it had read: the repetition would read that
+		return // nodes that it pulled have changed its reads, which the repetition would see
 	}
 	moved := slices.ContainsFunc(after, func(w docValue) bool {
 		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })
@@ -49,9 +49,9 @@ func (r *rehearsals) validate(n *node, after []docValue, v model.Value) {
 	}
 }
 
-// repeat makes a run again, of which v came, and lists what it would change.
+// repeat repeats a run with the result v, and returns what the repetition would change.
 func (r *rehearsals) repeat(n *node, v model.Value) (out []Difference) {
-	r.nested++ // it gets a transaction of its own
+	r.nested++ // for a transaction of its own
 	again := r.begin(n)
 	again.rehearsal = true
 	u, err := callNode(n, again)
@@ -68,22 +68,22 @@ func (r *rehearsals) repeat(n *node, v model.Value) (out []Difference) {
 	return out
 }
 
-// rehearse repeats an attempt that has come to its end and is not applied yet, and reports if
-// the repetition did something else. Nothing of it is kept.
+// rehearse repeats an attempt that has ended and is not applied yet, and reports if the repetition differs.
+// Nothing of it is kept.
 func (r *rehearsals) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 	if !r.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
 		return
 	}
 	for range r.repetitions("handler of " + ev.Stream) {
 		if different := r.attemptAgain(h, tx, ev, v); len(different) > 0 {
-			r.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, r.ledger.Failures()+1)
+			head, _ := r.ledger.HeadInfo()
+			r.violated(Violation{Stream: ev.Stream, Event: ev.ID, Differences: different}, head.Attempts+1)
 			return
 		}
 	}
 }
 
-// attemptAgain makes an attempt again, and lists what it does otherwise than the first, of
-// which tx and v came.
+// attemptAgain repeats an attempt, and returns the differences from the first, whose results are tx and v.
 func (r *rehearsals) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Value) []Difference {
 	r.nested++
 	again := r.begin(nil)
@@ -112,7 +112,7 @@ func (r *rehearsals) attemptAgain(h Handler, tx *Tx, ev *model.Event, v model.Va
 	return append(out, differentSends(tx.attempt.Sends, again.attempt.Sends)...)
 }
 
-// differentSends lists what two attempts have sent differently.
+// differentSends returns the differences between the sends of two attempts.
 func differentSends(first, second []model.Send) (out []Difference) {
 	for i := range max(len(first), len(second)) {
 		was, v := sendAt(first, i)
@@ -133,7 +133,7 @@ func differentSends(first, second []model.Send) (out []Difference) {
 	return out
 }
 
-// sendAt names the i-th send, with where it goes and when, and its payload; "" if there is
+// sendAt returns the name of the i-th send, with its destination and time, and its payload; "" if there is
 // none.
 func sendAt(sends []model.Send, i int) (string, model.Value) {
 	if i >= len(sends) {
@@ -153,7 +153,7 @@ func sendAt(sends []model.Send, i int) (string, model.Value) {
 	return place, s.Payload
 }
 
-// differences lists where two values of a document differ, key by key.
+// differences returns the differences between two values of a document, key by key.
 func differences(doc string, first, second model.Value) []Difference {
 	var out []Difference
 	for _, w := range model.Diff(doc, first, second) {

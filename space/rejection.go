@@ -13,14 +13,14 @@ type Rejection uint8
 const (
 	// ByConflict: the commit was refused, because another runtime's was first.
 	ByConflict Rejection = iota + 1
-	// ByReceipt: it was refused, and the one in the way has handled the same event.
+	// ByReceipt: it was refused, and the commit in the way has handled the same event.
 	ByReceipt
 	// ByOrigin: it was refused, and with it the transaction that had sent the event.
 	ByOrigin
-	// ByRule: no commit may hold it. There is no handler, the event cannot be decoded,
-	// the function wrote or sent what it must not, or more than a commit takes.
+	// ByRule: no commit may hold it. There is no handler, the event cannot be decoded, or the function wrote or
+	// sent something forbidden, or more than fits into a commit.
 	ByRule
-	// ByTransientError: the function returned an error that may pass (see Transient).
+	// ByTransientError: the function returned a transient error (see Transient).
 	ByTransientError
 	// ByError: the function returned another error, or panicked.
 	ByError
@@ -32,31 +32,30 @@ func (r Rejection) String() string {
 	return [rejectionCount]string{"", "conflict", "receipt exists", "origin failed", "refused by rule", "transient error", "error"}[r]
 }
 
-// consequence is what a rejection does to one of those whom it concerns.
+// consequence is the effect of a rejection on one of the parties.
 type consequence uint8
 
 const (
-	// thenAgain: it is undone and made again, without a budget.
+	// thenAgain: it is undone and repeated, without a budget.
 	thenAgain consequence = iota + 1
-	// thenAgainWithinBudget: it is made again as often as its budget allows, and ends as
-	// with any other error then.
+	// thenAgainWithinBudget: it is repeated as often as its budget allows, and then ends as with any other
+	// error.
 	thenAgainWithinBudget
-	// thenWaitsForChange: it keeps its last output until something that it has read changes.
+	// thenWaitsForChange: it keeps its last output until one of its reads changes.
 	thenWaitsForChange
-	// thenDropped: it is undone, and is not made again here.
+	// thenDropped: it is undone, and is not repeated here.
 	thenDropped
-	// thenConcluded: nothing of it is kept but a receipt that says so.
+	// thenConcluded: only a receipt with the reason is kept.
 	thenConcluded
-	// thenFollowsDocument: it goes with the document that it is made from, and comes with
-	// it again.
+	// thenFollowsDocument: it is removed with the document that it is made from, and made again with it.
 	thenFollowsDocument
-	// thenNeverMade: what would have started it is dropped.
+	// thenNeverMade: the transaction that would have started it is dropped.
 	thenNeverMade
 	// thenWaits: there is no answer yet.
 	thenWaits
-	// thenAnsweredByOther: the receipt that stood in the way is the answer.
+	// thenAnsweredByOther: the receipt in the way is the answer.
 	thenAnsweredByOther
-	// thenAnswered: the receipt is the answer, and says why.
+	// thenAnswered: the receipt is the answer, and has the reason.
 	thenAnswered
 	// thenNone: no client knows of the event.
 	thenNone
@@ -72,12 +71,12 @@ func (c consequence) String() string {
 	}[c]
 }
 
-// consequences say what a rejection does to a computation or effect whose run it was, or
-// was undone with it; to the handler whose attempt it was, or was undone with it; to a piece
-// that was started (docs/adr/0010); and to the client that waits for the receipt.
+// consequences are the effects of a rejection: on a computation or effect whose run it was, or was undone with
+// it; on the handler whose attempt it was, or was undone with it; on a piece that was started (docs/adr/0010);
+// and on the client that waits for the receipt.
 type consequences struct{ computation, handler, piece, caller consequence }
 
-// rejections is the one table of what each class does. The code asks it; docs/rejections.md
+// rejections is the table of the consequences of each class, for code and documentation: docs/rejections.md
 // shows it, with the tests of every cell.
 var rejections = [rejectionCount]consequences{
 	ByConflict:       {thenAgain, thenAgain, thenFollowsDocument, thenWaits},
@@ -88,15 +87,15 @@ var rejections = [rejectionCount]consequences{
 	ByError:          {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 }
 
-// consequences are those of a class.
+// consequences returns the consequences of a class.
 func (r Rejection) consequences() consequences { return rejections[r] }
 
-// broken is an error of a transaction that broke a rule.
+// broken is the error of a transaction that broke a rule.
 type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
 
-// rejectionOf is the class of an error that a function has ended in.
+// rejectionOf returns the class of a function's error.
 func rejectionOf(err error) Rejection {
 	var rule broken
 	switch {
@@ -108,8 +107,8 @@ func rejectionOf(err error) Rejection {
 	return ByError
 }
 
-// rejectionOfHandling is the class of the reason for which an event was not handled, 0 if
-// it was; err is the handler's.
+// rejectionOfHandling returns the class of the reason for which an event was not handled, 0 if it was; err is
+// the handler's.
 func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
 	switch {
 	case err != nil:
@@ -117,18 +116,17 @@ func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
 	case rc.Outcome == model.Handled:
 		return 0
 	}
-	return ByRule // there is no handler, or what it did is more than a commit takes
+	return ByRule // there is no handler, or its writes exceed a commit
 }
 
-// RejectInfo describes what a refusal of the log has undone: the handling of an event, or
-// the run of a node.
+// RejectInfo describes what a refusal by the log has undone: the handling of an event, or the run of a node.
 type RejectInfo struct {
 	Stream, Event string
 	Node          string
 	Class         Rejection
 }
 
-// rejectionBy is the class of a handling that a refusal has undone.
+// rejectionBy returns the class of a handling that a refusal has undone.
 func rejectionBy(w ledger.Why) Rejection {
 	switch w {
 	case ledger.Receipt:
@@ -140,14 +138,14 @@ func rejectionBy(w ledger.Why) Rejection {
 	}
 }
 
-// transient marks an error that may pass.
+// transient marks a transient error.
 type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Transient marks an error of a handler or node as one that may pass: it is tried
-// again, see Config.EventRetries and Config.RunRetries. Since functions are to be
-// deterministic, that helps if they depend on something that the space does not see.
+// Transient marks an error of a handler or node as transient: the code is retried, see Config.EventRetries and
+// Config.RunRetries. Functions should be deterministic, so that helps only if they depend on something outside
+// of the space.
 func Transient(err error) error {
 	if err == nil {
 		return nil

@@ -3,6 +3,7 @@ package space
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/settlehq/settle/ledger"
@@ -10,8 +11,7 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// runner runs nodes, each in a transaction, and makes what they have written part of the ledger and of the
-// graph.
+// runner runs nodes, each in a transaction, and applies their writes to the ledger and the graph.
 type runner struct {
 	*transactions
 	sizes      *sizes
@@ -24,7 +24,7 @@ type runner struct {
 
 	seek   int32           // see freshen
 	failed map[*node]int32 // see failedFreshen
-	// firing are the causes of the runs under way, innermost last; see takeCauses.
+	// firing are the causes of the current runs, innermost last; see takeCauses.
 	firing []*dep
 }
 
@@ -37,11 +37,10 @@ func newRunner(txs *transactions, s *sizes, re *rehearsals) runner {
 	}
 }
 
-// runNode runs a node once, in a transaction of its own (seed 001 section 7.3).
+// runNode runs a node once, in a transaction of its own.
 //
-// The status becomes clean before the run: changes that the run itself commits
-// are not for it (P5), any other that arrives meanwhile counts. A run that fails
-// keeps what it read, so it is tried again when something of that changes.
+// The status becomes clean before the run: changes by the run itself do not invalidate it (P5), any other
+// change during the run does. A run that fails keeps its reads, so it is repeated when one of them changes.
 func (r *runner) runNode(n *node) {
 	why := r.takeCauses(n)
 	r.graph.setStatus(n, Clean)
@@ -81,7 +80,7 @@ func (r *runner) runNode(n *node) {
 	}
 }
 
-// runEntry is a run that has ended, for the recorder.
+// runEntry converts an ended run for the recorder.
 func runEntry(n *node, info *RunInfo) inspect.RunEntry {
 	e := inspect.RunEntry{
 		Node: n.id(), Kind: n.kind.String(), By: n.kind.String() + " " + n.id(), Causes: slices.Clone(info.Causes),
@@ -94,12 +93,12 @@ func runEntry(n *node, info *RunInfo) inspect.RunEntry {
 	return e
 }
 
-// finishRun makes the run and notes in info what came of it.
+// finishRun calls the function of a node and records the outcome in info.
 func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	tx := r.begin(n)
 	n.running = true
 	v, err := callNode(n, tx)
-	_ = r.cfg.Guard.returned(false) // what a node has come to counts, however late
+	_ = r.cfg.Guard.returned(false) // a node's result counts, however late
 	n.running = false
 	if n.doomed {
 		r.endDoomed(n, tx)
@@ -117,7 +116,7 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	info.Stack = tx.stack
 	switch {
 	case tx.missing != nil:
-		// Whatever it made of that. It is read now, so its arrival wakes the node.
+		// Whatever it returned. The document is among its reads now, so its arrival invalidates the node.
 		n.waiting = true
 		r.runAgain(n, r.whyRuns(n, why))
 		info.Waits = tx.missing.key.String()
@@ -132,8 +131,8 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	return r.concludeRun(n, tx, v, why, newReads, info)
 }
 
-// retry has a node run again that failed for a reason that may pass, as often as the
-// budget allows; a success renews it. Any other failure waits for a change.
+// retry repeats the run of a node that failed with a transient error, as often as the budget allows; a success
+// renews it. Any other failure waits for a change.
 func (r *runner) retry(n *node, why int, err error) error {
 	if rejectionOf(err).consequences().computation == thenAgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
 		n.more.retries++
@@ -142,14 +141,14 @@ func (r *runner) retry(n *node, why int, err error) error {
 	return err
 }
 
-// runAgain takes back that n is clean: its run did not come to an end.
+// runAgain makes a node invalid again whose run did not complete.
 func (r *runner) runAgain(n *node, why causes) {
 	r.graph.giveBack(n, why)
 	r.graph.setStatus(n, Invalid)
 	r.graph.enqueue(n)
 }
 
-// concludeRun applies what a run that succeeded has changed.
+// concludeRun applies the changes of a successful run.
 func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads bool, info *RunInfo) error {
 	after := tx.after
 	if d := n.own.doc; d != nil && !model.Equal(d.value, v) {
@@ -187,7 +186,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	return err
 }
 
-// commitRun makes what a run has changed a transaction and applies it.
+// commitRun makes the changes of a run a transaction and applies it.
 func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads bool, info *RunInfo) error {
 	if info.Causes == nil {
 		info.Causes = r.causesOf(n, why)
@@ -203,7 +202,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	}
 	err := r.ledger.Add(&rec)
 	if errors.Is(err, ledger.ErrTooLarge) {
-		// What a run has read and why it ran are told as far as there is room for that.
+		// The reads and causes of a run are recorded only if there is room.
 		rec.Reads, rec.Causes = nil, anyCause(info.Causes)
 		err = r.ledger.Add(&rec)
 	}
@@ -219,7 +218,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	return nil
 }
 
-// anyCause stands for causes that take too much room.
+// anyCause stands for causes that need too much room.
 func anyCause(causes []string) []string {
 	if len(causes) == 0 {
 		return nil
@@ -227,14 +226,12 @@ func anyCause(causes []string) []string {
 	return []string{"*"}
 }
 
-// maxNested bounds the runs that stand inside each other. Beyond it a reader gets the
-// old value, and runs again.
+// maxNested bounds nested runs. Beyond it a reader gets the old value, and runs again.
 const maxNested = 1000
 
-// freshen brings a node up to date out of turn, because a run is about to read what it
-// writes and that was not known before: it is dormant, or the edge is new. Running it now
-// spares the reader a run on an old value, and a chain that is discovered link by link
-// a pass for every few links. What is upstream comes first.
+// freshen brings a node up to date out of turn, because a run is about to read its output and that was not
+// known before: the node is dormant, or the edge is new. Running it now spares the reader a run on an old
+// value, and a pass for every few links of a chain that is discovered link by link. Upstream nodes run first.
 func (r *runner) freshen(n *node) {
 	if r.nested == 0 {
 		r.seek++
@@ -264,8 +261,8 @@ func (r *runner) freshen(n *node) {
 	}
 }
 
-// failedFreshen reports whether n could not be brought up to date a moment ago, and nothing
-// has run since. Where many ways lead up to what is held back, each would be gone.
+// failedFreshen reports whether n could not be brought up to date a moment ago, and nothing has run since.
+// Otherwise each of many paths to a node that is held back would be followed.
 func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.begun }
 
 func (r *runner) noteFailed(n *node) {
@@ -275,8 +272,8 @@ func (r *runner) noteFailed(n *node) {
 	r.failed[n] = r.begun
 }
 
-// freshenMakers brings those up to date first that have made n: they may be about to
-// remove it. A dormant one stays as it is.
+// freshenMakers first brings the makers of n up to date, because they may be about to remove it. Dormant makers
+// stay as they are.
 func (r *runner) freshenMakers(n *node) {
 	if p := n.parent(); p != nil {
 		r.freshenMakers(p)
@@ -286,8 +283,8 @@ func (r *runner) freshenMakers(n *node) {
 	}
 }
 
-// endDoomed ends the run of a node that was removed in the middle of it, by one that it
-// had pulled. Nothing of it is kept.
+// endDoomed ends the run of a node that was removed during it by a node that it had pulled. Nothing of it is
+// kept.
 func (r *runner) endDoomed(n *node, tx *Tx) {
 	r.giveBack(n, tx)
 	for _, c := range tx.made {
@@ -296,8 +293,8 @@ func (r *runner) endDoomed(n *node, tx *Tx) {
 	r.graph.remove(n)
 }
 
-// dequeue takes a node that runs out of turn out of the idle materializers. In the
-// queue proper it may stay: it will be clean when its turn comes.
+// dequeue removes a node that runs out of turn from the idle materializers. It may stay in the queue proper,
+// where it will be clean when its turn comes.
 func (r *runner) dequeue(n *node) {
 	if i := slices.Index(r.graph.queue.idle, n); i >= 0 {
 		r.graph.queue.idle = slices.Delete(r.graph.queue.idle, i, i+1)
@@ -305,8 +302,8 @@ func (r *runner) dequeue(n *node) {
 	}
 }
 
-// retire ends what the space knows of a node that goes. What it has come to goes with it if
-// that is not in the log: no run would compute it again after a restart.
+// retire removes the space's state about a node that is being removed. A volatile output is removed, too, since
+// no run would compute it again after a restart.
 func (r *runner) retire(n *node) {
 	r.echoes.retire(n)
 	if n.saved {
@@ -328,9 +325,9 @@ func (r *runner) nodeFailed(n *node, info *RunInfo) {
 	})
 }
 
-// takeCauses takes the causes of a node that is about to run. The reads lie in s.firing
-// from the index on that it returns, until the caller cuts that back when the run is over:
-// runs may stand inside each other. The others lie in n.more.firing.
+// takeCauses removes the causes of a node that is about to run. Those that are reads are in r.firing from the
+// returned index on, until the caller truncates it after the run: runs may be nested. The others are in
+// n.more.firing.
 func (r *runner) takeCauses(n *node) (from int) {
 	from = len(r.firing)
 	for _, d := range n.deps {
@@ -349,7 +346,7 @@ func (r *runner) takeCauses(n *node) (from int) {
 	return from
 }
 
-// whyRuns are the causes of the run of n that is under way.
+// whyRuns returns the causes of the current run of n.
 func (r *runner) whyRuns(n *node, from int) causes {
 	c := causes{reads: r.firing[from:]}
 	if n.more != nil {
@@ -358,19 +355,18 @@ func (r *runner) whyRuns(n *node, from int) causes {
 	return c
 }
 
-// causesOf names the causes of the run of n that is under way.
+// causesOf returns the names of the causes of the current run of n.
 func (r *runner) causesOf(n *node, from int) []string {
 	c := r.whyRuns(n, from)
 	return c.names()
 }
 
-// revert gives documents their confirmed values back, and has the runs that are undone
-// made again for the causes that they had: what made them necessary still holds, although
-// nothing that they read may change any more (D07, docs/adr/0006). A node that reads what
-// it alone has written gets no further cause from that (docs/adr/0008): it sees again what
-// its run saw.
+// revert restores the confirmed values of documents, and makes nodes whose runs are undone run again for the
+// same causes: the reasons still hold, although none of their reads may change any more (docs/adr/0006). A node
+// that reads only its own writes gets no further cause from that (docs/adr/0008): it sees again what its run
+// saw.
 func (r *runner) revert(u undone) {
-	ids := sortedKeys(u.changed)
+	ids := slices.Sorted(maps.Keys(u.changed))
 	for _, id := range ids {
 		r.graph.undoing = u.changed[id]
 		r.graph.change(r.graph.known(id), r.ledger.Replica().Doc(id).Value, origin{})
@@ -385,9 +381,8 @@ func (r *runner) revert(u undone) {
 		}
 	}
 	for _, id := range ids {
-		// An output that changed and whose node is clean: it was written by another of
-		// this name, which is gone, or before there was any, and the node has come to the
-		// same.
+		// The output changed and its node is clean: it was written by another node of this name, which was
+		// removed, or before there was any, and the node's result is the same.
 		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
 			r.graph.invalidate(d.writer.node, d.key.String())
 		}
@@ -400,7 +395,7 @@ func (r *runner) revert(u undone) {
 	}
 }
 
-// integrated shows the documents that a commit of another runtime has changed.
+// integrated applies the changes by a commit of another runtime.
 func (r *runner) integrated(c *model.Commit, changed []string) error {
 	places := writtenIn(c)
 	for _, id := range changed {
@@ -411,8 +406,8 @@ func (r *runner) integrated(c *model.Commit, changed []string) error {
 	return nil
 }
 
-// show makes the confirmed value of a document the current one. If it is the output
-// of a computation that says otherwise here, that must run again.
+// show makes the confirmed value of a document the current one. A computation whose output that contradicts
+// must run again.
 func (r *runner) show(id string, by *writtenPlaces) error {
 	d, err := r.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
@@ -423,7 +418,7 @@ func (r *runner) show(id string, by *writtenPlaces) error {
 		from.group, from.paths = by.group, by.paths
 	}
 	if d.isVolatile() {
-		from.paths = nil // the log does not have what was here, so more differs than was written
+		from.paths = nil // the log does not have the former value, so more differs than was written
 	}
 	before := d.value
 	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
@@ -433,14 +428,13 @@ func (r *runner) show(id string, by *writtenPlaces) error {
 	return nil
 }
 
-// writtenPlaces says where a commit writes in a document, and in which change group, if it is
-// one.
+// writtenPlaces has the places of a commit's writes in a document, and its change group, if there is one.
 type writtenPlaces struct {
 	group string
 	paths []model.Path
 }
 
-// writtenIn goes through a commit once for all documents: it may write thousands.
+// writtenIn collects the writes of a commit once for all documents: there may be thousands.
 func writtenIn(c *model.Commit) map[string]*writtenPlaces {
 	in := map[string]*writtenPlaces{}
 	for i := range c.Txs {
@@ -459,14 +453,14 @@ func writtenIn(c *model.Commit) map[string]*writtenPlaces {
 	return in
 }
 
-// giveBack undoes that a run has registered children again, which were there. One that was
-// another's goes back to that, unless it has run meanwhile without wanting it.
+// giveBack undoes the registration of existing children by a run. A child that was another node's returns to
+// that node, unless the node has run meanwhile without registering it.
 func (r *runner) giveBack(n *node, tx *Tx) {
 	g := r.graph
 	for _, f := range tx.kept {
 		c := f.child
 		if c.removed || c.more.parent != n {
-			continue // another node has it by now
+			continue // another node has adopted it meanwhile
 		}
 		if f.spec.Gate != c.spec.Gate {
 			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
@@ -483,13 +477,12 @@ func (r *runner) giveBack(n *node, tx *Tx) {
 		default:
 			c.more.parent = p
 			p.ext().children = append(p.more.children, c)
-			g.reshaped(c.handle)
 		}
 	}
 }
 
-// adopt makes the children that a run has registered those of its node. A run that did
-// not come to its end changes nothing: what it made is taken back.
+// adopt makes the registered children of a run those of its node. A run that did not complete changes nothing:
+// its new children are removed.
 func (r *runner) adopt(n *node, tx *Tx, ok bool) {
 	if n.more == nil {
 		return
@@ -516,11 +509,11 @@ func (r *runner) adopt(n *node, tx *Tx, ok bool) {
 	n.more.children = kept
 	r.graph.removeAll(gone)
 	for _, c := range kept {
-		r.graph.descend(c) // what has been read may have raised n
+		r.graph.descend(c) // its reads may have raised n
 	}
 }
 
-// renewMarks begins the numbers again if one has become large.
+// renewMarks resets the numbers if one has become large.
 func (r *runner) renewMarks() {
 	g := r.graph
 	if max(g.stamp, r.seek, r.begun, int32(g.shots>>1)) < lastMark {
@@ -534,5 +527,5 @@ func (r *runner) renewMarks() {
 	}
 }
 
-// lastMark is where they do: between two passes, when no search or run is under way.
+// lastMark is the number after which they are reset: between two passes, when no search or run is under way.
 const lastMark = 1 << 30

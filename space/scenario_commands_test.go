@@ -67,7 +67,7 @@ var commands = []command{
 	{"markers", (*stage).cmdMarkers},
 }
 
-// arg is the i-th argument that has no value.
+// arg returns the i-th argument that has no value.
 func arg(d *datadriven.TestData, i int) string {
 	for _, a := range d.CmdArgs {
 		if len(a.Vals) == 0 {
@@ -79,7 +79,7 @@ func arg(d *datadriven.TestData, i int) string {
 	return ""
 }
 
-// option is the value of name=value, "" if it is not given.
+// option returns the value of name=value, "" if it is not given.
 func option(d *datadriven.TestData, name string) string {
 	if a, ok := d.Arg(name); ok {
 		return strings.Join(a.Vals, ",")
@@ -87,7 +87,7 @@ func option(d *datadriven.TestData, name string) string {
 	return ""
 }
 
-// who are the actors that a command names, or all of them; words are arguments that
+// who returns the actors that a command names, or all of them; words are arguments that
 // name none.
 func (s *stage) who(d *datadriven.TestData, words ...string) ([]*actor, error) {
 	var out []*actor
@@ -107,7 +107,7 @@ func (s *stage) who(d *datadriven.TestData, words ...string) ([]*actor, error) {
 	return out, nil
 }
 
-// one is the actor that a command names first.
+// one returns the actor that a command names first.
 func (s *stage) one(d *datadriven.TestData) (*actor, error) {
 	if a := s.find(arg(d, 0)); a != nil {
 		return a, nil

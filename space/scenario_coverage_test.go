@@ -60,7 +60,7 @@ func readTable(t *testing.T, name string) *rowTable {
 
 func (r *rowTable) has(id string) bool { return r.text[id] != "" }
 
-// titles is what the command case prints: the rows that the case shows. Other words
+// titles returns what the command case prints: the rows that the case shows. Other words
 // name a case that no row asks for.
 func (r *rowTable) titles(d *datadriven.TestData) string {
 	var b strings.Builder
@@ -180,7 +180,7 @@ func notOfThisModule(dir string) bool {
 // I01 has its zero.
 var invariant = regexp.MustCompile(`^I([1-9]|10|11)$`)
 
-// rowsOfTest are the rows with which the name of a test begins: TestA01_B02_Title, or
+// rowsOfTest returns the rows with which the name of a test begins: TestA01_B02_Title, or
 // TestI3_A01_Title if it is about an invariant too.
 func rowsOfTest(name string) []string {
 	var ids []string

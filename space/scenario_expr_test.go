@@ -165,7 +165,7 @@ func (p *exprParser) payload() (expr, error) {
 	}, nil
 }
 
-// handled is the event that a handler is given.
+// handled returns the event that a handler is given.
 func (v *env) handled() *model.Event {
 	if v.event == nil {
 		panic(failure{why: "$ is for handlers"})
@@ -299,7 +299,7 @@ var lazy = map[string]func(*env, []expr) model.Value{
 	},
 }
 
-// reads is a function that reads the address that is its argument in another way. An
+// reads returns a function that reads the address that is its argument in another way. An
 // address is told from other expressions by how it is written.
 func reads(how reading) func(*env, []expr) model.Value {
 	return func(v *env, args []expr) model.Value {
@@ -309,7 +309,7 @@ func reads(how reading) func(*env, []expr) model.Value {
 	}
 }
 
-// reader is an address as an expression.
+// reader returns an address as an expression.
 func (a address) reader() expr {
 	return func(v *env) model.Value {
 		if len(v.how) > 0 {
@@ -419,7 +419,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// integer is a number, 0 for what is absent.
+// integer returns a number, 0 for what is absent.
 func integer(v model.Value) int64 {
 	n, ok := v.AsInt()
 	if !ok && !v.IsAbsent() {
@@ -457,7 +457,7 @@ func text(vs []model.Value) string {
 	return b.String()
 }
 
-// show is how values are printed.
+// show returns how values are printed.
 func show(v model.Value) string {
 	if v.IsAbsent() {
 		return "absent"

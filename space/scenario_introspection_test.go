@@ -20,13 +20,13 @@ func (s *stage) cmdLinks(d *datadriven.TestData) error {
 		return err
 	}
 	id := arg(d, 1)
-	v := a.core.View()
+	v := a.core.Inspect()
 	n, ok := v.Node(id)
 	if !ok {
 		return fmt.Errorf("there is no node %q", id)
 	}
-	readers, enveloped := inspect.Sorted(v.Readers(id))
-	writers, envelopes := inspect.Sorted(v.Writers(id))
+	readers, enveloped := inspect.Split(v.Readers(id))
+	writers, envelopes := inspect.Split(v.Writers(id))
 	for _, line := range []struct{ what, who string }{
 		{"read by", edgeNames(readers)},
 		{"read in its envelope by", edgeNames(enveloped)},
@@ -60,13 +60,13 @@ func (s *stage) cmdWhy(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
-	if p, ok := inspect.WhyParked(a.core.View(), a.core.Recorder()); ok && arg(d, 1) == "" {
+	if p, ok := a.core.Inspect().Parked(); ok && arg(d, 1) == "" {
 		for line := range strings.SplitSeq(p.String(), "\n") {
 			a.tell(a, 1, "%s", line)
 		}
 	}
 	for i := 1; arg(d, i) != ""; i++ {
-		e, ok := inspect.Explain(a.core.View(), a.core.Recorder(), arg(d, i))
+		e, ok := a.core.Inspect().Explain(arg(d, i))
 		if !ok {
 			return fmt.Errorf("there is no node %q", arg(d, i))
 		}
@@ -83,7 +83,7 @@ func (s *stage) cmdNodestats(d *datadriven.TestData) error {
 		return err
 	}
 	for i := 1; arg(d, i) != ""; i++ {
-		n, ok := a.core.View().Node(arg(d, i))
+		n, ok := a.core.Inspect().Node(arg(d, i))
 		if !ok {
 			a.tell(a, 1, "%s: there is no such node", arg(d, i))
 			continue
@@ -112,11 +112,11 @@ func (s *stage) cmdTrace(d *datadriven.TestData) error {
 		a.core.Recorder().RecordRuns(word == "on")
 		a.core.Recorder().RecordTriggers(word == "on")
 	case "runs":
-		for _, e := range a.core.Recorder().Runs() {
+		for _, e := range a.core.Inspect().History().Runs {
 			a.tell(a, 1, "%s", runLine(&e))
 		}
 	case "triggers":
-		for _, e := range a.core.Recorder().Triggers() {
+		for _, e := range a.core.Inspect().History().Triggers {
 			a.tell(a, 1, "%s", triggerLine(&e))
 		}
 	default:
@@ -183,10 +183,10 @@ func (s *stage) cmdDiagnose(d *datadriven.TestData) error {
 	for _, m := range a.core.Recorder().Markers() {
 		a.tell(a, 1, "marker: %s", m)
 	}
-	for _, c := range a.core.Recorder().Circles() {
+	for _, c := range a.core.Inspect().History().Circles() {
 		a.tell(a, 1, "circle: %s", c)
 	}
-	if a.core.Recorder().NonSettling() {
+	if a.core.Inspect().History().NonSettling {
 		a.tell(a, 1, "it does not settle")
 	}
 	return nil

@@ -30,7 +30,7 @@ type clock struct {
 
 func (c *clock) now() time.Time { return time.UnixMilli(zeroHour).Add(c.wall) }
 
-// onClock is a time in milliseconds as the clock of a scenario shows it.
+// onClock returns a time in milliseconds as the clock of a scenario shows it.
 func onClock(ms int64) time.Duration { return time.Duration(ms-zeroHour) * time.Millisecond }
 
 // cmdClock sets the clock, and has those run that wait for that time.

@@ -155,7 +155,7 @@ func (a *actor) handleEnd(i HandleInfo) {
 	}
 }
 
-// ending is how an event ended.
+// ending returns how an event ended.
 func ending(rc *model.Receipt) string {
 	switch {
 	case rc.Outcome != model.Handled:
@@ -202,7 +202,7 @@ func (a *actor) runEnd(i RunInfo) {
 	}
 }
 
-// seenBy is what an effect's run came to.
+// seenBy returns what an effect's run came to.
 func (a *actor) seenBy(node string) model.Value {
 	if doc, ok := strings.CutPrefix(node, "observe:"); ok {
 		return a.core.Value(doc)

@@ -188,7 +188,7 @@ func (s *script) finish(spec NodeSpec, kind, output, src, body string) (NodeSpec
 	return spec, nil
 }
 
-// body is an expression, or statements as one.
+// body parses an expression, or statements as one.
 func (s *script) body(src, body string) (expr, error) {
 	if src != "" {
 		return parseExpr(strings.TrimSpace(src))

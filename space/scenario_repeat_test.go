@@ -55,7 +55,7 @@ func (s *stage) cmdMarkers(d *datadriven.TestData) error {
 		for _, m := range a.core.Recorder().Markers() {
 			a.tell(a, 1, "%d deferred: %s", m.Deferred, strings.Join(m.Nodes, ", "))
 		}
-		a.tell(a, 1, "settling %v", !a.core.Recorder().NonSettling())
+		a.tell(a, 1, "settling %v", !a.core.Inspect().History().NonSettling)
 	}
 	return err
 }

@@ -189,7 +189,7 @@ func (s *stage) noRuntime(name string) error {
 	return fmt.Errorf("there is no runtime %q; there are: %s", name, names(there))
 }
 
-// spaces are those that a scenario has spoken of.
+// spaces returns those that a scenario has spoken of.
 func (s *stage) spaces() []string {
 	out := slices.Concat(sortedKeys(s.scripts), sortedKeys(s.logs), sortedKeys(s.lanes))
 	slices.Sort(out)

@@ -107,7 +107,7 @@ func (s *stage) find(name string) *actor {
 	return nil
 }
 
-// script is the program of a space, empty if none was registered.
+// script returns the program of a space, empty if none was registered.
 func (s *stage) script(space string) *script {
 	if s.scripts[space] == nil {
 		s.scripts[space], _ = parseScript(space, "")

@@ -4,10 +4,9 @@ import (
 	"time"
 )
 
-// Settle runs one pass: it handles waiting events and runs what is live and
-// invalid, until nothing is left to do, or the group is full, or the bounds are
-// reached. now is a monotonic time of the caller's choosing, not negative, read once
-// for the whole pass; one that goes back stands still.
+// Settle runs one pass: it handles waiting events and runs live and invalid nodes, until nothing is left to do,
+// or the group is full, or the bounds are reached. now is a monotonic time of the caller's choosing, not
+// negative, read once for the whole pass; a smaller time than before is ignored.
 //
 //	repeat:
 //	    handle events, in lane order, until one must wait or the group is full
@@ -15,8 +14,8 @@ import (
 //	    if that was nothing, run the materializers that are due
 //	until nothing is due
 //
-// Computations run after a batch of events rather than after each, so a burst of
-// a thousand events costs a watched document one run.
+// Computations run after a batch of events rather than after each, so a burst of a thousand events costs a
+// watched document one run.
 func (s *Space) Settle(now time.Duration) Ready {
 	if s.ledger.Closed() {
 		return Ready{}
@@ -36,6 +35,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	}
 	s.graph.dropUnused()
 	s.graph.ticked = false
+	s.publisher.settled()
 	if !s.ledger.Closed() {
 		s.noteDurable()
 	}
@@ -46,7 +46,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 func (s *Space) pass() {
 	s.graph.recheckBackEdges()
 	if s.ledger.BeginPass() {
-		s.jobs.check = true // timers may lie too far ahead, now that the clock was set back
+		s.jobs.check = true // the clock was set back: timers may lie too far ahead
 	}
 	if s.jobs.check && s.Owned() && s.ledger.Wall() != 0 && !s.cfg.WithoutEvents {
 		s.jobs.checkTimers(&s.runner.begin(nil).attempt.Draft)
@@ -74,8 +74,7 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
-// endPass holds back what did not converge, and publishes the structure. outOfRounds says that the pass was
-// ended by the bound on its iterations.
+// endPass holds back nodes that did not converge. outOfRounds reports that the bound on iterations ended the pass.
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
 	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())
@@ -88,7 +87,6 @@ func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 		s.runner.budgets.passes++
 	}
 	s.runner.budgets.note(deferred)
-	s.structure.endPass(g)
 	if f := s.cfg.Trace.PassEnd; f != nil && info.Events+info.Runs > 0 {
 		f(info)
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A document is saved as one message, so it must fit into one. Its writes may each be
-// small, so its size is watched here: a document whose writes since it was last measured could have made it too
-// large is measured again. That costs its encoding once per limit's worth of writes.
+// A document is saved as one message, so its size is limited. Single writes may be small, so sizes are tracked
+// here: a document whose writes since its last measurement could exceed the limit is measured again. That costs
+// one encoding per limit's worth of writes.
 
-// sizes watches over the size of documents.
+// sizes tracks the sizes of documents.
 type sizes struct {
 	graph *graph
-	// most is the largest encoded document: what a commit could carry too.
+	// most is the largest size of an encoded document, one that also fits into a commit.
 	most   int
 	buffer []byte
 }
 
-// documentsFit reports why the documents that tx changes could not be saved.
+// documentsFit returns an error if a changed document is too large to be saved.
 func (s *sizes) documentsFit(d *ledger.Draft) error {
 	tx := d.Context.(*Tx)
 	for i := range tx.attempt.Writes {
@@ -40,8 +40,8 @@ func (s *sizes) documentsFit(d *ledger.Draft) error {
 	return nil
 }
 
-// fits measures a document as it is about to become. One that is larger than it should be (see
-// endTask; or the bound was another one once) may become smaller step by step.
+// fits measures a document after a write. One that is already too large (see endTask; or the bound was another
+// one before) may shrink step by step.
 func (s *sizes) fits(w docValue) error {
 	s.buffer = w.value.AppendJSON(s.buffer[:0])
 	n := len(s.buffer)
@@ -50,13 +50,13 @@ func (s *sizes) fits(w docValue) error {
 	}
 	w.doc.sizeBound, w.doc.measured = int32(n), true
 	if cap(s.buffer) > 64<<10 {
-		s.buffer = nil // do not keep what one large document needed
+		s.buffer = nil // do not keep a large buffer
 	}
 	return nil
 }
 
-// writtenSize is what a write can add to a document at most: its value, and the
-// members along its path if they have to be made.
+// writtenSize returns an upper bound of the bytes that a write adds to a document: its value, and the members
+// along its path if they have to be created.
 func (s *sizes) writtenSize(w *model.Write) int {
 	n := 4 * (len(w.Path) + 1)
 	for _, seg := range w.Path {
@@ -66,7 +66,7 @@ func (s *sizes) writtenSize(w *model.Write) int {
 	return n + len(s.buffer)
 }
 
-// roomFor reports whether a document, as a transaction leaves it, may have so many bytes more.
+// roomFor reports whether a document, after the transaction's writes, has room for so many more bytes.
 func (s *sizes) roomFor(tx *Tx, d *doc, more int) bool {
 	s.buffer = tx.current(d).AppendJSON(s.buffer[:0])
 	return len(s.buffer)+more <= s.most

@@ -11,11 +11,11 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// Space is one space as one runtime hosts it. It is not safe for concurrent use:
-// it has one owner, which calls its inputs and Settle one at a time.
+// Space is one space as one runtime hosts it. It is not safe for concurrent use: its owner makes all calls, one
+// at a time.
 type Space struct {
 	cfg Config
-	// next is the program that is to take over, nil if there is none.
+	// next is the program to change to, nil if there is none.
 	next *Program
 
 	ledger.Hosted
@@ -32,11 +32,11 @@ type Space struct {
 	observers map[string]*observer
 	recorder  *inspect.Recorder
 	slow      autoDebounceSettings
-	structure *structure
+	publisher publisher
 	stats     Stats
 }
 
-// work is what passes are made of.
+// work has the parts that make passes.
 type work struct {
 	txs        transactions
 	sizes      sizes
@@ -48,8 +48,8 @@ type work struct {
 	overruns   overruns
 }
 
-// New makes a space out of its confirmed state. It makes no transactions until
-// TakeOver or Attach has been answered by Confirm.
+// New returns a space with a confirmed state. It makes no transactions until Confirm has answered TakeOver or
+// Attach.
 func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -62,14 +62,10 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 		slow: autoDebounceSettings{}.filled(), observers: map[string]*observer{},
 	}
 	s.connect(program, r)
-	var err error
-	if s.structure, err = newStructure(); err != nil {
-		return nil, err
-	}
 	return s, s.populate()
 }
 
-// connect makes the parts of the space, each with those that it uses.
+// connect creates the parts of the space, each with the parts that it uses.
 func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	g, txs := newGraph(&s.cfg.Trace, &s.stats), &s.txs
 	s.graph = g
@@ -87,6 +83,7 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	s.jobs = jobTimers{space: s.cfg.Space, specs: program.crons, ledger: l, hooks: &s.hooks}
 	s.overruns = overruns{graph: g, hooks: &s.hooks}
 	s.recorder = inspect.NewRecorder(&s.runner.budgets.passes, &s.graph.now)
+	s.publisher = publisher{handling: &s.handling, recorder: s.recorder}
 	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
 }
 
@@ -97,8 +94,8 @@ func (s *Space) stepped() {
 	}
 }
 
-// populate fills the graph with the documents and the program's nodes. Nodes start
-// as never run: what is not observed stays so.
+// populate fills the graph with the documents and the program's nodes. Nodes start as never run: without an
+// observer they stay that way.
 func (s *Space) populate() error {
 	docs := s.replica().DocIDs()
 	s.graph.expect(len(s.handling.program.nodes), len(docs))
@@ -114,14 +111,13 @@ func (s *Space) populate() error {
 			return fmt.Errorf("space %s: program %s: %w", s.cfg.Space, s.handling.program.Name, err)
 		}
 	}
-	s.structure.setHandlers(s.handling.program)
 	return nil
 }
 
-// replica is the confirmed state.
+// replica returns the confirmed state.
 func (s *Space) replica() *replica.Replica { return s.ledger.Replica() }
 
-// Confirm says that the append under way is in the log at seq.
+// Confirm reports that the append under way is in the log at seq.
 func (s *Space) Confirm(seq uint64) error {
 	defer s.stepped()
 	entered, err := s.ledger.Confirm(seq)
@@ -133,9 +129,9 @@ func (s *Space) Confirm(seq uint64) error {
 	return err
 }
 
-// Refuse says that the append under way was refused: another runtime's commit is at
-// the head. The whole suffix is undone; the space stands still until the caller
-// has passed every commit after Seq to Integrate and calls Resume.
+// Refuse reports that the append under way was refused: another runtime's commit is at the head. The whole
+// suffix is undone; the space pauses until the caller has passed every commit after Seq to Integrate and calls
+// Resume.
 func (s *Space) Refuse() {
 	defer s.stepped()
 	gone := s.ledger.Refuse()
@@ -144,16 +140,15 @@ func (s *Space) Refuse() {
 	s.runner.revert(s.runner.undo.drop(gone))
 }
 
-// Integrate takes in commits that other runtimes have made, in log order; those that are
-// known already are passed over. If an append is under way it has failed, and Refuse comes
-// first. The error is model.ErrPurged if commits are missing between what is known and
-// these: the space must be loaded anew.
+// Integrate applies commits of other runtimes, in log order; known ones are skipped. An append under way must
+// have failed, and Refuse must have been called before. The error is model.ErrPurged if commits are missing
+// between the known ones and these: the space must be loaded anew.
 func (s *Space) Integrate(entries ...model.LogEntry) error {
 	defer s.stepped()
 	return s.ledger.Integrate(entries...)
 }
 
-// Resume ends the standstill after Refuse.
+// Resume ends the pause after Refuse.
 func (s *Space) Resume() {
 	for _, u := range s.ledger.Resume() {
 		if f := s.cfg.Trace.Rejected; f != nil {
@@ -162,14 +157,13 @@ func (s *Space) Resume() {
 	}
 }
 
-// Mirror delivers the confirmed value of a foreign document that Ready.Follow
-// asked for: once when it is first known (absent included), then with each
-// change.
+// Mirror delivers the confirmed value of a foreign document that Ready.Follow requested: first its present
+// value (absent included), then each change.
 func (s *Space) Mirror(space, id string, v model.Value) {
 	defer s.stepped()
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
-		return // delivered after Unfollow: it may be out of date by now
+		return // after Unfollow: it may be out of date by now
 	}
 	if !d.loaded {
 		s.graph.arrive(d, v)
@@ -178,9 +172,9 @@ func (s *Space) Mirror(space, id string, v model.Value) {
 	s.graph.change(d, v, origin{})
 }
 
-// Register adds a node to this space, beside those of its program: something that the
-// application observes, or derives for itself. It lasts until Remove, and no longer than
-// the space is hosted here. Nothing runs before the next Settle.
+// Register adds a node to this space, beside those of its program: something that the application observes, or
+// derives for itself. It lasts until Remove, and only as long as the space is hosted here. Nothing runs before
+// the next Settle.
 func (s *Space) Register(spec NodeSpec) error {
 	defer s.stepped()
 	if err := spec.check(); err != nil {
@@ -190,10 +184,10 @@ func (s *Space) Register(spec NodeSpec) error {
 	return err
 }
 
-// Remove takes a node out that Register has added, with all that it has made. Its demand
-// ends; what it has written stays, but for a volatile output. It reports whether there was
-// such a node. A node of the program would be missing for good; a child comes again with its
-// parent's next run.
+// Remove removes a node that Register has added, with all of its children. Its demand ends; its writes stay,
+// except for a volatile output. It reports whether there was such a node. Nodes of the program and children
+// cannot usefully be removed: the former would be missing for good, the latter are made again by their parent's
+// next run.
 func (s *Space) Remove(id string) bool {
 	defer s.stepped()
 	n := s.graph.byID[id]
@@ -204,9 +198,9 @@ func (s *Space) Remove(id string) bool {
 	return true
 }
 
-// Overran tells the space of code that did not return, before it takes over. An event whose
-// handler that was counts one more attempt that never came back (Config.LostAttempts). A node
-// is held back, and no event waits for it meanwhile: what it wrote last stands.
+// Overran passes the space code that did not return, before it takes over. An event whose handler that was has
+// one more lost attempt (Config.LostAttempts). A node is held back, and no event waits for it meanwhile: its
+// last output stays.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
 		s.handling.limit = o.Limit
@@ -217,22 +211,22 @@ func (s *Space) Overran(o Overrun) {
 	s.overruns.note(o)
 }
 
-// arrived takes in that a node was registered of which something is known from before.
+// arrived applies earlier knowledge about a node that was registered.
 func (s *Space) arrived(n *node) {
 	s.runner.observations.resumeChild(n)
 	s.overruns.hold(n)
 }
 
-// LastMissed is what a job has passed over last since the space was loaded, zero if none has.
+// LastMissed returns the times that a job has skipped most recently since the space was loaded, zero if none
+// were.
 func (s *Space) LastMissed() Missed { return s.jobs.missed }
 
-// Observations returns the observations that have changed since the last call: those of
-// nodes that have run and are at rest. gone are the ids of nodes that are not there any
-// more. It returns none while anything is undecided, since what a node saw might not come
-// to be; the next call has them.
+// Observations returns the observations that have changed since the last call: those of nodes that have run and
+// are at rest. gone are the ids of removed nodes. It returns none while any transaction is undecided, since a
+// node's reads might be undone; the next call has them.
 //
-// They are saved with a checkpoint, under the node's id. Saved ones that are older than
-// the checkpoint do no harm: what has changed since their basis is compared.
+// The host saves them with a checkpoint, under the node's id. Saved ones that are older than the checkpoint do
+// no harm: changes since their basis are compared.
 func (s *Space) Observations() (out []Observation, gone []string) {
 	if !s.Settled() {
 		return nil, nil
@@ -240,61 +234,58 @@ func (s *Space) Observations() (out []Observation, gone []string) {
 	return s.runner.observations.take()
 }
 
-// Unsaved reports whether Observations may have anything to tell.
+// Unsaved reports whether Observations may return anything.
 func (s *Space) Unsaved() bool {
 	return len(s.runner.observations.unsaved)+len(s.runner.observations.forgotten) > 0
 }
 
-// Rehydrate takes up where another run of this program has left off (seed 001 section 9.2):
-// a node whose observation holds is clean and does not run, and nothing that it read is
-// looked at unless its document has changed since. It is called once, before the first
-// Settle.
+// Rehydrate resumes nodes of an earlier incarnation of this space: a node whose observation holds is clean and
+// does not run, and its reads are not compared unless their documents have changed since. It is called once,
+// before the first Settle.
 //
-//	nothing known, or of another version      never ran
+//	no observation, or of another version     never ran
 //	or shape
 //	failed, or an address differs             invalid: it runs when something needs it
 //	else                                      clean
 //
-// A node that has made nodes is run again, since they must come to be; its children are
-// resumed when it registers them. Documents of other spaces are compared when they
-// arrive.
+// A node that has made nodes runs again to make them; its children are resumed when it registers them.
+// Documents of other spaces are compared when they arrive.
 func (s *Space) Rehydrate(saved []Observation) {
 	defer s.stepped()
 	s.graph.arrival = s.arrived
 	s.runner.observations.rehydrate(saved)
 }
 
-// Measured tells how long a run of a node took, which only the host knows: the core has
-// no clock. It feeds the statistics, and the debounce of slow effects.
+// Measured reports the duration of a node's run, which only the host knows: the core has no clock. It feeds the
+// statistics, and the debounce of slow effects.
 func (s *Space) Measured(node string, took time.Duration) {
 	n := s.graph.byID[node]
 	if n == nil {
 		return
 	}
 	gt := &n.ext().gate
-	gt.auto.policy = &s.slow // debounce says for whom it is in force
+	gt.auto.policy = &s.slow // debounce decides which nodes it applies to
 	gt.auto.ran(took)
 	s.graph.regate(n)
 }
 
-// OnError registers a function that is told of errors of user code. They are called in
-// the middle of Settle and must not call the space.
+// OnError registers a function that is called with each error of user code, during Settle. It must not call the
+// space.
 func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
 
-// OnConsole registers a function that is told of what user code logs, likewise. What an
-// attempt or run logs that is made again is logged again.
+// OnConsole registers a function that is called with each line that user code logs, like OnError. An attempt or
+// run that is repeated logs its lines again.
 func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
 
-// observer is the effect behind the observations of one document. However many
-// watch a document, it is one effect.
+// observer is the effect behind the observations of one document: one effect for all observers.
 type observer struct {
 	node  *node
 	count int
 }
 
-// Observe creates demand for a document of this space, until Unobserve: the
-// computations that it needs become live. A live query of a client is one of
-// these, and so is a computation of another space that reads the document.
+// Observe creates demand for a document of this space, until Unobserve: the computations that it needs become
+// live. A live query of a client is one of these, and so is a computation of another space that reads the
+// document.
 func (s *Space) Observe(id string) error {
 	defer s.stepped()
 	if o := s.observers[id]; o != nil {
@@ -315,7 +306,7 @@ func (s *Space) Observe(id string) error {
 	return nil
 }
 
-// Unobserve takes one Observe back.
+// Unobserve ends one Observe.
 func (s *Space) Unobserve(id string) {
 	defer s.stepped()
 	o := s.observers[id]
@@ -328,15 +319,13 @@ func (s *Space) Unobserve(id string) {
 	}
 }
 
-// Idle reports whether the space has come to rest (seed 001 section 8.4): it runs
-// nothing, no event waits, and nothing is runnable. Held work counts if its result is
-// being waited for: an effect, a materializer, the first run of what is needed, or
-// a node that is not converging, for three passes. The re-run of a computation that is
-// merely debounced or throttled does not: that is a bound on freshness.
+// Idle reports whether the space has come to rest: it runs nothing, no event waits, and nothing is runnable. A
+// node that is held counts if its result is awaited: an effect, a materializer, the first run of a needed node,
+// or a node that does not converge, for three passes. The re-run of a computation that is only debounced or
+// throttled does not: that is a bound on freshness.
 //
-// Commits may still be under way; Durable waits for them. A space that is closed or was
-// taken over by another runtime has come to rest here, as soon as it is not in the middle
-// of a pass.
+// Commits may still be under way; Durable waits for them. A space that is closed or was taken over by another
+// runtime is idle, as soon as it is not in the middle of a pass.
 func (s *Space) Idle() bool {
 	switch {
 	case s.ledger.Closed() || s.Deposed():
@@ -349,7 +338,7 @@ func (s *Space) Idle() bool {
 	return !slices.ContainsFunc(s.graph.gated, s.awaited)
 }
 
-// awaited reports whether the space is not at rest while n is held.
+// awaited reports whether n, which is held, keeps the space from being idle.
 func (s *Space) awaited(n *node) bool {
 	gt := &n.more.gate
 	if gt.backoffUntil > s.graph.now && n.status != NeverRan {
@@ -358,7 +347,7 @@ func (s *Space) awaited(n *node) bool {
 	return n.status == NeverRan || n.kind == Effect || n.materializer()
 }
 
-// maxHolds is for how many exhausted passes a node that does not converge keeps the
-// space from being idle: long enough for a wave that converges in more than one pass,
-// short enough that a circle that never does holds nothing up (seed 001, I6).
+// maxHolds is the number of exhausted passes for which a node that does not converge keeps the space from being
+// idle: long enough for a wave that converges in more than one pass, short enough that a circle that never does
+// blocks nothing (I6).
 const maxHolds = 3

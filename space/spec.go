@@ -9,13 +9,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// NodeKind tells computations from effects (seed 001 section 4.2).
+// NodeKind distinguishes computations and effects.
 type NodeKind uint8
 
 const (
 	// Computation derives documents from others and runs only under demand.
 	Computation NodeKind = iota + 1
-	// Effect observes. It is demand by itself.
+	// Effect observes. It is demand in itself.
 	Effect
 )
 
@@ -48,21 +48,20 @@ func (k docKey) String() string {
 	return "@" + k.space + "/" + k.doc
 }
 
-// GateSpec are the time gates of a node (seed 001 section 8.2); 0 for none.
+// GateSpec are the time gates of a node; 0 for none.
 type GateSpec struct {
-	// Debounce lets the node run when nothing that it reads has changed for so long.
+	// Debounce delays the run until its reads have not changed for so long.
 	Debounce time.Duration
-	// MaxWait bounds how long the debounce holds the node when changes go on: from the first
-	// change on that it has not run for. 0 is ten times the debounce, negative for no bound.
+	// MaxWait bounds the delay by a debounce while changes continue: from the first change since the last run
+	// on. 0 means ten times the debounce, negative no bound.
 	MaxWait time.Duration `json:",omitzero"`
 	// Throttle is the least time between two runs.
 	Throttle time.Duration
-	// NoAutoDebounce exempts an effect that is slow from being debounced for it.
+	// NoAutoDebounce exempts a slow effect from the automatic debounce.
 	NoAutoDebounce bool
 }
 
-// maxGate is the longest gate: a mistake beyond it, and near the largest duration a sum
-// would wrap.
+// maxGate is the longest gate: a longer one is a mistake, and near the largest duration a sum would overflow.
 const maxGate = 365 * 24 * time.Hour
 
 func checkGate(d time.Duration) error {
@@ -72,7 +71,7 @@ func checkGate(d time.Duration) error {
 	return nil
 }
 
-// checkDebounce refuses a debounce that cannot be, and a bound of it that makes no sense.
+// checkDebounce refuses an invalid debounce, or an invalid bound of it.
 func (g *GateSpec) checkDebounce() error {
 	if err := checkGate(g.Debounce); err != nil {
 		return fmt.Errorf("debounce: %w", err)
@@ -92,15 +91,15 @@ func sameAddresses(a, b []Address) bool {
 	return slices.EqualFunc(a, b, func(x, y Address) bool { return x.String() == y.String() })
 }
 
-// Status is where a node stands (seed 001 section 4.1).
+// Status is the state of a node.
 type Status uint8
 
 const (
 	// NeverRan: no completed run, so no read set.
 	NeverRan Status = iota
-	// Clean: nothing it read has changed since its last run began.
+	// Clean: none of its reads has changed since its last run began.
 	Clean
-	// Invalid: something it read has.
+	// Invalid: one of its reads has changed.
 	Invalid
 )
 
@@ -108,7 +107,7 @@ func (s Status) String() string {
 	return [...]string{"never-ran", "clean", "invalid"}[s]
 }
 
-// declaration is what the graph knows of a node that is fixed while it is there: a NodeSpec, but for its function,
+// declaration is the part of a node that is fixed during its lifetime: a NodeSpec, with the function opaque,
 // which the graph keeps and cannot call. All spaces of a program share it.
 type declaration struct {
 	ID            string
@@ -127,7 +126,7 @@ type declaration struct {
 // code is the function of a node; see nodeCode.
 type code interface{ isCode() }
 
-// shape tells the surfaces of a node apart, as sameShape does.
+// shape is a hash of the surfaces of a node, for sameShape.
 func (n *declaration) shape() uint64 {
 	switch {
 	case len(n.Writes)+len(n.Envelope) > 0 || n.Volatile:

@@ -252,9 +252,8 @@ func TestI01_TheSurfaceIsSetAtRegistration(t *testing.T) {
 		if got, want := h.surfaces("n"), []string{"out 0", "p/x 1", "q 0"}; !slices.Equal(got, want) {
 			t.Errorf("in mode %d: %v, want %v", mode, got, want)
 		}
-		spec := h.core.Structure().Nodes()[0]
-		if spec.Output != "out" || len(spec.Places()) != 2 {
-			t.Errorf("in mode %d: the structure says %s and %v", mode, spec.Output, spec.Places())
+		if n := h.core.Inspect().Nodes()[0]; n.Output != "out" || len(n.Writes) != 3 {
+			t.Errorf("in mode %d: the tables say %s and %v", mode, n.Output, n.Writes)
 		}
 	}
 	if n := h.runs["n"]; n != 5 {

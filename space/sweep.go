@@ -2,14 +2,13 @@ package space
 
 import "slices"
 
-// sweeper goes through what is due.
+// sweeper runs the nodes that are due.
 type sweeper struct {
 	*runner
 	sweeps uint64
 }
 
-// iterate goes once through what is due, primary work if there is any, else the
-// materializers (seed 001 section 4.3, rule 1).
+// iterate makes one sweep, of primary nodes if any are due, otherwise of the materializers.
 func (w *sweeper) iterate(info *PassInfo) (runs int) {
 	q := &w.graph.queue
 	if q.next.n == 0 && len(q.idle) > 0 {
@@ -25,7 +24,7 @@ func (w *sweeper) iterate(info *PassInfo) (runs int) {
 	return w.sweep()
 }
 
-// releaseIdle puts all idle materializers into the queue.
+// releaseIdle moves all idle materializers into the queue.
 func (w *sweeper) releaseIdle() {
 	q := &w.graph.queue
 	idle := q.idle
@@ -35,7 +34,7 @@ func (w *sweeper) releaseIdle() {
 	}
 }
 
-// sweep runs what is due from low to high.
+// sweep runs the due nodes from low to high.
 func (w *sweeper) sweep() (runs int) {
 	w.sweeps++
 	g := w.graph
@@ -55,8 +54,8 @@ func (w *sweeper) sweep() (runs int) {
 	return runs
 }
 
-// promoteIdle makes idle materializers take part in this sweep if something in it reads
-// inside their envelope; the envelope has put them before it.
+// promoteIdle adds idle materializers to this sweep if one of its nodes reads inside their envelope, which
+// orders them before it.
 func (w *sweeper) promoteIdle() {
 	g := w.graph
 	for _, n := range slices.Clone(g.queue.idle) {
@@ -68,9 +67,8 @@ func (w *sweeper) promoteIdle() {
 	}
 }
 
-// turn looks at a node whose turn it is, and runs it if it may (the run gate, seed 001
-// section 7.3): it is needed, something it read has changed, no gate holds it, and
-// it has not used up its budget for this pass.
+// turn runs the node whose turn it is, if it may run: it is needed, one of its reads has changed, no gate holds
+// it, and it has not used up its budget for this pass.
 func (w *sweeper) turn(n *node) (ran bool) {
 	g := w.graph
 	n.queued = false
@@ -89,7 +87,7 @@ func (w *sweeper) turn(n *node) (ran bool) {
 			return false // in a circle, one of those has pulled it
 		}
 		if next.n > waiting && next.lowest() < n.height {
-			g.enqueue(n) // what they have made due below comes first
+			g.enqueue(n) // the nodes that they have made due below come first
 			return false
 		}
 	}
@@ -101,10 +99,9 @@ func (w *sweeper) turn(n *node) (ran bool) {
 	return true
 }
 
-// parentFirst reports whether the node must wait for the one that made it, or for one
-// that made that: descend has put it behind them, but they may have been raised since. It
-// waits once in a sweep: two makers that each read what the other's child makes would be
-// put behind each other for ever.
+// parentFirst reports whether the node must wait for its maker, or for a maker of that: descend has put it
+// behind them, but they may have been raised since. It waits once per sweep: two makers that each read the
+// output of the other's child would otherwise be put behind each other forever.
 func (w *sweeper) parentFirst(n *node) bool {
 	for p := n.parent(); p != nil && n.more.waited != w.sweeps; p = p.parent() {
 		if p.queued && p.height >= n.height && !p.materializer() && !w.graph.reaches(n, p) {
@@ -116,8 +113,8 @@ func (w *sweeper) parentFirst(n *node) bool {
 	return false
 }
 
-// promoteFor runs the idle materializers in whose envelope n reads; they came up after
-// the sweep had begun.
+// promoteFor runs the idle materializers in whose envelope n reads and which became due after the sweep had
+// begun.
 func (w *sweeper) promoteFor(n *node) {
 	q := &w.graph.queue
 	for i := 0; i < len(q.idle); i++ {
@@ -128,7 +125,7 @@ func (w *sweeper) promoteFor(n *node) {
 			continue
 		}
 		if w.freshen(m); i >= len(q.idle) || q.idle[i] != m {
-			i = -1 // it has run, and what it wrote may concern another one
+			i = -1 // it has run, and its writes may concern another one
 		}
 	}
 }

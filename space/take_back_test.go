@@ -31,7 +31,7 @@ func makers(t *testing.T, ran *[]string) program {
 }
 
 func parentOf(h *host) string {
-	n, _ := h.core.View().Node("kid")
+	n, _ := h.core.Inspect().Node("kid")
 	return n.Parent
 }
 
@@ -52,10 +52,10 @@ func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
 	if got := parentOf(h); got != "a" {
 		t.Errorf("after b has failed, kid is of %q", got)
 	}
-	if b, _ := h.core.View().Node("b"); len(b.Children) > 0 {
+	if b, _ := h.core.Inspect().Node("b"); len(b.Children) > 0 {
 		t.Errorf("b has %v", b.Children)
 	}
-	if a, _ := h.core.View().Node("a"); !slices.Equal(a.Children, []string{"kid"}) {
+	if a, _ := h.core.Inspect().Node("a"); !slices.Equal(a.Children, []string{"kid"}) {
 		t.Errorf("a has %v", a.Children)
 	}
 	h.given(put("base", 2))

@@ -19,17 +19,17 @@ const (
 	MaxTaskKey = 256
 )
 
-// TaskState is how far a task is.
+// TaskState is the progress of a task.
 type TaskState string
 
 const (
-	// NoTask: there is none of that key.
+	// NoTask: there is no task of that key.
 	NoTask TaskState = ""
-	// TaskPending: it is to be done, or is being done.
+	// TaskPending: it has to be done, or is being done.
 	TaskPending TaskState = "pending"
-	// TaskDone: it has been done, and Out is what has come of it.
+	// TaskDone: it has been done, and Out is the result.
 	TaskDone TaskState = "done"
-	// TaskFailed: it is not tried any more.
+	// TaskFailed: it is not retried any more.
 	TaskFailed TaskState = "failed"
 	// TaskCancelled: it was cancelled before it was known to have been done.
 	TaskCancelled TaskState = "cancelled"
@@ -39,23 +39,23 @@ const (
 type Task struct {
 	Key   string
 	State TaskState
-	// N tells this start of the key from others, before and after.
+	// N is the number of this start of the key.
 	N int64
-	// In is what it was started with.
+	// In is the input of the task.
 	In model.Value
-	// Out is what has come of it. Of an input that is fetched again, it is what came before.
+	// Out is its result; for an input that is being fetched again, the former one.
 	Out model.Value
-	// Err is why it has failed, or, while it is pending, why the last attempt has.
+	// Err is the error of the task or, while it is pending, of its last attempt.
 	Err string
-	// Attempts counts the attempts that have failed.
+	// Attempts counts the failed attempts.
 	Attempts int
 	// At is when it ended, in milliseconds since 1970.
 	At int64
-	// Unhandled says that it has ended and that Done could not handle that.
+	// Unhandled reports that it has ended and that Done could not handle that.
 	Unhandled bool
 }
 
-// TaskOf is the task of an entry of an action's document.
+// TaskOf returns the task of an entry of an action's document.
 func TaskOf(key string, entry model.Value) Task {
 	t := Task{Key: key, In: entry.Get("in"), Out: entry.Get("out")}
 	state, _ := entry.Get("state").AsString()
@@ -72,7 +72,7 @@ func TaskOf(key string, entry model.Value) Task {
 	return t
 }
 
-// noRoomForText stands for the error of a task that ended in a document without room for it.
+// noRoomForText replaces the error of a task that ended in a document without room for it.
 const noRoomForText = "it was told how it ended, and that could not be handled; the document of the tasks has no room for why, but the dead letter on their stream does"
 
 func (t *Task) entry() model.Value {
@@ -91,22 +91,22 @@ func (t *Task) entry() model.Value {
 	return model.Object(fields...)
 }
 
-// PathOfTask is where in an action's document a task stands.
+// PathOfTask returns the path of a task in an action's document.
 func PathOfTask(key string) model.Path { return model.Path{inTasks, key} }
 
-// Completion tells of the end of a task, or of an attempt that has failed.
+// Completion reports the end of a task, or of a failed attempt.
 type Completion struct {
 	Key string
-	// N is the Task.N that is meant, 0 for the one that is pending.
+	// N is the Task.N of the task, 0 for the pending one.
 	N int64
-	// Out is what has come of it, Err why nothing has.
+	// Out is the result, Err the error.
 	Out model.Value
 	Err string
-	// Attempt, if not 0, is how many attempts have failed; there will be another one.
+	// Attempt, if not 0, is the number of failed attempts; there will be another one.
 	Attempt int
 }
 
-// Value is the payload of the event.
+// Value returns the payload of the event.
 func (c *Completion) Value() model.Value {
 	fields := []model.Field{model.F("key", c.Key)}
 	add := func(name string, v any, there bool) {
@@ -140,20 +140,20 @@ func readCompletion(v model.Value) (c Completion, err error) {
 	return c, checkTaskKey(key)
 }
 
-// taskList is how the tasks of an action, or of an input, are kept in documents.
+// taskList has the documents of an action, or of an input, and their rules.
 type taskList struct {
 	name  string
 	input bool
 	keep  time.Duration // 0 for the default
 }
 
-// taskLists are those of a program, by name, and the names of their owners by document.
+// taskLists are the lists of a program, by name, and the names of their owners by document.
 type taskLists struct {
 	byName map[string]*taskList
 	owner  map[string]string
 }
 
-// docs are the documents that hold the tasks.
+// docs returns the documents that hold the tasks.
 func (l *taskList) docs() []string {
 	if l.input {
 		return []string{l.name, l.pending()}
@@ -161,7 +161,7 @@ func (l *taskList) docs() []string {
 	return []string{l.name}
 }
 
-// pending is the document that shows what is pending.
+// pending returns the document that shows what is pending.
 func (l *taskList) pending() string {
 	if l.input {
 		return l.name + wantedSuffix
@@ -185,7 +185,7 @@ func brief(v model.Value) string {
 	return text
 }
 
-// find is a registered action (input says which kind is expected).
+// find returns a registered action (input is the expected kind).
 func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
 	a := ls.byName[name]
 	switch {

@@ -126,7 +126,7 @@ func TestI3_EveryLineOfTheTriggerTables(t *testing.T) {
 	}
 }
 
-// dumbShape is what of a plain tree a shallow reader sees, as a tree that can be compared.
+// dumbShape returns what of a plain tree a shallow reader sees, as a tree that can be compared.
 func dumbShape(v any) any {
 	switch c := v.(type) {
 	case map[string]any:
@@ -145,7 +145,7 @@ func dumbShape(v any) any {
 	}
 }
 
-// dumbPlace is what a reader finds at a path, said so that equal means untouched: the
+// dumbPlace returns what a reader finds at a path, said so that equal means untouched: the
 // value or its shape, or how far the way goes, and the link if there is one at its end.
 func dumbPlace(root any, path []string, shallow bool) any {
 	for i, step := range path {

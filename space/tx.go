@@ -7,13 +7,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Tx is one transaction over the documents of a space. Handlers read, write and
-// send through it; computations and effects read, and write to what they have
-// declared. It is good for the call that it was passed to and must not be kept.
+// Tx is one transaction over the documents of a space. Handlers read, write and send through it; computations
+// and effects read, and write where they have declared it. It is valid during the call that it was passed to.
 //
-// An impossible write (into a scalar, to an invalid name, to what is not the node's)
-// fails the whole transaction with an error that says why; later calls then do
-// nothing. Err tells whether that has happened.
+// An impossible write (into a scalar, to an invalid name, to a place that is not the node's) fails the whole
+// transaction with an error; later calls then have no effect. Err returns that error.
 type Tx struct {
 	overlay
 	core  *transactions
@@ -23,32 +21,31 @@ type Tx struct {
 	log   readLog
 	err   error
 	made  []*node  // children that this run has added
-	kept  []former // children that this run has registered and that were there
+	kept  []former // existing children that this run has registered
 
-	// stale is the first computation whose output was read while it was not up to
-	// date, missing the first foreign document that was read before it was there.
-	// A handler's transaction that has either is given up and tried again later.
+	// stale is the first computation whose output was read while it was not up to date, missing the first
+	// foreign document that was read before it had arrived. A handler's transaction with either is abandoned
+	// and tried again later.
 	stale   *node
 	missing *doc
-	probe   dep // of the read that is looked at; not kept
+	probe   dep // of the current read; not kept
 	// rehearsal is set in a run that is made for comparison only.
 	rehearsal bool
-	// speculative is a document to which a write changed nothing because an undecided
-	// transaction had made it so, nil if there is none.
+	// speculative is a document that a write left unchanged because an undecided transaction had written the
+	// same, nil if there is none.
 	speculative *doc
-	// lax is set in a transaction that takes derived documents as they are.
+	// lax is set in a transaction that reads derived documents as they are.
 	lax bool
-	// tasking is set while the transaction writes what actions keep.
+	// tasking is set while the transaction writes the documents of actions.
 	tasking bool
 	stack   []byte // of a function that panicked
 
-	// attempt is what the transaction comes to: the event that is handled, nil if it answers none, and
-	// what is written and sent.
+	// attempt has the results of the transaction: its event, nil if there is none, and its writes and sends.
 	attempt ledger.Attempt
 }
 
-// transactions makes transactions: one at a time, but for the runs that a run pulls, which stand inside it. It
-// holds what they need of the space.
+// transactions creates transactions: one at a time, except for those of nested runs. It has the parts of the
+// space that they need.
 type transactions struct {
 	cfg    *Config
 	ledger *ledger.Ledger
@@ -57,17 +54,16 @@ type transactions struct {
 	jobs   *jobTimers
 	tasks  taskLists // of the program
 	inv    invariants
-	// refresh brings a node up to date in the middle of a run that is about to read what it writes.
+	// refresh brings a node up to date during a run that is about to read its output.
 	refresh func(*node)
 
 	scratch []*Tx // see begin
 	begun   int32 // how many, counted for readLog
-	nested  int   // runs within runs
+	nested  int   // how many, for readLog
 }
 
-// begin makes the transaction of a handler (n is nil) or of a node's run. But for
-// the runs that a run pulls (see freshen) there is one at a time, so its buffers are
-// used again; what a commit keeps is not.
+// begin returns the transaction of a handler (n is nil) or of a node's run. Except for nested runs (see
+// freshen) there is one at a time, so its buffers are reused, apart from those that a commit keeps.
 func (s *transactions) begin(n *node) *Tx {
 	for s.nested >= len(s.scratch) {
 		t := &Tx{core: s, graph: s.graph, space: s.cfg.Space}
@@ -82,8 +78,8 @@ func (s *transactions) begin(n *node) *Tx {
 	return t
 }
 
-// clear makes the record of an earlier transaction one of a new one. Field by field, and
-// only what was used: assigning the whole costs as much as all else that a small run does.
+// clear resets the record of an earlier transaction. It resets only the fields that were used: assigning the
+// whole costs as much as the rest of a small run.
 func (t *Tx) clear() {
 	t.after = t.after[:0]
 	if t.attempt.Event != nil || t.attempt.Group != "" {
@@ -109,27 +105,26 @@ func (t *Tx) clear() {
 	t.stale, t.missing, t.speculative = nil, nil, nil
 }
 
-// Space is the name of the space that the transaction is in.
+// Space returns the name of the transaction's space.
 func (t *Tx) Space() string { return t.space }
 
-// Event is the event that is being handled, nil in a node's run and in a transaction that
-// answers none. It must not be changed.
+// Event returns the event that is being handled, nil in a node's run and in a transaction without one. It must
+// not be changed.
 func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
-// Slot belongs to the package that hosts programs of another language in the space: what a run
-// keeps there is found by the runs that it pulls. It is nil at first, and nothing else
-// looks at it.
+// Slot is a variable for the package that hosts programs of another language in the space: nested runs see what
+// the outer run has stored. It is nil at first, and the core does not use it.
 func (t *Tx) Slot() *any { return &t.core.hooks.host }
 
-// Err is why the transaction cannot commit, or nil.
+// Err returns the error that keeps the transaction from committing, or nil.
 func (t *Tx) Err() error { return t.err }
 
-// Fail makes the transaction one that cannot commit: for layers above, which find out in
-// the middle of a read or write that it makes no sense. The first error counts.
+// Fail makes the transaction fail: for layers above, which detect errors during a read or write. The first
+// error counts.
 func (t *Tx) Fail(err error) { t.fail(err) }
 
-// Declares reports whether the node that runs has declared that it writes at a place of this
-// space, in Writes or Envelope. A handler may write anywhere, so it is true in one.
+// Declares reports whether the running node has declared that it writes at a place of this space, in Writes or
+// Envelope. A handler may write anywhere, so it is true in one.
 func (t *Tx) Declares(doc string, path ...string) bool {
 	if t.node == nil {
 		return true
@@ -138,9 +133,8 @@ func (t *Tx) Declares(doc string, path ...string) bool {
 	return slices.ContainsFunc(t.node.spec.Writes, within) || slices.ContainsFunc(t.node.spec.Envelope, within)
 }
 
-// Group puts the transaction's changes into a change group: observers of that group
-// are not told of them (see NodeSpec.Group). For clients that need no notice of what they
-// have written.
+// Group assigns the transaction's changes to a change group: observers of that group are not notified of them
+// (see NodeSpec.Group). For clients that do not need notifications of their own writes.
 func (t *Tx) Group(name string) { t.attempt.Group = name }
 
 func (t *Tx) fail(err error) {
@@ -149,7 +143,7 @@ func (t *Tx) fail(err error) {
 	}
 }
 
-// waits names what the transaction met that was not up to date or not there.
+// waits returns the name of what the transaction met that was not up to date or not available.
 func (t *Tx) waits() string {
 	if t.missing != nil {
 		return t.missing.key.String()
@@ -157,14 +151,13 @@ func (t *Tx) waits() string {
 	return t.stale.shownAs()
 }
 
-// drop forgets everything the transaction would have changed.
+// drop forgets everything that the transaction would have changed.
 func (t *Tx) drop() {
 	t.attempt.Writes, t.after, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil, nil
 }
 
-// Log writes a line for the operator: a message and key-value pairs, as with log/slog.
-// It goes to the functions registered with OnConsole, with the name of the node or
-// event it belongs to. It changes nothing.
+// Log writes a line for the operator: a message and key-value pairs, as with log/slog. It goes to the functions
+// registered with OnConsole, with the name of its node or event. It changes nothing.
 func (t *Tx) Log(message string, args ...any) {
 	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
 		return
@@ -185,12 +178,10 @@ func (t *Tx) used() {
 	}
 }
 
-// Host is what the runtime offers around the transaction, for layers above; nil if that is
-// nothing.
+// Host returns the host's value for layers above (Guard.Host); it may be nil.
 func (t *Tx) Host() any { return t.core.cfg.Guard.Host }
 
-// former is a child as it was before a run registered it again: whose it was, and how often
-// that had run.
+// former is a child before a run registered it again: its parent, and the parent's number of runs.
 type former struct {
 	child, parent *node
 	parentRuns    uint64

@@ -6,48 +6,43 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Get reads the value at a path of a document of this space, absent if there is
-// none. The transaction sees its own writes. In a computation or effect the
-// address becomes part of the read set: the node runs again when the value there
-// changes.
+// Get reads the value at a path of a document of this space, absent if there is none. The transaction sees its
+// own writes. In a computation or effect the address becomes part of the read set: the node runs again when the
+// value there changes.
 //
-// A link on the way or at the end is followed, and the hop becomes part of the read set
-// as well: the node runs again when the link comes to point elsewhere. Links inside of
-// the value stay links.
+// A link on the way or at the end is followed, and becomes part of the read set as well: the node runs again
+// when the link has another target. Links inside of the value stay links.
 func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, readDeep) }
 
-// GetShallow reads like Get, but for a computation or effect only the shape counts: it
-// runs again when a key of the object or an element of the array comes or goes, or a
-// scalar there changes, and not when something inside does. Look at keys and length
-// only.
+// GetShallow reads like Get, but for a computation or effect only the shape counts: it runs again when a key of
+// the object or an element of the array is added or removed, or a scalar there changes, and not when something
+// inside does. Use only keys and length of the result.
 func (t *Tx) GetShallow(doc string, path ...string) model.Value {
 	return t.read("", doc, path, readShallow)
 }
 
-// Peek reads without consequences: the node does not run again because of what was
-// read, and it does not make anything live or current. For what is looked at and does
-// not matter, such as the previous output (seed 002, ignoreReadForScheduling).
+// Peek reads without a dependency: the node does not run again because of the read, and the read makes nothing
+// live or current. For values that do not matter for the result, such as the previous output.
 func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, readNothing) }
 
-// Link reads the link at a path itself, without following it; false if there is none. One
-// that was found in another space, through links on the way, names that space.
+// Link reads the link at a path itself, without following it; false if there is none. A link that was found in
+// another space, through links on the way, names that space.
 func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
 	return t.read("", doc, path, readLink).AsLink()
 }
 
-// GetFrom reads a document of another space. The space it lives in is not
-// involved in the transaction: what is read is a confirmed value that this runtime
-// mirrors, of some moment ago. A derived document that is not observed over there
-// may be as old as its last observation; reading it makes it current, but not
-// before this read has seen the old value.
+// GetFrom reads a document of another space. That space is not involved in the transaction: the result is a
+// confirmed value that this runtime mirrors, from a moment ago. A derived document that is not observed there
+// may be as old as its last observation; reading it makes it current, but this read may still see the old
+// value.
 func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
 	return t.read(space, doc, path, readDeep)
 }
 
-// Follow reads what a link points to, wherever that is.
+// Follow reads the target of a link, in any space.
 func (t *Tx) Follow(l model.Link) model.Value { return t.read(l.Space, l.Doc, l.Path, readDeep) }
 
-// maxHops bounds the links that one read follows: they may go round.
+// maxHops bounds the links that one read follows, since links may form a circle.
 const maxHops = 32
 
 // read follows links until it has the value.
@@ -60,13 +55,13 @@ func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 	}
 	v, ok := t.resolve(space, id, path, how)
 	if !ok {
-		// As a string: a path that got away here would be allocated by every caller.
+		// As a string: an escaping path would be allocated by every caller.
 		t.fail(fmt.Errorf("read %s: more than %d links on the way; they go round", docKey{space, id}.String()+path.String(), maxHops))
 	}
 	return v
 }
 
-// resolve is read, hop by hop. It reports false if there are too many.
+// resolve is read, hop by hop. It returns false after too many hops.
 func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Value, ok bool) {
 	for hops := 0; hops <= maxHops; {
 		if space == t.space {
@@ -85,7 +80,7 @@ func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Va
 		}
 		link, ok := v.AsLink()
 		if !ok {
-			return model.Value{}, true // it only looks like one
+			return model.Value{}, true // it only resembles a link
 		}
 		if link.Space != "" {
 			space = link.Space
@@ -96,7 +91,7 @@ func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Va
 	return model.Value{}, false
 }
 
-// seenFrom gives a link that is read itself the space that it stands in.
+// seenFrom adds the space to a link that is read itself.
 func seenFrom(space string, v model.Value, how reading) model.Value {
 	if how != readLink || space == "" {
 		return v
@@ -113,8 +108,7 @@ func join(a, b model.Path) model.Path {
 	return append(a[:len(a):len(a)], b...)
 }
 
-// find returns the record of a document, nil if nothing is known of it and nothing
-// needs to be.
+// find returns the record of a document, nil if there is none and none is needed.
 func (t *Tx) find(space, id string, how reading) *doc {
 	if t.node != nil {
 		if d := t.log.expect(space, id); d != nil {
@@ -130,7 +124,7 @@ func (t *Tx) find(space, id string, how reading) *doc {
 	return t.present(d, how)
 }
 
-// present notes that a document is not here yet.
+// present records that a document has not arrived yet.
 func (t *Tx) present(d *doc, how reading) *doc {
 	if !d.loaded && t.missing == nil && how != readNothing {
 		t.missing = d
@@ -138,8 +132,8 @@ func (t *Tx) present(d *doc, how reading) *doc {
 	return d
 }
 
-// remember makes the record of a document that nothing has mentioned yet.
-// Handlers leave no trace of what they only read of their own space.
+// remember creates the record of a document at its first mention. A handler's mere reads of its own space
+// create none.
 func (t *Tx) remember(key docKey) *doc {
 	if t.node == nil && key.space == "" {
 		return nil
@@ -151,9 +145,9 @@ func (t *Tx) remember(key docKey) *doc {
 	return d
 }
 
-// note makes the address part of what the transaction depends on. A node that reads it
-// for the first time has its writers brought up to date, which note reports; a handler is
-// given up if one of them is not. Of a link that is followed it is the target that counts.
+// note adds the address to the dependencies of the transaction. If a node reads it for the first time, its
+// writers are brought up to date, and note returns true; a handler's attempt is abandoned if one of them is
+// stale. Of a link that is followed only the target counts.
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
 	flat := how == readShallow && !link
 	if t.node == nil && how != readNothing && !t.rehearsal {
@@ -188,8 +182,8 @@ func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 	return true
 }
 
-// rebase makes what the transaction has written so far again over the documents as they are
-// now: what it has pulled may have written to them too.
+// rebase applies the transaction's writes again to the present documents: nodes that it has pulled may have
+// written to them, too.
 func (t *Tx) rebase() {
 	for i := range t.after {
 		w := &t.after[i]

@@ -10,11 +10,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Send emits an event to a stream of a space, this one or another. It takes
-// effect if and only if this transaction commits, and exactly once. An event to
-// this space queues behind the events that are waiting now; one to another space
-// is released when the commit is durable. Events that send each other like that, with no time
-// between, come to an end: see Config.MaxChain.
+// Send emits an event to a stream of a space, this one or another. It takes effect if and only if this
+// transaction commits, and exactly once. An event to this space queues behind the events that are waiting now;
+// one to another space is released when the commit is durable. Config.MaxChain bounds chains of events that
+// send each other without a delay.
 func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
@@ -30,11 +29,11 @@ func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
 	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
-// SendOption says more about an event that is sent.
+// SendOption is an option of Send.
 type SendOption func(*model.Send)
 
-// ExpiresAt has the event not be handled after a time any more, by the clock of the worker that
-// serves its space: it ends with the receipt Expired then. The zero time is none.
+// ExpiresAt ends the event with the receipt Expired, in place of handling it, after a time by the clock of the
+// worker that serves its space. The zero time means never.
 func ExpiresAt(at time.Time) SendOption {
 	return func(s *model.Send) {
 		if !at.IsZero() {
@@ -62,7 +61,7 @@ func (t *Tx) makeSend(space, stream string, payload any, options []SendOption) (
 	return s, err
 }
 
-// chain makes a send the next in the chain of the event that is being handled.
+// chain makes a send the next link in the chain of the event that is being handled.
 func (t *Tx) chain(s *model.Send) (err error) {
 	if t.attempt.Event != nil {
 		s.Depth, err = lineage.Next(t.attempt.Event, t.core.cfg.MaxChain)
@@ -70,13 +69,12 @@ func (t *Tx) chain(s *model.Send) (err error) {
 	return err
 }
 
-// Now is the wall time of this attempt, as the host has told it, in UTC and to the
-// millisecond. Another attempt at the same event has a later one, or an earlier one if the
-// clock was set back; what counts is that of the attempt that takes effect. An event that
-// was to wait is never handled before its time by this clock.
+// Now returns the wall time of this attempt from the host, in UTC and to the millisecond. Another attempt at
+// the same event has a later one, or an earlier one if the clock was set back; the attempt that takes effect
+// counts. An event with a time is never handled before that time by this clock.
 //
-// It is for handlers and transactions. In a computation or effect it fails the run: those
-// run when something that they read has changed, and the time is nothing that changes.
+// It is for handlers and transactions. In a computation or effect it fails the run: those run when one of their
+// reads has changed, and the time does not trigger them.
 func (t *Tx) Now() time.Time {
 	if t.node != nil {
 		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when that has passed; have a handler write what is to be read", t.node.kind, t.node.id()))
@@ -89,10 +87,9 @@ func (t *Tx) Now() time.Time {
 	return time.UnixMilli(t.core.ledger.Wall()).UTC()
 }
 
-// SendAt is Send for an event that is not to be handled before a time. It is durable with
-// this transaction, and waits in the space that it is for. There it is handled when the
-// time has come by the clock of the worker that serves the space, behind what is queued
-// then. A time that has passed is now.
+// SendAt is Send for an event that must not be handled before a time. It is durable with this transaction, and
+// waits in its destination space. There it is handled when the time has come by the clock of the worker that
+// serves the space, behind the events that are queued then. A past time means now.
 func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
@@ -108,14 +105,14 @@ func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...
 	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
-// SendAfter is SendAt for a time from Now on.
+// SendAfter is SendAt for a delay from Now.
 func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, options ...SendOption) {
 	if now := t.Now(); t.err == nil {
 		t.SendAt(space, stream, now.Add(d), payload, options...)
 	}
 }
 
-// wait notes the time that a send waits for. One to the own space that has passed is none.
+// wait sets the time that a send waits for. A past time has no effect on a send to this space.
 func (t *Tx) wait(s *model.Send, at time.Time) error {
 	if t.core.ledger.Wall() == 0 {
 		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
@@ -139,10 +136,9 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.jobs.of(t.attempt.Event) != nil)
 }
 
-// SetTimer has an event to a stream of this space handled when a time has come, under a
-// name: setting the same name again replaces what was set, as long as that is not handled.
-// It takes effect if and only if this transaction commits. A handler that is called for a
-// timer finds the name in Event.Timer, and may set it again.
+// SetTimer schedules an event to a stream of this space under a name: setting the same name again replaces the
+// former timer, unless that was handled. It takes effect if and only if this transaction commits. The handler
+// that a timer calls finds the name in Event.Timer, and may set it again.
 func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
@@ -163,8 +159,7 @@ func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ..
 	t.attempt.Sends = append(t.attempt.Sends, s)
 }
 
-// CancelTimer takes back what SetTimer has set, with this transaction. A name under which
-// nothing is set is none to cancel.
+// CancelTimer cancels a timer with this transaction. It has no effect if the timer is not set.
 func (t *Tx) CancelTimer(name string) {
 	if t.err != nil {
 		return
@@ -181,9 +176,8 @@ func (t *Tx) CancelTimer(name string) {
 	t.attempt.Cancels = append(t.attempt.Cancels, name)
 }
 
-// Timer is the time that a timer of this space is set to, false if it is not set. The
-// transaction sees what it has set and cancelled itself. A timer that is being handled is
-// not set any more.
+// Timer returns the time of a timer of this space, false if it is not set. The transaction sees its own changes
+// of timers. A timer that is being handled is not set any more.
 func (t *Tx) Timer(name string) (time.Time, bool) {
 	for i := range t.attempt.Sends {
 		if t.attempt.Sends[i].Timer == name && name != "" {
@@ -202,9 +196,8 @@ func unset(d *ledger.Draft, name string) {
 	d.Sends = slices.DeleteFunc(d.Sends, func(s model.Send) bool { return s.Timer == name })
 }
 
-// paces reports whether what is sent for a time begins a chain of its own: that time is to
-// come, or it comes after the one for which the event that is being handled had waited. A timer
-// that makes up for times that have passed is on its way to the present.
+// paces reports whether a send with a time begins a chain of its own: the time lies ahead, or after the time of
+// the event that is being handled. A timer that catches up on past times is on its way to the present.
 func paces(ev *model.Event, wall, ms int64) bool {
 	since := wall
 	if ev != nil && ev.NotBefore > 0 {

@@ -9,12 +9,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// StartTask has a task of an action done, once this transaction is in the log, and not at all
-// if it never is. The key names it, in this space and outside: its performer may have to try
-// more than once, and uses the same key each time.
+// StartTask starts a task of an action, if and only if this transaction commits. The key names it, in this
+// space and outside: its performer may have to make several attempts, and uses the same key each time.
 //
-// What is pending or done is not started again: with the same in, nothing happens; with
-// another, the transaction fails. What has failed, was cancelled or forgotten is.
+// A pending or completed task is not started again: with the same in, nothing happens; with another, the
+// transaction fails. A failed, cancelled or forgotten one is.
 func (t *Tx) StartTask(action, key string, in any) {
 	if t.err != nil {
 		return
@@ -46,9 +45,8 @@ func (t *Tx) startTask(action, key string, in any) error {
 	return nil
 }
 
-// CancelTask has a task not be done, unless it is done already. It reports whether it was
-// pending. If a performer is just doing it, and has done it all the same, the task is done after
-// all, and Done is called.
+// CancelTask cancels a task, unless it is done already. It reports whether it was pending. If a performer
+// completes it nevertheless, the task is done after all, and Done is called.
 func (t *Tx) CancelTask(action, key string) bool {
 	if t.err != nil {
 		return false
@@ -67,8 +65,8 @@ func (t *Tx) CancelTask(action, key string) bool {
 	return true
 }
 
-// ForgetTask removes a task that has ended, so that its key can be used again; of an input,
-// what was fetched, so that it is fetched again when a node wants it.
+// ForgetTask removes a task that has ended, so that its key can be used again; of an input, the fetched value,
+// so that it is fetched again when a node wants it.
 func (t *Tx) ForgetTask(name, key string) {
 	if t.err != nil {
 		return
@@ -85,7 +83,7 @@ func (t *Tx) forgetTask(name, key string) error {
 		return err
 	}
 	switch task := a.task(t, key); {
-	case task.State == NoTask: // an input that is being fetched for the first time goes on
+	case task.State == NoTask: // an input's first fetch continues
 	case task.State == TaskPending && !a.input:
 		return fmt.Errorf("it is pending; cancel it first")
 	default:
@@ -94,7 +92,7 @@ func (t *Tx) forgetTask(name, key string) error {
 	return nil
 }
 
-// remove takes an entry out, and remembers that its number was given out.
+// remove removes an entry, and remembers its number.
 func (l *taskList) remove(t *Tx, task Task) {
 	n := task.N
 	if l.input {
@@ -108,8 +106,8 @@ func (l *taskList) remove(t *Tx, task Task) {
 	t.writeTask(l.name, model.Value{}, inTasks, task.Key)
 }
 
-// WantTask reads an input, and has it fetched if it is not there. A node must have declared
-// ActionSpec.Wants; it runs again when the input has come.
+// WantTask reads an input, and has it fetched if it is missing. A node must have declared ActionSpec.Wants; it
+// runs again when the input has arrived.
 func (t *Tx) WantTask(input, key string) Task {
 	if t.err != nil {
 		return Task{}
@@ -138,8 +136,8 @@ func (t *Tx) WantTask(input, key string) Task {
 	return task
 }
 
-// RefreshTask has an input fetched, again if it is there. What was there is read until then.
-// A fetch that is under way does not count: it may have begun too early.
+// RefreshTask has an input fetched, even if it is present. The former value is read until then. A fetch that is
+// under way does not count, because it may have begun too early.
 func (t *Tx) RefreshTask(input, key string) {
 	if t.err != nil {
 		return
@@ -156,7 +154,7 @@ func (t *Tx) RefreshTask(input, key string) {
 	t.writeTask(a.pending(), model.Int(task.N), key)
 }
 
-// handlersAction is an action for what handlers do with it.
+// handlersAction returns an action for a call that only handlers may make.
 func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
 	a, err := t.core.tasks.find(t.core.hooks.program, name, input)
 	switch {
@@ -173,24 +171,24 @@ func (l *taskList) task(t *Tx, key string) Task {
 	return TaskOf(key, t.Get(l.name, inTasks, key))
 }
 
-// nextN is the number of the next start of a key: above that of its last one, and above any
-// that was removed. Ids of events are made with it, and those are remembered for long.
+// nextN returns the number of the next start of a key: above that of its last one, and above any removed one.
+// It is part of event ids, which are remembered for a long time.
 func (l *taskList) nextN(t *Tx, last int64) int64 {
 	gen, _ := t.Peek(l.name, inGeneration).AsInt()
 	return max(gen, last) + 1
 }
 
-// writeTask writes into a document of an action; an absent value deletes.
+// writeTask writes to a document of an action; an absent value deletes.
 func (t *Tx) writeTask(doc string, v model.Value, path ...string) {
 	t.tasking = true
 	t.write(model.Write{Doc: doc, Path: slices.Clone(path), Value: v, Delete: v.IsAbsent()})
 	t.tasking = false
 }
 
-// tidyEvery is how many tasks there are between one tidying and the next.
+// tidyEvery is the number of tasks between two calls of tidy.
 const tidyEvery = 64
 
-// tidy removes tasks that have ended long ago, when there are more and more of them.
+// tidy removes tasks that ended long ago, when there are more and more of them.
 func (l *taskList) tidy(t *Tx) {
 	tasks := t.Peek(l.name, inTasks)
 	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.ledger.Wall() == 0 {
@@ -212,8 +210,8 @@ func (l *taskList) tidy(t *Tx) {
 	}
 }
 
-// conclude is the handler of an action's stream: an event says what has become of a task. done, if not nil, is
-// called when the task has ended.
+// conclude returns the handler of an action's stream, whose events report ends of tasks and attempts. done, if
+// not nil, is called when the task has ended.
 func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
 	c, err := readCompletion(ev.Payload)
 	if err != nil {
@@ -234,7 +232,7 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	if c.Err != "" {
 		task.State, task.Err = TaskFailed, c.Err
 		if l.input {
-			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // what came before is better than nothing
+			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // the former value is better than none
 		}
 	}
 	l.end(t, &task)
@@ -244,7 +242,7 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	return model.Value{}, done(t, task)
 }
 
-// meant is the task that an event is about, or why that does not wait for it.
+// meant returns the task that an event refers to, or the reason why it is obsolete.
 func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 	task = l.task(t, c.Key)
 	if l.input {
@@ -265,7 +263,7 @@ func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 	return task, "it is " + string(task.State)
 }
 
-// end keeps a task that has ended.
+// end stores a task that has ended.
 func (l *taskList) end(t *Tx, task *Task) {
 	task.At = t.core.ledger.Wall()
 	t.writeTask(l.name, task.entry(), inTasks, task.Key)
@@ -274,18 +272,18 @@ func (l *taskList) end(t *Tx, task *Task) {
 	}
 }
 
-// maxTaskError bounds the text that is kept of a task that could not be handled.
+// maxTaskError bounds the stored text of a task that could not be handled.
 const maxTaskError = 300
 
-// endTask ends the task of an event that has failed, in the transaction that says so: no other event
-// would say that it has been done. It writes no more than it must, field by field: what
-// has failed may have been too large.
+// endTask ends the task of an event that has failed, in the transaction that ends the event: no other event
+// would report the task's end. It writes no more than it must, field by field, because the failure may have
+// been one of size.
 //
-// It is the only writer that no bound refuses, so it keeps one itself. In a document without room
-// the end of a task is the word failed instead of pending, and that it is unhandled: 15 bytes for
-// an entry of 32 and more, so that a document has at most half of its bound beyond it, and fits
-// into a message, which takes twice as much. A key for which an input has no entry yet stays
-// wanted: it is told again, or fetched, when there is room.
+// It is the only writer that no bound refuses, so it observes one itself. In a document without room the end of
+// a task is the word failed in place of pending, and the unhandled flag: 15 bytes for an entry of at least 32,
+// so that a document exceeds its bound by at most a half, and fits into a message, which has room for twice as
+// much. A key without an entry in an input's document stays wanted: it is reported again, or fetched, when
+// there is room.
 func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 	a := t.core.tasks.byName[ev.Stream]
 	if a == nil {
@@ -295,13 +293,13 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 	if err != nil || c.Attempt > 0 {
 		return
 	}
-	t.err = nil // nothing of what it was about is left
+	t.err = nil // its other effects are dropped
 	task, late := a.meant(t, &c)
 	if late != "" {
 		return
 	}
 	d := t.graph.known(a.name)
-	d.measured = false // what is added here counts from the next write on
+	d.measured = false // the next write measures the additions here
 	if a.input && t.Peek(a.name, inTasks, task.Key).IsAbsent() && !sizes.roomFor(t, d, taskEndBytes+len(task.Key)) {
 		return
 	}
@@ -318,10 +316,10 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 	}
 }
 
-// taskEndBytes is what the end of a task takes beside its text.
+// taskEndBytes is the size of a task's end without its text.
 const taskEndBytes = 100
 
-// endText says why a task has ended that could not be handled.
+// endText returns the text for a task whose end could not be handled.
 func endText(ev *model.Event, why string) string {
 	if len(why) > maxTaskError {
 		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."

@@ -5,10 +5,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// undoLog is what the graph has to know of the transactions that the log has not confirmed, should they be
-// undone: which of them were runs of nodes, and which nodes rely on them.
+// undoLog has what the graph needs to undo unconfirmed transactions: which of them were runs of nodes, and
+// which nodes rely on them.
 type undoLog struct {
-	// sealed are of the commit that is under way, open of the group behind it.
+	// sealed belongs to the commit under way, open to the group after it.
 	sealed, open undoGroup
 	// spare is a buffer for the runs of the next group.
 	spare []ranNode
@@ -16,8 +16,7 @@ type undoLog struct {
 
 type undoGroup struct {
 	runs []ranNode
-	// speculative are nodes that have written nothing because it was there already, and may not be in
-	// the end.
+	// speculative are nodes that have written nothing because an undecided transaction had written the same.
 	speculative []speculativeNode
 }
 
@@ -28,40 +27,40 @@ type ranNode struct {
 	causes []string
 }
 
-// speculativeNode is a node that has written nothing to a document, which an undecided transaction has made
-// what it is.
+// speculativeNode is a node that has left a document unchanged because an undecided transaction had written the
+// same.
 type speculativeNode struct {
 	node *node
 	doc  *doc
 }
 
-// ran notes a run in the open group.
+// ran adds a run to the open group.
 func (u *undoLog) ran(n *node, tx uint64, causes []string) {
 	u.open.runs = append(u.open.runs, ranNode{n, tx, causes})
 }
 
-// relies notes a node that relies on what an undecided transaction has written.
+// relies adds a node that relies on an undecided write.
 func (u *undoLog) relies(n *node, d *doc) {
 	u.open.speculative = append(u.open.speculative, speculativeNode{n, d})
 }
 
-// seal takes in that the open group is under way.
+// seal closes the open group, whose commit is under way now.
 func (u *undoLog) seal() {
 	u.sealed = u.open
 	u.open, u.spare = undoGroup{runs: u.spare}, nil
 }
 
-// confirm takes in that the log has the group that was under way.
+// confirm drops the group under way, which is in the log.
 func (u *undoLog) confirm() {
 	clear(u.sealed.runs)
 	u.spare = u.sealed.runs[:0]
 	u.sealed = undoGroup{}
 }
 
-// undone is what the graph has to take back.
+// undone is what the graph has to undo.
 type undone struct {
-	// changed are the documents that the transactions have written, each with the node that did, or nil
-	// if that was not one node alone.
+	// changed are the documents that the transactions have written, each with the node that wrote it, or nil if
+	// several did.
 	changed map[string]*node
 	// runs are the runs among the transactions.
 	runs []ranNode
@@ -69,7 +68,7 @@ type undone struct {
 	speculative []speculativeNode
 }
 
-// drop forgets everything, as the transactions are undone.
+// drop removes and returns everything, because the transactions are undone.
 func (u *undoLog) drop(gone ledger.Dropped) undone {
 	un := undone{changed: map[string]*node{}}
 	un.runs = append(append(un.runs, u.sealed.runs...), u.open.runs...)
@@ -80,7 +79,7 @@ func (u *undoLog) drop(gone ledger.Dropped) undone {
 	return un
 }
 
-// authors notes which node has written what in txs; runs are those among them, in their order.
+// authors records the writers of the documents in txs; runs are those among them, in order.
 func authors(of map[string]*node, txs []model.Tx, runs []ranNode) {
 	for i := range txs {
 		var by *node

@@ -7,30 +7,29 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// A space goes on with another program while it is awake (docs/adr/0026). Nothing of what a
-// program is stands in the documents, the lane, the suffix or the log, so all of that stays
-// as it is, and the graph is brought in line with the new program as it is with what a run
-// has registered:
+// A space can change its program while it is loaded (docs/adr/0026). The documents, the lane, the
+// suffix and the log contain nothing of the program, so they stay
+// as they are, and the graph is adjusted to the new program as it is to the registrations
+// of a run:
 //
 //	of the same id and shape     stays, with its reads and its readers; runs again if its
-//	                             Version is another, or it has none, or its last run failed
+//	                             Version differs or is missing, or its last run failed
 //	of another shape, or new     is registered: it runs when something needs it
-//	gone                         is removed; what it has written stays
-//	has made nodes               runs again, so that those are of the new program, too; of
-//	                             them, those of the same shape and Version do not
+//	gone                         is removed; its writes stay
+//	has made nodes               runs again to make the nodes of the new program; of
+//	                             them, those of the same shape and Version do not run
 //
-// The change takes place between two groups, so that every transaction of a commit was made
-// by one program. The sealed group may be under way: if it is refused, its work is done again
-// by the new program.
+// The change takes place between two groups, so that one program has made all transactions
+// of a commit. The sealed group may be under way: if it is refused, the new program repeats
+// its work.
 
-// Change has the space run another program from the next transaction on, or, if some are made
-// and not sealed yet, as soon as they are. Of several that are asked for meanwhile, the last
-// counts. The documents and all that waits stay. A handler that failed for a reason that may
-// pass is tried again at once, with a new budget. Jobs get the new schedules.
+// Change makes the space run another program from the next transaction on or, if unsealed transactions exist,
+// as soon as they are sealed. Of several changes meanwhile, the last counts. The documents and all waiting
+// events stay. A handler that failed with a transient error is retried at once, with a new budget. Jobs get the
+// new schedules.
 //
-// A node that Register has added is removed if the program has one of its id, or one with its
-// output. A document that was derived, and is not any more, is an ordinary document from then
-// on, with the value that it has.
+// A node that Register has added is removed if the program has a node with its id or its output. A document
+// that is not derived any more becomes an ordinary document with its last value.
 func (s *Space) Change(p *Program) error {
 	defer s.stepped()
 	if s.graph.ticked {
@@ -44,15 +43,15 @@ func (s *Space) Change(p *Program) error {
 	return nil
 }
 
-// Program is the program that the space runs.
+// Program returns the program that the space runs.
 func (s *Space) Program() *Program { return s.handling.program }
 
-// mayTurnOver reports whether a change has been asked for that can take place now.
+// mayTurnOver reports whether a requested change can take place now.
 func (s *Space) mayTurnOver() bool {
 	return s.next != nil && s.ledger.Phase() != ledger.Refused && !s.ledger.Open()
 }
 
-// turnOver changes the program if that is to be and can be.
+// turnOver changes the program if that was requested and is possible.
 func (s *Space) turnOver() {
 	if !s.mayTurnOver() {
 		return
@@ -68,12 +67,10 @@ func (s *Space) changeOver(p *Program) {
 	old := s.handling.program
 	s.handling.program, s.handling.tasks, s.hooks.program = p, p.tasks, p.Name
 	s.ledger.Runs(p.Version)
-	s.ledger.LetGo() // the new handler says itself what it lacks
 	s.jobs.specs, s.jobs.check = p.crons, true
-	s.structure.setHandlers(p)
-	for id, o := range s.runner.observations.resumable { // any order: each by itself
+	for id, o := range s.runner.observations.resumable { // any order: nodes are independent
 		if o.Version == "" {
-			delete(s.runner.observations.resumable, id) // there is no telling for what code it would hold
+			delete(s.runner.observations.resumable, id) // the code that it would hold for is unknown
 		}
 	}
 	info.Gone = s.graph.makeRoom(old, p)
@@ -94,7 +91,7 @@ func (s *Space) changeOver(p *Program) {
 	}
 }
 
-// makeRoom removes what the new program does not have, and what would be in its way.
+// makeRoom removes nodes that the new program does not have, and nodes that conflict with it.
 func (g *graph) makeRoom(old, p *Program) (gone int) {
 	wanted := make(map[string]*declaration, len(p.nodes))
 	for _, spec := range p.nodes {
@@ -103,7 +100,7 @@ func (g *graph) makeRoom(old, p *Program) (gone int) {
 	for i := range g.nodes {
 		n := g.nodes[i]
 		if n == nil {
-			continue // or removed by now, with the one that had made it
+			continue // or it was removed with its maker
 		}
 		spec, output := wanted[n.id()], n.spec.Output
 		programs := n.parent() == nil && old.ids[n.id()]
@@ -122,24 +119,23 @@ func (g *graph) makeRoom(old, p *Program) (gone int) {
 	return gone
 }
 
-// fits reports whether a node can go on with another spec of its id.
+// fits reports whether a node can stay under another spec of its id.
 func fits(n *node, spec *declaration) bool {
 	return sameShape(n.spec, spec) && (n.status != NeverRan || sameAddresses(n.spec.DeclaredReads, spec.DeclaredReads))
 }
 
-// mustRegister registers a node of a program. Its names were checked when it was added to the
-// program, and there is room for it, so an error is a mistake here.
+// mustRegister registers a node of a program. Its names were checked when it was added to the program, and
+// there is room for it, so an error is a bug here.
 func (g *graph) mustRegister(spec *declaration) {
 	if _, err := g.register(spec, nil); err != nil {
 		panic(fmt.Sprintf("space: change of program: %v", err))
 	}
 }
 
-// replace goes on with a node under another spec, and reports whether its code is another.
+// replace gives a node another spec, and reports whether its code differs.
 func (s *Space) replace(n *node, spec *declaration) (changed bool) {
 	g, before := s.graph, n.spec
 	n.spec = spec
-	g.reshaped(n.handle)
 	if spec.Gate != before.Gate {
 		g.changeGate(n, func(gt *gate) { gt.apply(spec.Gate) })
 		s.runner.observations.note(n)
@@ -153,16 +149,15 @@ func (s *Space) replace(n *node, spec *declaration) (changed bool) {
 	return changed
 }
 
-// Why a node runs again after a change of the program.
+// Reasons for a run after a change of the program.
 const (
 	causeVersion = "version"
 	causeProgram = "program"
 	causeFailed  = "failed"
 )
 
-// renew has a node run again because its code is another, from a clean slate: what it is held
-// back for, the former code may be to blame. If the code is the one again under which it was
-// clean last, and nothing has changed since, it is clean.
+// renew makes a node run again because its code differs, without its backoffs, which the former code may have
+// caused. If the code is that under which it was last clean, and nothing has changed since, it is clean.
 func (g *graph) renew(n *node, before *declaration) {
 	x := n.ext()
 	if x.cleanAs != "" && x.cleanAs == n.spec.Version && n.onlyBecause(causeVersion) {
@@ -182,14 +177,14 @@ func (g *graph) renew(n *node, before *declaration) {
 	g.regate(n)
 }
 
-// onlyBecause reports whether a node is to run again for one reason, and no other.
+// onlyBecause reports whether a node has exactly one cause.
 func (n *node) onlyBecause(cause string) bool {
 	c := n.causes()
 	return n.status == Invalid && len(c.reads) == 0 && len(c.other) == 1 && c.other[0] == cause
 }
 
-// makeAnew has the nodes that have made others run again: those are the former program's until
-// they are registered again. One that nothing needs runs once for that.
+// makeAnew makes nodes that have made others run again: those belong to the former program until they are
+// registered again. A maker that nothing needs runs once for that.
 func (g *graph) makeAnew() (makers int) {
 	for _, n := range g.nodes {
 		if n == nil || n.more == nil {

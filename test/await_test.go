@@ -47,7 +47,7 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 		var waiting sync.WaitGroup
 		for i := range n {
 			waiting.Go(func() {
-				rc, err := other.Await(ctx, "alice", "add", fmt.Sprint("e", i))
+				rc, err := other.Space("alice").Await(ctx, "add", settle.ID(fmt.Sprint("e", i)))
 				if err != nil {
 					t.Error(err)
 					return
@@ -58,7 +58,7 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 		for i := range n { // one commit each, or nearly
 			publish(ctx, t, b, "alice", "add", fmt.Sprint("e", i))
 			if i%7 == 0 {
-				if _, err := d.Client().Await(ctx, "alice", "add", fmt.Sprint("e", i)); err != nil {
+				if _, err := d.Client().Space("alice").Await(ctx, "add", settle.ID(fmt.Sprint("e", i))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -99,13 +99,13 @@ func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 		send := func(id string) *settle.Receipt {
 			t.Helper()
 			publish(ctx, t, b, "alice", "add", id)
-			rc, err := d.Client().Await(ctx, "alice", "add", id)
+			rc, err := d.Client().Space("alice").Await(ctx, "add", settle.ID(id))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return rc
 		}
-		timed := settle.TimedEventID(time.Now(), "order-17")
+		timed := settle.TimedID(time.Now(), "order-17").String()
 		if rc := send(timed); rc.Outcome != settle.Handled {
 			t.Fatalf("receipt %+v", rc)
 		}
@@ -122,11 +122,11 @@ func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 		if _, there, err := b.FindEvent(ctx, "alice", "add", timed); there || err != nil {
 			t.Fatalf("an old event is there: %v, %v", there, err)
 		}
-		old := settle.TimedEventID(time.Now().Add(-model.DefaultHorizon-time.Minute), "order-16")
+		old := settle.TimedID(time.Now().Add(-model.DefaultHorizon-time.Minute), "order-16").String()
 		if rc := send(old); rc.Outcome != settle.Refused {
 			t.Errorf("receipt %+v, want refused", rc)
 		}
-		if v, _, err := d.Client().Get(ctx, "alice", "n"); err != nil || v.String() != "2" {
+		if v, _, err := d.Client().Space("alice").Get(ctx, "n"); err != nil || v.String() != "2" {
 			t.Errorf("n is %v, %v; want 2", v, err)
 		}
 	})

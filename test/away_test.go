@@ -110,7 +110,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if _, err := client.Call(ctx, settle.Outgoing{Space: "cart", Stream: "add", ID: fmt.Sprint("e", i)}); err != nil {
+		if _, err := client.Call(ctx, settle.Outgoing{Space: "cart", Stream: "add", ID: settle.ID(fmt.Sprint("e", i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer later.Close()
-	r, err := later.Call(ctx, settle.Outgoing{Space: "cart", Stream: "add", ID: "e3"})
+	r, err := later.Call(ctx, settle.Outgoing{Space: "cart", Stream: "add", ID: settle.ID("e3")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestLeaving_AServerOfOrderedEndsWithoutANATSServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Call(testContext(t), settle.Outgoing{Space: "cart", Stream: "add", ID: "e1"}); err != nil {
+	if _, err := client.Call(testContext(t), settle.Outgoing{Space: "cart", Stream: "add", ID: settle.ID("e1")}); err != nil {
 		t.Fatal(err)
 	}
 	f.Shutdown()

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// relay is a program in which every "depart" counts at its own space and sends an
+// relay returns a program in which every "depart" counts at its own space and sends an
 // "arrive" to the space that the payload names.
 func relay() *settle.Program {
 	count := func(tx *settle.Tx, doc string) {
@@ -37,7 +37,7 @@ func relay() *settle.Program {
 }
 
 func flight(i int, from, to string) settle.Outgoing {
-	return settle.Outgoing{Space: from, Stream: "depart", ID: "f" + strconv.Itoa(i), Payload: map[string]string{"to": to}}
+	return settle.Outgoing{Space: from, Stream: "depart", ID: settle.ID("f" + strconv.Itoa(i)), Payload: map[string]string{"to": to}}
 }
 
 // handled is one receipt as the log has it.
@@ -104,7 +104,7 @@ func eventually(t *testing.T, c *settle.Client, space, doc string, want int64) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
 	last := settle.Value{}
-	err := c.Watch(ctx, space, doc, func(v settle.Value, _ uint64) {
+	err := c.Space(space).Watch(ctx, doc, func(v settle.Value, _ uint64) {
 		last = v
 		if n, ok := v.AsInt(); ok && n == want {
 			cancel()

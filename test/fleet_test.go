@@ -161,7 +161,7 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 	list := readLog(t, d.Bus(), "here")
 	once(t, list)
 	for i, h := range list {
-		if want := flight(i, "", "").ID; h.key.ID != want {
+		if want := flight(i, "", "").ID.String(); h.key.ID != want {
 			t.Fatalf("departure %d in the log is %s, want %s", i, h.key.ID, want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 	watch, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		err := d.Client().Watch(watch, "here", "total", func(v settle.Value, revision uint64) {
+		err := d.Client().Space("here").Watch(watch, "total", func(v settle.Value, revision uint64) {
 			mu.Lock()
 			defer mu.Unlock()
 			revisions = append(revisions, revision)
@@ -267,7 +267,7 @@ func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 	once(t, here)
 	once(t, readLog(t, d.Bus(), "there"))
 	for i, h := range here {
-		if want := flight(i, "", "").ID; h.key.ID != want {
+		if want := flight(i, "", "").ID.String(); h.key.ID != want {
 			t.Fatalf("departure %d in the log is %s, want %s", i, h.key.ID, want)
 		}
 	}

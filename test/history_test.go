@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// tally is the program of the histories: every event counts, and its receipt says which
+// tally returns the program of the histories: every event counts, and its receipt says which
 // it was. A "forward" sends an "add" to the space in its payload, which may be its own.
 func tally() *settle.Program {
 	count := func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return settle.ValueOf(increment(tx, "n")) }
@@ -127,7 +127,7 @@ func (c *caller) crash() {
 		ev := c.pick()
 		answer := c.sends(ev)
 		open.Add(1)
-		m := model.Message{Space: ev.Space, Stream: ev.Stream, ID: ev.ID, Payload: payload(ev)}
+		m := model.Message{Space: ev.Space, Stream: ev.Stream, ID: ev.ID.String(), Payload: payload(ev)}
 		c.bus.Send(m, func(res model.SendResult, err error) { answer(res, err); open.Done() })
 	}
 	c.bus.Kill()
@@ -166,7 +166,7 @@ func (c *caller) operate() {
 	}
 }
 
-// pick is an event to be sent: a new one, or one that somebody has sent before.
+// pick returns an event to be sent: a new one, or one that somebody has sent before.
 func (c *caller) pick() settle.Outgoing {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -176,23 +176,23 @@ func (c *caller) pick() settle.Outgoing {
 	}
 	c.minted++
 	spaces := c.r.spaces
-	ev := settle.Outgoing{Space: spaces[c.rand.IntN(len(spaces))], Stream: "add", ID: fmt.Sprintf("%s-%d", c.name, c.minted)}
+	ev := settle.Outgoing{Space: spaces[c.rand.IntN(len(spaces))], Stream: "add", ID: settle.ID(fmt.Sprintf("%s-%d", c.name, c.minted))}
 	if c.rand.IntN(4) == 0 {
 		ev.Stream, ev.Payload = "forward", spaces[c.rand.IntN(len(spaces))]
 	}
 	c.r.known = append(c.r.known, ev)
-	c.r.calls[ev.Space+" "+ev.ID] = time.Since(c.r.h.start)
+	c.r.calls[ev.Space+" "+ev.ID.String()] = time.Since(c.r.h.start)
 	return ev
 }
 
 // sends notes that an event is being sent.
 func (c *caller) sends(ev settle.Outgoing) func(settle.SendResult, error) {
-	answer := c.r.h.begin(c.name, asked{kind: sent, space: ev.Space, id: ev.ID})
+	answer := c.r.h.begin(c.name, asked{kind: sent, space: ev.Space, id: ev.ID.String()})
 	return func(res settle.SendResult, err error) {
 		answer(answered{open: err != nil, duplicate: res.Duplicate})
 		if err == nil {
 			c.r.mu.Lock()
-			c.r.acked[ev.Space+" "+ev.ID] = true
+			c.r.acked[ev.Space+" "+ev.ID.String()] = true
 			c.r.mu.Unlock()
 		}
 	}
@@ -211,10 +211,10 @@ func (c *caller) giveUp(ctx context.Context) {
 func (c *caller) call(ctx context.Context) {
 	ev := c.pick()
 	answer := c.sends(ev)
-	receipt := c.r.h.begin(c.name+" waits", asked{kind: awaited, space: ev.Space, id: ev.ID})
+	receipt := c.r.h.begin(c.name+" waits", asked{kind: awaited, space: ev.Space, id: ev.ID.String()})
 	rc, err := c.client.Call(ctx, ev)
 	if err != nil {
-		c.r.Errorf("call %s of %s: %v", ev.ID, ev.Space, err)
+		c.r.Errorf("call %s of %s: %v", ev.ID.String(), ev.Space, err)
 		answer(settle.SendResult{}, err)
 		return
 	}
@@ -230,7 +230,7 @@ func number(rc *settle.Receipt) int {
 	return int(n)
 }
 
-// stored is an event that is stored for certain, if there is one.
+// stored returns an event that is stored for certain, if there is one.
 func (c *caller) stored() (ev settle.Outgoing, ok bool) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -239,7 +239,7 @@ func (c *caller) stored() (ev settle.Outgoing, ok bool) {
 			break
 		}
 		ev = c.r.known[c.rand.IntN(len(c.r.known))]
-		if c.r.acked[ev.Space+" "+ev.ID] {
+		if c.r.acked[ev.Space+" "+ev.ID.String()] {
 			return ev, true
 		}
 	}
@@ -248,7 +248,7 @@ func (c *caller) stored() (ev settle.Outgoing, ok bool) {
 
 func (c *caller) await(ctx context.Context) {
 	if ev, ok := c.stored(); ok {
-		c.awaits(ctx, ev.Space, ev.Stream, ev.ID)
+		c.awaits(ctx, ev.Space, ev.Stream, ev.ID.String())
 	}
 }
 
@@ -256,7 +256,7 @@ func (c *caller) awaits(ctx context.Context, space, stream, id string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answer := c.r.h.begin(c.name, asked{kind: awaited, space: space, id: id})
-	rc, err := c.client.Await(ctx, space, stream, id)
+	rc, err := c.client.Space(space).Await(ctx, stream, settle.ID(id))
 	if err != nil {
 		c.r.Errorf("await %s of %s: %v", id, space, err)
 		return
@@ -266,10 +266,10 @@ func (c *caller) awaits(ctx context.Context, space, stream, id string) {
 
 func (c *caller) find(ctx context.Context) {
 	ev := c.pick()
-	answer := c.r.h.begin(c.name, asked{kind: found, space: ev.Space, id: ev.ID, past: c.r.past})
-	rc, err := c.client.FindReceipt(ctx, ev.Space, ev.Stream, ev.ID)
+	answer := c.r.h.begin(c.name, asked{kind: found, space: ev.Space, id: ev.ID.String(), past: c.r.past})
+	rc, err := c.client.Space(ev.Space).FindReceipt(ctx, ev.Stream, ev.ID)
 	if err != nil {
-		c.r.Errorf("find %s of %s: %v", ev.ID, ev.Space, err)
+		c.r.Errorf("find %s of %s: %v", ev.ID.String(), ev.Space, err)
 		return
 	}
 	answer(answered{n: number(rc)})
@@ -279,7 +279,7 @@ func (c *caller) read(ctx context.Context, space string, what kind) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answer := c.r.h.begin(c.name, asked{kind: what, space: space, past: c.r.past})
-	v, _, err := c.client.Get(ctx, space, "n")
+	v, _, err := c.client.Space(space).Get(ctx, "n")
 	if err != nil {
 		c.r.Errorf("read %s: %v", space, err)
 		return
@@ -306,7 +306,7 @@ func (r *rush) settle() {
 		}
 	}
 	for _, ev := range r.known {
-		c.awaits(ctx, ev.Space, ev.Stream, ev.ID)
+		c.awaits(ctx, ev.Space, ev.Stream, ev.ID.String())
 	}
 	for _, space := range r.spaces {
 		r.followUps(ctx, c, space)

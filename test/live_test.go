@@ -30,7 +30,7 @@ func watchPlainly(t *testing.T, nc *nats.Conn, subject, question string) *nats.S
 	return sub
 }
 
-// next is the next message of a watch that is of none of some kinds.
+// next returns the next message of a watch that is of none of some kinds.
 func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	t.Helper()
 	for {
@@ -44,7 +44,7 @@ func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	}
 }
 
-// nextValue is the next message of a watch that has news of the document.
+// nextValue returns the next message of a watch that has news of the document.
 func nextValue(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
 	return next(t, sub, live.Beating, live.Current, live.Stale) // a machine that is slow may have more to say
@@ -192,7 +192,7 @@ func liveKills(t *testing.T, base settle.Config) {
 				t.Fatalf("%d is never told", n)
 			}
 		}
-		a, err := d.Client().GetCurrent(ctx, "here", "total")
+		a, err := d.Client().Space("here").GetCurrent(ctx, "total")
 		if v, _ := a.Value.AsInt(); err != nil || v != int64(n) || a.Revision < last {
 			t.Errorf("get: %+v, %v", a, err)
 		}

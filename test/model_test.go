@@ -296,7 +296,7 @@ func (h *callHistory) wantAllowed(t *testing.T) {
 	t.Errorf("of %d operations there is no order that lanes and receipts allow (%s); it is drawn in %s", len(h.ops), result, path)
 }
 
-// artifacts is a directory that is there after the test, too.
+// artifacts returns a directory that is there after the test, too.
 func artifacts(t *testing.T) string {
 	t.Helper()
 	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// orders is the program of the races. It notes everything that it runs.
+// orders returns the program of the races. It notes everything that it runs.
 //
 //	order  counts itself, starts a piece and sends a note to its own space and to
 //	       "ledger". It fails if the document closed says so, and for now if broken does.

@@ -43,15 +43,15 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	t.Parallel()
 	out := &provider{asked: map[string]int{}, some: make(chan struct{}), healed: make(chan struct{})}
 	charge := settle.NewAction[int, int]("charge")
-	buy := settle.NewStream[string, settle.None]("buy")
+	buy := settle.NewStream[string]("buy")
 	paid := settle.NewRows[int]("paid")
 	p := settle.NewProgram("shop")
-	buy.Handle(p, func(tx *settle.Tx, key string) (settle.None, error) {
+	buy.Handle(p, func(tx *settle.Tx, key string) error {
 		charge.Start(tx, key, 1)
 		if key[0] == 'x' {
-			return settle.None{}, fmt.Errorf("%s is out of stock", key)
+			return fmt.Errorf("%s is out of stock", key)
 		}
-		return settle.None{}, nil
+		return nil
 	})
 	charge.Perform(p, out.charge, settle.Timeout(-1), settle.AtATime(100))
 	charge.Done(p, func(tx *settle.Tx, t settle.Task[int, int]) error {
@@ -64,7 +64,7 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	for s := range spaces {
 		for i := range orders {
 			for _, key := range []string{fmt.Sprintf("s%d-%c", s, 'a'+i), fmt.Sprintf("s%d-%c-", s, 'a'+i), fmt.Sprintf("x%d-%c", s, 'a'+i)} {
-				if _, err := buy.Post(ctx, d.Client(), fmt.Sprint("shop-", s), key, key); err != nil {
+				if _, err := buy.Post(ctx, d.Client().Space(fmt.Sprint("shop-", s)), settle.ID(key), key); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,7 +85,7 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	for s := range spaces {
 		var all map[string]int
 		watching, stop := context.WithCancel(ctx)
-		_ = paid.Watch(watching, d.Client(), fmt.Sprint("shop-", s), func(rows map[string]int, _ uint64) {
+		_ = paid.Watch(watching, d.Client().Space(fmt.Sprint("shop-", s)), func(rows map[string]int, _ uint64) {
 			if all = rows; len(rows) == 2*orders {
 				stop()
 			}

@@ -108,7 +108,7 @@ func crash(t *testing.T, base settle.Config) {
 		t.Errorf("%d departures and %d arrivals, want %d of each", len(here), len(there), n)
 	}
 	for i, h := range here {
-		if want := flight(i, "", "").ID; h.key.ID != want {
+		if want := flight(i, "", "").ID.String(); h.key.ID != want {
 			t.Fatalf("departure %d in the log is %s, want %s: the lane's order was lost", i, h.key.ID, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// hits is a program in which every event counts: altogether, by its last digit, and by a
+// hits returns a program in which every event counts: altogether, by its last digit, and by a
 // computation. It counts its attempts, too.
 func hits(attempts *atomic.Int64) *settle.Program {
 	return settle.NewProgram("hits").
@@ -69,7 +69,7 @@ func raceFor(t *testing.T, base settle.Config, events int) {
 	wantInOrder(t, readLog(t, d.Bus(), "target"), events)
 	eventually(t, d.Client(), "target", "sum", int64(events))
 	wantHits(t, "the log", events, func(doc string) (settle.Value, error) {
-		v, _, err := d.Client().Get(testContext(t), "target", doc)
+		v, _, err := d.Client().Space("target").Get(testContext(t), doc)
 		return v, err
 	})
 	for _, r := range racers[1:] {
@@ -84,7 +84,7 @@ func sendHits(t *testing.T, d *deployment, from, to int) {
 	ctx := testContext(t)
 	s := d.Client().Sender()
 	for i := from; i < to; i++ {
-		if err := s.Send(ctx, settle.Outgoing{Space: "target", Stream: "hit", ID: "h" + strconv.Itoa(i)}, nil); err != nil {
+		if err := s.Send(ctx, settle.Outgoing{Space: "target", Stream: "hit", ID: settle.ID("h" + strconv.Itoa(i))}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,21 +7,18 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
 )
 
-// benchLog is a space with n commits, each of which has handled one event, on an
+// benchLog returns a space with n commits, each of which has handled one event, on an
 // embedded server.
 func benchLog(b *testing.B, n int) *bus.Bus {
 	b.Helper()
-	server, err := embedded.Start(b.Context(), embedded.Config{StoreDir: b.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(server.Shutdown)
+	server := natstest.StartServer(b, embedded.Config{})
 	conn, err := bus.Connect(b.Context(), bus.Config{Server: server, Partitions: 1})
 	if err != nil {
 		b.Fatal(err)
@@ -70,7 +67,7 @@ func benchLog(b *testing.B, n int) *bus.Bus {
 	return conn
 }
 
-// readThrough is how a receipt was looked for before the log was its own index.
+// readThrough returns how a receipt was looked for before the log was its own index.
 func readThrough(ctx context.Context, log port.Log, key receipts.Key) (*model.Tx, error) {
 	const page = 256
 	for after := uint64(0); ; {

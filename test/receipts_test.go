@@ -141,7 +141,7 @@ func TestI11_ReceiptRace_OneRuntimeCommitsAndTheOthersDoNotRetry(t *testing.T) {
 	}
 }
 
-// crowd is the owner of the shop and three more that handle its events.
+// crowd returns the owner of the shop and three more that handle its events.
 func (s *stage) crowd() []*actor {
 	s.Helper()
 	all := []*actor{s.worker("owner")}

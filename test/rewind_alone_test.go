@@ -97,7 +97,7 @@ func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
 	c := d.Client()
 	send := func(space, id string) {
 		persistently(testContext(t), t, "send "+id, func(ctx context.Context) error {
-			_, err := c.Send(ctx, settle.Outgoing{Space: space, Stream: "arrive", ID: id})
+			_, err := c.Send(ctx, settle.Outgoing{Space: space, Stream: "arrive", ID: settle.ID(id)})
 			return err
 		})
 	}
@@ -169,14 +169,14 @@ func TestRewind_ProgramsAloneGoBack(t *testing.T) {
 		n[space]++
 		id := "e" + strconv.Itoa(n[space])
 		persistently(testContext(t), t, "send "+id, func(ctx context.Context) error {
-			_, err := d.Client().Send(ctx, settle.Outgoing{Space: space, Stream: "add", ID: id, Payload: map[string]int{"n": n[space]}})
+			_, err := d.Client().Send(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id), Payload: map[string]int{"n": n[space]}})
 			return err
 		})
 		return id
 	}
 	handledBy := func(space, id string) string {
 		t.Helper()
-		rc, err := d.Client().Await(testContext(t), space, "add", id)
+		rc, err := d.Client().Space(space).Await(testContext(t), "add", settle.ID(id))
 		if err != nil || rc.Outcome != settle.Handled {
 			t.Fatalf("%s of %s: %+v, %v", id, space, rc, err)
 		}
@@ -200,7 +200,7 @@ func TestRewind_ProgramsAloneGoBack(t *testing.T) {
 	untilBy("s1", "one")
 	waits := send("s2")
 	untilBy("s1", "one")
-	if rc, err := d.Client().FindReceipt(testContext(t), "s2", "add", waits); rc != nil {
+	if rc, err := d.Client().Space("s2").FindReceipt(testContext(t), "add", settle.ID(waits)); rc != nil {
 		t.Errorf("an event of a space without a program has the receipt %+v, %v", rc, err)
 	}
 	again := u.publish(edition("two", nil))

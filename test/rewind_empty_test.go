@@ -35,7 +35,7 @@ func newRewinds() *rewinds {
 
 func (r *rewinds) logger() *slog.Logger { return slog.New(r) }
 
-// overheard is a deployment whose store can go back and whose spaces leave memory at once, and what its processes log of that.
+// overheard returns a deployment whose store can go back and whose spaces leave memory at once, and what its processes log of that.
 func overheard(t *testing.T) (*timeMachine, *deployment, *rewinds) {
 	t.Helper()
 	m, said := startTimeMachine(t), newRewinds()

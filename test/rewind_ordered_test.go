@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// counters is a server that can go back, ordered handlers that count on it, and a watch of the count.
+// counters returns a server that can go back, ordered handlers that count on it, and a watch of the count.
 func counters(t *testing.T) (m *timeMachine, d *deployment, count *watched) {
 	t.Helper()
 	m = startTimeMachine(t)

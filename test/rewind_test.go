@@ -202,7 +202,7 @@ func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
 			once(t, readLog(t, d.Bus(), "a"))
 			once(t, readLog(t, d.Bus(), "b"))
 			for i := 1; i <= 110; i++ {
-				rc, err := c.FindReceipt(testContext(t), "a", "depart", "f"+strconv.Itoa(i))
+				rc, err := c.Space("a").FindReceipt(testContext(t), "depart", settle.ID("f"+strconv.Itoa(i)))
 				if i > 90 && (err != nil || rc == nil) {
 					t.Errorf("the receipt of flight %d: %v, %v", i, rc, err)
 				}

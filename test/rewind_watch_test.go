@@ -59,7 +59,7 @@ func (w *watched) until(want string) {
 func watchAsGo(t *testing.T, c *settle.Client, space, doc string) *watched {
 	t.Helper()
 	return watch(t, "a Go program", func(ctx context.Context, tell func(string)) error {
-		return c.Watch(ctx, space, doc, func(v settle.Value, _ uint64) { tell(v.String()) })
+		return c.Space(space).Watch(ctx, doc, func(v settle.Value, _ uint64) { tell(v.String()) })
 	})
 }
 

@@ -102,7 +102,7 @@ func keepCalling(ctx context.Context, t *testing.T, c *settle.Client, space stri
 // keepGetting reads a derived document that is computed for that.
 func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space string, answers *atomic.Int64) {
 	for last := uint64(0); ctx.Err() == nil; {
-		now, err := c.GetCurrent(ctx, space, "total")
+		now, err := c.Space(space).GetCurrent(ctx, "total")
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -117,7 +117,7 @@ func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space stri
 
 func keepWatching(ctx context.Context, t *testing.T, c *settle.Client, space string) {
 	last := uint64(0)
-	err := c.Watch(ctx, space, "departed", func(v settle.Value, revision uint64) {
+	err := c.Space(space).Watch(ctx, "departed", func(v settle.Value, revision uint64) {
 		if revision < last {
 			t.Errorf("%s at revision %d is seen after %d", space, revision, last)
 		}

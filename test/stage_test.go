@@ -92,7 +92,7 @@ func (a *actor) transact(f func(*settle.Tx)) {
 // send stores an event, with its id as the payload's "for" too.
 func (s *stage) send(space, stream, id string) {
 	s.Helper()
-	if _, err := s.client.Send(testContext(s.T), settle.Outgoing{Space: space, Stream: stream, ID: id}); err != nil {
+	if _, err := s.client.Send(testContext(s.T), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(id)}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -100,7 +100,7 @@ func (s *stage) send(space, stream, id string) {
 // ends waits for the receipt of an event.
 func (s *stage) ends(space, stream, id string) *settle.Receipt {
 	s.Helper()
-	rc, err := s.client.Await(testContext(s.T), space, stream, id)
+	rc, err := s.client.Space(space).Await(testContext(s.T), stream, settle.ID(id))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func (s *stage) wantLane(space string, want int) {
 // wantDoc checks a document as the log has it.
 func (s *stage) wantDoc(space, doc, want string) {
 	s.Helper()
-	v, _, err := s.client.Get(testContext(s.T), space, doc)
+	v, _, err := s.client.Space(space).Get(testContext(s.T), doc)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -192,7 +192,7 @@ type line struct {
 // fromTheBeginning has a runtime read every event of its lane again.
 func fromTheBeginning(l *line) { l.forgetful = true }
 
-// LoadPosition is where to go on reading.
+// LoadPosition returns where to go on reading.
 func (l *line) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
 	if l.forgetful {
 		return 0, nil

@@ -25,7 +25,7 @@ const (
 	upgradeWindow = 4 // events of a space that wait for their receipts at a time
 )
 
-// edition is a version of a program that numbers its events, refuses what is out of order,
+// edition returns a version of a program that numbers its events, refuses what is out of order,
 // and derives fifty documents, all of which an effect reads. A factor is code of one node.
 func edition(name string, factors map[int]int) string {
 	var b strings.Builder
@@ -251,7 +251,7 @@ func (u *upgrade) feed(space string) {
 	for n := 1; ; n++ {
 		over := u.isOver()
 		if !over {
-			_, err := u.d.Client().Send(ctx, settle.Outgoing{Space: space, Stream: "add", ID: fmt.Sprintf("add-%d", n), Payload: map[string]int{"n": n}})
+			_, err := u.d.Client().Send(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(fmt.Sprintf("add-%d", n)), Payload: map[string]int{"n": n}})
 			if err != nil {
 				u.t.Errorf("send event %d to space %s: %v", n, space, err)
 				return
@@ -280,7 +280,7 @@ func (u *upgrade) isOver() bool {
 
 // await waits for the receipt of an event, and notes which edition it was handled by.
 func (u *upgrade) await(ctx context.Context, space string, n int) error {
-	rc, err := u.d.Client().Await(ctx, space, "add", fmt.Sprintf("add-%d", n))
+	rc, err := u.d.Client().Space(space).Await(ctx, "add", settle.ID(fmt.Sprintf("add-%d", n)))
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (u *upgrade) end() {
 
 func (u *upgrade) edition(space string) string {
 	u.t.Helper()
-	rc, err := u.d.Client().Call(testContext(u.t), settle.Outgoing{Space: space, Stream: "look", ID: settle.NewEventID()})
+	rc, err := u.d.Client().Call(testContext(u.t), settle.Outgoing{Space: space, Stream: "look", ID: settle.NewID()})
 	if err != nil {
 		u.t.Fatal(err)
 	}

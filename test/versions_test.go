@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// relayOf is a version of relay: in every one total is the same code, and label is not.
+// relayOf returns a version of relay: in every one total is the same code, and label is not.
 func relayOf(version string) *settle.Program {
 	return relay().
 		Compute("sum", func(v *settle.View) (settle.Value, error) { return v.Get("total"), nil }, settle.Version("1")).
@@ -103,13 +103,13 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	asking.Wait()
 	ended := testContext(t)
 	for i, space := range append(spaces, "a-target") {
-		rc, err := d.Client().Call(ended, settle.Outgoing{Space: space, Stream: "which", ID: fmt.Sprint("which", i)})
+		rc, err := d.Client().Call(ended, settle.Outgoing{Space: space, Stream: "which", ID: settle.ID(fmt.Sprint("which", i))})
 		if err != nil || rc.Result.String() != `"two"` {
 			t.Errorf("%s is served by %+v, %v", space, rc, err)
 		}
 		until(t, func() bool { // what nobody waited for any more is handled between two reads, perhaps
-			now, err := d.Client().GetCurrent(ended, space, "label")
-			sum, sumErr := d.Client().GetCurrent(ended, space, "sum")
+			now, err := d.Client().Space(space).GetCurrent(ended, "label")
+			sum, sumErr := d.Client().Space(space).GetCurrent(ended, "sum")
 			if err != nil || sumErr != nil || now.Stale != "" {
 				t.Fatalf("label of %s is %+v, %v; sum is %+v, %v", space, now, err, sum, sumErr)
 			}
@@ -134,7 +134,7 @@ func (r *rollout) sameAgain(f *rolled, spaces, ids []string) {
 	var labels sync.Map
 	for _, space := range spaces {
 		watching.Go(func() { // ends with ctx
-			_ = f.d.Client().Watch(ctx, space, "label", func(v settle.Value, _ uint64) { labels.Store(space, v.String()) })
+			_ = f.d.Client().Space(space).Watch(ctx, "label", func(v settle.Value, _ uint64) { labels.Store(space, v.String()) })
 		})
 	}
 	showing := func(version string) func() bool {

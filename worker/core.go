@@ -101,7 +101,7 @@ func (c *core) BeginCommit(commit *model.Commit) (model.Trace, func(seq uint64, 
 
 // StandsAt returns at which event the space stands, and why.
 func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
-	p, waits := inspect.WhyParked(c.View(), nil)
+	p, waits := c.Inspect().Parked()
 	if !waits {
 		s.Cause, s.Why = inspect.CauseComputation, "its computations do not come to rest, or wait for a time"
 		return s, false

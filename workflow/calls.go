@@ -26,7 +26,7 @@ func (r *Run) arguments(f *frame, c *Call) (args starlark.Tuple, named *starlark
 	return nil, nil, fmt.Errorf("the arguments of %s%s are no pair of a tuple and a dict", c.Action, c.Func)
 }
 
-// called is a call whose arguments are known.
+// called is a call with its evaluated arguments.
 type called struct {
 	node   int
 	number int
@@ -43,7 +43,7 @@ func (r *Run) call(f *frame, n *Node, at int) error {
 	return r.start(f, at, []called{{at, 0, &n.Calls[0], args, named}})
 }
 
-// fan starts all calls of a fan-out, whose arguments are evaluated before the first one.
+// fan starts all calls of a fan-out. It evaluates all arguments before it starts the first call.
 func (r *Run) fan(f *frame, n *Node, at int) error {
 	var list []called
 	if n.Each == nil {
@@ -65,7 +65,7 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 		return err
 	}
 	defer l.iter.Done()
-	inner := &frame{fn: f.fn, vars: maps.Clone(f.vars)} // the names of its elements are its own
+	inner := &frame{fn: f.fn, vars: maps.Clone(f.vars)} // with its own scope for the names of its elements
 	for v := starlark.Value(nil); l.iter.Next(&v); {
 		if len(list) == maxOpen {
 			return &Failure{Name: LimitError, Message: fmt.Sprintf("a fan-out of more than %d", maxOpen)}
@@ -91,7 +91,7 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 	return r.start(f, n.Edges[0].To, list)
 }
 
-// start begins calls, for all of which the frame waits at a node. If there are none it goes on.
+// start starts calls that the frame then waits for at a node. Without calls the frame continues at once.
 func (r *Run) start(f *frame, at int, list []called) error {
 	f.wait = &activation{node: at, need: len(list), results: make([]starlark.Value, len(list))}
 	if len(list) == 0 {
@@ -104,7 +104,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 	for i := range list {
 		c := &list[i]
 		if f.gone || f.wait == nil || r.bug != nil {
-			return nil // one that could not be called has failed the others
+			return nil // a call that could not start has failed the others
 		}
 		if c.call.Func != "" {
 			child, err := r.enter(f, i, r.program.funcs[c.call.Func], c.args, c.named)
@@ -159,7 +159,7 @@ func (r *Run) done(w *work, result jsontext.Value) error {
 	return r.settled(w.frame, w.slot, v)
 }
 
-// failed tries again, or fails the call.
+// failed retries an action, or fails the call.
 func (r *Run) failed(w *work, f *Failed) error {
 	fail := &Failure{Name: f.Type, Ancestors: f.Ancestors, Message: f.Message}
 	if len(f.Detail) > 0 {
@@ -184,7 +184,7 @@ func (r *Run) failed(w *work, f *Failed) error {
 	return r.settled(w.frame, w.slot, fail)
 }
 
-// settled is settle, and fails the frame if it could not go on.
+// settled is settle, and fails the frame if it cannot continue.
 func (r *Run) settled(f *frame, slot int, v starlark.Value) error {
 	if err := r.settle(f, slot, v); err != nil {
 		r.fail(f, failureOf(err))
@@ -192,7 +192,7 @@ func (r *Run) settled(f *frame, slot int, v starlark.Value) error {
 	return nil
 }
 
-// settle takes in what has come of a call: a value, or a *Failure.
+// settle records the result of a call: a value, or a *Failure.
 func (r *Run) settle(f *frame, slot int, v starlark.Value) error {
 	a := f.wait
 	if a == nil || slot >= len(a.results) || a.results[slot] != nil || a.got >= a.need {
@@ -214,7 +214,7 @@ func (r *Run) settle(f *frame, slot int, v starlark.Value) error {
 	return nil
 }
 
-// complete goes on behind an activation that has all it needs.
+// complete continues after an activation that has all its results.
 func (r *Run) complete(f *frame) error {
 	a := f.wait
 	n := r.node(f, a.node)
@@ -265,7 +265,7 @@ func (r *Run) abandon(f *frame) {
 	}
 }
 
-// cancel takes back an action that is not wanted any more.
+// cancel cancels an action that is no longer needed.
 func (r *Run) cancel(w *work) {
 	delete(r.works, w.id)
 	if w.retry != "" {

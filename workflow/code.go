@@ -8,7 +8,7 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// Program is a graph that is ready to run: its code is compiled. It is not changed by runs, which may share it.
+// Program is a graph whose code is compiled. Runs do not change it and may share it.
 type Program struct {
 	Graph   *Graph
 	Version string
@@ -17,15 +17,15 @@ type Program struct {
 	funcs   map[string]int
 }
 
-// Dialect is the language of code: Starlark with while and sets.
+// Dialect returns the language of code: Starlark with while and sets.
 func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While: true} }
 
-// Builtins are the names that code has beside those of Starlark.
+// Builtins returns the predeclared names of code in addition to those of Starlark.
 func Builtins() starlark.StringDict {
 	return starlark.StringDict{"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail)}
 }
 
-// Prepare compiles the code of a graph, which has been checked.
+// Prepare compiles the code of a checked graph.
 func Prepare(g *Graph) (*Program, error) {
 	version, err := g.Version()
 	if err != nil {
@@ -49,8 +49,8 @@ func Prepare(g *Graph) (*Program, error) {
 	return p, nil
 }
 
-// module gathers the code of a graph in one file, each piece as a function of what it reads. Positions are those of
-// the source.
+// module collects the code of a graph in one file, each piece as a function of its variables. Positions are
+// those of the source.
 type module struct {
 	p     *Program
 	file  *syntax.File
@@ -81,7 +81,7 @@ func (m *module) function(f *Func) {
 	}
 }
 
-// define adds the function of a piece of code, whose body begins in the line behind the head.
+// define adds the function of a piece of code, whose body begins in the line after the function's head.
 func (m *module) define(c *Code, body string, line int32) {
 	name := fmt.Sprintf("_code%d", len(m.names))
 	m.names[c] = name
@@ -143,10 +143,10 @@ func (m *module) compile() error {
 	return nil
 }
 
-// maxSteps bounds what the code of one node computes, in steps of the interpreter.
+// maxSteps bounds the execution of the code of one node, in steps of the interpreter.
 const maxSteps = 50_000_000
 
-// eval runs a piece of code with the variables that it reads.
+// eval evaluates an expression with the variables that it reads.
 func (p *Program) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
 	args := make(starlark.Tuple, len(c.Reads))
 	for i, name := range c.Reads {
@@ -161,7 +161,7 @@ func (p *Program) eval(c *Code, vars starlark.StringDict) (starlark.Value, error
 	return starlark.Call(thread, p.code[c], args, nil)
 }
 
-// exec runs statements, and keeps what they write.
+// exec runs statements, and stores the variables that they write.
 func (p *Program) exec(c *Code, vars starlark.StringDict) error {
 	out, err := p.eval(c, vars)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// Failure is an error as programs see it: a type, its ancestors (the next first), and what it says. As a Starlark
-// value it has the attributes type, message and detail.
+// Failure is an error as programs see it: a type, its ancestors (the nearest first), and a message. As a
+// Starlark value it has the attributes type, message and detail.
 type Failure struct {
 	Name      string // its type
 	Ancestors []string
@@ -20,24 +20,24 @@ type Failure struct {
 
 // Types of failures that are not those of an action.
 const (
-	CodeError      = "CodeError"      // the code of the workflow has failed
-	TimeoutError   = "TimeoutError"   // an attempt has taken too long
+	CodeError      = "CodeError"      // the code of the workflow failed
+	TimeoutError   = "TimeoutError"   // an attempt took too long
 	CancelledError = "CancelledError" // the run was cancelled
-	LimitError     = "LimitError"     // the run has reached a bound
+	LimitError     = "LimitError"     // the run exceeded a bound
 )
 
-// Error is the type and the message.
+// Error returns the type and the message.
 func (f *Failure) Error() string { return f.Name + ": " + f.Message }
 
-// is reports whether the failure is of a type or descends from it.
+// is reports whether the failure has a type or descends from it.
 func (f *Failure) is(typ string) bool { return f.Name == typ || slices.Contains(f.Ancestors, typ) }
 
 var _ starlark.HasAttrs = (*Failure)(nil)
 
-// String is what print shows.
+// String returns the text that print shows.
 func (f *Failure) String() string { return fmt.Sprintf("error(%q, %q)", f.Name, f.Message) }
 
-// Type is the name of the type in Starlark.
+// Type returns the name of the type in Starlark.
 func (f *Failure) Type() string { return "error" }
 
 // Freeze freezes the detail.
@@ -50,10 +50,10 @@ func (f *Failure) Freeze() {
 // Truth of an error is true.
 func (f *Failure) Truth() starlark.Bool { return true }
 
-// Hash fails: an error is no key.
+// Hash fails: an error cannot be a key.
 func (f *Failure) Hash() (uint32, error) { return 0, errors.New("unhashable type: error") }
 
-// Attr is an attribute of an error.
+// Attr returns an attribute of an error.
 func (f *Failure) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "type":
@@ -66,10 +66,10 @@ func (f *Failure) Attr(name string) (starlark.Value, error) {
 		}
 		return f.Detail, nil
 	}
-	return nil, nil // there is no such attribute
+	return nil, nil // no such attribute
 }
 
-// AttrNames are its attributes.
+// AttrNames returns its attributes.
 func (f *Failure) AttrNames() []string { return []string{"detail", "message", "type"} }
 
 // newError is error(type, message, detail=None) in Starlark.
@@ -79,7 +79,7 @@ func newError(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwar
 	return f, err
 }
 
-// fail is fail(error) or fail(message...) in Starlark: it ends what runs with the error.
+// fail is fail(error) or fail(message...) in Starlark: it ends the run with the error.
 func fail(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(kwargs) > 0 {
 		return nil, fmt.Errorf("%s takes no named arguments", b.Name())
@@ -99,7 +99,7 @@ func fail(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs [
 	return nil, &Failure{Name: "Error", Message: strings.Join(text, " ")}
 }
 
-// Result is what comes of a call that was attempted: in Starlark a value with the attributes ok, value and error, and
+// Result is the outcome of an attempted call: in Starlark a value with the attributes ok, value and error, and
 // the method failed(type=None).
 type Result struct {
 	Value starlark.Value // nil if it has failed
@@ -108,7 +108,7 @@ type Result struct {
 
 var _ starlark.HasAttrs = (*Result)(nil)
 
-// String is what print shows.
+// String returns the text that print shows.
 func (r *Result) String() string {
 	if r.Error != nil {
 		return fmt.Sprintf("attempt(error = %v)", r.Error)
@@ -116,7 +116,7 @@ func (r *Result) String() string {
 	return fmt.Sprintf("attempt(value = %v)", r.Value)
 }
 
-// Type is the name of the type.
+// Type returns the name of the type.
 func (r *Result) Type() string { return "attempt" }
 
 // Freeze freezes the value.
@@ -128,13 +128,13 @@ func (r *Result) Freeze() {
 	}
 }
 
-// Truth is whether it has not failed.
+// Truth is false for a failure.
 func (r *Result) Truth() starlark.Bool { return r.Error == nil }
 
-// Hash fails: a result is no key.
+// Hash fails: a result cannot be a key.
 func (r *Result) Hash() (uint32, error) { return 0, errors.New("unhashable type: attempt") }
 
-// Attr is an attribute of a result.
+// Attr returns an attribute of a result.
 func (r *Result) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "ok":
@@ -152,10 +152,10 @@ func (r *Result) Attr(name string) (starlark.Value, error) {
 	case "failed":
 		return starlark.NewBuiltin("failed", r.failed), nil
 	}
-	return nil, nil // there is no such attribute
+	return nil, nil // no such attribute
 }
 
-// AttrNames are its attributes.
+// AttrNames returns its attributes.
 func (r *Result) AttrNames() []string { return []string{"error", "failed", "ok", "value"} }
 
 func (r *Result) failed(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -166,7 +166,7 @@ func (r *Result) failed(_ *starlark.Thread, b *starlark.Builtin, args starlark.T
 	return starlark.Bool(r.Error != nil && (typ == "" || r.Error.is(typ))), nil
 }
 
-// failureOf is the failure that an error of code is.
+// failureOf converts an error of code to a failure.
 func failureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

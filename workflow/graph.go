@@ -11,16 +11,16 @@ import (
 // Format is the version of the encoding of graphs.
 const Format = 1
 
-// Graph is a workflow as it is stored. The first function is where a run begins.
+// Graph is a workflow as it is stored. A run begins with the first function.
 type Graph struct {
 	Format int    `json:"format"`
 	Name   string `json:"name"`
-	// Prelude are the constants and functions without actions that the code of nodes uses.
+	// Prelude has the constants and functions without actions that the code of nodes uses.
 	Prelude []Code `json:"prelude,omitzero"`
 	Funcs   []Func `json:"funcs"`
 }
 
-// Func is a function with actions in it. The first node is where it begins.
+// Func is a function with actions. It begins with the first node.
 type Func struct {
 	Name   string  `json:"name"`
 	Params []Param `json:"params,omitzero"`
@@ -33,117 +33,117 @@ type Param struct {
 	Default *Code  `json:"default,omitzero"`
 }
 
-// Kind says what a node does.
+// Kind is the kind of a node.
 type Kind string
 
 // Kinds of Node.
 const (
-	Do     Kind = "do"     // statements without actions, performed in the step
+	Do     Kind = "do"     // statements without actions, executed in the step
 	Branch Kind = "branch" // follows the edge of the value of Code: "true" or "false"
 	Merge  Kind = "merge"  // where alternatives meet
-	Loop   Kind = "loop"   // the head of a loop, performed in the step
+	Loop   Kind = "loop"   // the head of a loop, executed in the step
 	Action Kind = "action" // one call
-	Fan    Kind = "fan"    // several calls at once: those written out, or one for each element
+	Fan    Kind = "fan"    // concurrent calls: literal ones, or one for each element
 	Join   Kind = "join"   // waits for all calls of a fan-out, and lists their results in order
-	Sleep  Kind = "sleep"  // goes on after a time
+	Sleep  Kind = "sleep"  // continues after a time
 	Return Kind = "return" // ends the function
 )
 
 // Node is one step of a function.
 type Node struct {
 	Kind Kind `json:"kind"`
-	// Line and Col are where it stands in the source.
+	// Line and Col are the position in the source.
 	Line int32 `json:"line,omitzero"`
 	Col  int32 `json:"col,omitzero"`
-	// Depth is how many loops of its function it is in; the head of a loop is not in it.
+	// Depth is the number of enclosing loops in its function; the head of a loop is not inside the loop.
 	Depth int `json:"depth,omitzero"`
-	// Code is, of a do, its statements; of a branch, the condition; of the head of a for loop, what it goes
-	// through, and of a while loop, its condition; of a sleep, how many seconds; of a return, its value.
+	// Code has the statements of a do, the condition of a branch or a while loop, the value that a for loop
+	// iterates over, the seconds of a sleep, or the value of a return.
 	Code *Code `json:"code,omitzero"`
-	// While says of a loop head that Code is a condition.
+	// While marks a loop head whose Code is a condition.
 	While bool `json:"while,omitzero"`
-	// Calls are those of an action (one) or a fan-out. Each, if it is not nil, makes one call for each element,
-	// and Calls has the call that it makes.
+	// Calls are the calls of an action (one) or a fan-out. With Each, there is one call for each element, and
+	// Calls has its pattern.
 	Calls []Call `json:"calls,omitzero"`
 	Each  *Each  `json:"each,omitzero"`
-	// Into assigns the result, which it reads as ResultName: of an action or a join, and of a loop head the
-	// element.
+	// Into assigns the result, which it reads as ResultName: of an action or a join, or the element of a loop.
 	Into *Code `json:"into,omitzero"`
-	// Attempt says that a failure of the call does not fail the run: the result says whether it has failed.
+	// Attempt makes a failure of the call part of the result, in place of failing the run.
 	Attempt bool `json:"attempt,omitzero"`
-	// Collect says that failed calls of a fan-out are errors in the list of results.
+	// Collect makes failed calls of a fan-out errors in the list of results.
 	Collect bool `json:"collect,omitzero"`
-	// List says that the results of a fan-out are a list, and not a tuple.
+	// List makes the results of a fan-out a list, in place of a tuple.
 	List  bool   `json:"list,omitzero"`
 	Edges []Edge `json:"edges,omitzero"`
 }
 
-// ResultName is what Node.Into calls the result that it assigns.
+// ResultName is the variable from which Node.Into reads the result.
 const ResultName = "_result"
 
 // Call is the call of an action, or of a function of the graph.
 type Call struct {
 	Action string `json:"action,omitzero"`
 	Func   string `json:"func,omitzero"`
-	// Args comes to a pair: a tuple of the positional arguments, and a dict of the named ones.
+	// Args evaluates to a pair: a tuple of the positional arguments, and a dict of the named ones.
 	Args   *Code   `json:"args"`
 	Policy *Policy `json:"policy,omitzero"`
 }
 
-// Each is what a fan-out goes through.
+// Each is the iteration of a fan-out.
 type Each struct {
-	// Over is what it goes through. Target assigns an element, which it reads as ResultName, to the names
-	// that If and the arguments of the call read.
+	// Over is the iterable. Target assigns an element, which it reads as ResultName, to the names that If and
+	// the arguments of the call read.
 	Over   *Code `json:"over"`
 	Target *Code `json:"target"`
 	If     *Code `json:"if,omitzero"`
 }
 
-// Code is source text with what it needs. Statements are whole lines with their indentation.
+// Code is source text with its variables. Statements are whole lines with their indentation.
 type Code struct {
 	Text string `json:"text"`
-	// Line and Col are where it stands in the source.
+	// Line and Col are the position in the source.
 	Line   int32    `json:"line,omitzero"`
 	Col    int32    `json:"col,omitzero"`
 	Reads  []string `json:"reads,omitzero"`
 	Writes []string `json:"writes,omitzero"` // of statements: the variables that have a value afterwards
 }
 
-// EdgeKind says when an edge is followed.
+// EdgeKind is the condition for following an edge.
 type EdgeKind string
 
 // Kinds of Edge.
 const (
 	Forward  EdgeKind = "forward"
-	Continue EdgeKind = "continue" // from a loop head: there is another iteration
-	Break    EdgeKind = "break"    // from a loop head: there is none
-	Back     EdgeKind = "back"     // to a loop head: the iteration has ended
+	Continue EdgeKind = "continue" // from a loop head into another iteration
+	Break    EdgeKind = "break"    // from a loop head out of the loop
+	Back     EdgeKind = "back"     // to a loop head after an iteration
 )
 
 // Edge leads to another node of the function.
 type Edge struct {
 	Kind EdgeKind `json:"kind"`
 	To   int      `json:"to"`
-	// When is the value of a branch for which it is followed.
+	// When is the value of a branch for which the edge is followed.
 	When string `json:"when,omitzero"`
 }
 
-// Policy says what becomes of a call that fails or does not end.
+// Policy has the retries and the timeout of a call.
 type Policy struct {
-	// Attempts is how often it is tried in all; 0 is 1.
+	// Attempts is the largest number of attempts; 0 means 1.
 	Attempts int `json:"attempts,omitzero"`
-	// On are the types of errors that it is tried again for; none are all.
+	// On are the types of errors that are retried; if it is empty, all are.
 	On []string `json:"on,omitzero"`
-	// Backoff is how long to wait before the second attempt, in milliseconds; each further pause is Factor
-	// times as long (0 is 1), and none longer than MaxBackoff (0 is a day).
+	// Backoff is the pause before the second attempt, in milliseconds; each further pause is Factor times as
+	// long (0 means 1), up to MaxBackoff (0 means a day).
 	Backoff    int64   `json:"backoff,omitzero"`
 	Factor     float64 `json:"factor,omitzero"`
 	MaxBackoff int64   `json:"max_backoff,omitzero"`
-	// Timeout is how long an attempt may take from its delivery, in milliseconds; 0 is the performer's.
+	// Timeout is the longest time of an attempt from its delivery, in milliseconds; 0 means the performer's
+	// default.
 	Timeout int64 `json:"timeout,omitzero"`
 }
 
-// Encode is the graph as it is stored: the same bytes for the same graph.
+// Encode returns the graph as it is stored: the same bytes for the same graph.
 func (g *Graph) Encode() ([]byte, error) {
 	data, err := json.Marshal(g, json.Deterministic(true))
 	if err != nil {
@@ -152,7 +152,7 @@ func (g *Graph) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Version is the hash of the graph.
+// Version returns the hash of the graph.
 func (g *Graph) Version() (string, error) {
 	data, err := g.Encode()
 	if err != nil {
@@ -162,7 +162,7 @@ func (g *Graph) Version() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// Decode is the inverse of Encode. What it returns is checked.
+// Decode is the inverse of Encode. It checks the graph.
 func Decode(data []byte) (*Graph, error) {
 	var g Graph
 	if err := json.Unmarshal(data, &g, json.RejectUnknownMembers(true)); err != nil {
@@ -171,10 +171,10 @@ func Decode(data []byte) (*Graph, error) {
 	return &g, g.Check()
 }
 
-// maxNodes bounds a graph.
+// maxNodes is the largest number of nodes of a graph.
 const maxNodes = 20_000
 
-// Check reports what is wrong with a graph.
+// Check returns an error for an invalid graph.
 func (g *Graph) Check() error {
 	if g.Format != Format {
 		return fmt.Errorf("workflow %s has format %d, and this program reads %d; upgrade it", g.Name, g.Format, Format)
@@ -209,7 +209,7 @@ type checker struct {
 	funcs map[string]int
 }
 
-// node checks one node. What it may lack is what its kind does not use.
+// node checks one node. Fields that its kind does not use may be missing.
 func (c *checker) node(f *Func, at int) error {
 	n := &f.Nodes[at]
 	for _, e := range n.Edges {
@@ -257,9 +257,9 @@ func (c *checker) node(f *Func, at int) error {
 	return nil
 }
 
-// noRecursion refuses functions that call themselves: a run has a bounded number of calls that way.
+// noRecursion refuses functions that call themselves, so that the depth of calls in a run is bounded.
 func (c *checker) noRecursion() error {
-	state := make([]int, len(c.g.Funcs)) // 1: on the way, 2: done
+	state := make([]int, len(c.g.Funcs)) // 1: being visited, 2: done
 	var visit func(i int) error
 	visit = func(i int) error {
 		switch state[i] {

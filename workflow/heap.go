@@ -14,20 +14,20 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// What a run keeps of its variables is stored with its types, and with what they share: a list that two
-// variables hold is one list again. Numbers are ints; every other value that JSON does not have is an object with
-// one member:
+// The variables of a run are stored with their types and with their sharing: a list that two variables refer
+// to is one list again after loading. Numbers are ints; every other value that JSON lacks is an object
+// with one member:
 //
 //	{"f": "1.5"}       float          {"t": [...]}    tuple
 //	{"b": "base64"}    bytes          {"s": "base64"} a text that is not UTF-8
-//	{"r": 3}           the list, dict or set at 3 of the heap
+//	{"r": 3}           the list, dict or set at index 3 of the heap
 //	{"n": [0, 10, 1]}  range          {"g": "name"}   a function or constant of the program
 //	{"e": {...}}       error          {"a": {...}}    attempt
 
 // object is a list, a dict or a set on the heap. Frozen ones came from constants.
 type object struct {
 	List   *[]jsontext.Value `json:"l,omitzero"`
-	Dict   *[]jsontext.Value `json:"d,omitzero"` // keys and values by turns
+	Dict   *[]jsontext.Value `json:"d,omitzero"` // keys and values, alternating
 	Set    *[]jsontext.Value `json:"t,omitzero"`
 	Frozen bool              `json:"z,omitzero"`
 }
@@ -144,7 +144,7 @@ func encoded(s string) *string {
 	return &text
 }
 
-// rangeOf takes a range apart, whose type is not exported.
+// rangeOf returns the start, end and step of a range, whose type is not exported.
 func rangeOf(v starlark.Value) (r [3]int, is bool) {
 	list, indexable := v.(starlark.Indexable)
 	if !indexable || v.Type() != "range" {
@@ -185,7 +185,7 @@ func (s *saver) result(r *Result, depth int) (out *storedResult, err error) {
 	return out, err
 }
 
-// heap stores all lists, dicts and sets that were met, and what they hold.
+// heap stores all lists, dicts and sets that were visited, and what they contain.
 func (s *saver) heap() ([]object, error) {
 	for i := 0; i < len(s.order); i++ { // it grows
 		var o object
@@ -217,8 +217,8 @@ func (s *saver) heap() ([]object, error) {
 	return s.objects, nil
 }
 
-// isFrozen reports whether a value cannot be changed any more; the interpreter says so only when it is tried. What
-// is tried changes nothing.
+// isFrozen reports whether a value is immutable. The interpreter reveals that only in the error of an attempted
+// change, and the attempted change has no effect.
 func isFrozen(again func(int, starlark.Value) error, empty func() error, v starlark.Sequence) bool {
 	var err error
 	if v.Len() == 0 {

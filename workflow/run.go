@@ -12,16 +12,16 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// Bounds of a run. Beyond them it fails with a LimitError.
+// Bounds of a run. It fails with a LimitError beyond them.
 const (
-	// maxVisits is how many nodes are gone through in one step without waiting for anything.
+	// maxVisits is the largest number of nodes that a step may visit.
 	maxVisits = 1_000_000
-	// maxOpen is how many actions may be under way at once.
+	// maxOpen is the largest number of actions that may be under way at once.
 	maxOpen = 100_000
 )
 
-// ErrOverflow says that an activation was completed more often than it needs: a fault of this package. The step is
-// refused, and the run must be loaded again.
+// ErrOverflow reports that an activation was completed more often than it needs: a bug in this package. The
+// step is refused, and the run must be loaded again.
 var ErrOverflow = errors.New("an activation has more completions than it needs")
 
 // Run is one execution of a graph.
@@ -30,11 +30,11 @@ type Run struct {
 	frames  map[string]*frame // by ID; that of the run itself is ""
 	works   map[string]*work  // under way, by ID
 	timers  map[string]*frame // of sleeps, by ID
-	retries map[string]*work  // that wait for another attempt, by the ID of their timer
+	retries map[string]*work  // waiting for another attempt, by the ID of their timer
 	outcome *Outcome
 	begun   bool
 
-	// Of the step under way:
+	// State of the current step:
 	now     int64
 	ready   []arrival
 	visits  int
@@ -47,11 +47,11 @@ type frame struct {
 	id    string
 	fn    int
 	vars  starlark.StringDict
-	loops []loop // that it is in, the innermost last
-	// caller called it, as the call slot of the fan-out that it waits for.
+	loops []loop // the enclosing loops, the innermost last
+	// caller is the frame that waits for this one, as the call slot of its fan-out.
 	caller *frame
 	slot   int
-	wait   *activation // what it waits for, nil if it does not
+	wait   *activation // what it waits for, nil if nothing
 	gone   bool
 }
 
@@ -59,15 +59,15 @@ type frame struct {
 type loop struct {
 	head  int
 	index int
-	over  starlark.Value    // nil of a while loop
-	iter  starlark.Iterator // of over, behind index elements
+	over  starlark.Value    // nil in a while loop
+	iter  starlark.Iterator // of over, after index elements
 }
 
 // activation counts the completions of an action or a fan-out.
 type activation struct {
 	node      int // the action, or the join of the fan-out
 	need, got int
-	results   []starlark.Value // by slot; a *Failure of a call that has failed
+	results   []starlark.Value // by slot; a *Failure for a failed call
 	timer     string           // of a sleep
 }
 
@@ -76,32 +76,32 @@ type work struct {
 	id      string
 	frame   *frame
 	slot    int
-	node    int // whose calls it is one of, the one with that number
+	node    int // the node of the call, and its number there
 	number  int
 	call    *Call
 	attempt int
 	args    jsontext.Value
 	named   jsontext.Value
-	retry   string // the timer of the next attempt, "" while one is under way
+	retry   string // the timer of the next attempt, "" during an attempt
 }
 
-// arrival is a node that is to be visited.
+// arrival is a node to be visited.
 type arrival struct {
 	f    *frame
 	node int
 	via  EdgeKind
 }
 
-// New is a run that has not begun.
+// New returns a run that has not begun.
 func New(p *Program) *Run {
 	return &Run{program: p, frames: map[string]*frame{}, works: map[string]*work{}, timers: map[string]*frame{}, retries: map[string]*work{}}
 }
 
-// Outcome is how the run has ended, nil while it has not.
+// Outcome returns how the run has ended, nil before that.
 func (r *Run) Outcome() *Outcome { return r.outcome }
 
-// Step takes in what has happened. What the run knows already, or does not wait for, changes nothing. After an error
-// the run must not be used any more.
+// Step processes an input. An input that the run knows already, or does not wait for, has no effect. After an
+// error the run must not be used any more.
 func (r *Run) Step(in Input) (Effects, error) {
 	r.now, r.visits, r.effects, r.bug = in.Now, 0, Effects{}, nil
 	if r.outcome == nil {
@@ -139,7 +139,7 @@ func (r *Run) take(in *Input) error {
 	return nil
 }
 
-// current is the work that an answer is of, nil if it does not wait for that.
+// current returns the work that an answer belongs to, nil if the run does not wait for it.
 func (r *Run) current(id string, attempt int) *work {
 	if w := r.works[id]; w != nil && w.attempt == attempt && w.retry == "" {
 		return w
@@ -164,7 +164,7 @@ func (r *Run) begin(args jsontext.Value) error {
 	return nil
 }
 
-// enter makes the frame of a call.
+// enter creates the frame of a call.
 func (r *Run) enter(caller *frame, slot, fn int, args starlark.Tuple, named *starlark.Dict) (*frame, error) {
 	f := &frame{fn: fn, vars: starlark.StringDict{}, caller: caller, slot: slot}
 	if caller != nil {
@@ -180,7 +180,7 @@ func (r *Run) enter(caller *frame, slot, fn int, args starlark.Tuple, named *sta
 	return f, nil
 }
 
-// bind gives the parameters their values.
+// bind assigns arguments to parameters.
 func (r *Run) bind(f *frame, args starlark.Tuple, named *starlark.Dict) error {
 	fn := &r.program.Graph.Funcs[f.fn]
 	if len(args) > len(fn.Params) {
@@ -237,7 +237,7 @@ func (r *Run) push(f *frame, node int, via EdgeKind) {
 	r.ready = append(r.ready, arrival{f, node, via})
 }
 
-// advance visits what is ready until all waits.
+// advance visits nodes until the whole run waits.
 func (r *Run) advance() {
 	for len(r.ready) > 0 && r.outcome == nil && r.bug == nil {
 		a := r.ready[0]
@@ -258,7 +258,7 @@ func (r *Run) advance() {
 
 func (r *Run) node(f *frame, at int) *Node { return &r.program.Graph.Funcs[f.fn].Nodes[at] }
 
-// follow goes along an edge of a node, and leaves the loops that it leads out of.
+// follow follows an edge of a node, and leaves the loops that it leads out of.
 func (r *Run) follow(f *frame, n *Node, edge int) {
 	e := n.Edges[edge]
 	depth := r.node(f, e.To).Depth
@@ -269,7 +269,7 @@ func (r *Run) follow(f *frame, n *Node, edge int) {
 	r.push(f, e.To, e.Kind)
 }
 
-// leave ends all loops but the outer ones.
+// leave ends all loops deeper than depth.
 func (f *frame) leave(depth int) {
 	for i := depth; i < len(f.loops); i++ {
 		if it := f.loops[i].iter; it != nil {
@@ -360,7 +360,7 @@ func (r *Run) round(f *frame, n *Node, a arrival) error {
 	return nil
 }
 
-// iterate begins to go through a value, which cannot be changed until that ends.
+// iterate begins to iterate over a value, which is immutable until the iteration ends.
 func (l *loop) iterate(over starlark.Value) error {
 	it := starlark.Iterate(over)
 	if it == nil {
@@ -370,7 +370,7 @@ func (l *loop) iterate(over starlark.Value) error {
 	return nil
 }
 
-// assign gives a result to what a node assigns it to.
+// assign assigns a result to the target of a node.
 func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 	if into == nil {
 		return nil
@@ -383,7 +383,7 @@ func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 
 const day = 24 * 60 * 60 * 1000
 
-// again reports whether a call is tried again that has failed, and after how many milliseconds.
+// again reports whether a failed call is retried, and after how many milliseconds.
 func (p *Policy) again(f *Failure, attempt int) (pause int64, again bool) {
 	if p == nil || attempt >= max(p.Attempts, 1) || len(p.On) > 0 && !slices.ContainsFunc(p.On, f.is) {
 		return 0, false
@@ -399,7 +399,7 @@ func (p *Policy) again(f *Failure, attempt int) (pause int64, again bool) {
 	return int64(min(float64(p.Backoff)*math.Pow(factor, float64(attempt-1)), limit)), true
 }
 
-// wake goes on behind a timer.
+// wake continues after a timer.
 func (r *Run) wake(id string) {
 	if w := r.retries[id]; w != nil {
 		delete(r.retries, id)
@@ -440,7 +440,7 @@ func (r *Run) sleep(f *frame, n *Node, at int) error {
 // maxSleep is a hundred years, in seconds.
 const maxSleep = 100 * 366 * 24 * 60 * 60
 
-// drop forgets a frame.
+// drop removes a frame.
 func (r *Run) drop(f *frame) {
 	f.leave(0)
 	f.gone = true
@@ -462,7 +462,7 @@ func (r *Run) finish(f *frame, v starlark.Value) {
 	r.end(&Outcome{Result: data})
 }
 
-// fail ends a call with an error, and with it the calls that do not attempt it.
+// fail ends a call with an error, and all its callers that do not attempt it.
 func (r *Run) fail(f *frame, why *Failure) {
 	r.abandon(f)
 	r.drop(f)

@@ -10,7 +10,7 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// stored is a run as Snapshot writes it.
+// stored is the encoding of a run in a snapshot.
 type stored struct {
 	Format  int            `json:"format"`
 	Version string         `json:"version"` // of the graph
@@ -50,7 +50,7 @@ type storedWork struct {
 	ID      string         `json:"id"`
 	Frame   string         `json:"frame,omitzero"`
 	Slot    int            `json:"slot,omitzero"`
-	Node    int            `json:"node"` // whose calls it is one of
+	Node    int            `json:"node"` // the node of the call
 	Call    int            `json:"call,omitzero"`
 	Attempt int            `json:"n"`
 	Args    jsontext.Value `json:"args"`
@@ -58,12 +58,12 @@ type storedWork struct {
 	Retry   string         `json:"retry,omitzero"`
 }
 
-// Snapshot is the whole of a run between two steps.
+// Snapshot returns the complete state of a run between two steps.
 func (r *Run) Snapshot() ([]byte, error) {
 	s := &saver{p: r.program, ids: map[starlark.Value]int{}}
 	out := stored{Format: Format, Version: r.program.Version, Begun: r.begun}
 	var err error
-	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // a caller's ID is the beginning of those of its calls
+	for _, id := range slices.Sorted(maps.Keys(r.frames)) { // the ID of a caller is a prefix of those of its calls
 		f, err := s.frame(r.frames[id])
 		if err != nil {
 			return nil, fmt.Errorf("store a run of workflow %s: %w", r.program.Graph.Name, err)
@@ -119,7 +119,7 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 	return out, nil
 }
 
-// Load is the run that a snapshot is of.
+// Load returns the run of a snapshot.
 func Load(p *Program, snapshot []byte) (*Run, error) {
 	var in stored
 	if err := json.Unmarshal(snapshot, &in, json.RejectUnknownMembers(true)); err != nil {

@@ -14,13 +14,13 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// Values that go to actions and come back are JSON. A number without a fraction or an exponent is an int, any
-// other a float; a float is written with one of them. A tuple becomes an array, and comes back as a list.
+// Arguments and results of actions are JSON. A number without a fraction or an exponent is an int, any other a
+// float; a float is written with one of them. A tuple becomes an array, and returns as a list.
 
-// maxNesting is how deep a value may be nested that is given away.
+// maxNesting is the largest depth of an argument.
 const maxNesting = 200
 
-// ToJSON is a value as it is given to an action.
+// ToJSON returns the encoding of a value as an argument of an action.
 func ToJSON(v starlark.Value) (jsontext.Value, error) { return appendJSON(nil, v, 0) }
 
 func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {
@@ -100,7 +100,7 @@ func appendObject(b []byte, d *starlark.Dict, depth int) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// FromJSON is the inverse of ToJSON, but for tuples.
+// FromJSON is the inverse of ToJSON, except for tuples.
 func FromJSON(data jsontext.Value) (starlark.Value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	v, err := decodeValue(d)
@@ -158,7 +158,7 @@ func decodeValue(d *jsontext.Decoder) (starlark.Value, error) {
 	}
 }
 
-// maxDigits bounds an int that comes from outside.
+// maxDigits is the largest number of digits of an int in a result.
 const maxDigits = 1000
 
 func number(text string) (starlark.Value, error) {

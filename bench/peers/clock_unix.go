@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is what the process has used so far, the garbage collector included.
+// cpuTime returns the CPU time of the process so far, garbage collection included.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	must(syscall.Getrusage(syscall.RUSAGE_SELF, &u))

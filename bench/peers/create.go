@@ -2,9 +2,8 @@ package main
 
 import "fmt"
 
-// creations are those of the S-bench: many sources and effects, n of what there are more
-// of. An iteration is a whole graph; what is timed is the making of the effects and their
-// first run.
+// creations returns the shapes of the S-bench: many sources and effects, n of the more numerous kind. An
+// iteration builds a whole graph; the creation and first run of its effects are timed.
 func creations(n int) []*shape {
 	var all []*shape
 	for _, r := range [][2]int{{0, 1}, {1, 1}, {2, 1}, {4, 1}, {1000, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 1000}} {
@@ -13,7 +12,7 @@ func creations(n int) []*shape {
 	return all
 }
 
-// creation has a sources for each b effects that read them all.
+// creation returns a shape with a sources for each b effects that read them all.
 func creation(effects, a, b int) *shape {
 	build := func(w *world) func(int) {
 		groups := effects / b

@@ -5,18 +5,17 @@ import (
 	"math"
 )
 
-// grid is one of the "dynamic" graphs of reactively: rows of nodes, each of which reads
-// some neighbours in the row above. Some of them choose by a value what they read, and
-// not all of the last row is observed.
+// grid is one of the "dynamic" graphs of reactively: rows of nodes, each of which reads some neighbours in the
+// row above. Some nodes choose their reads by a value, and not all of the last row is observed.
 type grid struct {
 	name          string
 	width, layers int // layers include the sources
-	reads         int // how many neighbours a node reads
+	reads         int // the number of neighbours that a node reads
 	static        float64
 	observed      float64 // the share of the last row
 	iterations    int     // of one repetition
-	// What one repetition comes to after two others: the sum of what is observed, and
-	// how often computeds ran.
+	// Results of one repetition after two others: the sum of the observed values, and the number of runs of
+	// computeds.
 	sum  float64
 	runs int
 }
@@ -43,8 +42,8 @@ func (g grid) shape() *shape {
 	return &shape{name: g.name, group: "dynamic", updates: g.iterations, runs: g.runs, build: g.build}
 }
 
-// build makes a whole repetition one iteration. The runs of the one effect that reads all
-// that is observed are not counted.
+// build makes a whole repetition one iteration. It does not count runs of the one effect that reads all
+// observed nodes.
 func (g grid) build(w *world) func(int) {
 	sources, leaves := g.graph(w)
 	var seen float64
@@ -62,7 +61,7 @@ func (g grid) build(w *world) func(int) {
 			sources[at].set(float64(i + at))
 		}
 		if repetition > 0 {
-			// The sum depends on the order at 1e241, and upstream's is another one.
+			// At 1e241 the sum depends on the order of additions, and upstream's order is another one.
 			if math.Abs(seen-g.sum) > 1e-12*g.sum {
 				w.check("the sum of the observed leaves", seen, g.sum)
 			}
@@ -120,8 +119,8 @@ func (w *world) choosy(reads []cell) cell {
 	}, reads...)
 }
 
-// seeded is sfc32, seeded through the hash of a string (murmur's) as upstream does it,
-// so that the graphs are the same.
+// seeded returns the generator sfc32, seeded with the murmur hash of a string as upstream does it, so that the
+// graphs are the same.
 func seeded(seed string) func() float64 {
 	h := uint32(2166136261)
 	for _, c := range []byte(seed) {
@@ -153,8 +152,7 @@ func seeded(seed string) func() float64 {
 	}
 }
 
-// trees are sums of 2^k sources by pairs, one of which is written, for memory that is
-// not in a cache.
+// trees are sums of 2^k sources by pairs, one of which is written. They measure memory that is not in a cache.
 var trees = []*shape{tree(10), tree(16), tree(20)}
 
 func tree(k int) *shape {

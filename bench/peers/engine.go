@@ -2,44 +2,44 @@ package main
 
 import "fmt"
 
-// cell is a value of an engine that a body can read.
+// cell is a value that a body can read.
 type cell interface {
 	get() float64
 }
 
-// source is a cell that is written. A set outside of batch is one update: when it
-// returns, every effect that it concerns has run.
+// source is a cell that can be set. Outside of a batch, set is one update: when it returns, every effect that
+// depends on it has run.
 type source interface {
 	cell
 	set(v float64)
 }
 
-// engine is what is measured. Bodies count their own runs, so that all engines are
-// counted alike. Every body names the cells that it may read; an engine that finds
-// them out by itself does not listen.
+// engine is a reactive library under measurement. Bodies count their own runs, so that all engines are counted
+// in the same way. Every body declares the cells that it may read; an engine that tracks reads by itself
+// ignores that.
 type engine interface {
 	source(v float64) source
 	computed(body func() float64, reads ...cell) cell
 	effect(body func(), reads ...cell)
-	// start is called once, when the graph is complete: afterwards every effect has run.
+	// start is called once, when the graph is complete. Every effect must have run when it returns.
 	start()
-	// batch makes one update of all that fn sets.
+	// batch makes one update of all sets in fn.
 	batch(fn func())
-	// close lets go of what the garbage collector cannot find.
+	// close releases what the garbage collector cannot.
 	close()
 }
 
-// contender is an engine with its name and what it cannot do.
+// contender is an engine with its name and its limitations.
 type contender struct {
 	name string
 	what string
 	make func() engine
-	// extra engines are measured if they are asked for.
+	// extra engines are measured only on request.
 	extra bool
-	// cannot says of a shape or a group of shapes why this engine is left out there.
+	// cannot has the reason why this engine is left out, by shape or group of shapes.
 	cannot map[string]string
-	// differs says why this engine may have other run counts than the contract, by
-	// shape; "" is for all shapes.
+	// differs has the reason why the run counts of this engine may differ from the contract, by shape; "" is
+	// for all shapes.
 	differs map[string]string
 }
 
@@ -108,7 +108,7 @@ var contenders = []*contender{
 }
 
 const (
-	eager    = "eager: runs what nobody reads, too"
+	eager    = "eager: also runs nodes without readers"
 	upstream = "runs from the sources on: what a node has read so far is up to date before the node finds that it does not read it any more"
 	waits    = "a run that meets a document of another space before it is there waits, and runs again"
 	noBatch  = "has no batches"

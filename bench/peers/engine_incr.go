@@ -7,10 +7,9 @@ import (
 	"github.com/wcharczuk/go-incr"
 )
 
-// incrEngine uses the library in the fastest way there is. A node type of ours is a map
-// and its cutoff in one. Stabilize asks the clock and makes a context, which a graph of
-// some levels does not notice and a small one does; so that one is driven through the
-// expert interface, which in turn searches the levels from the lowest for each one.
+// incrEngine uses the library in the fastest way that it offers: a node type of its own that is a map and its
+// cutoff in one. Stabilize reads the clock and makes a context, which matters only in small graphs; those are
+// driven through the expert interface, which in turn searches the levels from the lowest for each node.
 type incrEngine struct {
 	g       *incr.Graph
 	expert  incr.IExpertGraph
@@ -20,12 +19,12 @@ type incrEngine struct {
 	batched bool
 }
 
-// incrNode runs a body over inputs that are fixed.
+// incrNode runs a body over fixed inputs.
 type incrNode struct {
-	n      incr.Node // in one piece, which saves a cache miss
+	n      incr.Node // embedded, which saves a cache miss
 	inputs []incr.INode
 	body   func() float64
-	value  float64 // not a number before the first run, which is equal to nothing
+	value  float64 // NaN before the first run, which equals nothing
 	level  int
 }
 
@@ -40,8 +39,7 @@ func (n *incrNode) Parents() []incr.INode { return n.inputs }
 func (n *incrNode) Value() float64        { return n.value }
 func (n *incrNode) String() string        { return n.n.String() }
 
-// Cutoff is asked before Stabilize, and about a change; so the body runs here, and there
-// is no Stabilize.
+// Cutoff is called before Stabilize, once per change; so the body runs here, and there is no Stabilize.
 func (n *incrNode) Cutoff(context.Context) (bool, error) {
 	v := n.body()
 	if v == n.value {

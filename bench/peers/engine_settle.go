@@ -11,15 +11,14 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// settleEngine is the scheduler of a space, without a bus. Sources are documents of
-// another space, of which this one is told the new value, and outputs are volatile: no
-// update makes a commit.
+// settleEngine is the scheduler of a space, without a bus. Sources are documents of another space, whose new
+// values this one receives, and outputs are volatile: no update makes a commit.
 type settleEngine struct {
 	program *space.Program
 	core    *space.Space
 	sources []*settleSource
 	nodes   int
-	tx      *space.Tx // of the body that is being run
+	tx      *space.Tx // of the running body
 	seq     uint64    // of the last commit
 	batched bool
 	logged  bool
@@ -31,25 +30,24 @@ const (
 	outside = "outside"
 )
 
-// path is where the value stands in a document of an engine that is nested.
+// path is the place of the value in a document of a nested engine.
 var path = model.Path{"state", "value"}
 
 func newSettle() engine { return &settleEngine{program: space.NewProgram("peers")} }
 
-// newSettleLog is the same with everything in the log: sources are documents of the
-// space that a transaction writes, outputs are not volatile, and each update is encoded
-// into commits, which are confirmed at once.
+// newSettleLog returns an engine that stores everything in the log: sources are documents of the space that a
+// transaction writes, outputs are not volatile, and each update is encoded into commits, which are confirmed at
+// once.
 func newSettleLog() engine {
 	return &settleEngine{program: space.NewProgram("peers"), logged: true}
 }
 
-// newSettleJSON is newSettle with documents that are objects of objects, which are read
-// by path.
+// newSettleJSON returns newSettle's engine with documents that are nested objects, read by path.
 func newSettleJSON() engine {
 	return &settleEngine{program: space.NewProgram("peers"), nested: true}
 }
 
-// value is the document that holds v.
+// value returns the document that holds v.
 func (e *settleEngine) value(v float64) model.Value {
 	if e.nested {
 		return model.Object(model.Field{Key: path[0], Value: model.Object(model.Field{Key: path[1], Value: model.Float(v)})})
@@ -122,7 +120,7 @@ func (e *settleEngine) computed(body func() float64, _ ...cell) cell {
 	e.add(space.NodeSpec{
 		ID: c.doc, Kind: space.Computation, Output: c.doc, Volatile: !e.logged,
 		Run: func(tx *space.Tx) (model.Value, error) {
-			outer := e.tx // a read can run what it reads
+			outer := e.tx // a read can run the node that it reads
 			e.tx = tx
 			v := body()
 			e.tx = outer
@@ -153,14 +151,14 @@ func (e *settleEngine) add(n space.NodeSpec) {
 func (e *settleEngine) start() {
 	core, err := space.New(space.Config{
 		Space: home, Runtime: "peers",
-		Limits: ledger.Limits{MaxCommitBytes: 64 << 20}, // so that an update of the largest graph is one commit
+		Limits: ledger.Limits{MaxCommitBytes: 64 << 20}, // an update of the largest graph must fit into one commit
 	}, e.program, replica.New(home))
 	must(err)
 	e.core = core
 	core.TakeOver()
 	e.append(core.Settle(0)) // nothing runs before this is confirmed
 	if e.logged {
-		// Some at a time: a transaction is made for few documents.
+		// In chunks, because a transaction is limited in its documents.
 		for some := range slices.Chunk(e.sources, 64) {
 			e.transact(func() {
 				for _, s := range some {
@@ -193,7 +191,7 @@ func (e *settleEngine) batch(fn func()) {
 	e.settle()
 }
 
-// settle is the host: it does what the space asks for until that is nothing.
+// settle plays the host: it performs what the space asks for until nothing is left.
 func (e *settleEngine) settle() {
 	for range 10000 {
 		r := e.core.Settle(0)
@@ -213,7 +211,7 @@ func (e *settleEngine) settle() {
 	panic("it does not settle")
 }
 
-// append answers a commit.
+// append confirms a commit.
 func (e *settleEngine) append(r space.Ready) bool {
 	if r.Append == nil {
 		return false

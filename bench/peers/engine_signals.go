@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/bench/peers/floor"
 )
 
-// Engines that need no more than a name for what they have.
+// Engines that need only thin adapters.
 
 type floorEngine struct{ g floor.Graph }
 
@@ -50,8 +50,8 @@ func (e *alienEngine) start()                        {}
 func (e *alienEngine) batch(fn func())               { alien.Batch(&e.s, fn) }
 func (e *alienEngine) close()                        {}
 
-// sigEngine has no state: the library keeps a runtime per goroutine, and every
-// measurement has a goroutine of its own.
+// sigEngine has no state: the library keeps a runtime per goroutine, and every measurement has a goroutine of
+// its own.
 type sigEngine struct{}
 
 type sigSource struct{ *sig.Signal[float64] }
@@ -74,7 +74,7 @@ func (sigEngine) start()                        {}
 func (sigEngine) batch(fn func())               { sig.NewBatch(fn) }
 func (sigEngine) close()                        {}
 
-// coregxEngine remembers what to stop: a subscription is a goroutine.
+// coregxEngine keeps what it has to stop: a subscription is a goroutine.
 type coregxEngine struct {
 	effects   []signals.EffectRef
 	computeds []interface{ Cleanup() }

@@ -1,6 +1,5 @@
-// Command peers runs the usual shapes of reactive benchmarks on Settle's scheduler and on
-// other engines, beside each other in one process. README.md says what comes out of it
-// and what it means.
+// Command peers runs the usual shapes of reactive benchmarks on Settle's scheduler and on other engines, side
+// by side in one process. README.md has the results and their interpretation.
 package main
 
 import (
@@ -20,7 +19,7 @@ func main() {
 	}
 }
 
-// enough is how long one measurement may take to be made again in the next round.
+// enough is the duration above which a measurement is not repeated in the next round.
 const enough = 3 * time.Second
 
 func run(args []string, out, progress io.Writer) error {
@@ -67,7 +66,7 @@ func run(args []string, out, progress io.Writer) error {
 		for _, s := range t.shapes {
 			fmt.Fprintf(progress, "\rround %d of %d: %-24s", round+1, *rounds, s.name)
 			for i := range t.engines {
-				// Another one begins each round, so that none always comes after the same.
+				// Rounds begin with different engines, so that none always follows the same one.
 				c := t.engines[(i+round)%len(t.engines)]
 				if c.skips(s) != "" || t.failed(s, c) || slow[key{s, c}] {
 					continue

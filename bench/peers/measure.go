@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// result is what a shape came to on an engine, per update.
+// result is the cost of an update of a shape on an engine.
 type result struct {
 	ns     float64
 	runs   float64
@@ -15,15 +15,15 @@ type result struct {
 	bytes  float64
 }
 
-// clock is the time, or that which this process had (flag -cpu).
+// clock returns the wall time, or the CPU time of this process (flag -cpu).
 var clock = wallTime
 
 var start = time.Now()
 
 func wallTime() time.Duration { return time.Since(start) }
 
-// measure runs a shape on a new engine for about the given time. It has a goroutine of
-// its own, because an engine may keep its state by goroutine.
+// measure runs a shape on a new engine for about the given time, in a goroutine of its own, because an engine
+// may keep its state by goroutine.
 func measure(c *contender, s *shape, about time.Duration) (result, error) {
 	type outcome struct {
 		result
@@ -61,8 +61,8 @@ func many(c *contender, s *shape, about time.Duration) (result, error) {
 		}
 		return time.Since(began)
 	}
-	// The first iteration is another than the rest. Then so many that the clock and the
-	// caches have something to go by.
+	// The first iteration is not representative. Then as many follow as clock and caches need for a stable
+	// figure.
 	n, took := 1, run(1)
 	for took < about/10 {
 		n *= 4
@@ -97,8 +97,8 @@ func timed(w *world, s *shape, n int, work func()) (result, error) {
 	}, w.wrong
 }
 
-// better merges the measurements of two rounds: noise only ever adds. The run counts
-// are the same each time, or one of them is not the contract's.
+// better merges the measurements of two rounds: noise only adds. Run counts are the same each time, or one of
+// them violates the contract.
 func (r result) better(o result, expected float64) result {
 	if r.ns == 0 {
 		return o

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// plain is an engine without an idea: after every update it computes everything, in the
-// order in which it was made. What it says is right.
+// plain is a naive engine, the oracle: after every update it computes everything, in the order of creation.
 type plain struct {
 	bodies  []func()
 	batched bool
@@ -100,7 +99,7 @@ func contract(c *contender, s *shape, iterations int) error {
 func TestEveryEngineMeetsTheContract(t *testing.T) {
 	var all []*shape
 	for _, s := range shapes {
-		// The dynamic graphs have a test of their own, and the rest is only large.
+		// The dynamic graphs have a test of their own, and the others left out are only large.
 		if s.group != "dynamic" && s.group != "create" && s.name != "tree16" && s.name != "tree20" {
 			all = append(all, s)
 		}
@@ -122,14 +121,14 @@ func TestEveryEngineMeetsTheContract(t *testing.T) {
 	}
 }
 
-// smaller is a grid with fewer iterations, and what they come to.
+// smaller returns a grid with fewer iterations, and its results.
 func (g grid) smaller(iterations int) grid {
 	g.iterations, g.sum = iterations, 0
 	w := &world{engine: &plain{}}
 	iterate := g.build(w)
 	iterate(0)
 	iterate(1)
-	// The difference to the sum of nothing is told in the error.
+	// The error has the difference from the sum 0.
 	_, _ = fmt.Sscanf(w.wrong.Error(), "the sum of the observed leaves is %g instead", &g.sum)
 	g.runs = 0
 	return g
@@ -157,7 +156,7 @@ func TestEveryEngineMeetsTheSumsOfTheDynamicGraphs(t *testing.T) {
 	}
 }
 
-// TestThePublishedSumsAndCounts is about our graphs: they are upstream's.
+// The graphs have the sums and counts that upstream publishes.
 func TestThePublishedSumsAndCounts(t *testing.T) {
 	floor, err := contenderNamed("floor")
 	if err != nil {
@@ -170,8 +169,8 @@ func TestThePublishedSumsAndCounts(t *testing.T) {
 	}
 }
 
-// TestRandomGraphs compares every engine with the plain one on graphs whose nodes choose
-// by what they read what else they read.
+// TestRandomGraphs compares every engine with the plain one on graphs whose nodes choose some of their reads by
+// the values of others.
 func TestRandomGraphs(t *testing.T) {
 	for _, c := range contenders {
 		if c.cannot["random"] != "" {

@@ -14,7 +14,7 @@ type key struct {
 	engine *contender
 }
 
-// table is what was measured.
+// table has all measurements.
 type table struct {
 	shapes  []*shape
 	engines []*contender
@@ -37,15 +37,15 @@ func (t *table) add(s *shape, c *contender, r result, err error) {
 	t.results[k] = t.results[k].better(r, s.expected())
 }
 
-// expected is how many runs the contract has for an update.
+// expected returns the number of runs per update that the contract allows.
 func (s *shape) expected() float64 { return float64(s.runs) / float64(s.updates) }
 
-// differs reports whether the engine ran its bodies more or less often than that.
+// differs reports whether the engine ran its bodies more or less often than expected.
 func (s *shape) differs(r result) bool {
 	return math.Abs(r.runs-s.expected()) > 1e-6*s.expected()
 }
 
-// verdict is the error of a run in which anything was not as it must be.
+// verdict returns an error if any result violated the contract.
 func (t *table) verdict() error {
 	var errs []error
 	for _, s := range t.shapes {
@@ -62,7 +62,7 @@ func (t *table) verdict() error {
 	return errors.Join(errs...)
 }
 
-// groups in the order in which they are printed.
+// groups are in printing order.
 var groups = []struct{ name, title, unit string }{
 	{"standard", "Standard shapes", "update"},
 	{"dynamic", "Dynamic graphs", "write"},
@@ -98,12 +98,12 @@ func (t *table) print(out io.Writer) {
 	t.remarks(out)
 }
 
-// ratios are the columns that compare, if both engines are there.
+// ratios are columns that compare two engines, if both were measured.
 var ratios = [][2]string{
 	{"settle", "go-incr"}, {"settle", "alien"}, {"settle", "floor"}, {"settle+log", "settle"},
 }
 
-// section prints one number of every engine.
+// section prints one figure of every engine.
 func (t *table) section(out io.Writer, in []*shape, unit, title string, of func(result) float64, compare bool) {
 	head := []string{"shape", "runs/" + unit}
 	for _, c := range t.engines {
@@ -173,7 +173,7 @@ func (t *table) pairs() [][2]*contender {
 	return pairs
 }
 
-// counts prints the run counts that are not those of the contract.
+// counts prints the run counts that differ from the contract.
 func (t *table) counts(out io.Writer, in []*shape, unit string) {
 	rows := [][]string{{"shape", "engine", "runs/" + unit, "expected", "why"}}
 	for _, s := range in {
@@ -197,7 +197,7 @@ func (t *table) counts(out io.Writer, in []*shape, unit string) {
 	fmt.Fprintln(out)
 }
 
-// remarks say what is missing, and what went wrong.
+// remarks prints what was left out, and what went wrong.
 func (t *table) remarks(out io.Writer) {
 	for _, c := range t.engines {
 		missing := map[string][]string{}
@@ -206,7 +206,7 @@ func (t *table) remarks(out io.Writer) {
 				missing[why] = append(missing[why], s.name)
 			}
 		}
-		for _, s := range t.shapes { // in their order
+		for _, s := range t.shapes { // in printing order
 			why := c.skips(s)
 			if names := missing[why]; names != nil {
 				fmt.Fprintf(out, "%s is left out of %s: it %s.\n", c.name, strings.Join(names, ", "), why)
@@ -221,7 +221,7 @@ func (t *table) remarks(out io.Writer) {
 	}
 }
 
-// markdown prints a Markdown table with its columns under each other.
+// markdown prints a Markdown table with aligned columns.
 func markdown(out io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -251,7 +251,7 @@ func markdown(out io.Writer, rows [][]string) {
 	}
 }
 
-// short writes a number with about three digits.
+// short formats a number with about three digits.
 func short(x float64) string {
 	switch a := math.Abs(x); {
 	case a == math.Trunc(a) && a < 1e6, a >= 100:

@@ -2,19 +2,18 @@ package main
 
 import "fmt"
 
-// shape is a graph and what is done to it again and again.
+// shape is a graph and the updates of one iteration.
 type shape struct {
 	name  string
 	group string
-	// updates is how many updates an iteration makes, and runs how many executions of
-	// bodies they cost an engine that is demand-driven, free of glitches and cuts off
-	// at equal values. Both from the second iteration on.
+	// updates is the number of updates in an iteration, and runs the number of body runs that they cost a
+	// demand-driven, glitch-free engine that cuts off at equal values. Both hold from the second iteration on.
 	updates int
 	runs    int
-	// once is true of a shape whose iteration needs a new engine.
+	// once is set if each iteration needs a new engine.
 	once bool
-	// build gives the function that makes iteration i and checks the values. Bodies
-	// count their runs into w.runs.
+	// build returns the function that makes iteration i and checks the values. Bodies count their runs in
+	// w.runs.
 	build func(w *world) (iterate func(i int))
 }
 
@@ -22,7 +21,7 @@ type shape struct {
 type world struct {
 	engine
 	runs  int
-	wrong error // the first value that was not as it should be
+	wrong error // the first wrong value
 }
 
 func (w *world) check(what string, got, want float64) {
@@ -31,7 +30,7 @@ func (w *world) check(what string, got, want float64) {
 	}
 }
 
-// plusOne is a computed that reads one cell and adds 1.
+// plusOne returns a computed that reads one cell and adds 1.
 func (w *world) plusOne(c cell) cell {
 	return w.computed(func() float64 {
 		w.runs++
@@ -39,7 +38,7 @@ func (w *world) plusOne(c cell) cell {
 	}, c)
 }
 
-// watch is an effect that notes the value of a cell.
+// watch adds an effect that stores the value of a cell.
 func (w *world) watch(c cell) *float64 {
 	seen := new(float64)
 	w.effect(func() {
@@ -49,7 +48,7 @@ func (w *world) watch(c cell) *float64 {
 	return seen
 }
 
-// sweep writes 1 and then 0 to n-1, and looks at what came of each.
+// sweep writes 1 and then 0 to n-1, and checks the result of each.
 func (w *world) sweep(head source, n int, seen *float64, want func(v float64) float64) func(int) {
 	return func(int) {
 		head.set(1)
@@ -73,7 +72,7 @@ var shapes = func() []*shape {
 // kairo are the shapes of that name in js-reactivity-benchmark.
 var kairo = []*shape{
 	{
-		// The change dies at the second of five, and nobody downstream is bothered.
+		// The change ends at the second of five nodes, and no node downstream runs.
 		name: "avoidable", group: "standard", updates: 1001, runs: 2002,
 		build: func(w *world) func(int) {
 			head := w.source(0)
@@ -132,7 +131,7 @@ var kairo = []*shape{
 		build: mux,
 	},
 	{
-		// A body that reads one cell thirty times has read one cell.
+		// A body that reads one cell thirty times has one input.
 		name: "repeated", group: "standard", updates: 101, runs: 202,
 		build: func(w *world) func(int) {
 			head := w.source(0)
@@ -150,7 +149,7 @@ var kairo = []*shape{
 		},
 	},
 	{
-		// The last of the chain is read by nobody and never runs.
+		// The last node of the chain has no reader and never runs.
 		name: "triangle", group: "standard", updates: 101, runs: 1111,
 		build: func(w *world) func(int) {
 			head := w.source(0)
@@ -166,7 +165,7 @@ var kairo = []*shape{
 		},
 	},
 	{
-		// What is read changes from one update to the next.
+		// The set of inputs changes with every update.
 		name: "unstable", group: "standard", updates: 101, runs: 303,
 		build: func(w *world) func(int) {
 			head := w.source(0)
@@ -216,9 +215,9 @@ func busy() float64 {
 	return 0
 }
 
-// mux gathers a hundred sources into one vector and splits it again. The vector is a
-// new one each time, so it has always changed: what the engine sees of it is its
-// number. The splits find that their element is the same, and end it there.
+// mux gathers a hundred sources into one vector and splits it again. The vector is new each time, so it has
+// always changed: the engine sees its version number. The splits find their element unchanged and cut off
+// there.
 func mux(w *world) func(int) {
 	heads := make([]source, 100)
 	reads := make([]cell, 100)
@@ -254,7 +253,7 @@ func mux(w *world) func(int) {
 	}
 }
 
-// molShape is dominated by what its bodies compute, and one of them is not always read.
+// molShape is dominated by the work in its bodies, and one of them is not always read.
 var molShape = &shape{
 	name: "mol", group: "standard", updates: 2, runs: 13,
 	build: func(w *world) func(int) {
@@ -305,7 +304,7 @@ var molShape = &shape{
 				b.set(2)
 			})
 			if i == 0 {
-				return // from the state at the beginning
+				return // to the initial state
 			}
 			w.check("the number of results", float64(len(seen)), 4)
 			sum := 0.0
@@ -326,7 +325,7 @@ func fibonacci(n int) int {
 	return fibonacci(n-1) + fibonacci(n-2)
 }
 
-// cellx is a stack of layers of four, an effect on each.
+// cellx returns layers of four nodes, with an effect on each.
 func cellx(layers int, last ...float64) *shape {
 	build := func(w *world) func(int) {
 		var heads [4]source
@@ -371,7 +370,7 @@ func cellx(layers int, last ...float64) *shape {
 	return &shape{name: fmt.Sprint("cellx", layers), group: "standard", updates: 1, runs: 8 * layers, build: build}
 }
 
-// updates are one write and the effects that it concerns.
+// updates are one write and the effects that depend on it.
 var updates = []*shape{
 	updateToOne(1), updateToOne(2), updateToOne(4), updateToOne(1000),
 	updateOneTo(2), updateOneTo(4), updateOneTo(1000),

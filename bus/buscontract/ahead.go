@@ -9,10 +9,10 @@ import (
 )
 
 var aheadChecks = []check{
-	{"how far a lane is done with but for some spaces is the zero Ahead until it is saved", func(w *world) { w.wantAhead(w.connect("a"), 0, model.Ahead{}) }},
-	{"how far a lane is done with but for some spaces only grows, and is one per partition", aheadOnlyGrows},
-	{"of racing savers the Ahead that reaches furthest stands, as a whole", racingAheads},
-	{"a position that is moved holds no Ahead until one is saved that reaches further", movedAhead},
+	{"the Ahead of a lane is the zero value until one is saved", func(w *world) { w.wantAhead(w.connect("a"), 0, model.Ahead{}) }},
+	{"an Ahead only grows, and each partition has its own", aheadOnlyGrows},
+	{"of racing savers' Aheads the furthest stays, as a whole", racingAheads},
+	{"moving a position back removes its Ahead until one is saved that reaches further", movedAhead},
 	{"a lost acknowledgement of an Ahead is a success", aheadInDoubt},
 	{"the events of a space are counted between two sequences", laneIsCounted},
 }
@@ -83,7 +83,7 @@ func movedAhead(w *world) {
 func aheadInDoubt(w *world) {
 	c := w.connect("a")
 	for i, fault := range faults {
-		c.Inject(Save, fault, nil) // if saving it is such a request here
+		c.Inject(Save, fault, nil) // if this bus saves it with such a request
 		a := model.Ahead{UpTo: uint64(i + 1), Aside: []model.Aside{{Space: "s", Last: uint64(i + 1)}}}
 		w.must(c.SaveAhead(w.ctx, 0, a))
 		w.wantAhead(c, 0, a)

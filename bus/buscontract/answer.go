@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// answer is what a callback brings. That it is called exactly once is checked of
-// every one of them, at the end of the test.
+// answer receives what a callback is called with. At the end of the test it checks that the callback was called
+// exactly once.
 type answer[T any] struct {
 	w     *world
 	what  string
@@ -39,7 +39,7 @@ func (a *answer[T]) checkOnce() {
 	}
 }
 
-// wait returns the answer, as often as it is asked.
+// wait returns the answer; it may be called repeatedly.
 func (a *answer[T]) wait() (T, error) {
 	a.w.Helper()
 	select {
@@ -55,7 +55,7 @@ func (a *answer[T]) wait() (T, error) {
 // pending reports that the callback has not been called.
 func (a *answer[T]) pending() bool { return a.calls.Load() == 0 }
 
-// commit is an append that a runtime makes of its n-th commit.
+// commit returns an append that a runtime makes of its n-th commit.
 func commit(space, id string, expect uint64) model.Append {
 	return model.Append{Space: space, ID: id, Expect: expect, Data: []byte("data of " + id)}
 }
@@ -89,7 +89,7 @@ func (w *world) chain(c Client, space string, expect uint64, ids ...string) uint
 	return expect
 }
 
-// event is a message with a payload that names it.
+// event returns an event whose payload contains its id.
 func event(space, id string) model.Message {
 	return model.Message{Space: space, Stream: "add", ID: id, Payload: []byte("payload of " + id)}
 }

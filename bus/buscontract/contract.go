@@ -1,9 +1,8 @@
-// Package buscontract is what a port.Bus has to promise, as one suite of
-// tests. The bus over JetStream and the one in memory both pass it, so what was
-// found out against the one holds for the other.
+// Package buscontract tests what a port.Bus has to promise. The bus over JetStream and the one in memory pass
+// the same suite, so that what tests show over the one holds over the other.
 //
-// No test sleeps. Each waits for what must happen; a deadline that is far longer
-// than any of it should take turns a hang into a failure.
+// No test sleeps: each waits for a condition, and a deadline far beyond its usual time turns a hang into a
+// failure.
 package buscontract
 
 import (
@@ -13,52 +12,50 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Harness knows how to start the bus that is tested.
+// Harness starts the bus under test.
 type Harness interface {
 	// Start starts an empty deployment, which ends with the test.
 	Start(t *testing.T, partitions int) Deployment
 }
 
-// Virtual is a Harness whose tests run in a world of their own, such as one of virtual
-// time.
+// Virtual is a Harness whose tests need a special environment, such as virtual time.
 type Virtual interface {
-	// In runs a test there.
+	// In runs a test in that environment.
 	In(t *testing.T, test func(*testing.T))
 }
 
 // Deployment is a running server, or a fleet of them.
 type Deployment interface {
-	// Connect attaches a client, as a process of its own would be.
+	// Connect attaches a client as a process of its own would.
 	Connect(t *testing.T, id string) Client
-	// Disconnect cuts all clients off from the server, and returns once no request
-	// of theirs can reach it. Reconnect ends that.
+	// Disconnect cuts all clients off from the server. When it returns, no request of theirs can reach the
+	// server until Reconnect.
 	Disconnect(t *testing.T)
 	Reconnect(t *testing.T)
-	// LimitLanes lets each partition's lane hold n events and no more, 0 any number.
+	// LimitLanes bounds each partition's lane to n events; 0 means no bound.
 	LimitLanes(t *testing.T, n int)
-	// Misplace stores an event in the lane of a partition that need not be its own.
+	// Misplace stores an event in the lane of a partition, also of one that is not its own.
 	Misplace(t *testing.T, partition int, m model.Message)
 }
 
-// Client is a bus that can be harmed.
+// Client is a bus that faults can be injected into.
 type Client interface {
 	port.Bus
 	port.Records
-	// Close ends the client in good order, Kill as the end of its process would.
-	// Each may be called after the other, and again.
+	// Close ends the client in good order, Kill as a crash would. Both may be called in any order, and
+	// repeatedly.
 	Close()
 	Kill()
-	// Inject lets the fault happen to the client's next request of a kind. then is
-	// called when it has happened, before the client sends anything of that request
-	// again, and the client waits for it to return. With Duplicate it is never
-	// called. The channel is closed when the fault has happened.
+	// Inject applies the fault to the client's next request of a kind. It calls then after the fault, before
+	// the client repeats any of that request, and the client waits until then returns. With Duplicate, then is
+	// not called. The channel is closed after the fault.
 	Inject(kind Kind, fault Fault, then func()) (happened <-chan struct{})
 }
 
 // Kind is a kind of request.
 type Kind string
 
-// The requests that change something, and so the ones that it matters to lose.
+// Requests that have an effect, and that must therefore survive a fault.
 const (
 	Append Kind = "append"
 	Send   Kind = "send"
@@ -71,11 +68,11 @@ const (
 type Fault int
 
 const (
-	// DropRequest: the server never sees it.
+	// DropRequest: the request does not reach the server.
 	DropRequest Fault = iota
-	// DropAck: the server does as it is told, its answer is lost.
+	// DropAck: the server performs the request, and its answer is lost.
 	DropAck
-	// Duplicate: the server sees it twice.
+	// Duplicate: the server receives the request twice.
 	Duplicate
 )
 
@@ -85,7 +82,7 @@ func (f Fault) String() string {
 
 var faults = []Fault{DropRequest, DropAck, Duplicate}
 
-// check is one promise: what must be true, and the test of it.
+// check is one promise: a sentence and its test.
 type check struct {
 	name string
 	test func(*world)

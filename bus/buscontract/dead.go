@@ -12,14 +12,14 @@ import (
 )
 
 var deadChecks = []check{
-	{"a letter is found with everything it was stored with", letterRoundTrip},
+	{"a letter is read with all its fields", letterRoundTrip},
 	{"a second letter about an event is a success and the first one stays", secondLetter},
-	{"of many that store one letter one is kept", racingLetters},
+	{"of racing writers of one letter one is kept", racingLetters},
 	{"letters are read in order and in pages, of a space or of all", readLetters},
 	{"letters are listed by name, of a space or of all, and got by their names", listLetters},
 	{"a letter in doubt is stored once", letterInDoubt},
-	{"a letter larger than the server takes is refused and the bus goes on", oversizeLetter},
-	{"a letter that names what cannot be named is refused", badLetter},
+	{"a letter larger than the server accepts is refused and the bus stays usable", oversizeLetter},
+	{"a letter with an invalid name is refused", badLetter},
 	{"letters survive a disconnection", lettersSurvive},
 	{"storing and reading letters ends with the client and with its context", lettersEnd},
 }
@@ -158,14 +158,14 @@ func listLetters(w *world) {
 	c := w.connect("a")
 	var all, ofCart []string
 	var wanted []model.DeadName
-	for i := range 1200 { // more than are got at once
+	for i := range 1200 { // more than are fetched at a time
 		d := letter(space(i%2, 0), fmt.Sprint("e", i))
 		w.bury(c, d)
 		all = append(all, fmt.Sprint(d.Name()))
 		if i%2 == 0 {
 			ofCart = append(ofCart, fmt.Sprint(d.Name()))
 		}
-		wanted = append(wanted, d.Name(), d.Name().Note(model.Dismissed)) // of which there is none
+		wanted = append(wanted, d.Name(), d.Name().Note(model.Dismissed)) // of which there are no letters
 	}
 	listed := func(space string) []string {
 		found, err := c.ListDead(w.ctx, space)

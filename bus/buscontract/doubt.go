@@ -16,8 +16,8 @@ var doubtChecks = []check{
 	{"a lost acknowledgement is a success even when a competitor has appended since", overtakenAfterCommit},
 	{"a lost request is refused when a competitor has won meanwhile", overtakenBeforeCommit},
 	{"an append in doubt is not answered before it is decided", notAnsweredInDoubt},
-	{"one append of a runtime is not taken for another", appendsAreToldApart},
-	{"an append id that stands elsewhere in the log proves nothing", idElsewhere},
+	{"two appends of a runtime are not confused", appendsAreToldApart},
+	{"an append id elsewhere in the log proves nothing", idElsewhere},
 	{"appends made while disconnected are answered after it", appendWhileDisconnected},
 	{"racing writers agree with the log whatever is lost", racingInDoubt},
 	{"a lost acknowledgement of a send is a success and the event is there once", func(w *world) { sendDoubtResolves(w, DropAck) }},
@@ -97,8 +97,8 @@ func appendsAreToldApart(w *world) {
 	w.wantLog(c, cart, "a/0/1")
 }
 
-// idElsewhere: a runtime that takes a space over twice may use one id for both
-// commits. Only the place behind Expect counts.
+// idElsewhere: a runtime that takes a space over twice may use one id for both commits. Only the entry after
+// Expect counts.
 func idElsewhere(w *world) {
 	a, b := w.connect("a"), w.connect("b")
 	first := w.mustAppend(a, commit(cart, "a/0/0", 0))
@@ -134,8 +134,8 @@ func appendWhileDisconnected(w *world) {
 	w.wantLog(c, cart, "a/0/1", "a/0/3")
 }
 
-// racingInDoubt has an answer lost in every other append of three writers. What
-// each was told must be what the log says, no more and no less.
+// racingInDoubt loses an answer in every other append of three writers. The answers that they do get must agree
+// with the log exactly.
 func racingInDoubt(w *world) {
 	const each = 8
 	type told struct{ stored, refused []string }
@@ -181,7 +181,7 @@ func racingInDoubt(w *world) {
 	}
 	for id, n := range counts {
 		if n != 0 {
-			w.Errorf("%s is in the log %+d times more often than its writer was told", id, n)
+			w.Errorf("%s is in the log %+d times more often than acknowledged", id, n)
 		}
 	}
 	w.equal("answers", answers, each*len(faults))

@@ -7,15 +7,15 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What a worker needs where a lane has lost its end.
+// Calls that a worker needs when a lane has lost its end.
 var fillChecks = []check{
 	{"LaneEvent is the event at a sequence", laneEventAt},
-	{"LaneBefore is up to where a lane is older than a time", laneBefore},
-	{"FillLane takes names, reaches the sequence, and what fills is shown to no reader", fillLane},
-	{"FillLane leaves alone what is there", fillLaneAgain},
+	{"LaneBefore is the last sequence before a time", laneBefore},
+	{"FillLane takes names and reaches the sequence, and readers do not see its fillers", fillLane},
+	{"FillLane leaves present events alone", fillLaneAgain},
 	{"LogTail is the last entries of a partition", logTail},
 	{"MovePosition moves a position back", movePosition},
-	{"PositionStored is when a position was saved", positionStored},
+	{"PositionStored is the time at which a position was saved", positionStored},
 	{"SavedSpaces are those with a mark", savedSpaces},
 }
 
@@ -112,7 +112,7 @@ func movePosition(w *world) {
 	w.must(a.SavePosition(w.ctx, 0, "lane", 50))
 	w.must(b.MovePosition(w.ctx, 0, "lane", 20))
 	w.wantPosition(a, 0, "lane", 20)
-	w.must(a.SavePosition(w.ctx, 0, "lane", 10)) // a smaller one does nothing still
+	w.must(a.SavePosition(w.ctx, 0, "lane", 10)) // a smaller position still has no effect
 	w.wantPosition(b, 0, "lane", 20)
 	w.must(a.SavePosition(w.ctx, 0, "lane", 30)) // though a has saved a larger one before
 	w.wantPosition(b, 0, "lane", 30)
@@ -133,7 +133,7 @@ func positionStored(w *world) {
 	before, _ := w.laneEvent(a, 1)
 	first := stored("lane")
 	w.equal("whether it is older than what was stored before", first.Before(before.Stored), false)
-	w.must(a.SavePosition(w.ctx, 0, "lane", 1)) // which does nothing
+	w.must(a.SavePosition(w.ctx, 0, "lane", 1)) // which has no effect
 	w.equal("when it was stored", stored("lane"), first)
 	w.equal("whether another one has a time", stored("released").IsZero(), true)
 	if _, err := a.PositionStored(w.ctx, partitions, "lane"); err == nil {

@@ -10,15 +10,15 @@ import (
 )
 
 var followChecks = []check{
-	{"FollowSpace delivers what comes after its sequence and then what is new", followSpace},
+	{"FollowSpace delivers the entries after its sequence and then new ones", followSpace},
 	{"FollowSpace leaves out the other spaces of the partition", followSpaceAlone},
 	{"FollowLog delivers all spaces of its partition in their common order", followLog},
 	{"a sequence beyond the end is waited for", followFromTheFuture},
-	{"what was there joins what is new without a gap under load", followUnderLoad},
+	{"old and new entries join without a gap under load", followUnderLoad},
 	{"a long past is delivered whole and in order", followLongPast},
 	{"a follower that takes its time misses nothing", slowFollower},
-	{"all who follow get everything", manyFollowers},
-	{"followers go on after a disconnection with no gap and no repetition", followAcrossDisconnection},
+	{"every follower gets every entry", manyFollowers},
+	{"followers continue after a disconnection with no gap and no repetition", followAcrossDisconnection},
 	{"a follower that starts while disconnected begins when the server is back", followStartsDisconnected},
 	{"a follow ends with its context and delivers nothing after it has returned", followEndsWithContext},
 	{"a lost acknowledgement is followed once", followInDoubt},
@@ -98,8 +98,8 @@ func followFromTheFuture(w *world) {
 	w.equal("lane", ofLane.next().Seq, uint64(4))
 }
 
-// followUnderLoad begins to follow at every moment of a run of appends, so that
-// some followers begin right between what was there and what is new.
+// followUnderLoad starts followers at every moment of a run of appends, so that some start between the last old
+// entry and the first new one.
 func followUnderLoad(w *world) {
 	c, reader := w.connect("a"), w.connect("b")
 	ids := numbered("a/0/", 40)
@@ -154,8 +154,7 @@ func followLongPast(w *world) {
 	w.equal("read", len(w.lane(c, cart)), n+1)
 }
 
-// slowFollower: a follower that stands still must not lose what comes meanwhile,
-// however much that is.
+// slowFollower: a follower that is blocked must not lose what is appended meanwhile, however much that is.
 func slowFollower(w *world) {
 	const n = 600
 	c, reader := w.connect("a"), w.connect("b")
@@ -185,7 +184,7 @@ func slowFollower(w *world) {
 	}
 }
 
-// stopAtFirst makes a follower stand still at its first delivery.
+// stopAtFirst makes a follower block at its first delivery.
 func stopAtFirst[T any](stuck chan<- struct{}, proceed <-chan struct{}, deliver func(T)) func(T) {
 	once := sync.OnceFunc(func() {
 		stuck <- struct{}{}
@@ -249,7 +248,7 @@ func followAcrossDisconnection(w *world) {
 		w.must(err)
 		_, err = sent.wait()
 		w.must(err)
-		see() // with nothing behind it that would show the gap
+		see() // no later entry would reveal the gap
 		add(5)
 		see()
 	}
@@ -282,7 +281,7 @@ func followEndsWithContext(w *world) {
 	ofLane.stop()
 	w.chain(c, cart, head, "a/0/2")
 	w.sendAll(c, cart, "e2")
-	fence := recordLog(w, c, 0, 0) // what anybody could have got by now
+	fence := recordLog(w, c, 0, 0) // all that a client could have read by now
 	fence.take(2)
 	w.equal("entries after the end", append(entryIDs(ofSpace.rest()), entryIDs(ofLog.rest())...), []string{})
 	w.equal("events after the end", eventIDs(ofLane.rest()), []string{})

@@ -12,7 +12,7 @@ import (
 )
 
 var laneChecks = []check{
-	{"an event is found with everything it was sent with", eventsRoundTrip},
+	{"an event is read with all its fields", eventsRoundTrip},
 	{"a payload is any bytes or none", payloadIsAnyBytes},
 	{"the answer to a send is the event's place in the lane", sendAnswersTheSequence},
 	{"a second event of an id is a duplicate and the first one stays as it was", duplicateKeepsTheFirst},
@@ -26,9 +26,9 @@ var laneChecks = []check{
 	{"FindEvents finds an id in all streams of a space or in all spaces", findEvents},
 	{"an event carries the time at which it was stored", eventsHaveTheirTime},
 	{"LaneEnd is the last sequence of the partition", laneEndOfPartition},
-	{"FollowLane delivers what comes after its cursor and then what is new", followLane},
+	{"FollowLane delivers the events after its cursor and then new ones", followLane},
 	{"FollowLane delivers the events of its partition and no others", followLanePartition},
-	{"an event in the lane of another partition is delivered to whoever follows that and is found by nobody", misplacedEvent},
+	{"an event in the lane of another partition is delivered to that lane's followers and not found by name", misplacedEvent},
 	{"a lane and the log of its partition count apart", laneAndLogCountApart},
 }
 
@@ -252,17 +252,17 @@ func findEvent(w *world) {
 		{Space: space(1, 0), Stream: "remove", ID: "e1"},
 	} {
 		if _, ok, err := c.FindEvent(w.ctx, m.Space, m.Stream, m.ID); ok || err != nil {
-			w.Errorf("%s/%s/%s: found %v, %v; nobody sent it", m.Space, m.Stream, m.ID, ok, err)
+			w.Errorf("%s/%s/%s: found %v, %v; it was not sent", m.Space, m.Stream, m.ID, ok, err)
 		}
 	}
 	for _, m := range []model.Message{{Space: "*", Stream: "add", ID: "e1"}, {Space: cart, Stream: ">", ID: "e1"}, {Space: cart, Stream: "add", ID: "*"}} {
 		if _, _, err := c.FindEvent(w.ctx, m.Space, m.Stream, m.ID); err == nil {
-			w.Errorf("%s/%s/%s is no name, and was looked for", m.Space, m.Stream, m.ID)
+			w.Errorf("%s/%s/%s is not a valid name, and was looked up", m.Space, m.Stream, m.ID)
 		}
 	}
 }
 
-// timeless are events as if nobody knew when they were stored.
+// timeless returns events without their times.
 func timeless(events []model.Message) []model.Message {
 	for i := range events {
 		events[i].Stored = time.Time{}
@@ -270,7 +270,7 @@ func timeless(events []model.Message) []model.Message {
 	return events
 }
 
-// However it is read, an event has the same time, and times are in order.
+// An event has the same time whichever way it is read, and times are in order.
 func eventsHaveTheirTime(w *world) {
 	c := w.connect("a")
 	ids := numbered("e-", 5)
@@ -342,7 +342,7 @@ func misplacedEvent(w *world) {
 	w.must(err)
 	w.equal("what is found", found || len(anywhere) > 0, false)
 
-	w.mustSend(c, strayed) // whoever follows the lane sends it on
+	w.mustSend(c, strayed) // a follower of the lane forwards it
 	w.equal("sent on", eventIDs(w.lane(c, home)), []string{"lost"})
 	w.equal("sent on once more", w.mustSend(c, strayed).Duplicate, true)
 }

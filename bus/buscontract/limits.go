@@ -9,14 +9,14 @@ import (
 )
 
 var limitChecks = []check{
-	{"an append larger than the server takes is refused and the bus goes on", oversizeAppend},
-	{"an event larger than the server takes is refused and the bus goes on", oversizeSend},
+	{"an append larger than the server accepts is refused and the bus stays usable", oversizeAppend},
+	{"an event larger than the server accepts is refused and the bus stays usable", oversizeSend},
 	{"headers count towards the size", headersCount},
-	{"a document larger than the server takes is refused and the bus goes on", oversizeDocument},
-	{"a full lane refuses events and takes them when there is room", fullLane},
+	{"a document larger than the server accepts is refused and the bus stays usable", oversizeDocument},
+	{"a full lane refuses events and accepts them when there is room", fullLane},
 	{"an event that is in a full lane is a duplicate", duplicateInFullLane},
 	{"names that cannot be subjects are refused before anything is stored", invalidNames},
-	{"partitions are as many as were asked for", func(w *world) {
+	{"there are as many partitions as were requested", func(w *world) {
 		w.equal("partitions", w.connect("a").Partitions(), partitions)
 	}},
 }
@@ -93,8 +93,8 @@ func fullLane(w *world) {
 	w.wantLane(c, cart, "e1", "e2", "e4")
 }
 
-// duplicateInFullLane: a sender whose answer was lost must not be told that a
-// stored event was refused.
+// duplicateInFullLane: after a lost acknowledgement the sender must not get an error for an event that is
+// stored.
 func duplicateInFullLane(w *world) {
 	c := w.connect("a")
 	w.LimitLanes(w.T, 2)
@@ -105,8 +105,8 @@ func duplicateInFullLane(w *world) {
 	w.wantLane(c, cart, "e1", "e2")
 }
 
-// invalid names are those that would mean something else as part of a subject, or
-// that some server or client takes amiss.
+// invalid lists names that would mean something else as part of a subject, or that some server or client
+// rejects.
 var invalid = []string{
 	"", ".", "a.b", "a.", ".a", "*", "a*", ">", "a.>", " ", "a b", "a\tb", "a\r\nb", "a\x00b", "$JS", "$KV", "a/b", "é", "a\xff",
 	"=checkpoint", strings.Repeat("x", model.MaxAnyEventIDLen+1),
@@ -136,7 +136,7 @@ func invalidNames(w *world) {
 		w.wantNameError("save space "+what, w.save(c, name, nil, doc("d", `1`, 1)))
 		w.wantNameError("save document "+what, w.save(c, cart, nil, doc("d", `1`, 1), doc(name, `1`, 1)))
 		w.wantNameError("observe space "+what, c.Observe(model.Lease{Space: name, Doc: "d", Watcher: "w"}))
-		if name != "" { // that one is of a runtime that is attached
+		if name != "" { // the empty id belongs to an attached runtime
 			w.wantNameError("observe document "+what, c.Observe(model.Lease{Space: cart, Doc: name, Watcher: "w"}))
 		}
 		w.wantNameError("announce "+what, c.Announce(w.ctx, model.Member{ID: name}))

@@ -10,24 +10,24 @@ import (
 )
 
 var listenChecks = []check{
-	{"the parts of an answer arrive in order, each to who asked", partsArrive},
+	{"the parts of an answer arrive in order, each at its listener", partsArrive},
 	{"an answer can end with an error", answerEnds},
-	{"an answer of many parts holds up no other", answersGoOnBeside},
-	{"who answers learns that nobody listens any more", listenerGone},
-	{"who asks for one answer gets the first part", askOpen},
-	{"who listens to a single answer gets it", listenToOne},
+	{"an answer of many parts delays no other", answersGoOnBeside},
+	{"a service is notified when its listener is gone", listenerGone},
+	{"a request for one answer gets the first part", askOpen},
+	{"a listener gets a single answer", listenToOne},
 	{"a part that is too large is an error", oversizePart},
-	{"what is listened to after the end is stopped", listenAfterTheEnd},
+	{"listening after the end returns ErrStopped", listenAfterTheEnd},
 }
 
-// counting is a service that counts aloud until nobody listens: to the number that it is
-// asked, and then stays silent but for a beat.
+// counting returns a service that sends numbers until its listener is gone: up to the requested number, and then
+// only heartbeats.
 func (w *world) counting(name string) model.Service {
 	return model.Service{Name: "test-" + name, Endpoints: []model.Endpoint{{
 		Name: "count",
 		Open: func(q []byte, to model.Outlet) {
 			n, err := strconv.Atoi(string(q))
-			go func() { // ends when nobody listens, or with the test
+			go func() { // ends with the listener, or with the test
 				defer to.Close()
 				if err != nil {
 					_ = to.Say(model.Part{Err: &model.ServiceError{Code: model.CodeBadRequest, Text: "no\nnumber"}})
@@ -60,7 +60,7 @@ func recordParts(w *world, c Client, question string) *recording[model.Part] {
 	})
 }
 
-// said waits for so many parts with data and checks them.
+// said waits for n parts with data and checks them.
 func (w *world) said(r *recording[model.Part], of string, n int) {
 	w.Helper()
 	for i := 0; i < n; {
@@ -132,7 +132,7 @@ func (w *world) awaitGone() {
 	select {
 	case <-w.gone:
 	case <-w.ctx.Done():
-		w.Fatal("who answers was never told that nobody listens")
+		w.Fatal("the service was not notified that its listener is gone")
 	}
 }
 

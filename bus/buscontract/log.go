@@ -20,11 +20,11 @@ var logChecks = []check{
 	{"an append that expects anything but the head is refused and stores nothing", wrongExpectation},
 	{"of two racing writers exactly one wins every round", oneWinsEveryRound},
 	{"writers that retry after every refusal lose no commit", writersThatRetry},
-	{"spaces of one partition do not get into each other's way", spacesAreIndependent},
+	{"spaces of one partition are independent", spacesAreIndependent},
 	{"the sequences of a partition are those of one stream", sequencesArePartitionWide},
-	{"what one client was told is stored is what every other reads", othersReadWhatWasAcknowledged},
+	{"every client reads what another's acknowledgement reported", othersReadWhatWasAcknowledged},
 	{"ReadLog pages from any sequence", readLogPages},
-	{"bytes belong to whoever holds them", bytesAreOwned},
+	{"buffers are not shared between the bus and its callers", bytesAreOwned},
 	{"data is any bytes", dataIsAnyBytes},
 }
 
@@ -46,7 +46,7 @@ func appendsFormAChain(w *world) {
 	})
 }
 
-// undated are entries as if nobody knew when they were stored.
+// undated returns entries without their times.
 func undated(entries []model.LogEntry) []model.LogEntry {
 	for i := range entries {
 		entries[i].Stored = time.Time{}
@@ -94,8 +94,8 @@ func oneWinsEveryRound(w *world) {
 	w.wantLog(a, cart, winners...)
 }
 
-// writersThatRetry is the lost update: every commit that a writer was told is
-// stored must be in the log, under the sequence that it was told.
+// writersThatRetry tests for lost updates: every commit with an acknowledgement must be in the log, under the
+// acknowledged sequence.
 func writersThatRetry(w *world) {
 	const writers, each = 4, 15
 	finished := make(chan map[string]uint64, writers)
@@ -114,8 +114,8 @@ func writersThatRetry(w *world) {
 	w.equal("the log", logged(w.log(w.connect("reader"), cart)), told)
 }
 
-// appendUntilDone appends n commits, reading the head anew after every refusal,
-// and returns under which sequences they are stored. It runs beside the test.
+// appendUntilDone appends n commits, reads the head again after every refusal, and returns the sequences of the
+// commits. It runs in its own goroutine.
 func appendUntilDone(w *world, c Client, name string, n int) map[string]uint64 {
 	stored := map[string]uint64{}
 	for i, try := 0, 0; i < n && w.ctx.Err() == nil; try++ {
@@ -211,8 +211,8 @@ func readLogPages(w *world) {
 	}
 }
 
-// bytesAreOwned: whoever appends may use the buffer again once it is answered,
-// and whoever reads may write into what was read.
+// bytesAreOwned: a caller may reuse its buffer once the append is acknowledged, and may write into what it has
+// read.
 func bytesAreOwned(w *world) {
 	a, b := w.connect("a"), w.connect("b")
 	buffer := []byte("first")

@@ -11,16 +11,16 @@ import (
 )
 
 var memberChecks = []check{
-	{"a follower of nobody is ready at once", noMembers},
-	{"a follower gets every member's last announcement then ready then what is new", replayReadyLive},
-	{"announcements survive a disconnection and followers go on after it", membersAfterDisconnection},
-	{"a ping is true while somebody answers", pingWhileAnswered},
+	{"a follower without members is ready at once", noMembers},
+	{"a follower gets every member's last announcement then ready then new ones", replayReadyLive},
+	{"announcements survive a disconnection and followers continue after it", membersAfterDisconnection},
+	{"a ping is true while its member answers", pingWhileAnswered},
 	{"a ping is false once the process is gone", pingAfterEnd},
 	{"a ping reaches a member that answers again after a disconnection", pingAfterDisconnection},
-	{"whoever answers for an id answers for no other", pingByID},
+	{"a member answers pings for its own id alone", pingByID},
 }
 
-// following is a recording of members that also knows when it was ready.
+// following records members, and when the follower was ready.
 type following struct {
 	*recording[model.Member]
 	ready  chan struct{}
@@ -45,8 +45,8 @@ func recordMembers(w *world, c Client) *following {
 	return f
 }
 
-// wantNews waits for an announcement. Those before it may be repeated: one whose
-// acknowledgement is late is stored again.
+// wantNews waits for an announcement. Earlier ones may be repeated: one whose acknowledgement is late is stored
+// again.
 func (f *following) wantNews(want model.Member, before []model.Member) {
 	f.w.Helper()
 	for {
@@ -114,15 +114,15 @@ func membersAfterDisconnection(w *world) {
 	w.equal("replay", late.next(), last)
 }
 
-// announce announces m, and returns what fits it.
+// announce announces m, and returns a function that recognizes it.
 func announce(w *world, c Client, m model.Member) func(model.Member) bool {
 	w.Helper()
 	w.must(c.Announce(w.ctx, m))
 	return func(got model.Member) bool { return reflect.DeepEqual(got, m) }
 }
 
-// awaitPing asks until the answer is as wanted: how soon a server notices that a
-// process is gone is its own affair, and a ping that got lost in one has no answer.
+// awaitPing pings until the answer is as wanted: a server may take a while to notice that a process is gone,
+// and a ping to it is lost meanwhile.
 func (w *world) awaitPing(c Client, id string, want bool) {
 	w.Helper()
 	again := time.NewTicker(renewal)

@@ -7,23 +7,21 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Leases and roll calls are best effort: what is published before a follower
-// listens is lost, and nothing tells when it does. So the tests do as observers
-// do, and renew.
+// Leases and roll calls are best effort: what is published before a follower listens is lost, and the publisher
+// cannot know when it listens. So the tests renew, as observers do.
 var observerChecks = []check{
-	{"a lease reaches all who follow its partition", leaseReachesAll},
-	{"a lease does not reach those who follow another partition", leaseStaysInPartition},
-	{"a roll call reaches all who follow", rollCallReachesAll},
+	{"a lease reaches all followers of its partition", leaseReachesAll},
+	{"a lease does not reach followers of another partition", leaseStaysInPartition},
+	{"a roll call reaches all followers", rollCallReachesAll},
 	{"leases and roll calls reach followers again after a disconnection", observersAfterDisconnection},
 	{"a lease is followed until the context ends", leasesEndWithContext},
 }
 
-// renewal is how long an observer waits until it says again what it wants. It is
-// not a deadline: a slower bus only makes for more renewals.
+// renewal is how long an observer waits before it renews. It is no deadline: a slower bus only causes more
+// renewals.
 const renewal = 20 * time.Millisecond
 
-// until repeats an act until the recording has something that fits, and returns
-// that.
+// until repeats an act until the recording has an item that fits, and returns it.
 func until[T any](w *world, r *recording[T], act func() error, fits func(T) bool) T {
 	w.Helper()
 	again := time.NewTicker(renewal)
@@ -36,7 +34,7 @@ func until[T any](w *world, r *recording[T], act func() error, fits func(T) bool
 	}
 }
 
-// find waits for a delivery that fits until the ticker ticks.
+// find waits for an item that fits, until the ticker ticks.
 func find[T any](w *world, r *recording[T], tick <-chan time.Time, fits func(T) bool) (found T, ok bool) {
 	w.Helper()
 	for {
@@ -48,7 +46,7 @@ func find[T any](w *world, r *recording[T], tick <-chan time.Time, fits func(T) 
 		case <-r.ended:
 			w.Fatalf("the follower ended: %v", r.err)
 		case <-w.ctx.Done():
-			w.Fatal("waited in vain for a delivery")
+			w.Fatal("no delivery")
 		case <-tick:
 			return found, false
 		}
@@ -78,7 +76,7 @@ func leaseReachesAll(w *world) {
 		{Space: cart, Doc: "total", Watcher: "w1", TTL: 30 * time.Second},
 		{Space: space(0, 1), Doc: "total", Watcher: "w2", TTL: time.Millisecond},
 		{Space: cart, Doc: "total", Watcher: "w1"},      // ends the observation
-		{Space: cart, Watcher: "app", TTL: time.Second}, // of a runtime that is attached
+		{Space: cart, Watcher: "app", TTL: time.Second}, // of an attached runtime
 	} {
 		for _, r := range all {
 			w.heard(a, r, l)

@@ -8,8 +8,8 @@ import (
 var positionChecks = []check{
 	{"a position that was never saved is 0", func(w *world) { w.wantPosition(w.connect("a"), 0, "release", 0) }},
 	{"positions only grow", positionsOnlyGrow},
-	{"positions of other names and partitions are others", positionsAreApart},
-	{"of racing savers the largest stands", racingPositions},
+	{"positions are separate by name and partition", positionsAreApart},
+	{"of racing savers the largest stays", racingPositions},
 	{"a position survives a disconnection", positionSurvives},
 	{"a lost acknowledgement of a position is a success", positionInDoubt},
 }
@@ -80,7 +80,7 @@ func positionSurvives(w *world) {
 func positionInDoubt(w *world) {
 	c := w.connect("a")
 	for i, fault := range faults {
-		c.Inject(Save, fault, nil) // if saving a position is such a request here
+		c.Inject(Save, fault, nil) // if this bus saves positions with such a request
 		w.must(c.SavePosition(w.ctx, 0, "release", uint64(i+1)))
 		w.wantPosition(c, 0, "release", uint64(i+1))
 	}

@@ -7,17 +7,17 @@ import (
 )
 
 var purgeChecks = []check{
-	{"a purge removes what is old and not beyond its bound", purgeUpTo},
-	{"a purge removes nothing that is not old", purgeKeepsTheYoung},
+	{"a purge removes old events up to its bound", purgeUpTo},
+	{"a purge keeps young events", purgeKeepsTheYoung},
 	{"a purge never removes the last event", purgeKeepsTheLast},
 	{"a purge that is made again or comes late changes nothing", purgeAgain},
 	{"an id that was purged can be stored again, behind all others", purgedIDIsFree},
-	{"a purge is of one partition", purgeOnePartition},
-	{"who follows goes on behind what was purged", followOverAPurge},
+	{"a purge affects one partition", purgeOnePartition},
+	{"a follower continues after the purged events", followOverAPurge},
 	{"a lane that was full has room after a purge", purgeMakesRoom},
 }
 
-// old is an age that every event has that a test has stored before.
+// old is an age that every event has reached.
 const old = time.Duration(0)
 
 func (w *world) purge(c Client, partition int, upTo uint64, age time.Duration) {
@@ -73,7 +73,7 @@ func purgeAgain(w *world) {
 	w.sendAll(a, cart, ids...)
 	w.purge(a, 0, 6, old)
 	w.purge(b, 0, 6, old)
-	w.purge(b, 0, 2, old) // somebody who knows less
+	w.purge(b, 0, 2, old) // by a client with an older bound
 	w.wantLane(a, cart, ids[6:]...)
 }
 

@@ -10,17 +10,17 @@ import (
 )
 
 var purgeLogChecks = []check{
-	{"a purge removes what is below its bound, of one space", purgeBelow},
+	{"a purge removes the entries of one space below its bound", purgeBelow},
 	{"a purge never removes the head, and an append is compared with it as before", purgeKeepsTheHead},
 	{"a purge of a log that is made again or comes late changes nothing", purgeLogAgain},
-	{"every commit names the one that it was appended behind, whoever reads it", commitsNameTheirPredecessor},
-	{"who reads over a purge can tell", readOverALogPurge},
-	{"who follows a space over a purge is told that something is missing", followSpaceOverALogPurge},
-	{"who follows a space and knows all that was purged goes on", followSpaceBehindALogPurge},
-	{"who follows a partition gets what is left", followLogOverAPurge},
+	{"every commit names its predecessor, whichever way it is read", commitsNameTheirPredecessor},
+	{"a reader can detect a purge", readOverALogPurge},
+	{"following a space over a purge ends with an error", followSpaceOverALogPurge},
+	{"a follower of a space that has seen all purged entries continues", followSpaceBehindALogPurge},
+	{"a follower of a partition gets the remaining entries", followLogOverAPurge},
 	{"an append in doubt whose place was purged is refused", doubtOverALogPurge},
 	{"the size of a log is known, and shrinks with a purge", logStateOfAPurge},
-	{"how much of a log is old is told by the server's clock", logStateByAge},
+	{"the age of log entries is measured by the server's clock", logStateByAge},
 	{"the spaces are listed that have more than one commit", logSpaces},
 	{"the markers of deleted items are purged, and nothing else", purgeMarkers},
 	{"a mark is read alone, with the time at which it was stored", loadMark},
@@ -85,7 +85,7 @@ func purgeLogAgain(w *world) {
 	seqs := w.interleaved(a, cart, space(0, 1), 6)
 	w.purgeLog(a, cart, seqs[4])
 	w.purgeLog(b, cart, seqs[4])
-	w.purgeLog(b, cart, seqs[1]) // somebody who knows less
+	w.purgeLog(b, cart, seqs[1]) // by a client with an older bound
 	w.wantLog(a, cart, numbered("one/0/", 6)[4:]...)
 }
 
@@ -122,7 +122,7 @@ func readOverALogPurge(w *world) {
 		page, err := c.ReadLog(w.ctx, cart, known, 1)
 		w.must(err)
 		if err := page[0].Follows(known); !errors.Is(err, want) {
-			w.Errorf("who knows the log up to %d reads %d: %v, want %v", known, page[0].Seq, err, want)
+			w.Errorf("a reader that knows the log up to %d reads %d: %v, want %v", known, page[0].Seq, err, want)
 		}
 	}
 }
@@ -169,8 +169,8 @@ func followLogOverAPurge(w *world) {
 	w.equal("what is new", next.ID, "one/0/6")
 }
 
-// doubtOverALogPurge: that it was stored cannot be known any more. Who is told that it was
-// refused reads the log, and finds the gap.
+// doubtOverALogPurge: after the purge nothing shows that the commit was stored. The client gets an error, reads
+// the log, and finds the gap.
 func doubtOverALogPurge(w *world) {
 	c, other := w.connect("a"), w.connect("b")
 	head := w.chain(c, cart, 0, "a/0/1")
@@ -264,7 +264,7 @@ func loadMark(w *world) {
 	}
 }
 
-// purgeMarkers: what is stored is looked at, so that nobody's mistake costs a document.
+// purgeMarkers: a purge checks what is stored, so that a mistaken bound costs no document.
 func purgeMarkers(w *world) {
 	a, b := w.connect("a"), w.connect("b")
 	docs := []model.StateDoc{doc("gone", `1`, 1), doc("back", `1`, 1), doc("there", `1`, 1)}
@@ -278,10 +278,10 @@ func purgeMarkers(w *world) {
 		w.must(a.PurgeState(w.ctx, cart, append(slices.Clone(docs), model.StateDoc{Doc: "never", Rev: 7})))
 		w.wantState(b, cart, "=none@0", "back=3@3", "there=1@1")
 	}
-	w.must(w.save(b, cart, nil, model.StateDoc{Doc: "back", Seq: 5})) // deleted again: that marker is another one
+	w.must(w.save(b, cart, nil, model.StateDoc{Doc: "back", Seq: 5})) // deleted again: this marker is another one
 	w.must(a.PurgeState(w.ctx, cart, docs))
 	w.wantState(b, cart, "=none@0", "back=none@5", "there=1@1")
-	docs[0].Data, docs[0].Seq = []byte(`4`), 4 // by one who knows the revision of the marker
+	docs[0].Data, docs[0].Seq = []byte(`4`), 4 // by a client that knows the revision of the marker
 	w.must(a.SaveState(w.ctx, cart, docs[:1], nil))
 	w.wantState(b, cart, "=none@0", "back=none@5", "gone=4@4", "there=1@1")
 	if err := a.PurgeState(w.ctx, cart, []model.StateDoc{doc("no name", ``, 1)}); err == nil {

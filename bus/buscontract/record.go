@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// recording is a Follow call in a goroutine of its own, and what it delivers.
+// recording is a Follow call in a goroutine of its own, and its deliveries.
 type recording[T any] struct {
 	w      *world
 	cancel context.CancelFunc
@@ -37,7 +37,7 @@ func (r *recording[T]) next() T {
 	case <-r.ended:
 		r.w.Fatalf("the follower ended: %v", r.err)
 	case <-r.w.ctx.Done():
-		r.w.Fatal("waited in vain for a delivery")
+		r.w.Fatal("no delivery")
 	}
 	panic("unreachable")
 }
@@ -66,7 +66,7 @@ func (r *recording[T]) awaitEnd() {
 	}
 }
 
-// rest stops, and returns what was delivered and not yet taken.
+// rest stops the call, and returns the deliveries that were not taken.
 func (r *recording[T]) rest() []T {
 	r.stop()
 	close(r.got)
@@ -95,7 +95,7 @@ func recordLane(w *world, c Client, partition int, after uint64) *recording[mode
 	})
 }
 
-// entryIDs and eventIDs name what was found; most tests need no more.
+// entryIDs and eventIDs return ids alone; most tests need no more.
 func entryIDs(entries []model.LogEntry) []string {
 	ids := []string{}
 	for _, e := range entries {
@@ -112,7 +112,7 @@ func eventIDs(events []model.Message) []string {
 	return ids
 }
 
-// numbered makes n names that differ in their number, from 1.
+// numbered returns n names that differ in their number, from 1.
 func numbered(prefix string, n int) []string {
 	var names []string
 	for i := range n {
@@ -151,7 +151,7 @@ func (w *world) laneEnd(c Client, partition int) uint64 {
 	return end
 }
 
-// wantLog checks that the space's log is made of exactly these commits.
+// wantLog checks that the space's log consists of exactly these commits.
 func (w *world) wantLog(c Client, space string, ids ...string) {
 	w.Helper()
 	w.equal("log of "+space, entryIDs(w.log(c, space)), append([]string{}, ids...))
@@ -163,7 +163,7 @@ func (w *world) wantLane(c Client, space string, ids ...string) {
 	w.equal("lane of "+space, eventIDs(w.lane(c, space)), append([]string{}, ids...))
 }
 
-// reason is why the call has ended.
+// reason is the error that the call ended with.
 func (r *recording[T]) reason() error {
 	<-r.ended
 	return r.err

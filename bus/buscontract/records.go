@@ -13,14 +13,14 @@ import (
 var recordChecks = []check{
 	{"a record is loaded as it was saved and none is revision 0", loadRecord},
 	{"a record is saved over the revision that it names and over no other", saveRecordOver},
-	{"a record that stands there already is saved with success", saveRecordTwice},
-	{"a record is saved once whatever becomes of a request", recordFaults},
-	{"a record that somebody has replaced meanwhile is outdated in doubt too", recordInDoubt},
+	{"saving a record as it is already is a success", saveRecordTwice},
+	{"a record is saved once whichever request or acknowledgement is lost", recordFaults},
+	{"a record that another client has replaced is outdated in doubt, too", recordInDoubt},
 	{"records are listed by key and only those below a key", listRecords},
-	{"a follower gets every record below a key then ready then what is new", followRecords},
-	{"a follower of records goes on after a disconnection", recordsAfterDisconnection},
+	{"a follower gets every record below a key then ready then new ones", followRecords},
+	{"a follower of records continues after a disconnection", recordsAfterDisconnection},
 	{"a record that is too large is refused", recordTooLarge},
-	{"a key that is none is refused before anything is asked", badRecordKeys},
+	{"an invalid key is refused before a request is sent", badRecordKeys},
 }
 
 func (w *world) saveRecord(c Client, key, data string, rev uint64) uint64 {
@@ -119,7 +119,7 @@ func listRecords(w *world) {
 	w.equal("data", string(found[0].Data), "rule.all")
 }
 
-// readyRecording is a recording of records that also knows when it was ready.
+// readyRecording records records, and when the follower was ready.
 type readyRecording struct {
 	*recording[model.Record]
 	ready  chan struct{}

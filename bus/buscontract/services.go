@@ -13,23 +13,23 @@ import (
 )
 
 var serviceChecks = []check{
-	{"a question that nobody answers says so", nobodyAnswersIt},
-	{"an answer reaches who asked", answered},
-	{"an error reaches who asked, with its code", answeredByError},
-	{"of several who serve an endpoint one answers, and another when it is gone", oneAnswers},
+	{"a request without a service returns ErrNobody", nobodyAnswersIt},
+	{"an answer reaches its caller", answered},
+	{"an error reaches its caller with its code", answeredByError},
+	{"one of several servers of an endpoint answers, and another when it is gone", oneAnswers},
 	{"a service ends with its context", serviceEnds},
 	{"a service answers again after a disconnection", serviceAfterDisconnection},
-	{"who answers may ask the bus in turn", answerAsks},
+	{"a service may use the bus while it answers", answerAsks},
 	{"a question or an answer that is too large is an error", oversizeAnswer},
 	{"a question ends with its context", questionEnds},
-	{"what is asked after the end is stopped", askAfterTheEnd},
+	{"requests after the end return ErrStopped", askAfterTheEnd},
 }
 
-// echo is a service that answers with who it is and what it was asked.
+// echo returns a service that answers with its name and the request.
 func echo(name string) (model.Service, *atomic.Int64) {
 	var asked atomic.Int64
 	return model.Service{Name: "test-" + name, Description: "A test.", Endpoints: []model.Endpoint{{
-		Name: "echo", Description: "Says who it is, and what was asked.",
+		Name: "echo", Description: "Returns its name and the request.",
 		Answer: func(q []byte) ([]byte, error) {
 			asked.Add(1)
 			return []byte(name + ": " + string(q)), nil
@@ -116,8 +116,8 @@ func oneAnswers(w *world) {
 	w.awaitNobody(c, "echo")
 }
 
-// askAgain asks until there is an answer: how soon a server notices that a process is
-// gone is its own affair, and so is a question that went there.
+// askAgain asks until there is an answer: a server may take a while to notice that a process is gone, and a
+// request to it is lost meanwhile.
 func (w *world) askAgain(c Client, endpoint, question string) string {
 	w.Helper()
 	for {
@@ -210,7 +210,7 @@ func questionEnds(w *world) {
 		Answer: func([]byte) ([]byte, error) { arrive(); <-hold; end(); return nil, nil },
 	}}})
 	ask := func(ctx context.Context) error { _, err := b.Ask(ctx, "never", nil); return err }
-	for reached := false; !reached; { // a moment may end before the question has left
+	for reached := false; !reached; { // the fault may end before the request is sent
 		if err := w.briefly(ask); err == nil {
 			w.Fatal("a question that was not answered was a success")
 		}

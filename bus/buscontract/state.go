@@ -11,19 +11,19 @@ import (
 
 var stateChecks = []check{
 	{"an unknown space loads as nothing", unknownState},
-	{"what is saved is what is loaded", stateRoundTrip},
-	{"saving again goes on from the revision that was set in place", saveAgain},
-	{"a document with a newer sequence is replaced whatever its saver knew", newerReplaces},
+	{"a saved state is loaded as it was saved", stateRoundTrip},
+	{"saving again continues from the revision that was set in place", saveAgain},
+	{"a newer sequence replaces a document whatever revision its saver knew", newerReplaces},
 	{"a document as new or newer is left alone and reported", outdatedIsLeftAlone},
 	{"a deposed owner cannot put an old document over a new one", deposedOwner},
-	{"of two savers the newer sequence stands whoever comes first", racingSavers},
+	{"of two savers the newer sequence stays, whichever is first", racingSavers},
 	{"the mark is not written when a document is outdated", noMarkWhenOutdated},
 	{"the other documents are written when one is outdated", othersAreWritten},
 	{"an outdated mark is left alone and reported", outdatedMark},
 	{"a mark can be saved without documents and documents without a mark", markAlone},
 	{"a deleted document stays known with its sequence", deletedDocument},
 	{"null is a document and not the lack of one", nullIsADocument},
-	{"what nodes have observed is saved like documents and loaded apart from them", observationsApart},
+	{"observations of nodes are saved like documents and loaded apart from them", observationsApart},
 	{"pieces of the positions are neither documents nor observations", piecesApart},
 	{"the states of spaces are apart", statesAreApart},
 	{"a space of more than 1100 documents loads completely", manyDocuments},
@@ -33,7 +33,7 @@ var stateChecks = []check{
 	{"a save whose acknowledgement was lost does not hide a newer one", overtakenSave},
 }
 
-// doc is a document as of a log sequence.
+// doc returns a document as of a log sequence.
 func doc(name, json string, seq uint64) model.StateDoc {
 	return model.StateDoc{Doc: name, Data: []byte(json), Seq: seq}
 }
@@ -49,7 +49,7 @@ func (w *world) wantOutdated(err error) {
 	}
 	var there *model.OutdatedError
 	if !errors.As(err, &there) || there.Have < there.Want || there.Rev == 0 {
-		w.Errorf("save: %v, want to be told what is stored", err)
+		w.Errorf("save: %v, want an OutdatedError with the stored revision", err)
 	}
 }
 
@@ -75,8 +75,7 @@ func draw(d model.StateDoc) string {
 	return fmt.Sprintf("%s@%d", d.Data, d.Seq)
 }
 
-// wantState compares with name=data@seq for every document; the mark comes first
-// and has no name.
+// wantState compares name=data@seq for every document; the mark comes first and has no name.
 func (w *world) wantState(c Client, space string, want ...string) {
 	w.Helper()
 	docs, mark := w.load(c, space)
@@ -139,8 +138,7 @@ func saveAgain(w *world) {
 	w.wantState(c, cart, "=5@6", "items=5@6", "total=5@6")
 }
 
-// newerReplaces: the sequence decides. A revision that is unknown or was passed
-// by in the meantime must not keep a newer state out.
+// newerReplaces: the sequence decides. An unknown or outdated revision must not keep a newer state out.
 func newerReplaces(w *world) {
 	c := w.connect("a")
 	w.must(w.save(c, cart, nil, doc("items", `1`, 1)))
@@ -176,10 +174,10 @@ func deposedOwner(w *world) {
 	mark := model.StateDoc{Data: []byte(`9`), Seq: 9}
 	w.must(fresh.SaveState(w.ctx, cart, loaded.Docs, &mark))
 
-	held[0].Data, held[0].Seq = []byte(`5`), 5 // what the old owner had not saved yet
+	held[0].Data, held[0].Seq = []byte(`5`), 5 // which the old owner had not saved yet
 	oldMark := model.StateDoc{Data: []byte(`5`), Seq: 5}
 	w.wantOutdated(old.SaveState(w.ctx, cart, held, &oldMark))
-	w.wantOutdated(old.SaveState(w.ctx, cart, held, &oldMark)) // and trying again does not help
+	w.wantOutdated(old.SaveState(w.ctx, cart, held, &oldMark)) // a second attempt fails as well
 	w.wantState(old, cart, "=9@9", "items=9@9")
 }
 
@@ -231,8 +229,7 @@ func markAlone(w *world) {
 	w.must(c.SaveState(w.ctx, cart, nil, nil))
 }
 
-// deletedDocument: were a deletion forgotten, an old owner could bring the
-// document back.
+// deletedDocument: if a deletion were forgotten, an old owner could restore the document.
 func deletedDocument(w *world) {
 	c := w.connect("a")
 	docs := []model.StateDoc{doc("items", `1`, 1)}
@@ -268,7 +265,7 @@ func observationsApart(w *world) {
 	}
 }
 
-// piecesApart: pieces of the positions are no documents, and are saved like them.
+// piecesApart: pieces of the positions are not documents, but are saved like them.
 func piecesApart(w *world) {
 	c := w.connect("a")
 	key := model.StateKeyOfPiece
@@ -328,14 +325,14 @@ func manyDocuments(w *world) {
 		docs = append(docs, doc(fmt.Sprintf("d%d", i), fmt.Sprint(i), uint64(i+1)))
 		want = append(want, fmt.Sprintf("d%d=%d@%d", i, i, i+1))
 	}
-	w.must(w.save(c, space(0, 1), nil, slices.Clone(docs[:50])...)) // another space, to be left out
+	w.must(w.save(c, space(0, 1), nil, slices.Clone(docs[:50])...)) // of another space: it must not be loaded
 	mark := model.StateDoc{Data: []byte(`1`), Seq: n}
 	w.must(c.SaveState(w.ctx, cart, docs, &mark))
 	w.wantState(c, cart, append(want, fmt.Sprintf("=1@%d", n))...)
 	for i := range docs {
 		docs[i].Data, docs[i].Seq = []byte(strings.Repeat("9", 100)), n+1
 	}
-	w.must(c.SaveState(w.ctx, cart, docs[:n-1], nil)) // no revision was mixed up
+	w.must(c.SaveState(w.ctx, cart, docs[:n-1], nil)) // so no revisions were swapped
 }
 
 func saveInDoubt(w *world, fault Fault) {

@@ -12,14 +12,14 @@ import (
 
 var stopChecks = []check{
 	{"a callback may take a lock that its caller holds", callbacksAreNotNested},
-	{"what is pending when the client is closed ends as stopped", func(w *world) { pendingEnds(w, Client.Close) }},
-	{"what is pending when the client is killed ends as stopped", func(w *world) { pendingEnds(w, Client.Kill) }},
-	{"an append in doubt when the client is killed ends as stopped", stoppedInDoubt},
-	{"everything that is asked after the end is stopped", askedAfterTheEnd},
+	{"pending calls return ErrStopped when the client is closed", func(w *world) { pendingEnds(w, Client.Close) }},
+	{"pending calls return ErrStopped when the client is killed", func(w *world) { pendingEnds(w, Client.Kill) }},
+	{"an append in doubt returns ErrStopped when the client is killed", stoppedInDoubt},
+	{"every call after the end returns ErrStopped", askedAfterTheEnd},
 	{"followers end with their client", followersEnd},
 	{"ending a client twice does no harm", endingTwice},
-	{"ending a client in the midst of its work answers everything once and truly", endedInTheMidst},
-	{"the end of one client is not the end of another", othersGoOn},
+	{"ending a busy client answers every call once and truly", endedInTheMidst},
+	{"clients end independently", othersGoOn},
 	{"a call ends with its context when no server is there", callsEndWithContext},
 }
 
@@ -88,7 +88,7 @@ func stoppedInDoubt(w *world) {
 	go func() { c.Kill(); close(killed) }() // ends with the client
 	at.over()
 	w.await("the end of the client", killed)
-	// The client may have asked once more before it was gone: then it knows.
+	// The client may have repeated the request just before the crash, and know the answer.
 	if _, err := a.wait(); err != nil {
 		w.wantStopped("append", err)
 	}
@@ -167,8 +167,8 @@ func endingTwice(w *world) {
 	}
 }
 
-// endedInTheMidst: what a client was told is true, even at the last moment. A
-// success is in the log, a refusal is not, and a stopped append may be either.
+// endedInTheMidst: every answer is true, even at the last moment. A successful append is in the log, a refused
+// one is not, and a stopped one may be either.
 func endedInTheMidst(w *world) {
 	reader := w.connect("reader")
 	for i, end := range []func(Client){Client.Close, Client.Kill} {
@@ -224,11 +224,10 @@ func callsEndWithContext(w *world) {
 	w.head(c, cart)
 }
 
-// brief is how long a call with no server there is given: long enough for it to
-// be answered if it wrongly were.
+// brief is how long a call without a server may take: long enough for a wrong answer to arrive.
 const brief = 50 * time.Millisecond
 
-// briefly makes a call that has a moment to succeed, and must then end.
+// briefly gives a call a moment to succeed, and then ends it.
 func (w *world) briefly(call func(context.Context) error) error {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, brief)
@@ -244,8 +243,8 @@ func (w *world) briefly(call func(context.Context) error) error {
 	}
 }
 
-// nobodyAnswers checks that the client is cut off, and by the way gives its other
-// requests the time to be answered if they wrongly were.
+// nobodyAnswers checks that the client is cut off. Meanwhile a wrong answer to one of its other requests would
+// arrive.
 func (w *world) nobodyAnswers(c Client) {
 	w.Helper()
 	err := w.briefly(func(ctx context.Context) error { _, err := c.Head(ctx, cart); return err })

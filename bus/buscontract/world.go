@@ -11,19 +11,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// patience is how long a test waits for what must happen. It only has to be
-// longer than the slowest bus on the slowest machine.
+// patience is how long a test waits for a condition. It only has to be longer than the slowest bus on the
+// slowest machine takes.
 const patience = 2 * time.Minute
 
-// partitions is how many every deployment has: two, so that there is another.
+// partitions is the number of partitions of every deployment: two, so that each test has another.
 const partitions = 2
 
-// world is one deployment and the test that it serves.
+// world is a test and its deployment.
 type world struct {
 	*testing.T
 	Deployment
 	ctx context.Context
-	// gone are those who learned that nobody listens to them.
+	// gone receives the names of services whose listeners are gone.
 	gone chan string
 }
 
@@ -41,7 +41,7 @@ func (w *world) connect(id string) Client {
 	return c
 }
 
-// space is the i-th space name that belongs to a partition.
+// space returns the i-th space name that belongs to a partition.
 func space(partition, i int) string {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf("space-%d", n)
@@ -58,7 +58,7 @@ func space(partition, i int) string {
 // cart is the space that most tests use.
 var cart = space(0, 0)
 
-// must ends the test if something went wrong that it is not about.
+// must ends the test if a step fails that is not its subject.
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// equal compares what was got with what is promised.
+// equal compares a result with the promise.
 func (w *world) equal(what string, got, want any) {
 	w.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -74,18 +74,18 @@ func (w *world) equal(what string, got, want any) {
 	}
 }
 
-// await waits for a channel to have something to say, or to be closed.
+// await waits until a channel delivers or is closed.
 func (w *world) await(what string, c <-chan struct{}) {
 	w.Helper()
 	select {
 	case <-c:
 	case <-w.ctx.Done():
-		w.Fatalf("waited in vain for %s", what)
+		w.Fatalf("timeout: %s", what)
 	}
 }
 
-// inject lets a fault happen to the client's next request of a kind, and fails
-// the test at its end if it never did: such a test would prove nothing.
+// inject applies a fault to the client's next request of a kind, and fails the test at its end if the fault
+// never happened: such a test would prove nothing.
 func (w *world) inject(c Client, kind Kind, fault Fault) {
 	w.Helper()
 	happened := c.Inject(kind, fault, nil)
@@ -107,8 +107,7 @@ type moment struct {
 	resume  func()
 }
 
-// holdAfter injects a fault, after which the client stands still until over is
-// called, so that a test can let something happen right then.
+// holdAfter injects a fault and then blocks the client until over is called, so that a test can act in between.
 func (w *world) holdAfter(c Client, kind Kind, fault Fault) *moment {
 	w.Helper()
 	reached, resumed := make(chan struct{}), make(chan struct{})

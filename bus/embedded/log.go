@@ -59,7 +59,7 @@ func (l *serverLog) failed() bool {
 	return l.fatal
 }
 
-// quiet is how long the server has said nothing.
+// quiet returns how long the server has said nothing.
 func (l *serverLog) quiet() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -145,7 +145,7 @@ func (c Config) checkFree(opts *server.Options) error {
 	return fmt.Errorf("cannot listen on %s: %w; choose another Listen", address, err)
 }
 
-// options are the server's, with the defaults that an embedded one should have.
+// options returns the server's, with the defaults that an embedded one should have.
 func (c Config) options() (*server.Options, error) {
 	opts := &server.Options{DontListen: true}
 	if c.ConfigFile != "" {
@@ -197,7 +197,7 @@ func listenOn(opts *server.Options, address string) error {
 	return nil
 }
 
-// ClientURL is where other processes connect, "" if the server does not listen.
+// ClientURL returns where other processes connect, "" if the server does not listen.
 func (s *Server) ClientURL() string {
 	if s.ns.Addr() == nil {
 		return ""
@@ -244,7 +244,7 @@ func (s *Server) Varz() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Subscriptions is how many the server has, its own included.
+// Subscriptions returns how many the server has, its own included.
 func (s *Server) Subscriptions() int { return int(s.ns.NumSubscriptions()) }
 
 // Shutdown stops the server and returns when it is gone. It may be called twice.

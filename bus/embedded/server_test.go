@@ -13,16 +13,17 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 func TestServerDoesNotListenUnlessTold(t *testing.T) {
-	if url := startServer(t, embedded.Config{}).ClientURL(); url != "" {
+	if url := natstest.StartServer(t, embedded.Config{}).ClientURL(); url != "" {
 		t.Errorf("it listens at %s", url)
 	}
 }
 
 func TestServerListensOnLoopbackUnlessTold(t *testing.T) {
-	server := startServer(t, embedded.Config{Listen: ":0"})
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(server.ClientURL(), "nats://"))
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		t.Fatalf("it listens at %s", server.ClientURL())
@@ -48,16 +49,16 @@ func TestServerWantsADirectory(t *testing.T) {
 // Two servers that write to one directory would destroy it.
 func TestServersDoNotShareADirectory(t *testing.T) {
 	dir := t.TempDir()
-	first := startServer(t, embedded.Config{StoreDir: dir})
+	first := natstest.StartServer(t, embedded.Config{StoreDir: dir})
 	if _, err := embedded.Start(t.Context(), embedded.Config{StoreDir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("got %v", err)
 	}
 	first.Shutdown()
-	startServer(t, embedded.Config{StoreDir: dir}).Shutdown()
+	natstest.StartServer(t, embedded.Config{StoreDir: dir}).Shutdown()
 }
 
 func TestServerTakesAConfigurationFile(t *testing.T) {
-	server := startServer(t, embedded.Config{ConfigFile: configFile(t, `
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		accounts { A { jetstream: enabled, users: [{user: ann, password: secret}] } }
 	`)})
@@ -74,7 +75,7 @@ func TestServerTakesAConfigurationFile(t *testing.T) {
 	}
 }
 
-// taken is an address on which somebody else listens.
+// taken returns an address on which somebody else listens.
 func taken(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,21 +112,7 @@ func TestServerStartEndsWithItsContext(t *testing.T) {
 	if _, err := embedded.Start(ctx, embedded.Config{StoreDir: dir}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	startServer(t, embedded.Config{StoreDir: dir}).Shutdown() // nobody holds it
-}
-
-// startServer starts a server that ends with the test, with a directory of its own unless cfg names one.
-func startServer(t testing.TB, cfg embedded.Config) *embedded.Server {
-	t.Helper()
-	if cfg.StoreDir == "" {
-		cfg.StoreDir, cfg.Fsync = t.TempDir(), embedded.FsyncInterval
-	}
-	s, err := embedded.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	return s
+	natstest.StartServer(t, embedded.Config{StoreDir: dir}).Shutdown() // nobody holds it
 }
 
 func configFile(t *testing.T, text string) string {

@@ -69,7 +69,7 @@ type held struct {
 	late bool
 }
 
-// Epoch is how often the store has gone back: see Server.GoBack.
+// Epoch returns how often the store has gone back: see Server.GoBack.
 func (cl *client) Epoch() uint64 { return cl.server.epoch.Load() }
 
 // Hindsight is that of a cluster where the network is simulated, and 0 otherwise.
@@ -298,7 +298,7 @@ func store[T any](ctx context.Context, c *client, op Op, arrive func(Op) T) (T, 
 	})
 }
 
-// storing is a request that changes something.
+// storing returns a request that changes something.
 func storing(op Op, arrive func(Op) (answer func()), stopped func()) *request {
 	return &request{
 		op: op, store: arrive, stopped: stopped,
@@ -338,13 +338,13 @@ func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answe
 // newEnd has room for the one end that a request has.
 func newEnd[T any]() chan answered[T] { return make(chan answered[T], 1) }
 
-// Partitions is the number of partitions of the deployment.
+// Partitions returns the number of partitions of the deployment.
 func (cl *client) Partitions() int { return cl.server.Partitions() }
 
 // Horizon is for how long the deployment remembers events.
 func (cl *client) Horizon() time.Duration { return cl.server.Horizon() }
 
-// MaxPayload is the largest message in bytes, headers included.
+// MaxPayload returns the largest message in bytes, headers included.
 func (cl *client) MaxPayload() int { return cl.server.MaxPayload() }
 
 func number(partition int) string { return strconv.Itoa(partition) }

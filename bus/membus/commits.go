@@ -30,7 +30,7 @@ func (c *commits) add(e model.LogEntry) uint64 {
 
 func entrySize(e *model.LogEntry) int { return len(e.Data) + len(e.ID) + len(e.Space) }
 
-// floor is the sequence of a space below which a replica has nothing that ends at end.
+// floor returns the sequence of a space below which a replica has nothing that ends at end.
 func (c *commits) floor(space string, end uint64) uint64 {
 	for _, cut := range slices.Backward(c.cuts[space]) {
 		if cut.end <= end {

@@ -9,19 +9,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Partitions is the number of partitions of the deployment.
+// Partitions returns the number of partitions of the deployment.
 func (s *data) Partitions() int { return len(s.partitions) }
 
-// time is the time by the server's clock, as a message carries it.
+// time returns the time by the server's clock, as a message carries it.
 func (s *data) time() time.Time { return time.Unix(0, s.now().UnixNano()).UTC() }
 
 // Horizon is for how long the deployment remembers events.
 func (s *data) Horizon() time.Duration { return s.horizon }
 
-// MaxPayload is the largest message in bytes, headers included.
+// MaxPayload returns the largest message in bytes, headers included.
 func (s *data) MaxPayload() int { return s.maxPayload }
 
-// of is the partition that a space belongs to.
+// of returns the partition that a space belongs to.
 func (s *data) of(space string) *partition {
 	return s.partitions[model.PartitionOf(space, len(s.partitions))]
 }

@@ -108,7 +108,7 @@ func parseRule(line string) (rule, error) {
 	return rule{label, space, Fate(fate)}, nil
 }
 
-// Fate is the Hook that follows the plan.
+// Fate returns the Hook that follows the plan.
 func (p *Plan) Fate(op Op) Fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Plan) Fate(op Op) Fate {
 	return fate
 }
 
-// Left is the number of rules that have not applied yet. A test whose plan did
+// Left returns the number of rules that have not applied yet. A test whose plan did
 // not happen has tested nothing.
 func (p *Plan) Left() int {
 	p.mu.Lock()

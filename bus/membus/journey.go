@@ -71,7 +71,7 @@ func (cl *client) try(j *journey) {
 	}
 }
 
-// reach is what a try does when it comes to the server, whatever has become of the
+// reach returns what a try does when it comes to the server, whatever has become of the
 // client meanwhile.
 func (cl *client) reach(r *request, op Op, trip Trip) (answer func()) {
 	switch {

@@ -72,7 +72,7 @@ func (s *laneStore) LimitLanes(n int) {
 	s.laneLimit = n
 }
 
-// LaneEnd is the last sequence of a partition's lane, 0 if it is empty.
+// LaneEnd returns the last sequence of a partition's lane, 0 if it is empty.
 func (s *laneStore) LaneEnd(partition int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *laneStore) LaneEvent(partition int, seq uint64) (model.Message, bool) {
 	return cloneMessages([]model.Message{l.at(seq)})[0], true
 }
 
-// LaneBefore is the last sequence of a lane up to which everything was stored before a time.
+// LaneBefore returns the last sequence of a lane up to which everything was stored before a time.
 func (s *laneStore) LaneBefore(partition int, at time.Time) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

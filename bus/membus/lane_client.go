@@ -72,7 +72,7 @@ func (c *laneClient) FindEvent(ctx context.Context, space, stream, id string) (m
 	return a.m, a.ok, err
 }
 
-// LaneEnd is the last sequence of a partition's lane.
+// LaneEnd returns the last sequence of a partition's lane.
 func (c *laneClient) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return 0, err
@@ -124,7 +124,7 @@ func (c *laneClient) LaneEvent(ctx context.Context, partition int, seq uint64) (
 	return f.m, f.there, err
 }
 
-// LaneBefore is the last sequence of a lane up to which everything is older than a time. See
+// LaneBefore returns the last sequence of a lane up to which everything is older than a time. See
 // worker.Lanes.
 func (c *laneClient) LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error) {
 	if err := c.server.checkPartition(partition); err != nil {

@@ -39,7 +39,7 @@ func (s *logStore) Owned(a model.Append) (uint64, bool) {
 	return next[0].Seq, true
 }
 
-// Head is the sequence of the space's last commit, 0 if it has none.
+// Head returns the sequence of the space's last commit, 0 if it has none.
 func (s *logStore) Head(space string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *logStore) PurgeLog(space string, below uint64) {
 	s.of(space).log.purge(space, below)
 }
 
-// History is the log of a space as if nothing had ever been purged.
+// History returns the log of a space as if nothing had ever been purged.
 func (s *logStore) History(space string) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ func (c *logClient) classify(a model.Append, seq uint64, err error) (uint64, err
 	return 0, fmt.Errorf("append %s of space %s behind %d: %w", a.ID, a.Space, a.Expect, err)
 }
 
-// Head is the sequence of the space's last commit.
+// Head returns the sequence of the space's last commit.
 func (c *logClient) Head(ctx context.Context, space string) (uint64, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err

@@ -16,12 +16,12 @@ import (
 type Network interface {
 	// Request is asked about every try of every request when it leaves.
 	Request(Op) Trip
-	// Delivery is how long something that a client follows takes to reach it, counted
+	// Delivery returns how long something that a client follows takes to reach it, counted
 	// from when it could leave, or Lost. What a stream keeps comes all the same, after what
 	// was before it: the client follows again from where it was. It notices the loss by the next
 	// delivery, or else by what its consumer says of itself when it is quiet.
 	Delivery(Delivery) time.Duration
-	// Waking is how long after Bus.Wake something happens that was held back.
+	// Waking returns how long after Bus.Wake something happens that was held back.
 	Waking(Op) time.Duration
 	// Step is called with what has just happened.
 	Step(Step)

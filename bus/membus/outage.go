@@ -23,7 +23,7 @@ type Outage struct {
 	end  context.CancelFunc
 }
 
-// NewOutage is one around a client, whose store is in order.
+// NewOutage returns one around a client, whose store is in order.
 func NewOutage(b *Bus) *Outage {
 	o := &Outage{Bus: b}
 	o.Over()

@@ -100,7 +100,7 @@ func (s *single) Say(p model.Part) error {
 		return fmt.Errorf("part of an answer: %w", model.ErrTooLarge)
 	}
 	if isClosed(s.gone) {
-		return errors.New("nobody listens")
+		return errors.New("the listener is gone")
 	}
 	r := reply{data: bytes.Clone(p.Data)}
 	if p.Err != nil {

@@ -51,7 +51,7 @@ func docSize(d model.StateDoc) int {
 		"Settle-Seq", strconv.FormatUint(d.Seq, 10))
 }
 
-// headerSize is the size of a NATS header block of the given names and values.
+// headerSize returns the size of a NATS header block of the given names and values.
 // Headers without a value are left out.
 func headerSize(namesAndValues ...string) int {
 	size := len("NATS/1.0\r\n\r\n")

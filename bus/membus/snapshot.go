@@ -15,14 +15,14 @@ type Snapshot struct {
 	records    records
 }
 
-// Snapshot is what the server has stored.
+// Snapshot returns what the server has stored.
 func (s *Server) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return (&Snapshot{s.partitions, s.members, s.dead, s.records}).clone()
 }
 
-// Epoch is how often the store has gone back.
+// Epoch returns how often the store has gone back.
 func (s *Server) Epoch() uint64 { return s.epoch.Load() }
 
 // GoBack makes a snapshot what the server has stored, as the return of a machine to an earlier state does. Every

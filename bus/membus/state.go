@@ -61,7 +61,7 @@ func (s *stateStore) put(space, key string, d model.StateDoc) (uint64, error) {
 	return state.put(space, key, d), nil
 }
 
-// marked is when the mark of a space was put.
+// marked returns when the mark of a space was put.
 func (s *stateStore) marked(space string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *stateStore) loadStateBehind(space string, n int) model.SpaceState {
 	return s.stateBehind(space, n).LoadState(space)
 }
 
-// stateBehind is a store of one partition that holds what was in the space's bucket n
+// stateBehind returns a store of one partition that holds what was in the space's bucket n
 // changes ago.
 func (s *stateStore) stateBehind(space string, n int) *stateStore {
 	s.mu.Lock()

@@ -54,7 +54,7 @@ func (c *stateClient) MovePosition(ctx context.Context, partition int, name stri
 	return err
 }
 
-// PositionStored is when a number was kept last. See port.State.
+// PositionStored returns when a number was kept last. See port.State.
 func (c *stateClient) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return time.Time{}, err

@@ -15,10 +15,10 @@ func newStream[T any]() stream[T] {
 	return stream[T]{spaces: map[string][]uint64{}}
 }
 
-// end is the sequence of the last message, 0 if there is none.
+// end returns the sequence of the last message, 0 if there is none.
 func (s *stream[T]) end() uint64 { return s.purged + uint64(len(s.messages)) }
 
-// head is the sequence of the space's last message, 0 if it has none.
+// head returns the sequence of the space's last message, 0 if it has none.
 func (s *stream[T]) head(space string) uint64 {
 	seqs := s.spaces[space]
 	if len(seqs) == 0 {
@@ -36,7 +36,7 @@ func (s *stream[T]) add(space string, number func(seq uint64) T) uint64 {
 	return seq
 }
 
-// at is the message of a sequence that has not been purged.
+// at returns the message of a sequence that has not been purged.
 func (s *stream[T]) at(seq uint64) T { return s.messages[seq-1-s.purged] }
 
 // after returns up to limit messages behind seq, oldest first.

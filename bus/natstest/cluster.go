@@ -1,4 +1,4 @@
-// Package natstest runs a NATS cluster within the process of a test.
+// Package natstest runs NATS servers, and clusters of them, within the process of a test.
 package natstest
 
 import (
@@ -216,7 +216,7 @@ func (c *Cluster) tryStream(through *server.Server) error {
 	return js.DeleteStream(name)
 }
 
-// URLs are where clients connect, separated by commas.
+// URLs returns where clients connect, separated by commas.
 func (c *Cluster) URLs() string {
 	var all []string
 	for _, ns := range c.Servers {

@@ -303,9 +303,16 @@ func (pr *Provisioner) StoredSettings(ctx context.Context) (Settings, error) {
 	var none Settings
 	name := wire.BucketStream(pr.Names.WorkersBucket())
 	info, err := pr.StreamInfo(ctx, name)
+	if errors.Is(err, wire.ErrNoStream) {
+		others, failed := pr.settingsOfOthers(ctx)
+		if failed != nil || others.Partitions == 0 {
+			return others, failed
+		}
+		if info, err = pr.StreamInfo(ctx, name); errors.Is(err, wire.ErrNoStream) { // it is not just being created: it comes before the others
+			return others, nil
+		}
+	}
 	switch {
-	case errors.Is(err, wire.ErrNoStream):
-		return pr.settingsOfOthers(ctx)
 	case err != nil:
 		return none, fmt.Errorf("look for the deployment: %w", err)
 	case info.Config.Metadata[MetaRestoring] != "" && !pr.Restoring:

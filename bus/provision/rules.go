@@ -175,14 +175,14 @@ const (
 	rewrites  = "a client could remove or replace what is stored, by a header alone"
 	unread    = "the records could not be found or read"
 	notSafe   = "what was acknowledged could be lost"
-	foreign   = "the stream would hold what nobody of Settle wrote, or not hold what was written"
+	foreign   = "the stream would hold messages that Settle did not write, or lack some that it did"
 	hidden    = "events that failed would not be seen, or be shown as something that they were not"
 	unfollows = "confirmed commits would not reach the followers of a space"
 	swallows  = "the server could take a message for a duplicate that is none, and acknowledge it without storing it"
 	spreads   = "what is stored would be published under other subjects, and could be taken for something else there"
 	unheard   = "workers would not be known to each other, and take each other's partitions"
 	blind     = "workers, coordinators and clients could not read the stream when that is reached"
-	grows     = "what is done with could not be removed, and the stream would grow for ever"
+	grows     = "processed messages could not be removed, and the stream would grow without limit"
 )
 
 // commonRules hold for every asset.

@@ -64,7 +64,7 @@ func (n subjects) asks() []string {
 // with answers for days.
 func (n subjects) answers() []string { return []string{"_INBOX.>"} }
 
-// rewinds is what noting that a stream has gone back takes.
+// rewinds returns what noting that a stream has gone back takes.
 func (n subjects) rewinds() string {
 	return wire.BucketSubject(n.ProgramsBucket(), wire.RewindKey+".*")
 }
@@ -129,7 +129,7 @@ func (n subjects) operator() Role {
 // include: a user's permissions are then $SETTLE_WORKER.
 func WritePermissions(w io.Writer, prefix string, partitions int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Who may do what in a deployment with prefix %s and %d partitions. Made by\n", prefix, partitions)
+	fmt.Fprintf(&b, "# Permissions of a deployment with prefix %s and %d partitions. Made by\n", prefix, partitions)
 	fmt.Fprintf(&b, "# `settle permissions --prefix %s --partitions %d`; do not edit.\n", prefix, partitions)
 	for _, r := range Of(prefix, partitions) {
 		fmt.Fprintf(&b, "\n# %s: %s.\n%s_%s: {\n", r.Name, r.About, strings.ToUpper(prefix), strings.ToUpper(r.Name))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/model"
 )
@@ -27,7 +28,7 @@ func restorer(t *testing.T, s *embedded.Server, backup string) (*Restorer, error
 
 const logStream = "SETTLE_LOG_0"
 
-// deployed is a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on a server of its own.
 func deployed(t *testing.T) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{Server: emptyServer(t), Partitions: 1})
@@ -43,12 +44,7 @@ func deployed(t *testing.T) *bus.Bus {
 
 func emptyServer(t *testing.T) *embedded.Server {
 	t.Helper()
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
-	return s
+	return natstest.StartServer(t, embedded.Config{})
 }
 
 // Of two restores at a time the second one has the deployment.

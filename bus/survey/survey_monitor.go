@@ -41,7 +41,7 @@ type varz struct {
 }
 
 // ErrNoMonitor reports that a survey has no way to read the servers' settings.
-var ErrNoMonitor = errors.New("servers tell how they store only on their monitoring port and to the system account")
+var ErrNoMonitor = errors.New("servers report their storage settings only on their monitoring port and to the system account")
 
 // monitor asks the servers themselves, in every available way.
 func (s *surveyor) monitor(ctx context.Context) {

@@ -238,7 +238,7 @@ func (s *surveyor) dead(ctx context.Context) *DeadFacts {
 	return f
 }
 
-// indexOf is an index of some letters, and of the notes about them.
+// indexOf returns an index of some letters, and of the notes about them.
 func (s *surveyor) indexOf(ctx context.Context, page []model.DeadLetter) (model.DeadIndex, error) {
 	var names, asked []model.DeadName
 	for i := range page {

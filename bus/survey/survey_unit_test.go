@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/internal/bustest"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -77,14 +78,10 @@ func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 	}
 }
 
-// deployed is a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on a server of its own.
 func deployed(t *testing.T) (*bus.Bus, *embedded.Server) {
 	t.Helper()
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{})
 	b, err := bus.Connect(t.Context(), bus.Config{Server: s, Partitions: 1, AckTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)

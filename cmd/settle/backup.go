@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/backup"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 )
 
@@ -89,10 +90,8 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 		}
 		return err
 	}
-	cfg := bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/restore", Version: version,
-		Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
-	}
+	cfg := c.config("client/restore")
+	cfg.Logger = slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	switch {
 	case c.Store == "" && c.Config != "":
 		return usage(errors.New("--config is of the server of --store: give both"))
@@ -131,19 +130,8 @@ func (c *restoreCmd) Run(ctx context.Context, io streams) error {
 
 // describe prints the contents of a backup.
 func describe(out io.Writer, m *backup.Manifest, dir string) {
-	fmt.Fprintf(out, "%s: deployment %s, %s, %d messages, %s\n", dir, m.Deployment, count(m.Partitions, "partition"), m.Messages(), bytesText(m.Size()))
+	fmt.Fprintf(out, "%s: deployment %s, %s, %d messages, %s\n", dir, m.Deployment, display.Count(m.Partitions, "partition"), m.Messages(), display.Bytes(m.Size()))
 	fmt.Fprintf(out, "as of %s: everything that was acknowledged before is in it\n", m.AsOf.Format(time.RFC3339Nano))
-}
-
-func bytesText(n int64) string {
-	const k = 1024
-	switch {
-	case n >= k*k*k:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(k*k*k))
-	case n >= k*k:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(k*k))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/k)
 }
 
 // bars report the progress of a long command: as a bar on a terminal, and elsewhere as a line of text that is printed when

@@ -44,15 +44,15 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := again.Client().Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "add", ID: "a1"})
+	r, err := again.Client().Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "add", ID: settle.ID("a1")})
 	if err != nil || r.Outcome != "handled" {
 		t.Errorf("sent again: %v, %v", r, err)
 	}
-	was, _, err := d.Client().Get(t.Context(), "alice", "n")
+	was, _, err := d.Client().Space("alice").Get(t.Context(), "n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is, _, err := again.Client().Get(t.Context(), "alice", "n"); err != nil || is.String() != was.String() {
+	if is, _, err := again.Client().Space("alice").Get(t.Context(), "n"); err != nil || is.String() != was.String() {
 		t.Errorf("n is %v, and was %v: %v", is, was, err)
 	}
 	if note, err := again.Bus().LastBackup(t.Context()); err != nil || note == nil || note.Manifest != checksum(t, dir) {
@@ -97,7 +97,7 @@ func TestRestore_OneStream(t *testing.T) {
 	wantSoon(t, 2, "refuses space "+here, "doctor", "--json")
 	want(t, 0, "space "+here+" (partition 0): accepted", "accept-loss", "--partition", "0", "--yes")
 	add(here, "a3")
-	if v, _, err := d.Client().Get(t.Context(), here, "n"); err != nil || v.String() != "3" {
+	if v, _, err := d.Client().Space(here).Get(t.Context(), "n"); err != nil || v.String() != "3" {
 		t.Errorf("n is %v, %v", v, err)
 	}
 	gone("KV_SETTLE_STATE_1")
@@ -109,7 +109,7 @@ func TestRestore_OneStream(t *testing.T) {
 	want(t, 0, "SETTLE_LANE_1: restored with | lost: events that arrived since then", "restore", dir, "--stream", "SETTLE_LANE_1")
 	add(there, "a4") // it was handled
 	add(there, "a5")
-	if v, _, err := d.Client().Get(t.Context(), there, "n"); err != nil || v.String() != "5" {
+	if v, _, err := d.Client().Space(there).Get(t.Context(), "n"); err != nil || v.String() != "5" {
 		t.Errorf("n is %v, %v", v, err)
 	}
 }
@@ -121,7 +121,7 @@ func TestRestore_TakesTheConfigurationOfTheServer(t *testing.T) {
 	want(t, 0, "handled", "send", "alice", "add", "--wait", "--id", "a1")
 	dir := filepath.Join(t.TempDir(), "b")
 	want(t, 0, "deployment settle", "backup", dir)
-	was, _, err := d.Client().Get(t.Context(), "alice", "n")
+	was, _, err := d.Client().Space("alice").Get(t.Context(), "n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ jetstream { cipher: chachapoly, key: "of these files" }
 			t.Error(err)
 		}
 	}()
-	if is, _, err := again.Client().Get(t.Context(), "alice", "n"); err != nil || is.String() != was.String() {
+	if is, _, err := again.Client().Space("alice").Get(t.Context(), "n"); err != nil || is.String() != was.String() {
 		t.Errorf("n is %v, and was %v: %v", is, was, err)
 	}
 }

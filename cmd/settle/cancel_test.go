@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// reminders is a program whose "plan" has an event sent an hour later.
+// reminders returns a program whose "plan" has an event sent an hour later.
 func reminders() *settle.Program {
 	return settle.NewProgram("reminders").
 		Handle("plan", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -90,17 +91,16 @@ func (c *cloneCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		fmt.Fprintf(io.out, "deployment %s: %s, %s; %s written, %d there already, %d removed\n",
-			c.Name, count(to.Partitions(), "partition"), count(n, "space"), count(x.written, "document"), x.same, x.removed)
+			c.Name, display.Count(to.Partitions(), "partition"), display.Count(n, "space"), display.Count(x.written, "document"), x.same, x.removed)
 		return nil
 	})
 }
 
 // open connects to the new deployment, and creates it if it does not exist.
 func (c *cloneCmd) open(ctx context.Context, io streams, from *bus.Bus) (*bus.Bus, error) {
-	cfg := bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Name, Name: "client/clone", Version: version, Replicas: c.Replicas,
-		Partitions: c.Partitions, Horizon: c.Horizon, Logger: slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError})),
-	}
+	cfg := c.config("client/clone")
+	cfg.Prefix, cfg.Partitions, cfg.Horizon, cfg.Replicas = c.Name, c.Partitions, c.Horizon, c.Replicas
+	cfg.Logger = slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	if c.To != "" {
 		cfg.URL, cfg.Context, cfg.Creds = c.To, "", c.ToCreds
 	} else {
@@ -159,7 +159,7 @@ func (x *cloning) begin(ctx context.Context) (*cloneOrigin, uint64, error) {
 	case err != nil:
 		return nil, 0, err
 	case len(spaces) > 0:
-		return nil, 0, fmt.Errorf("deployment %s has %s already (%s); a clone is made where there are none: name another one, or use `settle export` and `settle import`", x.Name, count(len(spaces), "space"), spaces[0])
+		return nil, 0, fmt.Errorf("deployment %s has %s already (%s); a clone is made where there are none: name another one, or use `settle export` and `settle import`", x.Name, display.Count(len(spaces), "space"), spaces[0])
 	}
 	o := &cloneOrigin{Deployment: x.Prefix, Began: time.Now().UTC()}
 	rev, err := x.save(ctx, o, r.Rev)

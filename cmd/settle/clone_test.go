@@ -37,7 +37,7 @@ func copyOf(t *testing.T, url, prefix string) *settle.Client {
 
 func intOf(t *testing.T, client *settle.Client, space, doc string) int64 {
 	t.Helper()
-	v, _, err := client.Get(t.Context(), space, doc)
+	v, _, err := client.Space(space).Get(t.Context(), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	acknowledged := make([]int64, spaces)
 	sender.Go(func() { // ends with sending
 		for i := 0; sending.Err() == nil; i++ {
-			if _, err := d.Client().Call(sending, settle.Outgoing{Space: fmt.Sprint("s", i%spaces), Stream: "add", ID: fmt.Sprint("e", i)}); err == nil {
+			if _, err := d.Client().Call(sending, settle.Outgoing{Space: fmt.Sprint("s", i%spaces), Stream: "add", ID: settle.ID(fmt.Sprint("e", i))}); err == nil {
 				acknowledged[i%spaces]++
 			} else if sending.Err() == nil {
 				t.Errorf("send: %v", err)
@@ -107,11 +107,11 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 			t.Errorf("n of %s is %d there and %d here; %d were acknowledged", space, is, was, acknowledged[i])
 		}
 	}
-	if v, _, err := client.Get(t.Context(), "s0", "written"); err != nil || !v.IsAbsent() {
+	if v, _, err := client.Space("s0").Get(t.Context(), "written"); err != nil || !v.IsAbsent() {
 		t.Errorf("what was deleted here is there: %v, %v", v, err)
 	}
 	before := intOf(t, client, "s1", "n")
-	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "s1", Stream: "add", ID: "new"}); err != nil {
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "s1", Stream: "add", ID: settle.ID("new")}); err != nil {
 		t.Fatal(err)
 	}
 	if n := intOf(t, client, "s1", "n"); n != before+1 {

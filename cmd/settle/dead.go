@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 )
 
@@ -60,7 +62,7 @@ func (c *deadCmd) Run(ctx context.Context, io streams) error {
 			noteUnattended(ctx, io, b)
 			return usageIfName(c.count(ctx, io, client))
 		}
-		counts, err := client.CountDead(ctx, c.Space)
+		counts, err := c.counts(ctx, client)
 		if err != nil {
 			return usageIfName(err)
 		}
@@ -110,7 +112,7 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) 
 	if c.chosen() {
 		counts.Open, err = client.CountOpenDead(ctx, c.filter(c.Space))
 	} else {
-		counts, err = client.CountDead(ctx, c.Space)
+		counts, err = c.counts(ctx, client)
 	}
 	if err != nil {
 		return err
@@ -122,8 +124,24 @@ func (c *deadCmd) count(ctx context.Context, io streams, client *settle.Client) 
 	if c.JSON {
 		return printLine(io.out, counts)
 	}
-	fmt.Fprintf(io.out, "%s%s: %d open, %d sent again, %d dismissed\n", count(counts.Letters, "dead letter"), ofSpace(c.Space), counts.Open, counts.Redriven, counts.Dismissed)
+	fmt.Fprintf(io.out, "%s%s: %d open, %d sent again, %d dismissed\n", display.Count(counts.Letters, "dead letter"), ofSpace(c.Space), counts.Open, counts.Redriven, counts.Dismissed)
 	return nil
+}
+
+// counts counts the letters of the space, or of all spaces.
+func (c *deadCmd) counts(ctx context.Context, client *settle.Client) (settle.DeadCounts, error) {
+	if c.Space == "" {
+		return client.CountDead(ctx)
+	}
+	return client.Space(c.Space).CountDead(ctx)
+}
+
+// letters returns the letters of the space, or of all spaces.
+func (c *deadCmd) letters(ctx context.Context, client *settle.Client) iter.Seq2[settle.DeadLetter, error] {
+	if c.Space == "" {
+		return client.DeadLetters(ctx)
+	}
+	return client.Space(c.Space).DeadLetters(ctx)
 }
 
 // defaultListing is how many letters are listed for people.
@@ -157,7 +175,7 @@ func (c *deadCmd) collect(ctx context.Context, client *settle.Client) (letters [
 		}
 		return letters, cut, err
 	}
-	for d, err := range client.DeadLetters(ctx, c.Space) {
+	for d, err := range c.letters(ctx, client) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -188,7 +206,7 @@ func ofSpace(space string) string {
 	return " of space " + space
 }
 
-// listing is the command that lists the dead letters of a space, or of all.
+// listing returns the command that lists the dead letters of a space, or of all.
 func listing(space string) string { return strings.TrimSpace("settle dead " + space) }
 
 // answerTime is the time limit for the answer of a coordinator. One that has just ended
@@ -229,7 +247,7 @@ func (s sheet) printLetters(letters []settle.DeadLetter) {
 		rows[i] = []cell{{text: s.when(d.Ended)}, {text: d.Space}, {text: d.Stream}, {text: d.Event}, {text: string(d.Outcome)}, {text: again(d)}, {text: short}}
 	}
 	s.table([]string{"ENDED", "SPACE", "STREAM", "EVENT", "OUTCOME", "SENT AGAIN", "ERROR"}, rows)
-	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", count(len(letters), "dead letter"), open(letters))
+	fmt.Fprintf(s.out, "\n%s, %d open.\nMore of one: settle tree EVENT --space SPACE; again: settle redrive SPACE EVENT;\nnever again: settle dismiss SPACE EVENT\n", display.Count(len(letters), "dead letter"), open(letters))
 	if clipped {
 		fmt.Fprintf(s.out, "%s stands for the rest of a long text; all of it: --full\n", ellipsis)
 	}

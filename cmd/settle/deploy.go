@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
@@ -286,7 +287,7 @@ func (d *deployment) print(io streams) {
 	line := func(what, text string) {
 		fmt.Fprintf(io.out, "  %s %s\n", s.paint(faint, fmt.Sprintf("%-9s", what)), text)
 	}
-	fmt.Fprintf(io.out, "%s  %s, %s, %s\n", s.paint(bold, d.Program+"@"+d.Version), count(d.Nodes, "node"), count(len(d.Streams), "stream"), size(d.Bytes))
+	fmt.Fprintf(io.out, "%s  %s, %s, %s\n", s.paint(bold, d.Program+"@"+d.Version), display.Count(d.Nodes, "node"), display.Count(len(d.Streams), "stream"), size(d.Bytes))
 	switch {
 	case d.Before == "":
 	case d.Before == d.Version:

@@ -35,7 +35,7 @@ func hosting(t *testing.T) *settle.Deployment {
 	return d
 }
 
-// cart is a program whose price and discount can be chosen.
+// cart returns a program whose price and discount can be chosen.
 func cart(price, discount string) string {
 	return `
 items = cell("items", {"n": 0})

@@ -14,8 +14,10 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/bus/survey"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/internal/pause"
 )
 
@@ -69,7 +71,7 @@ func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 
 // acknowledge records that the operator knows of the streams that have gone back.
 func (c *doctorCmd) acknowledge(ctx context.Context, io streams) error {
-	b, err := bus.Connect(ctx, c.config())
+	b, err := bus.Connect(ctx, c.observer())
 	if err != nil {
 		return usage(err)
 	}
@@ -80,19 +82,20 @@ func (c *doctorCmd) acknowledge(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(io.err, "%s acknowledged\n", count(n, "rewind"))
+	_, err = fmt.Fprintf(io.err, "%s acknowledged\n", display.Count(n, "rewind"))
 	return err
 }
 
-func (c *doctorCmd) config() bus.Config {
-	return bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "doctor/" + fmt.Sprint(os.Getpid()), AckTimeout: 3 * time.Second,
-	}
+// observer returns the configuration of a connection that changes nothing.
+func (c *doctorCmd) observer() bus.Config {
+	cfg := c.config("doctor/" + fmt.Sprint(os.Getpid()))
+	cfg.AckTimeout = 3 * time.Second
+	return cfg
 }
 
 // look examines the deployment once. It fails if no server could be reached.
 func (c *doctorCmd) look(ctx context.Context) (*doctor.Report, error) {
-	cfg := c.config()
+	cfg := c.observer()
 	survey, err := survey.New(ctx, cfg, survey.Config{Monitor: c.Monitor, SystemCreds: c.SystemCreds, SystemUser: c.SystemUser, SystemPassword: c.SystemPassword})
 	if err != nil {
 		return nil, err
@@ -167,11 +170,11 @@ func worst(r *doctor.Report) string {
 // provisionCmd is `settle provision`.
 type provisionCmd struct {
 	connection
-	Partitions       int           `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon          time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
-	Replicas         int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0" env:"SETTLE_REPLICAS"`
-	LaneMaxBytes     int64         `help:"Bytes that each lane may hold; a full lane refuses events. 0 for no limit." default:"0" env:"SETTLE_LANE_MAX_BYTES"`
-	DeadLetterMaxAge time.Duration `help:"How long dead letters are kept; 0 for no limit." default:"0" env:"SETTLE_DEAD_LETTER_MAX_AGE"`
+	Partitions       int           `bus:"Partitions"`
+	Horizon          time.Duration `bus:"Horizon"`
+	Replicas         int           `bus:"Replicas"`
+	LaneMaxBytes     int64         `bus:"LaneMaxBytes"`
+	DeadLetterMaxAge time.Duration `bus:"DeadLetterMaxAge"`
 	Wait             time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
 }
 
@@ -198,10 +201,9 @@ func (c *provisionCmd) Run(ctx context.Context, io streams) error {
 }
 
 func (c *provisionCmd) once(ctx context.Context, io streams) error {
-	b, err := bus.Connect(ctx, bus.Config{
-		URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/provision", Version: version,
-		Partitions: c.Partitions, Horizon: c.Horizon, Replicas: c.Replicas, LaneMaxBytes: c.LaneMaxBytes, DeadLetterMaxAge: c.DeadLetterMaxAge,
-	})
+	cfg := c.config("client/provision")
+	optionflags.FillBus(&cfg, c)
+	b, err := bus.Connect(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/status"
@@ -164,11 +165,7 @@ func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := embedded.Start(t.Context(), embedded.Config{ConfigFile: file, StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{ConfigFile: file})
 	t.Setenv("NATS_URL", server.ClientURL())
 	d, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(shop()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 1}})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 )
 
@@ -90,7 +91,7 @@ func (c *exportCmd) export(ctx context.Context, to streams, out io.Writer, b *bu
 		}
 	}
 	bars.end()
-	fmt.Fprintf(to.err, "%s of %s\n", count(documents, "document"), count(len(spaces), "space"))
+	fmt.Fprintf(to.err, "%s of %s\n", display.Count(documents, "document"), display.Count(len(spaces), "space"))
 	return buffered.Flush()
 }
 

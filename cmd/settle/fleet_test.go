@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/fleet"
@@ -24,7 +25,7 @@ import (
 
 func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
 	url, client := deployed(t, orders())
-	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: "o1"}); err != nil {
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: settle.ID("o1")}); err != nil {
 		t.Fatal(err)
 	}
 	wantSoon(t, 0, "1 worker, 1 coordinator, 1 partition | w1 | c1 | here", "fleet", "--nats", url)
@@ -40,11 +41,7 @@ func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
 }
 
 func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Shutdown()
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	var out strings.Builder
 	if code := run(t.Context(), []string{"fleet", "--nats", server.ClientURL()}, io.Discard, &out); code == 0 || !strings.Contains(out.String(), "no deployment") {
 		t.Errorf("without a deployment: exit code %d, %q", code, &out)

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 )
 
@@ -41,19 +42,11 @@ type cell struct {
 }
 
 func number[N int | uint64](n N) cell {
-	c := cell{text: grouped(uint64(n)), right: true}
+	c := cell{text: display.Grouped(uint64(n)), right: true}
 	if n == 0 {
 		c.code = faint
 	}
 	return c
-}
-
-func grouped(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // below indents a cell that is printed below its line.
@@ -109,8 +102,8 @@ var stateColors = map[fleet.State]string{fleet.Here: green, fleet.Leaving: yello
 
 // printFleet prints the members, the partitions, the stuck spaces and the problems.
 func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
-	fmt.Fprintf(s.out, "%s  %s, %s, %s\n\n", s.paint(bold, prefix), plural(len(f.Workers), "worker"),
-		plural(len(f.Coordinators), "coordinator"), plural(len(f.Partitions), "partition"))
+	fmt.Fprintf(s.out, "%s  %s, %s, %s\n\n", s.paint(bold, prefix), display.Count(len(f.Workers), "worker"),
+		display.Count(len(f.Coordinators), "coordinator"), display.Count(len(f.Partitions), "partition"))
 	wide := width >= 110
 	if len(f.Workers) > 0 {
 		printWorkers(s, f, wide)
@@ -230,7 +223,7 @@ func printPartitions(s sheet, f *fleet.Fleet, wide bool) {
 		if blamed {
 			most := cell{text: "-", code: faint}
 			if mostlyOne(p) {
-				most = cell{text: p.Busiest + " (" + grouped(p.BusiestEvents) + ")", code: yellow}
+				most = cell{text: p.Busiest + " (" + display.Grouped(p.BusiestEvents) + ")", code: yellow}
 			}
 			row = append(row, most)
 		}
@@ -382,19 +375,19 @@ func loadOf(m *fleet.Member) (out []string) {
 		return nil
 	}
 	if f.Queued > 0 {
-		out = append(out, fmt.Sprintf("%s wait to be loaded by %s, next: %s; %d are in memory", plural(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake))
+		out = append(out, fmt.Sprintf("%s wait to be loaded by %s, next: %s; %d are in memory", display.Count(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake))
 	}
 	if f.Abandoned > 0 {
-		out = append(out, fmt.Sprintf("%s in handlers or nodes of %s were given up and have not returned: each holds memory, and a processor while it computes", plural(f.Abandoned, "goroutine"), m.ID))
+		out = append(out, fmt.Sprintf("%s in handlers or nodes of %s were given up and have not returned: each holds memory, and a processor while it computes", display.Count(f.Abandoned, "goroutine"), m.ID))
 	}
 	for _, l := range f.Late {
-		out = append(out, fmt.Sprintf("timers of space %s are late on %s: the first of %s was due at %s", l.Space, m.ID, plural(l.Waiting, "event"), l.Since.Format(time.RFC3339)))
+		out = append(out, fmt.Sprintf("timers of space %s are late on %s: the first of %s was due at %s", l.Space, m.ID, display.Count(l.Waiting, "event"), l.Since.Format(time.RFC3339)))
 	}
 	if more := f.LateCount - len(f.Late); more > 0 {
-		out = append(out, fmt.Sprintf("timers of %s more are late on %s", plural(more, "space"), m.ID))
+		out = append(out, fmt.Sprintf("timers of %s more are late on %s", display.Count(more, "space"), m.ID))
 	}
 	for _, l := range f.Missed {
-		out = append(out, fmt.Sprintf("job %s of space %s has skipped %s after the one of %s, as %s reports: no worker ran then", l.Cron, l.Space, plural(l.Times, "time"), l.At.Format(time.RFC3339), m.ID))
+		out = append(out, fmt.Sprintf("job %s of space %s has skipped %s after the one of %s, as %s reports: no worker ran then", l.Cron, l.Space, display.Count(l.Times, "time"), l.At.Format(time.RFC3339), m.ID))
 	}
 	if w := &f.Watches; w.Limit > 0 && w.Open >= w.Limit {
 		out = append(out, fmt.Sprintf("%s serves %d watches, which is its limit, %d of them of %s/%s; it has refused %d", m.ID, w.Open, w.Most, w.Space, w.Document, w.Refused))
@@ -495,11 +488,4 @@ func brief(d time.Duration) string {
 		return fmt.Sprintf("%dh %dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -105,7 +105,7 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 		return d.Value.At(c.Path), d.Seq, "", nil
 	}
 	if c.Confirmed {
-		v, revision, err = client.Get(ctx, c.Space, c.Doc)
+		v, revision, err = client.Space(c.Space).Get(ctx, c.Doc)
 		return v.At(c.Path), revision, "", err
 	}
 	q := live.Get{Space: c.Space, Document: c.Doc, Path: c.Path, Timeout: live.Duration(c.Timeout)}

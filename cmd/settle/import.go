@@ -17,6 +17,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
@@ -56,7 +57,7 @@ func (c *importCmd) Run(ctx context.Context, io streams) error {
 			progress.Add(1)
 		}
 		bars.end()
-		fmt.Fprintf(io.out, "%s of %s written, %d there already\n", count(written, "document"), count(len(spaces), "space"), same)
+		fmt.Fprintf(io.out, "%s of %s written, %d there already\n", display.Count(written, "document"), display.Count(len(spaces), "space"), same)
 		return nil
 	})
 }
@@ -162,7 +163,7 @@ func (c *importCmd) parse(line string) (*documentLine, error) {
 func tasksLeft(d *documentLine, skip []string, meant bool) error {
 	if n := pending(d.Value); n > 0 && !meant && !slices.Contains(skip, d.Document) {
 		return fmt.Errorf("document %s of space %s holds %s that %s not done: imported, they would be performed again; omit them with --skip %s, or import them with --tasks",
-			d.Document, d.Space, count(n, "task"), map[bool]string{true: "is", false: "are"}[n == 1], d.Document)
+			d.Document, d.Space, display.Count(n, "task"), map[bool]string{true: "is", false: "are"}[n == 1], d.Document)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
@@ -34,13 +35,13 @@ func newGate() *gate { return &gate{open: make(chan struct{})} }
 
 func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
 
-// wait is a handler.
+// wait is a handler that blocks until the gate is open.
 func (g *gate) wait(*settle.Tx, *settle.Event) (settle.Value, error) {
 	<-g.open
 	return settle.ValueOf("done")
 }
 
-// judgedAfter is what the doctor would say of the deployment as it is, if it were so for a while longer.
+// judgedAfter returns what the doctor would say of the deployment as it is, if it were so for a while longer.
 func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) string {
 	t.Helper()
 	return judgedOf(t, d, d.Server().ClientURL(), longer)
@@ -61,7 +62,7 @@ func judgedOf(t *testing.T, d *settle.Deployment, url string, longer time.Durati
 // at the most: by then it is to be seen (docs/operations.md).
 const soon = 45 * time.Second
 
-// judged is what the doctor says of a fleet that was seen at a server.
+// judged returns what the doctor says of a fleet that was seen at a server.
 func judged(t *testing.T, url string, f *fleet.Fleet) string {
 	t.Helper()
 	survey, err := survey.New(t.Context(), bus.Config{URL: url}, survey.Config{})
@@ -99,7 +100,7 @@ func saysNot(t *testing.T, text string, parts ...string) {
 func sendTo(t *testing.T, d *settle.Deployment, space, stream string, n int) {
 	t.Helper()
 	for i := range n {
-		if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: fmt.Sprint("e", i)}); err != nil {
+		if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(fmt.Sprint("e", i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +114,7 @@ func sendMany(t *testing.T, d *settle.Deployment, stream string, n int, space fu
 	for range 32 {
 		sending.Go(func() { // ends when all are sent
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space(i), Stream: stream, ID: fmt.Sprint("m", i)}); err != nil {
+				if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space(i), Stream: stream, ID: settle.ID(fmt.Sprint("m", i))}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -162,11 +163,7 @@ func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 // A server of package ordered is shown as a worker is, with its partitions, and the key that stands still
 // and the event that it stands at.
 func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Shutdown()
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", s.ClientURL())
 	b, err := bus.Connect(t.Context(), bus.Config{URL: s.ClientURL(), Partitions: 2})
 	if err != nil {

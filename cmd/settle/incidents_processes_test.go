@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/process"
 )
 
@@ -94,7 +95,7 @@ func (m *member) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// thisFile is the program file of the tests.
+// thisFile returns the program file of the tests.
 func thisFile(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -141,11 +142,7 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 // A coordinator that is frozen is named beside one that is well, and not as one that does its work. When the other
 // is killed, it is said that none is there.
 func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", s.ClientURL())
 	want(t, 0, "deployment settle", "provision", "--partitions", "2")
 	self := thisFile(t)
@@ -194,11 +191,7 @@ func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
 // nothing of spaces that go on.
 func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", server.ClientURL())
 	d := begun(t, settle.Config{
 		Programs: settle.Always(counter().Handle("price", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return tx.GetFrom(there, "double"), nil })),
@@ -244,7 +237,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 			saved(t, d, space)
 			saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "STUCK")
 			limit(1)
-			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: "a1"}); err != nil { // as one that was connected before
+			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: settle.ID("a1")}); err != nil { // as one that was connected before
 				t.Fatal(err)
 			}
 			want(t, 0, "handled", "send", beside, "add", "--id", "a1", "--wait")

@@ -30,11 +30,7 @@ import (
 func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
 	for component, name := range map[string]string{"log": "SETTLE_LOG_1", "lane": "SETTLE_LANE_1", "state": "KV_SETTLE_STATE_1"} {
 		t.Run(component, func(t *testing.T) {
-			server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(server.Shutdown)
+			server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 			t.Setenv("NATS_URL", server.ClientURL())
 			here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 			cfg := settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}}
@@ -112,7 +108,7 @@ func untilSaved(t *testing.T, d *settle.Deployment, name string) {
 	}
 }
 
-// besideIn is the name of another space of one of two partitions.
+// besideIn returns the name of another space of one of two partitions.
 func besideIn(partition int) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint("beside", i); model.PartitionOf(name, 2) == partition {
@@ -121,7 +117,7 @@ func besideIn(partition int) string {
 	}
 }
 
-// passing is a counter that passes events on to the space that they name, and in which others fail.
+// passing returns a counter that passes events on to the space that they name, and in which others fail.
 func passing() *settle.Program {
 	return counter().
 		Handle("pass", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
@@ -134,7 +130,7 @@ func passing() *settle.Program {
 		})
 }
 
-// begun is a deployment that is killed at the end of the test: what is of a partition that lacks a stream cannot be saved.
+// begun returns a deployment that is killed at the end of the test: what is of a partition that lacks a stream cannot be saved.
 func begun(t *testing.T, cfg settle.Config) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), cfg)
@@ -501,7 +497,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	}
 }
 
-// spaceIn is the name of a space of one of two partitions.
+// spaceIn returns the name of a space of one of two partitions.
 func spaceIn(partition int) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint("cart", i); model.PartitionOf(name, 2) == partition {

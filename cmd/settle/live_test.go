@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// counter is a program that counts, and derives from that.
+// counter returns a program that counts, and derives from that.
 func counter() *settle.Program {
 	return settle.NewProgram("counter").
 		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
@@ -35,7 +35,7 @@ func counting(t *testing.T, workers int) *settle.Deployment {
 	return started(t, settle.Config{Programs: settle.Always(counter()), Workers: workers})
 }
 
-// started is a deployment that the commands find.
+// started returns a deployment that the commands find.
 func started(t *testing.T, cfg settle.Config) *settle.Deployment {
 	t.Helper()
 	cfg.Server = embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"}

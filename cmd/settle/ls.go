@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -79,7 +80,7 @@ func printSpaces(io streams, lines []spaceLine, all int) {
 	if len(lines) == 0 {
 		text := "no space has handled anything yet; send an event: settle send SPACE STREAM PAYLOAD"
 		if all > 0 {
-			text = fmt.Sprintf("none of the %s that exist has such a name", count(all, "space"))
+			text = fmt.Sprintf("none of the %s that exist has such a name", display.Count(all, "space"))
 		}
 		fmt.Fprintln(io.out, text)
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/settlehq/settle/internal/flags"
+	"github.com/settlehq/settle/internal/optionflags"
 )
 
 // cli is the whole command line. Help, defaults and environment variables all
@@ -128,6 +129,7 @@ func runAt(ctx context.Context, args []string, io streams) int {
 	grammar := &cli{}
 	parser, err := kong.New(grammar,
 		flags.Names(&grammar.Dev.Worker),
+		optionflags.OfBus(),
 		kong.Name("settle"),
 		kong.Description(description),
 		kong.Vars{"version": version},

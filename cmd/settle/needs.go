@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 )
 
@@ -87,6 +88,6 @@ func printDefects(w io.Writer, defects []provision.Defect) {
 		fmt.Fprintf(w, "partition %d cannot be used now, others can: %v\n", d.Partition, d.Err)
 	}
 	if more := len(defects) - maxDefects; more > 0 {
-		fmt.Fprintf(w, "%s more cannot be used: `settle doctor` names them\n", count(more, "stream"))
+		fmt.Fprintf(w, "%s more cannot be used: `settle doctor` names them\n", display.Count(more, "stream"))
 	}
 }

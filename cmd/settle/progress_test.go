@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 // Without a terminal, a line says how far a command is, at most every five seconds.
@@ -36,11 +37,7 @@ func TestProgress_OfBackupRestoreExportImportAndClone(t *testing.T) {
 	for _, space := range []string{"alice", "bob", "carol"} {
 		want(t, 0, "handled", "send", space, "add", "--wait")
 	}
-	other, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Shutdown()
+	other := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	dir := filepath.Join(t.TempDir(), "backup")
 	file := filepath.Join(t.TempDir(), "export")
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
 		s, width := sheetFor(io.out)
 		out := receiptPrinter{w: io.out, json: c.JSON, full: c.Full, sheet: s, narrow: width < wide}
-		for h, err := range client.Receipts(ctx, c.Space, filter) {
+		for h, err := range client.Space(c.Space).Receipts(ctx, filter) {
 			if err != nil && errors.Is(err, context.Canceled) {
 				return nil // interrupted, which is the normal end
 			}

@@ -12,16 +12,13 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 // deployed runs a program on a server that commands can reach, and returns its URL.
 func deployed(t *testing.T, p *settle.Program) (url string, client *settle.Client) {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	d, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(p), Bus: bus.Config{Server: server, Partitions: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +52,7 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 	url, client := deployed(t, orders())
 	for i := range 3 {
 		for _, stream := range []string{"order", "cancel", "nosuch"} {
-			if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: stream, ID: fmt.Sprint(stream, "-", i)}); err != nil {
+			if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: stream, ID: settle.ID(fmt.Sprint(stream, "-", i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -108,7 +105,7 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 		len(got.Sends) != 1 || got.Sends[0].To != "warehouse" || got.Runtime == "" || got.Time == "" || !strings.HasPrefix(got.Transaction, "alice:") {
 		t.Errorf("%+v", got)
 	}
-	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "flaky", ID: "f"}); err != nil {
+	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "flaky", ID: settle.ID("f")}); err != nil {
 		t.Fatal(err)
 	}
 	if tried := receipts("alice", "--stream", "flaky"); !strings.HasSuffix(tried[1], "not today  (5 attempts)") {
@@ -141,7 +138,7 @@ func TestReceipts_FollowGoesOnUntilItIsInterrupted(t *testing.T) {
 	url, client := deployed(t, orders())
 	call := func(id string) {
 		t.Helper()
-		if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: id}); err != nil {
+		if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: settle.ID(id)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 )
 
 // letterChoice selects the dead letters to redrive or dismiss.
@@ -72,9 +73,9 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 		fmt.Fprintln(io.out, d.none+ofSpace(c.Space))
 		return nil
 	case c.Confirm < 0:
-		return usage(fmt.Errorf("%s%s would be %s; if that is what you want: --all --confirm %d (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.done, n, listing(c.Space)))
+		return usage(fmt.Errorf("%s%s would be %s; if that is what you want: --all --confirm %d (`%s --open` lists them)", display.Count(n, "event"), ofSpace(c.Space), d.done, n, listing(c.Space)))
 	case c.Confirm != n:
-		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
+		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", display.Count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
 	}
 	t := &toll{io: io, deed: d, of: open.Count, begun: time.Now(), said: time.Now()}
 	err = d.all(ctx, open, settle.Pace{Rate: c.Rate, Told: t.told})
@@ -145,7 +146,7 @@ func (c *redriveCmd) Run(ctx context.Context, io streams) error {
 }
 
 func redrive(ctx context.Context, io streams, _ *bus.Bus, client *settle.Client, space, stream, event string) error {
-	r, sent, err := client.Redrive(ctx, space, stream, event)
+	r, sent, err := client.Space(space).Redrive(ctx, stream, settle.ID(event))
 	switch {
 	case err != nil:
 		return err
@@ -176,7 +177,7 @@ func (c *dismissCmd) Run(ctx context.Context, io streams) error {
 }
 
 func (c *dismissCmd) dismiss(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error {
-	r, again, err := client.Dismiss(ctx, space, stream, event, c.Reason)
+	r, again, err := client.Space(space).Dismiss(ctx, stream, settle.ID(event), c.Reason)
 	switch {
 	case err != nil:
 		return err

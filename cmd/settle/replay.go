@@ -15,7 +15,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/replay"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -98,7 +98,7 @@ func identifier(space string) string {
 }
 
 // starTest returns the files of the program and of a test.
-func starTest(r *kit.Recording, v *program.Version) (map[string][]byte, error) {
+func starTest(r *replay.Recording, v *program.Version) (map[string][]byte, error) {
 	lines, err := r.Lines()
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func TestReplay_%s(t *testing.T) {
 `
 
 // goTest returns the files of a recording and of a test that replays it.
-func (c *replayCmd) goTest(r *kit.Recording) (map[string][]byte, error) {
+func (c *replayCmd) goTest(r *replay.Recording) (map[string][]byte, error) {
 	lines, err := r.Lines()
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func writeNew(dir string, files map[string][]byte) error {
 }
 
 // tell prints what was written, and the next steps.
-func (c *replayCmd) tell(io streams, r *kit.Recording, hosted bool) {
+func (c *replayCmd) tell(io streams, r *replay.Recording, hosted bool) {
 	events, writes := 0, 0
 	for i := range r.Steps {
 		if r.Steps[i].Stream == "" {
@@ -189,13 +189,13 @@ func (c *replayCmd) tell(io streams, r *kit.Recording, hosted bool) {
 			events++
 		}
 	}
-	fmt.Fprintf(io.out, "%s: space %s, revisions %d to %d: %s", c.Dir, r.Space, r.From, r.To, count(events, "event"))
+	fmt.Fprintf(io.out, "%s: space %s, revisions %d to %d: %s", c.Dir, r.Space, r.From, r.To, display.Count(events, "event"))
 	if writes > 0 {
-		fmt.Fprintf(io.out, ", %s without one", count(writes, "transaction"))
+		fmt.Fprintf(io.out, ", %s without one", display.Count(writes, "transaction"))
 	}
-	fmt.Fprintf(io.out, ", %s\n", count(len(r.After), "document"))
+	fmt.Fprintf(io.out, ", %s\n", display.Count(len(r.After), "document"))
 	if r.From > 0 {
-		fmt.Fprintf(io.out, "it begins with %s as at revision %d; timers that were waiting then are not in it\n", count(len(r.Before), "document"), r.From)
+		fmt.Fprintf(io.out, "it begins with %s as at revision %d; timers that were waiting then are not in it\n", display.Count(len(r.Before), "document"), r.From)
 	}
 	if hosted {
 		fmt.Fprintf(io.out, "next: settle test %s\n", c.Dir)

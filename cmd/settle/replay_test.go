@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// till is a program with all that comes into a recording: events that end well and badly, follow-ups,
+// till returns a program with all that comes into a recording: events that end well and badly, follow-ups,
 // sends to others, a timer, a task, a computation.
 func till(price int64) *settle.Program {
 	receipt := settle.NewAction[string, string]("receipt")
@@ -161,7 +161,7 @@ func TestReplay_BeginsLaterAndRefusesNonsense(t *testing.T) {
 	}
 }
 
-// revisionOf is the revision of the receipt of an event.
+// revisionOf returns the revision of the receipt of an event.
 func revisionOf(t *testing.T, receipts, event string) string {
 	t.Helper()
 	for line := range strings.Lines(receipts) {

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/internal/backup"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/model"
 )
@@ -20,7 +21,7 @@ func (c *restoreCmd) restoreStream(ctx context.Context, io streams, cfg bus.Conf
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(io.out, "%s: restored with %s up to %d, as of %s\n", f.Stream, count(int(f.Messages), "message"), f.Last, m.AsOf.Format(time.RFC3339Nano))
+	fmt.Fprintf(io.out, "%s: restored with %s up to %d, as of %s\n", f.Stream, display.Count(int(f.Messages), "message"), f.Last, m.AsOf.Format(time.RFC3339Nano))
 	fmt.Fprintf(io.out, "  lost: %s\n", lostSince[f.Component])
 	if f.Partition < 0 {
 		return nil

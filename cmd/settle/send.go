@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 )
 
@@ -52,9 +53,9 @@ func (w *waitFor) Decode(ctx *kong.DecodeContext) error {
 
 // Run sends one event.
 func (c *sendCmd) Run(ctx context.Context, io streams) error {
-	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: c.ID}
-	if e.ID == "" {
-		e.ID = settle.NewEventID()
+	e := settle.Outgoing{Space: c.Space, Stream: c.Stream, ID: settle.ID(c.ID)}
+	if c.ID == "" {
+		e.ID = settle.NewID()
 	}
 	if c.After < 0 {
 		return usage(fmt.Errorf("--after %v lies in the past; use a positive duration such as 90s, or send without it", c.After))
@@ -119,7 +120,7 @@ func (c *sendCmd) send(ctx context.Context, io streams, b *bus.Bus, client *sett
 	case c.Wait == "tree":
 		return c.waitTree(ctx, io, client, e)
 	case c.JSON:
-		return printLine(io.out, stored{e.ID, r.Seq, r.Duplicate})
+		return printLine(io.out, stored{e.ID.String(), r.Seq, r.Duplicate})
 	case r.Duplicate:
 		fmt.Fprintf(io.out, "%s: already sent\n", e.ID)
 	default:
@@ -144,20 +145,20 @@ func usageIfName(err error) error {
 }
 
 func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, e settle.Outgoing) error {
-	rc, err := client.Await(ctx, e.Space, e.Stream, e.ID)
+	rc, err := client.Space(e.Space).Await(ctx, e.Stream, e.ID)
 	switch {
 	case err == nil:
 		return c.printReceipt(io, rc)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", c.Timeout, whoServes(ctx, b, e.Space), e.ID, e.Space)
+		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", c.Timeout, whoServes(ctx, b, e.Space), e.ID.String(), e.Space)
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", err, e.ID, e.Space)
+		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", err, e.ID.String(), e.Space)
 	}
 	return err
 }
 
 func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Client, e settle.Outgoing) error {
-	tree, err := client.WaitTree(ctx, e.Space, e.Stream, e.ID)
+	tree, err := client.Space(e.Space).WaitTree(ctx, e.Stream, e.ID)
 	switch {
 	case tree == nil:
 	case c.JSON:
@@ -172,13 +173,13 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 		if tree.More {
 			seen = "and not all of it is shown (--depth, --events)"
 		}
-		return fmt.Errorf("not settled within %v, %s; open events continue, and `settle tree %s --space %s` prints them again", c.Timeout, seen, e.ID, e.Space)
+		return fmt.Errorf("not settled within %v, %s; open events continue, and `settle tree %s --space %s` prints them again", c.Timeout, seen, e.ID.String(), e.Space)
 	}
 	if err != nil {
 		return err
 	}
 	if n := tree.Events - tree.States["handled"]; n > 0 {
-		return fmt.Errorf("%d of %s did not end well", n, count(tree.Events, "event"))
+		return fmt.Errorf("%d of %s did not end well", n, display.Count(tree.Events, "event"))
 	}
 	return nil
 }

@@ -13,15 +13,16 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/internal/devserver"
+	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/model"
 )
 
 // connection are the flags of the commands that speak to a running deployment.
 type connection struct {
-	NATS    string `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev or settle.Start in this directory, then the selected nats context." placeholder:"URL"`
-	Context string `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
-	Creds   string `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
-	Prefix  string `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
+	NATS    string `name:"nats" bus:"URL" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev or settle.Start in this directory, then the selected nats context." placeholder:"URL"`
+	Context string `bus:"Context" placeholder:"NAME"`
+	Creds   string `bus:"Creds" type:"existingfile" placeholder:"FILE"`
+	Prefix  string `bus:"Prefix"`
 }
 
 // AfterApply replaces an empty prefix, as from an empty environment variable, by the default.
@@ -36,7 +37,9 @@ func (c *connection) AfterApply() error {
 func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus, *settle.Client) error) error {
 	log := slog.New(slog.NewTextHandler(io.err, &slog.HandlerOptions{Level: slog.LevelError}))
 	at, file := c.useLocalServer()
-	b, err := bus.Connect(ctx, bus.Config{URL: c.NATS, Context: c.Context, Creds: c.Creds, Prefix: c.Prefix, Name: "client/settle", Version: version, Logger: log})
+	cfg := c.config("client/settle")
+	cfg.Logger = log
+	b, err := bus.Connect(ctx, cfg)
 	if err != nil {
 		return unreachable(err, at, file)
 	}
@@ -61,6 +64,13 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	}
 	defer client.Close()
 	return f(b, client)
+}
+
+// config returns the configuration of a connection of that name.
+func (c *connection) config(name string) bus.Config {
+	cfg := bus.Config{Name: name, Version: version}
+	optionflags.FillBus(&cfg, c)
+	return cfg
 }
 
 // useLocalServer connects to the server that runs in this directory or in one above it, unless a flag

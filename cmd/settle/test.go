@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/program/startest"
@@ -162,9 +163,9 @@ func (c *testCmd) verdict(tested []*testedFile) error {
 	}
 	switch {
 	case failed > 0:
-		return fmt.Errorf("%d of %s failed", failed, count(ran, "test"))
+		return fmt.Errorf("%d of %s failed", failed, display.Count(ran, "test"))
 	case broken > 0:
-		return fmt.Errorf("%d of %s could not be run", broken, count(len(tested), "file"))
+		return fmt.Errorf("%d of %s could not be run", broken, display.Count(len(tested), "file"))
 	case ran == 0 && c.Match != nil:
 		return fmt.Errorf("no test matches --run %s", c.Match)
 	case ran == 0:
@@ -185,9 +186,9 @@ func (t *testedFile) print(out io.Writer, verbose bool) {
 	case t.Error != "":
 		fmt.Fprintf(out, "%s  %s: not run\n%s\n", s.paint(red, "FAIL"), t.File, indented(t.Error))
 	case failed > 0:
-		fmt.Fprintf(out, "%s  %s  %d of %s failed%s\n", s.paint(red, "FAIL"), t.File, failed, count(len(t.Tests), "test"), t.took())
+		fmt.Fprintf(out, "%s  %s  %d of %s failed%s\n", s.paint(red, "FAIL"), t.File, failed, display.Count(len(t.Tests), "test"), t.took())
 	default:
-		fmt.Fprintf(out, "%s    %s  %s%s\n", s.paint(green, "ok"), t.File, count(len(t.Tests), "test"), t.took())
+		fmt.Fprintf(out, "%s    %s  %s%s\n", s.paint(green, "ok"), t.File, display.Count(len(t.Tests), "test"), t.took())
 	}
 }
 
@@ -206,19 +207,7 @@ func passed(seconds float64) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)
 	}
-	return shortDuration(d)
-}
-
-// shortDuration returns 2h30m instead of 2h30m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return display.Duration(d)
 }
 
 func (f testedFunc) print(out io.Writer, s sheet) {

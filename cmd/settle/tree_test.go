@@ -15,11 +15,12 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/lineage"
 )
 
-// shop is a program in which an order is charged at the bank, which refuses stolen
+// shop returns a program in which an order is charged at the bank, which refuses stolen
 // cards until it is told to be lenient, and shipped by a depot that cannot wrap.
 func shop() *settle.Program {
 	ok := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("ok") }
@@ -248,11 +249,7 @@ func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
 }
 
 func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", server.ClientURL())
 	if _, _, stderr := command(t.Context(), "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or make one: settle provision\n" {
 		t.Errorf("without a deployment: %s", stderr)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/lineage"
 )
 
@@ -278,14 +279,7 @@ func summary(t *settle.Tree) string {
 	case t.States[lineage.Forgotten] > 0:
 		end = "nothing that is known of it is open; what a forgotten event has caused is not known"
 	}
-	return fmt.Sprintf("%s: %s; %s.", count(t.Events, "event"), strings.Join(states, ", "), end)
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%s: %s; %s.", display.Count(t.Events, "event"), strings.Join(states, ", "), end)
 }
 
 // maxHints bounds how many events each kind of hint names.

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/provision"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 )
@@ -121,7 +122,7 @@ func (v *versions) table(s sheet) {
 		if len(x.RunBy) > 0 {
 			run = cell{text: strings.Join(x.RunBy, ", "), code: green}
 		}
-		rows[i] = []cell{{text: x.Program, code: bold}, {text: x.Version}, {text: s.when(x.At)}, {text: or(x.By, "-")}, {text: grouped(uint64(x.Bytes)), right: true}, run, {text: oneLine(x.Note)}}
+		rows[i] = []cell{{text: x.Program, code: bold}, {text: x.Version}, {text: s.when(x.At)}, {text: or(x.By, "-")}, {text: display.Grouped(uint64(x.Bytes)), right: true}, run, {text: oneLine(x.Note)}}
 	}
 	s.table([]string{"PROGRAM", "VERSION", "FIRST DEPLOYED", "BY", "BYTES", "RUN BY SPACES", "NOTE"}, rows)
 	if len(v.Rules) == 0 {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/settlehq/settle/internal/clidoc"
 	"github.com/settlehq/settle/internal/flags"
+	"github.com/settlehq/settle/internal/optionflags"
 )
 
 // The section of docs/cli.md about spaceworker is what its model renders.
 func TestCLIPage_IsThatOfTheCommand(t *testing.T) {
 	c := &command{}
-	parser, err := kong.New(c, kong.Name("spaceworker"), kong.Description(description), kong.Vars{"version": "dev"}, flags.Names(&c.Worker))
+	parser, err := kong.New(c, kong.Name("spaceworker"), kong.Description(description), kong.Vars{"version": "dev"}, optionflags.OfBus(), flags.Names(&c.Worker))
 	if err != nil {
 		t.Fatal(err)
 	}

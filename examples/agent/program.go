@@ -15,15 +15,15 @@ var (
 	Think = settle.NewAction[[]Message, Step]("think") // by the model
 	Use   = settle.NewAction[Call, string]("use")      // a tool
 
-	Tell    = settle.NewStream[string, settle.None]("tell")
-	Approve = settle.NewStream[Verdict, settle.None]("approve")
-	Cancel  = settle.NewStream[settle.None, settle.None]("cancel")
-	expire  = settle.NewStream[Verdict, settle.None]("expire")
+	Tell    = settle.NewStream[string]("tell")
+	Approve = settle.NewStream[Verdict]("approve")
+	Cancel  = settle.NewTrigger("cancel")
+	expire  = settle.NewStream[Verdict]("expire")
 
 	View = settle.NewDerived[Status]("status")
 )
 
-// Program is the program of a workspace.
+// Program returns the program of a workspace.
 func Program(model Model, tools Tools) *settle.Program {
 	p := settle.NewProgram("agent")
 	converse(p)
@@ -52,12 +52,12 @@ func Program(model Model, tools Tools) *settle.Program {
 
 // converse registers messages, and the answers of the model.
 func converse(p *settle.Program) {
-	Tell.Handle(p, func(tx *settle.Tx, text string) (none settle.None, err error) {
+	Tell.Handle(p, func(tx *settle.Tx, text string) error {
 		say(tx, Person, text)
 		if s := Now.Get(tx).State; s == Idle || s == Cancelled {
 			think(tx)
 		}
-		return none, nil
+		return nil
 	})
 	Think.Done(p, func(tx *settle.Tx, t settle.Task[[]Message, Step]) error {
 		w := Now.Get(tx)
@@ -93,10 +93,10 @@ func follow(tx *settle.Tx, s Step) {
 
 // act registers approvals, tools, and their ends.
 func act(p *settle.Program) {
-	Approve.Handle(p, func(tx *settle.Tx, v Verdict) (none settle.None, err error) {
+	Approve.Handle(p, func(tx *settle.Tx, v Verdict) error {
 		w := Now.Get(tx)
 		if w.State != Waiting || w.Turn != v.Turn {
-			return none, fmt.Errorf("turn %d does not wait for an approval; the workspace is at turn %d and %s", v.Turn, w.Turn, w.State)
+			return fmt.Errorf("turn %d does not wait for an approval; the workspace is at turn %d and %s", v.Turn, w.Turn, w.State)
 		}
 		tx.CancelTimer("approval")
 		if v.OK {
@@ -104,11 +104,11 @@ func act(p *settle.Program) {
 		} else {
 			answer(tx, "not approved")
 		}
-		return none, nil
+		return nil
 	})
-	expire.Handle(p, func(tx *settle.Tx, _ Verdict) (none settle.None, err error) {
+	expire.Handle(p, func(tx *settle.Tx, _ Verdict) error {
 		answer(tx, "it was not approved in time")
-		return none, nil
+		return nil
 	})
 	Use.Done(p, func(tx *settle.Tx, t settle.Task[Call, string]) error {
 		w := Now.Get(tx)
@@ -121,13 +121,13 @@ func act(p *settle.Program) {
 		}
 		return nil
 	})
-	Cancel.Handle(p, func(tx *settle.Tx, _ settle.None) (none settle.None, err error) {
+	Cancel.Handle(p, func(tx *settle.Tx) error {
 		turn := key(Now.Get(tx).Turn)
 		Think.Cancel(tx, turn)
 		Use.Cancel(tx, turn)
 		tx.CancelTimer("approval")
 		to(tx, Cancelled, Call{})
-		return none, nil
+		return nil
 	})
 }
 

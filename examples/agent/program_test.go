@@ -27,7 +27,7 @@ func (m mails) tools() agent.Tools {
 	}
 }
 
-// open is a workspace whose model does what the last message says.
+// open returns a workspace whose model does what the last message says.
 func open(t *testing.T) (*settletest.Space, mails) {
 	t.Helper()
 	sent := mails{}
@@ -124,7 +124,7 @@ func TestCancelCancelsWhateverIsPending(t *testing.T) {
 			tell(s, "mail: hello")
 			until(s)
 			expectState(t, s, name)
-			settletest.Call(s, agent.Cancel, settle.None{})
+			settletest.Call(s, agent.Cancel)
 			if n := s.Perform(); n != 0 {
 				t.Errorf("%d things were pending after all", n)
 			}
@@ -152,11 +152,11 @@ func TestAResultThatComesAfterTheCancellationChangesNothing(t *testing.T) {
 	s, _ := open(t)
 	tell(s, "look up: price")
 	settletest.Complete(s, agent.Think, "turn-1", agent.Step{Call: agent.Call{Tool: "look up", Argument: "price"}})
-	o, err := agent.Use.Completed(s.Space(), "turn-1", "price: 42 EUR")
+	o, err := agent.Use.Completed(settle.To(s.Space()), "turn-1", "price: 42 EUR")
 	if err != nil {
 		t.Fatal(err)
 	}
-	settletest.Call(s, agent.Cancel, settle.None{})
+	settletest.Call(s, agent.Cancel)
 	s.Call(o.Stream, o.Payload)
 	expectState(t, s, agent.Cancelled)
 	if said := agent.Said.Get(s); len(said) != 1 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Script is a model that follows the message literally: "look up: price" is a call of the tool "look up",
+// Script returns a model that follows the message literally: "look up: price" is a call of the tool "look up",
 // and the result of a tool is the answer. Mails are not safe.
 func Script(_ context.Context, said []Message) (Step, error) {
 	last := said[len(said)-1]

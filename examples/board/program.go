@@ -52,12 +52,12 @@ var (
 	Order   = settle.NewRows[[]string]("order")    // the keys of the cards in a column, by column
 	Tiles   = settle.NewDerivedRows[Tile]("tiles") // by the keys of Cards
 	Columns = settle.NewDerivedRows[Column]("columns")
-	Write   = settle.NewStream[[]Draft, settle.None]("write")
-	Move    = settle.NewStream[Shift, settle.None]("move")
+	Write   = settle.NewStream[[]Draft]("write")
+	Move    = settle.NewStream[Shift]("move")
 
 	Self   = settle.NewCell[Person]("self")
 	Badge  = settle.NewDerived[string]("badge")
-	Update = settle.NewStream[Person, settle.None]("update")
+	Update = settle.NewStream[Person]("update")
 )
 
 // First is the column that cards begin in.
@@ -76,7 +76,7 @@ func Programs(space string) *settle.Program {
 
 func newBoard() *settle.Program {
 	p := settle.NewProgram("board")
-	Write.Handle(p, func(tx *settle.Tx, drafts []Draft) (none settle.None, err error) {
+	Write.Handle(p, func(tx *settle.Tx, drafts []Draft) error {
 		var added []string
 		for _, d := range drafts {
 			if !Cards.Exists(tx, d.Card) {
@@ -85,11 +85,11 @@ func newBoard() *settle.Program {
 			Cards.Set(tx, d.Card, d.card())
 		}
 		Order.Update(tx, First, func(keys *[]string) { *keys = append(*keys, added...) })
-		return none, nil
+		return nil
 	})
-	Move.Handle(p, func(tx *settle.Tx, s Shift) (none settle.None, err error) {
+	Move.Handle(p, func(tx *settle.Tx, s Shift) error {
 		if !Cards.Exists(tx, s.Card) {
-			return none, fmt.Errorf("there is no card %q", s.Card)
+			return fmt.Errorf("there is no card %q", s.Card)
 		}
 		for column, keys := range Order.All(tx) {
 			if i := slices.Index(keys, s.Card); i >= 0 {
@@ -97,7 +97,7 @@ func newBoard() *settle.Program {
 			}
 		}
 		Order.Update(tx, s.To, func(keys *[]string) { *keys = append(*keys, s.Card) })
-		return none, nil
+		return nil
 	})
 	// One node per card, which reads its card and, over there, the badge of its owner.
 	settle.EachRow(p, Tiles, Cards, func(v *settle.View, row settle.Row[Card]) (Tile, error) {
@@ -128,9 +128,9 @@ func (d Draft) card() Card {
 
 func newPerson() *settle.Program {
 	p := settle.NewProgram("person")
-	Update.Handle(p, func(tx *settle.Tx, now Person) (none settle.None, err error) {
+	Update.Handle(p, func(tx *settle.Tx, now Person) error {
 		Self.Set(tx, now)
-		return none, nil
+		return nil
 	})
 	Badge.Compute(p, func(v *settle.View) (string, error) {
 		switch self, ok := Self.Lookup(v); {

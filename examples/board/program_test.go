@@ -12,7 +12,7 @@ import (
 
 func key(i int) string { return fmt.Sprintf("c%04d", i) }
 
-// open is a board with so many cards, all of them watched; Ann owns three, Bo the others. The
+// open returns a board with so many cards, all of them watched; Ann owns three, Bo the others. The
 // first twenty are in the column "doing".
 func open(t *testing.T, cards int) (w *settletest.World, b *settletest.Space) {
 	t.Helper()

@@ -63,10 +63,10 @@ func TestACrashBetweenCommitAndPaymentPaysOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = d.Stop(context.Background()) })
-			if _, err := cart.Put.Call(t.Context(), d.Client(), "alice", "p1", cart.Item{SKU: "tea", Quantity: 2, Price: 5_00}); err != nil {
+			if err := cart.Put.Call(t.Context(), d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 2, Price: 5_00}); err != nil {
 				t.Fatal(err)
 			}
-			if o, err := cart.Checkout.Call(t.Context(), d.Client(), "alice", "c1", settle.None{}); err != nil || o.Amount != 10_00 {
+			if o, err := cart.Checkout.Call(t.Context(), d.Client().Space("alice"), settle.ID("c1"), struct{}{}); err != nil || o.Amount != 10_00 {
 				t.Fatalf("%+v: %v", o, err)
 			}
 			<-service.die
@@ -93,7 +93,7 @@ func await(t *testing.T, c *settle.Client, want cart.Order) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got cart.Order
-	err := cart.Last.Watch(ctx, c, "alice", func(o cart.Order, _ uint64) {
+	err := cart.Last.Watch(ctx, c.Space("alice"), func(o cart.Order, _ uint64) {
 		if got = o; o.State == want.State {
 			cancel()
 		}

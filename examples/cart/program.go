@@ -61,9 +61,9 @@ var (
 	Sums  = settle.NewDerivedRows[int64]("sums") // the sum of each line
 	Total = settle.NewDerived[Totals]("totals")
 
-	Put      = settle.NewStream[Item, settle.None]("put")
-	Redeem   = settle.NewStream[string, settle.None]("redeem")
-	Checkout = settle.NewStream[settle.None, Order]("checkout")
+	Put      = settle.NewStream[Item]("put")
+	Redeem   = settle.NewStream[string]("redeem")
+	Checkout = settle.NewRequest[struct{}, Order]("checkout")
 	Pay      = settle.NewAction[Payment, Paid]("pay")
 )
 
@@ -72,13 +72,13 @@ var (
 	errEmpty  = errors.New("the cart is empty")
 )
 
-// Program is the program of a cart. charge is the payment service: called twice with one key, it
+// Program returns the program of a cart. charge is the payment service: called twice with one key, it
 // must charge once. An error that settle.Permanent marks is a refusal.
 func Program(charge func(ctx context.Context, key string, p Payment) (Paid, error)) *settle.Program {
 	p := settle.NewProgram("cart")
 	fill(p)
 	reckon(p)
-	Checkout.Handle(p, func(tx *settle.Tx, _ settle.None) (Order, error) {
+	Checkout.Handle(p, func(tx *settle.Tx, _ struct{}) (Order, error) {
 		t := Total.Get(tx) // brought up to date for this
 		switch {
 		case Last.Get(tx).State == Paying:
@@ -111,9 +111,9 @@ func Program(charge func(ctx context.Context, key string, p Payment) (Paid, erro
 
 // fill registers the steps before the checkout.
 func fill(p *settle.Program) {
-	Put.Handle(p, func(tx *settle.Tx, i Item) (none settle.None, err error) {
+	Put.Handle(p, func(tx *settle.Tx, i Item) error {
 		if Last.Get(tx).State == Paying {
-			return none, errPaying
+			return errPaying
 		}
 		switch l := Lines.Get(tx, i.SKU); {
 		case l.Quantity+i.Quantity > 0:
@@ -121,14 +121,14 @@ func fill(p *settle.Program) {
 		default:
 			Lines.Delete(tx, i.SKU)
 		}
-		return none, nil
+		return nil
 	})
-	Redeem.Handle(p, func(tx *settle.Tx, coupon string) (none settle.None, err error) {
+	Redeem.Handle(p, func(tx *settle.Tx, coupon string) error {
 		if Last.Get(tx).State == Paying {
-			return none, errPaying
+			return errPaying
 		}
 		Coupon.Set(tx, coupon)
-		return none, nil
+		return nil
 	})
 }
 

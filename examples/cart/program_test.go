@@ -75,7 +75,7 @@ func TestACheckoutChargesWhatTheCartCameTo(t *testing.T) {
 	t.Parallel()
 	s, pay := open(t)
 	put(s, "tea", 2, 5_00)
-	got := settletest.Call(s, cart.Checkout, settle.None{})
+	got := settletest.Call(s, cart.Checkout)
 	if want := (cart.Order{Number: 1, State: cart.Paying, Amount: 10_00}); got != want {
 		t.Errorf("the result is %+v, want %+v", got, want)
 	}
@@ -93,14 +93,14 @@ func TestACheckoutChargesWhatTheCartCameTo(t *testing.T) {
 func TestWhileItIsPaidTheCartStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	s, pay := open(t)
-	if r := settletest.Send(s, cart.Checkout, settle.None{}); r.Error != "the cart is empty" {
+	if r := settletest.Send(s, cart.Checkout); r.Error != "the cart is empty" {
 		t.Errorf("checked out: %s %q", r.Outcome, r.Error)
 	}
 	put(s, "tea", 2, 5_00)
-	settletest.SendID(s, cart.Checkout, "click", settle.None{})
-	settletest.SendID(s, cart.Checkout, "click", settle.None{}) // a client that does not know whether it has got through
+	settletest.SendID(s, cart.Checkout, settle.ID("click"))
+	settletest.SendID(s, cart.Checkout, settle.ID("click")) // a client that does not know whether it has got through
 	for _, r := range []settle.Receipt{
-		settletest.Send(s, cart.Checkout, settle.None{}),
+		settletest.Send(s, cart.Checkout),
 		settletest.Send(s, cart.Put, cart.Item{SKU: "tea", Quantity: 9, Price: 5_00}),
 		settletest.Send(s, cart.Redeem, "WELCOME"),
 	} {
@@ -118,14 +118,14 @@ func TestACardThatIsDeclinedLeavesTheCart(t *testing.T) {
 	t.Parallel()
 	s, pay := open(t)
 	put(s, "tea", 2, 5_00)
-	settletest.Call(s, cart.Checkout, settle.None{})
+	settletest.Call(s, cart.Checkout)
 	pay.refuse = settle.Permanent(errors.New("the card was declined"))
 	s.Perform()
 	settletest.Expect(s, cart.Last, cart.Order{Number: 1, State: cart.Declined, Amount: 10_00, Note: "the card was declined"})
 	settletest.Expect(s, cart.Total, cart.Totals{Subtotal: 10_00, Total: 10_00})
 
 	pay.refuse = errors.New("the service cannot be reached")
-	settletest.Call(s, cart.Checkout, settle.None{})
+	settletest.Call(s, cart.Checkout)
 	s.Perform()
 	s.Perform()
 	pay.refuse = nil

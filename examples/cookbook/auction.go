@@ -28,9 +28,9 @@ type BidResult struct {
 
 var (
 	auction   = settle.NewCell[Auction]("auction")
-	open      = settle.NewStream[time.Time, settle.None]("open") // when the auction closes
-	bid       = settle.NewStream[Bid, BidResult]("bid")
-	closeSale = settle.NewStream[settle.None, settle.None]("close")
+	open      = settle.NewStream[time.Time]("open") // when the auction closes
+	bid       = settle.NewRequest[Bid, BidResult]("bid")
+	closeSale = settle.NewTrigger("close")
 )
 
 // extension is by how much a bid shortly before the end moves the end.
@@ -38,10 +38,10 @@ const extension = 5 * time.Minute
 
 func auctions() *settle.Program {
 	p := settle.NewProgram("auctions")
-	open.Handle(p, func(tx *settle.Tx, closes time.Time) (none settle.None, err error) {
+	open.Handle(p, func(tx *settle.Tx, closes time.Time) error {
 		auction.Set(tx, Auction{Closes: closes})
-		closeSale.SetTimer(tx, "close", closes, none)
-		return none, nil
+		closeSale.SetTimer(tx, "close", closes)
+		return nil
 	})
 	bid.Handle(p, func(tx *settle.Tx, b Bid) (BidResult, error) {
 		a := auction.Get(tx)
@@ -54,14 +54,14 @@ func auctions() *settle.Program {
 		a.Best, a.Bidder = b.Amount, b.Bidder
 		if end := tx.Now().Add(extension); end.After(a.Closes) {
 			a.Closes = end
-			closeSale.SetTimer(tx, "close", end, settle.None{}) // replaces the timer
+			closeSale.SetTimer(tx, "close", end) // replaces the timer
 		}
 		auction.Set(tx, a)
 		return BidResult{Leads: true}, nil
 	})
-	closeSale.Handle(p, func(tx *settle.Tx, _ settle.None) (none settle.None, err error) {
+	closeSale.Handle(p, func(tx *settle.Tx) error {
 		auction.Update(tx, func(a *Auction) { a.Closed = true })
-		return none, nil
+		return nil
 	})
 	return p
 }

@@ -21,7 +21,7 @@ func travel(space string) *settle.Program {
 		return flight()
 	case space == "silent":
 		p := settle.NewProgram("silent")
-		answered.Handle(p, func(*settle.Tx, Answer) (none settle.None, err error) { return none, nil })
+		answered.Handle(p, func(*settle.Tx, Answer) error { return nil })
 		return p
 	}
 	return tripProgram()
@@ -87,7 +87,7 @@ func TestLeaderboard_AWinRunsOneRow(t *testing.T) {
 	}
 	settletest.Watch(l, top)
 	l.Mark()
-	settletest.Call(w.Space("bob"), won, settle.None{})
+	settletest.Call(w.Space("bob"), won)
 	settletest.Expect(l, top, []Score{{"bob", 3}, {"ann", 0}, {"cy", 0}})
 	l.ExpectRuns(scores.Node("bob"), 1)
 	l.ExpectRuns(scores.Node("ann"), 0)
@@ -122,7 +122,7 @@ func TestWebhook_ARepeatedMessageCountsOnce(t *testing.T) {
 			t.Errorf("%s: %d, not %d", want.body, code, want.code)
 		}
 	}
-	if cents, err := received.Fetch(t.Context(), d.Client(), "order-17"); cents != 500 || err != nil {
+	if cents, err := received.Fetch(t.Context(), d.Client().Space("order-17")); cents != 500 || err != nil {
 		t.Errorf("received %d cents: %v", cents, err)
 	}
 }
@@ -149,8 +149,8 @@ func TestMigrate_BothFormsAreReadAndOneIsWritten(t *testing.T) {
 	s := settletest.New(t, profiles()).Space("ann")
 	s.Set("profile", map[string]string{"name": "Ann Lee"}) // as version 1 wrote it
 	settletest.Expect(s, greeting, "Hello Ann")
-	settletest.SendID(s, migrate, "migrate-2", settle.None{})
-	settletest.SendID(s, migrate, "migrate-2", settle.None{}) // it is the same event
+	settletest.SendID(s, migrate, settle.ID("migrate-2"))
+	settletest.SendID(s, migrate, settle.ID("migrate-2")) // it is the same event
 	settletest.Expect(s, profile, Profile{First: "Ann", Last: "Lee"})
 	settletest.Expect(s, greeting, "Hello Ann")
 }

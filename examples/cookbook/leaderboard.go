@@ -18,20 +18,20 @@ var (
 	wins   = settle.NewCell[int]("wins")
 	draws  = settle.NewCell[int]("draws")
 	points = settle.NewDerived[int]("points")
-	won    = settle.NewStream[settle.None, settle.None]("won")
+	won    = settle.NewTrigger("won")
 
 	// Of the league.
-	players = settle.NewRows[settle.None]("players")
+	players = settle.NewRows[struct{}]("players")
 	scores  = settle.NewDerivedRows[Score]("scores")
 	top     = settle.NewDerived[[]Score]("top")
-	join    = settle.NewStream[string, settle.None]("join")
+	join    = settle.NewStream[string]("join")
 )
 
 func player() *settle.Program {
 	p := settle.NewProgram("player")
-	won.Handle(p, func(tx *settle.Tx, _ settle.None) (none settle.None, err error) {
+	won.Handle(p, func(tx *settle.Tx) error {
 		wins.Update(tx, func(n *int) { *n++ })
-		return none, nil
+		return nil
 	})
 	points.Compute(p, func(v *settle.View) (int, error) { return 3*wins.Get(v) + draws.Get(v), nil })
 	return p
@@ -39,11 +39,11 @@ func player() *settle.Program {
 
 func league() *settle.Program {
 	p := settle.NewProgram("league")
-	join.Handle(p, func(tx *settle.Tx, name string) (none settle.None, err error) {
-		players.Set(tx, name, none)
-		return none, nil
+	join.Handle(p, func(tx *settle.Tx, name string) error {
+		players.Set(tx, name, struct{}{})
+		return nil
 	})
-	settle.EachRow(p, scores, players, func(v *settle.View, row settle.Row[settle.None]) (Score, error) {
+	settle.EachRow(p, scores, players, func(v *settle.View, row settle.Row[struct{}]) (Score, error) {
 		return Score{Player: row.Key, Points: points.In(row.Key).Get(v)}, nil
 	})
 	top.Compute(p, func(v *settle.View) ([]Score, error) {

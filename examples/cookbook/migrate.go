@@ -25,7 +25,7 @@ func (p Profile) upgraded() Profile {
 var (
 	profile  = settle.NewCell[Profile]("profile")
 	greeting = settle.NewDerived[string]("greeting")
-	migrate  = settle.NewStream[settle.None, settle.None]("migrate")
+	migrate  = settle.NewTrigger("migrate")
 )
 
 func profiles() *settle.Program {
@@ -33,11 +33,11 @@ func profiles() *settle.Program {
 	greeting.Compute(p, func(v *settle.View) (string, error) {
 		return "Hello " + profile.Get(v).upgraded().First, nil // both forms are read
 	})
-	migrate.Handle(p, func(tx *settle.Tx, _ settle.None) (none settle.None, err error) {
+	migrate.Handle(p, func(tx *settle.Tx) error {
 		if stored, ok := profile.Lookup(tx); ok {
 			profile.Set(tx, stored.upgraded()) // writing what is there already is no write
 		}
-		return none, nil
+		return nil
 	})
 	return p
 }

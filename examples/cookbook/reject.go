@@ -14,7 +14,7 @@ type Withdrawn struct {
 
 var (
 	balance  = settle.NewCell[int]("balance")
-	withdraw = settle.NewStream[int, Withdrawn]("withdraw")
+	withdraw = settle.NewRequest[int, Withdrawn]("withdraw")
 )
 
 func accounts() *settle.Program {

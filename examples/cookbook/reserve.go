@@ -30,14 +30,14 @@ var (
 	// Of a flight.
 	capacity = settle.NewCell[int]("capacity").Or(2)
 	holds    = settle.NewRows[Hold]("holds")
-	reserve  = settle.NewStream[string, settle.None]("reserve") // the trip that asks
-	confirm  = settle.NewStream[string, settle.None]("confirm")
-	release  = settle.NewStream[string, settle.None]("release")
+	reserve  = settle.NewStream[string]("reserve") // the trip that asks
+	confirm  = settle.NewStream[string]("confirm")
+	release  = settle.NewStream[string]("release")
 
 	// Of a trip.
 	trip     = settle.NewCell[Trip]("trip")
-	book     = settle.NewStream[[]string, settle.None]("book") // the flights to book
-	answered = settle.NewStream[Answer, settle.None]("answered")
+	book     = settle.NewStream[[]string]("book") // the flights to book
+	answered = settle.NewStream[Answer]("answered")
 )
 
 // holdFor is how long a flight keeps a seat for a trip that has not confirmed it.
@@ -46,27 +46,27 @@ const holdFor = 10 * time.Minute
 // flight keeps seats, and gives them out on request.
 func flight() *settle.Program {
 	p := settle.NewProgram("flight")
-	reserve.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
+	reserve.Handle(p, func(tx *settle.Tx, from string) error {
 		held := holds.Exists(tx, from) || holds.Len(tx) < capacity.Get(tx)
 		if held {
 			holds.Set(tx, from, Hold{Trip: from})
 			release.SetTimer(tx, settle.NameOf(from), tx.Now().Add(holdFor), from)
 		}
-		answered.Send(tx, from, Answer{Flight: tx.Space(), Held: held})
-		return none, nil
+		answered.Send(tx, settle.To(from), Answer{Flight: tx.Space(), Held: held})
+		return nil
 	})
-	confirm.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
+	confirm.Handle(p, func(tx *settle.Tx, from string) error {
 		if !holds.Exists(tx, from) {
-			return none, fmt.Errorf("the hold of %s has expired", from)
+			return fmt.Errorf("the hold of %s has expired", from)
 		}
 		holds.Set(tx, from, Hold{Trip: from, Confirmed: true})
 		tx.CancelTimer(settle.NameOf(from))
-		return none, nil
+		return nil
 	})
-	release.Handle(p, func(tx *settle.Tx, from string) (none settle.None, err error) {
+	release.Handle(p, func(tx *settle.Tx, from string) error {
 		holds.Delete(tx, from)
 		tx.CancelTimer(settle.NameOf(from))
-		return none, nil
+		return nil
 	})
 	return p
 }
@@ -74,20 +74,20 @@ func flight() *settle.Program {
 // tripProgram reserves a seat on each flight, and confirms when all of them are held.
 func tripProgram() *settle.Program {
 	p := settle.NewProgram("trip")
-	book.Handle(p, func(tx *settle.Tx, flights []string) (none settle.None, err error) {
+	book.Handle(p, func(tx *settle.Tx, flights []string) error {
 		trip.Set(tx, Trip{State: "pending", Flights: flights, Answers: map[string]bool{}})
 		for _, f := range flights {
-			reserve.Send(tx, f, tx.Space())
+			reserve.Send(tx, settle.To(f), tx.Space())
 		}
-		return none, nil
+		return nil
 	})
-	answered.Handle(p, func(tx *settle.Tx, a Answer) (none settle.None, err error) {
+	answered.Handle(p, func(tx *settle.Tx, a Answer) error {
 		t := trip.Get(tx)
 		if t.State != "pending" { // nothing waits for this answer
 			if a.Held {
-				release.Send(tx, a.Flight, tx.Space())
+				release.Send(tx, settle.To(a.Flight), tx.Space())
 			}
-			return none, nil
+			return nil
 		}
 		t.Answers[a.Flight] = a.Held
 		if len(t.Answers) == len(t.Flights) {
@@ -99,14 +99,14 @@ func tripProgram() *settle.Program {
 			}
 			for _, f := range t.Flights {
 				if t.State == "booked" {
-					confirm.Send(tx, f, tx.Space())
+					confirm.Send(tx, settle.To(f), tx.Space())
 				} else {
-					release.Send(tx, f, tx.Space())
+					release.Send(tx, settle.To(f), tx.Space())
 				}
 			}
 		}
 		trip.Set(tx, t)
-		return none, nil
+		return nil
 	})
 	return p
 }

@@ -18,7 +18,7 @@ type Payment struct {
 
 var (
 	received = settle.NewCell[int]("received") // cents
-	paid     = settle.NewStream[Payment, int]("paid")
+	paid     = settle.NewRequest[Payment, int]("paid")
 )
 
 func orders() *settle.Program {
@@ -41,7 +41,8 @@ func webhook(client *settle.Client) http.Handler {
 			http.Error(w, "no payment", http.StatusBadRequest)
 			return
 		}
-		_, err := paid.Call(r.Context(), client, settle.NameOf(m.Order), settle.NameOf(m.ID), m)
+		order := client.Space(settle.NameOf(m.Order))
+		_, err := paid.Call(r.Context(), order, settle.ID(settle.NameOf(m.ID)), m)
 		switch _, ended := errors.AsType[*settle.NotHandledError](err); {
 		case err == nil, ended: // ended: it is a dead letter, and sending it again changes nothing
 			w.WriteHeader(http.StatusNoContent)

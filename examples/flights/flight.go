@@ -22,7 +22,7 @@ const OnTimeLimit = 15
 // OnTime reports whether the flight counts as on time.
 func (f *Flight) OnTime() bool { return f.Delay < OnTimeLimit }
 
-// Departure is the flight's departure event.
+// Departure returns the flight's departure event.
 func (f *Flight) Departure() Departure {
 	return Departure{Flight: f.ID, Delay: f.Delay, Distance: f.Distance, Destination: f.Destination}
 }

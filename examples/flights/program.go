@@ -52,12 +52,12 @@ var (
 	punctuality = settle.NewDerived[Punctuality](DocPunctuality)
 	onTimeShare = settle.Part[float64](punctuality, "on_time_share")
 	ranking     = settle.NewDerived[[]Rank](DocRanking)
-	departure   = settle.NewStream[Departure, Handling](StreamDeparture)
-	arrival     = settle.NewStream[Arrival, Handling](StreamArrival)
-	configure   = settle.NewStream[Configure, []string](StreamConfigure)
+	departure   = settle.NewRequest[Departure, Handling](StreamDeparture)
+	arrival     = settle.NewRequest[Arrival, Handling](StreamArrival)
+	configure   = settle.NewRequest[Configure, []string](StreamConfigure)
 )
 
-// newAirport is the program of an airport: it counts flights, and derives how punctual they are.
+// newAirport returns the program of an airport: it counts flights, and derives how punctual they are.
 func newAirport() *settle.Program {
 	p := settle.NewProgram("airport")
 	departure.Handle(p, func(tx *settle.Tx, d Departure) (Handling, error) {
@@ -69,7 +69,7 @@ func newAirport() *settle.Program {
 				s.OnTime++
 			}
 		})
-		arrival.Send(tx, d.Destination, Arrival{Flight: d.Flight, Origin: tx.Space()})
+		arrival.Send(tx, settle.To(d.Destination), Arrival{Flight: d.Flight, Origin: tx.Space()})
 		return Handling{d.Flight}, nil
 	})
 	arrival.Handle(p, func(tx *settle.Tx, a Arrival) (Handling, error) {
@@ -88,7 +88,7 @@ func newAirport() *settle.Program {
 	return p
 }
 
-// newNation is the program of the space that ranks airports.
+// newNation returns the program of the space that ranks airports.
 func newNation() *settle.Program {
 	p := settle.NewProgram("nation")
 	configure.Handle(p, func(tx *settle.Tx, c Configure) ([]string, error) {

@@ -54,7 +54,7 @@ func start(t *testing.T) *fleet {
 func (f *fleet) call(space, stream string, payload any) *settle.Receipt {
 	f.t.Helper()
 	f.sent++
-	r, err := f.client.Call(f.t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: fmt.Sprint("e", f.sent), Payload: payload})
+	r, err := f.client.Call(f.t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(fmt.Sprint("e", f.sent)), Payload: payload})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (f *fleet) watch(space, doc string, until func(settle.Value) bool) (end fun
 	done := false
 	go func() { // ends with ctx
 		defer close(ended)
-		_ = f.client.Watch(ctx, space, doc, func(v settle.Value, _ uint64) {
+		_ = f.client.Space(space).Watch(ctx, doc, func(v settle.Value, _ uint64) {
 			if !done && until(v) {
 				done = true
 				close(reached)
@@ -98,7 +98,7 @@ func (f *fleet) await(space, doc, want string) {
 
 func (f *fleet) get(space, doc string) string {
 	f.t.Helper()
-	v, _, err := f.client.Get(f.t.Context(), space, doc)
+	v, _, err := f.client.Space(space).Get(f.t.Context(), doc)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestTheProgramAgreesWithAPlainPass(t *testing.T) {
 	f := start(t)
 	sender := f.client.Sender()
 	for i := range flights {
-		e := settle.Outgoing{Space: flights[i].Origin, Stream: StreamDeparture, ID: flights[i].ID, Payload: flights[i].Departure()}
+		e := settle.Outgoing{Space: flights[i].Origin, Stream: StreamDeparture, ID: settle.ID(flights[i].ID), Payload: flights[i].Departure()}
 		if err := sender.Send(t.Context(), e, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 //go:embed flights.star
 var starText string
 
-// Starlark is what Programs is, written in Starlark: flights.star, one program for airports and
+// Starlark returns what Programs is, written in Starlark: flights.star, one program for airports and
 // nation alike.
 func Starlark() (settle.Programs, error) {
 	p, err := settle.Starlark(star.Source{

@@ -65,7 +65,7 @@ func fly(t *testing.T, programs settle.Programs, input []flights.Flight, watched
 	nation.Watch(flights.DocRanking)
 	for i := range input {
 		f := &input[i]
-		tell(w.Space(f.Origin).SendID(flights.StreamDeparture, f.ID, f.Departure()))
+		tell(w.Space(f.Origin).SendID(flights.StreamDeparture, settle.ID(f.ID), f.Departure()))
 	}
 	r.world = w
 	return r

@@ -22,14 +22,14 @@ var (
 	Trend   = settle.NewDerived[string]("trend")
 	Status  = settle.NewDerived[string]("status")
 
-	Temp  = settle.NewStream[Reading, settle.None]("temp")
-	Door  = settle.NewStream[Movement, settle.None]("door")
-	judge = settle.NewStream[settle.None, settle.None]("judge")
-	raise = settle.NewStream[settle.None, settle.None]("raise")
-	hour  = settle.NewStream[settle.Tick, settle.None]("hour")
+	Temp  = settle.NewStream[Reading]("temp")
+	Door  = settle.NewStream[Movement]("door")
+	judge = settle.NewTrigger("judge")
+	raise = settle.NewTrigger("raise")
+	hour  = settle.NewStream[settle.Tick]("hour")
 )
 
-// Program is the program of a fridge.
+// Program returns the program of a fridge.
 func Program() *settle.Program {
 	p := settle.NewProgram("fridge")
 	remember(p)
@@ -37,28 +37,28 @@ func Program() *settle.Program {
 	return p
 }
 
-var none settle.None
+var none struct{}
 
 // remember registers the handlers: everything that depends on earlier events, and must happen whether
 // or not it is watched.
 func remember(p *settle.Program) {
-	Temp.Handle(p, func(tx *settle.Tx, r Reading) (settle.None, error) {
+	Temp.Handle(p, func(tx *settle.Tx, r Reading) error {
 		Readings.Set(tx, r.Sensor, r.C)
-		judge.Send(tx, settle.Here, none)
-		return none, nil
+		judge.Send(tx, settle.Here)
+		return nil
 	})
-	Door.Handle(p, func(tx *settle.Tx, m Movement) (settle.None, error) {
+	Door.Handle(p, func(tx *settle.Tx, m Movement) error {
 		IsOpen.Set(tx, m.Open)
-		judge.Send(tx, settle.Here, none)
-		return none, nil
+		judge.Send(tx, settle.Here)
+		return nil
 	})
 	// It reads a derived document, which is brought up to date for it.
-	judge.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	judge.Handle(p, func(tx *settle.Tx) error {
 		_, waiting := tx.Timer("alarm")
 		switch on := Alarm.Get(tx).On; Verdict.Get(tx) {
 		case Warm, Open:
 			if !on && !waiting {
-				raise.SetTimer(tx, "alarm", tx.Now().Add(Patience), none)
+				raise.SetTimer(tx, "alarm", tx.Now().Add(Patience))
 			}
 		case Fine:
 			Alarm.Set(tx, Alert{})
@@ -66,20 +66,20 @@ func remember(p *settle.Program) {
 		case Between:
 			tx.CancelTimer("alarm")
 		}
-		return none, nil
+		return nil
 	})
-	raise.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	raise.Handle(p, func(tx *settle.Tx) error {
 		Alarm.Set(tx, Alert{On: true, Why: Verdict.Get(tx), Since: tx.Now()})
-		return none, nil
+		return nil
 	})
-	hour.Handle(p, func(tx *settle.Tx, t settle.Tick) (settle.None, error) {
+	hour.Handle(p, func(tx *settle.Tx, t settle.Tick) error {
 		if now, ok := Extent.Lookup(tx); ok {
 			Hours.Set(tx, t.At.UTC().Format("2006-01-02T15"), now)
 		}
 		if keys := Hours.Keys(tx); len(keys) > Keep {
 			Hours.Delete(tx, keys[0])
 		}
-		return none, nil
+		return nil
 	})
 	settle.Cron(p, "hourly", "0 * * * *", hour, settle.CronOptions{})
 }

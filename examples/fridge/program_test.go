@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// open is a fridge with three sensors, all at 4 °C.
+// open returns a fridge with three sensors, all at 4 °C.
 func open(t *testing.T) *settletest.Space {
 	t.Helper()
 	s := settletest.New(t, fridge.Program()).Space("kitchen")

@@ -10,7 +10,7 @@ import (
 //go:embed *.star
 var starFiles embed.FS
 
-// Source is the same program in Starlark, with its tests: fridge.star and
+// Source returns the same program in Starlark, with its tests: fridge.star and
 // fridge_test.star.
 func Source() star.Source {
 	src := star.Source{Name: "fridge", Entry: "fridge.star", Files: map[string]string{}}

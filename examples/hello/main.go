@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	count  = settle.NewCell[int]("count")      // a document that handlers write
-	double = settle.NewDerived[int]("double")  // one that is derived
-	add    = settle.NewStream[int, int]("add") // events: their payload, their result
+	count  = settle.NewCell[int]("count")       // a document that handlers write
+	double = settle.NewDerived[int]("double")   // one that is derived
+	add    = settle.NewRequest[int, int]("add") // events: their payload, their result
 )
 
 func counter() *settle.Program {
@@ -33,6 +33,6 @@ func main() {
 		log.Fatal(err)
 	}
 	defer d.Stop(ctx)
-	n, err := add.Call(ctx, d.Client(), "alice", "order-17", 2)
+	n, err := add.Call(ctx, d.Client().Space("alice"), settle.ID("order-17"), 2)
 	fmt.Println("count is", n, err)
 }

@@ -75,7 +75,7 @@ func call(t *testing.T, c *settle.Client, account, id string, p Payment) *settle
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	rc, err := c.Call(ctx, settle.Outgoing{Space: account, Stream: "pay", ID: id, Payload: p})
+	rc, err := c.Call(ctx, settle.Outgoing{Space: account, Stream: "pay", ID: settle.ID(id), Payload: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	tree, err := c.WaitTree(ctx, "alice", "pay", "rent")
+	tree, err := c.Space("alice").WaitTree(ctx, "pay", settle.ID("rent"))
 	if err != nil || len(tree.Root.Caused) != 1 || tree.Root.Caused[0].Space != "bob" {
 		t.Errorf("the tree of the rent: %+v, %v", tree, err)
 	}
@@ -111,7 +111,7 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 		t.Errorf("bob's account: %s, %v", a.Value, err)
 	}
 	var events []string
-	for h, err := range c.Receipts(ctx, "alice", settle.ReceiptFilter{}) {
+	for h, err := range c.Space("alice").Receipts(ctx, settle.ReceiptFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 
 func deadLetters(t *testing.T, c *settle.Client) (list []history.Dead) {
 	t.Helper()
-	for d, err := range c.DeadLetters(t.Context(), "") {
+	for d, err := range c.DeadLetters(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestPayments_ACrashBehindTheCommitAppliesOnce(t *testing.T) {
 	}()
 	b := connect(t, s, nil)
 	c := client(t, b)
-	if _, err := c.Send(t.Context(), settle.Outgoing{Space: "alice", Stream: "pay", ID: "invoice-1", Payload: Payment{Cents: 500}}); err != nil {
+	if _, err := c.Send(t.Context(), settle.Outgoing{Space: "alice", Stream: "pay", ID: settle.ID("invoice-1"), Payload: Payment{Cents: 500}}); err != nil {
 		t.Fatal(err)
 	}
 	<-stored

@@ -38,34 +38,34 @@ const (
 var (
 	seen = settle.NewRows[int]("seen")
 	late = settle.NewRows[int]("late")
-	pay  = settle.NewStream[settle.None, int]("pay")
-	note = settle.NewStream[string, settle.None]("note")
-	tick = settle.NewStream[string, settle.None]("tick")
-	soon = settle.NewStream[settle.None, settle.None]("soon")
+	pay  = settle.NewRequest[struct{}, int]("pay")
+	note = settle.NewStream[string]("note")
+	tick = settle.NewStream[string]("tick")
+	soon = settle.NewTrigger("soon")
 )
 
 // bank counts how often each event was handled, where it was sent to, in a ledger that it sends
 // each to, and, a moment later, where it was sent to once more.
 func bank() *settle.Program {
 	p := settle.NewProgram("bank")
-	pay.Handle(p, func(tx *settle.Tx, _ settle.None) (int, error) {
+	pay.Handle(p, func(tx *settle.Tx, _ struct{}) (int, error) {
 		id, n := tx.Event().ID, 0
 		seen.Update(tx, id, func(times *int) { *times++; n = *times })
-		note.Send(tx, ledgerOf(id), id)
-		tick.SendAfter(tx, tx.Space(), 20*time.Millisecond, id)
+		note.Send(tx, settle.To(ledgerOf(id)), id)
+		tick.SendAfter(tx, settle.To(tx.Space()), 20*time.Millisecond, id)
 		return n, nil
 	})
-	note.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
+	note.Handle(p, func(tx *settle.Tx, id string) error {
 		seen.Update(tx, id, func(times *int) { *times++ })
-		return settle.None{}, nil
+		return nil
 	})
-	soon.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
-		tick.SendAfter(tx, tx.Space(), 2*time.Second, tx.Event().ID)
-		return settle.None{}, nil
+	soon.Handle(p, func(tx *settle.Tx) error {
+		tick.SendAfter(tx, settle.To(tx.Space()), 2*time.Second, tx.Event().ID)
+		return nil
 	})
-	tick.Handle(p, func(tx *settle.Tx, id string) (settle.None, error) {
+	tick.Handle(p, func(tx *settle.Tx, id string) error {
 		late.Update(tx, id, func(times *int) { *times++ })
-		return settle.None{}, nil
+		return nil
 	})
 	return p
 }
@@ -117,9 +117,9 @@ func (l *load) send(ctx context.Context, t *testing.T, client *settle.Client, se
 		space, id := fmt.Sprintf("bank-%d", i%banks), fmt.Sprintf("e%d-%d", sender, i)
 		var err error
 		if i%2 == 0 {
-			_, err = client.Send(ctx, settle.Outgoing{Space: space, Stream: "pay", ID: id})
+			_, err = client.Send(ctx, settle.Outgoing{Space: space, Stream: "pay", ID: settle.ID(id)})
 		} else {
-			_, err = client.Call(ctx, settle.Outgoing{Space: space, Stream: "pay", ID: id})
+			_, err = client.Call(ctx, settle.Outgoing{Space: space, Stream: "pay", ID: settle.ID(id)})
 		}
 		if ctx.Err() != nil {
 			return
@@ -164,20 +164,15 @@ func restoreInto(t *testing.T, dir, store string) {
 
 func serve(t *testing.T, store string) *embedded.Server {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	return server
+	return natstest.StartServer(t, embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
 }
 
-// rows are those of a document of several spaces.
+// rows returns those of a document of several spaces.
 func rows(ctx context.Context, t *testing.T, d *settle.Deployment, prefix string, n int, doc string) map[string]int {
 	t.Helper()
 	all := map[string]int{}
 	for i := range n {
-		v, _, err := d.Client().Get(ctx, fmt.Sprintf("%s-%d", prefix, i), doc)
+		v, _, err := d.Client().Space(fmt.Sprintf("%s-%d", prefix, i)).Get(ctx, doc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +248,7 @@ func TestBackup_UnderLoadIsOneState(t *testing.T) {
 		ctx := within(t) // each has its own: all of them take long on a busy machine
 		d := restored(t, dir)
 		for n := range banks { // what is sent now is no repetition
-			r, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", n), Stream: "pay", ID: fmt.Sprintf("new-%d", n)})
+			r, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", n), Stream: "pay", ID: settle.ID(fmt.Sprintf("new-%d", n))})
 			if v, _ := r.Result.AsInt(); err != nil || v != 1 {
 				t.Fatalf("backup %d: a new event: %v, %v", i, r, err)
 			}
@@ -296,7 +291,7 @@ func resend(ctx context.Context, t *testing.T, d *settle.Deployment, l *load) (i
 		window <- struct{}{}
 		sent.Go(func() {
 			defer func() { <-window }()
-			if _, err := d.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "pay", ID: id}); err != nil {
+			if _, err := d.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "pay", ID: settle.ID(id)}); err != nil {
 				t.Errorf("send %s again: %v", name, err)
 			}
 		})
@@ -312,13 +307,13 @@ func stopAll(t *testing.T, d *settle.Deployment) {
 	}
 }
 
-// small is a backup of a deployment with a few events.
+// small returns a backup of a deployment with a few events.
 func small(t *testing.T) (dir string) {
 	t.Helper()
 	ctx := within(t)
 	d, stop := start(t, t.TempDir())
 	for i := range 20 {
-		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", i%banks), Stream: "pay", ID: fmt.Sprintf("e%d", i)}); err != nil {
+		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", i%banks), Stream: "pay", ID: settle.ID(fmt.Sprintf("e%d", i))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -351,7 +346,7 @@ func TestRestore_KeepsSequencesAndReceipts(t *testing.T) {
 		}
 	}
 	for i := range 20 {
-		r, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", i%banks), Stream: "pay", ID: fmt.Sprintf("e%d", i)})
+		r, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", i%banks), Stream: "pay", ID: settle.ID(fmt.Sprintf("e%d", i))})
 		if v, _ := r.Result.AsInt(); err != nil || v != 1 {
 			t.Errorf("event e%d, sent again: %v, %v", i, r, err)
 		}
@@ -542,7 +537,7 @@ func TestBackup_BeginsAgainIfTheLogWasPurgedMeanwhile(t *testing.T) {
 	call := func() {
 		t.Helper()
 		pays++
-		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "pay", ID: fmt.Sprintf("p%d", pays)}); err != nil {
+		if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "pay", ID: settle.ID(fmt.Sprintf("p%d", pays))}); err != nil {
 			t.Fatal(err)
 		}
 	}

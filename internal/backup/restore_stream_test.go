@@ -36,7 +36,7 @@ func payAll(ctx context.Context, t *testing.T, d *settle.Deployment, first, last
 }
 
 func payment(i int) settle.Outgoing {
-	return settle.Outgoing{Space: fmt.Sprintf("bank-%d", i%banks), Stream: "pay", ID: fmt.Sprintf("e%d", i)}
+	return settle.Outgoing{Space: fmt.Sprintf("bank-%d", i%banks), Stream: "pay", ID: settle.ID(fmt.Sprintf("e%d", i))}
 }
 
 // home is the partition of the first bank.
@@ -49,7 +49,7 @@ func streamOf(kind string) string {
 	return fmt.Sprintf("SETTLE_%s_%d", kind, home)
 }
 
-// backedUp is a backup of what a deployment has.
+// backedUp returns a backup of what a deployment has.
 func backedUp(ctx context.Context, t *testing.T, d *settle.Deployment) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "b")
@@ -66,7 +66,7 @@ func lose(ctx context.Context, t *testing.T, d *settle.Deployment, stream string
 	}
 }
 
-// here is how a deployment is connected to once more.
+// here returns how a deployment is connected to once more.
 func here(d *settle.Deployment) bus.Config { return bus.Config{Server: d.Server(), Prefix: "settle"} }
 
 func restoreStream(ctx context.Context, t *testing.T, d *settle.Deployment, dir, stream string) {
@@ -254,7 +254,7 @@ func TestRestoreStream_AState(t *testing.T) {
 	dir := backedUp(ctx, t, d)
 	payAll(ctx, t, d, 21, 40)
 	atRest(ctx, t, d)
-	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "soon", ID: "l1"}); err != nil {
+	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "soon", ID: settle.ID("l1")}); err != nil {
 		t.Fatal(err)
 	}
 	savedAll(ctx, t, d)
@@ -498,13 +498,13 @@ func TestRestoreStream_InACluster(t *testing.T) {
 	}
 	defer stopAll(t, d)
 	payAll(ctx, t, d, 1, 10)
-	if r, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "nothing", ID: "x"}); err != nil || r.Outcome != settle.Refused {
+	if r, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "nothing", ID: settle.ID("x")}); err != nil || r.Outcome != settle.Refused {
 		t.Fatalf("it was %v, %v", r, err)
 	}
 	dead := func() (n int) {
 		t.Helper()
 		for ; n == 0; _ = pause.For(ctx, 10*time.Millisecond) {
-			counts, err := d.Client().CountDead(ctx, "")
+			counts, err := d.Client().CountDead(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

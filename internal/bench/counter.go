@@ -94,11 +94,27 @@ func fsyncName(f embedded.Fsync) string {
 
 // run is one measurement in progress.
 type run struct {
-	cfg        CounterConfig
-	out        Counter
-	server     *embedded.Server
-	bus        *bus.Bus
+	cfg    CounterConfig
+	out    Counter
+	server *embedded.Server
+	started
+}
+
+// started is what a measurement has started: a deployment, and a connection of its own.
+type started struct {
 	deployment *settle.Deployment
+	bus        *bus.Bus
+}
+
+// stop stops what has been started.
+func (s started) stop() (err error) {
+	if s.deployment != nil {
+		err = s.deployment.Stop(context.Background())
+	}
+	if s.bus != nil {
+		s.bus.Close()
+	}
+	return err
 }
 
 func (r *run) busConfig(name string) bus.Config {
@@ -205,7 +221,7 @@ func (r *run) together(ctx context.Context) error {
 	begin := time.Now()
 	s := r.deployment.Client().Pipeline(pipeline)
 	for i := range r.cfg.Events {
-		e := settle.Outgoing{Space: r.space(i), Stream: "add", ID: "sent" + strconv.Itoa(i), Payload: one}
+		e := settle.Outgoing{Space: r.space(i), Stream: "add", ID: settle.ID("sent" + strconv.Itoa(i)), Payload: one}
 		if err := s.Send(ctx, e, nil); err != nil {
 			return err
 		}
@@ -221,16 +237,5 @@ func (r *run) together(ctx context.Context) error {
 }
 
 var one = model.Object(model.Field{Key: "by", Value: model.Int(1)})
-
-func (r *run) stop() error {
-	var err error
-	if r.deployment != nil {
-		err = r.deployment.Stop(context.Background())
-	}
-	if r.bus != nil {
-		r.bus.Close()
-	}
-	return err
-}
 
 func perSecond(n int, begin time.Time) float64 { return float64(n) / time.Since(begin).Seconds() }

@@ -71,12 +71,11 @@ func RunEndless(ctx context.Context, cfg EndlessConfig) (Endless, error) {
 }
 
 type endless struct {
-	cfg        EndlessConfig
-	out        Endless
-	server     *embedded.Server
-	bus        *bus.Bus
-	deployment *settle.Deployment
-	sent       int
+	cfg    EndlessConfig
+	out    Endless
+	server *embedded.Server
+	sent   int
+	started
 }
 
 func (r *endless) do(ctx context.Context) (err error) {
@@ -132,7 +131,7 @@ func (r *endless) send(ctx context.Context, upTo int) error {
 	before := r.deployment.Counts().Receipts
 	s := r.deployment.Client().Pipeline(pipeline)
 	for ; r.sent < upTo; r.sent++ {
-		e := settle.Outgoing{Space: endlessSpace, Stream: "add", ID: "e" + strconv.Itoa(r.sent), Payload: one}
+		e := settle.Outgoing{Space: endlessSpace, Stream: "add", ID: settle.ID("e" + strconv.Itoa(r.sent)), Payload: one}
 		if err := s.Send(ctx, e, nil); err != nil {
 			return err
 		}
@@ -187,7 +186,7 @@ func (r *endless) restart(ctx context.Context, s *EndlessSample) error {
 	if _, err := r.deployment.AddWorker(ctx); err != nil {
 		return err
 	}
-	_, err = r.deployment.Client().Call(ctx, settle.Outgoing{Space: endlessSpace, Stream: "add", ID: "restart" + strconv.Itoa(r.sent), Payload: one})
+	_, err = r.deployment.Client().Call(ctx, settle.Outgoing{Space: endlessSpace, Stream: "add", ID: settle.ID("restart" + strconv.Itoa(r.sent)), Payload: one})
 	s.Restart = time.Since(begin)
 	return err
 }
@@ -231,17 +230,6 @@ const (
 	slack        = 32 << 20 // appended within some seconds
 	restartSlack = 20_000   // the same, in commits
 )
-
-func (r *endless) stop() error {
-	var err error
-	if r.deployment != nil {
-		err = r.deployment.Stop(context.Background())
-	}
-	if r.bus != nil {
-		r.bus.Close()
-	}
-	return err
-}
 
 // Print writes the figures for people.
 func (e Endless) Print(w io.Writer) {

@@ -67,7 +67,7 @@ var payload = []byte(`{"by":1}`)
 const idle = "plain"
 
 func (r *run) call(ctx context.Context, space, id string) error {
-	rc, err := r.deployment.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "add", ID: id, Payload: one})
+	rc, err := r.deployment.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id), Payload: one})
 	if err != nil {
 		return err
 	}

@@ -115,9 +115,9 @@ func RunSpaces(ctx context.Context, cfg SpacesConfig) (Spaces, error) {
 
 // spacesRun is one measurement in progress.
 type spacesRun struct {
-	cfg        SpacesConfig
-	out        Spaces
-	deployment *settle.Deployment
+	cfg SpacesConfig
+	out Spaces
+	started
 }
 
 func (r *spacesRun) connect(ctx context.Context) (err error) {
@@ -141,13 +141,6 @@ func (r *spacesRun) connect(ctx context.Context) (err error) {
 	r.out.Start = r.out.AtRest
 	r.out.Before, err = r.assets(ctx)
 	return err
-}
-
-func (r *spacesRun) stop() error {
-	if r.deployment == nil {
-		return nil
-	}
-	return r.deployment.Stop(context.Background())
 }
 
 func (r *spacesRun) space(i int) string { return "space" + strconv.Itoa(i) }
@@ -186,7 +179,7 @@ func (r *spacesRun) wander(ctx context.Context) error {
 func (r *spacesRun) sendAll(ctx context.Context, from, to int, id string) error {
 	s := r.deployment.Client().Pipeline(1)
 	for i := from; i < to; i++ {
-		if err := s.Send(ctx, settle.Outgoing{Space: r.space(i), Stream: "add", ID: id, Payload: one}, nil); err != nil {
+		if err := s.Send(ctx, settle.Outgoing{Space: r.space(i), Stream: "add", ID: settle.ID(id), Payload: one}, nil); err != nil {
 			return err
 		}
 	}
@@ -261,7 +254,7 @@ func (r *spacesRun) latency(ctx context.Context) error {
 }
 
 func (r *spacesRun) call(ctx context.Context, space, id string) error {
-	_, err := r.deployment.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "add", ID: id, Payload: one})
+	_, err := r.deployment.Client().Call(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id), Payload: one})
 	return err
 }
 

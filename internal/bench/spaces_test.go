@@ -6,16 +6,13 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 )
 
 // Many spaces, few at a time: those that are at rest are not in memory, and the server has no
 // more assets for them.
 func TestSpaces_WhatIsDormantIsNowhere(t *testing.T) {
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Shutdown()
+	server := natstest.StartServer(t, embedded.Config{Listen: "127.0.0.1:0"})
 	const spaces, active = 600, 50
 	got, err := RunSpaces(t.Context(), SpacesConfig{
 		URL: server.ClientURL(), Server: func(context.Context) (ServerState, error) { return LocalState(server), nil },

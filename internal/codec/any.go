@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// anyConverter is the converter of the type any: decoding yields what encoding/json would, and encoding
+// anyConverter returns the converter of the type any: decoding yields what encoding/json would, and encoding
 // uses the converter of the dynamic type.
 func anyConverter() converter { return converter{decode: decodeAny, encode: encodeAny} }
 

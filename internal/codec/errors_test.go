@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// refusal is what Decode of T says about a text.
+// refusal returns what Decode of T says about a text.
 func refusal[T any](t *testing.T, text string) string {
 	t.Helper()
 	s, err := Of[T]()
@@ -81,7 +81,7 @@ func TestEncode_ErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-// declared is the error of Of.
+// declared returns the error of Of.
 func declared[T any](t *testing.T) string {
 	t.Helper()
 	if _, err := Of[T](); err != nil {

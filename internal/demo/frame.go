@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // frame renders the lines of the live screen.
@@ -57,8 +59,8 @@ func (f *frame) table(now Snapshot) []string {
 		if a.Rank > 0 {
 			rank = fmt.Sprint(a.Rank)
 		}
-		lines = append(lines, fmt.Sprintf(tableRow, rank, a.Code, comma(a.Departures), minutes(a.MeanDelay), percent(a.OnTime),
-			f.style.cyan(gauge(a.OnTime, 12)), comma(a.Revision), f.owner(a.Owner, now.Workers)))
+		lines = append(lines, fmt.Sprintf(tableRow, rank, a.Code, display.Grouped(a.Departures), minutes(a.MeanDelay), percent(a.OnTime),
+			f.style.cyan(gauge(a.OnTime, 12)), display.Grouped(a.Revision), f.owner(a.Owner, now.Workers)))
 	}
 	return lines
 }
@@ -79,9 +81,9 @@ func (f *frame) status(now Snapshot) []string {
 	if share, blocks, ok := strings.Cut(bar, " "); ok {
 		bar = f.style.green(strings.TrimSpace(blocks)) + fmt.Sprintf("  %4s", share)
 	}
-	how := fmt.Sprintf("%s of %s", comma(now.Handled), comma(now.Total))
+	how := fmt.Sprintf("%s of %s", display.Grouped(now.Handled), display.Grouped(now.Total))
 	if s := now.Elapsed.Seconds(); s > 0 && now.Phase == Running {
-		how += f.style.faint(fmt.Sprintf("  %s/s", comma(int(float64(now.Handled)/s))))
+		how += f.style.faint(fmt.Sprintf("  %s/s", display.Grouped(int(float64(now.Handled)/s))))
 	} else if now.Phase != Running {
 		how += f.style.faint("  " + now.Phase.sentence())
 	}

@@ -53,7 +53,7 @@ func TestAFrameFitsIntoASmallTerminal(t *testing.T) {
 	}
 }
 
-// columns is the width of a line without its colours.
+// columns returns the width of a line without its colours.
 func columns(line string) int {
 	for {
 		before, after, ok := strings.Cut(line, "\x1b[")
@@ -80,11 +80,6 @@ func TestColoursTakeNoColumnsAndAreSwitchedOff(t *testing.T) {
 }
 
 func TestNumbersReadWell(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
-		if got := comma(n); got != want {
-			t.Errorf("comma(%d) is %s, want %s", n, got, want)
-		}
-	}
 	if got := count(1, "worker") + ", " + count(2000, "worker"); got != "1 worker, 2,000 workers" {
 		t.Error(got)
 	}

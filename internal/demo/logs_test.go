@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// entry is a log entry with the given rest of a commit.
+// entry returns a log entry with the given rest of a commit.
 func entry(space, runtime, rest string) model.LogEntry {
 	return model.LogEntry{Space: space, Data: fmt.Appendf(nil, `{"v":1,"sp":%q,"rt":%q%s,"cur":{}}`, space, runtime, rest)}
 }

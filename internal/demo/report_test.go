@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/examples/flights/audit"
 )
 
-// finished is a run of two flights that went well.
+// finished returns a run of two flights that went well.
 func finished() *Result {
 	tally := flights.Tally{
 		"A": {Departures: 2, Arrivals: 0, DelaySum: 30, DistanceSum: 300, OnTime: 1},

@@ -179,7 +179,7 @@ func failure(task, own error) error {
 // configure tells the space nation which airports to rank.
 func (r *run) configure(ctx context.Context, c *settle.Client) error {
 	rc, err := c.Call(ctx, settle.Outgoing{
-		Space: flights.Nation, Stream: flights.StreamConfigure, ID: "configure",
+		Space: flights.Nation, Stream: flights.StreamConfigure, ID: settle.ID("configure"),
 		Payload: flights.Configure{Airports: r.watched},
 	})
 	if err == nil && rc.Outcome != settle.Handled {
@@ -207,7 +207,7 @@ func (r *run) send(ctx context.Context, c *settle.Client) error {
 		for range r.o.Duplicate {
 			for i := range part {
 				f := &part[i]
-				e := settle.Outgoing{Space: f.Origin, Stream: flights.StreamDeparture, ID: f.ID, Payload: f.Departure()}
+				e := settle.Outgoing{Space: f.Origin, Stream: flights.StreamDeparture, ID: settle.ID(f.ID), Payload: f.Departure()}
 				if err := sender.Send(ctx, e, count); err != nil {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/examples/flights"
 )
 
@@ -31,7 +32,7 @@ func (b *blank) Note(n Note) {
 	}
 }
 
-// some are the first n flights of the input.
+// some returns the first n flights of the input.
 func some(t *testing.T, n int) []flights.Flight {
 	t.Helper()
 	all, err := flights.BuiltIn()
@@ -112,11 +113,7 @@ func TestAStoreThatWasUsedBeforeGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestOnAnOutsideServerARunHasItsOwnStreamsAndTakesThemAway(t *testing.T) {
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	other, err := bus.Connect(t.Context(), bus.Config{Server: server, Name: "client/test"})
 	if err != nil {
 		t.Fatal(err)

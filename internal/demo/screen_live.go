@@ -40,18 +40,19 @@ func (s *liveScreen) Start(p Plan, look func() Snapshot) {
 	s.frame.begin(look().Total)
 	s.write(strings.Join(p.heading(s.frame.style), "\n") + "\n\n" + hideCursor)
 	s.draw()
-	s.done.Go(s.run) // ends with Stop
+	s.done.Go(func() { everyFrame(s.ends, s.draw) }) // ends with Stop
 }
 
-func (s *liveScreen) run() {
+// everyFrame calls draw once a frame, until ends is closed.
+func everyFrame(ends <-chan struct{}, draw func()) {
 	t := time.NewTicker(frameTime)
 	defer t.Stop()
 	for {
 		select {
-		case <-s.ends:
+		case <-ends:
 			return
 		case <-t.C:
-			s.draw()
+			draw()
 		}
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // plainScreen writes a few lines, for a log or a pipe.
@@ -22,20 +23,7 @@ type plainScreen struct {
 func (s *plainScreen) Start(p Plan, look func() Snapshot) {
 	s.look, s.ends, s.phase = look, make(chan struct{}), Starting
 	s.print("%s", p.title())
-	s.done.Go(s.run) // ends with Stop
-}
-
-func (s *plainScreen) run() {
-	t := time.NewTicker(frameTime)
-	defer t.Stop()
-	for {
-		select {
-		case <-s.ends:
-			return
-		case <-t.C:
-			s.progress(s.look())
-		}
-	}
+	s.done.Go(func() { everyFrame(s.ends, func() { s.progress(s.look()) }) }) // ends with Stop
 }
 
 // progress reports every quarter, and every phase after that.
@@ -46,7 +34,7 @@ func (s *plainScreen) progress(now Snapshot) {
 	s.quarters, s.phase = quarters, now.Phase
 	s.mu.Unlock()
 	if further {
-		s.print("%3d %%  %s of %s departures and arrivals handled after %.1f s", 25*quarters, comma(now.Handled), comma(now.Total), now.Elapsed.Seconds())
+		s.print("%3d %%  %s of %s departures and arrivals handled after %.1f s", 25*quarters, display.Grouped(now.Handled), display.Grouped(now.Total), now.Elapsed.Seconds())
 	}
 	if next && (now.Phase == Saving || now.Phase == Verifying) {
 		s.print("       %s", now.Phase.sentence())

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // style colours text, or leaves it unchanged.
@@ -39,28 +40,15 @@ func styleFor(w io.Writer) style {
 	return style(ok && os.Getenv("NO_COLOR") == "")
 }
 
-// comma writes a number with separators: 12,345.
-func comma[N int | int64 | uint64](n N) string {
-	digits := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if digits[0] == '-' {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
-
 // count formats a number and its noun: "1 worker", "2 workers".
 func count[N int | int64 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	if strings.HasSuffix(noun, "s") {
-		return comma(n) + " " + noun + "es"
+		return display.Grouped(n) + " " + noun + "es"
 	}
-	return comma(n) + " " + noun + "s"
+	return display.Grouped(n) + " " + noun + "s"
 }
 
 // percent formats a share: 86.5 %.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/settlehq/settle/examples/flights"
 	"github.com/settlehq/settle/examples/flights/audit"
+	"github.com/settlehq/settle/internal/display"
 )
 
 // maxDifferences is the number of differences that are printed; the rest is counted.
@@ -45,7 +46,7 @@ func (s *summary) table() {
 		if st.Departures > 0 {
 			mean = minutes(float64(st.DelaySum) / float64(st.Departures))
 		}
-		s.line(" %3d  %-7s  %10s  %8s  %10s  %7s  %s", i+1, rank.Airport, comma(st.Departures), comma(st.Arrivals), mean,
+		s.line(" %3d  %-7s  %10s  %8s  %10s  %7s  %s", i+1, rank.Airport, display.Grouped(st.Departures), display.Grouped(st.Arrivals), mean,
 			percent(rank.OnTimeShare), s.style.cyan(gauge(rank.OnTimeShare, 12)))
 	}
 	s.line("")
@@ -59,10 +60,10 @@ func (s *summary) numbers() {
 	}
 	sent := count(r.EventsSent, "departure")
 	if n := r.EventsSent / s.r.Flights; n > 1 {
-		sent = fmt.Sprintf("%s: %s, each %s times with its same id", count(r.EventsSent, "event"), count(s.r.Flights, "departure"), comma(n))
+		sent = fmt.Sprintf("%s: %s, each %s times with its same id", count(r.EventsSent, "event"), count(s.r.Flights, "departure"), display.Grouped(n))
 	}
 	row("sent", "%s", sent)
-	row("handled", "%s and %s in %.1f s: %s a second", count(r.DeparturesHandled, "departure"), count(r.ArrivalsHandled, "arrival"), r.Seconds, comma(int(r.EventsPerSecond)))
+	row("handled", "%s and %s in %.1f s: %s a second", count(r.DeparturesHandled, "departure"), count(r.ArrivalsHandled, "arrival"), r.Seconds, display.Grouped(int(r.EventsPerSecond)))
 	row("committed", "%s in %s", count(r.Commits, "commit"), count(s.r.Partitions, "log"))
 	var killed []string
 	for _, n := range s.r.Notes {
@@ -77,7 +78,7 @@ func (s *summary) numbers() {
 		}
 		row("killed", "%s%s", by, strings.Join(killed, ", "))
 	}
-	row("takeovers", "%s, each of a space that another worker had served", comma(r.Takeovers))
+	row("takeovers", "%s, each of a space that another worker had served", display.Grouped(r.Takeovers))
 	s.line("")
 }
 
@@ -124,6 +125,6 @@ func (s *summary) differences() {
 		s.line("  %s", d)
 	}
 	if more := len(list) - maxDifferences; more > 0 {
-		s.line("  and %s more", comma(more))
+		s.line("  and %s more", display.Grouped(more))
 	}
 }

@@ -37,17 +37,12 @@ func newWatches(codes []string, tally flights.Tally, poke chan<- struct{}) *watc
 	return w
 }
 
-// watcher is the part of a client that watches needs.
-type watcher interface {
-	Watch(ctx context.Context, space, doc string, deliver func(v settle.Value, revision uint64), opts ...settle.WatchOption) error
-}
-
 // run watches until ctx ends.
-func (w *watches) run(ctx context.Context, c watcher) error {
+func (w *watches) run(ctx context.Context, c *settle.Client) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watch := func(space, doc string) {
 		g.Go(func() error {
-			return c.Watch(ctx, space, doc, func(v settle.Value, revision uint64) { w.take(space, v, revision) })
+			return c.Space(space).Watch(ctx, doc, func(v settle.Value, revision uint64) { w.take(space, v, revision) })
 		})
 	}
 	for _, code := range w.codes {

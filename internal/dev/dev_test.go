@@ -188,7 +188,7 @@ func (s *server) call(c *settle.Client, space, stream string) string {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	r, err := c.Call(ctx, settle.Outgoing{Space: space, Stream: stream, ID: settle.NewEventID()})
+	r, err := c.Call(ctx, settle.Outgoing{Space: space, Stream: stream, ID: settle.NewID()})
 	if err != nil {
 		s.Fatalf("%v\n%s", err, s.out)
 	}
@@ -271,7 +271,7 @@ func TestDev_ASaveIsDeployedAndDocumentsStay(t *testing.T) {
 
 	s.write("tally.star", tally("four", "2")+"def wrong(e):\n    log(\"here\", n = count.n)\n    return e.nothing\nhandle(\"wrong\", wrong)\n")
 	for !strings.Contains(s.out.String(), "here n=3") {
-		_, _ = c.Call(t.Context(), settle.Outgoing{Space: "tally", Stream: "wrong", ID: settle.NewEventID()})
+		_, _ = c.Call(t.Context(), settle.Outgoing{Space: "tally", Stream: "wrong", ID: settle.NewID()})
 	}
 	s.await("tally handler of wrong: here n=3", "tally handler of wrong (event ", "tally.star:23:13: ", "in wrong")
 	s.rollBack()
@@ -487,7 +487,7 @@ func TestDev_WhatItPrintsFitsATerminal(t *testing.T) {
 	t.Chdir(dir)
 	s := start(t, "", func(c *dev.Config) { c.Programs = nil })
 	s.await("\n  settle send door unlock --wait\n")
-	_, err = s.client().Call(t.Context(), settle.Outgoing{Space: "door", Stream: "nosuch", ID: "e1"})
+	_, err = s.client().Call(t.Context(), settle.Outgoing{Space: "door", Stream: "nosuch", ID: settle.ID("e1")})
 	if err != nil {
 		t.Fatal(err)
 	}

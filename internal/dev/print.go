@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -127,7 +128,7 @@ const shown = 3
 func (h *hosted) line(exist int) string {
 	what := "does not compile yet"
 	if h.program != nil {
-		what = count(len(h.program.Nodes()), "node") + ", " + count(len(h.program.Streams()), "stream")
+		what = display.Count(len(h.program.Nodes()), "node") + ", " + display.Count(len(h.program.Streams()), "stream")
 	}
 	more := ""
 	if exist > shown {
@@ -150,11 +151,4 @@ func where(f *fleet.Fleet, space string) string {
 		}
 	}
 	return text
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

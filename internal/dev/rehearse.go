@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star"
@@ -66,8 +66,8 @@ func rehearse(p *star.Program, name string, s star.Sample) (changes []string, ha
 			return nil, false
 		}
 	}
-	o := kit.Options{Start: time.Now(), Lenient: true, Space: space.Config{Limits: ledger.Limits{MaxChain: rehearsalChain}}}
-	w, err := kit.New(kit.Always(p.Space()), o).Space(name)
+	o := simkit.Options{Start: time.Now(), Lenient: true, Space: space.Config{Limits: ledger.Limits{MaxChain: rehearsalChain}}}
+	w, err := simkit.New(simkit.Always(p.Space()), o).Space(name)
 	if err != nil {
 		return nil, false
 	}

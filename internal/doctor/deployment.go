@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/survey"
+	"github.com/settlehq/settle/internal/display"
 )
 
 func (j *judge) deployment() {
@@ -23,7 +24,7 @@ func (j *judge) deployment() {
 	case j.Settings != nil:
 		j.bad(Failure, CheckDeployment, j.Settings.Error(), "Programs refuse to use a deployment whose settings they cannot read or are not configured with.", "See the text.")
 	default:
-		j.ok(CheckDeployment, "prefix %s, %s, horizon %v", j.Prefix, count(j.Partitions, "partition"), j.Horizon)
+		j.ok(CheckDeployment, "prefix %s, %s, horizon %v", j.Prefix, display.Count(j.Partitions, "partition"), j.Horizon)
 	}
 }
 
@@ -92,7 +93,7 @@ func (j *judge) replicas() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(behind)) {
-		j.bad(Warning, CheckReplicas, fmt.Sprintf("%s is not up to date with %s: %s", name, count(len(behind[name]), "stream"), clip(behind[name])),
+		j.bad(Warning, CheckReplicas, fmt.Sprintf("%s is not up to date with %s: %s", name, display.Count(len(behind[name]), "stream"), clip(behind[name])),
 			"Until it has caught up, one server less can fail.", "Start it if it is down; else it catches up by itself.")
 	}
 	switch {
@@ -135,7 +136,7 @@ func (j *judge) reach() {
 		j.bad(Warning, CheckReach, "could not be compared: "+unseen.Error(), "A stream that has lost messages would not be noticed here. Workers notice it.", "Use a user that may read.")
 	}
 	if fine > 0 {
-		j.ok(CheckReach, "of %s, none ends before what is known of it", count(fine, "partition"))
+		j.ok(CheckReach, "of %s, none ends before what is known of it", display.Count(fine, "partition"))
 	}
 }
 

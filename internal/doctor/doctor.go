@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/survey"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 )
 
@@ -195,16 +196,16 @@ func (j *judge) payload() {
 	switch {
 	case least == 0:
 	case least != most:
-		j.bad(Failure, CheckPayload, fmt.Sprintf("max_payload is between %s and %s", size(least), size(most)),
+		j.bad(Failure, CheckPayload, fmt.Sprintf("max_payload is between %s and %s", display.Bytes(least), display.Bytes(most)),
 			"A commit that one server takes would be refused by another, after a reconnect.", "Give all servers the same max_payload.")
 	case least < smallPayload:
-		j.bad(Warning, CheckPayload, "max_payload is "+size(least),
-			fmt.Sprintf("What one handler writes and sends takes at most half of it, %s. More ends the event as failed.", size(least/2)), "Set max_payload to 1MB.")
+		j.bad(Warning, CheckPayload, "max_payload is "+display.Bytes(least),
+			fmt.Sprintf("What one handler writes and sends takes at most half of it, %s. More ends the event as failed.", display.Bytes(least/2)), "Set max_payload to 1MB.")
 	case most > largePayload:
-		j.bad(Warning, CheckPayload, "max_payload is "+size(most),
+		j.bad(Warning, CheckPayload, "max_payload is "+display.Bytes(most),
 			"Messages of that size hold up everything behind them; NATS advises 8 MB at most.", "Keep large things outside, and set max_payload to 1MB.")
 	default:
-		j.ok(CheckPayload, "max_payload is %s: a commit takes at most half of it", size(least))
+		j.ok(CheckPayload, "max_payload is %s: a commit takes at most half of it", display.Bytes(least))
 	}
 }
 
@@ -257,7 +258,7 @@ func (j *judge) storage() {
 		s := &j.Streams[i]
 		if limit := s.MaxMessages; limit > 0 {
 			percent := int64(s.Messages) * 100 / limit
-			j.filled(fmt.Sprintf("%s holds %d of %s (%d %%)", s.Name, s.Messages, count(int(limit), "message"), percent), percent, "Take the limit away: see streams.")
+			j.filled(fmt.Sprintf("%s holds %d of %s (%d %%)", s.Name, s.Messages, display.Count(int(limit), "message"), percent), percent, "Take the limit away: see streams.")
 		}
 		j.fill(s.Name, s.Bytes, s.Limit, "Raise the limit with `nats stream edit "+s.Name+" --max-bytes`, or see why events wait so long.")
 	}
@@ -266,12 +267,12 @@ func (j *judge) storage() {
 func (j *judge) fill(what string, used, limit int64, do string) {
 	if limit <= 0 {
 		if what == "the account" {
-			j.ok(CheckStorage, "%s holds %s and has no limit of its own", what, size(used))
+			j.ok(CheckStorage, "%s holds %s and has no limit of its own", what, display.Bytes(used))
 		}
 		return
 	}
 	percent := used * 100 / limit
-	j.filled(fmt.Sprintf("%s holds %s of %s (%d %%)", what, size(used), size(limit), percent), percent, do)
+	j.filled(fmt.Sprintf("%s holds %s of %s (%d %%)", what, display.Bytes(used), display.Bytes(limit), percent), percent, do)
 }
 
 // filled judges something that is filled to a percentage of its limit.
@@ -295,24 +296,4 @@ func distinct[T any](of []T, value func(T) string) (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-func size(n int64) string {
-	const k = 1024
-	switch {
-	case n >= k*k*k:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(k*k*k))
-	case n >= k*k:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(k*k))
-	case n >= k:
-		return fmt.Sprintf("%.1f KiB", float64(n)/k)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-func count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

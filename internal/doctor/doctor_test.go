@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// single is a healthy deployment on one server that writes through.
+// single returns a healthy deployment on one server that writes through.
 func single() *survey.Survey {
 	return &survey.Survey{
 		Now:    noon,
@@ -39,7 +39,7 @@ func single() *survey.Survey {
 	}
 }
 
-// backedUp is the note of a backup that was made so long ago by its own clock, and noted so long ago.
+// backedUp returns the note of a backup that was made so long ago by its own clock, and noted so long ago.
 func backedUp(made, noted time.Duration) *bus.BackupNote {
 	return &bus.BackupNote{ID: "b", AsOf: noon.Add(-made), Noted: noon.Add(-noted)}
 }
@@ -53,7 +53,7 @@ func letters(n, open int, age time.Duration) *survey.DeadFacts {
 	return f
 }
 
-// three is a healthy deployment on three.
+// three returns a healthy deployment on three.
 func three() *survey.Survey {
 	s := single()
 	s.Cluster = "settle"

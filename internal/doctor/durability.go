@@ -135,7 +135,7 @@ func (j *judge) diskLosses() Loss {
 	return Loss{"Two servers lose their disks", "Perhaps all since the last backup: what remains on the third has to be rescued by hand."}
 }
 
-// span is a duration as people write it.
+// span returns a duration as people write it.
 func span(d time.Duration) string {
 	switch {
 	case d == time.Minute:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // lateTimers is how long a timer may be due before that is reported: a worker that has just begun to serve a
@@ -27,12 +29,12 @@ func (j *judge) timers() {
 				continue
 			}
 			fine = false
-			j.bad(Warning, CheckTimers, fmt.Sprintf("space %s, on %s: the first of %s was due %v ago, at %s", l.Space, m.ID, count(l.Waiting, "event"), age.Round(time.Second), l.Since.Format(time.RFC3339)),
+			j.bad(Warning, CheckTimers, fmt.Sprintf("space %s, on %s: the first of %s was due %v ago, at %s", l.Space, m.ID, display.Count(l.Waiting, "event"), age.Round(time.Second), l.Since.Format(time.RFC3339)),
 				"Timers, jobs and delayed events of the space are handled late: one at a time, like its other events.",
 				"If the space is listed as stuck above, see there first. `settle timers "+l.Space+"` lists what waits. Let fewer come due at one moment, or divide them among several spaces.")
 		}
 		if more := m.Figures.LateCount - len(m.Figures.Late); more > 0 && !fine {
-			j.bad(Warning, CheckTimers, fmt.Sprintf("%s more on %s are late with what is due", count(more, "space"), m.ID), "See above.", "See above, and more workers if there are many: they divide the partitions.")
+			j.bad(Warning, CheckTimers, fmt.Sprintf("%s more on %s are late with what is due", display.Count(more, "space"), m.ID), "See above.", "See above, and more workers if there are many: they divide the partitions.")
 		}
 	}
 	for i := range j.fleet.Workers {
@@ -45,7 +47,7 @@ func (j *judge) timers() {
 				continue
 			}
 			fine = false
-			j.bad(Warning, CheckTimers, fmt.Sprintf("job %s of space %s has skipped %s after the one of %s, as %s reports", missed.Cron, missed.Space, count(missed.Times, "time"), missed.At.Format(time.RFC3339), m.ID),
+			j.bad(Warning, CheckTimers, fmt.Sprintf("job %s of space %s has skipped %s after the one of %s, as %s reports", missed.Cron, missed.Space, display.Count(missed.Times, "time"), missed.At.Format(time.RFC3339), m.ID),
 				"No worker ran when they were due, and the job's CatchUp setting does not repeat each of them.",
 				"Find out why its partition was not served. If each time matters, give the job CatchUp All; the payload of its event has the number of skipped times (missed).")
 		}
@@ -68,7 +70,7 @@ func (j *judge) waking() {
 		}
 		fine = false
 		f := m.Figures
-		text := fmt.Sprintf("%s wait to be loaded by %s, next: %s; %d are in memory", count(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake)
+		text := fmt.Sprintf("%s wait to be loaded by %s, next: %s; %d are in memory", display.Count(f.Queued, "space"), m.ID, strings.Join(f.Next, ", "), f.Awake)
 		do := "Wait if the number decreases: it is normal after a start, or when many timers were due at one moment. Otherwise add workers: they divide the partitions."
 		if f.Limit > 0 && f.Awake >= f.Limit {
 			text += fmt.Sprintf(", of at most %d", f.Limit)

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
 )
@@ -46,7 +47,7 @@ func (j *judge) workers() {
 		j.bad(Failure, CheckWorkers, text, "Events are stored and none is handled.", "Start a worker.")
 		return
 	}
-	j.ok(CheckWorkers, "%s: %s", count(len(there), "worker"), strings.Join(there, ", "))
+	j.ok(CheckWorkers, "%s: %s", display.Count(len(there), "worker"), strings.Join(there, ", "))
 	j.programs()
 	j.hanging(frozen)
 	if len(gone) > 0 {
@@ -205,7 +206,7 @@ func (j *judge) dead() {
 }
 
 func (j *judge) openDead(d *survey.DeadFacts) {
-	text := fmt.Sprintf("%s, ever; %d open", count(d.Letters, "event"), d.Open)
+	text := fmt.Sprintf("%s, ever; %d open", display.Count(d.Letters, "event"), d.Open)
 	age := time.Duration(0)
 	if !d.OldestOpen.IsZero() {
 		age = j.Now.Sub(d.OldestOpen).Round(time.Minute)
@@ -234,7 +235,7 @@ func (j *judge) openDead(d *survey.DeadFacts) {
 func firstsOf(d *survey.DeadFacts) (text string) {
 	for i := range d.Firsts {
 		f := &d.Firsts[i]
-		why := fmt.Sprintf("the first because: %s (event %s of space %s)", firstLine(f.Error), f.Event, f.Space)
+		why := fmt.Sprintf("the first because: %s (event %s of space %s)", display.FirstLine(f.Error), f.Event, f.Space)
 		if f.Stream == d.Stream {
 			text = ", " + why + text
 		} else {
@@ -242,16 +243,6 @@ func firstsOf(d *survey.DeadFacts) (text string) {
 		}
 	}
 	return text
-}
-
-// firstLine returns the beginning of a text that may be long.
-func firstLine(text string) string {
-	const most = 200
-	line, _, _ := strings.Cut(text, "\n")
-	if r := []rune(line); len(r) > most {
-		return string(r[:most]) + "..."
-	}
-	return line
 }
 
 // BackupAge is the default for how old the newest backup may be, and how old a deployment without a

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
@@ -48,7 +49,7 @@ func (j *judge) fullLanes() {
 				continue
 			}
 			told[l.Partition] = true
-			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s finds no room in the lane of partition %d since %s: %s from other spaces wait, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), count(l.Waiting, "event"), l.Space),
+			j.bad(Warning, CheckCoordinator, fmt.Sprintf("coordinator %s finds no room in the lane of partition %d since %s: %s from other spaces wait, the first one for space %s", c.ID, l.Partition, l.Since.Format(time.RFC3339), display.Count(l.Waiting, "event"), l.Space),
 				"Events from other spaces to this partition wait, and so may later events in the same logs, for other partitions too. Nothing is lost.",
 				"Raise the limit of the lane's stream (`nats stream edit`), or of the account, if storage reports it full. The events in a lane are not handled yet, or were handled within the horizon.")
 		}
@@ -242,7 +243,7 @@ func (j *judge) givenUp() {
 		if m.Figures.Abandoned >= runlimit.MaxAbandoned {
 			level, why = Failure, "Each holds the memory of a space, and a processor if it computes. No more is given up: a space whose code does not return stands still."
 		}
-		j.bad(level, CheckGivenUp, fmt.Sprintf("worker %s has %s in handlers or nodes that were given up and have not returned", m.ID, count(m.Figures.Abandoned, "goroutine")),
+		j.bad(level, CheckGivenUp, fmt.Sprintf("worker %s has %s in handlers or nodes that were given up and have not returned", m.ID, display.Count(m.Figures.Abandoned, "goroutine")),
 			why, "The log of "+m.ID+" and `settle dead` name the code. Let it return; restart the worker to be rid of what does not.")
 	}
 	if fine {
@@ -262,7 +263,7 @@ func (j *judge) backlog() {
 			continue
 		}
 		fine = false
-		text := fmt.Sprintf("partition %d: %s since the first that is not known to be handled, %v ago", p.Number, count(int(p.Events), "event"), age.Round(time.Second))
+		text := fmt.Sprintf("partition %d: %s since the first that is not known to be handled, %v ago", p.Number, display.Count(int(p.Events), "event"), age.Round(time.Second))
 		if p.Busiest != "" {
 			text += fmt.Sprintf("; %d of them of space %s", p.BusiestEvents, p.Busiest)
 		}

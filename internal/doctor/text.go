@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // signs begin a line, by level.
@@ -38,7 +40,7 @@ func (r *Report) Print(w io.Writer) error {
 			fold(&b, "   ", l.Lost)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d ok, %s, %s.\n", worst[OK], count(worst[Warning], "warning"), count(worst[Failure], "failure"))
+	fmt.Fprintf(&b, "\n%d ok, %s, %s.\n", worst[OK], display.Count(worst[Warning], "warning"), display.Count(worst[Failure], "failure"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

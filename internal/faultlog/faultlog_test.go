@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// logged is a Log, and what it has written.
+// logged returns a Log, and what it has written.
 func logged() (*Log, *bytes.Buffer) {
 	var out bytes.Buffer
 	return New(slog.New(slog.NewTextHandler(&out, nil))), &out

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -30,14 +31,14 @@ var Version = "dev"
 
 // Flags are the flags of every long-running program.
 type Flags struct {
-	NATS       string        `name:"nats" help:"URL of the NATS server. Default: NATS_URL, then the selected nats context." placeholder:"URL"`
-	Context    string        `help:"nats context to connect with. Default: NATS_CONTEXT, then the selected one." placeholder:"NAME"`
-	Creds      string        `help:"Credentials file. Default: NATS_CREDS, then the context's." type:"existingfile" placeholder:"FILE"`
-	Prefix     string        `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
-	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it does not exist. 0 waits for a deployment, and takes its number." default:"0" env:"SETTLE_PARTITIONS"`
-	Horizon    time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one." default:"0" env:"SETTLE_HORIZON"`
+	NATS       string        `name:"nats" bus:"URL" placeholder:"URL"`
+	Context    string        `bus:"Context" placeholder:"NAME"`
+	Creds      string        `bus:"Creds" type:"existingfile" placeholder:"FILE"`
+	Prefix     string        `bus:"Prefix"`
+	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it does not exist. 0 waits for a deployment, and takes its number." bus:"Partitions"`
+	Horizon    time.Duration `bus:"Horizon"`
 	ID         string        `help:"Name of this process, unique among running ones. Default: the host's name and a random suffix." env:"SETTLE_ID"`
-	AckTimeout time.Duration `help:"How long an acknowledgement of the servers may take, until the request is sent again." default:"5s" env:"SETTLE_ACK_TIMEOUT"`
+	AckTimeout time.Duration `bus:"AckTimeout"`
 	Stop       time.Duration `name:"stop-timeout" help:"How long the program may take to complete what is running and to save, after SIGTERM." default:"20s" env:"SETTLE_STOP_TIMEOUT"`
 	Log        string        `help:"The lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 
@@ -59,7 +60,7 @@ type Process struct {
 // program until SIGTERM or SIGINT, and exits: 0 for a clean stop, 1 for a failure, 2 for a bad
 // command line.
 func Main(name, description string, flags any, f func(ctx context.Context) error, options ...kong.Option) {
-	kong.Parse(flags, append(options, kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
+	kong.Parse(flags, append(options, optionflags.OfBus(), kong.Name(name), kong.Description(description), kong.Vars{"version": Version},
 		kong.Exit(func(code int) { os.Exit(min(code, 2)) }))...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
@@ -130,10 +131,9 @@ func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process
 
 // bus returns the configuration of the connection.
 func (f Flags) bus() bus.Config {
-	return bus.Config{
-		URL: f.NATS, Context: f.Context, Creds: f.Creds, Prefix: f.Prefix,
-		Partitions: f.Partitions, Horizon: f.Horizon, AckTimeout: f.AckTimeout, Version: Version, AwaitServer: true,
-	}
+	cfg := bus.Config{Version: Version, AwaitServer: true}
+	optionflags.FillBus(&cfg, &f)
+	return cfg
 }
 
 // tellUnstarted logs that the program was stopped before it ran, and what it was waiting for.

@@ -9,12 +9,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/internal/optionflags"
 )
 
 func parse(t *testing.T, args ...string) Flags {
 	t.Helper()
 	var f Flags
-	parser, err := kong.New(&f, kong.Vars{"version": "dev"})
+	parser, err := kong.New(&f, kong.Vars{"version": "dev"}, optionflags.OfBus())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +45,11 @@ func TestFlags_AreThoseOfTheConnection(t *testing.T) {
 
 // What a program has started gets the time of --stop-timeout to end.
 func TestRun_StopHasSoMuchTime(t *testing.T) {
-	s, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Shutdown)
+	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	f := parse(t, "--nats", s.ClientURL(), "--partitions", "1", "--id", "p1", "--stop-timeout", "1h")
-	err = f.Run(ctx, "worker", io.Discard, func(Process) (func(context.Context) error, error) {
+	err := f.Run(ctx, "worker", io.Discard, func(Process) (func(context.Context) error, error) {
 		end()
 		return func(last context.Context) error {
 			if until, limited := last.Deadline(); !limited || time.Until(until) < 30*time.Minute {

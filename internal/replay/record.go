@@ -1,4 +1,3 @@
-// Package replay records what happened in a space (kit.Recording), from its log and its lane.
 package replay
 
 import (
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/history"
-	"github.com/settlehq/settle/internal/kit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/receipts"
@@ -29,7 +27,7 @@ const page = 500
 
 // recorder reads a space.
 type recorder struct {
-	kit.Recording
+	Recording
 	ctx     context.Context
 	bus     port.Client
 	sent    map[uint64]*model.Message // by lane sequence
@@ -40,7 +38,7 @@ type recorder struct {
 }
 
 // Record records a space, which may continue meanwhile.
-func Record(ctx context.Context, bus port.Client, space string, o Options) (*kit.Recording, error) {
+func Record(ctx context.Context, bus port.Client, space string, o Options) (*Recording, error) {
 	now, err := history.ReadContents(ctx, bus, space)
 	switch {
 	case err != nil:
@@ -51,7 +49,7 @@ func Record(ctx context.Context, bus port.Client, space string, o Options) (*kit
 		return nil, fmt.Errorf("revision %d: the last commit of space %s is at %d", o.From, space, now.Seq)
 	}
 	r := &recorder{
-		Recording: kit.Recording{Space: space, From: o.From, To: now.Seq}, ctx: ctx, bus: bus,
+		Recording: Recording{Space: space, From: o.From, To: now.Seq}, ctx: ctx, bus: bus,
 		sent: map[uint64]*model.Message{}, derived: append(slices.Clone(o.Derived), now.Derived...), names: map[string]bool{},
 	}
 	for _, name := range now.DocIDs() {
@@ -68,7 +66,7 @@ func Record(ctx context.Context, bus port.Client, space string, o Options) (*kit
 	}
 	for _, name := range now.DocIDs() {
 		if r.isCell(name) {
-			r.After = append(r.After, kit.RecordedDocument{Name: name, Value: now.Doc(name).Value})
+			r.After = append(r.After, RecordedDocument{Name: name, Value: now.Doc(name).Value})
 		}
 	}
 	return &r.Recording, nil
@@ -165,10 +163,10 @@ func (r *recorder) before() error {
 			return err
 		}
 		if !d.Value.IsAbsent() {
-			r.Before = append(r.Before, kit.RecordedDocument{Name: name, Value: d.Value})
+			r.Before = append(r.Before, RecordedDocument{Name: name, Value: d.Value})
 		}
 	}
-	slices.SortFunc(r.Before, func(a, b kit.RecordedDocument) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Before, func(a, b RecordedDocument) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
@@ -254,7 +252,7 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 		if _, seen := r.at[key]; seen {
 			continue
 		}
-		s := kit.RecordedStep{At: at, Stream: m.Stream, Event: m.ID, NotBefore: m.NotBefore, Invalid: m.Invalid}
+		s := RecordedStep{At: at, Stream: m.Stream, Event: m.ID, NotBefore: m.NotBefore, Invalid: m.Invalid}
 		if payload, err := model.ParseValue(m.Payload); err == nil {
 			s.Payload = payload
 		} else if len(m.Payload) > 0 {
@@ -274,7 +272,7 @@ func (r *recorder) step(at time.Time, tx *model.Tx) {
 	if tx.Later != nil || ownWrites(tx.By) {
 		return
 	}
-	s := kit.RecordedStep{At: at}
+	s := RecordedStep{At: at}
 	for i := range tx.Writes {
 		if r.isCell(tx.Writes[i].Doc) {
 			s.Writes = append(s.Writes, tx.Writes[i])

@@ -46,7 +46,7 @@ func Context(ctx context.Context, t model.Trace) context.Context {
 	return w3c.Extract(ctx, propagation.MapCarrier{"traceparent": t.Parent, "tracestate": t.State})
 }
 
-// Of is the trace context of the span in ctx, as it travels in headers.
+// Of returns the trace context of the span in ctx, as it travels in headers.
 func Of(ctx context.Context) model.Trace {
 	c := propagation.MapCarrier{}
 	w3c.Inject(ctx, c)

@@ -144,7 +144,7 @@ func checkDeterminism(f *file, info *types.Info) []finding {
 	return found
 }
 
-// receiveOnlyResults are the channels that a function hands out for others to
+// receiveOnlyResults returns the channels that a function hands out for others to
 // wait on. They can only be go-memdb's, which closes one when a snapshot is out of
 // date: the core can neither make a channel nor use one.
 func receiveOnlyResults(f *ast.FuncType) []*ast.ChanType {
@@ -207,7 +207,7 @@ func unordered(t types.Type) string {
 
 var anyOrder = regexp.MustCompile(`any order: *\S`)
 
-// excuses are the lines that an "any order:" comment covers: its last line and
+// excuses returns the lines that an "any order:" comment covers: its last line and
 // the one after it.
 func excuses(f *file) map[int]bool {
 	lines := map[int]bool{}

@@ -327,12 +327,8 @@ func (inst *instance) linkAt(_ *starlark.Thread, b *starlark.Builtin, args starl
 	if err != nil {
 		return nil, err
 	}
-	if k != nil {
-		step, err := x.Step(k)
-		if err != nil {
-			return nil, err
-		}
-		x = x.Child(step)
+	if x, err = x.At(k); err != nil {
+		return nil, err
 	}
 	if x.Space != "" {
 		return nil, fmt.Errorf("link_at: %s is in another space", x)

@@ -56,7 +56,7 @@ handle("add", add)
 
 const lib = "def twice(x):\n    return 2 * x\n"
 
-// changedBy are the nodes whose fingerprints differ between two texts.
+// changedBy returns the nodes whose fingerprints differ between two texts.
 func changedBy(t *testing.T, before, after *Program) string {
 	t.Helper()
 	old := map[string]string{}

@@ -37,7 +37,7 @@ func FuzzProgram(f *testing.F) {
 	})
 }
 
-// outcome is what a program has come to when each of its handlers had an event and each of
+// outcome returns what a program has come to when each of its handlers had an event and each of
 // its nodes was observed.
 func outcome(t *testing.T, text string, limits Limits) (string, bool) {
 	p, err := Compile(source(text), Options{Limits: limits})

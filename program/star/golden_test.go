@@ -35,7 +35,7 @@ func compareGolden(t *testing.T, name string, lines []string) {
 	}
 }
 
-// examples are the programs of examples/, by directory.
+// examples returns the programs of examples/, by directory.
 func examples(t *testing.T) (all []Source) {
 	t.Helper()
 	files, err := filepath.Glob("../../examples/*/*.star")
@@ -125,7 +125,7 @@ func TestCharges_StayWhatTheyWere(t *testing.T) {
 	compareGolden(t, "charges.txt", lines)
 }
 
-// charged is the steps and bytes that a handler with this body is charged.
+// charged returns the steps and bytes that a handler with this body is charged.
 func charged(t *testing.T, body string) string {
 	t.Helper()
 	p := compiled(t, "LIST = [1]\nTABLE = {}\nd = compute('d', lambda: 1)\n"+evaluator+body+"\nhandle('h', h)\n")

@@ -152,7 +152,7 @@ func (s *stage) observe(docs ...string) {
 	s.settle()
 }
 
-// doc is a document's value as text.
+// doc returns a document's value as text.
 func (s *stage) doc(id string) string { return s.value(id).String() }
 
 func (s *stage) value(id string) (v model.Value) {

@@ -1,5 +1,5 @@
 // Package startest runs the tests of programs in Starlark, functions test_* in files beside them, in
-// worlds of internal/kit: spaces in memory, in virtual time. The language of tests is in package
+// worlds of internal/simkit: spaces in memory, in virtual time. The language of tests is in package
 // program/star.
 package startest
 
@@ -7,7 +7,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/settlehq/settle/internal/kit"
+	"github.com/settlehq/settle/internal/replay"
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
 )
@@ -19,19 +20,19 @@ func Run(ctx context.Context, src star.Source, testFile string, o star.TestOptio
 	return star.RunTests(ctx, src, testFile, o)
 }
 
-// Engine makes worlds of internal/kit.
+// Engine makes worlds of internal/simkit.
 var Engine star.Engine = engine{}
 
 type engine struct{}
 
 func (engine) World(p *space.Program, start time.Time, log func(space.ConsoleInfo)) star.World {
-	return world{kit.New(kit.Always(p), kit.Options{Start: start, Log: log})}
+	return world{simkit.New(simkit.Always(p), simkit.Options{Start: start, Log: log})}
 }
 
 // Replay runs functions once: a second run that shows whether they are idempotent would count as
 // another than the recorded one.
 func (engine) Replay(p *space.Program, lines []string, log func(space.ConsoleInfo)) (star.World, star.Replayed, error) {
-	r, err := kit.ParseRecording(lines)
+	r, err := replay.ParseRecording(lines)
 	if err != nil {
 		return nil, star.Replayed{}, err
 	}
@@ -41,12 +42,12 @@ func (engine) Replay(p *space.Program, lines []string, log func(space.ConsoleInf
 		}
 		return p, nil
 	}
-	w := kit.New(only, kit.Options{Start: r.Start, Log: log, Lenient: true})
+	w := simkit.New(only, simkit.Options{Start: r.Start, Log: log, Lenient: true})
 	differences, err := r.Play(w)
 	return world{w}, star.Replayed{Space: r.Space, Start: r.Start, Differences: differences}, err
 }
 
-type world struct{ *kit.World }
+type world struct{ *simkit.World }
 
 func (w world) Space(name string) (star.TestSpace, error) {
 	s, err := w.World.Space(name)
@@ -60,13 +61,13 @@ func (w world) TakeProblems() []star.Problem {
 	var all []star.Problem
 	for _, p := range w.World.TakeProblems() {
 		all = append(all, star.Problem{
-			Where: p.Who(), DeadLetter: p.Kind == kit.DeadLetter, Space: p.Space, Stream: p.Stream, Event: p.Event, Err: p.Err, Text: p.String(),
+			Where: p.Source(), DeadLetter: p.Kind == simkit.DeadLetter, Space: p.Space, Stream: p.Stream, Event: p.Event, Err: p.Err, Text: p.String(),
 		})
 	}
 	return all
 }
 
-type testSpace struct{ *kit.Space }
+type testSpace struct{ *simkit.Space }
 
 func (s testSpace) Watch(doc string) error {
 	_, err := s.Space.Watch(doc)

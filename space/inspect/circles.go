@@ -42,12 +42,22 @@ type causalStep struct {
 	to  int
 }
 
-func newCausalGraph(c *causalEdges) *causalGraph {
+// list copies the edges.
+func (c *causalEdges) list() []causalEdge {
+	if c == nil {
+		return nil
+	}
 	edges := make([]causalEdge, 0, c.recent.Len())
-	g := &causalGraph{}
 	for at := c.recent.Front(); at != nil; at = at.Next() {
-		e := at.Value.(causalEdge)
-		edges = append(edges, e)
+		edges = append(edges, at.Value.(causalEdge))
+	}
+	return edges
+}
+
+// newCausalGraph links edges, which it sorts.
+func newCausalGraph(edges []causalEdge) *causalGraph {
+	g := &causalGraph{}
+	for _, e := range edges {
 		g.names = append(g.names, e.writer, e.reader)
 	}
 	slices.Sort(g.names)

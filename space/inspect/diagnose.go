@@ -45,7 +45,7 @@ type Marker struct {
 func (m Marker) String() string { return m.text }
 
 // Diagnose begins to record which node's write makes which node invalid, from nothing, or
-// stops. Circles returns the result. To record costs a lookup for each invalidation;
+// stops. History.Circles returns the result. To record costs a lookup for each invalidation;
 // no more than the 4096 edges seen last are kept.
 func (r *Recorder) Diagnose(on bool) {
 	r.record(on)
@@ -55,25 +55,6 @@ func (r *Recorder) Diagnose(on bool) {
 // DiagnoseWhenBusy makes the recording begin by itself when a busy stretch is found (see
 // Busy), and stop when that is over.
 func (r *Recorder) DiagnoseWhenBusy(on bool) { r.auto.on = on }
-
-// Circles lists the causal circles of the recording under way or, if there is none, of the
-// last one. There can be more circles than nodes, so not all of them are listed, but each
-// node that lies on one lies on one that is.
-func (r *Recorder) Circles() []Circle {
-	found := r.found
-	if r.causes != nil {
-		found = r.circles()
-	}
-	var out []Circle
-	for _, spelled := range found {
-		var c Circle
-		for step := range slices.Chunk(spelled, 2) {
-			c = append(c, CausalStep{step[0], step[1]})
-		}
-		out = append(out, c)
-	}
-	return out
-}
 
 // Markers lists the latest signs that the space does not come to rest, oldest first.
 func (r *Recorder) Markers() []Marker {
@@ -92,9 +73,6 @@ func (r *Recorder) Markers() []Marker {
 func (r *Recorder) Deferred(pass uint64, nodes []string) (begins bool) {
 	return r.deferred(pass, nodes)
 }
-
-// NonSettling reports whether the last pass had to defer something.
-func (r *Recorder) NonSettling() bool { return r.nonSettling() }
 
 // Busy records how long the last call of Settle took, which only the host knows: the core
 // has no clock. It reports whether a busy stretch was found by that, which it does once

@@ -95,9 +95,6 @@ func (d *diagnosis) deferred(pass uint64, nodes []string) (warn bool) {
 	return warn
 }
 
-// nonSettling reports whether the last pass deferred something.
-func (d *diagnosis) nonSettling() bool { return d.unrest }
-
 // busyWindow is a stretch of time up to now, and how much of it passes took.
 type busyWindow struct {
 	begun bool
@@ -176,7 +173,7 @@ func (d *diagnosis) circles() [][]string {
 	if d.causes == nil {
 		return nil
 	}
-	return newCausalGraph(d.causes).circles()
+	return newCausalGraph(d.causes.list()).circles()
 }
 
 // autoDiagnosis records causal edges during busy stretches.

@@ -23,7 +23,7 @@ func wantMarkers(t *testing.T, d *diagnosis, want ...string) {
 
 func TestE14_APassThatDeferredNothingLeavesNoMarker(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
-	if d.deferred(1, nil) || d.deferred(2, []string{}) || d.nonSettling() {
+	if d.deferred(1, nil) || d.deferred(2, []string{}) || d.unrest {
 		t.Error("a clean pass end is taken for unrest")
 	}
 	wantMarkers(t, d)
@@ -37,7 +37,7 @@ func TestE15_MarkersCountAndNameWhatWasDeferred(t *testing.T) {
 	if d.deferred(2, []string{"y", "x"}) {
 		t.Error("the second marker of the episode warns again")
 	}
-	if !d.nonSettling() {
+	if !d.unrest {
 		t.Error("settles, though the last pass deferred something")
 	}
 	wantMarkers(t, d, "pass 1 deferred 1: x", "pass 2 deferred 2: y, x")
@@ -47,7 +47,7 @@ func TestE15_ACleanPassEndsTheEpisodeAndKeepsItsMarkers(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	d.deferred(1, []string{"x"})
 	d.deferred(2, nil)
-	if d.nonSettling() {
+	if d.unrest {
 		t.Error("unrest after a clean pass end")
 	}
 	if !d.deferred(3, []string{"x"}) {

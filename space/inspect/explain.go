@@ -24,37 +24,31 @@ type Explanation struct {
 	Behind *Explanation
 }
 
-// Explain says how a node stands; false if there is no such node. It looks at as much of
-// the graph as it needs, so it is for people and not for every run. r may be nil.
-func Explain(v View, r *Recorder, id string) (Explanation, bool) {
-	n, ok := v.Node(id)
+// Explain explains how a node stands; false if there is no such node. It looks at as much of
+// the graph as it needs.
+func (s *Snapshot) Explain(id string) (Explanation, bool) {
+	n, ok := s.Node(id)
 	if !ok {
 		return Explanation{}, false
 	}
-	return explainBehind(v, r, n), true
-}
-
-func explainBehind(v View, r *Recorder, n Node) Explanation {
-	e := explain(v, r, n)
-	if up := laggard(v, n.ID); up != "" {
-		late, _ := v.Node(up)
-		behind := explain(v, r, late)
+	e := s.explain(n)
+	if up := s.laggard(n.ID); up != "" {
+		late, _ := s.Node(up)
+		behind := s.explain(late)
 		e.Behind = &behind
 	}
-	return e
+	return e, true
 }
 
-func explain(v View, r *Recorder, n Node) Explanation {
+func (s *Snapshot) explain(n Node) Explanation {
 	e := Explanation{Node: n}
-	e.explainDemand(v)
-	if r != nil {
-		e.explainRuns(r)
-	}
+	e.explainDemand(s)
+	e.explainRuns(s.History())
 	return e
 }
 
 // explainDemand says what needs a node, or where demand is missing.
-func (e *Explanation) explainDemand(v View) {
+func (e *Explanation) explainDemand(v *Snapshot) {
 	walk := &readerWalk{view: v, steps: []readerStep{{edge: Edge{Node: e.ID}}}, seen: map[string]bool{e.ID: true}}
 	for i := 0; i < len(walk.steps); i++ {
 		id := walk.steps[i].edge.Node
@@ -71,7 +65,7 @@ func (e *Explanation) explainDemand(v View) {
 	}
 }
 
-func isRead(v View, id string) bool {
+func isRead(v *Snapshot, id string) bool {
 	for _, edge := range v.Readers(id) {
 		if !edge.Envelope {
 			return true
@@ -82,7 +76,7 @@ func isRead(v View, id string) bool {
 
 // readerWalk is a search breadth first, from a node to its readers, theirs, and so on.
 type readerWalk struct {
-	view  View
+	view  *Snapshot
 	steps []readerStep
 	seen  map[string]bool
 }
@@ -115,10 +109,10 @@ func (w *readerWalk) wayTo(i int) []Edge {
 }
 
 // laggard is the nearest node upstream of a node that is not up to date, "" if there is none.
-func laggard(v View, id string) string {
+func (s *Snapshot) laggard(id string) string {
 	seen := map[string]bool{id: true}
 	for work := []string{id}; len(work) > 0; work = work[1:] {
-		for _, edge := range v.Writers(work[0]) {
+		for _, edge := range s.Writers(work[0]) {
 			if seen[edge.Node] {
 				continue
 			}
@@ -132,8 +126,8 @@ func laggard(v View, id string) string {
 }
 
 // explainRuns looks up in the histories why a node ran last, and why it is to run again.
-func (e *Explanation) explainRuns(r *Recorder) {
-	runs, triggers := r.Runs(), r.Triggers()
+func (e *Explanation) explainRuns(h *History) {
+	runs, triggers := h.Runs, h.Triggers
 	for i := len(runs) - 1; i >= 0 && e.LastRun == nil; i-- {
 		if runs[i].Node == e.ID {
 			e.LastRun = &runs[i]

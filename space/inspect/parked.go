@@ -13,17 +13,13 @@ type Parked struct {
 	Behind []Explanation
 }
 
-// WhyParked says why the event at the head of the lane has not been handled; false if there
-// is no event. What it needs is known when an attempt has met it. r may be nil.
-func WhyParked(v View, r *Recorder) (Parked, bool) {
-	h, ok := v.Head()
+// Parked explains why the event at the head of the lane has not been handled; false if there
+// is no event. What it needs is known when an attempt has met it.
+func (s *Snapshot) Parked() (Parked, bool) {
+	h, ok := s.Lane().head()
 	p := Parked{Head: h}
 	for _, id := range h.Needs {
-		n, there := v.Node(id)
-		if !there {
-			continue
-		}
-		if e := explainBehind(v, r, n); e.Status != clean || e.Behind != nil {
+		if e, there := s.Explain(id); there && (e.Status != Clean || e.Behind != nil) {
 			p.Behind = append(p.Behind, e)
 		}
 	}
@@ -55,7 +51,7 @@ func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	}
 	for i := range p.Behind {
 		late := &p.Behind[i]
-		if late.Status == clean {
+		if late.Status == Clean {
 			late = late.Behind
 		}
 		switch late.Standing {
@@ -93,7 +89,7 @@ func (p Parked) String() string {
 	}
 	for _, e := range p.Behind {
 		late := &e
-		if e.Status == clean {
+		if e.Status == Clean {
 			late = e.Behind
 		}
 		lines = append(lines, "waits for "+late.ID+", which is "+late.Status+": "+late.standing())

@@ -19,7 +19,7 @@ func TestParked_SaysWhyInAWordAndASentence(t *testing.T) {
 		{Parked{Head: Head{Lost: 2, MostLost: 3, Until: time.Second}}, CauseLost, "attempt 2 of 3: its process has ended in the ones before, or they were given up"},
 		{Parked{Head: Head{Docs: []string{"@a/x", "@b/y"}}}, CauseDocument, "waits for document @a/x and @b/y, which is not here"},
 		{Parked{Behind: []Explanation{{Node: Node{ID: "n", Standing: Gated, Status: "invalid", Gate: "debounce", Until: time.Minute}}}}, CauseGate, "waits for n, which is gated (debounce) until at+1m0s"},
-		{Parked{Behind: []Explanation{{Node: Node{ID: "m", Status: clean}, Behind: &Explanation{Node: Node{ID: "n", Status: "invalid", Standing: Waiting, Waits: "@a/x"}}}}}, CauseDocument, "waits for n, which waits for document @a/x"},
+		{Parked{Behind: []Explanation{{Node: Node{ID: "m", Status: Clean}, Behind: &Explanation{Node: Node{ID: "n", Status: "invalid", Standing: Waiting, Waits: "@a/x"}}}}}, CauseDocument, "waits for n, which waits for document @a/x"},
 		{Parked{Behind: []Explanation{{Node: Node{ID: "n", Status: "invalid", Standing: Runnable}}}}, CauseComputation, "waits for n: it runs with the next pass"},
 	} {
 		if cause, why := c.p.Cause(clock); cause != c.cause || why != c.why {

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -66,27 +65,27 @@ type TriggerEntry struct {
 	By string
 }
 
-// ring keeps the latest entries.
-type ring[T any] struct {
-	entries []T
-	oldest  int
-}
+// ring keeps the latest entries. It only ever appends to its memory, and begins another when that is full, so that a
+// snapshot can share it.
+type ring[T any] struct{ entries []T }
 
 func (r *ring[T]) add(e T) {
-	if len(r.entries) < historyLimit {
-		r.entries = append(r.entries, e)
-		return
+	if len(r.entries) == cap(r.entries) {
+		r.entries = append(make([]T, 0, 2*max(len(r.list()), ringStart)), r.list()...)
 	}
-	r.entries[r.oldest] = e
-	r.oldest = (r.oldest + 1) % historyLimit
+	r.entries = append(r.entries, e)
 }
 
-// list returns the entries, oldest first.
+// ringStart is half of how many entries a ring has room for at first.
+const ringStart = 16
+
+// list returns the entries, oldest first. They are not to be changed.
 func (r *ring[T]) list() []T {
 	if r == nil {
 		return nil
 	}
-	return slices.Concat(r.entries[r.oldest:], r.entries[:r.oldest])
+	n := len(r.entries)
+	return r.entries[max(0, n-historyLimit):n:n]
 }
 
 // Recorder keeps what explanations, the histories and the diagnosis are made of: as much as was switched on.
@@ -130,11 +129,14 @@ func switched[T any](r *ring[T], on bool) *ring[T] {
 	return r
 }
 
-// Runs is the history of runs, oldest first; nil if none is kept.
-func (r *Recorder) Runs() []RunEntry { return r.runs.list() }
-
-// Triggers is the history of triggers, oldest first; nil if none is kept.
-func (r *Recorder) Triggers() []TriggerEntry { return r.triggers.list() }
+// history is what readers see of it. It stays as it is.
+func (r *Recorder) history() *History {
+	h := &History{Runs: r.runs.list(), Triggers: r.triggers.list(), Markers: r.Markers(), NonSettling: r.unrest, found: r.found}
+	if r.causes != nil {
+		h.recording, h.edges = true, r.causes.list()
+	}
+	return h
+}
 
 // Triggered takes in that a node has one more reason to run: t without N and Pass. doc is the document that
 // t.Writer has written, if there is such a node.

@@ -39,7 +39,7 @@ func count(n uint64, what string) string {
 
 func (e *Explanation) ranLast() string {
 	switch {
-	case e.Stats.Runs == 0 && e.Status == neverRan:
+	case e.Stats.Runs == 0 && e.Status == NeverRan:
 		return "it never ran"
 	case e.Stats.Runs == 0:
 		return "it was resumed, and has not run here"

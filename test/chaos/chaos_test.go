@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/test/chaos/history"
 	"github.com/settlehq/settle/test/chaos/soak"
@@ -138,7 +139,7 @@ func TestSoak_EveryProfileIsARun(t *testing.T) {
 	for i := range profiles {
 		how := &profiles[i]
 		var c commands
-		k, err := kong.New(&c)
+		k, err := kong.New(&c, optionflags.OfBus())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestTheReportSaysHowToRunItAgain(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	var c commands
-	k, err := kong.New(&c)
+	k, err := kong.New(&c, optionflags.OfBus())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (c *client) hangUp() {
 func (c *client) outgoing(i item) settle.Outgoing {
 	return settle.Outgoing{
 		Space: c.l.work.Space(i.space), Stream: c.l.work.Stream(c.number, i.space, i.n),
-		ID: history.EventID(c.number, i.n), Payload: depth(0),
+		ID: settle.ID(history.EventID(c.number, i.n)), Payload: depth(0),
 	}
 }
 
@@ -276,10 +276,10 @@ func (c *client) sendAgain(ctx context.Context) {
 		case !res.Duplicate && c.l.d.o.lossy(): // the checker knows whether it may have been lost
 			c.l.ack(c.number, i, res)
 		case !res.Duplicate:
-			c.l.fail("%s %s was stored at %d, after it had been acknowledged", ev.Space, ev.ID, res.Seq)
+			c.l.fail("%s %s was stored at %d, after it had been acknowledged", ev.Space, ev.ID.String(), res.Seq)
 		default:
 			c.l.repeated.Add(1)
-			if rc, err := other.client.Await(ctx, ev.Space, ev.Stream, ev.ID); err == nil {
+			if rc, err := other.client.Space(ev.Space).Await(ctx, ev.Stream, ev.ID); err == nil {
 				c.l.told(c.number, i, rc)
 			}
 		}

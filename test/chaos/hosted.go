@@ -22,7 +22,7 @@ var hostedText string
 // hostedName is what it is called.
 const hostedName = "chaos"
 
-// hostedSource is one version of it; all do the same.
+// hostedSource returns one version of it; all do the same.
 func hostedSource(w history.Workload, version int) program.Source {
 	text := strings.NewReplacer(
 		"HOSTED_VERSION = 0", fmt.Sprint("HOSTED_VERSION = ", version),

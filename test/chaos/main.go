@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
@@ -128,7 +129,7 @@ type commands struct {
 
 func main() {
 	var c commands
-	k := kong.Parse(&c, kong.Name("chaos"), kong.Description("Real processes, killed and cut off, and a check of every event."))
+	k := kong.Parse(&c, optionflags.OfBus(), kong.Name("chaos"), kong.Description("Real processes, killed and cut off, and a check of every event."))
 	if err := k.Run(); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)

@@ -127,7 +127,7 @@ func (o *observer) watch(ctx context.Context, c *settle.Client, b *bus.Bus, sess
 		})
 		return
 	}
-	err := c.Watch(short, w.Space(o.space), o.doc, func(v settle.Value, revision uint64) {
+	err := c.Space(w.Space(o.space)).Watch(short, o.doc, func(v settle.Value, revision uint64) {
 		o.note(session, revision, v)
 	})
 	if err != nil && short.Err() == nil {
@@ -160,9 +160,9 @@ func (o *observers) current(ctx context.Context, c *settle.Client) error {
 	w := o.d.o.workload()
 	var missing error
 	for _, one := range o.list {
-		sum, _, err1 := c.Get(ctx, w.Space(one.space), history.DocSum)
-		next, _, err2 := c.Get(ctx, w.Space(one.space+1), history.DocSum)
-		got, revision, err3 := c.Get(ctx, w.Space(one.space), one.doc)
+		sum, _, err1 := c.Space(w.Space(one.space)).Get(ctx, history.DocSum)
+		next, _, err2 := c.Space(w.Space(one.space+1)).Get(ctx, history.DocSum)
+		got, revision, err3 := c.Space(w.Space(one.space)).Get(ctx, one.doc)
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}
@@ -171,13 +171,13 @@ func (o *observers) current(ctx context.Context, c *settle.Client) error {
 		case history.DocPair:
 			want = history.Pair(history.SumOf(sum), history.View(history.SumOf(next)))
 		case history.DocMarked:
-			mark, _, err := c.Get(ctx, w.Space(one.space), history.DocMark)
+			mark, _, err := c.Space(w.Space(one.space)).Get(ctx, history.DocMark)
 			if err != nil {
 				return err
 			}
 			var linked settle.Value
 			if to := history.Linked(mark); to != "" {
-				if next, _, err = c.Get(ctx, to, history.DocSum); err != nil {
+				if next, _, err = c.Space(to).Get(ctx, history.DocSum); err != nil {
 					return err
 				}
 				linked = history.View(history.SumOf(next))

@@ -36,7 +36,7 @@ func programs(w history.Workload) settle.Programs {
 	}
 }
 
-// goProgram is the program of the spaces that do not run the one in Starlark. Package history has the expected results.
+// goProgram returns the program of the spaces that do not run the one in Starlark. Package history has the expected results.
 func goProgram(w history.Workload) *settle.Program {
 	p := settle.NewProgram("chaos")
 	count := func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) { return handle(w, tx, ev), nil }

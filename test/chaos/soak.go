@@ -46,7 +46,7 @@ var deadly = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillC
 // together leaves servers of a cluster no other way to end than all at once, which is rare among the others.
 var together = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillAll}, ",")
 
-// powerless are the power cuts of a kind, so long after each other, and what goes on beside them: workers and
+// powerless returns the power cuts of a kind, so long after each other, and what goes on beside them: workers and
 // coordinators live on, but for a few.
 func powerless(kind, every string, args ...string) []string {
 	only := strings.Join([]string{kind, faultKillWorker, faultKillCoordinator, faultDeploy}, ",")
@@ -123,7 +123,7 @@ func (s *soakCmd) run(ctx context.Context, p *soak.Piece, how *profile) error {
 	return err
 }
 
-// args are those of the run of a piece.
+// args returns those of the run of a piece.
 func (s *soakCmd) args(p *soak.Piece, how *profile, result string) []string {
 	lasts, rate := s.Piece, s.Rate
 	cuts := 0
@@ -138,7 +138,7 @@ func (s *soakCmd) args(p *soak.Piece, how *profile, result string) []string {
 	return append(args, how.args...)
 }
 
-// command is a process whose output is shown, and which is asked to end with ctx.
+// command returns a process whose output is shown, and which is asked to end with ctx.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stdout, c.Stderr = os.Stderr, os.Stderr
@@ -147,7 +147,7 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// commit is what the tree is at.
+// commit returns what the tree is at.
 func commit(ctx context.Context) string {
 	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {

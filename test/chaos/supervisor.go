@@ -38,7 +38,7 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// crashed is the first crash, "" for none.
+// crashed returns the first crash, "" for none.
 func (s *supervisor) crashed() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *supervisor) note(c *child, err error) {
 	}
 }
 
-// exitCode is how the process has ended; -1 by a signal.
+// exitCode returns how the process has ended; -1 by a signal.
 func (c *child) exitCode() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -224,7 +224,7 @@ func skewOf(seed uint64, id string, most time.Duration) time.Duration {
 	return time.Duration(r.Int64N(2*int64(most)+1) - int64(most)).Truncate(time.Millisecond)
 }
 
-// webAddress is where a worker serves HTTP.
+// webAddress returns where a worker serves HTTP.
 func (d *deployment) webAddress(name string) (a address, err error) {
 	if d.net == nil {
 		ports, err := natstest.FreePorts(1)
@@ -251,7 +251,7 @@ func (d *deployment) coordinator(name string) error {
 
 func (d *deployment) url() string { return strings.Join(d.urls, ",") }
 
-// busConfig is how this program itself connects.
+// busConfig returns how this program itself connects.
 func (d *deployment) busConfig(name string) bus.Config {
 	return bus.Config{URL: d.url(), Name: name, Partitions: d.o.Partitions}
 }
@@ -301,7 +301,7 @@ func (d *deployment) tryProvision(ctx context.Context) error {
 	return deploy(ctx, b, d.o.workload(), 1)
 }
 
-// all are the processes, the servers last.
+// all returns the processes, the servers last.
 func (d *deployment) all() []*child {
 	var all []*child
 	all = append(append(append(all, d.workers...), d.coordinators...), d.nodes...)

@@ -24,7 +24,7 @@ type mutant struct {
 	packages []string
 }
 
-// pkg is the directory of the file, which the report counts by.
+// pkg returns the directory of the file, which the report counts by.
 func (m *mutant) pkg() string { return path.Dir(m.file) }
 
 // sum tells one form of an entry from another.

@@ -21,6 +21,7 @@ var usual = []struct {
 	dir   string
 	steps []step
 }{
+	{"ledger", []step{{pkg: "./ledger"}, {pkg: "./space"}, {pkg: "./ordered"}, fewSeeds}},
 	{"worker/roster", []step{{pkg: "./worker/roster"}, fewSeeds, {pkg: "./worker"}, {pkg: "./test"}, moreSeeds}},
 	{"worker/tasks", []step{{pkg: "./worker/tasks"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
 	{"worker/host", []step{{pkg: "./worker/host"}, {pkg: "./worker"}, fewSeeds, {pkg: "./test"}, {pkg: "."}, moreSeeds}},
@@ -35,7 +36,7 @@ var usual = []struct {
 	{"bus", []step{{pkg: "./bus"}, {pkg: "./test"}, {pkg: "./cmd/settle"}}},
 }
 
-// steps are the runs for a mutant, in order.
+// steps returns the runs for a mutant, in order.
 func (m *mutant) steps() (list []step) {
 	if len(m.packages) > 0 {
 		for _, pkg := range m.packages {
@@ -49,7 +50,7 @@ func (m *mutant) steps() (list []step) {
 	return []step{{pkg: "./" + m.pkg()}, {pkg: "./test"}}
 }
 
-// order is where the mutant's directory stands in usual, len(usual) if nowhere.
+// order returns where the mutant's directory stands in usual, len(usual) if nowhere.
 func (m *mutant) order() int {
 	for n, u := range usual {
 		if m.pkg() == u.dir || strings.HasPrefix(m.pkg(), u.dir+"/") {

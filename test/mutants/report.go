@@ -33,14 +33,14 @@ func (c *count) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %s |\n", name, c.mutants, c.caught, c.survived, c.open, c.equivalent, c.untried, share)
 }
 
-// cameOf is what came of a mutant in the form that it has in the list now; one that was changed since
+// cameOf returns what came of a mutant in the form that it has in the list now; one that was changed since
 // it was tried is not tried.
 func cameOf(m *mutant, results map[string]result) (r result, tried bool) {
 	r, tried = results[m.id]
 	return r, tried && r.sum == m.sum()
 }
 
-// report is the text of README.md.
+// report returns the text of README.md.
 func report(list []*mutant, results map[string]result) string {
 	var b strings.Builder
 	b.WriteString(`# What the tests catch

@@ -162,7 +162,7 @@ func (t *tree) suiteOf(ctx context.Context, s step) (*suite, error) {
 	return is, nil
 }
 
-// testArgs are the arguments of a step for a test binary: those of the testing package have a
+// testArgs returns the arguments of a step for a test binary: those of the testing package have a
 // prefix there.
 func testArgs(s step) (args []string) {
 	for _, a := range s.args {
@@ -173,7 +173,7 @@ func testArgs(s step) (args []string) {
 
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \(([\d.]+)s\)`)
 
-// quickTests is the pattern of the fastest tests, which together take a quarter of the time.
+// quickTests returns the pattern of the fastest tests, which together take a quarter of the time.
 func quickTests(out string) string {
 	type test struct {
 		name string
@@ -234,7 +234,7 @@ func (t *tree) try(ctx context.Context, m *mutant, most int) (result, error) {
 	return r, nil
 }
 
-// firstSteps are the first steps for a mutant, and what it is that passes them.
+// firstSteps returns the first steps for a mutant, and what it is that passes them.
 func (t *tree) firstSteps(m *mutant, most int) (steps []step, verdict string) {
 	steps = t.steps(m)
 	if t.tests != "" {
@@ -338,7 +338,7 @@ func judge(s step, out string) (verdict, how string, err error) {
 	return "", "", fmt.Errorf("the tests of %s ended without saying which has failed: %s", pkg, out[max(0, len(out)-1000):])
 }
 
-// firstLineOf is the first line of a text that contains something.
+// firstLineOf returns the first line of a text that contains something.
 func firstLineOf(text, what string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, what) {

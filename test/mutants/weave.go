@@ -94,7 +94,7 @@ func weave(dir, file string, list []*mutant) (w *woven, alone []*mutant, err err
 	return w, alone, os.WriteFile(filepath.Join(dir, filepath.FromSlash(path.Dir(file)), "mutant_chosen.go"), []byte(chooser), 0o644)
 }
 
-// enclosing is the function in whose body a stretch of the file lies, nil if there is none.
+// enclosing returns the function in whose body a stretch of the file lies, nil if there is none.
 func enclosing(fset *token.FileSet, f *ast.File, from, to int) *ast.FuncDecl {
 	for _, decl := range f.Decls {
 		d, is := decl.(*ast.FuncDecl)
@@ -105,7 +105,7 @@ func enclosing(fset *token.FileSet, f *ast.File, from, to int) *ast.FuncDecl {
 	return nil
 }
 
-// copyOf is a file with the function that begins at an offset of the mutated text.
+// copyOf returns a file with the function that begins at an offset of the mutated text.
 func copyOf(m *mutant, mutated []byte, at int) (string, bool) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, m.file, mutated, 0)
@@ -156,7 +156,7 @@ func importName(spec *ast.ImportSpec) string {
 	return strings.TrimSuffix(path.Base(majorVersion.ReplaceAllString(p, "")), ".go")
 }
 
-// dispatch are the edits by which a function calls its copies. Whatever has no name in its
+// dispatch returns the edits by which a function calls its copies. Whatever has no name in its
 // signature gets one.
 func dispatch(fset *token.FileSet, d *ast.FuncDecl, ids []string) (edits []edit) {
 	n := 0

@@ -125,7 +125,7 @@ func (d *deployment) missingNow(ctx context.Context, b *bus.Bus) (f found, err e
 				continue
 			}
 			// The log before a checkpoint may have been purged.
-			if r, err := client.FindReceipt(bounded, space, "order", e.id); err != nil || r == nil {
+			if r, err := client.Space(space).FindReceipt(bounded, "order", settle.ID(e.id)); err != nil || r == nil {
 				f.receipts = append(f.receipts, e)
 			}
 		}

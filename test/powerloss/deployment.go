@@ -181,13 +181,13 @@ func (d *deployment) rest() {
 func (d *deployment) send(ctx context.Context, client *settle.Client, i int) {
 	space := spaceName(i)
 	for ctx.Err() == nil {
-		e := settle.Outgoing{Space: space, Stream: "order", ID: fmt.Sprintf("e%d", d.sent[i].Add(1))}
+		e := settle.Outgoing{Space: space, Stream: "order", ID: settle.ID(fmt.Sprintf("e%d", d.sent[i].Add(1)))}
 		if _, err := client.Send(ctx, e); err != nil {
 			continue
 		}
-		d.book.acked(space, e.ID)
-		if r, err := client.Await(ctx, space, "order", e.ID); err == nil && r.Outcome == settle.Handled {
-			d.book.shown(space, e.ID)
+		d.book.acked(space, e.ID.String())
+		if r, err := client.Space(space).Await(ctx, "order", e.ID); err == nil && r.Outcome == settle.Handled {
+			d.book.shown(space, e.ID.String())
 		}
 	}
 }

@@ -46,7 +46,7 @@ func newAgenda() agenda {
 	}
 }
 
-// wall is the time by everybody's clock.
+// wall returns the time by everybody's clock.
 func (w *world) wall() int64 { return w.story.begin.Add(w.story.now()).UnixMilli() }
 
 // isFar reports whether something may still wait when the run ends.
@@ -157,7 +157,7 @@ func (f *fold) cancelled(tx *model.Tx) {
 	}
 }
 
-// cancelsOf is what a transaction is to cancel that the oracle has run.
+// cancelsOf returns what a transaction is to cancel that the oracle has run.
 func (o *oracle) cancelsOf() (list []model.Cancel) {
 	names := slices.Clone(o.cancels)
 	for i := range o.sends {
@@ -250,7 +250,7 @@ func (o *oracle) Timer(name string) (time.Time, bool) {
 	return time.UnixMilli(o.f.agenda.bySlot[slot].NotBefore).UTC(), true
 }
 
-// slotAt is what a slot held at a log sequence, and the commit that put it there.
+// slotAt returns what a slot held at a log sequence, and the commit that put it there.
 func (f *fold) slotAt(slot, seq uint64) (r slotRevision) {
 	for _, next := range f.agenda.slots[slot] {
 		if next.seq > seq {
@@ -296,7 +296,7 @@ func (f *fold) markedSlots(mark uint64) {
 	}
 }
 
-// savedDue is when a space wants to be woken, 0 if it does not.
+// savedDue returns when a space wants to be woken, 0 if it does not.
 func (f *fold) savedDue() int64 {
 	d, _ := f.w.server.Saved(f.space, model.DueKey)
 	at, err := strconv.ParseInt(string(d.Data), 10, 64)
@@ -326,7 +326,7 @@ func (f *fold) checkAgenda(r *replica.Replica) {
 	}
 }
 
-// waits is an event whose time should have come, nil if there is none.
+// waits returns an event whose time should have come, nil if there is none.
 func (f *fold) waits() *waiting {
 	for _, w := range f.agenda.bySlot { // any order: whether there is one
 		if !f.w.isFar(w.NotBefore) {

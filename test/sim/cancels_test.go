@@ -37,7 +37,7 @@ func (p *plan) cancels() {
 	}
 }
 
-// waitingEvents are the events that clients send to be handled at a time.
+// waitingEvents returns the events that clients send to be handled at a time.
 func (p *plan) waitingEvents() (list []item) {
 	for _, it := range p.items {
 		if it.due > 0 && it.stream != "" && it.do != "await" {
@@ -77,7 +77,7 @@ func (w *world) takeBack(p *process, o *op) (err error) {
 	return err
 }
 
-// next is the event of its lane that a space has yet to handle.
+// next returns the event of its lane that a space has yet to handle.
 func (w *world) next(name string) settle.EventRef {
 	w.mu.Lock()
 	defer w.mu.Unlock()

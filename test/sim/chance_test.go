@@ -8,7 +8,7 @@ import (
 // chance is a source of draws that is made of a key: the same key, the same draws.
 type chance struct{ s uint64 }
 
-// keyed is the source for everything that parts name, of strings and numbers.
+// keyed returns the source for everything that parts name, of strings and numbers.
 func keyed(seed uint64, parts ...any) *chance {
 	h := mix(seed ^ 0x9e3779b97f4a7c15)
 	for _, p := range parts {
@@ -34,7 +34,7 @@ func sum(s string) uint64 {
 	return h
 }
 
-// mix is the finaliser of SplitMix64.
+// mix returns the finaliser of SplitMix64.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -46,7 +46,7 @@ func (c *chance) next() uint64 {
 	return mix(c.s)
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (c *chance) below(n int) int {
 	hi, _ := bits.Mul64(c.next(), uint64(n))
 	return int(hi)
@@ -55,12 +55,12 @@ func (c *chance) below(n int) int {
 // permille is true n times in a thousand.
 func (c *chance) permille(n int) bool { return c.below(1000) < n }
 
-// between is a duration, to the nanosecond.
+// between returns a duration, to the nanosecond.
 func (c *chance) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(c.below(int(max(to-from, 1))))
 }
 
-// about is a duration between a third of d and three times d, as often below as above.
+// about returns a duration between a third of d and three times d, as often below as above.
 func (c *chance) about(d time.Duration) time.Duration {
 	if c.below(2) == 0 {
 		return c.between(d/3, d)

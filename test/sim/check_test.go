@@ -101,7 +101,7 @@ func (f *fold) writer(doc string) string {
 	return h[len(h)-1].attached
 }
 
-// untold is an event that the space has refused, and whose sender has not been told of it.
+// untold returns an event that the space has refused, and whose sender has not been told of it.
 func (w *world) untold(f *fold) (id, from string) {
 	for key, h := range f.handled { // any order: whether there is one
 		tx, minted := model.OriginOf(key.id)

@@ -26,7 +26,7 @@ type part struct {
 
 type seedRange struct{ First, Seeds uint64 }
 
-// all are the seeds of a part, in order.
+// all returns the seeds of a part, in order.
 func (p *part) all() (list []uint64) {
 	for _, r := range p.Ranges {
 		for i := range r.Seeds {

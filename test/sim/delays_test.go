@@ -151,7 +151,7 @@ func setTimer(v view, name string, at time.Time, k int64) {
 	v.SetTimer(name, "ring", at, map[string]any{"name": name, "k": k})
 }
 
-// ranAt is the result of these handlers: the time, and that to which a timer is set.
+// ranAt returns the result of these handlers: the time, and that to which a timer is set.
 func ranAt(v view, timer string) (model.Value, error) {
 	result := map[string]any{"now": v.Now().UnixMilli()}
 	if at, set := v.Timer(timer); set && timer != "" {

@@ -36,7 +36,7 @@ func (p *plan) deploySteps() {
 	}
 }
 
-// stepsOfDeploys are the labels of the requests at which a program may be deployed.
+// stepsOfDeploys returns the labels of the requests at which a program may be deployed.
 func (p *plan) stepsOfDeploys() []string {
 	if p.isNewest() {
 		return slices.Concat(deploySteps, moreDeploySteps)

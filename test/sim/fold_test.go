@@ -189,7 +189,7 @@ func nodeOf(by string) (string, bool) {
 	return "", false
 }
 
-// applied are the documents that a transaction writes, as they are after it.
+// applied returns the documents that a transaction writes, as they are after it.
 func (f *fold) applied(tx *model.Tx) map[string]model.Value {
 	after := map[string]model.Value{}
 	for i := range tx.Writes {
@@ -337,7 +337,7 @@ func (f *fold) advance(c *model.Commit) {
 	}
 }
 
-// valueAt is the value that a document had at a log sequence.
+// valueAt returns the value that a document had at a log sequence.
 func (f *fold) valueAt(doc string, seq uint64) model.Value {
 	var v model.Value
 	for _, r := range f.history[doc] {
@@ -349,7 +349,7 @@ func (f *fold) valueAt(doc string, seq uint64) model.Value {
 	return v
 }
 
-// changedAt is the sequence of the last commit up to seq that wrote a document.
+// changedAt returns the sequence of the last commit up to seq that wrote a document.
 func (f *fold) changedAt(doc string, seq uint64) uint64 {
 	at := uint64(0)
 	for _, r := range f.history[doc] {

@@ -115,7 +115,7 @@ func (p *plan) hang() {
 	}
 }
 
-// hangBound is what code that hangs adds to the bound on rest: each event three attempts and the pauses between
+// hangBound returns what code that hangs adds to the bound on rest: each event three attempts and the pauses between
 // them, or five that heed their context, as many in an application, for which the limit is longer; nodes that rest, twice.
 func (p *plan) hangBound() (d time.Duration) {
 	if !p.has("hangs") {
@@ -148,7 +148,7 @@ var ofHangs = map[string]func(v view, ev *model.Event) (model.Value, error){
 	},
 }
 
-// computeSlow is what the computation comes to when it returns.
+// computeSlow returns what the computation comes to when it returns.
 func computeSlow(v view) model.Value {
 	n, _ := v.Get("n").AsInt()
 	return model.Int(n + 7)
@@ -159,7 +159,7 @@ type attempts struct {
 	calls, bad, returned, late int
 }
 
-// lost are the attempts that have not come back.
+// lost returns the attempts that have not come back.
 func (a *attempts) lost() int { return a.calls - a.returned }
 
 // hanging is code that is under way. w.mu guards it.
@@ -170,7 +170,7 @@ type hanging struct {
 	late  time.Duration // from then on it is given up
 }
 
-// limits are when code is over its limit, at the latest, and when it is given up: time is counted in looks.
+// limits returns when code is over its limit, at the latest, and when it is given up: time is counted in looks.
 func limits(limit time.Duration) (over, late time.Duration) {
 	look := min(max(limit/8, time.Millisecond), time.Second)
 	return limit + 2*look, limit + runlimit.Grace + 2*look

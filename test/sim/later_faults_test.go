@@ -26,7 +26,7 @@ var newerFaults = []string{"errors", "consumers", "early", "asleep", "dues", "qu
 // newestFaults are those that were added last.
 var newestFaults = []string{"hangs"}
 
-// everyFault is what a plan may have.
+// everyFault returns what a plan may have.
 func everyFault() []string { return slices.Concat(allFaults, newerFaults, newestFaults) }
 
 func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
@@ -70,7 +70,7 @@ func (p *plan) addNewer() {
 // anyUser is who does something.
 func anyUser(c *chance) string { return fmt.Sprint("u", 1+c.below(users)) }
 
-// times is how many items of a fault there are, from 1 to n; none if it is off.
+// times returns how many items of a fault there are, from 1 to n; none if it is off.
 func (p *plan) times(fault string, n int) int {
 	if !p.has(fault) {
 		return 0
@@ -78,7 +78,7 @@ func (p *plan) times(fault string, n int) int {
 	return 1 + keyed(p.seed, "times", fault).below(n)
 }
 
-// sentEvents are the events that clients send to be handled at once, each once, of streams that
+// sentEvents returns the events that clients send to be handled at once, each once, of streams that
 // may be waited for.
 func (p *plan) sentEvents() (list []item) {
 	known := map[eventKey]bool{}
@@ -140,7 +140,7 @@ func (w *world) checkNewer(o *op) bool {
 // isPatient reports whether an operation waits for an event that may never be sent.
 func (o *op) isPatient() bool { return o.do == "await" || o.do == "wait-tree" }
 
-// letterCount is how many dead letters there are, without the notes about them.
+// letterCount returns how many dead letters there are, without the notes about them.
 func (w *world) letterCount() (n int) {
 	for _, d := range w.server.ReadDead("", 0, 1<<30) {
 		if !d.IsNote() {
@@ -196,7 +196,7 @@ func seedRanges(n uint64) []seedRange {
 	return []seedRange{{1, n - 2*newer}, {firstNewer, newer}, {firstNewest, newer}}
 }
 
-// parts are the seeds that TestSeeds runs, for two processes.
+// parts returns the seeds that TestSeeds runs, for two processes.
 func parts() []part {
 	var first, second part
 	for _, r := range seedRanges(*seedsFlag) {
@@ -313,7 +313,7 @@ var sometimesNewest = []string{
 // many is how many of the newest seeds are enough for what is seldom.
 const many = 10_000
 
-// seldomNewest is what must happen in many of the newest seeds, each step at which a program is deployed among it.
+// seldomNewest returns what must happen in many of the newest seeds, each step at which a program is deployed among it.
 func seldomNewest() []string {
 	list := []string{
 		"dead letters that were listed as dismissed",

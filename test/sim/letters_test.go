@@ -35,7 +35,7 @@ func (p *plan) listings() {
 
 // list goes through the dead letters of a space, or of all.
 func (w *world) list(p *process, o *op) error {
-	for d, err := range p.client.DeadLetters(p.ctx, o.space) {
+	for d, err := range p.client.Space(o.space).DeadLetters(p.ctx) {
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (w *world) checkListed(o *op) {
 	}
 }
 
-// letterOf is the letter that an item is about: one of those that there are.
+// letterOf returns the letter that an item is about: one of those that there are.
 func (w *world) letterOf(i item) *model.DeadLetter {
 	var list []model.DeadLetter
 	for _, d := range w.server.ReadDead("", 0, 1<<30) {
@@ -90,10 +90,10 @@ func (w *world) redrive(p *process, o *op) (settle.SendResult, error) {
 	}
 	o.ref = settle.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event}
 	if o.do == "dismiss" {
-		_, _, err := p.client.Dismiss(p.ctx, d.Space, d.Stream, d.Event, "as it should")
+		_, _, err := p.client.Space(d.Space).Dismiss(p.ctx, d.Stream, settle.ID(d.Event), "as it should")
 		return settle.SendResult{}, err
 	}
-	ref, r, err := p.client.Redrive(p.ctx, d.Space, d.Stream, d.Event)
+	ref, r, err := p.client.Space(d.Space).Redrive(p.ctx, d.Stream, settle.ID(d.Event))
 	if err == nil {
 		o.ref = ref
 	}

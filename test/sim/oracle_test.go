@@ -86,7 +86,7 @@ func (o *oracle) send(space, stream string, payload any) *model.Send {
 // maxChain is how long chains may become in a simulation: shorter than those of its streams.
 const maxChain = 3
 
-// next is the depth of what is sent for no time to come. It panics where a chain ends, and so
+// next returns the depth of what is sent for no time to come. It panics where a chain ends, and so
 // the event fails.
 func (o *oracle) next() uint64 {
 	if o.event == nil {
@@ -99,7 +99,7 @@ func (o *oracle) next() uint64 {
 	return o.event.Depth + 1
 }
 
-// timed is the depth of what is sent for a time: 0 if that is to come, or comes after the time
+// timed returns the depth of what is sent for a time: 0 if that is to come, or comes after the time
 // for which the event had waited.
 func (o *oracle) timed(at time.Time) uint64 {
 	since := o.now

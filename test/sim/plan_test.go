@@ -157,10 +157,10 @@ func (p *plan) choose(c *chance) {
 
 func (p *plan) add(i item) { p.items = append(p.items, i) }
 
-// when is a moment of the chaos.
+// when returns a moment of the chaos.
 func (p *plan) when(c *chance) time.Duration { return c.between(0, p.chaos) }
 
-// spaceName is the i-th space.
+// spaceName returns the i-th space.
 func spaceName(i int) string { return "s" + string(rune('1'+i)) }
 
 func (p *plan) anySpace(c *chance) string { return spaceName(c.below(p.spaces)) }
@@ -222,7 +222,7 @@ var streams = []string{
 	"flaky", "get", "read", "look", "put", "stray", "nobody", "big", "clear", "raw", "huge", "deadly",
 }
 
-// payload is what an event of a stream says.
+// payload returns what an event of a stream says.
 func (p *plan) payload(c *chance, stream string) string {
 	other := p.anySpace(c)
 	switch stream {

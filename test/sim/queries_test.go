@@ -31,7 +31,7 @@ func (w *world) query(p *process, o *op) error {
 	w.mu.Lock()
 	o.from, o.refused = f.seq, f.refusals
 	w.mu.Unlock()
-	cur, err := p.client.GetCurrent(p.ctx, o.space, o.doc)
+	cur, err := p.client.Space(o.space).GetCurrent(p.ctx, o.doc)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o.value, o.rev, o.stale = cur.Value, cur.Revision, cur.Stale

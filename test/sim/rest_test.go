@@ -32,7 +32,7 @@ func (w *world) rest() bool {
 	}
 }
 
-// unrest is the first reason why the deployment is not at rest, "" if there is none, and
+// unrest returns the first reason why the deployment is not at rest, "" if there is none, and
 // how many commits there are.
 func (w *world) unrest() (why string, commits int) {
 	w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *world) badEndings() (n int) {
 	return n
 }
 
-// current is what a document should be, whoever has computed it.
+// current returns what a document should be, whoever has computed it.
 func (w *world) current(space, doc string) model.Value {
 	f := w.folds[space]
 	return (&oracle{f: f, docs: f.docs, edition: w.edition}).Get(doc)

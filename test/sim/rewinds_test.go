@@ -410,7 +410,7 @@ func (w *past) restart(who string, after time.Duration) {
 	w.start(who)
 }
 
-// twice is a program whose events each write down that they were handled, and send the next space another.
+// twice returns a program whose events each write down that they were handled, and send the next space another.
 func twice(w *past) *space.Program {
 	p := space.NewProgram("twice")
 	handle := func(stream string, then func(tx *space.Tx, ev *model.Event)) {
@@ -452,7 +452,7 @@ func (w *past) next(of string) string {
 
 func (w *past) send(ctx context.Context, e *sentEvent) {
 	epoch := w.server.Epoch()
-	out := settle.Outgoing{Space: e.space, Stream: "add", ID: e.id}
+	out := settle.Outgoing{Space: e.space, Stream: "add", ID: settle.ID(e.id)}
 	began := w.now()
 	w.mu.Lock()
 	e.began = began
@@ -479,7 +479,7 @@ func (w *past) send(ctx context.Context, e *sentEvent) {
 // Watching one document goes on over everything.
 func (w *past) watch(ctx context.Context) {
 	var last uint64
-	err := w.client.Watch(ctx, w.spaces[0], "total", func(v model.Value, revision uint64) {
+	err := w.client.Space(w.spaces[0]).Watch(ctx, "total", func(v model.Value, revision uint64) {
 		w.mu.Lock()
 		w.seen = v
 		w.mu.Unlock()
@@ -501,7 +501,7 @@ func (w *past) isKept(e *sentEvent) bool {
 	return e.done > 0 && e.err == nil && !e.mayBeLost && !slices.ContainsFunc(w.rewinds, func(r rewound) bool { return e.done > r.to && e.began < r.at && w.concerns(r, e) })
 }
 
-// times is how often each event was handled in a space, by stream and id.
+// times returns how often each event was handled in a space, by stream and id.
 func (w *past) times(of string) model.Value {
 	r, err := replica.Load(of, w.server.LoadState(of))
 	for _, entry := range w.server.ReadLog(of, r.Seq, 1<<30) {
@@ -541,7 +541,7 @@ func (w *past) missing(must func(*sentEvent) bool) (list []string) {
 	return list
 }
 
-// unanswered are the events of which the client has not been told what became of them.
+// unanswered returns the events of which the client has not been told what became of them.
 func (w *past) unanswered() (list []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -577,7 +577,7 @@ func (w *past) rest(missing func() []string, what string) {
 func (w *past) sendAll(ctx context.Context) {
 	for _, e := range w.events {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		r, err := w.client.Send(ctx, settle.Outgoing{Space: e.space, Stream: "add", ID: e.id})
+		r, err := w.client.Send(ctx, settle.Outgoing{Space: e.space, Stream: "add", ID: settle.ID(e.id)})
 		cancel()
 		switch kept := w.isKept(e); {
 		case err != nil:

@@ -307,7 +307,7 @@ func (w *world) checkReleased(f *fold, position uint64) {
 	}
 }
 
-// restBound is how long a healed deployment may take to come to rest. The longest wait
+// restBound returns how long a healed deployment may take to come to rest. The longest wait
 // that is meant to be is that of a caller who has been told of the past by a deposed
 // leader: half a minute; or, where versions derive other values, that of an owner with nothing to
 // do until it looks whether another runtime has left some behind: two (worker/missed_commits.go). A client

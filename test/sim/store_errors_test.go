@@ -47,7 +47,7 @@ type called struct {
 	last time.Duration
 }
 
-// busOf is the bus that a process has.
+// busOf returns the bus that a process has.
 func (w *world) busOf(p *process) port.Bus {
 	if !w.plan.has("errors") {
 		return p.bus
@@ -55,7 +55,7 @@ func (w *world) busOf(p *process) port.Bus {
 	return &shaky{Bus: p.bus, w: w, p: p, asked: map[callKey]called{}}
 }
 
-// draw is the source of what becomes of a call. Calls that are alike and made in one instant
+// draw returns the source of what becomes of a call. Calls that are alike and made in one instant
 // are one, as it cannot be said which was first.
 func (s *shaky) draw(label, space, key string) *chance {
 	s.mu.Lock()

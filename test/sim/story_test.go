@@ -43,7 +43,7 @@ func (s *story) tell(parts ...any) {
 	s.steps++
 }
 
-// sum is the hash of everything so far.
+// sum returns the hash of everything so far.
 func (s *story) sum() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *story) flush() {
 	s.lines = s.lines[:0]
 }
 
-// text is the minutes.
+// text returns the minutes.
 func (s *story) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

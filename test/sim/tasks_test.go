@@ -133,7 +133,7 @@ func (w *world) addTasks(p *space.Program, of string) error {
 	}})
 }
 
-// wants is where the computation of a document writes besides.
+// wants returns where the computation of a document writes besides.
 func (p *plan) wants(doc string) []space.Address {
 	if doc != "price" {
 		return nil
@@ -141,7 +141,7 @@ func (p *plan) wants(doc string) []space.Address {
 	return []space.Address{(&space.ActionSpec{Name: rate, Input: true}).Wants()}
 }
 
-// perform is an attempt at a task. One that does not notice the death of its process goes on, and the run waits for it.
+// perform makes an attempt at a task. One that does not notice the death of its process goes on, and the run waits for it.
 func (w *world) perform(ctx context.Context, of, action, key string, in model.Value) (model.Value, error) {
 	w.running.Add(1)
 	defer w.running.Done()
@@ -226,7 +226,7 @@ func (w *world) checkStarted(f *fold, action, key string, in model.Value) {
 	}
 }
 
-// task is a task as the log has it.
+// task returns a task as the log has it.
 func (f *fold) task(action, key string) space.Task {
 	return space.TaskOf(key, f.docs[action].At(space.PathOfTask(key)))
 }
@@ -301,7 +301,7 @@ func (f *fold) told(tx *model.Tx, ev *model.Event, after map[string]model.Value)
 	}
 }
 
-// pending is a task that is still to be done, "" if there is none.
+// pending returns a task that is still to be done, "" if there is none.
 func (f *fold) pending() string {
 	for key, entry := range f.docs[work].Get("tasks").All() {
 		if t := space.TaskOf(key, entry); t.State == space.TaskPending {

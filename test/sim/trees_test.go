@@ -31,7 +31,7 @@ func (w *world) askTree(p *process, o *op) (err error) {
 		o.tree, err = p.client.Tree(p.ctx, settle.TreeQuery{Space: o.space, Stream: o.stream, Event: o.id})
 		return err
 	}
-	o.tree, err = p.client.WaitTree(p.ctx, o.space, o.stream, o.id)
+	o.tree, err = p.client.Space(o.space).WaitTree(p.ctx, o.stream, settle.ID(o.id))
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") }
 
 func isOdd(edition int) bool { return edition%2 == 1 }
 
-// version is the name of an edition in the log.
+// version returns the name of an edition in the log.
 func (p *plan) version(edition int) string {
 	if !p.has("versions") {
 		return ""
@@ -96,7 +96,7 @@ func (p *plan) derived(edition int) []string {
 	return list
 }
 
-// computation is what derives a document in an edition, nil if nothing does.
+// computation returns what derives a document in an edition, nil if nothing does.
 func (p *plan) computation(doc string, edition int) func(v view) model.Value {
 	switch {
 	case p.derives() && doc == "level":
@@ -115,7 +115,7 @@ func (p *plan) computation(doc string, edition int) func(v view) model.Value {
 	return computations[doc]
 }
 
-// handler is what handles a stream in an edition, nil if nothing does.
+// handler returns what handles a stream in an edition, nil if nothing does.
 func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event) (model.Value, error) {
 	switch {
 	case stream == "edition":

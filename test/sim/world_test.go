@@ -377,7 +377,7 @@ func (w *world) bury(p *process) {
 	}
 }
 
-// attachmentOf is the attachment of an application, once there is one.
+// attachmentOf returns the attachment of an application, once there is one.
 func (w *world) attachmentOf(p *process) *worker.Attachment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -439,7 +439,7 @@ func (w *world) heal() {
 	}
 }
 
-// alive are the processes that have not ended.
+// alive returns the processes that have not ended.
 func (w *world) alive() []*process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -575,7 +575,7 @@ func (w *world) begin(p *process, i item) {
 		p.bus.SendAstray(i.lane, m, answer)
 		return
 	}
-	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: i.id}
+	ev := settle.Outgoing{Space: i.space, Stream: i.stream, ID: settle.ID(i.id)}
 	if i.due != 0 {
 		ev.NotBefore = w.story.begin.Add(i.due)
 	}
@@ -604,13 +604,13 @@ func (w *world) begin(p *process, i item) {
 			o.rc = rc
 			answer(settle.SendResult{}, err)
 		case "await":
-			rc, err := p.client.Await(p.ctx, i.space, i.stream, i.id)
+			rc, err := p.client.Space(i.space).Await(p.ctx, i.stream, settle.ID(i.id))
 			o.rc = rc
 			answer(settle.SendResult{}, err)
 		case "transact":
 			answer(settle.SendResult{}, w.transact(p, o))
 		case "get":
-			value, rev, err := p.client.Get(p.ctx, i.space, i.doc)
+			value, rev, err := p.client.Space(i.space).Get(p.ctx, i.doc)
 			o.value, o.rev = value, rev
 			answer(settle.SendResult{}, err)
 		case "query":
@@ -647,7 +647,7 @@ func (w *world) watch(p *process, i item) {
 	}
 	w.running.Go(func() { // ends with the observation, at the latest with the process
 		defer cancel()
-		err := p.client.Watch(ctx, i.space, i.doc, func(v model.Value, rev uint64) {
+		err := p.client.Space(i.space).Watch(ctx, i.doc, func(v model.Value, rev uint64) {
 			w.mu.Lock()
 			o.values, o.revisions = append(o.values, v), append(o.revisions, rev)
 			w.mu.Unlock()

@@ -67,7 +67,7 @@ func (c *Config) fill() error {
 		return err
 	}
 	if c.Programs == nil {
-		return fmt.Errorf("worker %s: Programs is nil; it tells which program a space runs", c.ID)
+		return fmt.Errorf("worker %s: Programs is nil; it chooses the program of each space", c.ID)
 	}
 	if err := c.Options.Fill(); err != nil {
 		return fmt.Errorf("worker %s: %w", c.ID, err)

@@ -162,7 +162,7 @@ func (w *Worker) takeLeave(ctx context.Context) error {
 	defer cancel()
 	err := w.members.announceNow(bounded, true)
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("worker %s has left and could not say so; the others notice when they hear nothing of it: %w", w.cfg.ID, err)
+		return fmt.Errorf("worker %s has left and could not announce it; the others notice its silence: %w", w.cfg.ID, err)
 	}
 	return err
 }

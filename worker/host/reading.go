@@ -123,7 +123,7 @@ func (p *servedPartition) askLoaded(name string, f func(*host)) error {
 var errBusy = errors.New(staleBusy)
 
 const (
-	staleElsewhere = "the space is not served by anybody at the moment"
+	staleElsewhere = "no worker serves the space at the moment"
 	staleBusy      = "the space has not answered yet: it is being loaded, or at work"
 )
 

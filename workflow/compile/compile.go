@@ -1,4 +1,4 @@
-// Package compile makes workflow graphs of Starlark.
+// Package compile compiles Starlark to workflow graphs.
 //
 //	load("actions", "fetch", "store")
 //
@@ -10,8 +10,8 @@
 //
 //	workflow("mirror", run)
 //
-// Calls of actions are awaited. A file is ordinary Starlark; what a graph cannot be made of is refused, with
-// its place and what to write instead, and never compiled to something else.
+// Calls of actions are awaited. A file is ordinary Starlark. Code that cannot become a graph is refused, with
+// its position and an alternative, and never compiled to something else.
 package compile
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// Error is what is wrong with a file, and where.
+// Error is an error in a file, with its position.
 type Error struct {
 	Pos  syntax.Position
 	Text string
@@ -34,7 +34,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Text }
 
-// combinators are the names that structure calls of actions.
+// combinators are the builtins that combine calls of actions.
 var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true}
 
 // Actions is the module that actions are loaded from.
@@ -70,7 +70,7 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 
 var taken = regexp.MustCompile(`^_(t[0-9]+|result|code[0-9]+)$`)
 
-// reserved is a name in a file that the compiler makes itself.
+// reserved returns a name in a file that the compiler reserves for itself.
 func reserved(f *syntax.File) (found *syntax.Ident) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		if id, is := n.(*syntax.Ident); is && taken.MatchString(id.Name) {
@@ -86,7 +86,7 @@ type compiler struct {
 	text      text
 	actions   map[string]bool
 	funcs     map[string]*syntax.DefStmt
-	effectful map[string]bool // functions that call actions, or functions that do
+	effectful map[string]bool // functions that call actions, directly or not
 	entry     string
 	graph     *workflow.Graph
 }
@@ -111,7 +111,7 @@ func (c *compiler) file(f *syntax.File) error {
 			return err
 		}
 	}
-	if err := c.function(c.funcs[c.entry]); err != nil { // the first one
+	if err := c.function(c.funcs[c.entry]); err != nil { // the first function
 		return err
 	}
 	for _, s := range f.Stmts {
@@ -124,7 +124,7 @@ func (c *compiler) file(f *syntax.File) error {
 	return nil
 }
 
-// declare takes in what a file declares.
+// declare adds the declarations of a top-level statement.
 func (c *compiler) declare(s syntax.Stmt) error {
 	switch s := s.(type) {
 	case *syntax.LoadStmt:
@@ -152,7 +152,7 @@ func (c *compiler) declare(s syntax.Stmt) error {
 	return nil
 }
 
-// workflow is workflow(name, run).
+// workflow handles workflow(name, run).
 func (c *compiler) workflow(call *syntax.CallExpr) error {
 	if c.entry != "" {
 		return refuse(call, "a file has one workflow")
@@ -181,7 +181,7 @@ func (c *compiler) workflow(call *syntax.CallExpr) error {
 	return nil
 }
 
-// keep puts what has no actions into the prelude.
+// keep adds a statement without actions to the prelude.
 func (c *compiler) keep(s syntax.Stmt) error {
 	switch s := s.(type) {
 	case *syntax.DefStmt:
@@ -212,7 +212,7 @@ func (c *compiler) findEffectful() {
 	}
 }
 
-// effect is the first call in a tree that a graph has a node for, nil if there is none.
+// effect returns the first call in a tree that becomes a node of the graph, nil if there is none.
 func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if found != nil || n == nil {
@@ -230,7 +230,7 @@ func (c *compiler) isEffect(name string) bool {
 	return c.actions[name] || c.effectful[name] || combinators[name]
 }
 
-// callOf is the call that a node is, and the name that it calls, if it is one.
+// callOf returns the call that a node is, and the called name, if it is one.
 func callOf(n syntax.Node) (*syntax.CallExpr, string) {
 	if p, is := n.(*syntax.ParenExpr); is {
 		return callOf(p.X)
@@ -246,12 +246,12 @@ func callOf(n syntax.Node) (*syntax.CallExpr, string) {
 	return call, id.Name
 }
 
-// text is a source text whose parts are cut out by their positions.
+// text is a source text that can be sliced by position.
 type text []string
 
 func newText(src []byte) text { return strings.Split(string(src), "\n") }
 
-// cut is what stands from a position to another.
+// cut returns the text between two positions.
 func (t text) cut(from, to syntax.Position) string {
 	if from.Line == to.Line {
 		r := []rune(t[from.Line-1])
@@ -264,7 +264,7 @@ func (t text) cut(from, to syntax.Position) string {
 
 func (t text) node(n syntax.Node) string { return t.cut(syntax.Start(n), endOf(n)) }
 
-// endOf is where a node ends. Its Span does not say so of what ends with an index.
+// endOf returns the end of a node. Node.Span is wrong for nodes that end with an index.
 func endOf(n syntax.Node) syntax.Position {
 	behind := func(p syntax.Position) syntax.Position {
 		p.Col++
@@ -313,7 +313,7 @@ func endOf(n syntax.Node) syntax.Position {
 	return end
 }
 
-// stmts are statements of one suite as lines, each with the indentation of the first one.
+// stmts returns statements of one suite as lines, each with the indentation of the first one.
 func (t text) stmts(list []syntax.Stmt) string {
 	var out []string
 	line := int32(0)
@@ -325,10 +325,10 @@ func (t text) stmts(list []syntax.Stmt) string {
 			indent = " "
 		}
 		for ; line > 0 && line < start.Line; line++ {
-			out = append(out, "") // so that lines keep their numbers
+			out = append(out, "") // keeps the line numbers
 		}
 		what := t.cut(start, end)
-		if rest, is := strings.CutPrefix(what, "elif"); is { // the tree has it as an if behind an else
+		if rest, is := strings.CutPrefix(what, "elif"); is { // the tree has it as an if in an else
 			what = "if  " + rest
 		}
 		out = append(out, indent+what)

@@ -12,8 +12,7 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// effect lowers an expression that is the call of an action, or of what structures calls, and gives what comes of
-// it to a target.
+// effect lowers a call of an action or a combinator, and assigns its result to a target.
 func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 	call, name := callOf(x)
 	at := syntax.Start(x)
@@ -72,7 +71,7 @@ func isNamed(x syntax.Expr) bool {
 	return is && b.Op == syntax.EQ
 }
 
-// noEffect is an expression in which no action can be called.
+// noEffect returns the code of an expression, and refuses calls of actions in it.
 func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 	if n := l.c.effect(x); n != nil {
 		l.refuse(n, "the call of an action is no part of an expression; give its result to a variable first")
@@ -80,8 +79,8 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 	return l.code(x)
 }
 
-// call is the call of an action or a function, in whatever policies; own are the variables of a comprehension that it
-// is in.
+// call returns the call of an action or a function, inside any policies; own are the variables of the enclosing
+// comprehension.
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
@@ -99,7 +98,7 @@ func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	return out
 }
 
-// arguments are those of a call, as an expression that comes to a pair.
+// arguments returns the arguments of a call, as an expression with a pair as its value.
 func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code {
 	var args, named []string
 	code := &workflow.Code{Line: call.Lparen.Line, Col: 1}
@@ -128,7 +127,7 @@ func (l *lowering) arguments(call *syntax.CallExpr, own []string) *workflow.Code
 	return code
 }
 
-// policy is retry(call, ...) or timeout(call, time).
+// policy handles retry(call, ...) or timeout(call, time).
 func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) workflow.Call {
 	if len(call.Args) == 0 {
 		l.refuse(call, "%s takes a call first: %s(action(...), ...)", name, name)
@@ -155,7 +154,7 @@ func (l *lowering) policy(call *syntax.CallExpr, name string, own []string) work
 	return out
 }
 
-// setPolicy sets one part of a policy, which is written out.
+// setPolicy sets one field of a policy, which must be a literal.
 func setPolicy(p *workflow.Policy, what, key string, x syntax.Expr) (err error) {
 	switch what + " " + key {
 	case "timeout after":
@@ -224,7 +223,7 @@ func texts(x syntax.Expr) (list []string, err error) {
 	return list, nil
 }
 
-// parallel is parallel(call, call), parallel([call, call]) or parallel([call for x in xs]).
+// parallel handles parallel(call, call), parallel([call, call]) or parallel([call for x in xs]).
 func (l *lowering) parallel(call *syntax.CallExpr, into *workflow.Code, attempt bool) {
 	fan := workflow.Node{Kind: workflow.Fan}
 	join := workflow.Node{Kind: workflow.Join, Into: into, Attempt: attempt}
@@ -262,7 +261,7 @@ func (l *lowering) parallel(call *syntax.CallExpr, into *workflow.Code, attempt 
 	l.step(join, at)
 }
 
-// each makes a fan-out of a comprehension.
+// each turns a comprehension into a fan-out.
 func (l *lowering) each(fan *workflow.Node, comp *syntax.Comprehension) {
 	first, is := comp.Clauses[0].(*syntax.ForClause)
 	if comp.Curly || !is || len(comp.Clauses) > 2 {

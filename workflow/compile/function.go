@@ -9,27 +9,27 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// lowering makes the nodes of one function.
+// lowering builds the nodes of one function.
 type lowering struct {
 	c     *compiler
 	f     workflow.Func
 	vars  *variables
 	loops []*around
-	// open are the edges that lead to what comes next; none of them if that cannot be reached.
+	// open are the edges to the next node; there are none if it cannot be reached.
 	open  []dangling
 	known names // the variables that have a value here
 	temps int
 	err   error
 }
 
-// dangling is an edge whose end is not known yet.
+// dangling is an edge without a target yet.
 type dangling struct{ node, edge int }
 
-// around is a loop that is being lowered.
+// around is the loop that is being lowered.
 type around struct {
 	head   int
 	breaks []dangling
-	known  []names // where it is left
+	known  []names // at its exits
 }
 
 func (c *compiler) function(def *syntax.DefStmt) error {
@@ -39,7 +39,7 @@ func (c *compiler) function(def *syntax.DefStmt) error {
 			return err
 		}
 	}
-	l.open = []dangling{{-1, 0}} // the first node is where it begins
+	l.open = []dangling{{-1, 0}} // the first node is the start
 	l.suite(def.Body)
 	if len(l.open) > 0 {
 		l.result(&workflow.Code{Text: "None", Line: def.Def.Line, Col: 1}, def.Def)
@@ -75,7 +75,7 @@ func (l *lowering) refuse(n syntax.Node, format string, args ...any) {
 	}
 }
 
-// add adds a node behind what is open, and leaves its forward edge open.
+// add adds a node as the target of the open edges, and leaves its forward edge open.
 func (l *lowering) add(n workflow.Node, at syntax.Position) int {
 	n.Line, n.Col, n.Depth = at.Line, at.Col, len(l.loops)
 	i := len(l.f.Nodes)
@@ -85,7 +85,7 @@ func (l *lowering) add(n workflow.Node, at syntax.Position) int {
 	return i
 }
 
-// join has edges lead to a node.
+// join makes edges lead to a node.
 func (l *lowering) join(open []dangling, to int) {
 	for _, d := range open {
 		if d.node >= 0 {
@@ -94,14 +94,14 @@ func (l *lowering) join(open []dangling, to int) {
 	}
 }
 
-// step adds a node with one edge, which what comes next follows.
+// step adds a node with one edge, to the next node.
 func (l *lowering) step(n workflow.Node, at syntax.Position) {
 	n.Edges = []workflow.Edge{{Kind: workflow.Forward}}
 	i := l.add(n, at)
 	l.open = []dangling{{i, 0}}
 }
 
-// meet goes on where alternatives meet.
+// meet continues where alternatives meet.
 func (l *lowering) meet(open []dangling, known []names, at syntax.Position) {
 	l.open, l.known = open, meet(known)
 	if len(open) > 1 {
@@ -109,9 +109,9 @@ func (l *lowering) meet(open []dangling, known []names, at syntax.Position) {
 	}
 }
 
-// suite lowers statements; as many as can be are one node.
+// suite lowers statements, as many as possible into one node.
 func (l *lowering) suite(list []syntax.Stmt) {
-	for len(list) > 0 && l.err == nil && len(l.open) > 0 { // nothing is reached behind a return
+	for len(list) > 0 && l.err == nil && len(l.open) > 0 { // nothing is reachable after a return
 		n := 0
 		for n < len(list) && l.isPlain(list[n]) {
 			n++
@@ -126,11 +126,11 @@ func (l *lowering) suite(list []syntax.Stmt) {
 	}
 }
 
-// isPlain reports whether a statement needs no node of its own: it calls no action, and does not lead
-// out of itself.
+// isPlain reports whether a statement needs no node of its own: it calls no action, and transfers control only
+// within itself.
 func (l *lowering) isPlain(s syntax.Stmt) bool { return l.c.effect(s) == nil && !leaves(s, false) }
 
-// leaves reports whether a statement may end more than itself.
+// leaves reports whether a statement may transfer control out of itself.
 func leaves(s syntax.Stmt, inLoop bool) bool {
 	anyOf := func(list []syntax.Stmt, in bool) bool {
 		return slices.ContainsFunc(list, func(s syntax.Stmt) bool { return leaves(s, in) })
@@ -180,7 +180,7 @@ func (l *lowering) plain(list []syntax.Stmt) {
 	l.known = after
 }
 
-// checkRead refuses statements that may read a variable which has a value on some ways only.
+// checkRead refuses statements that may read a variable without a value on some path.
 func (l *lowering) checkRead(list []syntax.Stmt, used []string) {
 	known := l.known.clone()
 	for _, s := range list {
@@ -198,13 +198,13 @@ func (l *lowering) checkRead(list []syntax.Stmt, used []string) {
 	}
 }
 
-// code is an expression, whose variables must have values.
+// code returns the code of an expression, whose variables must have values.
 func (l *lowering) code(x syntax.Expr) *workflow.Code {
 	start := syntax.Start(x)
 	return &workflow.Code{Text: l.c.text.node(x), Line: start.Line, Col: start.Col, Reads: l.reads(x, nil)}
 }
 
-// reads are the variables of an expression; own are such as have values in it.
+// reads returns the variables of an expression; own are variables with values inside it.
 func (l *lowering) reads(x syntax.Node, own []string) (list []string) {
 	for _, id := range l.vars.reads(x) {
 		if !l.known[id.Name] && !slices.Contains(own, id.Name) {
@@ -247,7 +247,7 @@ func (l *lowering) result(x *workflow.Code, at syntax.Position) {
 	l.add(workflow.Node{Kind: workflow.Return, Code: x}, at)
 }
 
-// value is an expression; if it is a call of an action, that comes first.
+// value returns the code of an expression; a call of an action is lowered first.
 func (l *lowering) value(x syntax.Expr) *workflow.Code {
 	if l.c.effect(x) == nil {
 		return l.code(x)
@@ -282,7 +282,7 @@ func (l *lowering) assignment(s *syntax.AssignStmt) {
 	}
 }
 
-// target is the code that assigns a result.
+// target returns the code that assigns a result.
 func (l *lowering) target(lhs syntax.Expr, op syntax.Token) *workflow.Code {
 	at := syntax.Start(lhs)
 	code := &workflow.Code{Text: " " + l.c.text.node(lhs) + " " + op.String() + " " + workflow.ResultName, Line: at.Line, Col: 1, Reads: []string{workflow.ResultName}}
@@ -299,7 +299,7 @@ func (l *lowering) target(lhs syntax.Expr, op syntax.Token) *workflow.Code {
 	return code
 }
 
-// readOf are the variables that an assignment to an expression reads: of d[k], d and k.
+// readOf returns the variables that an assignment to an expression reads: of d[k], d and k.
 func (l *lowering) readOf(lhs syntax.Expr) (list []string) {
 	r := reader{v: l.vars}
 	r.target(lhs, false)
@@ -330,7 +330,7 @@ func (l *lowering) conditional(s *syntax.IfStmt) {
 	l.meet(open, known, s.If)
 }
 
-// jump is break, continue, or a pass that stands alone.
+// jump handles break, continue, and a pass that stands alone.
 func (l *lowering) jump(s *syntax.BranchStmt) {
 	in := l.loops[len(l.loops)-1]
 	if s.Token == syntax.BREAK {
@@ -341,7 +341,7 @@ func (l *lowering) jump(s *syntax.BranchStmt) {
 	l.open = nil
 }
 
-// back leads what is open to the head of a loop.
+// back leads the open edges to the head of a loop.
 func (l *lowering) back(in *around) {
 	for _, d := range l.open {
 		e := &l.f.Nodes[d.node].Edges[d.edge]
@@ -349,7 +349,7 @@ func (l *lowering) back(in *around) {
 			e.Kind, e.To = workflow.Back, in.head
 			continue
 		}
-		// The edge of a branch, or of a loop that is left, says something already.
+		// The edge of a branch, or out of a loop, already has a kind.
 		save := l.open
 		l.open = []dangling{d}
 		l.step(workflow.Node{Kind: workflow.Merge}, syntax.MakePosition(nil, l.f.Nodes[d.node].Line, l.f.Nodes[d.node].Col))
@@ -391,7 +391,7 @@ func (l *lowering) loop(head workflow.Node, at syntax.Position, body func()) {
 	h := l.add(head, at)
 	before := l.known.clone()
 	in := &around{head: h, breaks: []dangling{{h, 1}}, known: []names{before.clone()}}
-	if head.While && head.Code.Text == "True" { // it is left by a break only
+	if head.While && head.Code.Text == "True" { // only a break leaves it
 		in.known = nil
 	}
 	l.loops = append(l.loops, in)
@@ -405,7 +405,7 @@ func (l *lowering) loop(head workflow.Node, at syntax.Position, body func()) {
 	l.meet(in.breaks, in.known, at)
 }
 
-// comprehension is a list of what actions return, one after the other.
+// comprehension lowers a list of results of actions that run one after the other.
 func (l *lowering) comprehension(s *syntax.AssignStmt, comp *syntax.Comprehension) {
 	var first *syntax.ForClause
 	if len(comp.Clauses) > 0 {

@@ -13,7 +13,7 @@ var (
 	firstProgram = flag.Uint64("first-program", 1, "the seed of the first one")
 )
 
-// program writes programs at random: every construct that is supported, in any place.
+// program generates random programs: every supported construct, in any place.
 type program struct {
 	*rand.Rand
 	b     strings.Builder
@@ -76,7 +76,7 @@ func (p *program) line(depth int, format string, args ...any) {
 	p.b.WriteString("\n")
 }
 
-// suite writes statements; variables that they make are gone behind it.
+// suite writes statements; their variables are out of scope afterwards.
 func (p *program) suite(depth, n int) {
 	ints, lists := len(p.ints), len(p.lists)
 	for range n {
@@ -169,7 +169,7 @@ func random(seed uint64) string {
 	return p.b.String()
 }
 
-// Programs at random come to what the ordinary interpreter says, with the same calls of actions, also if the run is
+// Random programs have the same results and calls of actions as in the ordinary interpreter, also if the run is
 // stored and loaded after every step.
 func TestRandomPrograms_ComeToWhatTheInterpreterSays(t *testing.T) {
 	d := inStarlark(t, `

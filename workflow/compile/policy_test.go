@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// bench is a run whose inputs a test gives one by one. It is stored and loaded after each.
+// bench is a run that is stored and loaded after each input.
 type bench struct {
 	*testing.T
 	p   *workflow.Program
@@ -59,7 +59,7 @@ func (b *bench) failed(w workflow.Work, typ string, ancestors ...string) workflo
 	return b.step(workflow.Input{Failed: &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: typ, Ancestors: ancestors, Message: "it is so"}})
 }
 
-// said is what effects are, in words.
+// said returns a description of effects.
 func said(e workflow.Effects) string {
 	var list []string
 	for _, w := range e.Start {
@@ -99,7 +99,7 @@ func TestRetry_AttemptsAreTriesInAllAndPausesGrow(t *testing.T) {
 	b.now = 11_000
 	second := b.want(b.step(workflow.Input{Timer: timer.ID}), "start a [3]#2").Start[0]
 	b.want(b.step(workflow.Input{Timer: timer.ID}), "")
-	b.want(b.failed(first, "E"), "") // an answer of the first attempt is no news
+	b.want(b.failed(first, "E"), "") // an answer of the first attempt has no effect
 	timer = b.want(b.failed(second, "E"), "timer 13000").Timers[0]
 	third := b.want(b.step(workflow.Input{Timer: timer.ID}), "start a [3]#3").Start[0]
 	timer = b.want(b.failed(third, "E"), "timer 14000").Timers[0]
@@ -195,7 +195,7 @@ func TestLimits_ARunThatDoesNotEndFailsWithWords(t *testing.T) {
 	}
 }
 
-// What a run keeps does not grow with the iterations behind it, and a step has the size of its result.
+// The state of a run does not grow with its iterations, and a step is as large as its result.
 func TestLoop_ABoundedStateHoweverManyRounds(t *testing.T) {
 	b, e := begin(t, "    x = 0\n    while x < 3000:\n        x = a(x)\n    return x")
 	sizes := map[int]int{}
@@ -233,7 +233,7 @@ func TestStart_ArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-// What cannot be a graph is refused, with its place and advice.
+// Code that cannot become a graph is refused, with its position and advice.
 func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 	for body, want := range map[string]string{
 		"    return a(1) + 1":                       "w.star:6:12: the call of an action stands alone",
@@ -265,7 +265,7 @@ func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 	}
 }
 
-// A graph that was changed by hand is refused, whatever was done to it.
+// A graph that was edited by hand into an invalid one is refused.
 func TestDecode_RefusesWhatIsNoGraph(t *testing.T) {
 	g, err := Compile("w.star", []byte(pipeline))
 	if err != nil {

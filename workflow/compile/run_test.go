@@ -16,13 +16,13 @@ import (
 // deeds are actions: functions of JSON-like values.
 type deeds map[string]func(args starlark.Tuple, named starlark.StringDict) (starlark.Value, error)
 
-// outcome is how a program has ended, and what it did.
+// outcome is the result of a program, and its actions.
 type outcome struct {
 	result string // JSON, or "error " and its type
 	log    []string
 }
 
-// stock runs a program in the ordinary interpreter, with actions that are performed at once.
+// stock runs a program in the ordinary interpreter, which performs actions at once.
 func stock(t *testing.T, src, args string, d deeds) outcome {
 	t.Helper()
 	var out outcome
@@ -101,8 +101,8 @@ func shown(name string, args starlark.Tuple, named starlark.StringDict) string {
 	return name + "(" + strings.Join(parts, ", ") + ")"
 }
 
-// driven runs a program as a workflow, whose actions are performed in the order in which they are started. If
-// reload is set, the run is stored and loaded after every step.
+// driven runs a program as a workflow, whose actions are performed in the order of their starts. With reload,
+// the run is stored and loaded after every step.
 func driven(t *testing.T, src, args string, d deeds, reload bool) outcome {
 	t.Helper()
 	g, err := Compile("w.star", []byte(src))
@@ -187,16 +187,16 @@ func perform(t *testing.T, out *outcome, d deeds, w workflow.Work) workflow.Inpu
 	return workflow.Input{Failed: &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: typeOf(err), Message: err.Error()}}
 }
 
-// same runs a program in all ways, and compares.
+// same runs a program in all ways, and compares the outcomes.
 func same(t *testing.T, src, args string, d deeds) outcome {
 	t.Helper()
 	want := stock(t, src, args, d)
 	for _, reload := range []bool{false, true} {
 		got := driven(t, src, args, d, reload)
-		if strings.Contains(src, "parallel(") { // what goes on at once is in no order
+		if strings.Contains(src, "parallel(") { // concurrent calls have no order
 			slices.Sort(got.log)
 			slices.Sort(want.log)
-			if strings.HasPrefix(want.result, "error") { // nor what was done before an error
+			if strings.HasPrefix(want.result, "error") { // nor have the calls before an error
 				got.log = want.log
 			}
 		}

@@ -27,7 +27,7 @@ def run(fan_out = 8, loop_iters = 4):
 workflow("data_pipeline", run)
 `
 
-// inStarlark are actions that are written in Starlark.
+// inStarlark returns actions that are written in Starlark.
 func inStarlark(t *testing.T, src string) deeds {
 	t.Helper()
 	globals, err := starlark.ExecFileOptions(workflow.Dialect(), &starlark.Thread{}, "actions.star", src, workflow.Builtins())

@@ -12,7 +12,7 @@ type names map[string]bool
 
 func (n names) clone() names { return maps.Clone(n) }
 
-// meet are the variables that have a value on all ways.
+// meet returns the variables that have a value on all paths.
 func meet(ways []names) names {
 	if len(ways) == 0 {
 		return names{}
@@ -28,10 +28,10 @@ func meet(ways []names) names {
 	return out
 }
 
-// variables are those of a function. Names of its comprehensions and lambdas are not among them.
+// variables are the variables of a function, without those of its comprehensions and lambdas.
 type variables struct {
 	all   names
-	maybe names // that have been given a value somewhere so far
+	maybe names // assigned somewhere so far
 }
 
 func variablesOf(def *syntax.DefStmt) *variables {
@@ -65,7 +65,7 @@ func (v *variables) undeclare(list []string) {
 	}
 }
 
-// targets are the variables that an assignment to an expression gives values.
+// targets returns the variables that an assignment to an expression sets.
 func (v *variables) targets(lhs syntax.Expr) (list []string) {
 	switch x := lhs.(type) {
 	case *syntax.Ident:
@@ -84,7 +84,7 @@ func (v *variables) targets(lhs syntax.Expr) (list []string) {
 	return list
 }
 
-// writes are the variables that a statement may give values.
+// writes returns the variables that a statement may set.
 func (v *variables) writes(s syntax.Stmt) (list []string) {
 	add := func(more []string) {
 		for _, name := range more {
@@ -115,7 +115,7 @@ func (v *variables) writes(s syntax.Stmt) (list []string) {
 	return list
 }
 
-// assigned are the variables that have a value behind statements, on every way.
+// assigned returns the variables that have a value after statements, on every path.
 func (v *variables) assigned(list []syntax.Stmt, before names) names {
 	known := before.clone()
 	for _, s := range list {
@@ -131,7 +131,7 @@ func (v *variables) assigned(list []syntax.Stmt, before names) names {
 	return known
 }
 
-// in are the variables that statements use, and those that they may give values.
+// in returns the variables that statements use, and those that they may set.
 func (v *variables) in(list []syntax.Stmt) (used, written []string) {
 	for _, s := range list {
 		for _, id := range v.reads(s) {
@@ -151,7 +151,7 @@ func (v *variables) in(list []syntax.Stmt) (used, written []string) {
 	return used, written
 }
 
-// reads are the places in a tree where a variable of the function is read.
+// reads returns the places in a tree that read a variable of the function.
 func (v *variables) reads(n syntax.Node) (list []*syntax.Ident) {
 	r := reader{v: v}
 	r.node(n)
@@ -175,7 +175,7 @@ func (r *reader) node(n syntax.Node) {
 				r.list = append(r.list, n)
 			}
 			return false
-		case *syntax.DotExpr: // the name of an attribute is no variable
+		case *syntax.DotExpr: // the name of an attribute is not a variable
 			r.node(n.X)
 			return false
 		case *syntax.CallExpr:
@@ -209,7 +209,7 @@ func (r *reader) node(n syntax.Node) {
 	})
 }
 
-// target reads what an assignment reads of what it assigns to.
+// target collects the reads of an assignment's target.
 func (r *reader) target(x syntax.Expr, augmented bool) {
 	switch x := x.(type) {
 	case *syntax.Ident:

@@ -1,12 +1,11 @@
-// Package alien is a signal library by the push-pull algorithm of alien-signals
-// (github.com/stackblitz/alien-signals), written anew for Go: a write pushes a
-// suspicion down the graph, and the readers that are wanted pull, from the top, what
-// has really changed. It is what a library of that kind looks like in Go: values of any
-// comparable type, no recursion however deep the graph is, effects that may write (to
-// what they have not read).
+// Package alien is a signal library in Go with the push-pull algorithm of alien-signals
+// (github.com/stackblitz/alien-signals): a write marks everything downstream as possibly changed, and observed
+// readers then pull, from the top, what has really changed. It is representative of such a library in Go:
+// values of any comparable type, no recursion however deep the graph is, effects that may write (to signals
+// that they have not read).
 //
-// What a node reads and who reads it are doubly linked lists of the same links. A body
-// that reads what it read before changes nothing in them.
+// The inputs and the readers of a node are doubly linked lists of the same links. A body whose reads are the
+// same as before does not change them.
 package alien
 
 type flag uint8
@@ -19,7 +18,7 @@ const (
 	pending                   // something further up may have changed
 )
 
-// System is a set of nodes that may read each other. It is for one goroutine.
+// System is a set of nodes that may read each other. It must be used from one goroutine.
 type System struct {
 	active *node
 	run    uint64
@@ -27,13 +26,13 @@ type System struct {
 	queue  []*node
 }
 
-// node is what a signal, a computed and an effect have in common.
+// node has the common state of signals, computeds and effects.
 type node struct {
 	sys               *System
 	deps, lastDep     *link
 	readers, lastRead *link
 	flags             flag
-	update            func() bool // brings the value up to date: has it changed?
+	update            func() bool // brings the value up to date and reports whether it changed
 }
 
 type link struct {
@@ -43,13 +42,13 @@ type link struct {
 	run                    uint64
 }
 
-// Signal is a value that is written.
+// Signal is a value that can be set.
 type Signal[T comparable] struct {
 	node
 	value, next T
 }
 
-// NewSignal makes a signal.
+// NewSignal returns a new signal.
 func NewSignal[T comparable](s *System, v T) *Signal[T] {
 	n := &Signal[T]{node: node{sys: s, flags: mutable}, value: v, next: v}
 	n.update = n.take
@@ -63,7 +62,7 @@ func (n *Signal[T]) take() bool {
 	return changed
 }
 
-// Set writes the value and, outside of a batch, runs the effects that it concerns.
+// Set writes the value and, outside of a batch, runs the effects that depend on it.
 func (n *Signal[T]) Set(v T) {
 	if n.next == v {
 		return
@@ -88,14 +87,14 @@ func (n *Signal[T]) Get() T {
 	return n.value
 }
 
-// Computed is a value that follows from others. It is computed when it is read.
+// Computed is a value that is derived from others. It is computed when it is read.
 type Computed[T comparable] struct {
 	node
 	value T
 	body  func() T
 }
 
-// NewComputed makes a computed.
+// NewComputed returns a new computed.
 func NewComputed[T comparable](s *System, body func() T) *Computed[T] {
 	n := &Computed[T]{node: node{sys: s, flags: mutable | dirty}, body: body}
 	n.update = n.compute
@@ -179,13 +178,13 @@ func (n *node) end(before *node) {
 	n.drop()
 }
 
-// resume is where a walk that went down goes on when it comes up again.
+// resume is the place where a depth-first walk continues after a subtree.
 type resume struct {
 	at *link
 	up *resume
 }
 
-// suspect marks everything downstream, and queues the effects among it.
+// suspect marks everything downstream, and queues its effects.
 func (s *System) suspect(at *link) {
 	var back *resume
 	for {
@@ -216,7 +215,7 @@ func (s *System) suspect(at *link) {
 	}
 }
 
-// confirm tells the readers of a node that it has changed indeed.
+// confirm marks the readers of a node that has changed.
 func (s *System) confirm(at *link) {
 	for ; at != nil; at = at.nextReader {
 		r := at.reader
@@ -229,8 +228,8 @@ func (s *System) confirm(at *link) {
 	}
 }
 
-// changed reports whether an input of the reader has changed. It asks them in the order
-// in which they were read, and each in turn asks its own.
+// changed reports whether an input of the reader has changed. It examines inputs recursively, in the order in
+// which they were read.
 func (s *System) changed(at *link, reader *node) bool {
 	var back *resume
 	for depth := 0; ; {
@@ -250,7 +249,7 @@ func (s *System) changed(at *link, reader *node) bool {
 			depth++
 			continue
 		}
-		for dirtied || at.nextDep == nil { // the answer for reader is known
+		for dirtied || at.nextDep == nil { // the result for reader is known
 			if depth == 0 {
 				return dirtied
 			}
@@ -271,7 +270,7 @@ func (s *System) changed(at *link, reader *node) bool {
 	}
 }
 
-// track makes dep an input of the body that is being executed.
+// track records dep as an input of the running body.
 func (s *System) track(dep *node) {
 	r := s.active
 	if r == nil {
@@ -310,7 +309,7 @@ func (s *System) track(dep *node) {
 	}
 }
 
-// drop forgets the inputs behind the last one that was read.
+// drop removes the inputs after the last one that was read.
 func (n *node) drop() {
 	l := n.deps
 	if n.lastDep != nil {
@@ -321,8 +320,8 @@ func (n *node) drop() {
 	}
 }
 
-// cut takes a link out of both lists. What nobody reads any more forgets its inputs, and
-// is computed afresh when it is wanted again.
+// cut removes a link from both lists. A node without readers forgets its inputs, and is computed afresh when it
+// is read again.
 func (l *link) cut() (next *link) {
 	r, d := l.reader, l.dep
 	next = l.nextDep

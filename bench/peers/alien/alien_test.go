@@ -57,7 +57,7 @@ func TestADeepGraphNeedsNoStack(t *testing.T) {
 	last := NewComputed(&s, func() int { return a.Get() + 1 })
 	for range 100000 {
 		c := last
-		c.Get() // one by one, for the first computation does go down the stack
+		c.Get() // one by one, since the first computation is recursive
 		last = NewComputed(&s, func() int { return c.Get() + 1 })
 	}
 	seen := 0

@@ -1,13 +1,11 @@
-// Package floor is the least that a push-pull signal engine can be in Go: the
-// algorithm of package alien cut down to float64 values, recursion and bodies that
-// never write. It shows what the algorithm costs when nothing is added to it, and is
-// of no other use.
+// Package floor is a minimal push-pull signal engine in Go: the algorithm of package alien reduced to float64
+// values, recursion and bodies that never write. It shows the bare cost of the algorithm, and has no other use.
 package floor
 
 type flag uint8
 
 const (
-	source   flag = 1 << iota // is written, not computed
+	source   flag = 1 << iota // can be set, is not computed
 	observer                  // is an effect
 	running                   // its body is being executed
 	dirty                     // an input has changed
@@ -26,16 +24,16 @@ type Graph struct {
 // Node is a source, a computed or an effect.
 type Node struct {
 	g              *Graph
-	value, next    float64 // next is what was written to a source
+	value, next    float64 // next is what was set on a source
 	body           func() float64
 	deps, lastDep  *edge
 	readers, lastR *edge
-	run            uint64 // which execution of a body is this node's last
+	run            uint64 // the number of this node's last execution
 	flags          flag
 }
 
-// edge says that reader has read dep. It is in two lists: what the reader reads, in
-// the order of its reads, and who reads the dep.
+// edge records that reader has read dep. It is in two lists: the inputs of the reader, in the order of its
+// reads, and the readers of dep.
 type edge struct {
 	dep, reader            *Node
 	nextDep                *edge
@@ -43,19 +41,19 @@ type edge struct {
 	run                    uint64
 }
 
-// Source makes a source.
+// Source returns a new source.
 func (g *Graph) Source(v float64) *Node { return &Node{g: g, value: v, next: v, flags: source} }
 
-// Computed makes a node that runs when somebody needs it.
+// Computed returns a node that runs when it is read.
 func (g *Graph) Computed(body func() float64) *Node { return &Node{g: g, body: body, flags: dirty} }
 
-// Effect makes a node that runs now and whenever what it read has changed.
+// Effect adds a node that runs now and whenever an input has changed.
 func (g *Graph) Effect(body func()) {
 	n := &Node{g: g, flags: observer | dirty, body: func() float64 { body(); return 0 }}
 	n.execute()
 }
 
-// Batch makes one update of all writes in fn.
+// Batch makes one update of all sets in fn.
 func (g *Graph) Batch(fn func()) {
 	g.batch++
 	fn()
@@ -78,7 +76,7 @@ func (n *Node) Set(v float64) {
 	}
 }
 
-// Get reads a node, and makes it an input of the body that is being executed.
+// Get reads a node, and makes it an input of the running body.
 func (n *Node) Get() float64 {
 	if n.flags&(dirty|pending) != 0 && n.refresh() {
 		confirm(n.readers)
@@ -89,7 +87,7 @@ func (n *Node) Get() float64 {
 	return n.value
 }
 
-// mark lets everybody downstream know that something may have changed.
+// mark marks everything downstream as possibly changed.
 func (g *Graph) mark(e *edge) {
 	for ; e != nil; e = e.nextReader {
 		r := e.reader
@@ -105,7 +103,7 @@ func (g *Graph) mark(e *edge) {
 	}
 }
 
-// confirm turns the suspicion of the readers of a changed node into certainty.
+// confirm marks the readers of a changed node as changed.
 func confirm(e *edge) {
 	for ; e != nil; e = e.nextReader {
 		if e.reader.flags&pending != 0 {
@@ -136,12 +134,12 @@ func (n *Node) refresh() bool {
 	return n.execute()
 }
 
-// inputsChanged asks the inputs in the order in which they were read, so that none is
-// computed that the body would not come to read.
+// inputsChanged examines the inputs in the order in which they were read, so that no input is computed that the
+// body would not read.
 func (n *Node) inputsChanged() bool {
 	for e := n.deps; e != nil; e = e.nextDep {
 		if n.flags&dirty != 0 {
-			return true // one that is further behind was refreshed on behalf of another
+			return true // a later input was refreshed for another reader
 		}
 		d := e.dep
 		if d.flags&(dirty|pending) == 0 || !d.refresh() {
@@ -173,8 +171,8 @@ func (n *Node) execute() bool {
 	return changed
 }
 
-// link records a read. The list of the last execution is walked along: as long as the
-// reads are the same, nothing is written but the position in it.
+// link records a read. It compares with the inputs of the last execution: as long as the reads are the same,
+// only the position in that list moves.
 func (g *Graph) link(dep, reader *Node) {
 	at := reader.lastDep
 	if at != nil && at.dep == dep {
@@ -190,7 +188,7 @@ func (g *Graph) link(dep, reader *Node) {
 		return
 	}
 	if l := dep.lastR; l != nil && l.reader == reader && l.run == reader.run {
-		return // read already, with others in between
+		return // read before, with other reads in between
 	}
 	e := g.free
 	if e != nil {
@@ -213,7 +211,7 @@ func (g *Graph) link(dep, reader *Node) {
 	dep.lastR = e
 }
 
-// forget drops the inputs behind the last read of an execution.
+// forget drops the inputs after the last read of an execution.
 func (n *Node) forget() {
 	e := n.deps
 	if n.lastDep != nil {
@@ -235,7 +233,7 @@ func (n *Node) forget() {
 			d.lastR = e.prevReader
 		}
 		if d.readers == nil && d.flags&source == 0 && d.deps != nil {
-			d.lastDep = nil // nobody reads it: it reads nobody, and starts afresh
+			d.lastDep = nil // without readers it keeps no inputs, and starts afresh
 			d.forget()
 			d.flags = dirty
 		}

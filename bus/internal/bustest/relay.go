@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Relay passes requests to the JetStream API on, from subjects that begin with the prefix that it returns. answer may do
-// something before one of them arrives, or answer instead.
+// Relay forwards requests to the JetStream API from subjects with the prefix that it returns. answer may act
+// before a request is forwarded, or answer in place of the server.
 func Relay(t *testing.T, server interface{ ConnOption() nats.Option }, answer func(nc *nats.Conn, request string, m *nats.Msg) (answered bool)) (prefix string) {
 	t.Helper()
 	nc, err := nats.Connect("", server.ConnOption())
@@ -35,8 +35,8 @@ func Relay(t *testing.T, server interface{ ConnOption() nats.Option }, answer fu
 	return prefix
 }
 
-// Amend answers a request as the server does, but for a change. A request that fails is not answered,
-// so it is made again.
+// Amend answers a request as the server does, with a change. It does not answer a request that fails, so that
+// the client repeats it.
 func Amend[A any](nc *nats.Conn, request string, m *nats.Msg, change func(*A)) bool {
 	var a A
 	reply, err := nc.Request(jetstream.DefaultAPIPrefix+request, m.Data, time.Minute)

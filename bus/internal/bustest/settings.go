@@ -1,4 +1,4 @@
-// Package bustest is what tests of package bus and of the packages around it share.
+// Package bustest has what the tests of package bus and of the packages around it share.
 package bustest
 
 import (
@@ -48,7 +48,7 @@ var Alterations = map[string]func(*jetstream.StreamConfig){
 	"purges denied":    func(c *jetstream.StreamConfig) { c.DenyPurge = true },
 }
 
-// PlainSetting is a setting's name without what is said in brackets.
+// PlainSetting returns a setting's name without the text in brackets.
 func PlainSetting(setting string) string {
 	plain, _, _ := strings.Cut(setting, " (")
 	return plain

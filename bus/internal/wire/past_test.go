@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/faults"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -129,7 +130,7 @@ func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
 	}
 }
 
-// aPublisher is one without a server, with a request on the wire.
+// aPublisher returns one without a server, with a request on the wire.
 func aPublisher(p *past) (*publisher, *Request) {
 	r := &Request{Task: Task{Msg: &nats.Msg{Header: nats.Header{}}}, token: 1, tries: 1}
 	return &publisher{past: p, pending: map[uint64]*Request{1: r}}, r
@@ -209,11 +210,7 @@ func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
 // connected has a stream PLAIN, of which it knows the one message, on a server of its own.
 func connected(t *testing.T, faults faults.Func) *Streams {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
+	server := natstest.StartServer(t, embedded.Config{})
 	nc, err := nats.Connect("", server.ConnOption())
 	if err != nil {
 		t.Fatal(err)

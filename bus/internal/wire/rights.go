@@ -22,7 +22,7 @@ type UserInfo struct {
 func (l *Link) AskUser(ctx context.Context) (*UserInfo, error) {
 	m, err := l.NC.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server who we are ($SYS.REQ.USER.INFO): %w", err)
+		return nil, fmt.Errorf("ask the server for this user's rights ($SYS.REQ.USER.INFO): %w", err)
 	}
 	var reply struct{ Data UserInfo }
 	if err := json.Unmarshal(m.Data, &reply); err != nil {

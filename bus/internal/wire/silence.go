@@ -9,7 +9,7 @@ import (
 // streams answer all other requests. That combination is detected: a stream that confirms its existence, and for a
 // while has answered none of several attempts to store a message in it, does not store.
 
-// silence is how long all attempts of a request may stay unanswered until its stream is queried, and the interval of
+// silence returns how long all attempts of a request may stay unanswered until its stream is queried, and the interval of
 // the queries: one timeout for the first attempt, and one for the following.
 func (p *publisher) silence() time.Duration { return 2 * p.timeout }
 

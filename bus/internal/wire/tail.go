@@ -236,11 +236,11 @@ func (f *follower) receive(m *nats.Msg) {
 // control answers flow control, after everything before it has been delivered,
 // and reads a heartbeat, which names the last delivery.
 func (f *follower) control(m *nats.Msg) {
-	if m.Reply != "" {
+	if isFlowControl(m.Reply) {
 		_ = m.Respond(nil) // if that gets lost, the heartbeat shows it
 		return
 	}
-	if stalled := Header(m.Header, "Nats-Consumer-Stalled"); stalled != "" {
+	if stalled := Header(m.Header, "Nats-Consumer-Stalled"); isFlowControl(stalled) {
 		_ = f.streams.NC.Publish(stalled, nil)
 	}
 	if last := Header(m.Header, "Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.nth, 10) {

@@ -8,14 +8,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// following is a follow that remembers what it has delivered.
+// following returns a follow that remembers what it has delivered.
 func following() (f *follower, got *[]uint64) {
 	got = &[]uint64{}
 	f = newFollower(aLink(), &Tail{}, func(d Delivery) { *got = append(*got, d.Seq) })
 	return f, got
 }
 
-// message is the n-th delivery of a consumer, of a message at 100 times that.
+// message returns the n-th delivery of a consumer, of a message at 100 times that.
 func message(n int) *nats.Msg {
 	return &nats.Msg{Subject: "s", Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.0", 100*n, n)}
 }

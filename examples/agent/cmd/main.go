@@ -27,15 +27,15 @@ func main() {
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 
-	_, err = agent.Tell.Post(ctx, d.Client(), "desk", "m1", "mail: hello")
+	_, err = agent.Tell.Post(ctx, d.Client().Space("desk"), settle.ID("m1"), "mail: hello")
 	check(err)
 	watching, end := context.WithCancel(ctx)
 	defer end()
-	_ = agent.View.Watch(watching, d.Client(), "desk", func(s agent.Status, _ uint64) {
+	_ = agent.View.Watch(watching, d.Client().Space("desk"), func(s agent.Status, _ uint64) {
 		fmt.Printf("%-9s %s %s\n", s.State, s.Last, s.Ask)
 		switch {
 		case s.Ask != "":
-			_, err := agent.Approve.Post(ctx, d.Client(), "desk", "a1", agent.Verdict{Turn: 1, OK: true})
+			_, err := agent.Approve.Post(ctx, d.Client().Space("desk"), settle.ID("a1"), agent.Verdict{Turn: 1, OK: true})
 			check(err)
 		case s.State == agent.Idle && s.Messages > 1:
 			end()

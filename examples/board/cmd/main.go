@@ -21,25 +21,25 @@ func main() {
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 
-	c := d.Client()
+	ann, sprint := d.Client().Space("ann"), d.Client().Space("board")
 	cards := []board.Draft{}
 	for i := range 1000 {
 		cards = append(cards, board.Draft{Card: fmt.Sprint("c", i), Title: fmt.Sprint("card ", i), Points: 1, Owner: "ann"})
 	}
-	call(ctx, c, "ann", board.Update, "u1", board.Person{Name: "Ann"})
-	call(ctx, c, "board", board.Write, "w1", cards)
-	call(ctx, c, "board", board.Move, "m1", board.Shift{Card: "c7", To: "doing"})
+	check(board.Update.Call(ctx, ann, settle.ID("u1"), board.Person{Name: "Ann"}))
+	check(board.Write.Call(ctx, sprint, settle.ID("w1"), cards))
+	check(board.Move.Call(ctx, sprint, settle.ID("m1"), board.Shift{Card: "c7", To: "doing"}))
 
 	var before uint64
 	step := 0
 	steps := []func(){
 		func() {
-			call(ctx, c, "board", board.Write, "w2", []board.Draft{{Card: "c7", Title: "urgent", Points: 8, Owner: "ann"}})
+			check(board.Write.Call(ctx, sprint, settle.ID("w2"), []board.Draft{{Card: "c7", Title: "urgent", Points: 8, Owner: "ann"}}))
 		},
-		func() { call(ctx, c, "board", board.Move, "m2", board.Shift{Card: "c8", To: "doing"}) },
+		func() { check(board.Move.Call(ctx, sprint, settle.ID("m2"), board.Shift{Card: "c8", To: "doing"})) },
 	}
 	watch, end := context.WithCancel(ctx)
-	_ = board.Columns.At("doing").Watch(watch, c, "board", func(col board.Column, revision uint64) {
+	_ = board.Columns.At("doing").Watch(watch, sprint, func(col board.Column, revision uint64) {
 		if len(col.Tiles) == 0 {
 			return // no document of the other space was read yet
 		}
@@ -62,11 +62,6 @@ func total(d *settle.Deployment) (sum uint64) {
 		sum += n
 	}
 	return sum
-}
-
-func call[In, Out any](ctx context.Context, c *settle.Client, space string, s settle.Stream[In, Out], id string, in In) {
-	_, err := s.Call(ctx, c, space, id, in)
-	check(err)
 }
 
 func check(err error) {

@@ -34,9 +34,9 @@ func main() {
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 
-	_, err = cart.Put.Call(ctx, d.Client(), "alice", "p1", cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
+	err = cart.Put.Call(ctx, d.Client().Space("alice"), settle.ID("p1"), cart.Item{SKU: "tea", Quantity: 3, Price: 5_00})
 	check(err)
-	order, err := cart.Checkout.Call(ctx, d.Client(), "alice", "c1", settle.None{})
+	order, err := cart.Checkout.Call(ctx, d.Client().Space("alice"), settle.ID("c1"), struct{}{})
 	check(err)
 	fmt.Printf("checked out: %+v\n", order)
 	<-die
@@ -46,7 +46,7 @@ func main() {
 	check(err)
 	watching, end := context.WithCancel(ctx)
 	defer end()
-	_ = cart.Last.Watch(watching, d.Client(), "alice", func(o cart.Order, _ uint64) {
+	_ = cart.Last.Watch(watching, d.Client().Space("alice"), func(o cart.Order, _ uint64) {
 		if o.State == cart.Settled {
 			fmt.Printf("the order: %+v\n", o)
 			end()

@@ -18,7 +18,7 @@ var three = []flights.Flight{
 	{ID: "f00003", Origin: "C", Destination: "A", Delay: 30, Distance: 300},
 }
 
-// run is what a faultless run of them would report.
+// run returns what a faultless run of them would report.
 func run() Run {
 	return Run{
 		Flights: three, Watched: []string{"A", "B"},
@@ -35,7 +35,7 @@ const (
 	statsC       = `{"departures":1,"arrivals":0,"delay_sum":30,"distance_sum":300,"on_time":0}`
 )
 
-// logs are the messages of the LOG streams of a faultless run.
+// logs returns the messages of the LOG streams of a faultless run.
 func logs() []string {
 	return []string{
 		`{"v":1,"sp":"A","rt":"w1","own":true,"cur":{}}`,

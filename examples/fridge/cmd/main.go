@@ -27,15 +27,15 @@ func main() {
 	defer func() { check(d.Stop(ctx)) }()
 
 	for i, c := range []float64{4, 4.5, 3.5} {
-		_, err := fridge.Temp.Post(ctx, d.Client(), "kitchen", fmt.Sprint("r", i), fridge.Reading{Sensor: fmt.Sprint(i), C: c})
+		_, err := fridge.Temp.Post(ctx, d.Client().Space("kitchen"), settle.ID(fmt.Sprint("r", i)), fridge.Reading{Sensor: fmt.Sprint(i), C: c})
 		check(err)
 	}
-	_, err = fridge.Door.Post(ctx, d.Client(), "kitchen", "d1", fridge.Movement{Open: true})
+	_, err = fridge.Door.Post(ctx, d.Client().Space("kitchen"), settle.ID("d1"), fridge.Movement{Open: true})
 	check(err)
 	fmt.Println("the door is open; in half a minute of the fridge there is an alarm")
 	alarmed, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
-	_ = fridge.Status.Watch(alarmed, d.Client(), "kitchen", func(line string, _ uint64) {
+	_ = fridge.Status.Watch(alarmed, d.Client().Space("kitchen"), func(line string, _ uint64) {
 		fmt.Println(fast().Format(time.TimeOnly), line)
 		if strings.HasSuffix(line, "ALARM") {
 			done()

@@ -32,7 +32,7 @@ type Shape struct {
 	Check func(updates int64) (doc string, want model.Value)
 }
 
-// Shapes are what is measured.
+// Shapes returns what is measured.
 func Shapes() []Shape {
 	return []Shape{chain(50), fan(50), diamond(5), wide(100), counter()}
 }
@@ -306,7 +306,7 @@ func wide(n int64) Shape {
 	})
 }
 
-// counter is an event handler that adds to a field of a document.
+// counter returns an event handler that adds to a field of a document.
 func counter() Shape {
 	return Shape{
 		Name: "counter", What: "a handler adds the payload to a field, and returns it; one commit each", Updates: 100, Event: true,

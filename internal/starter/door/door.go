@@ -23,24 +23,24 @@ var (
 	door   = settle.NewCell[Door]("door").Or(Door{Locked: true})
 	status = settle.NewDerived[string]("status")
 
-	unlock = settle.NewStream[settle.None, settle.None]("unlock")
-	lock   = settle.NewStream[settle.None, settle.None]("lock")
-	enter  = settle.NewStream[Visit, int]("open")
-	leave  = settle.NewStream[settle.None, settle.None]("close")
+	unlock = settle.NewTrigger("unlock")
+	lock   = settle.NewTrigger("lock")
+	enter  = settle.NewRequest[Visit, int]("open")
+	leave  = settle.NewTrigger("close")
 )
 
 const locksAfter = 30 * time.Second
 
-// house is the program: a door that locks itself, half a minute after it was unlocked, or closed.
+// house returns the program: a door that locks itself, half a minute after it was unlocked, or closed.
 func house() *settle.Program {
 	p := settle.NewProgram("house")
-	unlock.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	unlock.Handle(p, func(tx *settle.Tx) error {
 		door.Update(tx, func(d *Door) { d.Locked = false })
 		return lockLater(tx)
 	})
-	lock.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	lock.Handle(p, func(tx *settle.Tx) error {
 		door.Update(tx, func(d *Door) { d.Locked = !d.Open })
-		return settle.None{}, nil
+		return nil
 	})
 	enter.Handle(p, func(tx *settle.Tx, v Visit) (int, error) {
 		d := door.Get(tx)
@@ -53,7 +53,7 @@ func house() *settle.Program {
 		tx.CancelTimer("lock")
 		return d.Visits, nil
 	})
-	leave.Handle(p, func(tx *settle.Tx, _ settle.None) (settle.None, error) {
+	leave.Handle(p, func(tx *settle.Tx) error {
 		door.Update(tx, func(d *Door) { d.Open = false })
 		return lockLater(tx)
 	})
@@ -69,7 +69,7 @@ func house() *settle.Program {
 	return p
 }
 
-func lockLater(tx *settle.Tx) (settle.None, error) {
-	lock.SetTimer(tx, "lock", tx.Now().Add(locksAfter), settle.None{})
-	return settle.None{}, nil
+func lockLater(tx *settle.Tx) error {
+	lock.SetTimer(tx, "lock", tx.Now().Add(locksAfter))
+	return nil
 }

@@ -12,7 +12,7 @@ func TestDoor_LocksItself(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, house())
 	home := w.Space("home")
-	settletest.Call(home, unlock, settle.None{})
+	settletest.Call(home, unlock)
 	settletest.Expect(home, status, "closed")
 	w.Advance(30 * time.Second)
 	settletest.Expect(home, status, "locked")
@@ -22,11 +22,11 @@ func TestDoor_DoesNotLockWhileItIsOpen(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, house())
 	home := w.Space("home")
-	settletest.Call(home, unlock, settle.None{})
+	settletest.Call(home, unlock)
 	settletest.Call(home, enter, Visit{By: "ann"})
 	w.Advance(24 * time.Hour)
 	settletest.Expect(home, status, "open")
-	settletest.Call(home, leave, settle.None{})
+	settletest.Call(home, leave)
 	w.Advance(30 * time.Second)
 	settletest.Expect(home, status, "locked")
 }
@@ -34,10 +34,10 @@ func TestDoor_DoesNotLockWhileItIsOpen(t *testing.T) {
 func TestDoor_AnEventIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	home := settletest.New(t, house()).Space("home")
-	settletest.Call(home, unlock, settle.None{})
-	settletest.SendID(home, enter, "visit-1", Visit{By: "ann"})
-	settletest.SendID(home, enter, "visit-1", Visit{By: "ann"})
-	settletest.SendID(home, enter, "visit-2", Visit{By: "bob"})
+	settletest.Call(home, unlock)
+	settletest.SendID(home, enter, settle.ID("visit-1"), Visit{By: "ann"})
+	settletest.SendID(home, enter, settle.ID("visit-1"), Visit{By: "ann"})
+	settletest.SendID(home, enter, settle.ID("visit-2"), Visit{By: "bob"})
 	if n := door.Get(home).Visits; n != 2 {
 		t.Errorf("%d visits, want 2", n)
 	}

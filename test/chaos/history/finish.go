@@ -151,7 +151,7 @@ func (c *Checker) documents(s *spaceHistory) {
 	}
 }
 
-// View is the content of DocView.
+// View returns the content of DocView.
 func View(sum Sum) model.Value {
 	return model.Object(model.F("n", sum.N), model.F("odd", sum.N%2 == 1), model.F("h", int64(sum.H)))
 }
@@ -168,7 +168,7 @@ func (w Workload) MarkOf(space, id string) model.Value {
 	return model.Object(by, model.F("next", model.Link{Space: to, Doc: DocView}.Value()))
 }
 
-// reach is the number of spaces to which the link of a mark may lead.
+// reach returns the number of spaces to which the link of a mark may lead.
 func (w Workload) reach() int { return min(3, w.Spaces-1) }
 
 // Linked returns the space whose view a mark links to, "" for none.

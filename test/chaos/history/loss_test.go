@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// losing is a run whose power was cut, and the times before, during and after what the disks have forgotten.
+// losing returns a run whose power was cut, and the times before, during and after what the disks have forgotten.
 func losing(n int) (s *synthetic, before, during, after time.Time) {
 	s = faultless(n)
 	begun := s.now.Add(time.Hour)

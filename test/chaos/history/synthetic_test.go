@@ -74,7 +74,7 @@ func newSynthetic() *synthetic {
 	return s
 }
 
-// faultless is a run of so many events per client and space.
+// faultless returns a run of so many events per client and space.
 func faultless(n int) *synthetic {
 	s := newSynthetic()
 	for i := range s.work.Spaces {
@@ -250,7 +250,7 @@ func (s *synthetic) check() *Checker {
 	return c
 }
 
-// saved is the bucket of a space, as its owner would have saved it.
+// saved returns the bucket of a space, as its owner would have saved it.
 func (s *synthetic) saved(name string, st *spaceHistory) model.SpaceState {
 	out := model.SpaceState{Mark: model.StateDoc{Seq: st.rep.Seq}}
 	for _, id := range st.rep.DocIDs() {

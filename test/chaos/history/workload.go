@@ -133,7 +133,7 @@ type Sent struct {
 	Timer string
 }
 
-// Sends are the events that the handling of an event sends, if it succeeds. depth is what
+// Sends returns the events that the handling of an event sends, if it succeeds. depth is what
 // came with the event, if a handler had sent it.
 func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 	switch {
@@ -162,7 +162,7 @@ func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 	return nil
 }
 
-// JobKey is the key of the task whose end an event tells, "" if it tells none.
+// JobKey returns the key of the task whose end an event tells, "" if it tells none.
 func JobKey(id string) string {
 	what, rest, _ := strings.Cut(id, "-")
 	_, key, ok := strings.Cut(rest, "-")
@@ -172,14 +172,14 @@ func JobKey(id string) string {
 	return key
 }
 
-// other is a space other than the given one, the k-th that an event's id leads to.
+// other returns a space other than the given one, the k-th that an event's id leads to.
 func (w Workload) other(space, id string, k int) string {
 	here, _ := w.SpaceNumber(space)
 	step := 1 + (int(spread(Hash(id)))+k)%(w.Spaces-1)
 	return w.Space(here + step)
 }
 
-// Source is the key of DocSeen under which an event counts.
+// Source returns the key of DocSeen under which an event counts.
 func Source(id string) string {
 	if client, _, ok := ParseEventID(id); ok {
 		return fmt.Sprintf("k%03d", client)
@@ -202,12 +202,12 @@ type Sum struct {
 	H uint32 `json:"h"`
 }
 
-// Plus is the sum after one more event. It depends on the order.
+// Plus returns the sum after one more event. It depends on the order.
 func (s Sum) Plus(stream, id string) Sum {
 	return Sum{s.N + 1, s.H*31 + Hash(stream+" "+id)}
 }
 
-// Value is the sum as a JSON value.
+// Value returns the sum as a JSON value.
 func (s Sum) Value() model.Value {
 	return model.Object(model.F("n", s.N), model.F("h", int64(s.H)))
 }
@@ -219,7 +219,7 @@ func SumOf(v model.Value) Sum {
 	return Sum{n, uint32(h)}
 }
 
-// Hash is a hash of a text.
+// Hash returns a hash of a text.
 func Hash(text string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // a hash takes everything

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/settlehq/settle/internal/display"
 )
 
 // Piece is one entry of the book.
@@ -90,7 +92,7 @@ func Add(file string, p *Piece) error {
 	return errors.Join(err, f.Close())
 }
 
-// Sum is what pieces add up to; its Profile is empty.
+// Sum returns what pieces add up to; its Profile is empty.
 func Sum(pieces []Piece) (sum Piece) {
 	sum.Faults, sum.Violations = map[string]int{}, map[string]int{}
 	for i := range pieces {
@@ -120,7 +122,7 @@ func Reached(pieces []Piece, g Goal) bool {
 	return s.Handled >= g.Handled && s.Workers >= g.Workers && s.Servers >= g.Servers && s.All >= g.All && s.Cuts >= g.Cuts
 }
 
-// Report is the book as it stands in the docs: a row for each profile, and what all come to.
+// Report returns the book as it stands in the docs: a row for each profile, and what all come to.
 func Report(pieces []Piece, g Goal) string {
 	if len(pieces) == 0 {
 		return "No piece has been run yet.\n"
@@ -154,9 +156,9 @@ func Report(pieces []Piece, g Goal) string {
 		b.WriteString("The goal is not reached yet: ")
 	}
 	fmt.Fprintf(&b, "%s of %s events, %d of %d kills of workers, %d of %d of servers, %d of %d of all servers at once, %d of %d power cuts.",
-		grouped(s.Handled), grouped(g.Handled), s.Workers, g.Workers, s.Servers, g.Servers, s.All, g.All, s.Cuts, g.Cuts)
+		display.Grouped(s.Handled), display.Grouped(g.Handled), s.Workers, g.Workers, s.Servers, g.Servers, s.All, g.All, s.Cuts, g.Cuts)
 	if s.LostToPower > 0 {
-		fmt.Fprintf(&b, " %s events were acknowledged by servers that had not written them to the disk when its power was cut, and are gone with it (fsync interval; see above).", grouped(s.LostToPower))
+		fmt.Fprintf(&b, " %s events were acknowledged by servers that had not written them to the disk when its power was cut, and are gone with it (fsync interval; see above).", display.Grouped(s.LostToPower))
 	}
 	b.WriteString("\n")
 	return b.String()
@@ -181,7 +183,7 @@ func row(b *strings.Builder, name string, pieces []Piece) {
 		others += n
 	}
 	fmt.Fprintf(b, "| %s | %s | %d | %s | %d, %d, %d | %d | %d | %d | %s |\n",
-		name, seeds, (s.Seconds+30)/60, grouped(s.Handled), s.Workers, s.Coordinators, s.Servers, s.All, s.Cuts, others, broken)
+		name, seeds, (s.Seconds+30)/60, display.Grouped(s.Handled), s.Workers, s.Coordinators, s.Servers, s.All, s.Cuts, others, broken)
 }
 
 func kinds(of map[string]int) string {
@@ -197,13 +199,4 @@ func listed(what string, list []string) string {
 		what += "s"
 	}
 	return what + " " + strings.Join(list, ", ")
-}
-
-// grouped is a number as people read it: 10,000,000.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

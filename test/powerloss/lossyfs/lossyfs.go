@@ -76,14 +76,14 @@ func (d *Disk) Resize(room int64) {
 	d.room = room
 }
 
-// Used is how many bytes the files have.
+// Used returns how many bytes the files have.
 func (d *Disk) Used() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.used
 }
 
-// Counts are what has happened so far.
+// Counts returns what has happened so far.
 func (d *Disk) Counts() Counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()

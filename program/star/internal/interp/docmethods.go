@@ -160,14 +160,11 @@ func placeDelete(run *value.Run, x *value.Place, name string, args starlark.Tupl
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
 		return nil, err
 	}
-	if k == nil {
-		return starlark.None, x.Delete()
-	}
-	step, err := x.Step(k)
+	at, err := x.At(k)
 	if err != nil {
 		return nil, err
 	}
-	return starlark.None, x.Child(step).Delete()
+	return starlark.None, at.Delete()
 }
 
 func placeAppend(run *value.Run, x *value.Place, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -184,11 +181,10 @@ func placePop(run *value.Run, x *value.Place, name string, args starlark.Tuple, 
 	if err := unpack(name, args, kwargs, 1, &k, &def); err != nil {
 		return nil, err
 	}
-	step, err := x.Step(k)
+	c, err := x.At(k)
 	if err != nil {
 		return nil, err
 	}
-	c := x.Child(step)
 	v, err := c.Read()
 	switch {
 	case err != nil:
@@ -207,12 +203,9 @@ func placeExists(run *value.Run, x *value.Place, name string, args starlark.Tupl
 	if err := unpack(name, args, kwargs, 0, &k); err != nil {
 		return nil, err
 	}
-	if k != nil {
-		step, err := x.Step(k)
-		if err != nil {
-			return nil, err
-		}
-		x = x.Child(step)
+	x, err := x.At(k)
+	if err != nil {
+		return nil, err
 	}
 	tx, err := x.Tx()
 	if err != nil {

@@ -246,6 +246,18 @@ func (x *Place) Get(k starlark.Value) (starlark.Value, bool, error) {
 	return v, err == nil, err
 }
 
+// At returns the place inside x at a key or an index, and x itself if that is nil.
+func (x *Place) At(k starlark.Value) (*Place, error) {
+	if k == nil {
+		return x, nil
+	}
+	step, err := x.Step(k)
+	if err != nil {
+		return nil, err
+	}
+	return x.Child(step), nil
+}
+
 // Step converts a key or an index to a step of a path. An index makes the node depend on the length.
 func (x *Place) Step(k starlark.Value) (string, error) {
 	if s, ok := k.(starlark.String); ok {
@@ -334,11 +346,11 @@ func (x *Place) SetField(name string, v starlark.Value) error {
 
 // SetKey implements x[k] = v.
 func (x *Place) SetKey(k, v starlark.Value) error {
-	step, err := x.Step(k)
+	at, err := x.At(k)
 	if err != nil {
 		return err
 	}
-	return x.Child(step).Write(v)
+	return at.Write(v)
 }
 
 // Write replaces the value of the place.

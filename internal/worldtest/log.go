@@ -1,0 +1,82 @@
+package worldtest
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// Append appends a commit to the log of its space, behind what is there, and returns its sequence.
+func (w *World) Append(c *model.Commit) uint64 {
+	w.Helper()
+	c.Version = model.CommitVersion
+	head := w.Server.Head(c.Space)
+	seq, err := w.Server.Append(model.Append{Space: c.Space, ID: fmt.Sprint("test/", head), Expect: head, Data: model.AppendCommit(nil, c, nil)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return seq
+}
+
+// Commits returns the whole log of a space, with what was purged of it.
+func (w *World) Commits(space string) (list []*model.Commit) {
+	w.Helper()
+	for _, e := range w.Server.History(space) {
+		c, err := model.DecodeCommit(e.Data)
+		if err != nil {
+			w.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Receipts returns the receipts of a space in the order of its log.
+func (w *World) Receipts(space string) (list []*model.Receipt) {
+	w.Helper()
+	for _, c := range w.Commits(space) {
+		for i := range c.Txs {
+			if rc := c.Txs[i].Receipt; rc != nil {
+				list = append(list, rc)
+			}
+		}
+	}
+	return list
+}
+
+// Takeovers returns the runtimes that have taken a space over, in order.
+func (w *World) Takeovers(space string) (by []string) {
+	w.Helper()
+	for _, c := range w.Commits(space) {
+		if c.Takeover {
+			by = append(by, c.Runtime)
+		}
+	}
+	return by
+}
+
+// Lane returns the ids of the events in the lane of a space, in order.
+func (w *World) Lane(space string) (ids []string) {
+	for _, m := range w.Server.ReadLane(space, 0, 1<<30) {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// Read returns a document as the log has it.
+func (w *World) Read(space, doc string) *replica.Document {
+	w.Helper()
+	d, err := history.Read(w.Context(), w.Client, space, doc)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return d
+}
+
+// Doc returns the value of a document as the log has it.
+func (w *World) Doc(space, doc string) string {
+	w.Helper()
+	return w.Read(space, doc).Value.String()
+}

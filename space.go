@@ -1,0 +1,139 @@
+package settle
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+// Space is one space as a client sees it: what is sent to it, read from it and watched in it. It is a name
+// and a client, costs nothing to create, and may be compared and copied. Client.Space returns one.
+//
+//	lot := client.Space("lot-7")
+//	n, err := bid.Call(ctx, lot, settle.ID("bid-17"), Bid{"ann", 100})
+type Space struct {
+	client *Client
+	name   string
+}
+
+// Space returns the space of a name: 1 to 64 letters, digits, '-' and '_'. The name is checked when the
+// space is used. A space need not exist: it is created by its first event or reader.
+func (c *Client) Space(name string) Space { return Space{c, name} }
+
+// Name returns the name of the space.
+func (s Space) Name() string { return s.name }
+
+// FindReceipt returns the receipt of an event, nil if there is none yet. It does not wait. It reads
+// a number of commits logarithmic in the length of the log. The error is ErrForgotten if the event
+// was handled so long ago that neither lane nor log has its receipt.
+func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*Receipt, error) {
+	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, id.text)
+	if h == nil || err != nil {
+		return nil, err
+	}
+	return h.Tx.Receipt, nil
+}
+
+// Receipts iterates over the receipts of the space in the order of the log, oldest first:
+//
+//	for h, err := range alice.Receipts(ctx, settle.ReceiptFilter{Outcome: settle.Failed}) {
+//
+// The iteration ends after the first error.
+func (s Space) Receipts(ctx context.Context, f ReceiptFilter) iter.Seq2[*Handling, error] {
+	return history.Receipts(ctx, s.client.bus, s.name, f)
+}
+
+// Get returns a document as it is in the log, and its revision: the log sequence of the commit that
+// last changed it, 0 if none did. The value is absent if the document does not exist. Get needs no worker
+// and creates no demand, so a derived document may be out of date: GetCurrent brings it up to date once,
+// Watch keeps it up to date.
+func (s Space) Get(ctx context.Context, doc string) (Value, uint64, error) {
+	if err := s.check(doc); err != nil {
+		return Value{}, 0, err
+	}
+	d, err := history.Read(ctx, s.client.bus, s.name, doc)
+	if err != nil {
+		return Value{}, 0, err
+	}
+	return d.Value, d.Seq, nil
+}
+
+// Current is a document as it is at the head of the log.
+type Current struct {
+	Value    Value  // absent if there is no such document
+	Revision uint64 // as of Space.Get
+	// Stale, if not "", is why the value is out of date: a computation that it depends on fails, or
+	// did not finish in time.
+	Stale string
+}
+
+// GetCurrent returns a document as it is at the head of the log, as answered by the worker that
+// owns the space. A derived document that is not observed is computed first, for this read only.
+// During a takeover or a handover of the space it blocks, until the deadline of ctx, or for 15
+// seconds without one. The error is model.ErrNobody if there is no worker.
+func (s Space) GetCurrent(ctx context.Context, doc string) (Current, error) {
+	q := live.Get{Space: s.name, Document: doc}
+	if deadline, has := ctx.Deadline(); has {
+		q.Timeout = live.Duration(min(max(time.Until(deadline), 1), live.MaxTimeout))
+	}
+	a, err := (&live.Client{Bus: s.client.bus}).Get(ctx, q)
+	if err != nil {
+		return Current{}, fmt.Errorf("get document %s of space %s: %w", doc, s.name, err)
+	}
+	out := Current{Revision: a.Revision, Stale: a.Stale}
+	if a.Found {
+		out.Value, err = model.ParseValue(a.Value)
+	}
+	return out, err
+}
+
+// Watch observes a document: it calls deliver with the confirmed value, then with each change and
+// its revision, and blocks until ctx ends. While it runs, everything that the document is computed
+// from is kept up to date, in all spaces. While no server is reachable nothing is delivered, and
+// while no worker runs nothing is computed; both resume by themselves. WatchStatus reports that
+// state. Revisions increase, unless the store goes back to an earlier state, as after a power cut without fsync:
+// then deliver gets the document as it is now, at a revision that may be the same or lower, and changes between may be left out.
+func (s Space) Watch(ctx context.Context, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
+	return s.watch(ctx, doc, nil, deliver, opts)
+}
+
+// WatchFrom is Watch for a caller that has the document as of a revision: it delivers only newer
+// values. Changes made in between are delivered as one value.
+func (s Space) WatchFrom(ctx context.Context, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
+	return s.watch(ctx, doc, &from, deliver, opts)
+}
+
+// watch is Watch, or WatchFrom if from is not nil.
+func (s Space) watch(ctx context.Context, doc string, from *uint64, deliver func(v Value, revision uint64), opts []WatchOption) error {
+	if err := s.check(doc); err != nil {
+		return err
+	}
+	w := &history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: s.client.watcher(), Logger: s.client.logger}
+	if from != nil {
+		w.From(*from)
+	}
+	var o watchOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.report == nil {
+		return w.Changes(ctx, func(c history.Change) { deliver(c.Value, c.Revision) })
+	}
+	st := newWatchStatus(o.report, deliver)
+	if from != nil {
+		st.begun, st.revision, st.read = true, *from, *from
+	}
+	return st.run(ctx, w)
+}
+
+func (s Space) check(doc string) error {
+	if err := model.CheckName("space", s.name); err != nil {
+		return err
+	}
+	return model.CheckName("document", doc)
+}
