@@ -40,7 +40,7 @@ invariants: ## the tests of everything that runs a space, with I1 to I9 checked 
 
 .PHONY: properties
 properties: ## the property tests of the core under the race detector (CHECKS=10000)
-	go test -race -timeout 3h -run '$(PROPERTIES)' ./space ./model ./lanes ./replica ./lineage -rapid.checks=$(CHECKS)
+	go test -race -timeout 3h -run '$(PROPERTIES)' ./space ./ledger ./model ./lanes ./replica ./lineage -rapid.checks=$(CHECKS)
 
 .PHONY: sim
 sim: ## many seeds of the simulation, on two processors (SEEDS=20000 FIRST=40000000; 0 is some of all kinds)

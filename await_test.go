@@ -67,12 +67,9 @@ func (s *story) atCommit(do func(), fate membus.Fate) membus.Hook {
 	}
 }
 
-// foreign appends a commit of another runtime, which leaves the cursor where it is.
+// foreign appends a commit of another runtime.
 func (s *story) foreign(c *model.Commit) {
 	c.Space, c.Runtime = "s", "another"
-	if before := s.Commits("s"); len(before) > 0 {
-		c.Cursor = before[len(before)-1].Cursor
-	}
 	s.Append(c)
 }
 

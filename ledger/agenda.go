@@ -311,9 +311,8 @@ func (a *agenda) Timer(name string) *model.Waiting {
 // Timers returns the names of the timers that are set, sorted.
 func (a *agenda) Timers() []string { return slices.Sorted(maps.Keys(a.renewed().timers)) }
 
-// Later returns the events that wait for their time, timers and those in the lane because it has come included, in no order.
-// They must not be modified. It changes nothing: what is to be made anew by the next transaction is read from the
-// confirmed state.
+// Later returns the events that wait for their time, timers and those in the lane because it has come included, in no
+// order. They must not be modified. It changes nothing: an agenda that is out of date is read from the confirmed state.
 func (a *agenda) Later() (list []*model.Waiting) {
 	if !a.made || a.stale {
 		list = make([]*model.Waiting, 0, a.confirmed.Later.Len())

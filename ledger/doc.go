@@ -3,7 +3,7 @@
 // another answer. It does no I/O, starts no goroutine and reads no clock: inputs are method calls, and the
 // output is an Append.
 //
-//	log | sealed (under way) | open |
+//	log | sealed (in flight) | open |
 //	    ^ replica            ^      ^ what documents show
 //
 // # The suffix and group commit
@@ -32,6 +32,24 @@
 //
 // A runtime that is attached is never deposed (docs/adr/0013). Hold, after which no transaction is begun
 // any more, is a switch beside the phase, since an append in flight is answered in any phase.
+//
+// # Parts
+//
+// A Ledger is made of parts, each with the state of one matter. A part knows parts that stand before it in this table at
+// most, and none knows the Ledger, which has the order in which they take part in what happens (ledger.go), begins
+// passes (pass.go), and decides what is done with an event (next.go).
+//
+//	clock        the time, as the host has set it
+//	standing     the phase and the role (phase.go)
+//	suffix       transactions that are not in the log: one commit in flight, and the open group
+//	marks        cancellations (cancel.go)
+//	agenda       what waits for a time
+//	head         retries, pauses and conflicts of the event at the head of the lane
+//	poisonGuard  attempts that end their process, and their records in the log (poison.go)
+//	outcomes     counts, and the handlings that a refusal has undone
+//
+// The confirmed state is a replica.Replica, with the checkpoint and its marks; the queue of events, with the receipts that
+// Recall passes to it, a lanes.Lane; the sends of undecided transactions are in a lineage.Registry.
 //
 // # The head of the lane
 //

@@ -4,15 +4,15 @@ import "github.com/settlehq/settle/model"
 
 // Draft is a transaction before it is recorded.
 type Draft struct {
-	// Event is what it handles or ends, nil if it answers none, and By says whose it is then.
+	// Event is the event that it handles or ends. If it is nil, By names the author of the transaction.
 	Event  *model.Event
 	By     string
 	Writes []model.Write
 	Sends  []model.Send
 	// Cancels are the timers that are cancelled.
 	Cancels []string
-	// Direct has the number of the transaction listed in Dropped.Direct should it be undone: the application
-	// that made it waits for it.
+	// Direct is set on a transaction of the application that hosts the space: if it is undone, its number is
+	// in Dropped.Direct.
 	Direct bool
 	Group  string
 	Trace  model.Trace
@@ -24,11 +24,11 @@ type Draft struct {
 type Attempt struct {
 	Draft
 	Receipt *model.Receipt
-	// Err is the error that the event ends in, nil if it is handled, or none is to blame. MayPass says that
-	// another attempt may not end in it.
+	// Err is the error that the event ends in, nil if it is handled, cancelled or refused. MayPass is set if another
+	// attempt may succeed.
 	Err     error
 	MayPass bool
-	// Waits says that the attempt has met something that is not there yet: it has had no result.
+	// Waits is set if the attempt has no result, because it needs documents that are missing or not up to date.
 	Waits bool
 }
 
@@ -36,11 +36,11 @@ type Attempt struct {
 type Postponement uint8
 
 const (
-	// Parked: it waits for what it lacked.
+	// Parked means that the event waits for documents that the attempt needed.
 	Parked Postponement = iota
-	// PutOff: it is made again after an error that may pass.
+	// PutOff means that another attempt follows an error that may pass.
 	PutOff
-	// Crowded: the open group has no room for it.
+	// Crowded means that the open group has no room for it.
 	Crowded
 )
 

@@ -100,7 +100,7 @@ func (f *formula) check(t failer, tx *model.Tx, docs map[string]model.Value, tim
 		want.Sends = append(want.Sends, model.Send{Stream: stream, NotBefore: at, Timer: timer})
 	})
 	if !model.Equal(result, tx.Receipt.Result) {
-		t.Fatalf("%s has seen %s, and the log says %s", tx.Receipt.Event, tx.Receipt.Result, result)
+		t.Fatalf("%s has seen %s, and the documents of the log give %s", tx.Receipt.Event, tx.Receipt.Result, result)
 	}
 	if got, want := fmt.Sprint(tx.Writes), fmt.Sprint(want.Writes); got != want {
 		t.Fatalf("%s writes %s, want %s", tx.Receipt.Event, got, want)

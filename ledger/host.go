@@ -7,22 +7,22 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Host is what stands on a ledger: the code of the application, and the documents that it sees. Attempt must
-// be there. Of the others, nil stands for a host that has nothing to say to them: it shows Ledger.Value,
-// applies the writes one by one, and waits for nothing but a time.
+// Host has the functions that a ledger calls: the code of the application, and the documents that it sees. Attempt is
+// required. Without the others, the host shows Ledger.Value, applies writes one by one, and waits for nothing but
+// a time.
 type Host struct {
 	// Integrated takes in a commit of another runtime: the documents in changed have other values now.
 	Integrated func(c *model.Commit, changed []string) error
 
-	// Attempt calls the handler of an event and says what came of it. Nothing takes effect yet.
+	// Attempt calls the handler of an event and returns the result. Nothing takes effect yet.
 	Attempt func(ev *model.Event) *Attempt
 	// Unhandled begins the end of an event whose handler is not called, with the receipt that it ends in.
-	// If there is a mark of its being cancelled (see CancelDoc), the attempt deletes that.
+	// If it was cancelled, the attempt deletes the mark (see CancelDoc).
 	Unhandled func(ev *model.Event, rc *model.Receipt) *Attempt
 	// Conclude completes the transaction that ends an event, with any outcome. dropped is set if no
 	// commit could carry the effects of the attempt: they are discarded, and Receipt has the reason.
 	Conclude func(a *Attempt, dropped bool)
-	// Fits is why the documents that a transaction writes could not be saved, nil if they can.
+	// Fits returns why the documents that a transaction writes could not be saved, nil if they can.
 	Fits func(d *Draft) error
 	// Recorded takes in that an attempt has joined the suffix as a transaction. The host applies what it
 	// has written, by Note.
@@ -39,13 +39,13 @@ type Host struct {
 	// Unconverged takes in that an event has met conflicts for longer than Config.ConflictWindow.
 	Unconverged func(ev *model.Event, conflicts int)
 
-	// Lacks reports whether anything is missing that attempts at the head of the lane have been found to
-	// need, Overdue is why it is not to be waited for any longer, nil if it is, and Release lets go of it.
+	// Lacks reports whether documents are still missing that attempts at the head of the lane needed. Overdue returns
+	// why the event waits for them no longer, nil if it does. Release forgets them.
 	Lacks   func() bool
 	Overdue func() error
 	Release func()
-	// Instead is a transaction that takes the place of an event which is not to be handled, nil for all
-	// others: an event whose time has passed, and whose successor is set.
+	// Instead returns the transaction that takes the place of an event that is not to be handled, because its time
+	// has passed and its successor is set; nil for any other event.
 	Instead func(ev *model.Event) *Draft
 	// Later takes in that an event of the lane waits for its time, by a transaction.
 	Later func(w *model.Waiting, tx uint64)

@@ -78,7 +78,7 @@ func (w *alone) confirm(a *Append) {
 	}
 }
 
-// refuse refuses the append under way, because of an empty commit of an attached runtime.
+// refuse refuses the append in flight, because of an empty commit of an attached runtime.
 func (w *alone) refuse(a *Append) Dropped {
 	w.Helper()
 	if a == nil {
@@ -97,7 +97,7 @@ func (w *alone) refuse(a *Append) Dropped {
 	return gone
 }
 
-// An event that waits for its time is taken back, and comes into the lane for that, behind one that has to wait.
+// An event that waits for its time is cancelled, and comes into the lane to end there, behind one that has to wait.
 // Then the transaction with the mark is undone: the event waits for its time again.
 func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	w := newAlone(t)
@@ -117,7 +117,7 @@ func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	}
 	w.l.apply(&Attempt{Draft: *d}, n)
 	if a := w.pass(); w.l.Lane().Waiting() != 2 {
-		t.Fatalf("%d events are in the lane: the one that is taken back does not end there", w.l.Lane().Waiting())
+		t.Fatalf("%d events are in the lane: the one that was cancelled does not end there", w.l.Lane().Waiting())
 	} else if gone := w.refuse(a); len(gone.Direct) != 1 || gone.Direct[0] != n {
 		t.Fatalf("undone: %+v", gone)
 	}
@@ -157,7 +157,7 @@ func TestARefusalLeavesNothingButTheNumbers(t *testing.T) {
 	}
 }
 
-// While an append is under way, what happens shares the next one, and a refusal undoes both.
+// While an append is in flight, what happens shares the next one, and a refusal undoes both.
 func TestTransactionsShareACommitWhileOneIsUnderWay(t *testing.T) {
 	w := newAlone(t)
 	w.offer("e1", "add", 0)
@@ -182,7 +182,7 @@ func TestTransactionsShareACommitWhileOneIsUnderWay(t *testing.T) {
 	}
 }
 
-// A host that finishes begins nothing, and what is under way comes to its end; one that is closed asks for nothing.
+// A host that finishes begins nothing, and what is in flight is confirmed; one that is closed requests nothing.
 func TestHoldLetsWhatIsUnderWayComeToItsEnd(t *testing.T) {
 	w := newAlone(t)
 	w.offer("e1", "add", 0)
@@ -192,7 +192,7 @@ func TestHoldLetsWhatIsUnderWayComeToItsEnd(t *testing.T) {
 		t.Fatalf("handled: %v", w.handled)
 	}
 	w.confirm(a)
-	if w.pass() != nil || !w.l.Settled() || w.l.Due() != 0 || w.l.HasDue() {
+	if w.pass() != nil || !w.l.Settled() || w.l.Due() != 0 {
 		t.Error("something is begun after Hold")
 	}
 	w.l.Close()

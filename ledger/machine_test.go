@@ -44,7 +44,7 @@ func (r *runtime) goOn(t *rapid.T) {
 	}
 }
 
-// transact makes a transaction of the application: it adds to the count, or takes an event back.
+// transact makes a transaction of the application: it adds to the count, or cancels an event.
 func (r *runtime) transact(t *rapid.T) {
 	if !r.l.Begins() {
 		return
@@ -61,7 +61,7 @@ func (r *runtime) transact(t *rapid.T) {
 	r.l.apply(&Attempt{Draft: d}, n)
 }
 
-// marks is the write by which an event is taken back: one of the lane, or one that waits for its time.
+// marks returns the write that cancels an event: one of the lane, or one that waits for its time.
 func (r *runtime) marks(t *rapid.T) []model.Write {
 	var stream, id string
 	var slot int64
@@ -77,7 +77,7 @@ func (r *runtime) marks(t *rapid.T) []model.Write {
 	if _, done := r.world.oracle.handled[id]; id == "" || done {
 		return nil
 	}
-	mark := model.Object(model.F("why", "it is taken back"), model.F("slot", slot))
+	mark := model.Object(model.F("why", "as asked"), model.F("slot", slot))
 	return []model.Write{{Doc: CancelDoc, Path: model.Path{CancelKey(stream, id)}, Value: mark}}
 }
 

@@ -12,11 +12,11 @@ import (
 type Progress uint8
 
 const (
-	// Idle: there is no event.
+	// Idle means that there is no event.
 	Idle Progress = iota
-	// Handled: it has a receipt now, or waits outside of the lane.
+	// Handled means that it has a receipt now, or waits outside of the lane.
 	Handled
-	// Blocked: it waits for what it lacks, a time, room in a commit, or the log.
+	// Blocked means that it waits for documents, a time, room in a commit, or the log.
 	Blocked
 )
 
@@ -33,6 +33,8 @@ const (
 //	    lacks documents            the attempt is given up without a trace
 //	    has a transient error      it is retried later, within a budget
 //	    else                       it ends in a receipt, and the lane moves on
+//	an end without room          it is attempted again in the next commit
+//	an end that no commit holds  it fails
 func (l *Ledger) Next() Progress {
 	ev := l.Head()
 	if ev == nil {

@@ -54,12 +54,6 @@ func (l *Ledger) Due() int64 {
 	return due
 }
 
-// HasDue reports whether there is room in the lane for an event whose time has come.
-func (l *Ledger) HasDue() bool {
-	due := l.nextDue()
-	return due != 0 && due <= l.clock.wall && l.agenda.hasRoom()
-}
-
 // nextDue returns when the next event that waits is to be put into the lane, 0 if this runtime puts none.
 func (l *Ledger) nextDue() int64 {
 	if l.cfg.WithoutEvents || !l.Begins() {
@@ -106,9 +100,19 @@ func (l *Ledger) HeadInfo() (HeadInfo, bool) {
 // NotBefore returns the time before which nothing is done with the head of the lane, which may have passed.
 func (l *Ledger) NotBefore() time.Duration { return l.head.notBefore }
 
-// HeadReady reports whether the event at the head of the lane can be handled, or is not to be handled any
+// HasWork reports whether another pass at this time would do something for events: the one at the head of the lane can
+// be handled, or is not to be handled any more; or the lane has room for one whose time has come.
+func (l *Ledger) HasWork() bool {
+	if l.headReady() {
+		return true
+	}
+	due := l.nextDue()
+	return due != 0 && due <= l.clock.wall && l.agenda.hasRoom()
+}
+
+// headReady reports whether the event at the head of the lane can be handled, or is not to be handled any
 // more.
-func (l *Ledger) HeadReady() bool {
+func (l *Ledger) headReady() bool {
 	ev := l.Head()
 	return ev != nil && (ev.Earlier != nil || l.takenBack(ev) != nil || !l.headWaits() && !l.logAnswersFirst())
 }

@@ -24,13 +24,13 @@ func TestPhases_StoriesEndWhereTheyShould(t *testing.T) {
 		"a commit is refused":                                 {[]step{stepAsk, stepSend, stepEnter, stepRefuse}, Refused},
 		"a commit is refused, and it resumes":                 {[]step{stepAsk, stepSend, stepEnter, stepRefuse, stepResume}, Serving},
 		"it is refused by a takeover":                         {[]step{stepAsk, stepSend, stepEnter, stepRefuse, stepOvertake, stepResume}, Deposed},
-		"it learns of a takeover while nothing is under way":  {[]step{stepAsk, stepSend, stepEnter, stepOvertake}, Deposed},
+		"it learns of a takeover while nothing is in flight":  {[]step{stepAsk, stepSend, stepEnter, stepOvertake}, Deposed},
 		"it takes back what was taken":                        {[]step{stepAsk, stepSend, stepEnter, stepOvertake, stepAsk, stepSend, stepEnter}, Serving},
 		"it never took part, and learns of a takeover":        {[]step{stepOvertake}, Deposed},
 		"its entry is refused by a takeover":                  {[]step{stepAsk, stepSend, stepRefuse, stepOvertake, stepResume}, Deposed},
 		"it is closed":                                        {[]step{stepAsk, stepSend, stepEnter, stepClose}, Closed},
 		"it is closed, and asks":                              {[]step{stepClose, stepAsk}, Closed},
-		"it is closed while its entry is under way":           {[]step{stepAsk, stepSend, stepClose, stepEnter}, Closed},
+		"it is closed while its entry is in flight":           {[]step{stepAsk, stepSend, stepClose, stepEnter}, Closed},
 		"it is closed while a commit is, and that is refused": {[]step{stepAsk, stepSend, stepEnter, stepClose, stepRefuse, stepResume}, Closed},
 	} {
 		var s standing
@@ -65,7 +65,7 @@ func TestPhases_NoneIsADeadEndButTheLast(t *testing.T) {
 	}
 }
 
-// An attached runtime is deposed by nobody, and an owner by every takeover.
+// No takeover deposes an attached runtime, and every takeover deposes an owner.
 func TestPhases_ATakeoverDeposesTheOwnerAlone(t *testing.T) {
 	for _, role := range []Role{Owner, Attached} {
 		s := standing{}
@@ -103,7 +103,7 @@ func TestPhases_TheEntrySaysAsWhat(t *testing.T) {
 	}
 }
 
-// Holding does not depend on the phase: it begins nothing any more, whenever it comes to serve.
+// Holding does not depend on the phase: the runtime begins nothing any more once it serves.
 func TestPhases_WhatIsFinishingBeginsNothing(t *testing.T) {
 	s := standing{finishing: true}
 	s.ask(Owner)

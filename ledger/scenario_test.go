@@ -264,7 +264,7 @@ func (s *stage) state(d *datadriven.TestData) {
 	l := r.l
 	s.tell("%s: %s, %s; settled: %v", r.name, l.Phase(), []string{"owner", "attached"}[l.Role()], l.Settled())
 	if h, ok := l.HeadInfo(); ok {
-		s.tell("  head %s, ready: %v, attempts %d, lost %d, in %v", h.Event.ID, l.HeadReady(), h.Attempts, h.Lost, max(0, l.NotBefore()-r.now))
+		s.tell("  head %s, ready: %v, attempts %d, lost %d, in %v", h.Event.ID, l.headReady(), h.Attempts, h.Lost, max(0, l.NotBefore()-r.now))
 	}
 	s.tell("  %d in the lane, %d wait for a time, count %s", l.Lane().Waiting(), l.Replica().Later.Len(), l.Value("count"))
 	if l.Crowded() {

@@ -10,10 +10,10 @@ import (
 )
 
 // suffix is the overlay of transactions that this runtime has made and that the log has not confirmed:
-// at most one sealed commit that is under way, and the open group that the next commit will carry
+// at most one sealed commit that is in flight, and the open group that the next commit will carry
 // (group commit).
 //
-//	log | sealed (under way) | open |
+//	log | sealed (in flight) | open |
 //	    ^ replica            ^      ^ what documents show
 type suffix struct {
 	cfg       *Config
@@ -24,7 +24,7 @@ type suffix struct {
 	// spare are the buffers of the last confirmed group, for the next.
 	spare group
 	// lastTx is the number of the last transaction made in this epoch. It grows over refusals too, so
-	// that no id is ever given out twice.
+	// that no id is used twice.
 	lastTx uint64
 	// attempt numbers the appends of this epoch.
 	attempt uint64
@@ -33,7 +33,7 @@ type suffix struct {
 	crowded bool
 }
 
-// group is a run of transactions with the documents as they stand after it.
+// group is a sequence of transactions with the documents as they are after it.
 type group struct {
 	txs   []model.Tx
 	data  []byte // the transactions, encoded
@@ -42,7 +42,7 @@ type group struct {
 	direct []uint64
 }
 
-// sealed is a group under way.
+// sealed is a group in flight.
 type sealed struct {
 	group
 	commit *model.Commit
@@ -54,7 +54,7 @@ var (
 	// ErrTooLarge is returned for a transaction that no commit could carry.
 	ErrTooLarge = errors.New("transaction too large")
 	// ErrNoRoom is returned for a transaction that must wait for the next group: it may be made again
-	// when the append under way has been answered.
+	// when the append in flight has been answered.
 	ErrNoRoom = errors.New("no room in the open group")
 )
 

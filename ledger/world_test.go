@@ -367,14 +367,14 @@ type oracle struct {
 	count int64
 	docs  map[string]model.Value
 	// sent are the events that transactions in the log have sent to the own space, with the time before
-	// which they are not to be handled, and cancelled those that were taken back. waiting are those that wait
+	// which they are not to be handled, and cancelled those that a transaction has cancelled. waiting are those that wait
 	// for a time, timers the last event under each name.
 	sent      map[string]int64
 	cancelled map[string]bool
 	waiting   map[string]bool
 	timers    map[string]string
 	away      uint64
-	// marked are the events that are taken back by a mark in the log, undone the transactions of
+	// marked are the events with a mark of their cancellation in the log, undone the transactions of
 	// applications that are known to be.
 	marked map[string]bool
 	undone map[model.TxID]bool

@@ -96,7 +96,7 @@ func (c *core) Settle(now time.Duration) host.Ready {
 	if l.Begins() {
 		c.handle()
 	}
-	r := host.Ready{Append: l.Append(), Due: l.Due(), More: l.Begins() && !l.Full() && (l.HeadReady() || l.HasDue())}
+	r := host.Ready{Append: l.Append(), Due: l.Due(), More: l.Begins() && !l.Full() && l.HasWork()}
 	if l.Head() != nil && l.NotBefore() > now {
 		r.Wake = l.NotBefore()
 	}

@@ -35,19 +35,13 @@ func (s *Space) OnDurable(f func(bool)) { s.hooks.onDurable = append(s.hooks.onD
 
 // noteDurable reports when the space becomes durable and when it ceases to be.
 func (s *Space) noteDurable() {
-	f := s.cfg.Trace.Durable
-	if f == nil && len(s.hooks.onDurable) == 0 {
+	if len(s.hooks.onDurable) == 0 {
 		return
 	}
-	is := s.Durable()
-	if is == s.wasDurable {
-		return
+	if is := s.Durable(); is != s.wasDurable {
+		s.wasDurable = is
+		tellAll(s.hooks.onDurable, is)
 	}
-	s.wasDurable = is
-	if f != nil {
-		f(is)
-	}
-	tellAll(s.hooks.onDurable, is)
 }
 
 // Throttled returns the time until which the throttle of an effect or a materializer, which may act on the

@@ -51,7 +51,6 @@ func watched(c *Config) {
 		Echo:        func(EchoInfo) {},
 		Violated:    func(Violation) {},
 		Unsettled:   func([]string) {},
-		Durable:     func(bool) {},
 		Skipped:     func(SkipInfo) {},
 		Gated:       func(GateInfo) {},
 	}

@@ -59,7 +59,7 @@ func (s *Space) hasWork() bool {
 	if s.ledger.Full() {
 		return false // the answer to the append under way makes room
 	}
-	return s.ledger.HeadReady() || s.ledger.HasDue() || s.graph.queue.waits()
+	return s.ledger.HasWork() || s.graph.queue.waits()
 }
 
 // wake returns the earliest time at which a gate opens, the event at the head of the lane may be retried, or an

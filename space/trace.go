@@ -2,7 +2,6 @@ package space
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +44,6 @@ type Trace struct {
 	// Unsettled is called when a pass had to defer nodes that do not converge, once until a pass has deferred
 	// none.
 	Unsettled func(nodes []string)
-	// Durable is called when the space becomes durable (see Space.Durable) and when it ceases to be.
-	Durable func(bool)
 	// Program is called when the space has begun to run another program (see Space.Change).
 	Program func(ProgramInfo)
 }
@@ -207,12 +204,6 @@ type Violation struct {
 	// Moved reports that the node's own writes have changed its reads: it feeds itself, and its progress
 	// depends on the number of runs.
 	Moved bool
-}
-
-// OfSecond returns the differences in which the second run has a value: what a repetition would add or replace,
-// but not what it would omit.
-func (v Violation) OfSecond() []Difference {
-	return slices.DeleteFunc(slices.Clone(v.Differences), func(d Difference) bool { return d.Second.IsAbsent() })
 }
 
 func (v Violation) String() string {

@@ -16,12 +16,12 @@ func TestEviction_AnActivationCostsSoManyQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		w.eventuallyEmpty(w1)
 		var mu sync.Mutex
 		var asked []string
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			mu.Lock()
 			defer mu.Unlock()
 			if op.Space == "s" {
@@ -29,8 +29,8 @@ func TestEviction_AnActivationCostsSoManyQuestions(t *testing.T) {
 			}
 			return membus.Deliver
 		})
-		w.send("s", "add", "e2")
-		w.pass(10 * time.Second)
+		w.Send("s", "add", "e2")
+		w.Pass(10 * time.Second)
 		w.eventuallyEmpty(w1)
 		mu.Lock()
 		defer mu.Unlock()

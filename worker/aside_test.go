@@ -130,36 +130,36 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 			synctest.Test(t, func(t *testing.T) {
 				s := newStaged(t, orphans)
 				first, _ := s.life("w1", nil)
-				s.send("stuck", s.stream(), "e1")
-				s.send("stuck", "add", "e2")
+				s.Send("stuck", s.stream(), "e1")
+				s.Send("stuck", "add", "e2")
 				const n = 500
 				for i := range n {
-					s.send(fmt.Sprintf("well%d", i%7), "add", fmt.Sprintf("e%d", i))
+					s.Send(fmt.Sprintf("well%d", i%7), "add", fmt.Sprintf("e%d", i))
 				}
-				s.send("stuck", "add", "e3")
-				s.pass(15 * time.Second)
-				if at := s.server.LoadPosition(0, "lane"); at != 0 {
+				s.Send("stuck", "add", "e3")
+				s.Pass(15 * time.Second)
+				if at := s.Server.LoadPosition(0, "lane"); at != 0 {
 					t.Fatalf("the position of all is %d: this proves nothing", at)
 				}
-				first.crash()
+				first.Crash()
 				for life := range 2 { // a third would give the handler up
 					p, read := s.life(fmt.Sprintf("w%d", life+2), nil)
-					s.send("well0", "add", fmt.Sprintf("life%d", life))
-					s.eventually("a neighbour goes on", func() bool { return len(s.receipts("well0")) == n/7+1+life+1 })
-					s.pass(10 * time.Second)
+					s.Send("well0", "add", fmt.Sprintf("life%d", life))
+					s.Eventually("a neighbour goes on", func() bool { return len(s.Receipts("well0")) == n/7+1+life+1 })
+					s.Pass(10 * time.Second)
 					s.wantRead(fmt.Sprintf("life %d", life), read.Load(), 1, 5)
-					p.crash()
+					p.Crash()
 				}
 				s.unblock()
 				last, _ := s.life("last", nil)
 				s.eventuallyHandled("stuck", 3)
-				s.send("stuck", "add", "e4")
+				s.Send("stuck", "add", "e4")
 				s.eventuallyHandled("stuck", 4)
 				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
-				s.eventually("the position of all has come to the end", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
-				last.stop()
+				s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
+				last.Shutdown()
 				_, read := s.life("after", nil)
-				s.pass(10 * time.Second)
+				s.Pass(10 * time.Second)
 				s.wantRead("the one after", read.Load(), 0, 0)
 			})
 		})
@@ -175,22 +175,22 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 		work := func() {
 			for range 3 {
 				well++
-				s.send(fmt.Sprintf("well%d", well%2), "add", fmt.Sprintf("w%d", well))
+				s.Send(fmt.Sprintf("well%d", well%2), "add", fmt.Sprintf("w%d", well))
 			}
 			stuck++
-			s.send("stuck", "add", fmt.Sprintf("e%d", stuck))
+			s.Send("stuck", "add", fmt.Sprintf("e%d", stuck))
 		}
 		stuck++
-		s.send("stuck", s.stream(), "e1")
+		s.Send("stuck", s.stream(), "e1")
 		work()
 		first, _ := s.life("w1", nil)
-		s.pass(8 * time.Second)
+		s.Pass(8 * time.Second)
 		work()
-		s.pass(3 * time.Second)
-		if len(s.server.LoadAhead(0).Aside) != 1 {
-			t.Fatalf("nothing is set aside: %+v", s.server.LoadAhead(0))
+		s.Pass(3 * time.Second)
+		if len(s.Server.LoadAhead(0).Aside) != 1 {
+			t.Fatalf("nothing is set aside: %+v", s.Server.LoadAhead(0))
 		}
-		first.crash()
+		first.Crash()
 		d := newDying(at)
 		read := &atomic.Int64{}
 		d.startOn(s.world, worker.Config{ID: "w2", Programs: s.programs()}, func(b *membus.Bus) port.Bus {
@@ -199,29 +199,29 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 			}
 			return laneCount{hermit{b}, read}
 		})
-		s.pass(1200 * time.Millisecond)
+		s.Pass(1200 * time.Millisecond)
 		work()
-		s.pass(6 * time.Second)
+		s.Pass(6 * time.Second)
 		work()
-		s.pass(1500 * time.Millisecond)
+		s.Pass(1500 * time.Millisecond)
 		s.unblock()
 		d.p.Load().Refresh()
-		s.pass(1300 * time.Millisecond)
+		s.Pass(1300 * time.Millisecond)
 		work()
-		s.pass(2 * time.Second)
+		s.Pass(2 * time.Second)
 		d.die()
 		last, _ := s.life("w3", hermits)
 		work()
 		s.eventuallyHandled("stuck", stuck)
-		s.eventually("the position of all has come to the end", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
-		s.send("stuck", "add", "last")
+		s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
+		s.Send("stuck", "add", "last")
 		s.eventuallyHandled("stuck", stuck+1)
-		s.pass(3 * time.Second)
+		s.Pass(3 * time.Second)
 		s.wantHandled("stuck", append(numbered(stuck), "last")...)
-		if n := len(s.receipts("well0")) + len(s.receipts("well1")); n != well {
+		if n := len(s.Receipts("well0")) + len(s.Receipts("well1")); n != well {
 			t.Errorf("%d events of the others were handled, want %d", n, well)
 		}
-		last.stop()
+		last.Shutdown()
 		labels = d.labels
 	})
 	return labels
@@ -264,14 +264,14 @@ func (s *staged) stuckFor(events ...string) {
 	s.Helper()
 	p, _ := s.life("before", nil)
 	for _, id := range events {
-		s.send("stuck", "add", id)
-		s.send("well", "add", "beside-"+id)
+		s.Send("stuck", "add", id)
+		s.Send("well", "add", "beside-"+id)
 	}
-	s.pass(12 * time.Second)
-	if a := s.server.LoadAhead(0); len(a.Aside) != 1 || a.UpTo != s.server.LaneEnd(0) {
+	s.Pass(12 * time.Second)
+	if a := s.Server.LoadAhead(0); len(a.Aside) != 1 || a.UpTo != s.Server.LaneEnd(0) {
 		s.Fatalf("nothing is set aside: %+v", a)
 	}
-	p.stop()
+	p.Shutdown()
 }
 
 // A space that is asked for before the partition knows where it is to read finds its events, too.
@@ -283,16 +283,16 @@ func TestAside_ASpaceThatIsAskedForBeforeThePositionIsKnownMissesNothing(t *test
 		v := s.watch("stuck", "double")
 		late := only{label: "load-position", fate: membus.Delay}
 		late.on.Store(true)
-		b := s.server.Connect("w2")
+		b := s.Server.Connect("w2")
 		b.Inject(late.hook)
 		w2 := s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, nil)
-		s.eventually("the space is asked for", func() bool { return w2.Stats().Awake == 1 })
+		s.Eventually("the space is asked for", func() bool { return w2.Stats().Awake == 1 })
 		late.on.Store(false)
 		b.Release()
-		s.send("stuck", "add", "e4")
+		s.Send("stuck", "add", "e4")
 		s.eventuallyHandled("stuck", 4)
 		s.wantHandled("stuck", "e1", "e2", "e3", "e4")
-		s.eventually("the watcher sees it", func() bool { return v.last() == "8" })
+		s.Eventually("the watcher sees it", func() bool { return v.last() == "8" })
 		v.end()
 	})
 }
@@ -313,10 +313,10 @@ func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStaged(t, true)
 				s.stuckFor("e1", "e2", "e3") // at 1, 3 and 5
-				s.server.MovePosition(0, model.AheadPosition, 0)
-				s.server.SaveAhead(0, model.Ahead{UpTo: upTo, Aside: []model.Aside{{Space: "stuck", Last: 5}}})
+				s.Server.MovePosition(0, model.AheadPosition, 0)
+				s.Server.SaveAhead(0, model.Ahead{UpTo: upTo, Aside: []model.Aside{{Space: "stuck", Last: 5}}})
 				s.unblock()
-				b := s.server.Connect("w2")
+				b := s.Server.Connect("w2")
 				late := only{label: "load-position", fate: membus.Delay}
 				late.on.Store(early)
 				b.Inject(late.hook)
@@ -324,15 +324,15 @@ func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
 					s.watch("stuck", "double")
 				}
 				s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, func(b *membus.Bus) port.Bus { return tardy{b} })
-				s.pass(time.Second)
+				s.Pass(time.Second)
 				slow := only{label: "read-lane", fate: membus.Delay}
 				slow.on.Store(true)
 				b.Inject(slow.hook)
 				b.Release()
-				s.pass(time.Second)
+				s.Pass(time.Second)
 				slow.on.Store(false)
 				b.Release()
-				s.send("stuck", "add", "e4")
+				s.Send("stuck", "add", "e4")
 				s.eventuallyHandled("stuck", 4)
 				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
 				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
@@ -348,14 +348,14 @@ func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStaged(t, true)
 				s.stuckFor("e1", "e2") // at 1 and 3
-				s.server.PurgeLane(0, gone, 0)
+				s.Server.PurgeLane(0, gone, 0)
 				s.unblock()
 				s.life("w2", nil)
 				want := []string{"e1", "e2"}[(gone+1)/2:]
-				s.send("stuck", "add", "e3")
+				s.Send("stuck", "add", "e3")
 				s.eventuallyHandled("stuck", len(want)+1)
 				s.wantHandled("stuck", append(want, "e3")...)
-				s.eventually("the position of all has come to the end", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
+				s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 			})
 		})
 	}
@@ -369,19 +369,19 @@ func TestAside_ALaneThatHasLostItsEndIsReadFromWhereAllWereDone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStaged(t, true)
 				s.stuckFor("e1", "e2", "e3") // at 1, 3 and 5
-				s.server.LoseLane(0, end)
+				s.Server.LoseLane(0, end)
 				s.unblock()
 				s.life("w2", nil)
 				want := []string{"e1", "e2", "e3"}[:(end+1)/2]
 				for _, id := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
-					s.send("stuck", "add", id)
+					s.Send("stuck", "add", id)
 					want = append(want, id)
 				}
 				s.eventuallyHandled("stuck", len(want))
-				s.pass(20 * time.Second)
+				s.Pass(20 * time.Second)
 				s.wantHandled("stuck", want...)
 				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
-				if a := s.server.LoadAhead(0); end < 6 && len(a.Aside) > 0 {
+				if a := s.Server.LoadAhead(0); end < 6 && len(a.Aside) > 0 {
 					t.Errorf("what was set aside is believed still: %+v", a)
 				}
 			})
@@ -395,14 +395,14 @@ func TestAside_UnhandledIsWhatIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, true)
 		p, _ := s.life("w1", nil)
-		s.send("stuck", "add", "e1")
+		s.Send("stuck", "add", "e1")
 		s.sendMany("well", "add", 50)
-		s.send("stuck", "add", "e2")
+		s.Send("stuck", "add", "e2")
 		s.sendMany("good", "add", 20)
-		s.pass(15 * time.Second)
+		s.Pass(15 * time.Second)
 		want := func(events uint64, aside int) {
 			t.Helper()
-			f, err := fleet.Look(t.Context(), s.client)
+			f, err := fleet.Look(t.Context(), s.Client)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,12 +411,12 @@ func TestAside_UnhandledIsWhatIsNotHandled(t *testing.T) {
 			}
 		}
 		want(2, 1)
-		s.send("stuck", "add", "e3")
-		s.pass(15 * time.Second)
+		s.Send("stuck", "add", "e3")
+		s.Pass(15 * time.Second)
 		want(3, 1)
 		s.unblock()
 		p.Refresh()
-		s.pass(5 * time.Second)
+		s.Pass(5 * time.Second)
 		want(0, 0)
 	})
 }
@@ -429,17 +429,17 @@ func TestAside_MoreThanThereIsRoomFor(t *testing.T) {
 		s.life("w1", nil)
 		const n = model.MaxAside + 20
 		for i := range n {
-			s.send(fmt.Sprintf("stuck%d", i), "add", "e1")
+			s.Send(fmt.Sprintf("stuck%d", i), "add", "e1")
 		}
-		s.send("well", "add", "e1")
-		s.pass(15 * time.Second)
-		a := s.server.LoadAhead(0)
+		s.Send("well", "add", "e1")
+		s.Pass(15 * time.Second)
+		a := s.Server.LoadAhead(0)
 		if len(a.Aside) != model.MaxAside || a.UpTo != model.MaxAside {
 			t.Errorf("%d are set aside, up to %d", len(a.Aside), a.UpTo)
 		}
 		s.unblock()
 		s.life("w2", hermits)
-		s.eventually("all go on", func() bool { return s.server.LoadPosition(0, "lane") == s.server.LaneEnd(0) })
+		s.Eventually("all go on", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 		for i := range n {
 			s.wantHandled(fmt.Sprintf("stuck%d", i), "e1")
 		}
@@ -452,22 +452,22 @@ func TestAside_OnlyWhatHoldsThePositionBack(t *testing.T) {
 		s := newStaged(t, true)
 		s.life("w1", nil)
 		for i := range 200 {
-			s.send("hot", "add", fmt.Sprintf("e%d", i))
-			s.pass(100 * time.Millisecond)
-			if a := s.server.LoadAhead(0); a.UpTo != 0 {
+			s.Send("hot", "add", fmt.Sprintf("e%d", i))
+			s.Pass(100 * time.Millisecond)
+			if a := s.Server.LoadAhead(0); a.UpTo != 0 {
 				t.Fatalf("set aside: %+v", a)
 			}
 		}
-		s.send("stuck", "add", "e1")
+		s.Send("stuck", "add", "e1")
 		for i := range 40 {
-			s.send("hot", "add", fmt.Sprintf("f%d", i))
-			s.pass(100 * time.Millisecond)
+			s.Send("hot", "add", fmt.Sprintf("f%d", i))
+			s.Pass(100 * time.Millisecond)
 		}
-		if a := s.server.LoadAhead(0); a.UpTo != 0 {
+		if a := s.Server.LoadAhead(0); a.UpTo != 0 {
 			t.Errorf("after four seconds it is set aside: %+v", a)
 		}
-		s.pass(3 * time.Second)
-		if a := s.server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Space != "stuck" {
+		s.Pass(3 * time.Second)
+		if a := s.Server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Space != "stuck" {
 			t.Errorf("set aside: %+v", a)
 		}
 	})
@@ -482,12 +482,12 @@ func TestAside_AnAttachmentReadsWhatIsLeftOfItsSpace(t *testing.T) {
 		s.unblock()
 		for space, want := range map[string]int64{"well": 0, "stuck": 7} { // any order: each on its own
 			read := &atomic.Int64{}
-			b := s.server.Connect("app-" + space)
+			b := s.Server.Connect("app-" + space)
 			a, err := worker.Attach(t.Context(), laneCount{b, read}, worker.AttachConfig{ID: "app-" + space, Space: space, Program: book(t), Events: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.pass(time.Second)
+			s.Pass(time.Second)
 			s.wantRead("the attachment to "+space, read.Load(), want, want+1)
 			_ = a.Close(t.Context())
 			b.Close()

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,20 +18,20 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 		w := newWorld(t, 2)
 		home, wrong := spacesOf(1, 2, 1)[0], 0
 		for _, id := range numbered(3) {
-			if _, err := w.server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: id}); err != nil {
+			if _, err := w.Server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: id}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		p := w.process(worker.Config{ID: "a"}, nil)
 		w.eventuallyHandled(home, 3)
-		w.send(home, "add", "e2") // whoever sends it again has it right this time
-		w.send(home, "add", "e4")
+		w.Send(home, "add", "e2") // whoever sends it again has it right this time
+		w.Send(home, "add", "e4")
 		w.eventuallyHandled(home, 4)
-		p.stop()
+		p.Shutdown()
 		w.wantHandled(home, numbered(4)...)
 		w.wantPosition(wrong, 3)
-		if n := strings.Count(w.logged.String(), "forwarded to its own"); n != 3 {
-			t.Errorf("%d warnings, want one per event:\n%s", n, w.logged)
+		if n := w.Log.Count("forwarded to its own"); n != 3 {
+			t.Errorf("%d warnings, want one per event:\n%s", n, w.Log)
 		}
 	})
 }
@@ -43,18 +42,18 @@ func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		home, wrong, neighbour := spacesOf(1, 2, 1)[0], 0, spacesOf(0, 2, 1)[0]
-		if _, err := w.server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: "e1"}); err != nil {
+		if _, err := w.Server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: "e1"}); err != nil {
 			t.Fatal(err)
 		}
-		w.send(neighbour, "add", "e1")
-		w.send(spacesOf(1, 2, 2)[1], "add", "e1")
-		w.server.LimitLanes(1)
+		w.Send(neighbour, "add", "e1")
+		w.Send(spacesOf(1, 2, 2)[1], "add", "e1")
+		w.Server.LimitLanes(1)
 		p := w.process(worker.Config{ID: "a", Options: worker.Options{Checkpoint: 10 * time.Millisecond}}, nil)
 		w.eventuallyHandled(neighbour, 1)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.wantPosition(wrong, 0)
-		p.crash()
-		w.server.LimitLanes(0)
+		p.Crash()
+		w.Server.LimitLanes(0)
 		w.worker("b")
 		w.eventuallyHandled(home, 1)
 		w.wantHandled(home, "e1")
@@ -74,20 +73,20 @@ func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
 			}
 			return book(t), nil
 		}
-		w.send(nobody, "add", "waits")
-		if _, err := w.server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: "e1"}); err != nil {
+		w.Send(nobody, "add", "waits")
+		if _, err := w.Server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: "e1"}); err != nil {
 			t.Fatal(err)
 		}
 		p := w.process(worker.Config{ID: "a", Programs: programs}, nil)
 		w.eventuallyHandled(home, 1)
-		w.send(home, "add", "e2")
+		w.Send(home, "add", "e2")
 		w.eventuallyHandled(home, 2)
-		w.pass(forgotten + time.Hour)
-		w.send(home, "add", "e3")
-		w.pass(10 * time.Minute)
-		p.stop()
+		w.Pass(forgotten + time.Hour)
+		w.Send(home, "add", "e3")
+		w.Pass(10 * time.Minute)
+		p.Shutdown()
 		w.process(worker.Config{ID: "b", Programs: programs}, nil)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled(home, "e1", "e2", "e3")
 		w.wantPosition(wrong, 0)
 	})
@@ -101,17 +100,17 @@ func TestAstray_WhatWaitsForItsLaneHoldsNobodyUp(t *testing.T) {
 		a, b := spacesOf(0, 2, 1)[0], spacesOf(1, 2, 1)[0]
 		for _, id := range ids {
 			for p, s := range map[int]string{0: b, 1: a} { // any order: each in its lane
-				if _, err := w.server.SendTo(p, model.Message{Space: s, Stream: "add", ID: id}); err != nil {
+				if _, err := w.Server.SendTo(p, model.Message{Space: s, Stream: "add", ID: id}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		w.send(a, "add", "home")
-		w.server.LimitLanes(50)
+		w.Send(a, "add", "home")
+		w.Server.LimitLanes(50)
 		w.worker("w")
 		w.eventuallyHandled(a, 1)
 		w.wantHandled(a, "home")
-		w.server.LimitLanes(0)
+		w.Server.LimitLanes(0)
 		w.eventuallyHandled(a, 101)
 		w.eventuallyHandled(b, 100)
 		w.wantHandled(a, append([]string{"home"}, ids...)...)

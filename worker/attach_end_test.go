@@ -31,17 +31,17 @@ func (b *leaseBus) Append(a model.Append, done func(uint64, error)) {
 func TestAttach_OneThatHasEndedAsksForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &leaseBus{Bus: w.server.Connect("app")}
+		b := &leaseBus{Bus: w.Server.Connect("app")}
 		a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s", Events: true, Program: book(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.broken.Store(true)
-		w.send("s", "add", "e1", `1`)
+		w.Send("s", "add", "e1", `1`)
 		<-a.Done()
 		synctest.Wait() // until all of it has ended
 		n := b.leases.Load()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if m := b.leases.Load(); m > n {
 			t.Errorf("%d leases after its end", m-n)
 		}

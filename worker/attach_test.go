@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,11 +28,11 @@ type app struct {
 // attach has an application take part in space s, by the program book.
 func (w *world) attach(id string, change ...func(*worker.AttachConfig)) *app {
 	w.Helper()
-	cfg := worker.AttachConfig{ID: id, Space: "s", Program: book(w.T), Logger: slog.New(w.logged)}
+	cfg := worker.AttachConfig{ID: id, Space: "s", Program: book(w.T), Logger: w.Logger()}
 	for _, f := range change {
 		f(&cfg)
 	}
-	b := w.server.Connect(id)
+	b := w.Server.Connect(id)
 	a, err := worker.Attach(w.Context(), b, cfg)
 	if err != nil {
 		w.Fatal(err)
@@ -82,7 +81,7 @@ func TestAttach_ATransactionIsInTheLogWhenItReturns(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.attach("app")
 		a.add()
-		if got := w.doc("s", "n"); got != "1" {
+		if got := w.Doc("s", "n"); got != "1" {
 			t.Errorf("the log says %s", got)
 		}
 		if got := a.get("n"); got != "1" {
@@ -96,7 +95,7 @@ func TestAttach_ATransactionIsInTheLogWhenItReturns(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		a.add()
-		if got := w.doc("s", "n"); got != "2" {
+		if got := w.Doc("s", "n"); got != "2" {
 			t.Errorf("the log says %s", got)
 		}
 	})
@@ -131,20 +130,20 @@ func TestAttach_AnOwnerAndTwoApplicationsChangeOneSpace(t *testing.T) {
 		}
 		all.Go(func() {
 			for i := range 50 {
-				w.send("s", "add", fmt.Sprintf("e%d", i+1))
+				w.Send("s", "add", fmt.Sprintf("e%d", i+1))
 				time.Sleep(time.Millisecond)
 			}
 		})
 		all.Wait()
 		w.eventuallyHandled("s", 50)
 		w.wantHandled("s", numbered(50)...)
-		if got := w.doc("s", "n"); got != "250" {
+		if got := w.Doc("s", "n"); got != "250" {
 			t.Errorf("n is %s after 250 increments", got)
 		}
 		for _, one := range []*app{a, b} {
-			w.eventually("the applications see it", func() bool { return one.get("n") == "250" })
+			w.Eventually("the applications see it", func() bool { return one.get("n") == "250" })
 		}
-		if got := w.takeovers("s"); len(got) != 1 {
+		if got := w.Takeovers("s"); len(got) != 1 {
 			t.Errorf("the space was taken over by %v", got)
 		}
 		if a.Counts().Refused+b.Counts().Refused == 0 {
@@ -159,14 +158,14 @@ func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w.pass(3 * time.Second) // it has called the roll
+		w.Pass(3 * time.Second) // it has called the roll
 		watched := w.watch("s", "double")
 		a := w.attach("app")
 		for i := range 5 {
 			a.add()
 			want := fmt.Sprint(2 * (i + 1))
-			w.eventually("the watch shows "+want, func() bool { return watched.last() == want })
-			w.pass(model.LeaseTTL)
+			w.Eventually("the watch shows "+want, func() bool { return watched.last() == want })
+			w.Pass(model.LeaseTTL)
 		}
 		if n := a.Runs()["double"]; n != 0 {
 			t.Errorf("nobody observes double in the application, and it ran %d times", n)
@@ -174,7 +173,7 @@ func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T
 		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n < 5 {
 			t.Errorf("it ran %d times at the owner", n)
 		}
-		w.eventually("the application sees what was computed", func() bool { return a.get("double") == "10" })
+		w.Eventually("the application sees what was computed", func() bool { return a.get("double") == "10" })
 	})
 }
 
@@ -186,8 +185,8 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 		if err := a.Observe(t.Context(), "double"); err != nil {
 			t.Fatal(err)
 		}
-		w.send("s", "add", "e1")
-		w.eventually("it is computed", func() bool { return a.get("double") == "2" })
+		w.Send("s", "add", "e1")
+		w.Eventually("it is computed", func() bool { return a.get("double") == "2" })
 		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n != 0 {
 			t.Errorf("nobody observes it at the owner, and it ran %d times", n)
 		}
@@ -195,8 +194,8 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		runs := a.Runs()["double"]
-		w.send("s", "add", "e2")
-		w.eventually("it is known", func() bool { return a.get("n") == "2" })
+		w.Send("s", "add", "e2")
+		w.Eventually("it is known", func() bool { return a.get("n") == "2" })
 		if n := a.Runs()["double"]; n != runs {
 			t.Errorf("nobody observes it any more, and it ran %d times", n-runs)
 		}
@@ -218,8 +217,8 @@ func TestAttach_TheOwnerHandlesWhatAnApplicationSends(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.eventuallyHandled("s", 3)
-		w.pass(10 * time.Second)
-		if got := len(w.receipts("s")); got != 3 {
+		w.Pass(10 * time.Second)
+		if got := len(w.Receipts("s")); got != 3 {
 			t.Errorf("%d receipts, want 3", got)
 		}
 		if c := a.Counts(); c.Receipts != 0 {
@@ -234,15 +233,15 @@ func TestAttach_WithEventsItRacesTheOwnerAndEachTakesEffectOnce(t *testing.T) {
 		w1 := w.worker("w1")
 		a, b := w.attach("a", withEvents), w.attach("b", withEvents)
 		for i := range 200 {
-			w.send("s", "add", fmt.Sprintf("e%d", i+1))
+			w.Send("s", "add", fmt.Sprintf("e%d", i+1))
 			if i%10 == 0 {
 				time.Sleep(time.Millisecond)
 			}
 		}
 		w.eventuallyHandled("s", 200)
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		w.wantHandled("s", numbered(200)...)
-		if got := w.doc("s", "n"); got != "200" {
+		if got := w.Doc("s", "n"); got != "200" {
 			t.Errorf("n is %s after 200 events", got)
 		}
 		counts := []uint64{w1.Counts().Receipts, a.Counts().Receipts, b.Counts().Receipts}
@@ -263,10 +262,10 @@ func TestAttach_WithEventsItHandlesThemWithoutAnyOwner(t *testing.T) {
 		w.sendMany("s", "add", 3)
 		a := w.attach("app", withEvents)
 		w.eventuallyHandled("s", 3)
-		w.send("s", "chain", "c", "1")
+		w.Send("s", "chain", "c", "1")
 		w.eventuallyHandled("s", 5)
 		a.add()
-		if got := w.doc("s", "n"); got != "6" {
+		if got := w.Doc("s", "n"); got != "6" {
 			t.Errorf("n is %s", got)
 		}
 	})
@@ -287,26 +286,26 @@ func TestAttach_OwnersComeAndGo(t *testing.T) {
 			}
 		}
 		add(5)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w1.crash()
+		w1.Crash()
 		add(5)
 		w2 := w.worker("w2")
 		w.attach("b", withEvents).close()
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		add(5)
-		w.eventually("the next one owns it", func() bool { return len(w.takeovers("s")) == 2 })
-		w2.stop()
+		w.Eventually("the next one owns it", func() bool { return len(w.Takeovers("s")) == 2 })
+		w2.Shutdown()
 		w.worker("w3")
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		w.eventuallyHandled("s", 3)
 		add(5)
 		w.wantHandled("s", "e1", "e2", "e3")
-		if got, want := w.doc("s", "n"), fmt.Sprint(added+3); got != want {
+		if got, want := w.Doc("s", "n"), fmt.Sprint(added+3); got != want {
 			t.Errorf("n is %s, want %s", got, want)
 		}
-		if got := len(w.takeovers("s")); got != 3 {
+		if got := len(w.Takeovers("s")); got != 3 {
 			t.Errorf("%d takeovers, want 3", got)
 		}
 	})
@@ -352,8 +351,8 @@ func TestAttach_ATransactionThatMeetsConflictsAllTheTimeEndsInALoudError(t *test
 		if reported.Load() != 1 {
 			t.Errorf("reported %d times", reported.Load())
 		}
-		w.pass(10 * time.Second)
-		if got := w.doc("s", "mine"); got != "absent" {
+		w.Pass(10 * time.Second)
+		if got := w.Doc("s", "mine"); got != "absent" {
 			t.Errorf("it is in the log after all: %s", got)
 		}
 		a.add() // and life goes on
@@ -383,8 +382,8 @@ func TestAttach_ATransactionWhoseCallerHasGoneIsNotMadeAgain(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
-		w.pass(10 * time.Second)
-		if got := w.doc("s", "mine"); got != "absent" || calls.Load() != 1 {
+		w.Pass(10 * time.Second)
+		if got := w.Doc("s", "mine"); got != "absent" || calls.Load() != 1 {
 			t.Errorf("mine is %s, it was made %d times", got, calls.Load())
 		}
 		a.bus.Inject(nil)
@@ -410,7 +409,7 @@ func TestAttach_TransactionsThatFindNoRoomGoIntoTheNextCommit(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := w.doc("s", "n"); got != "20" {
+		if got := w.Doc("s", "n"); got != "20" {
 			t.Errorf("n is %s", got)
 		}
 	})
@@ -438,7 +437,7 @@ func TestAttach_ACommitInDoubtCountsOnce(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if got := w.doc("s", "n"); got != "30" {
+				if got := w.Doc("s", "n"); got != "30" {
 					t.Errorf("n is %s after 30 increments", got)
 				}
 			})
@@ -458,7 +457,7 @@ func TestAttach_CloseFinishesWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
 		})
 		first := make(chan error, 1)
 		go func() { first <- a.Transact(context.Background(), "app", increment) }() // ends with the test
-		w.pass(100 * time.Millisecond)
+		w.Pass(100 * time.Millisecond)
 		a.close()
 		if err := <-first; err != nil {
 			t.Errorf("what was under way: %v", err)
@@ -469,7 +468,7 @@ func TestAttach_CloseFinishesWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
 		if _, err := a.Get(t.Context(), "n"); !errors.Is(err, model.ErrStopped) {
 			t.Errorf("get after the end: %v", err)
 		}
-		if got := w.doc("s", "n"); got != "1" {
+		if got := w.Doc("s", "n"); got != "1" {
 			t.Errorf("n is %s", got)
 		}
 	})
@@ -484,7 +483,7 @@ func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
 			{ID: "app", Space: "s", Limits: ledger.Limits{MaxGroup: -1}},
 			{ID: "app", Space: "s", Events: true}, // without a program
 		} {
-			if a, err := worker.Attach(t.Context(), w.client, cfg); err == nil {
+			if a, err := worker.Attach(t.Context(), w.Client, cfg); err == nil {
 				t.Errorf("%+v was accepted", cfg)
 				a.Kill()
 			}
@@ -534,18 +533,18 @@ func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T
 				}
 			}))
 		}
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		mu.Lock()
 		if told["a"] == 0 || told["b"] == 0 || told["a"]+told["b"] > 2 {
 			t.Errorf("reports in the first seconds: %v, want one each", told)
 		}
 		mu.Unlock()
-		before := len(w.commits("s"))
+		before := len(w.Commits("s"))
 		if before < 12 {
 			t.Errorf("%d commits: they did not answer each other", before)
 		}
-		w.pass(time.Minute)
-		n := len(w.commits("s")) - before
+		w.Pass(time.Minute)
+		n := len(w.Commits("s")) - before
 		if n < 60 || n > 300 {
 			t.Errorf("%d commits in a minute; each is to answer about twice a second", n)
 		}
@@ -555,9 +554,9 @@ func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T
 		}
 		mu.Unlock()
 		apps[1].close()
-		before = len(w.commits("s"))
-		w.pass(time.Minute)
-		if n := len(w.commits("s")) - before; n > 1 {
+		before = len(w.Commits("s"))
+		w.Pass(time.Minute)
+		if n := len(w.Commits("s")) - before; n > 1 {
 			t.Errorf("one is gone, and the other goes on: %d commits", n)
 		}
 		apps[0].add() // which is heard
@@ -595,11 +594,11 @@ func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing
 			})
 		}
 		<-held
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		a.bus.Release()
 		all.Wait()
-		if got := w.doc("s", "n"); got != "21" {
+		if got := w.Doc("s", "n"); got != "21" {
 			t.Errorf("n is %s", got)
 		}
 		if a.Counts().Refused == 0 {
@@ -620,17 +619,17 @@ func (b *goesBack) Epoch() uint64 { return b.epoch.Load() }
 func TestAttach_ThatOnlyReadsNoticesThatTheStoreHasGoneBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("app")
+		b := w.Server.Connect("app")
 		bus := &goesBack{Bus: b}
-		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "app", Space: "s", Program: book(t), Logger: slog.New(w.logged)})
+		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "app", Space: "s", Program: book(t), Logger: w.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		one := &app{Attachment: a, bus: b, w: w}
 		t.Cleanup(one.close)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		bus.epoch.Add(1)
-		w.pass(model.LeaseTTL)
+		w.Pass(model.LeaseTTL)
 		select {
 		case <-a.Done():
 		default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -43,14 +44,14 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				p, _ := slowBook(t, 90*time.Microsecond)
-				w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+				w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 				const n = 40_000
 				for i := range spaces {
 					w.flood(fmt.Sprintf("flooded%d", i), "slow", 1, n/spaces)
 				}
 				longest := time.Duration(0)
 				for i := range 30 {
-					w.send("other", "add", fmt.Sprintf("e%d", i+1))
+					w.Send("other", "add", fmt.Sprintf("e%d", i+1))
 					began := time.Now()
 					w.eventuallyHandled("other", i+1)
 					longest = max(longest, time.Since(began))
@@ -78,10 +79,10 @@ func TestFlood_AHandlerThatHangsForEverCostsTheOthersNothing(t *testing.T) {
 		w := newWorld(t, 1)
 		p, hang := slowBook(t, 0)
 		defer close(hang)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		w.flood("stuck", "hang", 1, 10_000)
 		for i := range 50 {
-			w.send("other", "add", fmt.Sprintf("e%d", i+1))
+			w.Send("other", "add", fmt.Sprintf("e%d", i+1))
 			w.flood("stuck", "hang", 10_001+i*20, 20)
 			began := time.Now()
 			w.eventuallyHandled("other", i+1)
@@ -102,19 +103,19 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		const size, spaces, each, limit = 256 << 10, 4, 60, 6 << 20
 		w := newWorld(t, 1)
 		p, hang := slowBook(t, time.Millisecond)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{BacklogBytes: limit}}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p), Options: worker.Options{BacklogBytes: limit}}, nil)
 		payload := `"` + strings.Repeat("x", size) + `"`
 		most := int64(0)
 		for i := range spaces {
 			name := fmt.Sprintf("s%d", i)
-			w.send(name, "hang", "e0", payload)
+			w.Send(name, "hang", "e0", payload)
 			for j := range each {
-				w.send(name, "slow", fmt.Sprintf("e%d", j+1), payload)
+				w.Send(name, "slow", fmt.Sprintf("e%d", j+1), payload)
 				synctest.Wait()
 				most = max(most, w1.Backlog())
 			}
 		}
-		w.send("small", "add", "e1")
+		w.Send("small", "add", "e1")
 		w.eventuallyHandled("small", 1)
 		time.Sleep(5 * time.Second)
 		// Each space may have one event more than there is room for, or a page.
@@ -144,11 +145,11 @@ func TestFlood_WhatWasLeftBehindIsReadInSmallPages(t *testing.T) {
 		close(hang)
 		payload := `"` + strings.Repeat("x", size) + `"`
 		for i := range n {
-			w.send("s", "slow", fmt.Sprintf("e%d", i+1), payload)
+			w.Send("s", "slow", fmt.Sprintf("e%d", i+1), payload)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		most := int64(0)
-		for len(w.receipts("s")) < n {
+		for len(w.Receipts("s")) < n {
 			most = max(most, w1.Backlog())
 			time.Sleep(5 * time.Millisecond)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
@@ -38,10 +39,10 @@ func endless(t *testing.T) *space.Program {
 // its last one.
 func (w *world) chain(spaces ...string) (handled int, last *model.Receipt, in string) {
 	w.Helper()
-	w.eventually("the chain has ended", func() bool {
+	w.Eventually("the chain has ended", func() bool {
 		handled, last = 0, nil
 		for _, name := range spaces {
-			for _, rc := range w.receipts(name) {
+			for _, rc := range w.Receipts(name) {
 				if handled++; rc.Outcome != model.Handled {
 					last, in = rc, name
 				}
@@ -56,31 +57,31 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		const most = 40
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		start := func(id string) *process {
 			return w.process(worker.Config{
-				ID: id, Programs: always(endless(t)), Options: worker.Options{
+				ID: id, Programs: worldtest.Always(endless(t)), Options: worker.Options{
 					Checkpoint: 10 * time.Millisecond, Heartbeat: 20 * time.Millisecond, Limits: ledger.Limits{MaxChain: most, MaxGroup: 1},
 				},
 			}, nil)
 		}
 		p := start("w1")
-		w.send("s", "on", "e1", `"t"`)
+		w.Send("s", "on", "e1", `"t"`)
 		for lives := range 3 { // it is taken over in the middle
-			w.eventually("the chain has gone on", func() bool { return len(w.receipts("s")) >= 5*(lives+1) })
-			p.crash()
+			w.Eventually("the chain has gone on", func() bool { return len(w.Receipts("s")) >= 5*(lives+1) })
+			p.Crash()
 			p = start("w2")
 		}
 		n, last, in := w.chain("s", "t")
 		if n != most || last.Outcome != model.Failed || in != "s" || !strings.Contains(last.Error, "send to t/on") {
 			t.Fatalf("%d events of the chain were handled, want %d; it ended in space %s with %+v", n, most, in, last)
 		}
-		w.eventually("the event is a dead letter", func() bool {
-			_, _, err := history.Redrive(t.Context(), w.client, in, "on", last.Event)
+		w.Eventually("the event is a dead letter", func() bool {
+			_, _, err := history.Redrive(t.Context(), w.Client, in, "on", last.Event)
 			return err == nil
 		})
-		w.eventually("it has gone on for as many again", func() bool {
-			return len(w.receipts("s"))+len(w.receipts("t")) == 2*most+2
+		w.Eventually("it has gone on for as many again", func() bool {
+			return len(w.Receipts("s"))+len(w.Receipts("t")) == 2*most+2
 		})
 	})
 }
@@ -88,13 +89,13 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 func TestChain_IsToldOfBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(endless(t))}, nil)
-		w.send("s", "on", "e1", `"s"`)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(endless(t))}, nil)
+		w.Send("s", "on", "e1", `"s"`)
 		if n, _, _ := w.chain("s"); n != lineage.DefaultMaxChain {
 			t.Errorf("%d events of the chain were handled, want %d", n, lineage.DefaultMaxChain)
 		}
-		if n := w.logged.mentions("has come to 1000"); n != 1 {
-			t.Errorf("%d warnings of it, want one:\n%s", n, w.logged)
+		if n := w.Log.Count("has come to 1000"); n != 1 {
+			t.Errorf("%d warnings of it, want one:\n%s", n, w.Log)
 		}
 	})
 }
@@ -103,7 +104,7 @@ func TestChain_IsToldOfBeforeItEnds(t *testing.T) {
 func TestChain_NoticesOfRefusedEventsAreLinksOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		p := book(t)
 		insist := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
 			n, _ := tx.Get("n").AsInt()
@@ -117,8 +118,8 @@ func TestChain_NoticesOfRefusedEventsAreLinksOfIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{Limits: ledger.Limits{MaxChain: 10}}}, nil)
-		w.send("s", "insist", "e1")
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p), Options: worker.Options{Limits: ledger.Limits{MaxChain: 10}}}, nil)
+		w.Send("s", "insist", "e1")
 		n, last, _ := w.chain("s")
 		if n != 5 || last.Outcome != model.Failed || !strings.Contains(last.Error, "its depth is 10") {
 			t.Errorf("%d events of the chain were handled, want 5; the last ended with %+v", n, last)

@@ -73,14 +73,14 @@ func (c *chaos) draw(n int) int {
 }
 
 func (c *chaos) run() {
-	c.coordinator()
+	c.Coordinator()
 	c.watch = c.world.watch(c.spaces[0], "double")
 	c.world.watch(c.spaces[1], "abroad") // of wherever that looks
 	for range 6 {
 		c.join()
 		for range 1 + c.draw(3) {
 			c.sendSome()
-			c.pass(time.Duration(c.draw(700)) * time.Millisecond)
+			c.Pass(time.Duration(c.draw(700)) * time.Millisecond)
 		}
 		c.checkPositions()
 		c.leave()
@@ -94,7 +94,7 @@ func (c *chaos) run() {
 func (c *chaos) join() {
 	cfg := worker.Config{ID: fmt.Sprintf("w%d", watchers.next()), Options: worker.Options{Checkpoint: time.Duration(20+c.draw(300)) * time.Millisecond}}
 	cfg.LaneLimit = []int{0, 3}[c.draw(2)]
-	b := c.server.Connect(cfg.ID)
+	b := c.Server.Connect(cfg.ID)
 	b.Inject(c.faults(b))
 	var wrap func(*membus.Bus) port.Bus
 	if c.draw(2) == 0 {
@@ -146,21 +146,21 @@ func (c *chaos) leave() {
 	case 0:
 		return
 	case 1:
-		p.stop()
+		p.Shutdown()
 	default:
 		var dead atomic.Bool
 		fate := []membus.Fate{membus.DropRequest, membus.DropAck}[c.draw(2)]
 		label := []string{"append", "save", "save-position", "load", "read-log", "read-lane"}[c.draw(6)]
-		p.bus.Inject(func(op membus.Op) membus.Fate {
+		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == label && !dead.Swap(true) {
-				p.crash()
+				p.Crash()
 				return fate
 			}
 			return membus.Deliver
 		})
 		c.sendSome()
-		c.pass(time.Duration(c.draw(400)) * time.Millisecond)
-		p.crash()
+		c.Pass(time.Duration(c.draw(400)) * time.Millisecond)
+		p.Crash()
 		c.met.crashes.Add(1)
 	}
 	counts := p.Counts()
@@ -174,25 +174,25 @@ func (c *chaos) sendSome() {
 		id := fmt.Sprintf("e%d", len(c.lanes[to])+1)
 		switch c.draw(8) {
 		case 0, 1:
-			c.send(to, "add", id)
+			c.Send(to, "add", id)
 			c.want[to]++
 		case 2:
 			links := c.draw(4)
-			c.send(to, "chain", id, fmt.Sprint(links))
+			c.Send(to, "chain", id, fmt.Sprint(links))
 			c.want[to] += links + 1
 		case 3:
 			other := c.spaces[c.draw(len(c.spaces))]
-			c.send(to, "forward", id, fmt.Sprintf("%q", other))
+			c.Send(to, "forward", id, fmt.Sprintf("%q", other))
 			c.want[to]++
 			c.want[other]++
 		case 4:
-			c.send(to, "get", id)
+			c.Send(to, "get", id)
 		case 5: // waits until the other's document is here
-			c.send(to, "read", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
+			c.Send(to, "read", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
 		case 6:
-			c.send(to, "look", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
+			c.Send(to, "look", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
 		default:
-			c.send(to, "fail", id)
+			c.Send(to, "fail", id)
 		}
 		c.lanes[to] = append(c.lanes[to], id)
 	}
@@ -203,15 +203,15 @@ func (c *chaos) calm() {
 	c.quiet.Store(true)
 	for _, p := range c.live {
 		c.met.refused.Add(int64(p.Counts().Refused))
-		p.crash()
+		p.Crash()
 	}
 	c.live = nil
 	last := c.worker("last")
-	c.eventually("everything is handled and saved", func() bool {
-		return c.server.LoadPosition(0, "lane") == c.server.LaneEnd(0) && c.server.LoadPosition(1, "lane") == c.server.LaneEnd(1)
+	c.Eventually("everything is handled and saved", func() bool {
+		return c.Server.LoadPosition(0, "lane") == c.Server.LaneEnd(0) && c.Server.LoadPosition(1, "lane") == c.Server.LaneEnd(1)
 	})
-	c.pass(3 * time.Second)
-	last.stop()
+	c.Pass(3 * time.Second)
+	last.Shutdown()
 	c.checkPositions()
 }
 
@@ -219,17 +219,17 @@ func (c *chaos) calm() {
 // saved position is in the saved state.
 func (c *chaos) checkPositions() {
 	for p := range 2 {
-		position := c.server.LoadPosition(p, "lane") // before the states, which only grow
+		position := c.Server.LoadPosition(p, "lane") // before the states, which only grow
 		for _, s := range c.spaces {
 			if model.PartitionOf(s, 2) != p {
 				continue
 			}
-			r, err := replica.Load(s, c.server.LoadState(s))
+			r, err := replica.Load(s, c.Server.LoadState(s))
 			if err != nil {
 				c.Error(err)
 				return
 			}
-			for _, m := range c.server.ReadLane(s, 0, 1<<20) {
+			for _, m := range c.Server.ReadLane(s, 0, 1<<20) {
 				if m.Seq <= position && m.Seq > r.LaneDone() {
 					c.Errorf("the position of partition %d is %d, but of space %s only the events up to %d are done and saved", p, position, s, r.LaneDone())
 					return
@@ -245,7 +245,7 @@ func (c *chaos) checkPositions() {
 // value until the space wakes again. Whoever reads by a client reads the log as well.
 func (c *chaos) checkSaved(s string) {
 	log := replica.New(s)
-	for _, e := range c.server.ReadLog(s, 0, 1<<30) {
+	for _, e := range c.Server.ReadLog(s, 0, 1<<30) {
 		commit, err := model.DecodeCommit(e.Data)
 		if err == nil {
 			_, err = log.Apply(e.Seq, commit)
@@ -259,7 +259,7 @@ func (c *chaos) checkSaved(s string) {
 		if id == "double" || id == "abroad" {
 			continue
 		}
-		saved, _ := c.server.Saved(s, id)
+		saved, _ := c.Server.Saved(s, id)
 		if want := log.Doc(id).Value.String(); string(saved.Data) != want {
 			c.Errorf("space %s: the bucket has %s for %s, the log %s", s, saved.Data, id, want)
 		}
@@ -271,7 +271,7 @@ func (c *chaos) verify() {
 		var heads []string
 		positions := map[string]uint64{}
 		seen := map[string]bool{}
-		for _, rc := range c.receipts(s) {
+		for _, rc := range c.Receipts(s) {
 			key := rc.Event
 			if seen[key] {
 				c.Errorf("event %s of %s has two receipts", rc.Event, s)
@@ -290,12 +290,12 @@ func (c *chaos) verify() {
 		if !slices.Equal(heads, c.lanes[s]) {
 			c.Errorf("space %s handled %v, the lane has %v", s, heads, c.lanes[s])
 		}
-		n := c.doc(s, "n")
+		n := c.Doc(s, "n")
 		if want := fmt.Sprint(c.want[s]); n != want && !(n == "absent" && want == "0") {
 			c.Errorf("space %s: n is %s, want %s", s, n, want)
 		}
 		c.checkSaved(s)
-		c.met.takeovers.Add(int64(len(c.takeovers(s))))
+		c.met.takeovers.Add(int64(len(c.Takeovers(s))))
 	}
 	if got, want := c.watch.last(), fmt.Sprint(2*c.want[c.spaces[0]]); got != want {
 		c.Errorf("the watcher saw %s last, want %s", got, want)

@@ -54,18 +54,18 @@ func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
 		former := w.process(worker.Config{ID: "w1"}, hermits)
 		late := &only{label: "save", fate: membus.Delay}
 		late.on.Store(true)
-		former.bus.Inject(late.hook)
-		w.send("s", "add", "e1")
-		w.eventually("a checkpoint is under way", func() bool { return late.hits.Load() > 0 })
+		former.Bus.Inject(late.hook)
+		w.Send("s", "add", "e1")
+		w.Eventually("a checkpoint is under way", func() bool { return late.hits.Load() > 0 })
 		former.Kill()
 		later := w.process(worker.Config{ID: "w2"}, hermits)
-		w.eventually("the new owner has the space", func() bool { return len(w.takeovers("s")) == 2 })
+		w.Eventually("the new owner has the space", func() bool { return len(w.Takeovers("s")) == 2 })
 		late.on.Store(false)
-		former.bus.Release()
+		former.Bus.Release()
 		time.Sleep(5 * time.Second)
 		w.wantSaved("s", map[string]string{"n": "1"})
 		w.wantPosition(0, 1)
-		later.stop()
+		later.Shutdown()
 	})
 }
 
@@ -79,14 +79,14 @@ func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testi
 		time.Sleep(time.Second)
 		late := &only{label: "save", fate: membus.Delay}
 		late.on.Store(true)
-		w1.bus.Inject(late.hook)
+		w1.Bus.Inject(late.hook)
 		id := memberFor(0, 1, "w1")
 		w.worker(id)
-		w.eventually("the former owner saves", func() bool { return late.hits.Load() > 0 })
-		w.send("s", "add", "e6")
+		w.Eventually("the former owner saves", func() bool { return late.hits.Load() > 0 })
+		w.Send("s", "add", "e6")
 		w.eventuallyHandled("s", 6)
 		late.on.Store(false)
-		w1.bus.Release()
+		w1.Bus.Release()
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", numbered(6)...)
 		w.wantSaved("s", map[string]string{"n": "6"})
@@ -107,15 +107,15 @@ func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing
 			defer close(stopping)
 			for i := range 20 {
 				for _, s := range spaces {
-					w.client.Send(model.Message{Space: s, Stream: "add", ID: fmt.Sprintf("e%d", 11+i)}, func(model.SendResult, error) {})
+					w.Client.Send(model.Message{Space: s, Stream: "add", ID: fmt.Sprintf("e%d", 11+i)}, func(model.SendResult, error) {})
 				}
 				time.Sleep(time.Millisecond)
 			}
 		}()
 		time.Sleep(5 * time.Millisecond)
-		w1.stop()
+		w1.Shutdown()
 		for _, s := range spaces {
-			n := len(w.receipts(s))
+			n := len(w.Receipts(s))
 			w.wantSaved(s, map[string]string{"n": fmt.Sprint(n)})
 		}
 		<-stopping
@@ -141,8 +141,8 @@ func TestStop_SaysWhatCouldNotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus { return readOnly{b} })
-		w.send("s", "add", "e1")
-		w.send("t", "add", "e1")
+		w.Send("s", "add", "e1")
+		w.Send("t", "add", "e1")
 		time.Sleep(3 * time.Second)
 		err := w1.Stop(t.Context())
 		if !errors.Is(err, errReadOnly) || !strings.Contains(err.Error(), "space s") || !strings.Contains(err.Error(), "space t") {
@@ -161,22 +161,22 @@ func TestCheckpoint_ACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
 				w := newWorld(t, 1)
 				w1 := w.worker("w1")
 				var saves atomic.Int64
-				w1.bus.Inject(func(op membus.Op) membus.Fate {
+				w1.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "save" && saves.Add(1) == crashAt {
-						w1.crash()
+						w1.Crash()
 						return membus.DropRequest
 					}
 					return membus.Deliver
 				})
-				w.send("s", "add", "e1")
-				w.send("s", "get", "e2")
-				w.send("s", "look", "e3", `"nowhere"`)
-				w.eventually("it crashed", func() bool { return saves.Load() >= crashAt })
-				w.send("s", "add", "e4")
+				w.Send("s", "add", "e1")
+				w.Send("s", "get", "e2")
+				w.Send("s", "look", "e3", `"nowhere"`)
+				w.Eventually("it crashed", func() bool { return saves.Load() >= crashAt })
+				w.Send("s", "add", "e4")
 				w.worker("w2")
 				time.Sleep(5 * time.Second)
 				w.wantHandled("s", numbered(4)...)
-				if got := w.receipts("s")[1].Result.String(); got != "2" {
+				if got := w.Receipts("s")[1].Result.String(); got != "2" {
 					t.Errorf("get returned %s, want 2", got)
 				}
 				w.wantSaved("s", map[string]string{"n": "2", "double": "2", "from": `"nowhere"`})

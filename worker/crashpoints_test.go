@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
@@ -56,7 +57,7 @@ func (d *dying) hook(op membus.Op) membus.Fate {
 	}
 	close(d.killed)
 	if p := d.p.Load(); p != nil {
-		p.crash()
+		p.Crash()
 	}
 	if d.at.after {
 		return membus.DropAck
@@ -66,22 +67,17 @@ func (d *dying) hook(op membus.Op) membus.Fate {
 
 // start starts a worker that is to die. It may do so while it starts.
 func (d *dying) start(w *world, cfg worker.Config) {
-	cfg.Programs = always(book(w.T))
+	cfg.Programs = worldtest.Always(book(w.T))
 	d.startOn(w, cfg, hermits)
 }
 
 // startOn starts one with programs of its own, and something between it and its bus.
 func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) port.Bus) {
-	b := w.server.Connect(cfg.ID)
+	b := w.Connect(cfg.ID)
 	b.Inject(d.hook)
-	wk, err := worker.New(wrap(b), cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
-	p := &process{Worker: wk, bus: b, w: w}
+	p := &process{w.NewWorker(b, wrap(b), cfg), w}
 	d.p.Store(p)
-	w.Cleanup(p.crash)
-	if err := wk.Start(w.Context()); err != nil {
+	if err := p.Start(w.Context()); err != nil {
 		select {
 		case <-d.killed:
 		default:
@@ -90,7 +86,7 @@ func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) port
 	}
 	select {
 	case <-d.killed:
-		p.crash() // it was before p was known
+		p.Crash() // it was before p was known
 	default:
 	}
 }
@@ -99,7 +95,7 @@ func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) port
 func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		d1, d2 := newDying(first), newDying(second)
 		cfg := frugal("w1")
 		cfg.Checkpoint = 160 * time.Millisecond
@@ -113,20 +109,20 @@ func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 		work := func(n int) {
 			for range n {
 				sent++
-				w.send("s", "add", fmt.Sprint("e", sent))
-				w.send("s", "chain", fmt.Sprint("c", sent), "1")
-				w.pass(90 * time.Millisecond)
+				w.Send("s", "add", fmt.Sprint("e", sent))
+				w.Send("s", "chain", fmt.Sprint("c", sent), "1")
+				w.Pass(90 * time.Millisecond)
 			}
 		}
 		work(4)
-		w.pass(1200 * time.Millisecond) // it may go to sleep
+		w.Pass(1200 * time.Millisecond) // it may go to sleep
 		work(2)
-		w.pass(300 * time.Millisecond)
+		w.Pass(300 * time.Millisecond)
 		d1.die()
 		cfg.ID = "w2"
 		d2.start(w, cfg)
 		work(2)
-		w.pass(300 * time.Millisecond)
+		w.Pass(300 * time.Millisecond)
 		d2.die()
 		cfg.ID, cfg.Idle = "w3", -1
 		last := w.process(cfg, hermits)
@@ -134,14 +130,14 @@ func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 		cancel()
 		attached.running.Wait()
 		w.eventuallyHandled("s", 3*sent)
-		w.pass(3 * time.Second)
-		w.send("s", "add", "last")
+		w.Pass(3 * time.Second)
+		w.Send("s", "add", "last")
 		w.eventuallyHandled("s", 3*sent+1)
-		w.eventually("the watcher has seen the end", func() bool { return v.last() == w.doc("s", "double") })
+		w.Eventually("the watcher has seen the end", func() bool { return v.last() == w.Doc("s", "double") })
 		v.end()
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.wantAddedUp("s", 3*sent+1, &attached, v)
-		last.stop()
+		last.Shutdown()
 		labels = [2][]string{d1.labels, d2.labels}
 	})
 	return labels
@@ -150,7 +146,7 @@ func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 // die ends the process if it has not come to its crash.
 func (d *dying) die() {
 	if p := d.p.Load(); p != nil {
-		p.crash()
+		p.Crash()
 	}
 }
 
@@ -163,12 +159,12 @@ type attachedRuns struct {
 }
 
 func (a *attachedRuns) run(ctx context.Context, w *world) {
-	b := w.server.Connect("app")
+	b := w.Server.Connect("app")
 	defer b.Close()
 	for n := 0; ctx.Err() == nil; {
 		one, err := worker.Attach(ctx, b, worker.AttachConfig{ID: "app", Space: "s", Program: book(w.T)})
 		if err != nil {
-			w.pass(50 * time.Millisecond)
+			w.Pass(50 * time.Millisecond)
 			continue
 		}
 		for err == nil && ctx.Err() == nil {
@@ -184,7 +180,7 @@ func (a *attachedRuns) run(ctx context.Context, w *world) {
 			} else {
 				a.doubt = append(a.doubt, doc)
 			}
-			w.pass(130 * time.Millisecond)
+			w.Pass(130 * time.Millisecond)
 		}
 		if err != nil && !errors.Is(err, model.ErrPurged) && ctx.Err() == nil {
 			w.Errorf("a transaction was told: %v", err)
@@ -200,7 +196,7 @@ func (w *world) wantAddedUp(name string, handled int, a *attachedRuns, v *watche
 	w.Helper()
 	whole := replica.New(name)
 	times, ns := map[string]int{}, map[uint64]int64{}
-	for _, e := range w.server.History(name) {
+	for _, e := range w.Server.History(name) {
 		c, err := model.DecodeCommit(e.Data)
 		if err == nil {
 			_, err = whole.Apply(e.Seq, c)
@@ -234,11 +230,11 @@ func (w *world) wantAddedUp(name string, handled int, a *attachedRuns, v *watche
 	if n, _ := whole.Doc("n").Value.AsInt(); n != int64(handled+applied) {
 		w.Errorf("n is %d after %d events and %d transactions", n, handled, applied)
 	}
-	loaded, err := replica.Load(name, w.server.LoadState(name))
+	loaded, err := replica.Load(name, w.Server.LoadState(name))
 	if err != nil {
 		w.Fatal(err)
 	}
-	for _, e := range w.server.ReadLog(name, loaded.Seq, 1<<20) {
+	for _, e := range w.Server.ReadLog(name, loaded.Seq, 1<<20) {
 		if err := e.Follows(loaded.Seq); err != nil {
 			w.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 func (w *world) sendAgain(space, stream, id string) (duplicate bool) {
 	w.Helper()
 	done := make(chan model.SendResult, 1)
-	w.client.Send(model.Message{Space: space, Stream: stream, ID: id}, func(r model.SendResult, err error) {
+	w.Client.Send(model.Message{Space: space, Stream: stream, ID: id}, func(r model.SendResult, err error) {
 		if err != nil {
 			w.Errorf("send %s: %v", id, err)
 		}
@@ -38,16 +38,15 @@ func TestLostEnd_WhatIsSentAfterItIsHandledOnceAndWhatWasIsKnown(t *testing.T) {
 }
 
 func afterALostEnd(w *world, sent int) {
-	w.coordinator()
+	w.Coordinator()
 	first := w.worker("w1")
-	w.sendMany("s", "add", 10)
-	w.eventuallyHandled("s", 10)
-	first.stop()
-	w.server.LoseLane(0, 4)
+	w.adds("s", 10)
+	first.Shutdown()
+	w.Server.LoseLane(0, 4)
 	all := numbered(10)
 	next := func() {
 		all = append(all, fmt.Sprintf("n%d", len(all)))
-		w.send("s", "add", all[len(all)-1])
+		w.Send("s", "add", all[len(all)-1])
 	}
 	for range sent {
 		next()
@@ -63,9 +62,9 @@ func afterALostEnd(w *world, sent int) {
 			w.Errorf("a second event %s was taken for a new one", id)
 		}
 	}
-	w.pass(time.Minute)
+	w.Pass(time.Minute)
 	w.wantHandled("s", all...)
-	if got := w.doc("s", "n"); got != fmt.Sprint(len(all)) {
+	if got := w.Doc("s", "n"); got != fmt.Sprint(len(all)) {
 		w.Errorf("n is %s, want %d", got, len(all))
 	}
 }
@@ -74,12 +73,11 @@ func afterALostEnd(w *world, sent int) {
 func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 10)
-		w.eventuallyHandled("s", 10)
-		first.stop()
-		w.server.LoseLane(0, 4)
+		w.adds("s", 10)
+		first.Shutdown()
+		w.Server.LoseLane(0, 4)
 		second := w.process(frugal("w2"), func(b *membus.Bus) port.Bus {
 			b.Inject(func(op membus.Op) membus.Fate {
 				if op.Label == "save-position" {
@@ -89,17 +87,17 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 			})
 			return b
 		})
-		w.send("s", "add", "n1")
+		w.Send("s", "add", "n1")
 		w.eventuallyHandled("s", 11)
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
 		w.wantWhole("s")
-		second.crash()
+		second.Crash()
 		third := w.process(frugal("w3"), nil)
-		w.pass(10 * time.Minute)
-		third.stop()
+		w.Pass(10 * time.Minute)
+		third.Shutdown()
 		w.process(frugal("w4"), nil)
-		w.send("s", "add", "n2")
-		w.pass(30 * time.Minute)
+		w.Send("s", "add", "n2")
+		w.Pass(30 * time.Minute)
 		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
 		if n := w.left("s"); n > 2 {
 			t.Errorf("when nothing is in doubt any more, the log holds %d commits", n)
@@ -113,11 +111,10 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
-		w.sendMany("s", "add", 10)
-		w.eventuallyHandled("s", 10)
-		first.stop()
-		w.server.LoseLane(0, 4)
-		w.send("s", "add", "n1")
+		w.adds("s", 10)
+		first.Shutdown()
+		w.Server.LoseLane(0, 4)
+		w.Send("s", "add", "n1")
 		var late atomic.Int64 // questions for the end of the lane
 		var bus *membus.Bus
 		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
@@ -132,7 +129,7 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 		})
 		seen := w.watch("s", "n")
 		defer seen.end()
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if late.Load() == 0 {
 			t.Fatal("nothing asks for the end of the lane, which proves nothing")
 		}
@@ -147,15 +144,13 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 5)
-		w.eventuallyHandled("s", 5)
-		w.sendMany("t", "add", 5)
-		w.eventuallyHandled("t", 5)
-		first.stop()
-		w.server.LoseLane(0, 8)
-		w.send("t", "add", "n1") // at 9, of which the cursor says that it is done
+		w.adds("s", 5)
+		w.adds("t", 5)
+		first.Shutdown()
+		w.Server.LoseLane(0, 8)
+		w.Send("t", "add", "n1") // at 9, of which the cursor says that it is done
 		second := w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
 			b.Inject(func(op membus.Op) membus.Fate {
 				if op.Label == "append" && op.Space == "t" {
@@ -165,11 +160,11 @@ func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 			})
 			return b
 		})
-		w.pass(time.Minute)
-		w.send("s", "add", "n2")
+		w.Pass(time.Minute)
+		w.Send("s", "add", "n2")
 		w.eventuallyHandled("s", 6)
-		w.pass(time.Minute)
-		second.crash()
+		w.Pass(time.Minute)
+		second.Crash()
 		w.process(worker.Config{ID: "w3"}, nil)
 		w.eventuallyHandled("t", 6)
 		w.wantHandled("t", append(numbered(5), "n1")...)
@@ -183,25 +178,23 @@ func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 5)
-		w.eventuallyHandled("s", 5)
-		w.send("t", "add", "t1")
+		w.adds("s", 5)
+		w.Send("t", "add", "t1")
 		w.eventuallyHandled("t", 1)
-		w.sendMany("u", "add", 4)
-		w.eventuallyHandled("u", 4)
-		first.stop()
-		w.server.LoseLane(0, 4)
+		w.adds("u", 4)
+		first.Shutdown()
+		w.Server.LoseLane(0, 4)
 		for _, id := range []string{"n1", "n2", "n3"} { // at 5, 6 and 7
-			w.send("s", "add", id)
+			w.Send("s", "add", id)
 		}
 		if w.sendAgain("t", "add", "t1") {
 			t.Fatal("the lane knows it still, and this proves nothing")
 		}
 		w.worker("w2")
 		w.eventuallyHandled("s", 8)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("t", "t1")
 		w.wantHandled("s", append(numbered(5), "n1", "n2", "n3")...)
 	})
@@ -212,23 +205,22 @@ func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing
 func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 7)
-		w.eventuallyHandled("s", 7)
-		w.send("t", "add", "t1") // at 8
+		w.adds("s", 7)
+		w.Send("t", "add", "t1") // at 8
 		w.eventuallyHandled("t", 1)
-		first.stop()
-		w.pass(time.Second)
-		w.server.LoseLane(0, 5)
-		w.send("s", "add", "n1")
-		w.send("s", "add", "n2")
+		first.Shutdown()
+		w.Pass(time.Second)
+		w.Server.LoseLane(0, 5)
+		w.Send("s", "add", "n1")
+		w.Send("s", "add", "n2")
 		if w.sendAgain("t", "add", "t1") {
 			t.Fatal("the lane knows it still, and this proves nothing")
 		}
 		w.worker("w2")
 		w.eventuallyHandled("s", 9)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("t", "t1")
 		w.wantHandled("s", append(numbered(7), "n1", "n2")...)
 	})
@@ -238,23 +230,22 @@ func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
 func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 7)
-		w.eventuallyHandled("s", 7)
-		w.send("t", "add", "t1") // at 8
+		w.adds("s", 7)
+		w.Send("t", "add", "t1") // at 8
 		w.eventuallyHandled("t", 1)
-		first.stop()
-		w.server.LoseLane(0, 3)
+		first.Shutdown()
+		w.Server.LoseLane(0, 3)
 		for i := range 6 { // the last at 11
 			if i == 5 && w.sendAgain("t", "add", "t1") {
 				t.Fatal("the lane knows it still, and this proves nothing")
 			}
-			w.send("s", "add", fmt.Sprint("n", i))
+			w.Send("s", "add", fmt.Sprint("n", i))
 		}
 		w.worker("w2")
 		w.eventuallyHandled("s", 13)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("t", "t1")
 		w.wantHandled("s", append(numbered(7), "n0", "n1", "n2", "n3", "n4", "n5")...)
 	})
@@ -270,19 +261,18 @@ func (unpositioned) SavePosition(context.Context, int, string, uint64) error { r
 func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 10)
-		w.eventuallyHandled("s", 10)
-		first.stop()
-		w.server.LoseLane(0, 4)
-		w.send("s", "add", "n1") // at 5, of which the cursor says that it is done
+		w.adds("s", 10)
+		first.Shutdown()
+		w.Server.LoseLane(0, 4)
+		w.Send("s", "add", "n1") // at 5, of which the cursor says that it is done
 		second := w.process(worker.Config{ID: "w2", Options: worker.Options{Idle: time.Second}}, func(b *membus.Bus) port.Bus { return unpositioned{b} })
 		w.eventuallyHandled("s", 11)
-		w.eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
-		w.send("s", "add", "n2")
+		w.Eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
+		w.Send("s", "add", "n2")
 		w.eventuallyHandled("s", 12)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
 	})
 }
@@ -316,13 +306,12 @@ func TestLostEnd_UnderAWorkerThatReadsTheLane(t *testing.T) {
 			bus.Bus = b
 			return bus
 		})
-		w.sendMany("s", "add", 10)
-		w.eventuallyHandled("s", 10)
-		w.pass(5 * time.Second)
+		w.adds("s", 10)
+		w.Pass(5 * time.Second)
 		w.wantPosition(0, 10)
-		w.server.LoseLane(0, 4)
-		w.send("s", "add", "n1")
-		w.send("s", "add", "n2")
+		w.Server.LoseLane(0, 4)
+		w.Send("s", "add", "n1")
+		w.Send("s", "add", "n2")
 		bus.stop <- struct{}{}
 		w.eventuallyHandled("s", 12)
 		w.wantHandled("s", append(numbered(10), "n1", "n2")...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -38,22 +39,22 @@ func reading(t *testing.T) *space.Program {
 func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t))}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
-		w.send("s", "direct", "e1")
-		w.send("s", "add", "e2")
-		w.send("t", "derived", "e1")
-		w.send("t", "add", "e2")
-		w.pass(4*time.Minute + 50*time.Second)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reading(t))}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
+		w.Send("s", "direct", "e1")
+		w.Send("s", "add", "e2")
+		w.Send("t", "derived", "e1")
+		w.Send("t", "add", "e2")
+		w.Pass(4*time.Minute + 50*time.Second)
 		for _, name := range []string{"s", "t"} {
 			if ends := w.ends(name); len(ends) != 0 {
 				t.Errorf("%s: %v, before five minutes are over", name, ends)
 			}
 		}
-		w.pass(20 * time.Second)
+		w.Pass(20 * time.Second)
 		for _, name := range []string{"s", "t"} {
 			if ends := w.ends(name); !slices.Equal(ends, []string{"e1 failed 0", "e2 handled 0"}) {
 				t.Errorf("%s: %v", name, ends)
-			} else if said := w.receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not been here for 5m0s") {
+			} else if said := w.Receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not been here for 5m0s") {
 				t.Errorf("%s: the receipt says %q", name, said)
 			}
 		}
@@ -62,7 +63,7 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 		if took := time.Since(began); err != nil || !strings.Contains(a.Stale, "elsewhere") || took != 20*time.Second {
 			t.Errorf("the query is answered after %s: %+v, %v", took, a, err)
 		}
-		p.crash()
+		p.Crash()
 	})
 }
 
@@ -70,12 +71,12 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 func TestDocumentWait_MayHaveNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(reading(t)), Options: worker.Options{DocumentWait: -1}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
-		w.send("s", "direct", "e1")
-		w.pass(time.Hour)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reading(t)), Options: worker.Options{DocumentWait: -1}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
+		w.Send("s", "direct", "e1")
+		w.Pass(time.Hour)
 		if ends := fmt.Sprint(w.ends("s")); ends != "[]" {
 			t.Errorf("the events end as %s", ends)
 		}
-		p.crash()
+		p.Crash()
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -66,22 +67,22 @@ func (w *world) setsTimer(b *between, in time.Duration) {
 func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
-		w.send("s", "remind", "e1", `{"in":62000,"on":"now"}`)
-		w.pass(61 * time.Second)
+		w.Send("s", "remind", "e1", `{"in":62000,"on":"now"}`)
+		w.Pass(61 * time.Second)
 		w.eventuallyHandled("s", 2) // e1 and its timer
-		if n := len(w.server.DueSpaces(0)); n != 1 {
+		if n := len(w.Server.DueSpaces(0)); n != 1 {
 			t.Fatal("this proves nothing: that nothing waits is saved already")
 		}
-		w.setsTimer(&between{Bus: w.server.Connect("app"), read: func() {
-			w.pass(6 * time.Second)
-			w1.crash()
+		w.setsTimer(&between{Bus: w.Server.Connect("app"), read: func() {
+			w.Pass(6 * time.Second)
+			w1.Crash()
 		}}, time.Minute)
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
 		cfg.ID, cfg.Checkpoint = "w2", time.Hour
 		w.process(cfg, nil)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.eventuallyHandled("s", 3)
 	})
 }
@@ -90,22 +91,22 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *test
 func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
-		w.send("s", "remind", "e1", `{"in":60000,"on":"now"}`)
+		w.Send("s", "remind", "e1", `{"in":60000,"on":"now"}`)
 		w.eventuallyHandled("s", 1)
-		if n := len(w.server.DueSpaces(0)); n != 0 {
+		if n := len(w.Server.DueSpaces(0)); n != 0 {
 			t.Fatal("this proves nothing: what waits is saved already")
 		}
-		w.setsTimer(&between{Bus: w.server.Connect("app"), read: func() {
-			w.pass(11 * time.Second)
+		w.setsTimer(&between{Bus: w.Server.Connect("app"), read: func() {
+			w.Pass(11 * time.Second)
 			w.wantPosition(0, 1)
-			w1.crash()
+			w1.Crash()
 		}}, time.Hour)
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
 		cfg.ID, cfg.Checkpoint = "w2", time.Hour
 		w.process(cfg, nil)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.eventuallyHandled("s", 2)
 	})
 }
@@ -118,26 +119,26 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 			t.Run(fmt.Sprint(ahead, " ", in), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, 1)
-					cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}
+					cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}
 					w1 := w.process(cfg, nil)
-					w.send("s", "now", "e1")
+					w.Send("s", "now", "e1")
 					w.eventuallyHandled("s", 1)
-					w.pass(5 * time.Second)
+					w.Pass(5 * time.Second)
 					w.wantPosition(0, 1)
-					w1.crash()
-					w.setsTimer(&between{Bus: w.server.Connect("app"), saves: func(d model.StateDoc) {
+					w1.Crash()
+					w.setsTimer(&between{Bus: w.Server.Connect("app"), saves: func(d model.StateDoc) {
 						other := model.StateDoc{Doc: model.DueKey, Seq: d.Seq + ahead}
 						if in != 0 {
 							other.Data = strconv.AppendInt(nil, time.Now().Add(in).UnixMilli(), 10)
 						}
-						if _, err := w.server.SaveDoc("s", other); err != nil {
+						if _, err := w.Server.SaveDoc("s", other); err != nil {
 							t.Fatal(err)
 						}
 					}}, time.Minute)
-					w.pass(10 * time.Minute)
+					w.Pass(10 * time.Minute)
 					cfg.ID, cfg.Checkpoint = "w2", time.Hour
 					w.process(cfg, nil)
-					w.pass(time.Minute)
+					w.Pass(time.Minute)
 					w.eventuallyHandled("s", 2)
 				})
 			})
@@ -149,17 +150,17 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}, Programs: always(reminders(t))}
+		cfg := worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}, Programs: worldtest.Always(reminders(t))}
 		w1 := w.process(cfg, nil)
-		w.send("s", "now", "e0")
+		w.Send("s", "now", "e0")
 		w.eventuallyHandled("s", 1)
 		at := time.Now().Add(5 * time.Second)
 		w.sendLater("s", "e1", at)
-		w.pass(time.Until(at) - time.Millisecond)
+		w.Pass(time.Until(at) - time.Millisecond)
 		if n := w1.Stats().Awake; n != 0 {
 			t.Fatalf("this proves nothing: %d spaces are awake", n)
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.wantHandled("s", "e0", "e1")
 		if late := w.handledAt("s", "e1").Sub(at); late < 0 || late > 100*time.Millisecond {
 			t.Errorf("it was called %s late", late)
@@ -173,12 +174,12 @@ func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
-		w.send("s", "now", "e1")
+		w.Send("s", "now", "e1")
 		w.eventuallyHandled("s", 1)
-		w.pass(11 * time.Second)
-		b := w.server.Connect("app")
+		w.Pass(11 * time.Second)
+		b := w.Server.Connect("app")
 		a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
 		if err != nil {
 			w.Fatal(err)
@@ -196,20 +197,20 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 				return nil
 			})
 		}()
-		w.eventually("the application's timer is saved", func() bool { return len(w.server.DueSpaces(0)) == 1 })
+		w.Eventually("the application's timer is saved", func() bool { return len(w.Server.DueSpaces(0)) == 1 })
 		cancel()
 		a.Kill()
 		b.Kill()
-		w.send("s", "remind", "e2", `{"in":60000,"on":"now"}`)
+		w.Send("s", "remind", "e2", `{"in":60000,"on":"now"}`)
 		w.eventuallyHandled("s", 2)
-		w.pass(11 * time.Second)
+		w.Pass(11 * time.Second)
 		w.wantPosition(0, 2)
-		w1.crash()
-		w.pass(time.Minute)
+		w1.Crash()
+		w.Pass(time.Minute)
 		cfg.ID, cfg.Checkpoint = "w2", time.Hour
 		w.process(cfg, nil)
-		w.pass(2 * time.Minute)
-		if n := len(w.receipts("s")); n != 3 {
+		w.Pass(2 * time.Minute)
+		if n := len(w.Receipts("s")); n != 3 {
 			t.Errorf("%d events are handled; the timer is the third", n)
 		}
 	})
@@ -221,25 +222,25 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}, nil)
-		w.send("s", "remind", "e1", `{"in":3600000,"on":"now"}`)
-		w.pass(11 * time.Second)
-		if n := len(w.server.DueSpaces(0)); n != 1 {
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}, nil)
+		w.Send("s", "remind", "e1", `{"in":3600000,"on":"now"}`)
+		w.Pass(11 * time.Second)
+		if n := len(w.Server.DueSpaces(0)); n != 1 {
 			t.Fatal("this proves nothing: that something waits is not saved")
 		}
-		w.send("s", "now", "e2")
+		w.Send("s", "now", "e2")
 		w.eventuallyHandled("s", 2)
-		older := w.server.Head("s")
-		w.send("s", "now", "e3")
+		older := w.Server.Head("s")
+		w.Send("s", "now", "e3")
 		w.eventuallyHandled("s", 3)
-		if _, err := w.server.SaveDoc("s", model.StateDoc{Doc: model.DueKey, Seq: older}); err != nil {
+		if _, err := w.Server.SaveDoc("s", model.StateDoc{Doc: model.DueKey, Seq: older}); err != nil {
 			t.Fatal(err)
 		}
-		w.pass(11 * time.Second)
-		if n := len(w.server.DueSpaces(0)); n != 1 {
+		w.Pass(11 * time.Second)
+		if n := len(w.Server.DueSpaces(0)); n != 1 {
 			t.Error("nobody would wake the space for its timer")
 		}
-		w1.crash()
+		w1.Crash()
 	})
 }
 
@@ -262,7 +263,7 @@ func (b *tooEarly) Append(a model.Append, done func(uint64, error)) {
 func TestDue_ATimerOfAnAttachedRuntimeIsNotInTheLogBeforeItsTimeIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("app")
+		b := w.Server.Connect("app")
 		bus := &tooEarly{failing: failing{Bus: b}}
 		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "app", Space: "s"})
 		if err != nil {
@@ -278,7 +279,7 @@ func TestDue_ATimerOfAnAttachedRuntimeIsNotInTheLogBeforeItsTimeIsSaved(t *testi
 				return nil
 			})
 		}()
-		w.eventually("saves have failed", func() bool { return bus.failed.Load() > 5 })
+		w.Eventually("saves have failed", func() bool { return bus.failed.Load() > 5 })
 		bus.saves.Store(false)
 		if err := <-done; err != nil {
 			t.Error(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -49,13 +50,13 @@ func reminders(t *testing.T) *space.Program {
 
 func (w *world) sendLater(name, id string, at time.Time) {
 	w.Helper()
-	w.sendMessage(model.Message{Space: name, Stream: "now", ID: id, NotBefore: model.NotBefore(at)})
+	w.SendMessage(model.Message{Space: name, Stream: "now", ID: id, NotBefore: model.NotBefore(at)})
 }
 
 // handledAt is the time at which an event was handled, by its owner's clock.
 func (w *world) handledAt(name, id string) time.Time {
 	w.Helper()
-	for _, rc := range w.receipts(name) {
+	for _, rc := range w.Receipts(name) {
 		if rc.Event == id {
 			ms, _ := rc.Result.AsInt()
 			return time.UnixMilli(ms)
@@ -67,30 +68,30 @@ func (w *world) handledAt(name, id string) time.Time {
 func TestDue_ASpaceThatSleepsIsWokenWhenItsTimeHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(reminders(t))}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(reminders(t))}, nil)
 		at := time.Now().Add(time.Hour)
 		for i := range 20 {
 			w.sendLater(fmt.Sprint("s", i), "later", at.Add(time.Duration(i)*time.Second))
 		}
-		w.eventually("all spaces sleep", func() bool {
-			return w1.Stats().Awake == 0 && len(w.server.DueSpaces(0))+len(w.server.DueSpaces(1)) == 20
+		w.Eventually("all spaces sleep", func() bool {
+			return w1.Stats().Awake == 0 && len(w.Server.DueSpaces(0))+len(w.Server.DueSpaces(1)) == 20
 		})
-		w.pass(time.Until(at) - time.Millisecond)
+		w.Pass(time.Until(at) - time.Millisecond)
 		for i := range 20 {
-			if n := len(w.receipts(fmt.Sprint("s", i))); n != 0 {
+			if n := len(w.Receipts(fmt.Sprint("s", i))); n != 0 {
 				t.Errorf("s%d has handled %d events", i, n)
 			}
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		for i := range 20 {
 			late := w.handledAt(fmt.Sprint("s", i), "later").Sub(at.Add(time.Duration(i) * time.Second))
 			if late < 0 || late > 100*time.Millisecond {
 				t.Errorf("s%d was called %s late", i, late)
 			}
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		for p := range 2 {
-			if due := w.server.DueSpaces(p); len(due) > 0 {
+			if due := w.Server.DueSpaces(p); len(due) > 0 {
 				t.Errorf("partition %d: still due: %v", p, due)
 			}
 		}
@@ -102,7 +103,7 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 		t.Run(fmt.Sprint("saved ", saved), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour, Idle: -1}}
+				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour, Idle: -1}}
 				if saved {
 					cfg.Checkpoint = time.Second
 				}
@@ -111,14 +112,14 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 				for i := range 5 {
 					w.sendLater("s", fmt.Sprint("e", i), at)
 				}
-				w.send("s", "now", "now")
+				w.Send("s", "now", "now")
 				w.eventuallyHandled("s", 1)
-				w.pass(5 * time.Second)
-				w1.crash()
-				w.pass(time.Hour) // nobody is there when they are due
+				w.Pass(5 * time.Second)
+				w1.Crash()
+				w.Pass(time.Hour) // nobody is there when they are due
 				cfg.ID = "w2"
 				w.process(cfg, nil)
-				w.pass(10 * time.Second)
+				w.Pass(10 * time.Second)
 				w.wantHandled("s", "now", "e0", "e1", "e2", "e3", "e4")
 				if saved {
 					w.wantPosition(0, 6)
@@ -137,15 +138,15 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 				w := newWorld(t, 1)
 				var requests atomic.Int64
 				var w1 *process
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
+				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
 				// One event goes into each commit, so that the follow-up is in another one.
 				cfg.MaxGroup = 1
 				w1 = w.process(cfg, nil)
-				w.send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
-				w.send("other", "now", "e2")
-				w.pass(59 * time.Second)
+				w.Send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
+				w.Send("other", "now", "e2")
+				w.Pass(59 * time.Second)
 				w.wantPosition(0, 2)
-				w1.bus.Inject(func(op membus.Op) membus.Fate {
+				w1.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "ping" || op.Label == "announce" || op.Label == "observe" {
 						return membus.Deliver
 					}
@@ -154,12 +155,12 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 					}
 					return membus.Deliver
 				})
-				w.pass(2 * time.Second)
-				w1.crash()
+				w.Pass(2 * time.Second)
+				w1.Crash()
 				cfg.ID = "w2"
 				w.process(cfg, nil)
-				w.pass(time.Minute)
-				if got := w.receipts("s"); len(got) != 3 {
+				w.Pass(time.Minute)
+				if got := w.Receipts("s"); len(got) != 3 {
 					t.Errorf("%d events were handled, want e1, the timer and what it sends", len(got))
 				}
 			})
@@ -180,23 +181,23 @@ func TestDue_AJumpForwardsFiresWhatHasComeDueAndOneBackLosesNothing(t *testing.T
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				var c clock
-				w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Idle: idle}, Now: c.now}, nil)
+				w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Idle: idle}, Now: c.now}, nil)
 				start := time.Now()
 				w.sendLater("s", "e1", start.Add(time.Hour))
 				w.sendLater("s", "e2", start.Add(2*time.Hour))
 				w.sendLater("s", "e3", start.Add(3*time.Hour))
-				w.pass(20 * time.Second)
+				w.Pass(20 * time.Second)
 				c.jump(time.Hour)
-				w.pass(11 * time.Second)
+				w.Pass(11 * time.Second)
 				w.wantHandled("s", "e1")
 				c.jump(-time.Hour)
-				w.pass(59 * time.Minute)
+				w.Pass(59 * time.Minute)
 				w.wantHandled("s", "e1")
 				c.jump(5 * time.Hour)
-				w.pass(11 * time.Second)
+				w.Pass(11 * time.Second)
 				w.wantHandled("s", "e1", "e2", "e3")
 				c.jump(-5 * time.Hour)
-				w.pass(4 * time.Hour)
+				w.Pass(4 * time.Hour)
 				w.wantHandled("s", "e1", "e2", "e3")
 			})
 		})
@@ -208,23 +209,23 @@ func TestDue_TheClocksOfTwoOwnersAreAnHourApart(t *testing.T) {
 		t.Run(off.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t))}
+				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t))}
 				w1 := w.process(cfg, nil)
 				start := time.Now()
 				w.sendLater("s", "e1", start.Add(10*time.Minute))
 				w.sendLater("s", "e2", start.Add(30*time.Minute))
-				w.pass(11 * time.Minute)
+				w.Pass(11 * time.Minute)
 				w.wantHandled("s", "e1")
-				w1.crash()
+				w1.Crash()
 				var c clock
 				c.jump(off)
 				cfg.ID, cfg.Now = "w2", c.now
 				w.process(cfg, nil)
-				w.pass(15 * time.Second)
+				w.Pass(15 * time.Second)
 				if off > 0 {
 					w.wantHandled("s", "e1", "e2")
 				}
-				w.pass(2 * time.Hour)
+				w.Pass(2 * time.Hour)
 				w.wantHandled("s", "e1", "e2")
 				if at := w.handledAt("s", "e2"); at.Before(start.Add(30 * time.Minute)) {
 					t.Errorf("e2 was handled at %s by its owner's clock", at.Sub(start))
@@ -241,18 +242,18 @@ func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testi
 		t.Run(fmt.Sprint("follow-up ", follow), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour}}
-				w.send("s", "now", "e1")
+				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour}}
+				w.Send("s", "now", "e1")
 				w1 := w.process(worker.Config{ID: "w1", Programs: cfg.Programs}, nil)
 				w.eventuallyHandled("s", 1)
-				w.pass(5 * time.Second)
+				w.Pass(5 * time.Second)
 				w.wantPosition(0, 1)
-				b := w.server.Connect("app")
+				b := w.Server.Connect("app")
 				a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				w1.crash()
+				w1.Crash()
 				err = a.Transact(t.Context(), "app", func(tx *space.Tx) error {
 					if follow {
 						tx.Send("s", "now", nil)
@@ -266,11 +267,11 @@ func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testi
 				}
 				a.Kill()
 				b.Kill()
-				w.pass(10 * time.Minute)
+				w.Pass(10 * time.Minute)
 				cfg.ID = "w2"
 				w.process(cfg, nil)
-				w.pass(15 * time.Second)
-				if n := len(w.receipts("s")); n != 2 {
+				w.Pass(15 * time.Second)
+				if n := len(w.Receipts("s")); n != 2 {
 					t.Errorf("%d events were handled, want e1 and what the application left", n)
 				}
 			})
@@ -283,32 +284,32 @@ func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 5000
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Idle: -1}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Idle: -1}}
 		w1 := w.process(cfg, nil)
 		at := time.Now().Add(time.Hour)
 		for i := range n {
 			w.sendLater("s", fmt.Sprint("e", i), at)
 		}
-		w.eventually("all are saved", func() bool { return len(w.server.LoadState("s").Later) == n })
-		if m := w.server.LoadState("s").Mark; len(m.Data) > 1000 {
+		w.Eventually("all are saved", func() bool { return len(w.Server.LoadState("s").Later) == n })
+		if m := w.Server.LoadState("s").Mark; len(m.Data) > 1000 {
 			t.Errorf("the mark has %d bytes", len(m.Data))
 		}
 		w.sendLater("s", "one-more", at)
-		w.pass(5 * time.Second)
-		last := w.server.ReadLog("s", w.server.Head("s")-1, 1)
+		w.Pass(5 * time.Second)
+		last := w.Server.ReadLog("s", w.Server.Head("s")-1, 1)
 		if len(last[0].Data) > 1000 {
 			t.Errorf("a commit about one event has %d bytes", len(last[0].Data))
 		}
-		w1.stop()
+		w1.Shutdown()
 		cfg.ID = "w2"
 		w.process(cfg, nil)
-		w.pass(2 * time.Hour)
+		w.Pass(2 * time.Hour)
 		want := make([]string, 0, n+1)
 		for i := range n {
 			want = append(want, fmt.Sprint("e", i))
 		}
 		w.wantHandled("s", append(want, "one-more")...)
-		waiting := slices.DeleteFunc(w.server.LoadState("s").Later, func(d model.StateDoc) bool { return d.Data == nil })
+		waiting := slices.DeleteFunc(w.Server.LoadState("s").Later, func(d model.StateDoc) bool { return d.Data == nil })
 		if len(waiting) > 0 {
 			t.Errorf("%d are saved as if they waited", len(waiting))
 		}
@@ -318,10 +319,10 @@ func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
 func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(reminders(t))}, nil)
-		w.sendMessage(model.Message{Space: "s", Stream: "now", ID: "e1", NotBefore: -1})
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t))}, nil)
+		w.SendMessage(model.Message{Space: "s", Stream: "now", ID: "e1", NotBefore: -1})
 		w.eventuallyHandled("s", 1)
-		if rc := w.receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "milliseconds") {
+		if rc := w.Receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "milliseconds") {
 			t.Errorf("%+v", rc)
 		}
 	})
@@ -330,13 +331,13 @@ func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
 func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(reminders(t))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t))}, nil)
 		at := time.Now().Add(time.Minute)
 		w.sendLater("s", "e1", at)
-		w.send("s", "remind", "e2", `{"in":90000,"on":"now"}`)
+		w.Send("s", "remind", "e2", `{"in":90000,"on":"now"}`)
 		w.eventuallyHandled("s", 1)
 		find := func(stream, id string) string {
-			h, err := history.FindReceipt(t.Context(), w.client, "s", stream, id)
+			h, err := history.FindReceipt(t.Context(), w.Client, "s", stream, id)
 			if err != nil {
 				return err.Error()
 			}
@@ -346,7 +347,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 			return string(h.Tx.Receipt.Outcome)
 		}
 		var timer string
-		for _, c := range w.commits("s") {
+		for _, c := range w.Commits("s") {
 			for i := range c.Txs {
 				for _, m := range c.Txs[i].Sends {
 					timer = m.ID
@@ -357,20 +358,20 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 			if a, b := find("now", "e1"), find("now", timer); a != "none" || b != "none" {
 				t.Errorf("while they wait: %s, %s", a, b)
 			}
-			w.pass(5 * time.Second)
+			w.Pass(5 * time.Second)
 		}
-		waiting, err := history.FindWaiting(t.Context(), w.client, "s", "now", "e1")
+		waiting, err := history.FindWaiting(t.Context(), w.Client, "s", "now", "e1")
 		if err != nil || waiting == nil || waiting.NotBefore != model.NotBefore(at) {
 			t.Errorf("it waits: %+v, %v", waiting, err)
 		}
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		for i := range 3 { // with the slots empty, and then used again
 			if a, b := find("now", "e1"), find("now", timer); a != "handled" || b != "handled" {
 				t.Errorf("when they are handled: %s, %s", a, b)
 			}
 			w.sendLater("s", fmt.Sprint("again", i), time.Now().Add(time.Hour))
 			w.sendLater("s", fmt.Sprint("more", i), time.Now().Add(time.Hour))
-			w.pass(5 * time.Second)
+			w.Pass(5 * time.Second)
 		}
 	})
 }
@@ -379,27 +380,27 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}, nil)
 		w.sendLater("s", "e1", time.Now().Add(time.Minute))
-		w.pass(3 * time.Second)
-		began := w.server.Head("s")
-		w.send("s", "now", "e2")
+		w.Pass(3 * time.Second)
+		began := w.Server.Head("s")
+		w.Send("s", "now", "e2")
 		w.eventuallyHandled("s", 1)
-		w.pass(3 * time.Second)
-		w.server.PurgeLog("s", began+1)
-		if h, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1"); h != nil || err != nil {
+		w.Pass(3 * time.Second)
+		w.Server.PurgeLog("s", began+1)
+		if h, err := history.FindReceipt(t.Context(), w.Client, "s", "now", "e1"); h != nil || err != nil {
 			t.Errorf("while it waits: %+v, %v", h, err)
 		}
-		w.pass(time.Minute)
-		h, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1")
+		w.Pass(time.Minute)
+		h, err := history.FindReceipt(t.Context(), w.Client, "s", "now", "e1")
 		if err != nil || h == nil || h.Tx.Receipt.Outcome != model.Handled {
 			t.Fatalf("when it is handled: %+v, %v", h, err)
 		}
-		w.send("s", "now", "e3")
+		w.Send("s", "now", "e3")
 		w.eventuallyHandled("s", 3)
-		w.pass(3 * time.Second)
-		w.server.PurgeLog("s", h.Seq+1)
-		if _, err := history.FindReceipt(t.Context(), w.client, "s", "now", "e1"); !errors.Is(err, history.ErrForgotten) {
+		w.Pass(3 * time.Second)
+		w.Server.PurgeLog("s", h.Seq+1)
+		if _, err := history.FindReceipt(t.Context(), w.Client, "s", "now", "e1"); !errors.Is(err, history.ErrForgotten) {
 			t.Errorf("when the log has forgotten it: %v", err)
 		}
 	})
@@ -410,11 +411,11 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.sendLater("s", "e1", time.Now().Add(time.Minute))
-		w.pass(time.Second)
-		b := w.server.Connect("app")
+		w.Pass(time.Second)
+		b := w.Server.Connect("app")
 		a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
 		if err != nil {
 			t.Fatal(err)
@@ -425,14 +426,14 @@ func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w.pass(15 * time.Second)
+		w.Pass(15 * time.Second)
 		w.wantPosition(0, 1)
 		a.Kill()
 		b.Kill()
-		w1.crash()
+		w1.Crash()
 		cfg.ID = "w2"
 		w.process(cfg, nil)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("s", "e1")
 	})
 }

@@ -17,27 +17,27 @@ func TestEarly_MoreThanAreHeldAreHandledInOrderByTheNextOwner(t *testing.T) {
 		const n = lanes.DefaultHeld + 700
 		w := newWorld(t, 1)
 		release := func(pos uint64) {
-			w.sendMessage(model.Message{Space: "s", Stream: "add", ID: model.TxID{Space: "x", Epoch: 1, N: pos}.Event(0), Position: pos})
+			w.SendMessage(model.Message{Space: "s", Stream: "add", ID: model.TxID{Space: "x", Epoch: 1, N: pos}.Event(0), Position: pos})
 		}
 		w1 := w.process(worker.Config{ID: "w1"}, nil)
 		for pos := uint64(n); pos > 1; pos-- { // the last one first
 			release(pos)
 		}
-		w.send("s", "look", "e1", `"t"`) // a commit that names all of them
+		w.Send("s", "look", "e1", `"t"`) // a commit that names all of them
 		w.eventuallyHandled("s", 1)
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		w.wantPosition(0, 0)
-		w1.crash()
-		w.pass(time.Minute)
+		w1.Crash()
+		w.Pass(time.Minute)
 		w.process(worker.Config{ID: "w2"}, nil)
 		release(1)
 		w.eventuallyHandled("s", n+1)
-		for i, rc := range w.receipts("s")[1:] {
+		for i, rc := range w.Receipts("s")[1:] {
 			if rc.Pos != uint64(i+1) {
 				t.Fatalf("number %d is of position %d", i+1, rc.Pos)
 			}
 		}
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		w.wantPosition(0, n+1)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -27,7 +28,7 @@ func (w *world) idler(id string) *process {
 // eventuallyEmpty waits until no space is in memory.
 func (w *world) eventuallyEmpty(p *process) {
 	w.Helper()
-	w.eventually("no space is in memory", func() bool { return p.Awake() == 0 })
+	w.Eventually("no space is in memory", func() bool { return p.Awake() == 0 })
 	if held := p.Held(); held != (worker.Held{}) {
 		w.Errorf("without a space, the worker holds %+v", held)
 	}
@@ -37,13 +38,13 @@ func TestEviction_ASpaceThatIsAtRestLeavesAndComesBackWithTheNextEvent(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		w.eventuallyEmpty(w1)
 		w.wantSaved("s", map[string]string{"n": "1"})
-		w.pass(2 * time.Second)
+		w.Pass(2 * time.Second)
 		w.wantPosition(0, 1)
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		if n := w1.Awake(); n != 1 {
 			t.Errorf("%d spaces are awake after an event, want 1", n)
@@ -61,11 +62,11 @@ func TestEviction_ASpaceThatIsUsedStays(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
 		for i := range 20 {
-			w.send("s", "add", "e"+strconv.Itoa(i+1))
-			w.pass(900 * time.Millisecond)
+			w.Send("s", "add", "e"+strconv.Itoa(i+1))
+			w.Pass(900 * time.Millisecond)
 		}
 		w.wantHandled("s", numbered(20)...)
-		if n := len(w.takeovers("s")); n != 1 {
+		if n := len(w.Takeovers("s")); n != 1 {
 			t.Errorf("the space was loaded %d times", n)
 		}
 		w.eventuallyEmpty(w1)
@@ -76,8 +77,8 @@ func TestEviction_NeverWithoutALimitOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: -1}}, nil)
-		w.send("s", "add", "e1")
-		w.pass(time.Hour)
+		w.Send("s", "add", "e1")
+		w.Pass(time.Hour)
 		if n := w1.Awake(); n != 1 {
 			t.Errorf("%d spaces are awake, want 1", n)
 		}
@@ -89,18 +90,18 @@ func TestEviction_AnObservedSpaceStaysUntilNobodyObservesIt(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
 		seen := w.watch("s", "double")
-		w.pass(20 * time.Second)
+		w.Pass(20 * time.Second)
 		if n := w1.Awake(); n != 1 {
 			t.Fatalf("%d spaces are awake while one is observed", n)
 		}
-		w.send("s", "add", "e1")
-		w.eventually("the change is seen", func() bool { return seen.last() == "2" })
+		w.Send("s", "add", "e1")
+		w.Eventually("the change is seen", func() bool { return seen.last() == "2" })
 		seen.end()
 		w.eventuallyEmpty(w1)
 		again := w.watch("s", "double")
-		w.send("s", "add", "e2")
-		w.eventually("the next change is seen", func() bool { return again.last() == "4" })
-		if n := len(w.takeovers("s")); n != 2 {
+		w.Send("s", "add", "e2")
+		w.Eventually("the next change is seen", func() bool { return again.last() == "4" })
+		if n := len(w.Takeovers("s")); n != 2 {
 			t.Errorf("the space was loaded %d times, want 2", n)
 		}
 	})
@@ -113,14 +114,14 @@ func TestEviction_ASpaceThatReadsFromAnotherStays(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
 		seen := w.watch("a", "abroad")
-		w.send("a", "look", "e1", `"b"`)
-		w.send("b", "add", "e1")
-		w.eventually("the value of the other space is seen", func() bool { return seen.last() == "2" })
-		w.pass(time.Minute)
-		w.send("b", "add", "e2")
-		w.eventually("its change is seen", func() bool { return seen.last() == "4" })
+		w.Send("a", "look", "e1", `"b"`)
+		w.Send("b", "add", "e1")
+		w.Eventually("the value of the other space is seen", func() bool { return seen.last() == "2" })
+		w.Pass(time.Minute)
+		w.Send("b", "add", "e2")
+		w.Eventually("its change is seen", func() bool { return seen.last() == "4" })
 		for _, s := range []string{"a", "b"} {
-			if n := len(w.takeovers(s)); n != 1 {
+			if n := len(w.Takeovers(s)); n != 1 {
 				t.Errorf("space %s was loaded %d times", s, n)
 			}
 		}
@@ -150,11 +151,11 @@ func TestEviction_AHeldEffectKeepsTheSpace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(p)}, nil)
-		w.send("s", "add", "e1")
-		w.pass(10 * time.Second)
-		w.send("s", "add", "e2")
-		w.pass(10 * time.Second)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(p)}, nil)
+		w.Send("s", "add", "e1")
+		w.Pass(10 * time.Second)
+		w.Send("s", "add", "e2")
+		w.Pass(10 * time.Second)
 		if n := w1.Awake(); n != 1 {
 			t.Errorf("%d spaces are awake while an effect waits, want 1", n)
 		}
@@ -172,25 +173,25 @@ func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Checkpoint: time.Hour}}, nil)
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "save" {
 				return membus.Delay
 			}
 			return membus.Deliver
 		})
-		w.send("s", "add", "e1")
-		w.pass(10 * time.Second)
+		w.Send("s", "add", "e1")
+		w.Pass(10 * time.Second)
 		if n := w1.Awake(); n != 1 {
 			t.Errorf("%d spaces are awake, want the one that is not saved", n)
 		}
-		w.send("s", "add", "e2") // arrives while it saves
-		w.pass(time.Second)
-		w1.bus.Inject(nil)
-		w1.bus.Release()
+		w.Send("s", "add", "e2") // arrives while it saves
+		w.Pass(time.Second)
+		w1.Bus.Inject(nil)
+		w1.Bus.Release()
 		w.eventuallyEmpty(w1)
 		w.wantHandled("s", "e1", "e2")
 		w.wantSaved("s", map[string]string{"n": "2"})
-		if n := len(w.takeovers("s")); n != 1 {
+		if n := len(w.Takeovers("s")); n != 1 {
 			t.Errorf("the space was loaded %d times, want once: it had not left", n)
 		}
 	})
@@ -220,8 +221,8 @@ func (w *world) comeAndGo(seed uint64) {
 	w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Millisecond + some(r, 3*time.Millisecond), Checkpoint: 10 * time.Millisecond}}, nil)
 	if unit == time.Microsecond {
 		slow := rand.New(rand.NewPCG(seed, 2))
-		w1.bus.Inject(func(membus.Op) membus.Fate {
-			w.pass(some(slow, 400*time.Microsecond))
+		w1.Bus.Inject(func(membus.Op) membus.Fate {
+			w.Pass(some(slow, 400*time.Microsecond))
 			return membus.Deliver
 		})
 	}
@@ -230,12 +231,12 @@ func (w *world) comeAndGo(seed uint64) {
 		s, r := "s"+strconv.Itoa(i), rand.New(rand.NewPCG(seed, uint64(10+i)))
 		users.Go(func() { // ends when all is sent
 			for n := range events {
-				w.send(s, "add", "e"+strconv.Itoa(n+1))
-				w.pass(some(r, 8*time.Millisecond))
+				w.Send(s, "add", "e"+strconv.Itoa(n+1))
+				w.Pass(some(r, 8*time.Millisecond))
 				if r.IntN(8) == 0 {
 					seen := w.watch(s, "double")
-					w.pass(some(r, 3*time.Millisecond))
-					w.eventually("it is seen", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
+					w.Pass(some(r, 3*time.Millisecond))
+					w.Eventually("it is seen", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
 					seen.end()
 				}
 			}
@@ -256,7 +257,7 @@ func (w *world) comeAndGo(seed uint64) {
 	if n := w1.Counts().Refused; n > 0 {
 		w.Errorf("%d appends were refused: two hosts of one space have met", n)
 	}
-	w1.stop()
+	w1.Shutdown()
 }
 
 // Something comes when the space has found that it may leave, and has not left.
@@ -264,7 +265,7 @@ func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
 	var seen *watched
 	var asked chan model.DocumentState
 	for what, come := range map[string]func(w *world, w1 *process){ // any order: each on its own
-		"an event":    func(w *world, _ *process) { w.send("s", "add", "e2") },
+		"an event":    func(w *world, _ *process) { w.Send("s", "add", "e2") },
 		"an observer": func(w *world, _ *process) { seen = w.watch("s", "double") },
 		"a question": func(w *world, w1 *process) {
 			asked = make(chan model.DocumentState, 1)
@@ -286,13 +287,13 @@ func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
 				cfg.BeforeLeaving(func() {
 					if times++; times == 1 {
 						come(w, w1)
-						w.pass(time.Millisecond) // all of it arrives
+						w.Pass(time.Millisecond) // all of it arrives
 					}
 				})
 				w1 = w.process(cfg, nil)
-				w.send("s", "add", "e1")
-				w.pass(4 * time.Second)
-				if n := len(w.takeovers("s")); n != 1 || times == 0 {
+				w.Send("s", "add", "e1")
+				w.Pass(4 * time.Second)
+				if n := len(w.Takeovers("s")); n != 1 || times == 0 {
 					t.Errorf("the space was loaded %d times, and was about to leave %d times", n, times)
 				}
 				switch what {
@@ -322,13 +323,13 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 		const limit, spaces = 20, 500
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: limit}}, nil)
 		var most atomic.Int64
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			most.Store(max(most.Load(), int64(w1.Awake()))) // one at a time
 			return membus.Deliver
 		})
 		for round := range 2 {
 			for i := range spaces {
-				w.send("s"+strconv.Itoa(i), "add", "e"+strconv.Itoa(round+1))
+				w.Send("s"+strconv.Itoa(i), "add", "e"+strconv.Itoa(round+1))
 			}
 		}
 		for i := range spaces {
@@ -351,15 +352,15 @@ func TestEviction_MoreSpacesThanThereIsRoomForAreServedIfTheyAreWanted(t *testin
 		for i := range 10 {
 			seen = append(seen, w.watch("s"+strconv.Itoa(i), "double"))
 		}
-		w.send("other", "add", "e1")
+		w.Send("other", "add", "e1")
 		for i := range seen {
-			w.send("s"+strconv.Itoa(i), "add", "e1")
+			w.Send("s"+strconv.Itoa(i), "add", "e1")
 		}
 		for i, s := range seen {
-			w.eventually(fmt.Sprint("the change of number ", i, " is seen"), func() bool { return s.last() == "2" })
+			w.Eventually(fmt.Sprint("the change of number ", i, " is seen"), func() bool { return s.last() == "2" })
 		}
 		w.eventuallyHandled("other", 1)
-		w.eventually("only what is observed is in memory", func() bool { return w1.Awake() == 10 })
+		w.Eventually("only what is observed is in memory", func() bool { return w1.Awake() == 10 })
 	})
 }
 
@@ -368,10 +369,10 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w.send("awake", "add", "e1")
+		w.Send("awake", "add", "e1")
 		w.eventuallyHandled("awake", 1)
 		var loads atomic.Int32
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "load" {
 				loads.Add(1)
 				return membus.Delay
@@ -379,10 +380,10 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 			return membus.Deliver
 		})
 		for i := range 300 {
-			w.send("s"+strconv.Itoa(i), "add", "e1")
+			w.Send("s"+strconv.Itoa(i), "add", "e1")
 		}
 		began := time.Now()
-		w.send("awake", "add", "e2")
+		w.Send("awake", "add", "e2")
 		w.eventuallyHandled("awake", 2)
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("a space that is awake waited for %v", took)
@@ -394,8 +395,8 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		if s := w1.Stats(); s.Waiting != 300-64 || s.Partitions[0].Dormant != 300-64 {
 			t.Errorf("%+v, want %d that wait", s, 300-64)
 		}
-		w1.bus.Inject(nil)
-		w1.bus.Release()
+		w1.Bus.Inject(nil)
+		w1.Bus.Release()
 		for i := range 300 {
 			w.eventuallyHandled("s"+strconv.Itoa(i), 1)
 		}
@@ -410,8 +411,8 @@ func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
 		const spaces = 2000
 		for i := range spaces {
 			s := "s" + strconv.Itoa(i)
-			w.send(s, "add", "e1")
-			w.send(s, "get", "e2") // runs a computation
+			w.Send(s, "add", "e1")
+			w.Send(s, "get", "e2") // runs a computation
 		}
 		for i := range spaces {
 			w.eventuallyHandled("s"+strconv.Itoa(i), 2)
@@ -425,9 +426,9 @@ func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
 		if len(runs) > 1025 || sum != spaces {
 			t.Errorf("%d counts of runs, %d in all, want %d in no more than 1025", len(runs), sum, spaces)
 		}
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		for p := range 4 {
-			if got, want := w.server.LoadPosition(p, "lane"), w.laneEnd(p); got != want {
+			if got, want := w.Server.LoadPosition(p, "lane"), w.laneEnd(p); got != want {
 				t.Errorf("the lane position of partition %d is %d, want %d", p, got, want)
 			}
 		}
@@ -435,7 +436,7 @@ func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
 }
 
 func (w *world) laneEnd(partition int) uint64 {
-	end, err := w.client.LaneEnd(w.Context(), partition)
+	end, err := w.Client.LaneEnd(w.Context(), partition)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -449,9 +450,9 @@ func TestEviction_ASpaceThatIsAttachedToIsInNobodysWay(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: 1}}, nil)
 		w.attach("app").add()
-		w.pass(time.Second)
-		w.send("other", "add", "e1")
-		w.pass(5 * time.Second)
+		w.Pass(time.Second)
+		w.Send("other", "add", "e1")
+		w.Pass(5 * time.Second)
 		w.wantHandled("other", "e1")
 	})
 }

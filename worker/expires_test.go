@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -20,7 +21,7 @@ import (
 func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		p := reading(t)
 		if err := p.Handle("post", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 			to, _ := ev.Payload.AsString()
@@ -37,25 +38,25 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 			t.Fatal(err)
 		}
 		cut := func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} }
-		first := w.process(worker.Config{ID: "w1", Programs: always(p)}, cut)
-		w.send("other", "direct", "e1") // waits for five minutes
-		w.send("s", "post", "p1", `"other"`)
-		w.send("s", "direct", "e2") // likewise, so that e3 is there when p2 is handled
-		w.send("s", "post", "p2", `"s"`)
-		w.send("s", "direct", "e3") // what p2 sends waits behind it
-		w.pass(10 * time.Second)
-		first.crash()
-		second := w.process(worker.Config{ID: "w2", Programs: always(p)}, cut)
+		first := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, cut)
+		w.Send("other", "direct", "e1") // waits for five minutes
+		w.Send("s", "post", "p1", `"other"`)
+		w.Send("s", "direct", "e2") // likewise, so that e3 is there when p2 is handled
+		w.Send("s", "post", "p2", `"s"`)
+		w.Send("s", "direct", "e3") // what p2 sends waits behind it
+		w.Pass(10 * time.Second)
+		first.Crash()
+		second := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(p)}, cut)
 		w.eventuallyWithin(10*time.Minute, "p2 is handled", func() bool { return slices.Contains(w.ends("s"), "p2 handled 0") })
-		second.crash()
-		w.process(worker.Config{ID: "w3", Programs: always(p)}, cut)
-		w.pass(7 * time.Minute)
+		second.Crash()
+		w.process(worker.Config{ID: "w3", Programs: worldtest.Always(p)}, cut)
+		w.Pass(7 * time.Minute)
 		for name, want := range map[string]string{
 			"other": "map[expired:2 failed:1 handled:2]",
 			"s":     "map[expired:3 failed:2 handled:6]",
 		} {
 			outcomes := map[model.Outcome]int{}
-			for _, rc := range w.receipts(name) {
+			for _, rc := range w.Receipts(name) {
 				outcomes[rc.Outcome]++
 			}
 			if got := fmt.Sprint(outcomes); got != want {
@@ -82,11 +83,11 @@ func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("s", "post", "p1")
-		w.send("s", "plain", "p2")
-		w.pass(10 * time.Second)
-		if got := w.receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before it may be handled" || !slices.Equal(w.ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("s", "post", "p1")
+		w.Send("s", "plain", "p2")
+		w.Pass(10 * time.Second)
+		if got := w.Receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before it may be handled" || !slices.Equal(w.ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
 			t.Errorf("the events end as %v: %s", w.ends("s"), got[0].Error)
 		}
 	})

@@ -43,17 +43,17 @@ func TestFailing_ASpaceWithoutItsLogIsTriedEverMoreRarely(t *testing.T) {
 		})
 		const events = 1200 // for two minutes
 		for i := range events {
-			w.send("s", "add", fmt.Sprint("e", i))
-			w.pass(101 * time.Millisecond)
+			w.Send("s", "add", fmt.Sprint("e", i))
+			w.Pass(101 * time.Millisecond)
 		}
 		if n := bus.asked.Load(); n < 10 || n > 20 {
 			t.Errorf("it was tried %d times", n)
 		}
-		if n := w.logged.count("activate space"); n < 1 || n > 3 {
+		if n := w.Log.Count("activate space"); n < 1 || n > 3 {
 			t.Errorf("that was logged %d times", n)
 		}
 		bus.gone.Store(false)
 		w.eventuallyHandled("s", events)
-		p.stop()
+		p.Shutdown()
 	})
 }

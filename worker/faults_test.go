@@ -41,7 +41,7 @@ const linesAnHour = 9
 // wantFewLines checks that the lines of the last hour are few, and tell of that many faults at least, all of which were met often.
 func (w *world) wantFewLines(before, faultsAtLeast int) {
 	w.Helper()
-	written, met := faults(w.logged.all()[before:])
+	written, met := faults(w.Log.Lines("")[before:])
 	often := 0
 	for of, n := range written { // any order: each on its own
 		if met[of] >= 100 {
@@ -68,24 +68,21 @@ func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
 			return o
 		}
 		p := w.process(worker.Config{ID: "w1"}, outage)
-		cb := w.server.Connect("coordinator")
-		c := coordinator.New(outage(cb), coordinator.Config{ID: "c1", Logger: w.logger()})
-		c.Start()
-		t.Cleanup(func() { c.Stop(); cb.Close() })
+		w.CoordinatorOn(outage(w.Connect("coordinator")), coordinator.Config{ID: "c1"})
 		for s := range 6 {
-			w.send(fmt.Sprint("s", s), "add", "e1")
+			w.Send(fmt.Sprint("s", s), "add", "e1")
 		}
 		for s := range 6 {
 			w.eventuallyHandled(fmt.Sprint("s", s), 1)
 		}
-		before := len(w.logged.all())
+		before := len(w.Log.Lines(""))
 		for _, o := range outages {
 			o.Begin()
 		}
 		for s := range 6 {
-			w.send(fmt.Sprint("s", s), "add", "e2")
+			w.Send(fmt.Sprint("s", s), "add", "e2")
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		w.wantFewLines(before, 20)
 		for _, o := range outages {
 			o.Over()
@@ -93,7 +90,7 @@ func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
 		for s := range 6 {
 			w.eventuallyHandled(fmt.Sprint("s", s), 2)
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -121,11 +118,11 @@ func TestFaults_AnHourOfAppendsThatFailIsSaidInFewLines(t *testing.T) {
 			bus.Bus = b
 			return bus
 		})
-		w.send("s", "add", "e1")
-		w.pass(time.Hour)
+		w.Send("s", "add", "e1")
+		w.Pass(time.Hour)
 		w.wantFewLines(0, 1)
 		bus.on.Store(false)
 		w.eventuallyHandled("s", 1)
-		p.stop()
+		p.Shutdown()
 	})
 }

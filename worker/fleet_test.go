@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -24,7 +25,7 @@ import (
 func (w *world) pretend(id string, beats bool) (leave func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	b := w.server.Connect(id)
+	b := w.Server.Connect(id)
 	if err := b.AnswerPings(ctx, id); err != nil {
 		w.Fatal(err)
 	}
@@ -95,11 +96,11 @@ func TestFleet_ADeadProcessIsReplacedWithinTwoHeartbeats(t *testing.T) {
 		w.worker("w2")
 		time.Sleep(2 * time.Second)
 		of := spacesOf(w1.Partitions()[0], 2, 1)[0]
-		w1.crash()
-		w.send(of, "add", "e1")
+		w1.Crash()
+		w.Send(of, "add", "e1")
 		time.Sleep(1100 * time.Millisecond) // and a moment for the work itself
 		w.wantHandled(of, "e1")
-		if got := w.takeovers(of); !slices.Equal(got, []string{"w2"}) {
+		if got := w.Takeovers(of); !slices.Equal(got, []string{"w2"}) {
 			t.Errorf("taken over by %v", got)
 		}
 	})
@@ -113,7 +114,7 @@ func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLAndGetsThemBackWhenItSpe
 		time.Sleep(2 * time.Second)
 		var hangs atomic.Bool
 		hangs.Store(true)
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "announce" && hangs.Load() {
 				return membus.Delay
 			}
@@ -128,7 +129,7 @@ func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLAndGetsThemBackWhenItSpe
 			t.Errorf("after the TTL w2 serves %d partitions", n)
 		}
 		hangs.Store(false)
-		w1.bus.Release()
+		w1.Bus.Release()
 		time.Sleep(2 * time.Second)
 		if a, b := len(w1.Partitions()), len(w2.Partitions()); a != 1 || b != 1 {
 			t.Errorf("in the end w1 serves %d partitions and w2 %d", a, b)
@@ -146,31 +147,31 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 		var spaces []string
 		for p := range 4 {
 			spaces = append(spaces, spacesOf(p, 4, 1)[0])
-			w.send(spaces[p], "add", "e1")
+			w.Send(spaces[p], "add", "e1")
 		}
 		time.Sleep(2 * time.Second)
-		w.server.Disconnect()
-		w2.bus.Inject(func(op membus.Op) membus.Fate {
+		w.Server.Disconnect()
+		w2.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "announce" {
 				return membus.Delay
 			}
 			return membus.Deliver
 		})
 		time.Sleep(45 * time.Second) // less than it takes an idle space to leave
-		w1.bus.Reconnect()
-		w.client.Reconnect()
+		w1.Bus.Reconnect()
+		w.Client.Reconnect()
 		for _, s := range spaces {
-			w.send(s, "add", "e2")
+			w.Send(s, "add", "e2")
 		}
 		time.Sleep(2 * time.Second) // one of them is back a little later
-		w2.bus.Reconnect()
+		w2.Bus.Reconnect()
 		time.Sleep(2 * time.Second) // and heard of again later still
-		w2.bus.Inject(nil)
-		w2.bus.Release()
+		w2.Bus.Inject(nil)
+		w2.Bus.Release()
 		time.Sleep(20 * time.Second)
 		for _, s := range spaces {
 			w.wantHandled(s, "e1", "e2")
-			if n := len(w.takeovers(s)); n != 1 {
+			if n := len(w.Takeovers(s)); n != 1 {
 				t.Errorf("space %s was taken over %d times", s, n)
 			}
 		}
@@ -185,11 +186,11 @@ func TestFleet_AProcessThatDiedInAnOutageIsReplacedAfterIt(t *testing.T) {
 		w.worker("w2")
 		time.Sleep(2 * time.Second)
 		of := spacesOf(w1.Partitions()[0], 2, 1)[0]
-		w.server.Disconnect()
+		w.Server.Disconnect()
 		time.Sleep(time.Minute)
-		w1.crash()
-		w.server.Reconnect()
-		w.send(of, "add", "e1")
+		w1.Crash()
+		w.Server.Reconnect()
+		w.Send(of, "add", "e1")
 		time.Sleep(7 * time.Second)
 		w.wantHandled(of, "e1")
 	})
@@ -201,7 +202,7 @@ func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w1 := w.worker("w1")
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "ping" {
 				return membus.Delay
 			}
@@ -214,7 +215,7 @@ func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var following sync.WaitGroup
 		following.Go(func() {
-			_ = w.client.FollowMembers(ctx, func(m model.Member) {
+			_ = w.Client.FollowMembers(ctx, func(m model.Member) {
 				if m.ID == "w1" {
 					first.CompareAndSwap(0, m.Beat)
 					last.Store(m.Beat)
@@ -236,9 +237,9 @@ func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Handover: time.Minute}}, nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond) // handled, and not saved
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "save" {
 				return membus.Delay
 			}
@@ -250,13 +251,13 @@ func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 			t.Fatalf("w1 still serves %d partitions", n)
 		}
 		leave()
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		time.Sleep(5 * time.Second)
-		if n := len(w.takeovers("s")); n != 1 {
+		if n := len(w.Takeovers("s")); n != 1 {
 			t.Errorf("the space was taken over %d times before its first host had ended", n)
 		}
-		w1.bus.Inject(nil)
-		w1.bus.Release()
+		w1.Bus.Inject(nil)
+		w1.Bus.Release()
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", "e1", "e2")
 		w.wantSaved("s", map[string]string{"n": "2"})
@@ -276,9 +277,9 @@ func TestFleet_AStuckHandlerDoesNotKeepItsPartitionFromComingBack(t *testing.T) 
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("bad", "stick", "e1")
-		w.send("good", "add", "e1")
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("bad", "stick", "e1")
+		w.Send("good", "add", "e1")
 		time.Sleep(time.Second)
 		leave := w.pretend(memberFor(0, 1, "w1"), true)
 		time.Sleep(2 * time.Second)
@@ -286,13 +287,13 @@ func TestFleet_AStuckHandlerDoesNotKeepItsPartitionFromComingBack(t *testing.T) 
 			t.Fatalf("w1 still serves %d partitions", n)
 		}
 		leave()
-		w.send("good", "add", "e2")
+		w.Send("good", "add", "e2")
 		time.Sleep(20 * time.Second)
 		w.wantHandled("good", "e1", "e2")
 		close(stuck)
 		time.Sleep(5 * time.Second)
 		w.wantHandled("bad", "e1")
-		w1.stop()
+		w1.Shutdown()
 		w.wantPosition(0, 3)
 	})
 }
@@ -302,9 +303,9 @@ func TestFleet_StopFinishesTheHandoversThatAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond)
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "save" {
 				return membus.Delay
 			}
@@ -312,8 +313,8 @@ func TestFleet_StopFinishesTheHandoversThatAreUnderWay(t *testing.T) {
 		})
 		w.pretend(memberFor(0, 1, "w1"), true)
 		time.Sleep(2 * time.Second)
-		time.AfterFunc(time.Second, func() { w1.bus.Inject(nil); w1.bus.Release() })
-		w1.stop()
+		time.AfterFunc(time.Second, func() { w1.Bus.Inject(nil); w1.Bus.Release() })
+		w1.Shutdown()
 		w.wantSaved("s", map[string]string{"n": "1"})
 	})
 }
@@ -333,7 +334,7 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 			for range 20 {
 				sent++
 				for _, s := range spaces {
-					w.send(s, "add", fmt.Sprintf("e%d", sent))
+					w.Send(s, "add", fmt.Sprintf("e%d", sent))
 				}
 			}
 			switch round % 3 {
@@ -341,10 +342,10 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 				running = append(running, w.worker(fmt.Sprintf("w%d", round+1)))
 			case 1:
 				running = append(running, w.worker(fmt.Sprintf("w%d", round+1)))
-				running[0].crash()
+				running[0].Crash()
 				running = running[1:]
 			default:
-				running[0].stop()
+				running[0].Shutdown()
 				running = running[1:]
 			}
 			time.Sleep(time.Duration(round*97) * time.Millisecond)
@@ -354,11 +355,11 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 			w.wantHandled(s, numbered(sent)...)
 		}
 		for _, p := range running {
-			p.stop()
+			p.Shutdown()
 		}
 		for p, s := range spaces {
 			w.wantSaved(s, map[string]string{"n": strconv.Itoa(sent)})
-			w.wantPosition(p/2, w.server.LaneEnd(p/2))
+			w.wantPosition(p/2, w.Server.LaneEnd(p/2))
 		}
 	})
 }
@@ -370,11 +371,11 @@ func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(time.Second)
-		w1.crash()
-		w.send("s", "add", "e2")
-		w.send("s", "add", "e3")
+		w1.Crash()
+		w.Send("s", "add", "e2")
+		w.Send("s", "add", "e3")
 		w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, func(b *membus.Bus) port.Bus { return &forgetfulReplica{Bus: b} })
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", numbered(3)...)
@@ -398,10 +399,10 @@ func (b *forgetfulReplica) ReadLog(ctx context.Context, space string, after uint
 func TestWorker_StartGivesUpWhenTheWorkerIsStoppedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("w1")
+		b := w.Server.Connect("w1")
 		defer b.Close()
 		b.Inject(func(membus.Op) membus.Fate { return membus.Delay })
-		p, err := worker.New(b, worker.Config{ID: "w1", Programs: always(book(t))})
+		p, err := worker.New(b, worker.Config{ID: "w1", Programs: worldtest.Always(book(t))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -428,7 +429,7 @@ func TestWorker_StopAndKillMayComeInAnyOrderAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() { _ = w1.Stop(context.Background()) })
@@ -436,7 +437,7 @@ func TestWorker_StopAndKillMayComeInAnyOrderAndAgain(t *testing.T) {
 		all.Wait()
 		w1.Kill()
 		_ = w1.Stop(context.Background())
-		w1.bus.Close()
+		w1.Bus.Close()
 		_ = w1.Stop(context.Background())
 		if n := len(w1.Partitions()); n != 0 {
 			t.Errorf("%d partitions after the end", n)
@@ -449,9 +450,9 @@ func TestWorker_StopReturnsWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(100 * time.Millisecond)
-		w1.bus.Disconnect()
+		w1.Bus.Disconnect()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -471,7 +472,7 @@ func TestFleet_APartitionThatAnotherHasTakenIsLeftToIt(t *testing.T) {
 		w := newWorld(t, 2)
 		w1 := w.worker("w1")
 		other := memberFor(1, 2, "w1")
-		b := w.server.Connect(other)
+		b := w.Server.Connect(other)
 		t.Cleanup(b.Close)
 		if err := b.AnswerPings(t.Context(), other); err != nil {
 			t.Fatal(err)
@@ -483,7 +484,7 @@ func TestFleet_APartitionThatAnotherHasTakenIsLeftToIt(t *testing.T) {
 				if err := b.Announce(t.Context(), model.Member{ID: other, Life: "x", Beat: beat, Holds: holds}); err != nil {
 					t.Error(err)
 				}
-				w.pass(500 * time.Millisecond)
+				w.Pass(500 * time.Millisecond)
 			}
 		}
 		say(1)

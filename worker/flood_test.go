@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -18,7 +19,7 @@ func (w *world) flood(space, stream string, from, n int) {
 	w.Helper()
 	done := make(chan error, n)
 	for i := range n {
-		w.client.Send(model.Message{Space: space, Stream: stream, ID: fmt.Sprintf("e%d", from+i)}, func(_ model.SendResult, err error) { done <- err })
+		w.Client.Send(model.Message{Space: space, Stream: stream, ID: fmt.Sprintf("e%d", from+i)}, func(_ model.SendResult, err error) { done <- err })
 	}
 	for range n {
 		if err := <-done; err != nil {
@@ -44,12 +45,12 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(p)}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(p)}
 		cfg.LaneLimit = 100
 		w1 := w.process(cfg, nil)
 		const n = inbox + 3000
 		w.flood("flooded", "slow", 1, n)
-		w.send("other", "add", "e1")
+		w.Send("other", "add", "e1")
 		began := time.Now()
 		w.eventuallyHandled("other", 1)
 		if took := time.Since(began); took > time.Second {
@@ -57,7 +58,7 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 		}
 		for i := range 20 { // and from here on the flood costs the others nothing
 			w.flood("flooded", "slow", n+1+i, 1)
-			w.send("other", "add", fmt.Sprintf("e%d", i+2))
+			w.Send("other", "add", fmt.Sprintf("e%d", i+2))
 			synctest.Wait()
 		}
 		w.wantHandled("other", numbered(21)...)
@@ -70,7 +71,7 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 		w.eventuallyHandled("flooded", n+20)
 		w.wantHandled("flooded", numbered(n+20)...)
 		time.Sleep(3 * time.Second)
-		w.wantPosition(0, w.server.LaneEnd(0))
+		w.wantPosition(0, w.Server.LaneEnd(0))
 	})
 }
 
@@ -80,16 +81,16 @@ func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "load" && op.Space == "far" {
 				return membus.Delay
 			}
 			return membus.Deliver
 		})
-		w.send("flooded", "read", "e0", `"far"`)
+		w.Send("flooded", "read", "e0", `"far"`)
 		const n = 2*inbox + 3000 // the lane's limit, the inbox, and more
 		w.flood("flooded", "add", 1, n)
-		w.send("other", "add", "e1")
+		w.Send("other", "add", "e1")
 		began := time.Now()
 		w.eventuallyHandled("other", 1)
 		if took := time.Since(began); took > time.Second {
@@ -100,12 +101,12 @@ func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
 			t.Errorf("%d events in the inbox", held)
 		}
 		w.wantPosition(0, 0)
-		w1.bus.Inject(nil)
-		w1.bus.Release()
+		w1.Bus.Inject(nil)
+		w1.Bus.Release()
 		w.eventuallyHandled("flooded", n+1)
 		w.wantHandled("flooded", append([]string{"e0"}, numbered(n)...)...)
 		time.Sleep(3 * time.Second)
-		w.wantPosition(0, w.server.LaneEnd(0))
+		w.wantPosition(0, w.Server.LaneEnd(0))
 		w.wantSaved("flooded", map[string]string{"n": fmt.Sprint(n)})
 	})
 }
@@ -124,8 +125,8 @@ func TestFlood_OnlyTheReaderWaits(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("other", "add", "e1")
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("other", "add", "e1")
 		const n = 25_000 // 2.25 s
 		w.flood("flooded", "slow", 1, n)
 		time.Sleep(500 * time.Millisecond)
@@ -135,14 +136,14 @@ func TestFlood_OnlyTheReaderWaits(t *testing.T) {
 			t.Errorf("a watcher of another space sees %q, want 2", v.last())
 		}
 		time.Sleep(time.Second)
-		if len(w.receipts("flooded")) == n {
+		if len(w.Receipts("flooded")) == n {
 			t.Fatal("the flood is over: this proves nothing")
 		}
-		if st := w.server.LoadState("flooded"); st.Mark.Seq == 0 {
+		if st := w.Server.LoadState("flooded"); st.Mark.Seq == 0 {
 			t.Error("the space was not saved")
 		}
-		w1.stop()
-		w.process(worker.Config{ID: "w2", Programs: always(p)}, nil)
+		w1.Shutdown()
+		w.process(worker.Config{ID: "w2", Programs: worldtest.Always(p)}, nil)
 		time.Sleep(10 * time.Second)
 		w.wantHandled("flooded", numbered(n)...)
 	})
@@ -186,11 +187,11 @@ func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
 			{Stream: "add", ID: "fine"},
 		} {
 			m.Space = "s"
-			w.sendMessage(m)
+			w.SendMessage(m)
 		}
 		time.Sleep(3 * time.Second)
 		var got []string
-		for _, rc := range w.receipts("s") {
+		for _, rc := range w.Receipts("s") {
 			got = append(got, rc.Event+" "+string(rc.Outcome))
 			if (rc.Error == "") != (rc.Outcome == model.Handled) {
 				t.Errorf("%s: %s, and the reason is %q", rc.Event, rc.Outcome, rc.Error)
@@ -203,7 +204,7 @@ func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
 			t.Errorf("receipts %v, want %v", got, want)
 		}
 		w.wantPosition(0, 7)
-		if got := w.doc("s", "n"); got != "1" {
+		if got := w.Doc("s", "n"); got != "1" {
 			t.Errorf("n is %s, want 1", got)
 		}
 	})
@@ -221,7 +222,7 @@ func TestFlood_TheSpaceOfMostEventsIsNamedThroughoutItsBacklog(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		const n = 3 * inbox
 		w.flood("hot", "slow", 1, n)
 		for i := range 20 {
@@ -230,7 +231,7 @@ func TestFlood_TheSpaceOfMostEventsIsNamedThroughoutItsBacklog(t *testing.T) {
 		looks := 0
 		for range n / 50 { // longer than the space needs
 			time.Sleep(100 * time.Millisecond)
-			f, err := fleet.Look(t.Context(), w.client)
+			f, err := fleet.Look(t.Context(), w.Client)
 			if err != nil {
 				t.Fatal(err)
 			}

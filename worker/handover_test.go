@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -37,7 +38,7 @@ func latency(op membus.Op, salt uint64) time.Duration {
 // remote starts a worker that is connected through a network.
 func (w *world) remote(cfg worker.Config) *process {
 	w.Helper()
-	return w.start(cfg, w.server.Dial(cfg.ID, lan{}), nil)
+	return w.start(cfg, w.Server.Dial(cfg.ID, lan{}), nil)
 }
 
 // load sends events to spaces and notes when each is handled: one event per space
@@ -60,7 +61,7 @@ func (w *world) loadOf(spaces []string, every time.Duration, payload ...string) 
 	l := &load{w: w, spaces: spaces, at: map[string][]time.Time{}, stop: cancel}
 	for _, s := range spaces {
 		l.done.Go(func() {
-			_ = w.client.FollowSpace(ctx, s, 0, func(e model.LogEntry) {
+			_ = w.Client.FollowSpace(ctx, s, 0, func(e model.LogEntry) {
 				c, err := model.DecodeCommit(e.Data)
 				if err != nil || c.Takeover {
 					return
@@ -78,7 +79,7 @@ func (w *world) loadOf(spaces []string, every time.Duration, payload ...string) 
 			<-tick.C
 			l.sent++
 			for _, s := range spaces {
-				w.send(s, "add", fmt.Sprintf("e%d", l.sent), payload...)
+				w.Send(s, "add", fmt.Sprintf("e%d", l.sent), payload...)
 			}
 		}
 	})
@@ -89,10 +90,10 @@ func (w *world) loadOf(spaces []string, every time.Duration, payload ...string) 
 // which a space had something to do and committed nothing.
 func (l *load) end(after time.Time) (longest time.Duration) {
 	l.w.Helper()
-	l.w.pass(3 * time.Second) // what is under way comes to an end
+	l.w.Pass(3 * time.Second) // what is under way comes to an end
 	l.stop()
 	l.done.Wait()
-	l.w.pass(time.Second)
+	l.w.Pass(time.Second)
 	for _, s := range l.spaces {
 		l.w.wantHandled(s, numbered(l.sent)...)
 		last := after
@@ -126,7 +127,7 @@ func TestHandover_ARollingRestartRefusesNothingAndNoSpaceWaitsForLong(t *testing
 		began := time.Now()
 		var refused, receipts uint64
 		for _, id := range []string{"w1", "w2", "w3"} {
-			fleet[id].stop()
+			fleet[id].Shutdown()
 			c := fleet[id].Counts()
 			refused, receipts = refused+c.Refused, receipts+c.Receipts
 			time.Sleep(300 * time.Millisecond)
@@ -146,7 +147,7 @@ func TestHandover_ARollingRestartRefusesNothingAndNoSpaceWaitsForLong(t *testing
 		}
 		takeovers := 0
 		for _, s := range spaces {
-			takeovers += len(w.takeovers(s))
+			takeovers += len(w.Takeovers(s))
 		}
 		if takeovers < 2*len(spaces) {
 			t.Errorf("%d takeovers of %d spaces: nothing has moved", takeovers, len(spaces))
@@ -189,7 +190,7 @@ func TestHandover_MembersThatComeAndGoTogetherRefuseEachOtherNothing(t *testing.
 		time.Sleep(time.Second)
 		all = slices.Clone(fleet)
 		for _, p := range fleet[:3] {
-			starting.Go(p.stop)
+			starting.Go(p.Shutdown)
 		}
 		time.Sleep(2 * time.Millisecond)
 		starting.Go(func() { p := w.remote(worker.Config{ID: "w9"}); mu.Lock(); all = append(all, p); mu.Unlock() })
@@ -220,17 +221,17 @@ func TestHandover_WhatCannotBeDrainedIsWaitedForUpToTheLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer close(stuck)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("bad", "stick", "e1")
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("bad", "stick", "e1")
 		time.Sleep(time.Second)
 		id := memberFor(0, 1, "w1")
 		began := time.Now()
 		next := w.process(worker.Config{ID: id}, nil)
-		w.eventually("the next owner serves it", func() bool { return len(next.Partitions()) == 1 })
+		w.Eventually("the next owner serves it", func() bool { return len(next.Partitions()) == 1 })
 		if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
 			t.Errorf("it took %v, want about the limit of five seconds", took)
 		}
-		w.send("good", "add", "e1")
+		w.Send("good", "add", "e1")
 		w.eventuallyHandled("good", 1)
 		_ = w1
 	})
@@ -252,16 +253,16 @@ func TestTakeover_WithinTwoHeartbeatsOfACrashWheneverThatIs(t *testing.T) {
 				spaces = append(spaces, spacesOf(p, 4, 5)...)
 			}
 			for _, s := range spaces {
-				w.send(s, "add", "e1")
+				w.Send(s, "add", "e1")
 			}
 			time.Sleep(heartbeat / 2)
 			began := time.Now()
-			w1.crash()
+			w1.Crash()
 			for _, s := range spaces {
-				w.send(s, "add", "e2")
+				w.Send(s, "add", "e2")
 			}
-			w.eventually("all are taken over", func() bool {
-				return !slices.ContainsFunc(spaces, func(s string) bool { return len(w.takeovers(s)) < 2 })
+			w.Eventually("all are taken over", func() bool {
+				return !slices.ContainsFunc(spaces, func(s string) bool { return len(w.Takeovers(s)) < 2 })
 			})
 			slowest = max(slowest, time.Since(began))
 			time.Sleep(time.Second)
@@ -293,7 +294,7 @@ func TestTwin_AWorkerWhoseIDIsTakenDoesNotStart(t *testing.T) {
 		if n := len(w1.Partitions()); n != 2 {
 			t.Errorf("the first serves %d partitions, want both", n)
 		}
-		w1.crash()
+		w1.Crash()
 		w2 := w.worker("w1") // a crash is no hindrance
 		if n := len(w2.Partitions()); n != 2 {
 			t.Errorf("the next life serves %d partitions, want both", n)
@@ -304,8 +305,8 @@ func TestTwin_AWorkerWhoseIDIsTakenDoesNotStart(t *testing.T) {
 // tryStart starts a worker and returns what comes of it.
 func (w *world) tryStart(id string) error {
 	w.Helper()
-	b := w.server.Dial(id+"-too", lan{})
-	p, err := worker.New(b, worker.Config{ID: id, Programs: always(book(w.T))})
+	b := w.Server.Dial(id+"-too", lan{})
+	p, err := worker.New(b, worker.Config{ID: id, Programs: worldtest.Always(book(w.T))})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -328,15 +329,15 @@ func TestTwin_OfTwoThatStartTogetherOneStays(t *testing.T) {
 				t.Errorf("neither starts: %v; %v", first, second)
 			}
 			time.Sleep(5 * time.Second)
-			w.send("s", "add", "e1")
+			w.Send("s", "add", "e1")
 			time.Sleep(time.Second)
-			w.send("s", "add", "e2")
+			w.Send("s", "add", "e2")
 			time.Sleep(5 * time.Second)
 			w.wantHandled("s", "e1", "e2")
-			if owners := w.takeovers("s"); len(owners) != 1 {
+			if owners := w.Takeovers("s"); len(owners) != 1 {
 				t.Errorf("the space was taken over %d times", len(owners))
 			}
-			if alive, _ := w.client.Ping(t.Context(), "w1"); !alive {
+			if alive, _ := w.Client.Ping(t.Context(), "w1"); !alive {
 				t.Error("both have gone")
 			}
 		})
@@ -357,16 +358,16 @@ func TestTwin_WhoWasReplacedWhileItHungEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		old := w.remote(worker.Config{ID: "w1"})
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(2 * time.Second)
-		old.bus.Pause()
+		old.Bus.Pause()
 		time.Sleep(20 * time.Second)
-		next := w.start(worker.Config{ID: "w1"}, w.server.Dial("next", lan{}), func(b *membus.Bus) port.Bus { return deafToPings{b} })
-		w.send("s", "add", "e2")
+		next := w.start(worker.Config{ID: "w1"}, w.Server.Dial("next", lan{}), func(b *membus.Bus) port.Bus { return deafToPings{b} })
+		w.Send("s", "add", "e2")
 		time.Sleep(5 * time.Second)
-		old.bus.Wake()
+		old.Bus.Wake()
 		time.Sleep(10 * time.Second)
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", "e1", "e2", "e3")
 		if a, b := len(old.Partitions()), len(next.Partitions()); a != 0 || b != 1 {
@@ -386,9 +387,9 @@ func TestTwin_AWorkerWhoseIDIsAnnouncedDoesNotStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				w.pretend("w1", true) // of no host
-				w.pass(time.Second)
-				b := w.server.Connect("w1-too")
-				p, err := worker.New(wrap(b), worker.Config{ID: "w1", Programs: always(book(t))})
+				w.Pass(time.Second)
+				b := w.Server.Connect("w1-too")
+				p, err := worker.New(wrap(b), worker.Config{ID: "w1", Programs: worldtest.Always(book(t))})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -31,7 +31,7 @@ func newShortWorld(t *testing.T) *world {
 
 // inLane are the ids of the events that the lane holds, of all spaces.
 func (w *world) inLane() (ids []string) {
-	events, _ := w.server.FollowLane(0, 0, 1<<20)
+	events, _ := w.Server.FollowLane(0, 0, 1<<20)
 	for i := range events {
 		ids = append(ids, events[i].ID)
 	}
@@ -50,12 +50,12 @@ func TestHorizon_AHandledEventIsRememberedForTheHorizonAndNotMuchLonger(t *testi
 		w := newShortWorld(t)
 		w.worker("w1")
 		w.sendMany("s", "add", 3)
-		w.pass(horizon)
+		w.Pass(horizon)
 		w.wantInLane("e1", "e2", "e3")
-		if seq := w.send("s", "add", "e1"); seq != 0 {
+		if seq := w.Send("s", "add", "e1").Seq; seq != 0 {
 			t.Errorf("a late duplicate is stored at %d", seq)
 		}
-		w.pass(model.MaxClockSkew + 2*time.Minute)
+		w.Pass(model.MaxClockSkew + 2*time.Minute)
 		w.wantInLane("e3") // the last one stays
 		w.wantHandled("s", "e1", "e2", "e3")
 	})
@@ -112,7 +112,7 @@ func TestHorizon_AFullLaneIsPurgedInSteps(t *testing.T) {
 		w := newShortWorld(t)
 		p := w.worker("w1")
 		var purges atomic.Int64
-		p.bus.Inject(func(op membus.Op) membus.Fate {
+		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "purge-lane" && len(w.inLane()) > 1 {
 				purges.Add(1)
 			}
@@ -120,9 +120,9 @@ func TestHorizon_AFullLaneIsPurgedInSteps(t *testing.T) {
 		})
 		w.sendMany("s", "add", 3500) // a step is 1000
 		w.eventuallyHandled("s", 3500)
-		w.pass(horizon + model.MaxClockSkew - time.Second)
+		w.Pass(horizon + model.MaxClockSkew - time.Second)
 		purges.Store(0)
-		w.pass(time.Minute + 10*time.Second)
+		w.Pass(time.Minute + 10*time.Second)
 		w.wantInLane("e3500")
 		if n := purges.Load(); n < 4 || n > 6 {
 			t.Errorf("%d purges", n)
@@ -136,8 +136,8 @@ func TestHorizon_APlainIDThatComesAfterItIsANewEvent(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
 		w.sendMany("s", "add", 2)
-		w.pass(forgotten)
-		w.send("s", "add", "e1")
+		w.Pass(forgotten)
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 3)
 		w.wantHandled("s", "e1", "e2", "e1")
 	})
@@ -150,13 +150,13 @@ func TestHorizon_ATimedIDTakesEffectOnceHoweverLateItIsSentAgain(t *testing.T) {
 		id := model.TimedEventID(time.Now(), "order-17")
 		ahead := model.TimedEventID(time.Now().Add(model.MaxClockSkew), "order-18") // by a clock that is wrong
 		for range 200 {                                                             // from long before the horizon to long after it
-			w.send("s", "add", id)
-			w.send("s", "add", ahead)
-			w.send("s", "add", "other-"+time.Now().Format("150405"))
-			w.pass(time.Minute)
+			w.Send("s", "add", id)
+			w.Send("s", "add", ahead)
+			w.Send("s", "add", "other-"+time.Now().Format("150405"))
+			w.Pass(time.Minute)
 		}
 		count := map[string]map[model.Outcome]int{id: {}, ahead: {}}
-		for _, rc := range w.receipts("s") {
+		for _, rc := range w.Receipts("s") {
 			if count[rc.Event] != nil {
 				count[rc.Event][rc.Outcome]++
 			}
@@ -176,9 +176,9 @@ func TestHorizon_AnIDFromTheFutureIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
-		w.send("s", "add", model.TimedEventID(time.Now().Add(model.MaxClockSkew+time.Minute), "x"))
+		w.Send("s", "add", model.TimedEventID(time.Now().Add(model.MaxClockSkew+time.Minute), "x"))
 		w.eventuallyHandled("s", 1)
-		if rc := w.receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "in the future") {
+		if rc := w.Receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "in the future") {
 			t.Errorf("receipt %+v", rc)
 		}
 	})
@@ -196,13 +196,13 @@ func TestHorizon_APurgeNeverPassesAnEventThatIsNotHandled(t *testing.T) {
 			return program, nil
 		}}, nil)
 		w.sendMany("s", "add", 2)
-		w.send("unknown", "add", "waits")
-		w.send("s", "add", "e3")
-		w.send("s", "add", "e4")
-		w.pass(3 * forgotten)
+		w.Send("unknown", "add", "waits")
+		w.Send("s", "add", "e3")
+		w.Send("s", "add", "e4")
+		w.Pass(3 * forgotten)
 		w.wantInLane("waits", "e3", "e4")
 		w.wantHandled("s", "e1", "e2", "e3", "e4")
-		if seq := w.send("s", "add", "e3"); seq != 0 {
+		if seq := w.Send("s", "add", "e3").Seq; seq != 0 {
 			t.Errorf("a duplicate is stored at %d", seq)
 		}
 	})
@@ -214,24 +214,23 @@ func TestHorizon_AWorkerThatWakesUpLatePurgesNothingThatIsNeeded(t *testing.T) {
 		w := newShortWorld(t)
 		asleep := make(chan struct{})
 		zombie := w.worker("w1")
-		w.sendMany("s", "add", 5)
-		w.eventuallyHandled("s", 5)
-		w.pass(5 * time.Second) // and the position is saved
-		zombie.bus.Inject(func(membus.Op) membus.Fate { <-asleep; return membus.Deliver })
+		w.adds("s", 5)
+		w.Pass(5 * time.Second) // and the position is saved
+		zombie.Bus.Inject(func(membus.Op) membus.Fate { <-asleep; return membus.Deliver })
 		w.worker("w2")
-		w.pass(time.Minute) // it finds the other one gone
+		w.Pass(time.Minute) // it finds the other one gone
 		for i := range 5 {
-			w.send("s", "add", "later-"+string(rune('a'+i)))
+			w.Send("s", "add", "later-"+string(rune('a'+i)))
 		}
 		w.eventuallyHandled("s", 10)
-		w.pass(forgotten)
-		w.send("s", "add", "last")
+		w.Pass(forgotten)
+		w.Send("s", "add", "last")
 		w.eventuallyHandled("s", 11)
-		w.send("s", "add", "young")
-		w.pass(2 * time.Minute)
+		w.Send("s", "add", "young")
+		w.Pass(2 * time.Minute)
 		w.wantInLane("last", "young")
 		close(asleep)
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		w.wantInLane("last", "young")
 		w.wantHandled("s", "e1", "e2", "e3", "e4", "e5", "later-a", "later-b", "later-c", "later-d", "later-e", "last", "young")
 	})
@@ -242,19 +241,19 @@ func TestHorizon_ANewOwnerNeedsNothingOfWhatWasPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
 		first := w.worker("w1")
-		w.coordinator()
+		w.Coordinator()
 		w.sendMany("s", "add", 5)
-		w.send("s", "forward", "f1", `"other"`)
+		w.Send("s", "forward", "f1", `"other"`)
 		w.eventuallyHandled("other", 1)
-		w.pass(forgotten)
+		w.Pass(forgotten)
 		w.wantInLane(w.inLane()[0])
-		first.crash()
+		first.Crash()
 		w.worker("w2")
-		w.send("s", "forward", "f2", `"other"`)
-		w.send("s", "add", "e6")
+		w.Send("s", "forward", "f2", `"other"`)
+		w.Send("s", "add", "e6")
 		w.eventuallyHandled("s", 8)
 		w.eventuallyHandled("other", 2)
-		if got := w.doc("s", "n") + " " + w.doc("other", "n"); got != "8 2" {
+		if got := w.Doc("s", "n") + " " + w.Doc("other", "n"); got != "8 2" {
 			t.Errorf("the counts are %s, want 8 2", got)
 		}
 	})
@@ -268,7 +267,7 @@ func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
 		id := model.TimedEventID(time.Now(), "x")
 		find := func(want error) *history.Handling {
 			t.Helper()
-			h, err := history.FindReceipt(context.Background(), w.client, "s", "add", id)
+			h, err := history.FindReceipt(context.Background(), w.Client, "s", "add", id)
 			if !errors.Is(err, want) {
 				t.Errorf("%+v, %v; want %v", h, err, want)
 			}
@@ -277,13 +276,13 @@ func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
 		if h := find(nil); h != nil {
 			t.Errorf("before it is sent: %+v", h)
 		}
-		w.send("s", "add", id)
-		w.send("s", "add", "another")
+		w.Send("s", "add", id)
+		w.Send("s", "add", "another")
 		w.eventuallyHandled("s", 2)
 		if h := find(nil); h == nil || h.Tx.Receipt.Event != id {
 			t.Errorf("once it is handled: %+v", h)
 		}
-		w.pass(forgotten)
+		w.Pass(forgotten)
 		find(history.ErrForgotten)
 	})
 }

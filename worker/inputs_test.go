@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -65,33 +66,33 @@ func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T)
 			}
 			return model.String(fmt.Sprint(key, n)), nil
 		}
-		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
-		w.send("s", "go", "e1", `"SFO"`)
-		w.pass(time.Minute)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
+		w.Send("s", "go", "e1", `"SFO"`)
+		w.Pass(time.Minute)
 		if n := out.count("", "SFO"); n != 0 {
 			t.Errorf("fetched %d times though nobody looks", n)
 		}
 		seen := w.watch("s", "sky")
-		w.eventually("it has come", func() bool { return seen.last() == `"SFO done \"SFO1\" "` })
-		w.send("s", "go", "e2", `"SEA"`)
-		w.eventually("it is an error", func() bool { return seen.last() == `"SEA failed absent no answer"` })
-		w.send("s", "go", "e3", `"SFO"`) // is there
-		w.send("s", "ask", "e4", `"SFO"`)
-		w.eventually("it has come again", func() bool { return seen.last() == `"SFO done \"SFO2\" "` })
-		w.send("s", "drop", "e5", `"SFO"`)
-		w.eventually("it is fetched again", func() bool { return seen.last() == `"SFO done \"SFO3\" "` })
+		w.Eventually("it has come", func() bool { return seen.last() == `"SFO done \"SFO1\" "` })
+		w.Send("s", "go", "e2", `"SEA"`)
+		w.Eventually("it is an error", func() bool { return seen.last() == `"SEA failed absent no answer"` })
+		w.Send("s", "go", "e3", `"SFO"`) // is there
+		w.Send("s", "ask", "e4", `"SFO"`)
+		w.Eventually("it has come again", func() bool { return seen.last() == `"SFO done \"SFO2\" "` })
+		w.Send("s", "drop", "e5", `"SFO"`)
+		w.Eventually("it is fetched again", func() bool { return seen.last() == `"SFO done \"SFO3\" "` })
 		for key, want := range map[string]int{"SFO": 3, "SEA": 2} {
 			if n := out.count("", key); n != want {
 				t.Errorf("%s was fetched %d times", key, n)
 			}
 		}
-		if got := w.doc("s", "weather-wanted"); got != "{}" {
+		if got := w.Doc("s", "weather-wanted"); got != "{}" {
 			t.Errorf("still wanted: %s", got)
 		}
 		seen.end()
-		w.eventually("it sleeps", func() bool { return w1.Stats().Awake == 0 })
-		w.send("s", "drop", "e6", `"SFO"`)
-		w.pass(time.Minute)
+		w.Eventually("it sleeps", func() bool { return w1.Stats().Awake == 0 })
+		w.Send("s", "drop", "e6", `"SFO"`)
+		w.Pass(time.Minute)
 		if n := out.count("", "SFO"); n != 3 {
 			t.Errorf("fetched %d times", n)
 		}
@@ -107,11 +108,11 @@ func TestInput_ThatIsRefreshedWhileItIsFetchedIsFetchedAnew(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return model.Int(int64(n)), nil
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(forecast(t, &tasks.Performer{Do: out.do, Attempts: 2}))}, nil)
 		seen := w.watch("s", "sky")
-		w.pass(5 * time.Second)
-		w.send("s", "ask", "e1", `"LAS"`)
-		w.pass(time.Minute)
+		w.Pass(5 * time.Second)
+		w.Send("s", "ask", "e1", `"LAS"`)
+		w.Pass(time.Minute)
 		values, _ := seen.seen()
 		// Whether there is nothing yet when the watching begins is a matter of who comes first.
 		if got := strings.Replace(fmt.Sprint(values), "[absent ", "[", 1); got != `["LAS pending absent " "LAS done 2 "]` {
@@ -124,14 +125,14 @@ func TestInput_OfAComputationThatWasNotRegisteredWithItIsAnErrorInWords(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
-		w.process(worker.Config{ID: "w1", Programs: always(forecast(t, &tasks.Performer{Do: out.do}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(forecast(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.watch("s", "unregistered")
-		w.eventually("it is told", func() bool {
-			return w.logged.count(`node space=s node=unregistered`) > 0
+		w.Eventually("it is told", func() bool {
+			return w.Log.Count(`node space=s node=unregistered`) > 0
 		})
 		want := `read "LAS" of input weather: computation unregistered was not registered with this input; register it with settle.Using(weather)`
-		if n := w.logged.mentions(want); n == 0 {
-			t.Errorf("the log does not say %q:\n%s", want, w.logged)
+		if n := w.Log.Count(want); n == 0 {
+			t.Errorf("the log does not say %q:\n%s", want, w.Log)
 		}
 		if n := out.count("", "LAS"); n != 0 {
 			t.Errorf("fetched %d times", n)
@@ -151,13 +152,13 @@ func TestInput_IsFetchedByTheNextOwner(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(forecast(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(forecast(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
 		seen := w.watch("s", "sky")
-		w.eventually("it is being fetched", func() bool { return out.count("", "LAS") == 1 })
-		w1.crash()
+		w.Eventually("it is being fetched", func() bool { return out.count("", "LAS") == 1 })
+		w1.Crash()
 		cfg.ID = "w2"
 		w.process(cfg, nil)
-		w.eventually("it has come", func() bool { return seen.last() == `"LAS done 2 "` })
+		w.Eventually("it has come", func() bool { return seen.last() == `"LAS done 2 "` })
 	})
 }

@@ -25,7 +25,7 @@ func runsOf(p *process, space, node string) uint64 {
 func (w *world) wantFollows(p *process, space string, id int, want bool) {
 	w.Helper()
 	before := runsOf(p, space, "double")
-	w.send(space, "add", fmt.Sprintf("follow%d", id))
+	w.Send(space, "add", fmt.Sprintf("follow%d", id))
 	synctest.Wait()
 	if ran := runsOf(p, space, "double") > before; ran != want {
 		w.Errorf("double of %s ran: %v, want %v", space, ran, want)
@@ -34,7 +34,7 @@ func (w *world) wantFollows(p *process, space string, id int, want bool) {
 
 func (w *world) observe(space, doc, watcher string, ttl time.Duration) {
 	w.Helper()
-	if err := w.client.Observe(model.Lease{Space: space, Doc: doc, Watcher: watcher, TTL: ttl}); err != nil {
+	if err := w.Client.Observe(model.Lease{Space: space, Doc: doc, Watcher: watcher, TTL: ttl}); err != nil {
 		w.Fatal(err)
 	}
 	synctest.Wait()
@@ -99,15 +99,15 @@ func TestLease_TheRollCallOfANewOwnerBringsDemandBack(t *testing.T) {
 				w := newWorld(t, 1)
 				w1 := w.worker("w1")
 				v := w.watch("s", "double")
-				w.send("s", "add", "e1")
+				w.Send("s", "add", "e1")
 				time.Sleep(time.Second)
 				if v.last() != "2" {
 					t.Fatalf("the watcher sees %s, want 2", v.last())
 				}
-				w1.crash()
+				w1.Crash()
 				time.Sleep(1010 * time.Millisecond) // just behind a renewal, which comes every 2 s
 				w.process(worker.Config{ID: "w2"}, wrap)
-				w.send("s", "add", "e2")
+				w.Send("s", "add", "e2")
 				time.Sleep(1200 * time.Millisecond)
 				if v.last() != "4" {
 					t.Errorf("1.2 s later the watcher sees %s, want 4", v.last())
@@ -139,10 +139,10 @@ func TestWatch_GoesOnAcrossATakeoverWithoutGoingBack(t *testing.T) {
 		synctest.Wait()
 		for i := range 20 {
 			if i%5 == 4 {
-				w1.crash()
+				w1.Crash()
 				w1 = w.worker(fmt.Sprintf("w%d", i))
 			}
-			w.send("s", "add", fmt.Sprintf("e%d", i+1))
+			w.Send("s", "add", fmt.Sprintf("e%d", i+1))
 			time.Sleep(300 * time.Millisecond)
 		}
 		time.Sleep(3 * time.Second)
@@ -179,25 +179,20 @@ func TestWatch_NothingIsDeliveredBehindAnUndecodableCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		late := make(chan struct{})
-		watch := history.Watch{Bus: blind{hasty{w.client}, late}, Space: "s", Doc: "n", Watcher: "x"}
+		watch := history.Watch{Bus: blind{hasty{w.Client}, late}, Space: "s", Doc: "n", Watcher: "x"}
 		var values []string
 		done := make(chan error, 1)
 		go func() { // ends with the watch
 			done <- watch.Changes(t.Context(), func(c history.Change) { values = append(values, c.Value.String()) })
 		}()
-		head := uint64(0)
-		writes := func(n int64) []byte {
-			tx := model.Tx{N: uint64(n), By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(n)}}}
-			c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Txs: []model.Tx{tx}}
-			return model.AppendCommit(nil, c, model.AppendTx(nil, &tx))
+		writes := func(n int64) {
+			w.Append(&model.Commit{Space: "s", Runtime: "w", Txs: []model.Tx{{N: uint64(n), By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(n)}}}}})
 		}
-		for i, data := range [][]byte{writes(1), []byte(`{"v":99}`), writes(3)} {
-			seq, err := w.server.Append(model.Append{Space: "s", ID: fmt.Sprint(i), Expect: head, Data: data})
-			if err != nil {
-				t.Fatal(err)
-			}
-			head = seq
+		writes(1)
+		if _, err := w.Server.Append(model.Append{Space: "s", ID: "future", Expect: 1, Data: []byte(`{"v":99}`)}); err != nil {
+			t.Fatal(err)
 		}
+		writes(3)
 		close(late)
 		if err := <-done; err == nil {
 			t.Error("it ended without an error")
@@ -228,12 +223,10 @@ func (b blind) FollowSpace(ctx context.Context, space string, after uint64, deli
 func TestWatch_AnUndecodableCommitEndsItWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		done := make(chan error, 1)
-		w.client.Append(model.Append{Space: "s", ID: "future", Data: []byte(`{"v":99}`)}, func(_ uint64, err error) { done <- err })
-		if err := <-done; err != nil {
+		if _, err := w.Server.Append(model.Append{Space: "s", ID: "future", Data: []byte(`{"v":99}`)}); err != nil {
 			t.Fatal(err)
 		}
-		watch := history.Watch{Bus: w.client, Space: "s", Doc: "n", Watcher: "x"}
+		watch := history.Watch{Bus: w.Client, Space: "s", Doc: "n", Watcher: "x"}
 		if err := watch.Changes(t.Context(), func(history.Change) {}); err == nil || t.Context().Err() != nil {
 			t.Errorf("the watch ended with %v", err)
 		}
@@ -265,7 +258,7 @@ func (b *lateRoll) Observe(l model.Lease) error {
 func TestLease_ARollCallAtTheEndDoesNotRenewIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &lateRoll{Bus: w.client}
+		b := &lateRoll{Bus: w.Client}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		watch := history.Watch{Bus: b, Space: "s", Doc: "double", Watcher: "me"}

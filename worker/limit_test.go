@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -96,7 +97,7 @@ func newUnending(t *testing.T) *unending {
 // ends lists how the events of a space have ended.
 func (w *world) ends(space string) (ends []string) {
 	w.Helper()
-	for _, rc := range w.receipts(space) {
+	for _, rc := range w.Receipts(space) {
 		ends = append(ends, fmt.Sprint(rc.Event, " ", rc.Outcome, " ", rc.Attempts))
 	}
 	return ends
@@ -109,9 +110,9 @@ func (w *world) eventuallyEnds(space string, want ...string) {
 
 func (w *world) eventuallyWithin(d time.Duration, what string, is func() bool) {
 	w.Helper()
-	for began := time.Now(); !is(); w.pass(time.Second) {
+	for began := time.Now(); !is(); w.Pass(time.Second) {
 		if time.Since(began) > d {
-			w.Fatalf("not within %s: %s; receipts of s: %v\n%s", d, what, w.ends("s"), w.logged)
+			w.Fatalf("not within %s: %s; receipts of s: %v\n%s", d, what, w.ends("s"), w.Log)
 		}
 	}
 }
@@ -124,17 +125,17 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program)}, nil)
-		w.send("s", "add", "e1")
-		w.send("s", "hang", "bad")
-		w.send("s", "add", "e2")
-		w.send("t", "add", "o1")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program)}, nil)
+		w.Send("s", "add", "e1")
+		w.Send("s", "hang", "bad")
+		w.Send("s", "add", "e2")
+		w.Send("t", "add", "o1")
 		began := time.Now()
 		w.eventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0")
 		if took := time.Since(began); took < 90*time.Second || took > 2*time.Minute {
 			t.Errorf("three attempts of 30 s each have taken %s", took)
 		}
-		said := w.receipts("s")[1].Error
+		said := w.Receipts("s")[1].Error
 		for _, part := range []string{"stream hang", "30s", "3 attempts", "action"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("the receipt says %q, without %q", said, part)
@@ -147,7 +148,7 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 			t.Errorf("the figures say %d", n)
 		}
 		e.release()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if n := p.Stats().Abandoned; n != 0 {
 			t.Errorf("%d are said to be given up, and all have ended", n)
 		}
@@ -158,14 +159,14 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 			t.Errorf("%d used a transaction that was given up, and went on", n)
 		}
 		for _, doc := range []string{"late", "before"} {
-			if v := w.doc("s", doc); v != "absent" {
+			if v := w.Doc("s", doc); v != "absent" {
 				t.Errorf("what a handler wrote that was given up is there: %s is %s", doc, v)
 			}
 		}
 		w.wantHandled("t", "o1")
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		w.eventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0", "e3 handled 0")
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -176,9 +177,9 @@ func TestLimit_AWorkerThatIsStoppedSaysThatASpaceWasGivenUp(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{Handover: 5 * time.Minute}}, nil)
-		w.send("s", "add", "e1")
-		w.send("s", "hang", "bad")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{Handover: 5 * time.Minute}}, nil)
+		w.Send("s", "add", "e1")
+		w.Send("s", "hang", "bad")
 		w.eventuallyWithin(time.Minute, "the handler is called", func() bool { return e.called.Load() == 1 })
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
@@ -195,21 +196,21 @@ func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: 8 * time.Second}}, nil)
-		w.send("s", "heed", "bad")
-		w.send("s", "add", "e1")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: 8 * time.Second}}, nil)
+		w.Send("s", "heed", "bad")
+		w.Send("s", "add", "e1")
 		w.eventuallyEnds("s", "bad failed 5", "e1 handled 0")
-		said := w.receipts("s")[0].Error
+		said := w.Receipts("s")[0].Error
 		if !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
 			t.Errorf("the receipt says %q", said)
 		}
-		if n := p.Stats().Abandoned; n != 0 || len(w.takeovers("s")) != 1 {
-			t.Errorf("%d goroutines are said to be given up; takeovers: %v", n, w.takeovers("s"))
+		if n := p.Stats().Abandoned; n != 0 || len(w.Takeovers("s")) != 1 {
+			t.Errorf("%d goroutines are said to be given up; takeovers: %v", n, w.Takeovers("s"))
 		}
-		if v := w.doc("s", "before"); v != "absent" {
+		if v := w.Doc("s", "before"); v != "absent" {
 			t.Errorf("what a failed attempt has written is there: %s", v)
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -220,24 +221,24 @@ func TestLimit_AHandlerMayHaveItsOwn(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program)}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program)}, nil)
 		e.nap = func(d time.Duration) { time.Sleep(d) }
-		w.send("naps", "nap", "n1")
-		w.send("naps", "nap", "n2")
-		w.send("slow", "slow", "l1")
-		w.send("quick", "quick", "q1")
+		w.Send("naps", "nap", "n1")
+		w.Send("naps", "nap", "n2")
+		w.Send("slow", "slow", "l1")
+		w.Send("quick", "quick", "q1")
 		began := time.Now()
 		w.eventuallyEnds("quick", "q1 failed 3")
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("three attempts of 100 ms, and a second each, have taken %s", took)
 		}
-		if said := w.receipts("quick")[0].Error; !strings.Contains(said, "within 100ms") {
+		if said := w.Receipts("quick")[0].Error; !strings.Contains(said, "within 100ms") {
 			t.Errorf("the receipt says %q", said)
 		}
 		w.eventuallyEnds("naps", "n1 handled 0", "n2 handled 0")
 		w.eventuallyWithin(11*time.Minute, "the one without a limit ends", func() bool { return slices.Equal(w.ends("slow"), []string{"l1 handled 0"}) })
 		e.release()
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -249,14 +250,14 @@ func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
 		e := newUnending(t)
 		defer e.release()
 		var told []string
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), OnError: func(i space.ErrorInfo) { told = append(told, i.Node+": "+i.Err.Error()) }}, nil)
-		w.send("s", "glimpse", "g1")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), OnError: func(i space.ErrorInfo) { told = append(told, i.Node+": "+i.Err.Error()) }}, nil)
+		w.Send("s", "glimpse", "g1")
 		w.eventuallyEnds("s", "g1 handled 0")
-		w.send("s", "want", "e1")
-		w.send("s", "glimpse", "g2")
-		w.send("s", "add", "e2")
+		w.Send("s", "want", "e1")
+		w.Send("s", "glimpse", "g2")
+		w.Send("s", "add", "e2")
 		w.eventuallyEnds("s", "g1 handled 0", "e1 handled 0", "g2 handled 0", "e2 handled 0")
-		if got := w.receipts("s")[2].Result.String(); got != "1" {
+		if got := w.Receipts("s")[2].Result.String(); got != "1" {
 			t.Errorf("the event that reads the node's document found %s", got)
 		}
 		if n := e.called.Load(); n != 1 || p.Stats().Abandoned != 1 {
@@ -266,11 +267,11 @@ func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
 			t.Errorf("told were %q", told)
 		}
 		e.release()
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		if n := p.Stats().Abandoned; n != 0 {
 			t.Errorf("%d are said to be given up, and all have ended", n)
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -281,23 +282,23 @@ func TestLimit_HowManyAreGivenUpIsBounded(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
 		const spaces = 34 // three attempts each are more than a hundred
 		for i := range spaces {
-			w.send(fmt.Sprintf("s%d", i), "hang", "bad")
+			w.Send(fmt.Sprintf("s%d", i), "hang", "bad")
 		}
-		w.pass(5 * time.Minute)
+		w.Pass(5 * time.Minute)
 		if n := p.Stats().Abandoned; n != 100 {
 			t.Errorf("%d are given up, want 100", n)
 		}
-		if n := w.logged.mentions("has not returned within its limit and is not given up, as too many were"); n != 2 {
+		if n := w.Log.Count("has not returned within its limit and is not given up, as too many were"); n != 2 {
 			t.Errorf("%d are told of that are not given up, want 2", n)
 		}
 		e.release()
 		for i := range spaces {
-			w.eventuallyWithin(5*time.Minute, "all end", func() bool { return len(w.receipts(fmt.Sprintf("s%d", i))) == 1 })
+			w.eventuallyWithin(5*time.Minute, "all end", func() bool { return len(w.Receipts(fmt.Sprintf("s%d", i))) == 1 })
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -307,17 +308,17 @@ func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
 		for i := range 34 {
-			w.send(fmt.Sprintf("s%d", i), "hang", "bad")
+			w.Send(fmt.Sprintf("s%d", i), "hang", "bad")
 		}
-		w.pass(5 * time.Minute)
-		w.send("last", "deaf", "bad")
-		w.pass(time.Minute)
+		w.Pass(5 * time.Minute)
+		w.Send("last", "deaf", "bad")
+		w.Pass(time.Minute)
 		e.release()
 		w.eventuallyEnds("last", "bad failed 3")
 		e.wake()
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -336,13 +337,13 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{Idle: time.Hour}}, nil)
-		w.send("s", "want", "a")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{Idle: time.Hour}}, nil)
+		w.Send("s", "want", "a")
 		w.eventuallyEnds("s", "a handled 0")
-		w.pass(40 * time.Second)
-		w.send("s", "want", "b")
+		w.Pass(40 * time.Second)
+		w.Send("s", "want", "b")
 		w.eventuallyEnds("s", "a handled 0", "b handled 0")
-		p.stop()
+		p.Shutdown()
 		for i, ctx := range of {
 			if ctx.Err() == nil || i > 0 && ctx == of[i-1] {
 				t.Errorf("the runs had the contexts %v", of)
@@ -360,9 +361,9 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: -1}}, nil)
-		w.send("s", "leave", "bad")
-		w.send("s", "want", "good")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: -1}}, nil)
+		w.Send("s", "leave", "bad")
+		w.Send("s", "want", "good")
 		w.eventuallyWithin(time.Minute, "both end", func() bool { return len(w.ends("s")) == 2 })
 		if got := w.ends("s"); !strings.HasPrefix(got[0], "bad failed") || got[1] != "good handled 0" {
 			t.Errorf("they end as %v", got)
@@ -370,9 +371,9 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 		if n := p.Stats().Abandoned; n != 0 {
 			t.Errorf("%d goroutines are said to be left", n)
 		}
-		w.send("s", "leave", "worse")
-		w.pass(time.Millisecond)
-		p.stop()
+		w.Send("s", "leave", "worse")
+		w.Pass(time.Millisecond)
+		p.Shutdown()
 	})
 }
 
@@ -382,17 +383,17 @@ func TestLimit_AttemptsAreCountedOverACrash(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program)}, nil)
-		w.send("s", "hang", "bad")
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program)}, nil)
+		w.Send("s", "hang", "bad")
 		w.eventuallyWithin(5*time.Minute, "the second attempt is under way", func() bool { return e.called.Load() == 2 })
-		p.crash()
-		p = w.process(worker.Config{ID: "w2", Programs: always(e.Program)}, nil)
+		p.Crash()
+		p = w.process(worker.Config{ID: "w2", Programs: worldtest.Always(e.Program)}, nil)
 		w.eventuallyEnds("s", "bad failed 3")
 		if n := e.called.Load(); n != 3 {
 			t.Errorf("the handler was called %d times", n)
 		}
 		e.release()
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -405,13 +406,13 @@ func TestLimit_AnAttachmentEndsWithItsHandler(t *testing.T) {
 		if err := e.Within("hang", 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		b := w.server.Connect("app")
+		b := w.Server.Connect("app")
 		defer b.Close()
 		a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s", Program: e.Program, Events: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.send("s", "hang", "bad")
+		w.Send("s", "hang", "bad")
 		<-a.Done()
 		var limit *space.LimitError
 		if _, err := a.Get(w.Context(), "n"); !errors.As(err, &limit) || limit.Event != "bad" {

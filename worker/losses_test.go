@@ -18,16 +18,16 @@ import (
 // accept has workers go on without what is lost of a partition, and returns what that is.
 func (w *world) accept(partition int) []*loss.Loss {
 	w.Helper()
-	lost, err := loss.InPartition(w.Context(), w.client, partition)
+	lost, err := loss.InPartition(w.Context(), w.Client, partition)
 	for _, l := range lost {
 		if err == nil {
-			err = l.Accept(w.Context(), w.client, nil)
+			err = l.Accept(w.Context(), w.Client, nil)
 		}
 	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	if left, err := loss.InPartition(w.Context(), w.client, partition); len(left) > 0 || err != nil {
+	if left, err := loss.InPartition(w.Context(), w.Client, partition); len(left) > 0 || err != nil {
 		w.Fatalf("after that, there is still %v, %v", left, err)
 	}
 	return lost
@@ -36,7 +36,7 @@ func (w *world) accept(partition int) []*loss.Loss {
 // wantLoss waits until a worker says that it refuses one thing, and checks what.
 func (w *world) wantLoss(p *process, want model.LossError) {
 	w.Helper()
-	w.eventually("the worker names the loss", func() bool { return len(p.Figures().Losses) > 0 })
+	w.Eventually("the worker names the loss", func() bool { return len(p.Figures().Losses) > 0 })
 	f := p.Figures()
 	got := f.Losses[0]
 	if f.LossCount != 1 || got.Kind != want.Kind || got.Space != want.Space || got.Known != want.Known || got.Found != want.Found {
@@ -52,21 +52,19 @@ func TestLoss_AnEmptyLaneIsRefusedUntilItIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		s, other := spacesOf(0, 2, 1)[0], spacesOf(1, 2, 1)[0]
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany(s, "add", 10)
-		w.eventuallyHandled(s, 10)
-		first.stop()
-		w.server.LoseLane(0, 0)
+		w.adds(s, 10)
+		first.Shutdown()
+		w.Server.LoseLane(0, 0)
 		second := w.worker("w2")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLane, Known: 10, Found: 0})
-		w.sendMany(other, "add", 3)
-		w.eventuallyHandled(other, 3)
-		w.pass(5 * time.Minute)
-		if n := w.logged.count(refusedLog); n < 1 || n > 4 {
+		w.adds(other, 3)
+		w.Pass(5 * time.Minute)
+		if n := w.Log.Count(refusedLog); n < 1 || n > 4 {
 			t.Errorf("the loss was logged %d times in five minutes", n)
 		}
-		w.send(s, "add", "n1") // the lane is not empty any more, and receipts say what is handled
+		w.Send(s, "add", "n1") // the lane is not empty any more, and receipts say what is handled
 		w.eventuallyHandled(s, 11)
 		w.wantHandled(s, append(numbered(10), "n1")...)
 		if got := second.Figures(); got.LossCount != 0 {
@@ -81,24 +79,23 @@ func TestLoss_AnEmptyLaneIsRefusedUntilItIsAccepted(t *testing.T) {
 func TestLoss_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.sendMany("s", "add", 10)
-		w.eventuallyHandled("s", 10)
-		first.stop()
-		w.server.LoseLane(0, 0)
+		w.adds("s", 10)
+		first.Shutdown()
+		w.Server.LoseLane(0, 0)
 		second := w.worker("w2")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLane, Known: 10, Found: 0})
 		w.accept(0)
-		w.eventually("it is served", func() bool { return second.Figures().LossCount == 0 })
-		w.send("s", "add", "n1")
+		w.Eventually("it is served", func() bool { return second.Figures().LossCount == 0 })
+		w.Send("s", "add", "n1")
 		w.eventuallyHandled("s", 11)
 		for _, id := range append(numbered(10), "n1") {
 			if !w.sendAgain("s", "add", id) {
 				t.Errorf("a second event %s was taken for a new one", id)
 			}
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("s", append(numbered(10), "n1")...)
 	})
 }
@@ -109,26 +106,25 @@ func TestLoss_WithoutReceiptsTheTimeOfThePositionDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
-		w.sendMany("s", "add", 6)
-		w.eventuallyHandled("s", 6)
-		first.stop()
-		w.server.LoseLane(0, 2)
-		w.server.LoseLog(0, 0)
-		w.pass(time.Minute)
-		w.send("s", "add", "n1") // at 3, of which the cursor says that it is done
+		w.adds("s", 6)
+		first.Shutdown()
+		w.Server.LoseLane(0, 2)
+		w.Server.LoseLog(0, 0)
+		w.Pass(time.Minute)
+		w.Send("s", "add", "n1") // at 3, of which the cursor says that it is done
 		second := w.worker("w2")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLane, Known: 6, Found: 3})
-		known := w.server.LoadState("s").Mark.Seq
+		known := w.Server.LoadState("s").Mark.Seq
 		lost := w.accept(0)
 		if len(lost) != 2 || lost[1].Kind != model.LossOfLog || lost[1].Known != known || lost[1].Found != 0 {
 			t.Errorf("what is lost is %+v", lost)
 		}
-		w.eventually("n1 is handled", func() bool { return len(w.receipts("s")) > 0 })
-		w.send("s", "add", "n2")
+		w.Eventually("n1 is handled", func() bool { return len(w.Receipts("s")) > 0 })
+		w.Send("s", "add", "n2")
 		w.eventuallyHandled("s", 2)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantHandled("s", "n1", "n2")
-		if got := w.doc("s", "n"); got != "8" {
+		if got := w.Doc("s", "n"); got != "8" {
 			t.Errorf("n is %s, want 8", got)
 		}
 	})
@@ -140,60 +136,60 @@ func TestLoss_WithoutReceiptsTheTimeOfThePositionDecides(t *testing.T) {
 func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		c := w.coordinator()
+		c := w.Coordinator()
 		first := w.worker("w1")
-		w.send("s", "forward", "e1", `"b"`)
+		w.Send("s", "forward", "e1", `"b"`)
 		w.eventuallyHandled("b", 1)
-		released := w.server.Head("s")
-		w.eventually("that is released", func() bool { return w.server.LoadPosition(0, "released") >= released })
+		released := w.Server.Head("s")
+		w.Eventually("that is released", func() bool { return w.Server.LoadPosition(0, "released") >= released })
 		c.Stop()
 		for i := 2; i <= 4; i++ {
-			w.send("s", "forward", fmt.Sprint("e", i), `"b"`)
+			w.Send("s", "forward", fmt.Sprint("e", i), `"b"`)
 		}
 		w.eventuallyHandled("s", 4)
-		first.stop()
-		known := w.server.Head("s")
-		head := w.server.ReadLog("s", 0, 100)[1].Seq // of the first forward
-		w.server.LoseLog(0, max(head, w.server.Head("b")))
-		found := w.server.Head("s")
+		first.Shutdown()
+		known := w.Server.Head("s")
+		head := w.Server.ReadLog("s", 0, 100)[1].Seq // of the first forward
+		w.Server.LoseLog(0, max(head, w.Server.Head("b")))
+		found := w.Server.Head("s")
 		second := w.worker("w2")
-		w.send("s", "forward", "n1", `"b"`)
+		w.Send("s", "forward", "n1", `"b"`)
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: found})
-		w.send("other", "add", "o1")
+		w.Send("other", "add", "o1")
 		w.eventuallyHandled("other", 1)
-		w.pass(5 * time.Minute)
-		if n := w.logged.count(refusedLog); n < 1 || n > 4 {
+		w.Pass(5 * time.Minute)
+		if n := w.Log.Count(refusedLog); n < 1 || n > 4 {
 			t.Errorf("the loss was logged %d times in five minutes", n)
 		}
-		if n := len(w.server.ReadLog("s", 0, 100)); n != 2 {
+		if n := len(w.Server.ReadLog("s", 0, 100)); n != 2 {
 			t.Errorf("the log of the space has %d commits", n)
 		}
 		lost := w.accept(0)
 		if len(lost) != 1 || lost[0].Events() != 3 || lost[0].Gone[0].To != "b" {
 			t.Errorf("what is lost is %+v", lost)
 		}
-		w.coordinator()
-		w.eventually("n1 arrives", func() bool {
-			rcs := w.receipts("b")
+		w.Coordinator()
+		w.Eventually("n1 arrives", func() bool {
+			rcs := w.Receipts("b")
 			return len(rcs) > 0 && rcs[len(rcs)-1].Outcome == model.Handled && len(rcs) == 5
 		})
-		if got := w.doc("s", "n"); got != "5" {
+		if got := w.Doc("s", "n"); got != "5" {
 			t.Errorf("n of s is %s, want 5", got)
 		}
-		if got := w.doc("b", "n"); got != "2" {
+		if got := w.Doc("b", "n"); got != "2" {
 			t.Errorf("n of b is %s, want 2", got)
 		}
-		if _, err := history.FindReceipt(t.Context(), w.client, "s", "forward", "e3"); !errors.Is(err, history.ErrForgotten) {
+		if _, err := history.FindReceipt(t.Context(), w.Client, "s", "forward", "e3"); !errors.Is(err, history.ErrForgotten) {
 			t.Errorf("the receipt of e3: %v, want %v", err, history.ErrForgotten)
 		}
 		if !w.sendAgain("s", "forward", "e3") {
 			t.Error("e3 is taken for a new event, and its lane has it")
 		}
-		dead, err := w.client.ReadDead(t.Context(), "b", 0, 10)
+		dead, err := w.Client.ReadDead(t.Context(), "b", 0, 10)
 		if err != nil || len(dead) != 3 {
 			t.Errorf("dead letters: %v, %v, want three", dead, err)
 		}
-		w.eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
+		w.Eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
 	})
 }
 
@@ -202,25 +198,24 @@ func TestLoss_ASpaceWithoutEventsIsServedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
-		w.sendMany("s", "add", 3)
-		w.eventuallyHandled("s", 3)
-		first.stop()
-		known := w.server.Head("s")
-		w.server.LoseLog(0, 1)
+		w.adds("s", 3)
+		first.Shutdown()
+		known := w.Server.Head("s")
+		w.Server.LoseLog(0, 1)
 		second := w.worker("w2")
 		seen := w.watch("s", "n")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: 1})
 		seen.end()
 		since := second.Figures().Losses[0].Since
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: 1})
 		if now := second.Figures().Losses[0].Since; !now.Equal(since) {
 			t.Errorf("it is named since %v, and was since %v", now, since)
 		}
 		w.accept(0)
-		w.eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
-		w.send("s", "add", "n1")
-		w.eventually("it is handled", func() bool { return w.doc("s", "n") == "4" })
+		w.Eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
+		w.Send("s", "add", "n1")
+		w.Eventually("it is handled", func() bool { return w.Doc("s", "n") == "4" })
 	})
 }
 
@@ -229,19 +224,18 @@ func TestLoss_AStateThatIsLostCannotBeAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
-		w.sendMany("s", "add", 3)
-		w.eventuallyHandled("s", 3)
-		first.stop()
-		w.server.PurgeLog("s", w.server.Head("s"))
-		w.server.ForgetState("s")
+		w.adds("s", 3)
+		first.Shutdown()
+		w.Server.PurgeLog("s", w.Server.Head("s"))
+		w.Server.ForgetState("s")
 		second := w.process(worker.Config{ID: "w2"}, nil)
-		w.send("s", "add", "n1")
+		w.Send("s", "add", "n1")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfState, Space: "s"})
-		l, err := loss.InSpace(t.Context(), w.client, "s")
+		l, err := loss.InSpace(t.Context(), w.Client, "s")
 		if err != nil || l == nil {
 			t.Fatalf("what is lost is %v, %v", l, err)
 		}
-		if err := l.Accept(t.Context(), w.client, nil); !errors.Is(err, loss.ErrState) {
+		if err := l.Accept(t.Context(), w.Client, nil); !errors.Is(err, loss.ErrState) {
 			t.Errorf("accepting it says %v", err)
 		}
 	})
@@ -252,18 +246,18 @@ func TestLoss_AStateThatIsLostCannotBeAccepted(t *testing.T) {
 func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.server.SavePosition(0, "released", 50)
+		w.Server.SavePosition(0, "released", 50)
 		w.worker("w1")
-		w.coordinator()
-		w.send("s", "forward", "e1", `"b"`)
+		w.Coordinator()
+		w.Send("s", "forward", "e1", `"b"`)
 		w.eventuallyHandled("b", 1)
-		w.send("s", "forward", "e2", `"b"`)
+		w.Send("s", "forward", "e2", `"b"`)
 		w.eventuallyHandled("b", 2)
-		w.pass(time.Minute)
-		if n := len(w.receipts("b")); n != 2 {
+		w.Pass(time.Minute)
+		if n := len(w.Receipts("b")); n != 2 {
 			t.Errorf("b has handled %d events, want 2", n)
 		}
-		if at, head := w.server.LoadPosition(0, "released"), w.server.Head("b"); at != head {
+		if at, head := w.Server.LoadPosition(0, "released"), w.Server.Head("b"); at != head {
 			t.Errorf("the saved position is %d, the log ends at %d", at, head)
 		}
 	})
@@ -280,21 +274,21 @@ func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 			bus.Bus = b
 			return bus
 		})
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w.pass(time.Second)
-		found := w.server.Head("s")
+		w.Pass(time.Second)
+		found := w.Server.Head("s")
 		bus.on.Store(true)
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
-		w.eventually("half of it is saved", func() bool { return bus.done.Load() > 0 })
-		first.crash()
-		known := w.server.Head("s")
-		w.server.LoseLog(0, found)
+		w.Eventually("half of it is saved", func() bool { return bus.done.Load() > 0 })
+		first.Crash()
+		known := w.Server.Head("s")
+		w.Server.LoseLog(0, found)
 		second := w.worker("w2")
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: found})
-		if n := w.server.Head("s"); n != found {
+		if n := w.Server.Head("s"); n != found {
 			t.Errorf("the log goes on, to %d", n)
 		}
 	})

@@ -1,20 +1,12 @@
 package worker_test
 
 import (
-	"bytes"
-	"context"
-	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/port"
-	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker"
 )
 
 // A power cut can cost a stream its last messages while others keep theirs. What is
@@ -43,62 +35,19 @@ func TestAStreamThatIsShorterThanKnownIsRefused(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := membus.NewServer(membus.Config{Partitions: 1})
-				client := server.Connect("client")
-				defer client.Close()
-				client.Send(model.Message{Space: "a", Stream: "add", ID: "e1"}, func(model.SendResult, error) {})
-				synctest.Wait()
-				c.lose(t, client)
-
-				b := server.Connect("w1")
-				defer b.Close()
-				var log logged
-				w := startLogged(t, b, &log)
+				w := newWorld(t, 1)
+				w.Send("a", "add", "e1")
+				c.lose(t, w.Client)
+				p := w.worker("w1")
 				time.Sleep(3 * time.Second)
-				if !strings.Contains(log.String(), c.want) {
-					t.Errorf("the worker said %q, want %q in it", log.String(), c.want)
+				if w.Log.Count(c.want) == 0 {
+					t.Errorf("the worker said %q, want %q in it", w.Log, c.want)
 				}
-				if head, _ := client.Head(t.Context(), "a"); head != 0 {
+				if head := w.Server.Head("a"); head != 0 {
 					t.Errorf("it appended up to %d all the same", head)
 				}
-				if err := w.Stop(context.Background()); err != nil {
-					t.Errorf("stop: %v", err)
-				}
+				p.Shutdown()
 			})
 		})
 	}
-}
-
-func startLogged(t *testing.T, b port.Bus, log *logged) *worker.Worker {
-	t.Helper()
-	p := counting(t)
-	w, err := worker.New(b, worker.Config{
-		ID: "w1", Programs: func(string) (*space.Program, error) { return p, nil },
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
-	})
-	if err == nil {
-		err = w.Start(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// logged keeps what was logged.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -27,13 +28,13 @@ func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 				w := newWorld(t, 1)
 				e := newUnending(t)
 				defer e.release()
-				p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: c.limit}}, nil)
-				w.send("s", "add", "e1")
+				p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: c.limit}}, nil)
+				w.Send("s", "add", "e1")
 				w.eventuallyEnds("s", "e1 handled 0")
-				w.send("s", c.stream, "bad")
-				w.send("s", "add", "e2")
-				w.eventually("the handler runs", func() bool { return e.called.Load() == 1 })
-				w.pass(time.Minute)
+				w.Send("s", c.stream, "bad")
+				w.Send("s", "add", "e2")
+				w.Eventually("the handler runs", func() bool { return e.called.Load() == 1 })
+				w.Pass(time.Minute)
 				w.transact(func(tx *space.Tx) error {
 					tx.Set(space.CancelDoc, space.CancelMark("it hangs", 0), space.CancelKey(c.stream, "bad"))
 					return nil
@@ -47,7 +48,7 @@ func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 					t.Errorf("%d goroutines are said to be given up, after %d calls", n, e.called.Load())
 				}
 				e.release()
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 			})
 		})
 	}
@@ -59,15 +60,15 @@ func TestMarked_AnotherEventIsLeftAlone(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		p := w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: time.Hour}}, nil)
-		w.send("s", "hang", "first")
-		w.send("s", "hang", "second")
-		w.eventually("the handler runs", func() bool { return e.called.Load() == 1 })
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: time.Hour}}, nil)
+		w.Send("s", "hang", "first")
+		w.Send("s", "hang", "second")
+		w.Eventually("the handler runs", func() bool { return e.called.Load() == 1 })
 		w.transact(func(tx *space.Tx) error {
 			tx.Set(space.CancelDoc, space.CancelMark("not this one", 0), space.CancelKey("hang", "second"))
 			return nil
 		})
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		if n := p.Stats().Abandoned; n != 0 {
 			t.Errorf("%d goroutines were given up", n)
 		}
@@ -82,24 +83,24 @@ func TestMarked_ByAnApplicationThatWasAttachedBefore(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
-		w.process(worker.Config{ID: "w1", Programs: always(e.Program), Options: worker.Options{RunLimit: time.Hour}}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: time.Hour}}, nil)
 		a := w.attach("app")
-		w.pass(time.Second)
-		w.send("s", "hang", "bad")
-		w.send("s", "add", "e1")
-		w.eventually("the handler runs", func() bool { return e.called.Load() == 1 })
+		w.Pass(time.Second)
+		w.Send("s", "hang", "bad")
+		w.Send("s", "add", "e1")
+		w.Eventually("the handler runs", func() bool { return e.called.Load() == 1 })
 		if err := a.Transact(w.Context(), "app", func(tx *space.Tx) error {
 			tx.Set(space.CancelDoc, space.CancelMark("it hangs", 0), space.CancelKey("hang", "bad"))
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		w.eventuallyEnds("s", "bad cancelled 0", "e1 handled 0")
 		if called := e.called.Load(); called != 1 {
 			t.Errorf("the handler was called %d times", called)
 		}
 		e.release()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // saved is how many items the bucket holds of a space, markers included.
 func (w *world) savedItems(name string) int {
-	st := w.server.LoadState(name)
+	st := w.Server.LoadState(name)
 	return len(st.Docs) + len(st.Observations)
 }
 
@@ -33,9 +33,9 @@ func (w *world) transact(f func(tx *space.Tx) error) {
 func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		w.process(frugal("w1"), nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		for round := range 20 {
 			w.transact(func(tx *space.Tx) error {
 				for i := range 50 {
@@ -43,23 +43,23 @@ func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 				}
 				return nil
 			})
-			w.pass(time.Second)
+			w.Pass(time.Second)
 			w.transact(func(tx *space.Tx) error {
 				for i := range 50 {
 					tx.Delete(fmt.Sprintf("d%d-%d", round, i))
 				}
 				return nil
 			})
-			w.pass(3 * time.Second)
+			w.Pass(3 * time.Second)
 			if n := w.savedItems("s"); n > 60 {
 				t.Fatalf("after round %d the bucket holds %d items", round, n)
 			}
 		}
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		if n := w.savedItems("s"); n > 3 {
 			t.Errorf("the bucket holds %d items", n)
 		}
-		if got := w.doc("s", "n"); got != "1" {
+		if got := w.Doc("s", "n"); got != "1" {
 			t.Errorf("n is %s", got)
 		}
 	})
@@ -68,11 +68,11 @@ func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 // makeDocument makes the document d of space s and returns it as it is saved.
 func (w *world) makeDocument() model.StateDoc {
 	w.Helper()
-	w.coordinator()
-	w.send("s", "add", "e1")
+	w.Coordinator()
+	w.Send("s", "add", "e1")
 	w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
-	w.pass(time.Second)
-	d, there := w.server.Saved("s", "d")
+	w.Pass(time.Second)
+	d, there := w.Server.Saved("s", "d")
 	if !there {
 		w.Fatal("it is not saved")
 	}
@@ -83,8 +83,8 @@ func (w *world) makeDocument() model.StateDoc {
 func (w *world) deleteDocument() {
 	w.Helper()
 	w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
-	w.pass(3 * time.Second)
-	if _, there := w.server.Saved("s", "d"); there {
+	w.Pass(3 * time.Second)
+	if _, there := w.Server.Saved("s", "d"); there {
 		w.Fatal("its marker is still there")
 	}
 }
@@ -96,23 +96,23 @@ func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 		p := w.process(frugal("w1"), nil)
 		old := w.makeDocument()
 		w.deleteDocument()
-		if _, err := w.server.SaveDoc("s", old); err != nil {
+		if _, err := w.Server.SaveDoc("s", old); err != nil {
 			t.Fatalf("this proves nothing: %v", err)
 		}
-		if got := w.doc("s", "d"); got != (model.Value{}).String() {
+		if got := w.Doc("s", "d"); got != (model.Value{}).String() {
 			t.Errorf("a reader sees %s", got)
 		}
-		p.stop()
+		p.Shutdown()
 		w.process(frugal("w2"), nil)
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		a := w.attach("reader")
 		if got := a.get("d"); got != (model.Value{}).String() {
 			t.Errorf("the next owner has %s", got)
 		}
 		a.close()
-		w.pass(time.Minute)
-		if d, there := w.server.Saved("s", "d"); there && d.Data != nil {
+		w.Pass(time.Minute)
+		if d, there := w.Server.Saved("s", "d"); there && d.Data != nil {
 			t.Errorf("the bucket holds %s", d.Data)
 		}
 	})
@@ -134,30 +134,30 @@ func TestMarkers_ADeletedDocumentStaysAwayWhenItsOwnersSaveArrivesASecondTime(t 
 		old := w.makeDocument()
 		for round := range 20 { // more marks than a mark names
 			w.deleteDocument()
-			if _, err := w.server.SaveDoc("s", old); err != nil {
+			if _, err := w.Server.SaveDoc("s", old); err != nil {
 				t.Fatalf("round %d proves nothing: %v", round, err)
 			}
-			w.send("s", "add", "again") // the owner goes on,
-			w.pass(time.Second)         // and saves
-			if got := w.doc("s", "d"); got != (model.Value{}).String() {
+			w.Send("s", "add", "again") // the owner goes on,
+			w.Pass(time.Second)         // and saves
+			if got := w.Doc("s", "d"); got != (model.Value{}).String() {
 				t.Fatalf("a reader sees %s in round %d", got, round)
 			}
 			w.transact(func(tx *space.Tx) error { tx.Set("d", 1); return nil })
-			w.pass(time.Second)
-			old, _ = w.server.Saved("s", "d")
+			w.Pass(time.Second)
+			old, _ = w.Server.Saved("s", "d")
 			old.Rev = 0
 		}
 		w.deleteDocument()
-		if _, err := w.server.SaveDoc("s", old); err != nil {
+		if _, err := w.Server.SaveDoc("s", old); err != nil {
 			t.Fatalf("this proves nothing: %v", err)
 		}
-		w.send("s", "add", "again")
-		w.pass(time.Second)
-		p.stop()
+		w.Send("s", "add", "again")
+		w.Pass(time.Second)
+		p.Shutdown()
 		w.process(frugal("w2"), nil)
-		w.send("s", "add", "e2")
-		w.eventually("the next owner has deleted it again", func() bool {
-			d, there := w.server.Saved("s", "d")
+		w.Send("s", "add", "e2")
+		w.Eventually("the next owner has deleted it again", func() bool {
+			d, there := w.Server.Saved("s", "d")
 			return there && d.Data == nil
 		})
 	})
@@ -167,32 +167,32 @@ func putBackLate(t *testing.T, moment string) {
 	w := newWorld(t, 1)
 	first := w.process(frugal("w1"), nil)
 	old := w.makeDocument()
-	first.stop()
+	first.Shutdown()
 	second := w.process(frugal("w2"), nil)
 	w.deleteDocument()
 	putBack := func() {
-		if _, err := w.server.SaveDoc("s", old); err != nil {
+		if _, err := w.Server.SaveDoc("s", old); err != nil {
 			t.Fatalf("this proves nothing: %v", err)
 		}
-		w.send("s", "add", "again") // the owner goes on,
-		w.pass(time.Second)         // and saves
+		w.Send("s", "add", "again") // the owner goes on,
+		w.Pass(time.Second)         // and saves
 	}
 	if moment == "before the next owner" {
 		putBack()
 	}
-	second.stop()
+	second.Shutdown()
 	third := w.process(frugal("w3"), nil)
-	w.send("s", "add", "e2")
-	w.pass(time.Second)
+	w.Send("s", "add", "e2")
+	w.Pass(time.Second)
 	if moment == "under the next owner" {
 		putBack()
 	}
-	if got := w.doc("s", "d"); got != (model.Value{}).String() {
+	if got := w.Doc("s", "d"); got != (model.Value{}).String() {
 		t.Errorf("a reader sees %s", got)
 	}
-	third.stop()
+	third.Shutdown()
 	w.process(frugal("w4"), nil)
-	w.send("s", "add", "e3")
+	w.Send("s", "add", "e3")
 	w.eventuallyHandled("s", 4)
 	a := w.attach("reader")
 	if got := a.get("d"); got != (model.Value{}).String() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -29,7 +29,7 @@ type abroad struct {
 func newAbroad(t *testing.T) *abroad {
 	a := &abroad{world: newWorld(t, 2)}
 	a.here, a.there, a.third = spacesOf(0, 2, 1)[0], spacesOf(1, 2, 2)[0], spacesOf(1, 2, 2)[1]
-	a.send(a.here, "look", "look1", fmt.Sprintf("%q", a.there))
+	a.Send(a.here, "look", "look1", fmt.Sprintf("%q", a.there))
 	return a
 }
 
@@ -37,7 +37,7 @@ func TestMirror_FollowsTheOtherSpaceWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		w1 := a.worker("w1")
-		a.send(a.there, "add", "e1")
+		a.Send(a.there, "add", "e1")
 		synctest.Wait()
 		if n := runsOf(w1, a.there, "double"); n != 0 {
 			t.Errorf("computed %d times for nobody", n)
@@ -48,7 +48,7 @@ func TestMirror_FollowsTheOtherSpaceWhileSomebodyWatches(t *testing.T) {
 			t.Errorf("the watcher sees %s, want 2", v.last())
 		}
 		for i := range 5 {
-			a.send(a.there, "add", fmt.Sprintf("e%d", i+2))
+			a.Send(a.there, "add", fmt.Sprintf("e%d", i+2))
 			time.Sleep(10 * time.Millisecond)
 			if want := fmt.Sprint(2 * (i + 2)); v.last() != want {
 				t.Errorf("the watcher sees %s, want %s", v.last(), want)
@@ -71,11 +71,11 @@ func TestMirror_ALinkThatChangesIsFollowedElsewhere(t *testing.T) {
 		a := newAbroad(t)
 		w1 := a.worker("w1")
 		v := a.watch(a.here, "abroad")
-		a.send(a.there, "add", "e1")
+		a.Send(a.there, "add", "e1")
 		time.Sleep(time.Second)
-		a.send(a.third, "add", "e1")
-		a.send(a.third, "add", "e2")
-		a.send(a.here, "look", "look2", fmt.Sprintf("%q", a.third))
+		a.Send(a.third, "add", "e1")
+		a.Send(a.third, "add", "e2")
+		a.Send(a.here, "look", "look2", fmt.Sprintf("%q", a.third))
 		time.Sleep(time.Second)
 		if v.last() != "4" {
 			t.Errorf("the watcher sees %s, want 4", v.last())
@@ -101,7 +101,7 @@ func TestMirror_DemandSurvivesBeingGivenUpForAMoment(t *testing.T) {
 			if i%2 == 1 {
 				to = a.there
 			}
-			a.send(a.here, "look", fmt.Sprintf("flip%d", i), fmt.Sprintf("%q", to))
+			a.Send(a.here, "look", fmt.Sprintf("flip%d", i), fmt.Sprintf("%q", to))
 		}
 		time.Sleep(10 * time.Millisecond)
 		a.wantFollows(w1, a.there, 1, true)
@@ -121,15 +121,15 @@ func TestMirror_SurvivesATakeoverOfEitherSide(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		v := a.watch(a.here, "abroad")
 		for i := range 8 {
-			a.send(a.there, "add", fmt.Sprintf("e%d", i+1))
+			a.Send(a.there, "add", fmt.Sprintf("e%d", i+1))
 			time.Sleep(3 * time.Second)
 			if want := fmt.Sprint(2 * (i + 1)); v.last() != want {
-				t.Fatalf("round %d: the watcher sees %s, want %s\n%s", i, v.last(), want, a.logged)
+				t.Fatalf("round %d: the watcher sees %s, want %s\n%s", i, v.last(), want, a.Log)
 			}
-			owners[0].crash() // which serves one side or the other, or both
+			owners[0].Crash() // which serves one side or the other, or both
 			owners = append(owners[1:], a.worker(fmt.Sprintf("w%d", i+3)))
 		}
-		a.send(a.there, "add", "e9")
+		a.Send(a.there, "add", "e9")
 		time.Sleep(3 * time.Second)
 		if v.last() != "18" {
 			t.Errorf("the watcher sees %s, want 18", v.last())
@@ -143,12 +143,12 @@ func TestMirror_AHandlerWaitsForADocumentOfAnotherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		w1 := a.worker("w1")
-		a.send(a.there, "add", "e1")
-		a.send(a.there, "get", "e2") // has double computed
+		a.Send(a.there, "add", "e1")
+		a.Send(a.there, "get", "e2") // has double computed
 		time.Sleep(time.Second)
-		a.send(a.here, "read", "r1", fmt.Sprintf("%q", a.there))
+		a.Send(a.here, "read", "r1", fmt.Sprintf("%q", a.there))
 		time.Sleep(time.Second)
-		if got := a.doc(a.here, "seen"); got != "2" {
+		if got := a.Doc(a.here, "seen"); got != "2" {
 			t.Errorf("it saw %s, want 2", got)
 		}
 		if held := w1.Held(); held.Leases != 0 || w1.Mirrors() != 0 {
@@ -170,12 +170,12 @@ func TestMirror_ABusySpaceKeepsOnlyWhatADocumentIsNow(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w1 := a.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		w1 := a.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		v := a.watch(a.here, "abroad")
 		time.Sleep(time.Second)
-		a.send(a.here, "slow", "slow1")
+		a.Send(a.here, "slow", "slow1")
 		for i := range 1000 {
-			a.send(a.there, "add", fmt.Sprintf("e%d", i+1))
+			a.Send(a.there, "add", fmt.Sprintf("e%d", i+1))
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
@@ -243,7 +243,7 @@ func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
 		v := a.watch(a.here, "abroad")
 		time.Sleep(100 * time.Millisecond)
 		for i := range 5 {
-			a.send(a.there, "add", fmt.Sprintf("e%d", i+1))
+			a.Send(a.there, "add", fmt.Sprintf("e%d", i+1))
 			time.Sleep(100 * time.Millisecond)
 		}
 		bus.read.Store(3)
@@ -311,9 +311,9 @@ func TestMirror_SeesADeletionThatIsForgotten(t *testing.T) {
 		}
 		w.process(frugal("w1"), nil)
 		bus := &severed{cut: make(chan struct{}), mended: make(chan struct{})}
-		b := w.server.Connect("reader")
+		b := w.Server.Connect("reader")
 		bus.Bus = b
-		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "reader", Space: "t", Program: p, Logger: slog.New(w.logged)})
+		a, err := worker.Attach(t.Context(), bus, worker.AttachConfig{ID: "reader", Space: "t", Program: p, Logger: w.Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,10 +323,10 @@ func TestMirror_SeesADeletionThatIsForgotten(t *testing.T) {
 		if err := a.Observe(t.Context(), "copy"); err != nil {
 			t.Fatal(err)
 		}
-		w.eventually("it is copied", func() bool { return w.doc("t", "copy") == "1" })
+		w.Eventually("it is copied", func() bool { return w.Doc("t", "copy") == "1" })
 		close(bus.cut)
 		w.deleteDocument()
 		close(bus.mended)
-		w.eventually("the copy is gone", func() bool { return w.doc("t", "copy") == "absent" })
+		w.Eventually("the copy is gone", func() bool { return w.Doc("t", "copy") == "absent" })
 	})
 }

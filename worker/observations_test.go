@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -57,7 +58,7 @@ func ran(p *process) (ids []string) {
 
 func observationsSaved(w *world, space string, n int) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%d observations are saved", n), func() bool { return len(w.server.LoadState(space).Observations) == n })
+	w.Eventually(fmt.Sprintf("%d observations are saved", n), func() bool { return len(w.Server.LoadState(space).Observations) == n })
 }
 
 // A worker that takes a space up after another runs nothing that is still clean, however
@@ -66,22 +67,22 @@ func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
 	const n = 10_000
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		programs := always(rows(t, n))
+		programs := worldtest.Always(rows(t, n))
 		first := w.process(worker.Config{ID: "w1", Programs: programs}, nil)
-		w.send("s", "set", "e1", `["in7"]`)
+		w.Send("s", "set", "e1", `["in7"]`)
 		observationsSaved(w, "s", 2*n)
 		if got := len(ran(first)); got < n {
 			t.Fatalf("%d runs at first, want one of each of %d at least", got, n)
 		}
-		first.crash()
+		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
-		w.send("s", "set", "e2", `[]`)
+		w.Send("s", "set", "e2", `[]`)
 		w.eventuallyHandled("s", 2)
 		if got := ran(second); len(got) != 0 {
 			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 5)])
 		}
-		w.send("s", "set", "e3", `["in7"]`)
-		w.eventually("row7 is right", func() bool { return w.doc("s", "row7") == "3" })
+		w.Send("s", "set", "e3", `["in7"]`)
+		w.Eventually("row7 is right", func() bool { return w.Doc("s", "row7") == "3" })
 		if got := ran(second); !slices.Equal(got, []string{"row7"}) {
 			t.Errorf("in7 has changed, and %v ran", got)
 		}
@@ -91,31 +92,22 @@ func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
 // elsewhere appends a commit to the log as another runtime would.
 func elsewhere(w *world, space string, writes ...model.Write) {
 	w.Helper()
-	commits := w.commits(space)
-	c := &model.Commit{
-		Version: model.CommitVersion, Space: space, Runtime: "elsewhere", Epoch: 1,
-		Txs: []model.Tx{{N: 1, By: "put", Writes: writes}}, Cursor: commits[len(commits)-1].Cursor,
-	}
-	done := make(chan error, 1)
-	w.client.Append(model.Append{Space: space, ID: c.ID(), Expect: w.server.Head(space), Data: model.AppendCommit(nil, c, nil)}, func(_ uint64, err error) { done <- err })
-	if err := <-done; err != nil {
-		w.Fatal(err)
-	}
+	w.Append(&model.Commit{Space: space, Runtime: "elsewhere", Epoch: 1, Txs: []model.Tx{{N: 1, By: "put", Writes: writes}}})
 }
 
 // What has changed while nobody ran the space, as seen by the next owner.
 func TestI7_WhatChangedWhileNobodyRanTheSpaceRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		programs := always(rows(t, 5))
+		programs := worldtest.Always(rows(t, 5))
 		first := w.process(worker.Config{ID: "w1", Programs: programs}, nil)
-		w.send("s", "set", "e1", `["in1"]`)
+		w.Send("s", "set", "e1", `["in1"]`)
 		observationsSaved(w, "s", 10)
-		first.stop()
+		first.Shutdown()
 		elsewhere(w, "s", model.Write{Doc: "in2", Value: model.Int(40)})
 		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
-		w.send("s", "set", "e2", `["in3"]`)
-		w.eventually("what follows is right", func() bool { return w.doc("s", "row2") == "41" && w.doc("s", "row3") == "2" })
+		w.Send("s", "set", "e2", `["in3"]`)
+		w.Eventually("what follows is right", func() bool { return w.Doc("s", "row2") == "41" && w.Doc("s", "row3") == "2" })
 		if got := ran(second); !slices.Equal(got, []string{"row2", "row3"}) {
 			t.Errorf("in2 and in3 have changed, and %v ran", got)
 		}
@@ -142,16 +134,16 @@ func TestI7_OtherCodeRunsAllButWhatNamesItsVersion(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			return always(p)
+			return worldtest.Always(p)
 		}
 		first := w.process(worker.Config{ID: "w1", Build: "b1", Programs: versioned("sum-1")}, nil)
-		w.send("s", "set", "e1", `["in0"]`)
+		w.Send("s", "set", "e1", `["in0"]`)
 		observationsSaved(w, "s", 8)
-		first.crash()
+		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Build: "b2", Programs: versioned("sum-2")}, nil)
-		w.send("s", "set", "e2", `[]`)
+		w.Send("s", "set", "e2", `[]`)
 		w.eventuallyHandled("s", 2)
-		w.eventually("the others have run", func() bool { return len(ran(second)) == 3 })
+		w.Eventually("the others have run", func() bool { return len(ran(second)) == 3 })
 		if got := ran(second); !slices.Equal(got, []string{"row0", "row1", "sum-"}) {
 			t.Errorf("%v ran", got)
 		}
@@ -175,12 +167,12 @@ func TestI7_TheObservationOfANodeThatHasGoneIsDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("s", "set", "e1", `["in0"]`)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("s", "set", "e1", `["in0"]`)
 		observationsSaved(w, "s", 4)
-		w.send("s", "set", "e2", `["size"]`)
-		w.eventually("one is marked as deleted", func() bool {
-			return slices.ContainsFunc(w.server.LoadState("s").Observations, func(d model.StateDoc) bool {
+		w.Send("s", "set", "e2", `["size"]`)
+		w.Eventually("one is marked as deleted", func() bool {
+			return slices.ContainsFunc(w.Server.LoadState("s").Observations, func(d model.StateDoc) bool {
 				return d.Doc == model.StateKeyOfNode("item2") && d.Data == nil
 			})
 		})
@@ -191,15 +183,15 @@ func TestI7_TheObservationOfANodeThatHasGoneIsDeleted(t *testing.T) {
 func TestI7_OfWhoWatchesNothingIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(rows(t, 1))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(rows(t, 1))}, nil)
 		for _, doc := range []string{"row0", "in0", "nosuch"} {
 			v := w.watch("s", doc)
 			observationsSaved(w, "s", 2)
 			v.end()
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		observationsSaved(w, "s", 2)
-		if log := w.logged.String(); strings.Contains(log, "observations") {
+		if log := w.Log.String(); strings.Contains(log, "observations") {
 			t.Errorf("the log says %s", log)
 		}
 	})

@@ -14,9 +14,9 @@ import (
 // has read the log since.
 func (w *world) saveAsAnother(space string) {
 	w.Helper()
-	r, err := replica.Load(space, w.server.LoadState(space))
+	r, err := replica.Load(space, w.Server.LoadState(space))
 	if err == nil {
-		err = history.Replay(w.Context(), w.client, r)
+		err = history.Replay(w.Context(), w.Client, r)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -26,11 +26,11 @@ func (w *world) saveAsAnother(space string) {
 		w.Fatal(err)
 	}
 	for _, d := range c.Docs {
-		if _, err := w.server.SaveDoc(space, d); err != nil {
+		if _, err := w.Server.SaveDoc(space, d); err != nil {
 			w.Fatal(err)
 		}
 	}
-	if _, err := w.server.SaveMark(space, c.Mark); err != nil {
+	if _, err := w.Server.SaveMark(space, c.Mark); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -41,25 +41,25 @@ func TestSaver_AMarkThatAnotherHasSavedAtTheSameSequenceIsAsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}}, nil)
-		lane := w.send("s", "add", "e1")
+		lane := w.Send("s", "add", "e1").Seq
 		w.eventuallyHandled("s", 1)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.saveAsAnother("s")
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantPosition(0, lane)
 		w.wantSaved("s", map[string]string{"n": "1"})
-		lane = w.send("s", "add", "e2")
-		w.pass(time.Minute)
+		lane = w.Send("s", "add", "e2").Seq
+		w.Pass(time.Minute)
 		w.wantPosition(0, lane)
 		w.wantSaved("s", map[string]string{"n": "2"})
-		if n := w.logged.count("save checkpoint"); n > 0 {
+		if n := w.Log.Count("save checkpoint"); n > 0 {
 			t.Errorf("%d saves failed", n)
 		}
-		p.stop()
+		p.Shutdown()
 		w.worker("w2")
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		w.eventuallyHandled("s", 3)
-		if got := w.doc("s", "n"); got != "3" {
+		if got := w.Doc("s", "n"); got != "3" {
 			t.Errorf("n is %s", got)
 		}
 	})

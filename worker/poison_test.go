@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -17,7 +18,7 @@ func poisonous(t *testing.T, alive chan *process) *space.Program {
 	t.Helper()
 	p := book(t)
 	err := p.Handle("poison", func(*space.Tx, *model.Event) (model.Value, error) {
-		(<-alive).crash()         // which may just be being started
+		(<-alive).Crash()         // which may just be being started
 		return model.Value{}, nil // and nobody hears of it
 	})
 	if err != nil {
@@ -35,18 +36,18 @@ func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
 		alive := make(chan *process, 1)
 		died := 0
 		start := func() {
-			alive <- w.process(worker.Config{ID: "w1", Programs: always(poisonous(t, alive))}, nil)
+			alive <- w.process(worker.Config{ID: "w1", Programs: worldtest.Always(poisonous(t, alive))}, nil)
 		}
-		w.send("s", "add", "e1")
-		w.send("s", "poison", "bad")
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e1")
+		w.Send("s", "poison", "bad")
+		w.Send("s", "add", "e2")
 		for i := range 5 {
-			w.send("other", "add", fmt.Sprintf("o%d", i+1))
+			w.Send("other", "add", fmt.Sprintf("o%d", i+1))
 		}
 		start()
 		for range 2000 {
-			w.pass(50 * time.Millisecond)
-			if len(w.receipts("s")) == 3 && len(w.receipts("other")) == 5 {
+			w.Pass(50 * time.Millisecond)
+			if len(w.Receipts("s")) == 3 && len(w.Receipts("other")) == 5 {
 				break
 			}
 			if len(alive) == 0 {
@@ -55,7 +56,7 @@ func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
 			}
 		}
 		var got []string
-		for _, rc := range w.receipts("s") {
+		for _, rc := range w.Receipts("s") {
 			got = append(got, fmt.Sprint(rc.Event, " ", rc.Outcome, " ", rc.Attempts))
 		}
 		if want := []string{"e1 handled 0", "bad failed 3", "e2 handled 0"}; !slices.Equal(got, want) {

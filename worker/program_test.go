@@ -35,13 +35,13 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 		w.sendMany("s", "add", 3)
 		time.Sleep(10 * time.Second)
 		w.wantPosition(0, 0)
-		if n := len(w.commits("s")); n != 0 {
+		if n := len(w.Commits("s")); n != 0 {
 			t.Fatalf("%d commits by a worker that does not know what to do", n)
 		}
-		if n := w.logged.count("space has no program"); n != 1 {
+		if n := w.Log.Count("space has no program"); n != 1 {
 			t.Errorf("it was said %d times that the space has no program", n)
 		}
-		none.stop()
+		none.Shutdown()
 		w.worker("w2")
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", numbered(3)...)
@@ -61,10 +61,10 @@ func TestNoProgram_TheOtherSpacesOfThePartitionGoOn(t *testing.T) {
 			}
 			return program, nil
 		}}, nil)
-		w.send("a", "add", "e1")
-		w.send("unknown", "add", "e1")
-		w.send("a", "add", "e2")
-		w.send("unknown", "add", "e2")
+		w.Send("a", "add", "e1")
+		w.Send("unknown", "add", "e1")
+		w.Send("a", "add", "e2")
+		w.Send("unknown", "add", "e2")
 		time.Sleep(10 * time.Second)
 		w.wantHandled("a", numbered(2)...)
 		w.wantPosition(0, 1)
@@ -80,8 +80,8 @@ func TestNoProgram_AWatcherIsNoReasonToComplainAgainAndAgain(t *testing.T) {
 		w.process(worker.Config{ID: "w1", Programs: program.programs}, nil)
 		v := w.watch("s", "double")
 		time.Sleep(30 * time.Second)
-		if n := w.logged.count("space has no program"); n != 1 {
-			t.Errorf("said %d times in half a minute:\n%s", n, w.logged)
+		if n := w.Log.Count("space has no program"); n != 1 {
+			t.Errorf("said %d times in half a minute:\n%s", n, w.Log)
 		}
 		program.is.Store(true)
 		time.Sleep(5 * time.Second)
@@ -122,7 +122,7 @@ func TestNoProgram_WhatWasDeliveredToNobodyComesBeforeWhatFollows(t *testing.T) 
 				time.Sleep(time.Second)
 				program.is.Store(true)
 				bus.lags.Store(2)
-				w.send("s", "add", fmt.Sprintf("e%d", n+1))
+				w.Send("s", "add", fmt.Sprintf("e%d", n+1))
 				time.Sleep(5 * time.Second)
 				w.wantHandled("s", numbered(n+1)...)
 				w.wantPosition(0, uint64(n+1))

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
-	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
@@ -46,20 +45,15 @@ func (p *process) wantState(doc string, want model.DocumentState) {
 func TestRead_IsHowADocumentThatIsObservedStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(gatedBook(t))}, nil)
+		w.adds("s", 1)
 		for _, doc := range []string{"n", "double", "late", "broken"} {
 			w.observe("s", doc, "x", time.Hour)
 		}
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
-		w.eventually("double is computed", func() bool { return w.doc("s", "double") == "4" })
-		d, err := history.Read(t.Context(), w.client, "s", "double")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.wantState("double", model.DocumentState{Revision: d.Seq})
+		w.Eventually("double is computed", func() bool { return w.Doc("s", "double") == "4" })
+		p.wantState("double", model.DocumentState{Revision: w.Read("s", "double").Seq})
 		p.wantState("broken", model.DocumentState{Stale: "broken could not be computed: as it should"})
 		if g := p.states("n", "late", "spare"); g[0].Stale != "" || g[0].Revision == 0 ||
 			g[1].Stale != "late is held back (throttle)" || !g[1].Passing || g[2].Stale != "nobody observes it" || !g[2].Passing {
@@ -73,24 +67,23 @@ func TestRead_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
+		w.adds("s", 1)
 		w.observe("s", "double", "x", time.Hour)
-		w.eventually("double is computed", func() bool { return w.doc("s", "double") == "2" })
+		w.Eventually("double is computed", func() bool { return w.Doc("s", "double") == "2" })
 		before := p.states("double")[0]
-		p.bus.Inject(func(op membus.Op) membus.Fate {
+		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				return membus.Delay
 			}
 			return membus.Deliver
 		})
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		synctest.Wait()
 		if g := p.states("double")[0]; !g.Passing || g.Stale == "" {
 			t.Errorf("%+v", g)
 		}
-		p.bus.Inject(nil)
-		p.bus.Release()
+		p.Bus.Inject(nil)
+		p.Bus.Release()
 		if g := p.states("double")[0]; g.Stale != "" || g.Revision <= before.Revision {
 			t.Errorf("then %+v, and before %+v", g, before)
 		}
@@ -102,7 +95,7 @@ func TestRead_OfASpaceThatIsNotServed(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
 		p.wantState("d", model.DocumentState{Stale: model.ErrNoProgram.Error()})
-		p.stop()
+		p.Shutdown()
 		if g := p.states("d")[0]; !g.Passing || g.Stale == "" {
 			t.Errorf("after the end: %+v", g)
 		}
@@ -123,13 +116,12 @@ func TestRead_WakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
-		w.sendMany("r", "add", 1)
-		w.eventuallyHandled("r", 1)
+		w.adds("r", 1)
 		if g := p.states("n")[0]; !g.Passing || g.Stale == "" || p.Held().Hosts > 1 {
 			t.Errorf("%+v, and it holds %+v", g, p.Held())
 		}
 		w.observe("s", "n", "x", time.Hour)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if g := p.states("n")[0]; g.Stale != "" {
 			t.Errorf("%+v", g)
 		}
@@ -145,12 +137,11 @@ func TestRead_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 		if err := p.Handle("stick", func(*space.Tx, *model.Event) (model.Value, error) { <-done; return model.Value{}, nil }); err != nil {
 			t.Fatal(err)
 		}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.adds("s", 1)
 		w.observe("s", "double", "x", time.Hour)
 		w.observe("r", "double", "x", time.Hour)
-		w.send("s", "stick", "e2")
+		w.Send("s", "stick", "e2")
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -174,34 +165,15 @@ func TestRead_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 func TestRead_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		bus := &slowAppend{first: make(chan struct{})}
-		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
-			bus.Bus = b
-			return bus
-		})
-		w.send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w1, bus := w.slowWorker()
 		w.observe("s", "n", "x", time.Hour)
-		app := w.attach("app", withEvents)
-		bus.on.Store(true)
-		app.bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" {
-				w.pass(100 * time.Millisecond) // or the owner has nothing to do
-			}
-			return membus.Deliver
-		})
-		w.send("s", "add", "e2")
-		select {
-		case <-bus.first:
-		case <-time.After(time.Minute):
-			t.Fatal("the owner appends nothing, and this proves nothing")
-		}
+		bus.overtake(w)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		g := w1.readStates(ctx, []model.DocumentRef{{Space: "s", Document: "n"}})[0]
 		if g.Stale != "" || ctx.Err() != nil {
 			t.Errorf("%+v, %v", g, ctx.Err())
 		}
-		w.eventually("the append is refused", func() bool { return w1.Counts().Refused > 0 })
+		w.Eventually("the append is refused", func() bool { return w1.Counts().Refused > 0 })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -41,16 +42,15 @@ func TestRead_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
-		w.sendMany("s", "add", 3)
-		w.eventuallyHandled("s", 3)
+		w.adds("s", 3)
 		if n := p.ran("s", "double"); n != 0 {
 			t.Fatalf("it ran %d times before anybody asked", n)
 		}
 		a := p.query("s", "double")
-		if a.Value.String() != "6" || a.Stale != "" || a.Revision != w.server.Head("s") {
-			t.Errorf("answer %+v, the head is %d", a, w.server.Head("s"))
+		if a.Value.String() != "6" || a.Stale != "" || a.Revision != w.Server.Head("s") {
+			t.Errorf("answer %+v, the head is %d", a, w.Server.Head("s"))
 		}
-		w.send("s", "add", "e4")
+		w.Send("s", "add", "e4")
 		w.eventuallyHandled("s", 4)
 		time.Sleep(time.Minute)
 		if n := p.ran("s", "double"); n != 1 {
@@ -75,14 +75,14 @@ func TestRead_AnswersAreInTheLog(t *testing.T) {
 		answers := make(chan model.DocumentState, 500)
 		for i := range 500 {
 			if i%5 == 0 {
-				w.send("s", "add", "e"+string(rune('a'+i/5%26))+string(rune('a'+i/130)))
+				w.Send("s", "add", "e"+string(rune('a'+i/5%26))+string(rune('a'+i/130)))
 			}
 			go func() { // ends with the answer
 				a, err := p.readCurrent(t.Context(), "s", "double", time.Minute)
 				if err != nil {
 					t.Error(err)
 				}
-				if a.Revision > w.server.Head("s") {
+				if a.Revision > w.Server.Head("s") {
 					t.Errorf("the revision %d is not in the log", a.Revision)
 				}
 				answers <- a
@@ -113,7 +113,7 @@ func TestRead_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
 		if _, err := other.readCurrent(t.Context(), name, "double", time.Minute); !errors.Is(err, model.ErrElsewhere) {
 			t.Errorf("the other one: %v", err)
 		}
-		owner.stop()
+		owner.Shutdown()
 		if _, err := owner.readCurrent(t.Context(), name, "double", time.Minute); !errors.Is(err, model.ErrElsewhere) {
 			t.Errorf("after the end: %v", err)
 		}
@@ -143,8 +143,7 @@ func TestRead_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
+		w.adds("s", 1)
 		w.commit("s", "n", model.Int(20))
 		if a := p.query("s", "n"); a.Value.String() != "20" {
 			t.Errorf("answer %+v", a)
@@ -158,17 +157,8 @@ func TestRead_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
 // commit appends a commit of another runtime that writes a document.
 func (w *world) commit(name, doc string, v model.Value) {
 	w.Helper()
-	head := w.server.Head(name)
-	last := w.commits(name)
-	c := &model.Commit{
-		Version: model.CommitVersion, Space: name, Runtime: "other", Epoch: 1 << 40, Attempt: 1,
-		Cursor: last[len(last)-1].Cursor, Txs: []model.Tx{{N: 1, By: "test", Writes: []model.Write{{Doc: doc, Value: v}}}},
-	}
-	done := make(chan error, 1)
-	w.client.Append(model.Append{Space: name, ID: "other/1", Expect: head, Data: model.AppendCommit(nil, c, nil)}, func(_ uint64, err error) { done <- err })
-	if err := <-done; err != nil {
-		w.Fatal(err)
-	}
+	tx := model.Tx{N: 1, By: "test", Writes: []model.Write{{Doc: doc, Value: v}}}
+	w.Append(&model.Commit{Space: name, Runtime: "other", Epoch: 1 << 40, Attempt: 1, Txs: []model.Tx{tx}})
 }
 
 // slow is a program whose computation is debounced, and one of which nothing comes.
@@ -193,13 +183,12 @@ func gatedBook(t *testing.T) *space.Program {
 func TestRead_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(gatedBook(t))}, nil)
+		w.adds("s", 1)
 		if a := p.query("s", "late"); a.Value.String() != "1" || a.Stale != "" {
 			t.Errorf("first %+v", a)
 		}
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		began := time.Now()
 		a, err := p.readCurrent(t.Context(), "s", "late", 3*time.Second)
@@ -228,15 +217,15 @@ func TestRead_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := frugal("w1")
-		cfg.Programs = always(p)
+		cfg.Programs = worldtest.Always(p)
 		first := w.process(cfg, nil)
 		w.makeDocument()
 		if a := first.query("s", "copy"); a.Value.String() != "1" {
 			t.Fatalf("before: %+v", a)
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.deleteDocument()
-		first.stop()
+		first.Shutdown()
 		cfg.ID = "w2"
 		second := w.process(cfg, nil)
 		if a := second.query("s", "copy"); !a.Value.IsAbsent() || a.Stale != "" {
@@ -254,9 +243,9 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		p.bus.Inject(func(op membus.Op) membus.Fate {
+		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				return membus.Delay
 			}
@@ -269,10 +258,10 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 		}
 		synctest.Wait()
 		before := p.ran("s", "double")
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		synctest.Wait()
-		p.bus.Inject(nil)
-		p.bus.Release()
+		p.Bus.Inject(nil)
+		p.Bus.Release()
 		w.eventuallyHandled("s", 2)
 		if n := p.ran("s", "double"); n != before || n == 0 {
 			t.Errorf("it ran %d times for the read, and %d times for nobody", before, n-before)
@@ -284,11 +273,10 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(gatedBook(t))}, nil)
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(gatedBook(t))}, nil)
+		w.adds("s", 1)
 		p.query("s", "late")
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		w.eventuallyHandled("s", 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -296,7 +284,7 @@ func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
 			t.Fatalf("the query ends with %v", err)
 		}
 		before := p.ran("s", "late")
-		w.pass(2 * time.Hour) // it would not be held back any more
+		w.Pass(2 * time.Hour) // it would not be held back any more
 		if n := p.ran("s", "late"); n != before {
 			t.Errorf("it ran %d times for nobody", n-before)
 		}
@@ -309,13 +297,12 @@ func TestRead_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
-		w.sendMany("s", "add", 1)
-		w.eventuallyHandled("s", 1)
-		first.stop()
+		w.adds("s", 1)
+		first.Shutdown()
 		p := w.worker("w2")
 		held := &only{label: "append", fate: membus.Delay}
 		held.on.Store(true)
-		p.bus.Inject(held.hook)
+		p.Bus.Inject(held.hook)
 		answers := make(chan model.DocumentState, 1)
 		go func() { // ends with the answer
 			a, err := p.readCurrent(t.Context(), "s", "double", time.Second)
@@ -324,7 +311,7 @@ func TestRead_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
 			}
 			answers <- a
 		}()
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		if held.hits.Load() == 0 {
 			t.Error("nothing is appended, and this proves nothing")
 		}
@@ -334,7 +321,7 @@ func TestRead_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
 		default:
 		}
 		held.on.Store(false)
-		p.bus.Release()
+		p.Bus.Release()
 		if a := <-answers; a.Value.String() != "2" && a.Stale == "" {
 			t.Errorf("answered with %+v", a)
 		}

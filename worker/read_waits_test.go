@@ -16,16 +16,16 @@ func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		p.bus.Inject(func(op membus.Op) membus.Fate {
+		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				return membus.Delay
 			}
 			return membus.Deliver
 		})
-		w.send("s", "add", "e2")
-		w.pass(time.Second)
+		w.Send("s", "add", "e2")
+		w.Pass(time.Second)
 		answers := make(chan model.DocumentState, 1)
 		go func() { // ends with the answer
 			a, err := p.readCurrent(t.Context(), "s", "double", time.Hour)
@@ -34,16 +34,16 @@ func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
 			}
 			answers <- a
 		}()
-		w.pass(time.Second)
-		p.bus.Release() // the event is in the log, what is computed from it is not
-		w.pass(time.Second)
+		w.Pass(time.Second)
+		p.Bus.Release() // the event is in the log, what is computed from it is not
+		w.Pass(time.Second)
 		w.wantHandled("s", "e1", "e2")
 		select {
 		case a := <-answers:
 			t.Fatalf("answered with %+v, of which the log has not all", a)
 		default:
 		}
-		p.bus.Release()
+		p.Bus.Release()
 		if a := <-answers; a.Stale != "" || a.Value.String() != "4" {
 			t.Errorf("answered with %+v", a)
 		}

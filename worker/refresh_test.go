@@ -110,23 +110,23 @@ func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
 		var d registry
 		d.set(edition(t, "v1", n, nil), nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-		w.send("s", "put", "e1", `{"in7":7}`)
+		w.Send("s", "put", "e1", `{"in7":7}`)
 		observationsSaved(w, "s", 2*n)
 		before := ran(p)
 		d.deploy(edition(t, "v2", n, map[int]int64{3: 30, 7: 70, 9999: 1}), p)
-		w.pass(3 * time.Second) // until all is saved
-		if a, b, c := w.doc("s", "row3"), w.doc("s", "row7"), w.doc("s", "row9999"); a != "30" || b != "77" || c != "1" {
+		w.Pass(3 * time.Second) // until all is saved
+		if a, b, c := w.Doc("s", "row3"), w.Doc("s", "row7"), w.Doc("s", "row9999"); a != "30" || b != "77" || c != "1" {
 			t.Errorf("the rows are %s, %s and %s", a, b, c)
 		}
 		if got := since(p, before); !slices.Equal(got, []string{"row3", "row7", "row9999"}) {
 			t.Errorf("%d nodes ran: %v", len(got), got[:min(len(got), 9)])
 		}
-		if got := w.takeovers("s"); len(got) != 1 {
+		if got := w.Takeovers("s"); len(got) != 1 {
 			t.Errorf("the space was taken over by %v", got)
 		}
-		p.crash()
+		p.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: d.of}, nil)
-		w.send("s", "put", "e2", `{}`)
+		w.Send("s", "put", "e2", `{}`)
 		w.eventuallyHandled("s", 2)
 		if got := ran(second); len(got) != 0 {
 			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 9)])
@@ -138,7 +138,7 @@ func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
 func versionsOf(w *world, name string) (events, versions []string) {
 	w.Helper()
 	version := map[string]string{}
-	for _, c := range w.commits(name) {
+	for _, c := range w.Commits(name) {
 		if c.Program != "" {
 			version[c.Runtime] = c.Program
 		}
@@ -170,7 +170,7 @@ func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
 			spaces = append(spaces, spacesOf(i, partitions, 2)...)
 		}
 		l := w.loadOf(spaces, time.Millisecond, "1")
-		w.pass(200 * time.Millisecond)
+		w.Pass(200 * time.Millisecond)
 		began := time.Now()
 		var watches []*watched
 		for _, s := range spaces {
@@ -179,7 +179,7 @@ func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
 		const changes = 50
 		for i := range changes {
 			d.deploy(editions[(i+1)%2], p)
-			w.pass(7 * time.Millisecond)
+			w.Pass(7 * time.Millisecond)
 		}
 		if gap := l.end(began); gap > 20*time.Millisecond {
 			t.Errorf("a space has stood still for %v", gap)
@@ -203,7 +203,7 @@ func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
 			if n := p.Runs()[worker.RunKey{Space: s, Node: "row4"}]; n != 1 {
 				t.Errorf("row4 of %s is the same in both, and ran %d times", s, n)
 			}
-			if got, want := w.doc(s, "total"), fmt.Sprint(l.sent); got != want {
+			if got, want := w.Doc(s, "total"), fmt.Sprint(l.sent); got != want {
 				t.Errorf("total of %s is %s, want %s", s, got, want)
 			}
 		}
@@ -231,11 +231,11 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				var d registry
 				d.set(edition(t, "v1", 3, nil), nil)
 				p := w.process(worker.Config{ID: "w1", Programs: d.of, Options: worker.Options{Checkpoint: time.Hour}}, nil)
-				w.send("s", "add", "e1", "1")
+				w.Send("s", "add", "e1", "1")
 				w.eventuallyHandled("s", 1)
 				var holding, lost atomic.Bool
 				holding.Store(true)
-				p.bus.Inject(func(op membus.Op) membus.Fate {
+				p.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "append" && holding.Load() {
 						if how == "in doubt" && !lost.Swap(true) {
 							return membus.DropAck // it is in the log, and asked for again
@@ -244,21 +244,21 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 					}
 					return membus.Deliver
 				})
-				w.send("s", "add", "e2", "1") // under way
-				w.pass(10 * time.Millisecond)
-				w.send("s", "add", "e3", "1") // waits for that
-				w.pass(10 * time.Millisecond)
+				w.Send("s", "add", "e2", "1") // under way
+				w.Pass(10 * time.Millisecond)
+				w.Send("s", "add", "e3", "1") // waits for that
+				w.Pass(10 * time.Millisecond)
 				d.deploy(edition(t, "v2", 3, map[int]int64{1: 5}), p)
-				w.send("s", "add", "e4", "1")
-				w.send("s", "v1", "e5")
-				w.pass(10 * time.Millisecond)
+				w.Send("s", "add", "e4", "1")
+				w.Send("s", "v1", "e5")
+				w.Pass(10 * time.Millisecond)
 				if how == "refused" {
 					elsewhere(w, "s", model.Write{Doc: "in1", Value: model.Int(100)})
 				}
 				holding.Store(false)
-				p.bus.Release()
+				p.Bus.Release()
 				w.eventuallyHandled("s", 5)
-				w.pass(time.Second)
+				w.Pass(time.Second)
 				events, versions := versionsOfHandled(w, "s")
 				done := numbered(5)
 				if how == "refused" {
@@ -270,14 +270,14 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				if first, last := versions[0], versions[len(versions)-1]; first != "v1" || how == "refused" && last != "v2" {
 					t.Errorf("they were handled by %v", versions)
 				}
-				if got := w.doc("s", "total"); got != "4" {
+				if got := w.Doc("s", "total"); got != "4" {
 					t.Errorf("total is %s, want 4", got)
 				}
 				want := "5"
 				if how == "refused" {
 					want = "105"
 				}
-				if got := w.doc("s", "row1"); got != want {
+				if got := w.Doc("s", "row1"); got != want {
 					t.Errorf("row1 is %s, want %s", got, want)
 				}
 			})
@@ -288,7 +288,7 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 // versionsOfHandled is versionsOf but for events that were refused, which nobody handled.
 func versionsOfHandled(w *world, name string) (events, versions []string) {
 	w.Helper()
-	for _, rc := range w.receipts(name) {
+	for _, rc := range w.Receipts(name) {
 		if said, ok := rc.Result.AsString(); ok {
 			events, versions = append(events, rc.Event), append(versions, said)
 		}
@@ -305,23 +305,23 @@ func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
 			var d registry
 			d.set(edition(t, "v1", 1, nil), nil)
 			p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-			w.send("s", "v1", "e1")
+			w.Send("s", "v1", "e1")
 			w.eventuallyHandled("s", 1)
 			d.set(nil, err)
 			p.Refresh()
-			w.send("s", "v1", "e2")
+			w.Send("s", "v1", "e2")
 			w.eventuallyHandled("s", 2)
 			w.wantHandled("s", "e1", "e2")
-			if log := w.logged.String(); !strings.Contains(log, "ERROR no program for spaces that are awake; they go on with those that they have worker=w1 spaces=1 space=s program=edition version=v1") {
+			if log := w.Log.String(); !strings.Contains(log, "ERROR no program for spaces that are awake; they go on with those that they have worker=w1 spaces=1 space=s program=edition version=v1") {
 				t.Errorf("the log says %s", log)
 			}
-			w.send("t", "v2", "e1") // has none, and waits
-			w.pass(time.Second)
+			w.Send("t", "v2", "e1") // has none, and waits
+			w.Pass(time.Second)
 			d.deploy(edition(t, "v2", 1, nil), p)
 			w.eventuallyHandled("t", 1)
-			w.send("s", "v1", "e3") // which the new one has no handler for
+			w.Send("s", "v1", "e3") // which the new one has no handler for
 			w.eventuallyHandled("s", 3)
-			if rc := w.receipts("s")[2]; rc.Outcome != model.Refused {
+			if rc := w.Receipts("s")[2]; rc.Outcome != model.Refused {
 				t.Errorf("an event that the new program has no handler for is %+v", rc)
 			}
 		})
@@ -355,19 +355,19 @@ func TestRefresh_JobsAreTheNewOnesAndTimersStay(t *testing.T) {
 		var d registry
 		d.set(jobs(t, "hourly", time.Hour), nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of, Options: worker.Options{Idle: -1}}, nil)
-		w.pass(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)) + time.Second)
+		w.Pass(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)) + time.Second)
 		began := time.Now()
-		w.send("s", "remind", "e1", `{"in":7200000,"on":"now"}`)
+		w.Send("s", "remind", "e1", `{"in":7200000,"on":"now"}`)
 		w.sendLater("s", "e2", began.Add(3*time.Hour))
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		d.deploy(jobs(t, "ten minutes", 10*time.Minute), p)
-		w.pass(time.Hour - 2*time.Minute) // 10, 20, 30, 40, 50
-		if n := len(w.receipts("s")); n != 1+5 {
+		w.Pass(time.Hour - 2*time.Minute) // 10, 20, 30, 40, 50
+		if n := len(w.Receipts("s")); n != 1+5 {
 			t.Errorf("the job was handled %d times in an hour", n-1)
 		}
 		d.deploy(jobs(t, "none", 0), p)
-		w.pass(3 * time.Hour)
-		if n := len(w.receipts("s")); n != 1+5+2 {
+		w.Pass(3 * time.Hour)
+		if n := len(w.Receipts("s")); n != 1+5+2 {
 			t.Errorf("%d receipts, want the timer and the event that waited besides", n)
 		}
 		if got := w.handledAt("s", "e2"); got.Before(began.Add(3*time.Hour)) || got.After(began.Add(3*time.Hour+time.Second)) {
@@ -384,19 +384,19 @@ func TestRefresh_RollingBackPutsThingsRight(t *testing.T) {
 		good := edition(t, "v1", 5, nil)
 		d.set(good, nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-		w.send("s", "put", "e1", `{"in1":1,"in2":2}`)
-		w.eventually("it is computed", func() bool { return w.doc("s", "row2") == "2" })
+		w.Send("s", "put", "e1", `{"in1":1,"in2":2}`)
+		w.Eventually("it is computed", func() bool { return w.Doc("s", "row2") == "2" })
 		before := ran(p)
 		d.deploy(edition(t, "v2", 2, map[int]int64{1: 100}), p) // one is wrong, three are gone
-		w.eventually("it is wrong", func() bool { return w.doc("s", "row1") == "101" })
-		w.send("s", "put", "e2", `{"in2":20}`)
+		w.Eventually("it is wrong", func() bool { return w.Doc("s", "row1") == "101" })
+		w.Send("s", "put", "e2", `{"in2":20}`)
 		w.eventuallyHandled("s", 2)
-		if got := w.doc("s", "row2"); got != "2" {
+		if got := w.Doc("s", "row2"); got != "2" {
 			t.Errorf("row2, whose node is gone, is %s", got)
 		}
 		d.deploy(good, p)
-		w.eventually("it is right", func() bool { return w.doc("s", "row1") == "1" && w.doc("s", "row2") == "20" })
-		w.pass(time.Second)
+		w.Eventually("it is right", func() bool { return w.Doc("s", "row1") == "1" && w.Doc("s", "row2") == "20" })
+		w.Pass(time.Second)
 		if got := since(p, before); !slices.Equal(got, []string{"row1", "row1", "row2", "row3", "row4"}) {
 			t.Errorf("%v ran", got)
 		}
@@ -411,25 +411,25 @@ func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
 		editions := []*space.Program{edition(t, "v1", 3, nil), edition(t, "v2", 3, map[int]int64{0: 1}), edition(t, "v3", 3, map[int]int64{1: 1})}
 		d.set(editions[0], nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-		w.send("s", "add", "e0", "1")
+		w.Send("s", "add", "e0", "1")
 		w.eventuallyHandled("s", 1)
 		for round := range 20 {
 			var all sync.WaitGroup
 			for i := range 3 {
 				all.Go(func() { d.deploy(editions[(round+i)%3], p) })
 			}
-			w.send("s", "add", fmt.Sprint("e", round+1), "1")
+			w.Send("s", "add", fmt.Sprint("e", round+1), "1")
 			all.Wait()
 		}
 		w.eventuallyHandled("s", 21) // else the last may be handled before it changes over
 		d.deploy(editions[2], p)
-		w.send("s", "v3", "last")
+		w.Send("s", "v3", "last")
 		w.eventuallyHandled("s", 22)
 		events, versions := versionsOfHandled(w, "s")
 		if len(events) != 22 || versions[21] != "v3" {
 			t.Errorf("%v by %v", events, versions)
 		}
-		w.eventually("the rows are those of v3", func() bool { return w.doc("s", "row0") == "0" && w.doc("s", "row1") == "1" })
+		w.Eventually("the rows are those of v3", func() bool { return w.Doc("s", "row0") == "0" && w.Doc("s", "row1") == "1" })
 	})
 }
 
@@ -448,32 +448,32 @@ func TestRefresh_DuringAHandover(t *testing.T) {
 			spaces = append(spaces, spacesOf(i, partitions, 1)...)
 		}
 		l := w.loadOf(spaces, 2*time.Millisecond, "1")
-		w.pass(300 * time.Millisecond)
+		w.Pass(300 * time.Millisecond)
 		second := w.remote(worker.Config{ID: "w2", Programs: d.of})
 		for i := range 200 {
-			w.pass(time.Millisecond)
+			w.Pass(time.Millisecond)
 			d.deploy(editions[(i+1)%2], first, second)
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		stopped := make(chan struct{})
-		go func() { first.stop(); close(stopped) }()
+		go func() { first.Shutdown(); close(stopped) }()
 		for i := range 200 {
-			w.pass(time.Millisecond)
+			w.Pass(time.Millisecond)
 			d.deploy(editions[(i+1)%2], first, second)
 		}
 		<-stopped
 		d.deploy(editions[1], second)
 		l.end(time.Now())
 		for _, s := range spaces {
-			if got, want := w.doc(s, "total"), fmt.Sprint(l.sent); got != want {
+			if got, want := w.Doc(s, "total"), fmt.Sprint(l.sent); got != want {
 				t.Errorf("total of %s is %s, want %s", s, got, want)
 			}
-			w.send(s, "v2", "last")
+			w.Send(s, "v2", "last")
 			w.eventuallyHandled(s, l.sent+1)
-			if rcs := w.receipts(s); rcs[l.sent].Outcome != model.Handled {
+			if rcs := w.Receipts(s); rcs[l.sent].Outcome != model.Handled {
 				t.Errorf("%s does not run the last version: %+v", s, rcs[l.sent])
 			}
-			if got := w.doc(s, "row0"); got != "1" {
+			if got := w.Doc(s, "row0"); got != "1" {
 				t.Errorf("row0 of %s is %s", s, got)
 			}
 		}
@@ -488,15 +488,15 @@ func TestRefresh_MirrorsGoOnBothWays(t *testing.T) {
 		var d registry
 		d.set(book(t), nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-		w.send("a", "look", "e1", `"b"`)
+		w.Send("a", "look", "e1", `"b"`)
 		v := w.watch("a", "abroad")
-		w.send("b", "add", "e1")
-		w.eventually("it is seen", func() bool { return v.last() == "2" })
-		followed := w.logged.count("mirror document")
+		w.Send("b", "add", "e1")
+		w.Eventually("it is seen", func() bool { return v.last() == "2" })
+		followed := w.Log.Count("mirror document")
 		d.deploy(book(t), p) // nodes of no version: they run
-		w.send("b", "add", "e2")
-		w.eventually("it is seen", func() bool { return v.last() == "4" })
-		if n := p.Mirrors(); n != 1 || w.logged.count("mirror document") != followed {
+		w.Send("b", "add", "e2")
+		w.Eventually("it is seen", func() bool { return v.last() == "4" })
+		if n := p.Mirrors(); n != 1 || w.Log.Count("mirror document") != followed {
 			t.Errorf("%d documents are mirrored", n)
 		}
 		if values, _ := v.seen(); slices.Contains(values, "absent") && values[0] != "absent" {

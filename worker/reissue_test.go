@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -99,8 +100,8 @@ func newReissueOf(t *testing.T, cfg membus.Config) *reissue {
 func (r *reissue) start() {
 	r.life++
 	p := r.process(worker.Config{ID: fmt.Sprint("w", r.life), Programs: r.program}, nil)
-	c := r.coordinator()
-	r.stop = func() { p.crash(); c.Stop() }
+	c := r.Coordinator()
+	r.stop = func() { p.Crash(); c.Stop() }
 }
 
 func (r *reissue) program(name string) (*space.Program, error) {
@@ -115,9 +116,9 @@ func (r *reissue) goBack(to *membus.Snapshot, lane, alive bool) {
 	if !alive {
 		r.stop()
 	}
-	r.server.GoBackIn(0, to, lane)
+	r.Server.GoBackIn(0, to, lane)
 	if !alive {
-		r.pass(time.Second)
+		r.Pass(time.Second)
 		r.start()
 	}
 }
@@ -125,25 +126,21 @@ func (r *reissue) goBack(to *membus.Snapshot, lane, alive bool) {
 func (r *reissue) pay(first, last int) {
 	r.Helper()
 	for i := first; i <= last; i++ {
-		r.send(r.from, "pay", fmt.Sprint("e", i), `"`+r.to+`"`)
+		r.Send(r.from, "pay", fmt.Sprint("e", i), `"`+r.to+`"`)
 	}
 }
 
 // counted is how often each event has taken effect in a document.
 func (r *reissue) counted(space, doc string) model.Value {
 	r.Helper()
-	d, err := history.Read(r.Context(), r.client, space, doc)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return d.Value
+	return r.Read(space, doc).Value
 }
 
 // wantOnce waits until n events have taken effect in a document, and checks that each has once.
 func (r *reissue) wantOnce(space, doc string, n int) {
 	r.Helper()
-	r.eventually(fmt.Sprintf("%d events have taken effect in %s of %s", n, doc, space), func() bool { return r.counted(space, doc).Len() >= n })
-	r.pass(5 * time.Second)
+	r.Eventually(fmt.Sprintf("%d events have taken effect in %s of %s", n, doc, space), func() bool { return r.counted(space, doc).Len() >= n })
+	r.Pass(5 * time.Second)
 	for id, v := range r.counted(space, doc).All() { // any order: each on its own
 		if times, _ := v.AsInt(); times != 1 {
 			r.Errorf("%s has taken effect %d times in %s of %s", id, times, doc, space)
@@ -166,7 +163,7 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 						r := newReissue(t)
 						r.pay(1, before)
 						r.wantOnce(r.to, "got", before)
-						old := r.server.Snapshot()
+						old := r.Server.Snapshot()
 						r.pay(6, 8)
 						r.wantOnce(r.to, "got", before+3)
 						r.goBack(old, lane, alive)
@@ -176,10 +173,10 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 							r.wantOnce(r.from, "paid", before+7)
 						}
 						r.wantOnce(r.to, "got", before+7)
-						if !strings.Contains(r.logged.String(), "given out again") {
-							t.Errorf("nothing is said of it:\n%s", r.logged)
+						if r.Log.Count("given out again") == 0 {
+							t.Errorf("nothing is said of it:\n%s", r.Log)
 						}
-						if d := r.server.ReadDead("", 0, 10); len(d) > 0 {
+						if d := r.Server.ReadDead("", 0, 10); len(d) > 0 {
 							t.Errorf("dead letters: %+v", d)
 						}
 					})
@@ -209,21 +206,21 @@ func TestReissue_WhatWasHandledIsReadAgainWhenThatFails(t *testing.T) {
 		r := newReissue(t)
 		r.pay(1, 5)
 		r.wantOnce(r.to, "got", 5)
-		old := r.server.Snapshot()
+		old := r.Server.Snapshot()
 		r.pay(6, 8)
 		r.wantOnce(r.to, "got", 8)
 		r.stop()
-		r.server.GoBackIn(0, old, false)
-		r.pass(time.Second)
+		r.Server.GoBackIn(0, old, false)
+		r.Pass(time.Second)
 		bus := &recallFails{space: r.to}
 		r.process(worker.Config{ID: "w2", Programs: r.program}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})
-		r.send(r.to, "got", "wakes", `"wakes"`)
+		r.Send(r.to, "got", "wakes", `"wakes"`)
 		r.wantOnce(r.to, "got", 9)
 		bus.fails.Store(3)
-		r.coordinator() // which brings what the origin sends
+		r.Coordinator() // which brings what the origin sends
 		r.pay(9, 12)
 		r.wantOnce(r.to, "got", 13)
 		if n := bus.fails.Load(); n >= 0 {
@@ -240,20 +237,20 @@ func TestReissue_ATargetThatHasHandledNothingOfItDoesEachOnce(t *testing.T) {
 			r := newReissue(t)
 			r.pay(1, 5)
 			r.wantOnce(r.to, "got", 5)
-			old := r.server.Snapshot()
+			old := r.Server.Snapshot()
 			r.asleep.Store(true)
-			r.goBack(r.server.Snapshot(), false, false) // it is not in memory any more
+			r.goBack(r.Server.Snapshot(), false, false) // it is not in memory any more
 			r.pay(6, 8)
-			r.eventually("what is lost is in the lane", func() bool { return len(r.server.ReadLane(r.to, 0, 100)) == 8 })
+			r.Eventually("what is lost is in the lane", func() bool { return len(r.Server.ReadLane(r.to, 0, 100)) == 8 })
 			r.goBack(old, lane, true)
 			r.pay(9, 10)
 			n := 13 // with what the space has handled again
 			if lane {
 				n = 10
 			}
-			r.eventually("all of it is in the lane", func() bool { return len(r.server.ReadLane(r.to, 0, 100)) == n })
+			r.Eventually("all of it is in the lane", func() bool { return len(r.Server.ReadLane(r.to, 0, 100)) == n })
 			r.asleep.Store(false)
-			r.send(r.to, "got", "wakes", `"wakes"`)
+			r.Send(r.to, "got", "wakes", `"wakes"`)
 			r.wantOnce(r.to, "got", 11)
 		})
 	}
@@ -265,15 +262,15 @@ func TestReissue_ATargetThatIsTakenOverMeanwhileKnowsWhatItHadHandled(t *testing
 	for _, saved := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReissue(t)
-			old := r.server.Snapshot()
+			old := r.Server.Snapshot()
 			r.pay(1, 3)
 			r.wantOnce(r.to, "got", 3)
 			r.goBack(old, true, false)
 			r.pay(1, 1)
 			if saved {
-				r.pass(10 * time.Second)
+				r.Pass(10 * time.Second)
 			} else {
-				r.eventually("it has ended again", func() bool { return len(r.receipts(r.to)) == 4 })
+				r.Eventually("it has ended again", func() bool { return len(r.Receipts(r.to)) == 4 })
 			}
 			r.stop()
 			r.start()
@@ -290,17 +287,17 @@ func TestReissue_WhatIsSentByWayOfTheSpaceItselfIsDoneOnce(t *testing.T) {
 		for _, pause := range []time.Duration{0, 5 * time.Second} { // taken over while it waits, or not
 			synctest.Test(t, func(t *testing.T) {
 				r := newReissue(t)
-				old := r.server.Snapshot()
-				r.send(r.from, stream, "e1", `"`+r.to+`"`)
+				old := r.Server.Snapshot()
+				r.Send(r.from, stream, "e1", `"`+r.to+`"`)
 				r.wantOnce(r.to, "got", 1)
 				r.goBack(old, false, false)
 				if pause > 0 {
-					r.pass(pause)
+					r.Pass(pause)
 					r.stop()
 					r.start()
 				}
 				r.pay(2, 2)
-				r.pass(time.Minute)
+				r.Pass(time.Minute)
 				r.wantOnce(r.from, "paid", 2)
 				r.wantOnce(r.to, "got", 2)
 			})
@@ -313,13 +310,13 @@ func TestReissue_WhatIsSentByWayOfTheSpaceItselfIsDoneOnce(t *testing.T) {
 func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
-		old := r.server.Snapshot()
+		old := r.Server.Snapshot()
 		r.pay(1, 1)
 		r.wantOnce(r.to, "got", 1)
 		r.goBack(old, false, false)
 		r.wantOnce(r.from, "paid", 1)
-		r.eventually("it has ended twice", func() bool { return len(r.receipts(r.to)) == 2 })
-		all := r.receipts(r.to)
+		r.Eventually("it has ended twice", func() bool { return len(r.Receipts(r.to)) == 2 })
+		all := r.Receipts(r.to)
 		if all[0].Event == all[1].Event {
 			t.Errorf("two events have the id %s", all[0].Event)
 		}
@@ -328,7 +325,7 @@ func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
 				t.Errorf("%+v", rc)
 			}
 		}
-		tree, err := history.RequestTree(t.Context(), r.client, history.TreeQuery{Event: "e1", Space: r.from})
+		tree, err := history.RequestTree(t.Context(), r.Client, history.TreeQuery{Event: "e1", Space: r.from})
 		if err != nil || !tree.Settled || tree.Events != 2 || tree.States[lineage.Handled] != 2 {
 			t.Errorf("the tree: %+v, %v", tree, err)
 		}
@@ -339,13 +336,13 @@ func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
 func TestReissue_WhatWaitsForItsTimeWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
-		old := r.server.Snapshot()
-		r.send(r.from, "later", "e1", `"`+r.to+`"`)
-		r.eventually("it waits", func() bool { return len(r.server.LoadState(r.to).Later) == 1 })
+		old := r.Server.Snapshot()
+		r.Send(r.from, "later", "e1", `"`+r.to+`"`)
+		r.Eventually("it waits", func() bool { return len(r.Server.LoadState(r.to).Later) == 1 })
 		r.goBack(old, false, true)
 		r.pay(2, 2)
 		r.wantOnce(r.to, "got", 1)
-		r.pass(time.Hour)
+		r.Pass(time.Hour)
 		r.wantOnce(r.to, "got", 2)
 	})
 }
@@ -356,7 +353,7 @@ func TestReissue_WhatAnAttachedRuntimeSendsArrivesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
 		attach := func(id string) *worker.Attachment {
-			a, err := worker.Attach(t.Context(), r.client, worker.AttachConfig{ID: id, Space: r.from, Program: relay(t)})
+			a, err := worker.Attach(t.Context(), r.Client, worker.AttachConfig{ID: id, Space: r.from, Program: relay(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -374,14 +371,14 @@ func TestReissue_WhatAnAttachedRuntimeSendsArrivesOnce(t *testing.T) {
 		r.pay(3, 3)
 		tell(a, "a2")
 		r.wantOnce(r.to, "got", 5)
-		old := r.server.Snapshot()
+		old := r.Server.Snapshot()
 		tell(a, "a3")
 		r.pay(4, 4)
 		tell(a, "a4")
 		r.wantOnce(r.to, "got", 8)
 		_ = a.Close(t.Context()) // it may have ended
 		r.stop()
-		r.server.GoBackIn(0, old, true)
+		r.Server.GoBackIn(0, old, true)
 		a = attach("a5")
 		tell(a, "a6")
 		r.start()
@@ -401,25 +398,25 @@ func TestReissue_AServerWhoseClockIsSetBackLosesNothingSilently(t *testing.T) {
 		var ahead atomic.Int64
 		ahead.Store(int64(time.Hour))
 		r := newReissueOf(t, membus.Config{Partitions: 2, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
-		old := r.server.Snapshot()
+		old := r.Server.Snapshot()
 		r.pay(1, 3)
 		r.wantOnce(r.to, "got", 3)
 		r.stop()
-		r.server.GoBackIn(0, old, true)
+		r.Server.GoBackIn(0, old, true)
 		ahead.Store(0)
 		r.start()
 		r.pay(4, 6)
-		r.eventually("there is a dead letter of each", func() bool { return len(r.server.ReadDead("", 0, 10)) == 3 })
-		for _, d := range r.server.ReadDead("", 0, 10) {
+		r.Eventually("there is a dead letter of each", func() bool { return len(r.Server.ReadDead("", 0, 10)) == 3 })
+		for _, d := range r.Server.ReadDead("", 0, 10) {
 			if !strings.Contains(d.Error, "gone back") {
 				t.Errorf("a dead letter says: %s", d.Error)
 			}
-			if _, _, err := history.Redrive(t.Context(), r.client, d.Space, d.Stream, d.Event); err != nil {
+			if _, _, err := history.Redrive(t.Context(), r.Client, d.Space, d.Stream, d.Event); err != nil {
 				t.Error(err)
 			}
 		}
 		r.wantOnce(r.to, "got", 6)
-		r.pass(2 * time.Hour)
+		r.Pass(2 * time.Hour)
 		r.pay(7, 8) // the space is taken over by then, in a later term than the lost ones
 		r.wantOnce(r.to, "got", 8)
 	})
@@ -432,24 +429,24 @@ func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
 		r.pay(1, 3)
 		r.wantOnce(r.to, "got", 3)
 		r.stop()
-		p := r.process(worker.Config{ID: "alone", Programs: always(relay(t))}, nil) // no coordinator: what follows is not released
-		end := r.server.Head(r.from)
+		p := r.process(worker.Config{ID: "alone", Programs: worldtest.Always(relay(t))}, nil) // no coordinator: what follows is not released
+		end := r.Server.Head(r.from)
 		r.pay(4, 5)
 		r.wantOnce(r.from, "paid", 5)
-		r.pass(5 * time.Second) // it is saved
-		p.crash()
-		r.server.LoseLog(0, end)
+		r.Pass(5 * time.Second) // it is saved
+		p.Crash()
+		r.Server.LoseLog(0, end)
 		r.start()
-		lost, err := loss.InSpace(t.Context(), r.client, r.from)
+		lost, err := loss.InSpace(t.Context(), r.Client, r.from)
 		if err != nil || lost == nil || lost.Events() != 2 {
 			t.Fatalf("%+v, %v", lost, err)
 		}
-		if err := lost.Accept(t.Context(), r.client, nil); err != nil {
+		if err := lost.Accept(t.Context(), r.Client, nil); err != nil {
 			t.Fatal(err)
 		}
 		r.pay(6, 8)
 		r.wantOnce(r.to, "got", 6)
-		if d := r.server.ReadDead("", 0, 10); len(d) != 2 {
+		if d := r.Server.ReadDead("", 0, 10); len(d) != 2 {
 			t.Errorf("dead letters: %+v", d)
 		}
 	})
@@ -463,26 +460,26 @@ func TestReissue_ATargetWhosePartitionGoesBackWholeIsSentAgainWhatItHasLost(t *t
 			r := newReissue(t)
 			r.pay(1, 3)
 			r.wantOnce(r.to, "got", 3)
-			old := r.server.Snapshot()
+			old := r.Server.Snapshot()
 			r.pay(4, 6)
 			r.wantOnce(r.to, "got", 6)
 			if !alive {
 				r.stop()
 			}
-			r.server.GoBackIn(1, old, true)
+			r.Server.GoBackIn(1, old, true)
 			if !alive {
-				r.pass(time.Second)
+				r.Pass(time.Second)
 				r.start()
 			}
 			r.pay(7, 9)
 			r.wantOnce(r.to, "got", 9)
 			r.wantOnce(r.from, "paid", 9)
-			r.pass(10 * time.Second)
+			r.Pass(10 * time.Second)
 			r.stop()
 			r.start() // and finds the lane as it was saved
 			r.pay(10, 10)
 			r.wantOnce(r.to, "got", 10)
-			if n := strings.Count(r.logged.String(), "have lost their ends"); n != 1 {
+			if n := r.Log.Count("have lost their ends"); n != 1 {
 				t.Errorf("it was said %d times", n)
 			}
 		})

@@ -24,12 +24,12 @@ func frugal(id string) worker.Config {
 }
 
 // left is how many commits of a space the log holds.
-func (w *world) left(space string) int { return len(w.server.ReadLog(space, 0, 1<<30)) }
+func (w *world) left(space string) int { return len(w.Server.ReadLog(space, 0, 1<<30)) }
 
 // wantWhole checks that nothing of a space's log is gone.
 func (w *world) wantWhole(space string) {
 	w.Helper()
-	if left, all := w.left(space), len(w.commits(space)); left != all {
+	if left, all := w.left(space), len(w.Commits(space)); left != all {
 		w.Errorf("the log of %s holds %d of %d commits", space, left, all)
 	}
 }
@@ -51,7 +51,7 @@ func (b readings) ReadLog(ctx context.Context, space string, after uint64, limit
 func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		const rounds, each = 20, 100
 		const bound = each // a few checkpoints' worth
 		for round := range rounds {
@@ -59,24 +59,24 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 			var read atomic.Int64
 			p := w.process(cfg, func(b *membus.Bus) port.Bus { return readings{b, &read} })
 			for i := range each {
-				w.send("s", "add", fmt.Sprintf("e%d", round*each+i+1))
-				w.pass(10 * time.Millisecond) // a commit each
+				w.Send("s", "add", fmt.Sprintf("e%d", round*each+i+1))
+				w.Pass(10 * time.Millisecond) // a commit each
 			}
 			w.eventuallyHandled("s", (round+1)*each)
-			w.pass(3 * time.Second)
+			w.Pass(3 * time.Second)
 			if n := w.left("s"); n > bound {
 				t.Fatalf("after %d events the log holds %d commits", (round+1)*each, n)
 			}
 			if n := read.Load(); n > bound {
 				t.Fatalf("after %d events a restart has read %d commits", round*each, n)
 			}
-			p.crash()
+			p.Crash()
 		}
 		w.wantHandled("s", numbered(rounds*each)...)
-		if got := w.doc("s", "n"); got != fmt.Sprint(rounds*each) {
+		if got := w.Doc("s", "n"); got != fmt.Sprint(rounds*each) {
 			t.Errorf("n is %s", got)
 		}
-		if n := len(w.commits("s")); n < each*rounds {
+		if n := len(w.Commits("s")); n < each*rounds {
 			t.Errorf("%d commits in all: this proves little", n)
 		}
 	})
@@ -85,23 +85,22 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 func TestRetention_NothingGoesThatNoCheckpointCovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		p := w.process(frugal("w1"), nil)
 		full := &only{label: "save", fate: membus.DropRequest}
 		full.on.Store(true)
-		p.bus.Inject(func(op membus.Op) membus.Fate {
+		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "save" && full.on.Load() {
 				return membus.Delay // for as long as nothing can be saved
 			}
 			return membus.Deliver
 		})
-		w.sendMany("s", "add", 5)
-		w.eventuallyHandled("s", 5)
-		w.pass(10 * time.Minute)
+		w.adds("s", 5)
+		w.Pass(10 * time.Minute)
 		w.wantWhole("s")
 		full.on.Store(false)
-		p.bus.Release()
-		w.pass(2 * time.Minute)
+		p.Bus.Release()
+		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Errorf("the log holds %d commits, want the last one", n)
 		}
@@ -126,7 +125,7 @@ func (b *replaced) LoadMark(ctx context.Context, space string) (model.StateDoc, 
 func TestRetention_NothingGoesThatNoCheckpointCoversWhichIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		bus := &replaced{}
 		bus.on.Store(true)
 		cfg := frugal("w1")
@@ -135,12 +134,11 @@ func TestRetention_NothingGoesThatNoCheckpointCoversWhichIsThere(t *testing.T) {
 			bus.Bus = b
 			return bus
 		})
-		w.sendMany("s", "add", 5)
-		w.eventuallyHandled("s", 5)
-		w.pass(10 * time.Minute)
+		w.adds("s", 5)
+		w.Pass(10 * time.Minute)
 		w.wantWhole("s")
 		bus.on.Store(false)
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Errorf("the log holds %d commits, want the last one", n)
 		}
@@ -151,13 +149,13 @@ func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(frugal("w1"), nil)
-		w.send("s", "forward", "e1", `"t"`)
+		w.Send("s", "forward", "e1", `"t"`)
 		w.sendMany("s", "add", 5)
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
 		w.wantWhole("s")
-		w.coordinator()
+		w.Coordinator()
 		w.eventuallyHandled("t", 1)
-		w.pass(15 * time.Minute)
+		w.Pass(15 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Errorf("the log holds %d commits, want the last one", n)
 		}
@@ -167,18 +165,18 @@ func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
 func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		w.process(worker.Config{ID: "w1", Options: worker.Options{History: time.Hour}}, nil)
 		w.sendMany("s", "add", 5)
-		w.pass(time.Hour - 10*time.Minute)
+		w.Pass(time.Hour - 10*time.Minute)
 		w.sendMany("s", "get", 2)
 		w.eventuallyHandled("s", 7) // wantWhole reads the log twice: it must not grow meanwhile
 		w.wantWhole("s")
-		w.pass(15 * time.Minute)
-		if n := w.left("s"); n == len(w.commits("s")) || n < 2 {
-			t.Errorf("the log holds %d of %d commits, want those of the last hour", n, len(w.commits("s")))
+		w.Pass(15 * time.Minute)
+		if n := w.left("s"); n == len(w.Commits("s")) || n < 2 {
+			t.Errorf("the log holds %d of %d commits, want those of the last hour", n, len(w.Commits("s")))
 		}
-		if h, err := history.FindReceipt(t.Context(), w.client, "s", "get", "e2"); err != nil || h == nil {
+		if h, err := history.FindReceipt(t.Context(), w.Client, "s", "get", "e2"); err != nil || h == nil {
 			t.Errorf("the receipt of an event of the last hour: %v, %v", h, err)
 		}
 	})
@@ -188,18 +186,18 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 func TestRetention_AReceiptIsThereAsLongAsItsEventByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
-		w.coordinator()
+		w.Coordinator()
 		w.worker("w1")
 		w.sendMany("s", "add", 3)
 		for range 20 {
-			w.pass(7 * time.Minute)
-			_, there := w.server.FindEvent("s", "add", "e2")
-			h, err := history.FindReceipt(t.Context(), w.client, "s", "add", "e2")
+			w.Pass(7 * time.Minute)
+			_, there := w.Server.FindEvent("s", "add", "e2")
+			h, err := history.FindReceipt(t.Context(), w.Client, "s", "add", "e2")
 			if there && (err != nil || h == nil) {
 				t.Fatalf("the event is in the lane, and its receipt: %v, %v", h, err)
 			}
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		if n := w.left("s"); n != 1 {
 			t.Errorf("the log holds %d commits, want the last one", n)
 		}
@@ -211,14 +209,14 @@ func TestRetention_AReceiptIsThereAsLongAsItsEventByDefault(t *testing.T) {
 func TestRetention_ACheckpointHasToStandForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		cfg := frugal("w1")
 		cfg.PurgeDelay = 10 * time.Minute
 		w.process(cfg, nil)
 		w.sendMany("s", "add", 5)
-		w.pass(9 * time.Minute)
+		w.Pass(9 * time.Minute)
 		w.wantWhole("s")
-		w.pass(3 * time.Minute)
+		w.Pass(3 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Errorf("the log holds %d commits, want the last one", n)
 		}
@@ -228,7 +226,7 @@ func TestRetention_ACheckpointHasToStandForAWhile(t *testing.T) {
 func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		cfg := frugal("w1")
 		cfg.HistoryBytes, cfg.History, cfg.Idle = 0, 30*time.Minute, time.Second
 		p := w.process(cfg, nil)
@@ -236,22 +234,22 @@ func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
 		for i := range spaces {
 			w.sendMany(fmt.Sprint("s", i), "add", 3)
 		}
-		w.pass(25 * time.Minute)
+		w.Pass(25 * time.Minute)
 		if n := p.Held().Hosts; n != 0 {
 			t.Fatalf("%d spaces are awake", n)
 		}
 		for i := range spaces {
 			w.wantWhole(fmt.Sprint("s", i))
 		}
-		w.pass(30 * time.Minute)
+		w.Pass(30 * time.Minute)
 		for i := range spaces {
 			if n := w.left(fmt.Sprint("s", i)); n != 1 {
 				t.Fatalf("the log of space %d holds %d commits, want the last one", i, n)
 			}
 		}
-		w.send("s7", "add", "e4")
+		w.Send("s7", "add", "e4")
 		w.eventuallyHandled("s7", 4)
-		if got := w.doc("s7", "n"); got != "4" {
+		if got := w.Doc("s7", "n"); got != "4" {
 			t.Errorf("n is %s after the purge", got)
 		}
 	})
@@ -262,23 +260,23 @@ func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
 func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		first := w.worker("w1")
-		w.send("s", "add", "e1")
-		w.pass(5 * time.Second)
+		w.Send("s", "add", "e1")
+		w.Pass(5 * time.Second)
 		full := &only{label: "save", fate: membus.Delay}
 		full.on.Store(true)
-		first.bus.Inject(full.hook)
+		first.Bus.Inject(full.hook)
 		v := w.watch("s", "double")
-		w.eventually("it is computed", func() bool { return v.last() == "2" })
+		w.Eventually("it is computed", func() bool { return v.last() == "2" })
 		v.end()
-		first.crash()
+		first.Crash()
 		cfg := frugal("w2")
 		cfg.Idle = time.Second
 		w.process(cfg, nil)
-		w.pass(30 * time.Minute)
+		w.Pass(30 * time.Minute)
 		w.wantSaved("s", map[string]string{"n": "1", "double": "2"})
-		if n := len(w.takeovers("s")); n != 2 {
+		if n := len(w.Takeovers("s")); n != 2 {
 			t.Errorf("the space was taken over %d times, want once more", n)
 		}
 	})
@@ -289,9 +287,9 @@ func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.
 func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		w.process(frugal("w1"), nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		stuck := make(chan struct{})
 		var values []string
@@ -299,7 +297,7 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { // ends with ctx
-			watch := history.Watch{Bus: w.client, Space: "s", Doc: "n"}
+			watch := history.Watch{Bus: w.Client, Space: "s", Doc: "n"}
 			done <- watch.Changes(ctx, func(c history.Change) {
 				v, rev := c.Value, c.Revision
 				values, revisions = append(values, v.String()), append(revisions, rev)
@@ -310,14 +308,14 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		}()
 		synctest.Wait()
 		for i := range 600 {
-			w.send("s", "add", fmt.Sprint("e", i+2))
-			w.pass(60 * time.Millisecond) // a commit each
+			w.Send("s", "add", fmt.Sprint("e", i+2))
+			w.Pass(60 * time.Millisecond) // a commit each
 		}
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		close(stuck)
-		w.pass(5 * time.Second)
-		w.send("s", "add", "last")
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
+		w.Send("s", "add", "last")
+		w.Pass(5 * time.Second)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("the follow ended with %v", err)
@@ -340,7 +338,7 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 
 // addsUpTo counts the events that were handled up to a log sequence.
 func (w *world) addsUpTo(space string, seq uint64) (n int) {
-	for _, e := range w.server.History(space) {
+	for _, e := range w.Server.History(space) {
 		c, err := model.DecodeCommit(e.Data)
 		if err != nil {
 			w.Fatal(err)
@@ -359,35 +357,35 @@ func (w *world) addsUpTo(space string, seq uint64) (n int) {
 func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		old := w.process(frugal("w1"), hermits)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		held := &only{label: "append", fate: membus.Delay}
 		held.on.Store(true)
-		old.bus.Inject(held.hook)
-		w.send("s", "add", "e2")
-		w.eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
+		old.Bus.Inject(held.hook)
+		w.Send("s", "add", "e2")
+		w.Eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
 		fresh := w.process(frugal("w2"), hermits)
 		w.eventuallyHandled("s", 2)
-		w.pass(2 * time.Second)
-		w.send("s", "add", "e3")
+		w.Pass(2 * time.Second)
+		w.Send("s", "add", "e3")
 		w.eventuallyHandled("s", 3)
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Fatalf("the log holds %d commits", n)
 		}
-		fresh.crash()
+		fresh.Crash()
 		held.on.Store(false)
-		old.bus.Release()
-		w.send("s", "add", "e4")
+		old.Bus.Release()
+		w.Send("s", "add", "e4")
 		w.eventuallyHandled("s", 4)
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		w.wantHandled("s", numbered(4)...)
 		w.wantSaved("s", map[string]string{"n": "4"})
-		if !strings.Contains(w.logged.String(), "purged") {
-			t.Errorf("nobody has met the gap:\n%s", w.logged)
+		if w.Log.Count("purged") == 0 {
+			t.Errorf("nobody has met the gap:\n%s", w.Log)
 		}
 	})
 }
@@ -397,36 +395,36 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		old := w.process(frugal("w1"), hermits)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		held := &only{label: "append", fate: membus.Delay}
 		held.on.Store(true)
-		old.bus.Inject(held.hook)
-		w.send("s", "add", "e2")
-		w.eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
+		old.Bus.Inject(held.hook)
+		w.Send("s", "add", "e2")
+		w.Eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
 		fresh := w.process(frugal("w2"), hermits)
 		w.eventuallyHandled("s", 2)
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		w.eventuallyHandled("s", 3)
 		a := w.attach("a1")
 		elsewhere := func(tx *space.Tx) error { tx.Set("elsewhere", 1); return nil }
 		if err := a.Transact(t.Context(), "app", elsewhere); err != nil {
 			t.Fatal(err)
 		}
-		w.pass(3 * time.Second)
-		fresh.crash()
+		w.Pass(3 * time.Second)
+		fresh.Crash()
 		if n := w.left("s"); n != 1 {
 			t.Fatalf("the log holds %d commits", n)
 		}
 		a.close()
 		held.on.Store(false)
-		old.bus.Release()
-		w.send("s", "add", "e4")
+		old.Bus.Release()
+		w.Send("s", "add", "e4")
 		w.eventuallyHandled("s", 4)
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		w.wantHandled("s", numbered(4)...)
 		w.wantSaved("s", map[string]string{"n": "4", "elsewhere": "1"})
 	})
@@ -435,7 +433,7 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		w.process(frugal("w1"), nil)
 		a := w.attach("a1")
 		a.add()
@@ -444,24 +442,24 @@ func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 		a.bus.Inject(held.hook)
 		done := make(chan error, 1)
 		go func() { done <- a.Transact(t.Context(), "app", increment) }() // ends when the attachment does
-		w.eventually("its append is under way", func() bool { return held.hits.Load() == 1 })
+		w.Eventually("its append is under way", func() bool { return held.hits.Load() == 1 })
 		for i := range 5 {
-			w.send("s", "add", fmt.Sprint("e", i+1))
-			w.pass(100 * time.Millisecond)
+			w.Send("s", "add", fmt.Sprint("e", i+1))
+			w.Pass(100 * time.Millisecond)
 		}
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		held.on.Store(false)
 		a.bus.Release()
 		if err := <-done; !errors.Is(err, model.ErrPurged) {
 			t.Errorf("the transaction ended with %v", err)
 		}
 		<-a.Done()
-		if got := w.doc("s", "n"); got != "6" {
+		if got := w.Doc("s", "n"); got != "6" {
 			t.Errorf("n is %s", got)
 		}
 		b := w.attach("a2") // and it can be attached again
 		b.add()
-		if got := w.doc("s", "n"); got != "7" {
+		if got := w.Doc("s", "n"); got != "7" {
 			t.Errorf("n is %s", got)
 		}
 	})
@@ -473,23 +471,23 @@ func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 func TestStop_ASpaceThatIsRefusedDoesNotHoldUpTheWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		p := w.worker("w1")
 		for i := range 5 {
-			w.send("s", "add", fmt.Sprint("e", i+1))
-			w.pass(2 * time.Second)
+			w.Send("s", "add", fmt.Sprint("e", i+1))
+			w.Pass(2 * time.Second)
 		}
-		p.crash()
-		commits := w.server.History("s")
-		w.server.PurgeLog("s", commits[len(commits)-1].Seq)
-		w.server.ForgetState("s")
+		p.Crash()
+		commits := w.Server.History("s")
+		w.Server.PurgeLog("s", commits[len(commits)-1].Seq)
+		w.Server.ForgetState("s")
 		first, second := w.worker("w2"), w.worker("w3")
-		w.send("s", "add", "e6")
-		w.eventually("the space is refused", func() bool { return w.logged.count("refused: the store has lost") > 0 })
-		w.pass(3 * time.Second) // it is being loaded again, which takes ten seconds
+		w.Send("s", "add", "e6")
+		w.Eventually("the space is refused", func() bool { return w.Log.Count("refused: the store has lost") > 0 })
+		w.Pass(3 * time.Second) // it is being loaded again, which takes ten seconds
 		began := time.Now()
-		first.stop()
-		second.stop()
+		first.Shutdown()
+		second.Shutdown()
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -499,27 +497,27 @@ func TestStop_ASpaceThatIsRefusedDoesNotHoldUpTheWorker(t *testing.T) {
 func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		p := w.worker("w1")
 		for i := range 5 {
-			w.send("s", "add", fmt.Sprint("e", i+1))
-			w.pass(2 * time.Second)
+			w.Send("s", "add", fmt.Sprint("e", i+1))
+			w.Pass(2 * time.Second)
 		}
-		p.crash()
-		commits := w.server.History("s")
-		w.server.PurgeLog("s", commits[len(commits)-1].Seq) // a hand that knows no better
-		w.server.ForgetState("s")
-		if _, err := history.Read(t.Context(), w.client, "s", "n"); !errors.Is(err, model.ErrPurged) || !strings.Contains(err.Error(), "lost") {
+		p.Crash()
+		commits := w.Server.History("s")
+		w.Server.PurgeLog("s", commits[len(commits)-1].Seq) // a hand that knows no better
+		w.Server.ForgetState("s")
+		if _, err := history.Read(t.Context(), w.Client, "s", "n"); !errors.Is(err, model.ErrPurged) || !strings.Contains(err.Error(), "lost") {
 			t.Errorf("reading says %v", err)
 		}
 		w.worker("w2")
-		w.send("s", "add", "e6")
-		w.pass(time.Minute)
-		if n := len(w.commits("s")); n != len(commits) {
+		w.Send("s", "add", "e6")
+		w.Pass(time.Minute)
+		if n := len(w.Commits("s")); n != len(commits) {
 			t.Errorf("%d commits were made on top of nobody knows what", n-len(commits))
 		}
-		if !strings.Contains(w.logged.String(), "no checkpoint reaches to where the log begins") {
-			t.Errorf("the log says:\n%s", w.logged)
+		if w.Log.Count("no checkpoint reaches to where the log begins") == 0 {
+			t.Errorf("the log says:\n%s", w.Log)
 		}
 	})
 }
@@ -527,37 +525,37 @@ func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
 func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		p := w.process(frugal("w1"), nil)
 		for i := range 10 {
-			w.send("s", "add", fmt.Sprint("e", i+1))
-			w.send("s", "chain", fmt.Sprint("c", i+1), "1")
-			w.pass(100 * time.Millisecond)
+			w.Send("s", "add", fmt.Sprint("e", i+1))
+			w.Send("s", "chain", fmt.Sprint("c", i+1), "1")
+			w.Pass(100 * time.Millisecond)
 		}
-		w.pass(2 * time.Minute)
-		p.stop()
-		w.send("s", "add", "new")
+		w.Pass(2 * time.Minute)
+		p.Shutdown()
+		w.Send("s", "add", "new")
 		w.worker("w2") // keeps everything
 		w.eventuallyHandled("s", 31)
 		var own string // the follow-up of c5
-		for _, rc := range w.receipts("s") {
+		for _, rc := range w.Receipts("s") {
 			if tx, minted := model.OriginOf(rc.Event); minted && tx.Space == "s" && own == "" {
 				own = rc.Event
 			}
 		}
 		for id, stream := range map[string]string{"e5": "add", "c5": "chain", own: "chain"} {
-			if h, err := history.FindReceipt(t.Context(), w.client, "s", stream, id); !errors.Is(err, history.ErrForgotten) {
+			if h, err := history.FindReceipt(t.Context(), w.Client, "s", stream, id); !errors.Is(err, history.ErrForgotten) {
 				t.Errorf("the receipt of %s: %v, %v, want ErrForgotten", id, h, err)
 			}
 		}
-		if _, err := history.FindOrigin(t.Context(), w.client, own); !errors.Is(err, history.ErrForgotten) {
+		if _, err := history.FindOrigin(t.Context(), w.Client, own); !errors.Is(err, history.ErrForgotten) {
 			t.Errorf("the origin of %s: %v, want ErrForgotten", own, err)
 		}
-		if h, err := history.FindReceipt(t.Context(), w.client, "s", "add", "new"); err != nil || h == nil {
+		if h, err := history.FindReceipt(t.Context(), w.Client, "s", "add", "new"); err != nil || h == nil {
 			t.Errorf("the receipt that is there: %v, %v", h, err)
 		}
 		var listed []string
-		for h, err := range history.Receipts(t.Context(), w.client, "s", history.ReceiptFilter{}) {
+		for h, err := range history.Receipts(t.Context(), w.Client, "s", history.ReceiptFilter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -574,16 +572,16 @@ func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 func TestRetention_ASpaceThatWasNeverSavedIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.coordinator()
+		w.Coordinator()
 		a := w.attach("app")
 		a.add()
 		a.add()
 		a.close()
-		w.pass(model.LeaseTTL)
+		w.Pass(model.LeaseTTL)
 		cfg := frugal("w1")
 		cfg.Idle = time.Second
 		w.process(cfg, nil)
-		w.pass(30 * time.Minute)
+		w.Pass(30 * time.Minute)
 		w.wantSaved("s", map[string]string{"n": "2"})
 	})
 }

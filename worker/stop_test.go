@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -44,9 +45,9 @@ func TestR09_StopWaitsForTheRunInProgress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w1 = w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("s", "add", "e1")
-		w.eventually("the run has ended", ended.Load)
+		w1 = w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("s", "add", "e1")
+		w.Eventually("the run has ended", ended.Load)
 		stopping.Wait()
 		w.wantHandled("s", "e1")
 		w.wantSaved("s", map[string]string{"n": `"e1"`})
@@ -70,9 +71,9 @@ func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 			}
 			return blocking, nil
 		}, Options: worker.Options{RunLimit: -1}}, nil)
-		w.send("acts", "start", "e1", `"deaf"`)
-		w.send("blocks", "stick", "e2")
-		w.pass(time.Second)
+		w.Send("acts", "start", "e1", `"deaf"`)
+		w.Send("blocks", "stick", "e2")
+		w.Pass(time.Second)
 		var stopping sync.WaitGroup
 		var stopped atomic.Bool
 		stopping.Go(func() {
@@ -81,17 +82,17 @@ func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 			}
 			stopped.Store(true)
 		})
-		w.pass(4 * time.Second)
-		if w.logged.mentions("stop waits") != 0 {
-			t.Errorf("told within the time of a handover:\n%s", w.logged)
+		w.Pass(4 * time.Second)
+		if w.Log.Count("stop waits") != 0 {
+			t.Errorf("told within the time of a handover:\n%s", w.Log)
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		for _, said := range []string{
 			"stop waits for a handler or node to return worker=w1 space=blocks stream=stick event=e2",
 			"stop waits for an action or input to return worker=w1 space=acts action=work key=deaf",
 		} {
-			if w.logged.mentions(said) != 1 {
-				t.Errorf("%q is not in the log once:\n%s", said, w.logged)
+			if w.Log.Count(said) != 1 {
+				t.Errorf("%q is not in the log once:\n%s", said, w.Log)
 			}
 		}
 		if stopped.Load() {
@@ -109,23 +110,23 @@ func TestStop_CutsOffAHandlerWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck := make(chan struct{})
-		cfg := worker.Config{ID: "w1", Programs: always(sticking(t, stuck, nil))}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(sticking(t, stuck, nil))}
 		w1 := w.process(cfg, nil)
-		w.send("s", "stick", "e1")
-		w.pass(time.Second)
+		w.Send("s", "stick", "e1")
+		w.Pass(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
 		if err := w1.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
 			t.Errorf("stop: %v after %v", err, time.Since(began))
 		}
-		head, err := w.client.Head(t.Context(), "s")
+		head, err := w.Client.Head(t.Context(), "s")
 		if err != nil {
 			t.Fatal(err)
 		}
 		close(stuck) // it returns, and its worker is still connected
-		w.pass(time.Minute)
-		if now, err := w.client.Head(t.Context(), "s"); err != nil || now != head {
+		w.Pass(time.Minute)
+		if now, err := w.Client.Head(t.Context(), "s"); err != nil || now != head {
 			t.Errorf("the log went on from %d to %d, %v", head, now, err)
 		}
 		cfg.ID = "w2"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -55,19 +56,19 @@ func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 		w := newWorld(t, 1)
 		p, bus := w.failingWorker(worker.Config{ID: "w1"})
 		bus.saves.Store(true)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w.eventually("a save has failed", func() bool { return bus.failed.Load() > 2 })
-		w.send("s", "look", "e2", `"t"`)
+		w.Eventually("a save has failed", func() bool { return bus.failed.Load() > 2 })
+		w.Send("s", "look", "e2", `"t"`)
 		w.eventuallyHandled("s", 2)
 		bus.saves.Store(false)
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		w.wantSaved("s", map[string]string{"n": "1", "from": `"t"`})
 		w.wantPosition(0, 2)
-		if w.logged.count("save checkpoint") == 0 {
+		if w.Log.Count("save checkpoint") == 0 {
 			t.Error("nobody is told that a save has failed")
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -96,20 +97,20 @@ func TestTask_IsNotPutOffByATimer(t *testing.T) {
 					<-ctx.Done()
 					return model.Value{}, ctx.Err()
 				}}
-				w1 := w.process(worker.Config{ID: "w1", Programs: always(reminded(t, never))}, nil)
+				w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminded(t, never))}, nil)
 				if first == "the task" {
-					w.send("s", "start", "e1", `"a"`)
+					w.Send("s", "start", "e1", `"a"`)
 				}
-				w.send("s", "tomorrow", "e2")
-				w.pass(5 * time.Second)
+				w.Send("s", "tomorrow", "e2")
+				w.Pass(5 * time.Second)
 				if first != "the task" {
-					w.send("s", "start", "e1", `"a"`)
+					w.Send("s", "start", "e1", `"a"`)
 				}
-				w.pass(5 * time.Second)
+				w.Pass(5 * time.Second)
 				w.wantPosition(0, 2)
-				w1.crash()
-				w.pass(time.Minute)
-				w.process(worker.Config{ID: "w2", Programs: always(reminded(t, &tasks.Performer{Do: out.do}))}, nil)
+				w1.Crash()
+				w.Pass(time.Minute)
+				w.process(worker.Config{ID: "w2", Programs: worldtest.Always(reminded(t, &tasks.Performer{Do: out.do}))}, nil)
 				w.eventuallyTask("s", "a", space.TaskDone)
 			})
 		})
@@ -162,12 +163,12 @@ func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}})
-		lane := w.send("s", "add", "e1")
+		lane := w.Send("s", "add", "e1").Seq
 		w.eventuallyHandled("s", 1)
 		w.hand(bus.lose)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantPosition(0, lane)
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -188,38 +189,50 @@ func (b *slowAppend) Append(a model.Append, done func(uint64, error)) {
 	time.AfterFunc(time.Second, func() { b.Bus.Append(a, done) })
 }
 
+// slowWorker starts a worker over such a bus, which has handled e1.
+func (w *world) slowWorker() (*process, *slowAppend) {
+	w.Helper()
+	bus := &slowAppend{first: make(chan struct{})}
+	p := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
+		bus.Bus = b
+		return bus
+	})
+	w.adds("s", 1)
+	return p, bus
+}
+
+// overtake has an attachment handle e2 while its owner, whose bus this is, appends that.
+func (b *slowAppend) overtake(w *world) {
+	w.Helper()
+	app := w.attach("app", withEvents)
+	b.on.Store(true)
+	app.bus.Inject(func(op membus.Op) membus.Fate {
+		if op.Label == "append" {
+			w.Pass(100 * time.Millisecond) // or the owner has nothing to do
+		}
+		return membus.Deliver
+	})
+	w.Send("s", "add", "e2")
+	select {
+	case <-b.first:
+	case <-time.After(time.Minute):
+		w.Fatal("the owner appends nothing, and this proves nothing")
+	}
+}
+
 // An answer waits for what is under way. When that is refused, because another runtime has done it
 // already, there is nothing to wait for any more.
 func TestRead_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		bus := &slowAppend{first: make(chan struct{})}
-		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus {
-			bus.Bus = b
-			return bus
-		})
-		w.send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
-		app := w.attach("app", withEvents)
-		bus.on.Store(true)
-		app.bus.Inject(func(op membus.Op) membus.Fate {
-			if op.Label == "append" {
-				w.pass(100 * time.Millisecond) // or the owner has nothing to do
-			}
-			return membus.Deliver
-		})
-		w.send("s", "add", "e2")
-		select {
-		case <-bus.first:
-		case <-time.After(time.Minute):
-			t.Fatal("the owner appends nothing, and this proves nothing")
-		}
+		w1, bus := w.slowWorker()
+		bus.overtake(w)
 		a := w1.query("s", "n") // which waits for a minute at most
 		if a.Stale != "" || a.Value.String() != "2" {
 			t.Errorf("answered with %+v", a)
 		}
 		w.wantHandled("s", "e1", "e2")
-		w.eventually("the append is refused", func() bool { return w1.Counts().Refused > 0 })
+		w.Eventually("the append is refused", func() bool { return w1.Counts().Refused > 0 })
 	})
 }
 
@@ -230,30 +243,30 @@ func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
 		t.Run(stream, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				cfg := worker.Config{ID: "w1", Programs: always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
+				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
 				cfg.MaxGroup = 1
 				w1 := w.process(cfg, nil)
-				w.send("s", "remind", "e1", `{"in":60000,"on":"`+stream+`"}`)
-				w.send("other", "now", "e2")
-				w.pass(59 * time.Second)
+				w.Send("s", "remind", "e1", `{"in":60000,"on":"`+stream+`"}`)
+				w.Send("other", "now", "e2")
+				w.Pass(59 * time.Second)
 				w.wantPosition(0, 2)
 				var appends atomic.Int64
-				w1.bus.Inject(func(op membus.Op) membus.Fate {
+				w1.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "append" && appends.Add(1) > 1 {
 						return membus.Delay // the timer is handled, what it sends is not
 					}
 					return membus.Deliver
 				})
-				w.pass(5 * time.Second)
+				w.Pass(5 * time.Second)
 				for range links {
-					w1.bus.Release() // what it sends is handled, what that sends is not
-					w.pass(5 * time.Second)
+					w1.Bus.Release() // what it sends is handled, what that sends is not
+					w.Pass(5 * time.Second)
 				}
-				if n := len(w.receipts("s")); n != 2+links {
+				if n := len(w.Receipts("s")); n != 2+links {
 					t.Fatalf("%d events are handled, and this proves nothing", n)
 				}
-				w1.crash()
-				w.pass(time.Minute)
+				w1.Crash()
+				w.Pass(time.Minute)
 				cfg.ID = "w2"
 				w.process(cfg, nil)
 				w.eventuallyHandled("s", 3+links)
@@ -296,26 +309,26 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 			}
 		}}
 		bus := &halfway{}
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, how)), Options: worker.Options{Checkpoint: 100 * time.Millisecond}}, func(b *membus.Bus) port.Bus {
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, how)), Options: worker.Options{Checkpoint: 100 * time.Millisecond}}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})
-		w.send("s", "start", "e1", `"a"`)
-		w.pass(5 * time.Second)
+		w.Send("s", "start", "e1", `"a"`)
+		w.Pass(5 * time.Second)
 		w.wantPosition(0, 1)
 		bus.on.Store(true)
 		w.hand(finish)
 		w.eventuallyTask("s", "a", space.TaskDone)
-		w.eventually("half of it is saved", func() bool { return bus.done.Load() > 2 })
-		w.pass(time.Second)
-		w.send("s", "start", "e2", `"b"`)
+		w.Eventually("half of it is saved", func() bool { return bus.done.Load() > 2 })
+		w.Pass(time.Second)
+		w.Send("s", "start", "e2", `"b"`)
 		w.eventuallyTask("s", "b", space.TaskPending)
 		bus.on.Store(false)
-		w.pass(5 * time.Second)
-		if n := len(w.server.DueSpaces(0)); n != 1 {
+		w.Pass(5 * time.Second)
+		if n := len(w.Server.DueSpaces(0)); n != 1 {
 			t.Errorf("%d spaces are to be woken, and one has a task", n)
 		}
-		w1.crash()
+		w1.Crash()
 	})
 }
 
@@ -342,7 +355,7 @@ func TestHost_ThatHasFailedIsFollowedByAnother(t *testing.T) {
 			bus.Bus = b
 			return bus
 		})
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 	})
 }

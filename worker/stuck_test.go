@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -49,7 +50,7 @@ func (w *world) wantStuck(p *process, want ...string) status.Figures {
 		if said() {
 			return f
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 	}
 	w.Fatalf("stuck are %q, want %q", stuckLines(&f), want)
 	return f
@@ -100,15 +101,15 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 		}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		begun := time.Now()
 		w.sendMany("orphan", "add", 3)
-		w.send("broken", "add", "b1")
-		w.send("blocks", "block", "x1")
-		w.send("reads", "read", "r1", `"elsewhere"`)
+		w.Send("broken", "add", "b1")
+		w.Send("blocks", "block", "x1")
+		w.Send("reads", "read", "r1", `"elsewhere"`)
 		for i := range 30 { // others go on, and one of them all the time
-			w.send(fmt.Sprintf("well%d", i), "add", "e1")
+			w.Send(fmt.Sprintf("well%d", i), "add", "e1")
 		}
 		for i := range 40 {
-			w.send("hot", "add", fmt.Sprintf("h%d", i))
-			w.pass(500 * time.Millisecond)
+			w.Send("hot", "add", fmt.Sprintf("h%d", i))
+			w.Pass(500 * time.Millisecond)
 		}
 		f := w.wantStuck(proc,
 			"blocks block/x1 running: its handler has been running since ",
@@ -125,7 +126,7 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 			}
 		}
 		unblock()
-		w.eventually("the handler returns", func() bool { return len(w.receipts("blocks")) == 1 })
+		w.Eventually("the handler returns", func() bool { return len(w.Receipts("blocks")) == 1 })
 		w.wantStuck(proc, "broken", "orphan", "reads")
 	})
 }
@@ -134,15 +135,15 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 func TestStuck_TheOldestAreNamedAndAllAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
-		proc := w.process(worker.Config{ID: "w1", Programs: always(nil)}, nil)
+		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(nil)}, nil)
 		for i := range 50 {
-			w.send(fmt.Sprintf("s%02d", i), "add", "e1")
+			w.Send(fmt.Sprintf("s%02d", i), "add", "e1")
 			if i == 24 {
-				w.pass(10 * time.Second)
+				w.Pass(10 * time.Second)
 			}
 		}
 		var f status.Figures
-		w.eventually("all are counted", func() bool { f = proc.Figures(); return f.StuckCount == 50 })
+		w.Eventually("all are counted", func() bool { f = proc.Figures(); return f.StuckCount == 50 })
 		if len(f.Stuck) != 20 {
 			t.Fatalf("%d are named", len(f.Stuck))
 		}
@@ -161,9 +162,9 @@ func TestStuck_NobodyWhereAllGoOn(t *testing.T) {
 		proc := w.worker("w1")
 		for i := range 60 {
 			for s := range 5 {
-				w.send(fmt.Sprintf("s%d", s), "add", fmt.Sprintf("e%d", i))
+				w.Send(fmt.Sprintf("s%d", s), "add", fmt.Sprintf("e%d", i))
 			}
-			w.pass(300 * time.Millisecond)
+			w.Pass(300 * time.Millisecond)
 			if f := proc.Figures(); f.StuckCount > 0 {
 				t.Fatalf("stuck: %q", stuckLines(&f))
 			}
@@ -198,19 +199,19 @@ func TestStuck_ASpaceThatWorksOffABacklogIsNotNamed(t *testing.T) {
 			}
 			w.watch("wide", doc)
 		}
-		proc := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("wide", "add", "e1")
+		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("wide", "add", "e1")
 		const n = 1000
 		w.sendMany("hot", "work", n)
 		for range 4 * 60 {
-			if w.pass(250 * time.Millisecond); len(w.receipts("hot")) == n {
+			if w.Pass(250 * time.Millisecond); len(w.Receipts("hot")) == n {
 				return
 			}
 			if f := proc.Figures(); f.StuckCount > 0 {
-				t.Errorf("stuck after %d receipts: %q", len(w.receipts("hot")), stuckLines(&f))
+				t.Errorf("stuck after %d receipts: %q", len(w.Receipts("hot")), stuckLines(&f))
 			}
 		}
-		t.Errorf("%d receipts after a minute, want %d", len(w.receipts("hot")), n)
+		t.Errorf("%d receipts after a minute, want %d", len(w.Receipts("hot")), n)
 	})
 }
 
@@ -227,10 +228,10 @@ func TestStuck_TheAgeIsThatOfTheStandstill(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent := time.Now()
-		w.send("cart", "block", "x1")
-		w.pass(10 * time.Minute) // nothing serves the space
+		w.Send("cart", "block", "x1")
+		w.Pass(10 * time.Minute) // nothing serves the space
 		began := time.Now()
-		proc := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
+		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		f := w.wantStuck(proc, "cart block/x1 running: its handler has been running since ")
 		s := f.Stuck[0]
 		if late := s.Since.Sub(began); late < 0 || late > 2*time.Second {
@@ -252,16 +253,16 @@ func TestStuck_AStoreThatDoesNotTakeWhatIsDoneIsNamed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				proc := w.worker("w1")
-				proc.bus.Inject(func(op membus.Op) membus.Fate {
+				proc.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == label && op.Space == "s0" {
 						return membus.Delay
 					}
 					return membus.Deliver
 				})
-				w.send("s0", "add", "e1")
+				w.Send("s0", "add", "e1")
 				w.wantStuck(proc, want)
-				proc.bus.Inject(nil)
-				proc.bus.Release()
+				proc.Bus.Inject(nil)
+				proc.Bus.Release()
 				w.wantStuck(proc)
 			})
 		})

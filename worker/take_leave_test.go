@@ -35,10 +35,10 @@ func TestStop_AWorkerThatCannotSayThatItLeavesLeavesAllTheSame(t *testing.T) {
 			bus.Bus = b
 			return bus
 		})
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
 		bus.gone.Store(true)
-		if err := p.Stop(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "could not say so") {
+		if err := p.Stop(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "could not announce it") {
 			t.Errorf("it ends with %v", err)
 		}
 	})

@@ -29,25 +29,25 @@ func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
 					w := newWorld(t, 1)
 					w1 := w.worker("w1")
 					var appends atomic.Int64
-					w1.bus.Inject(func(op membus.Op) membus.Fate {
+					w1.Bus.Inject(func(op membus.Op) membus.Fate {
 						if op.Label != "append" || appends.Add(1) != at {
 							return membus.Deliver
 						}
-						w1.crash()
+						w1.Crash()
 						return c.fate
 					})
 					for i := range 5 {
-						w.send("s", "chain", fmt.Sprintf("e%d", i+1), "2")
+						w.Send("s", "chain", fmt.Sprintf("e%d", i+1), "2")
 						time.Sleep(10 * time.Millisecond)
 					}
-					w.eventually("it died", func() bool { return appends.Load() >= at })
+					w.Eventually("it died", func() bool { return appends.Load() >= at })
 					w.worker("w2")
-					w.eventually("the next owner has it", func() bool {
-						owners := w.takeovers("s")
+					w.Eventually("the next owner has it", func() bool {
+						owners := w.Takeovers("s")
 						return len(owners) > 0 && owners[len(owners)-1] == "w2"
 					})
-					w1.bus.Release()
-					w.send("s", "chain", "e6", "2")
+					w1.Bus.Release()
+					w.Send("s", "chain", "e6", "2")
 					w.eventuallyHandled("s", 18)
 					time.Sleep(5 * time.Second)
 					w.wantChains("s", 6, 2)
@@ -66,12 +66,12 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		w1.crash() // what it has not saved is for the next one to save
+		w1.Crash() // what it has not saved is for the next one to save
 		w2 := w.process(worker.Config{ID: "w2", Options: worker.Options{Checkpoint: 50 * time.Millisecond}}, nil)
 		var appends, saves atomic.Int64
-		w2.bus.Inject(func(op membus.Op) membus.Fate {
+		w2.Bus.Inject(func(op membus.Op) membus.Fate {
 			switch op.Label {
 			case "append":
 				appends.Add(1)
@@ -81,15 +81,15 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 			}
 			return membus.Deliver
 		})
-		w.eventually("the next owner would take it over", func() bool { return appends.Load() > 0 })
-		w.pass(5 * time.Second)
+		w.Eventually("the next owner would take it over", func() bool { return appends.Load() > 0 })
+		w.Pass(5 * time.Second)
 		if n := saves.Load(); n != 0 {
 			t.Errorf("%d items are saved by a worker that does not own the space", n)
 		}
-		w2.bus.Inject(nil)
-		w2.bus.Release()
-		w.eventually("its owner saves it", func() bool {
-			d, there := w.server.Saved("s", "n")
+		w2.Bus.Inject(nil)
+		w2.Bus.Release()
+		w.Eventually("its owner saves it", func() bool {
+			d, there := w.Server.Saved("s", "n")
 			return there && string(d.Data) == "1"
 		})
 	})
@@ -100,7 +100,7 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 func (w *world) wantChains(space string, n, links int) {
 	w.Helper()
 	seen, heads := map[string]bool{}, 0
-	for _, rc := range w.receipts(space) {
+	for _, rc := range w.Receipts(space) {
 		if seen[rc.Event] {
 			w.Errorf("event %s has two receipts", rc.Event)
 		}
@@ -126,18 +126,18 @@ func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1"}, hermits)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(2 * time.Second)
 		w2 := w.process(worker.Config{ID: "w2"}, hermits)
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		time.Sleep(2 * time.Second)
-		w.send("s", "add", "e3")
+		w.Send("s", "add", "e3")
 		time.Sleep(2 * time.Second)
-		w2.stop()
-		w.send("s", "add", "e4")
+		w2.Shutdown()
+		w.Send("s", "add", "e4")
 		time.Sleep(5 * time.Second)
 		w.wantHandled("s", numbered(4)...)
-		if owners := w.takeovers("s"); owners[0] != "w1" || owners[len(owners)-1] != "w1" || len(owners) < 3 {
+		if owners := w.Takeovers("s"); owners[0] != "w1" || owners[len(owners)-1] != "w1" || len(owners) < 3 {
 			t.Errorf("owners were %v", owners)
 		}
 		if w1.Counts().Refused+w2.Counts().Refused == 0 {
@@ -154,7 +154,7 @@ func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing
 func TestTakeover_AnOwnerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := w.server.Connect("w1")
+		b := w.Server.Connect("w1")
 		lost := &only{label: "save", fate: membus.DropRequest}
 		lost.on.Store(true)
 		b.Inject(func(op membus.Op) membus.Fate {
@@ -164,14 +164,14 @@ func TestTakeover_AnOwnerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) 
 			return lost.hook(op)
 		})
 		w.start(worker.Config{ID: "w1"}, b, hermits)
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(2 * time.Second)
 		w2 := w.process(worker.Config{ID: "w2"}, hermits)
 		time.Sleep(2 * time.Second)
-		w2.crash()
+		w2.Crash()
 		lost.on.Store(false)
 		time.Sleep(10 * time.Second)
-		if owners := w.takeovers("s"); len(owners) < 3 {
+		if owners := w.Takeovers("s"); len(owners) < 3 {
 			t.Errorf("owners were %v; want w1, w2 and w1 again", owners)
 		}
 		w.wantHandled("s", numbered(1)...)
@@ -187,13 +187,13 @@ func TestTakeover_OwnersWithNothingToDoDoNotTakeASpaceFromEachOther(t *testing.T
 		w.process(worker.Config{ID: "w1"}, hermits)
 		w.process(worker.Config{ID: "w2"}, hermits)
 		for i := range 5 {
-			w.send("s", "add", fmt.Sprintf("e%d", i+1))
+			w.Send("s", "add", fmt.Sprintf("e%d", i+1))
 			time.Sleep(time.Second)
 		}
 		time.Sleep(5 * time.Second)
-		before := len(w.commits("s"))
+		before := len(w.Commits("s"))
 		time.Sleep(time.Minute)
-		if more := len(w.commits("s")) - before; more > 0 {
+		if more := len(w.Commits("s")) - before; more > 0 {
 			t.Errorf("%d commits in a minute in which nothing was to be done", more)
 		}
 		w.wantHandled("s", numbered(5)...)
@@ -225,21 +225,14 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 			log = &laggingLog{Bus: b}
 			return log
 		})
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		time.Sleep(time.Second)
-		c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "other", Cursor: model.Cursor{Floor: 1}, Txs: []model.Tx{{
+		w.Append(&model.Commit{Space: "s", Runtime: "other", Cursor: model.Cursor{Floor: 1}, Txs: []model.Tx{{
 			N: 1, By: "somebody", Writes: []model.Write{{Doc: "n", Value: model.Int(10)}},
-		}}}
-		refused := make(chan error, 1)
-		w.client.Append(model.Append{
-			Space: "s", ID: "other", Expect: w.server.Head("s"), Data: model.AppendCommit(nil, c, model.AppendTx(nil, &c.Txs[0])),
-		}, func(_ uint64, err error) { refused <- err })
-		if err := <-refused; err != nil {
-			t.Fatal(err)
-		}
+		}}})
 		log.behind.Store(true)
 		log.reads.Store(0)
-		w.send("s", "add", "e2")
+		w.Send("s", "add", "e2")
 		time.Sleep(10 * time.Second)
 		if n := log.reads.Load(); n < 3 || n > 30 {
 			t.Errorf("the log was read %d times in ten seconds", n)
@@ -247,10 +240,10 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 		log.behind.Store(false)
 		time.Sleep(2 * time.Second)
 		w.wantHandled("s", numbered(2)...)
-		if got := w.doc("s", "n"); got != "11" {
+		if got := w.Doc("s", "n"); got != "11" {
 			t.Errorf("n is %s, want 11: the other's ten and one", got)
 		}
-		if n := len(w.takeovers("s")); n != 1 {
+		if n := len(w.Takeovers("s")); n != 1 {
 			t.Errorf("%d takeovers: a commit of another runtime is no reason for one", n)
 		}
 	})
@@ -283,7 +276,7 @@ func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
 		w.sendMany("s", "add", 19)
 		time.Sleep(time.Second)
 		program.is.Store(true)
-		w.send("s", "add", "e20")
+		w.Send("s", "add", "e20")
 		time.Sleep(30 * time.Second)
 		if n := lane.reads.Load(); n < 20 || n > 60 {
 			t.Errorf("the lane was read %d times in half a minute", n)
@@ -300,21 +293,19 @@ func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
 func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		done := make(chan error, 1)
-		w.client.Append(model.Append{Space: "s", ID: "future", Data: []byte(`{"v":99,"s":"s"}`)}, func(_ uint64, err error) { done <- err })
-		if err := <-done; err != nil {
+		if _, err := w.Server.Append(model.Append{Space: "s", ID: "future", Data: []byte(`{"v":99,"s":"s"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		w.worker("w1")
-		w.send("s", "add", "e1")
-		w.send("other", "add", "e1")
+		w.Send("s", "add", "e1")
+		w.Send("other", "add", "e1")
 		time.Sleep(10 * time.Second)
-		if head := w.server.Head("s"); head != 1 {
+		if head := w.Server.Head("s"); head != 1 {
 			t.Errorf("the log of the space goes up to %d", head)
 		}
 		w.wantHandled("other", "e1")
 		w.wantPosition(0, 0)
-		if n := w.logged.count("activate space"); n < 1 || n > 25 {
+		if n := w.Log.Count("activate space"); n < 1 || n > 25 {
 			t.Errorf("said %d times in ten seconds", n)
 		}
 	})
@@ -342,20 +333,20 @@ func TestTakeover_NotBeforeTheLaneIsComparedWithTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
-		w.send("s", "add", "e1")
+		w.Send("s", "add", "e1")
 		w.eventuallyHandled("s", 1)
-		first.stop()
+		first.Shutdown()
 		bus := &uncompared{compare: make(chan struct{})}
 		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
 		})
 		v := w.watch("s", "double")
-		w.pass(10 * time.Second)
-		if got := w.takeovers("s"); len(got) != 1 {
+		w.Pass(10 * time.Second)
+		if got := w.Takeovers("s"); len(got) != 1 {
 			t.Errorf("it was taken over by %v before", got)
 		}
 		close(bus.compare)
-		w.eventually("it is served", func() bool { return v.last() == "2" })
+		w.Eventually("it is served", func() bool { return v.last() == "2" })
 	})
 }

@@ -30,11 +30,11 @@ func TestTask_IsPerformedWhileTheProgramChanges(t *testing.T) {
 		var d registry
 		d.set(office(t, performer()), nil)
 		w1 := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-		w.send("s", "many", "e1", "100")
+		w.Send("s", "many", "e1", "100")
 		for range 40 {
 			changes.Add(1)
 			d.deploy(office(t, performer()), w1)
-			w.pass(time.Millisecond)
+			w.Pass(time.Millisecond)
 		}
 		var keys []string
 		for i := range 100 {

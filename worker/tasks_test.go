@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -27,14 +28,14 @@ func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
 			}
 			return model.String("well"), nil
 		}
-		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do}))}, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.send("s", "start", "e2", `"b"`)
-		w.send("s", "start", "e3", `"a"`) // is pending, or done
-		w.send("s", "fail", "e4", `"c"`)
+		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do}))}, nil)
+		w.Send("s", "start", "e1", `"a"`)
+		w.Send("s", "start", "e2", `"b"`)
+		w.Send("s", "start", "e3", `"a"`) // is pending, or done
+		w.Send("s", "fail", "e4", `"c"`)
 		w.eventuallyTask("s", "a", space.TaskDone)
 		w.eventuallyTask("s", "b", space.TaskDone)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantDoneOnce("s", "a", "b")
 		for key, want := range map[string]int{"a": 1, "b": 1, "c": 0} {
 			if got := out.count("s", key); got != want {
@@ -56,16 +57,16 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		p := office(t, &tasks.Performer{Do: out.do})
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(p)}, nil)
-		w.send("s", "start", "e1", `"a"`)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		w.Send("s", "start", "e1", `"a"`)
 		w.eventuallyTask("s", "a", space.TaskDone)
 		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
 		var overtaken atomic.Bool
-		w1.bus.Inject(func(op membus.Op) membus.Fate {
+		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" && overtaken.CompareAndSwap(false, true) {
 				// The owner's commit, with the task in it, is on its way, long enough for
 				// somebody to act upon it. This one comes first.
-				w.pass(time.Second)
+				w.Pass(time.Second)
 				err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.Set("closed", true); return nil })
 				if err != nil {
 					t.Errorf("transact: %v", err)
@@ -73,9 +74,9 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 			}
 			return membus.Deliver
 		})
-		w.send("s", "start", "e2", `"b"`)
+		w.Send("s", "start", "e2", `"b"`)
 		w.eventuallyHandled("s", 3) // e1, what has come of a, e2
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if c := w1.Counts(); c.Refused == 0 {
 			t.Error("nothing was undone")
 		}
@@ -96,12 +97,12 @@ func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 					w := newWorld(t, 1)
 					out := newOutside()
 					var requests atomic.Int64
-					cfg := worker.Config{ID: "w1", Options: worker.Options{Checkpoint: checkpoint}, Programs: always(office(t, &tasks.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
+					cfg := worker.Config{ID: "w1", Options: worker.Options{Checkpoint: checkpoint}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: func(ctx context.Context, key string, in model.Value) (model.Value, error) {
 						time.Sleep(7 * time.Millisecond)
 						return out.do(ctx, key, in)
 					}}))}
 					cfg.MaxGroup = 1
-					b := w.server.Connect("w1")
+					b := w.Server.Connect("w1")
 					var w1 *process
 					b.Inject(func(op membus.Op) membus.Fate {
 						switch op.Label {
@@ -113,16 +114,16 @@ func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 						return membus.Deliver
 					})
 					w1 = w.start(cfg, b, nil)
-					w.send("s", "start", "e1", `"a"`)
-					w.send("s", "start", "e2", `"b"`)
-					w.pass(2 * time.Second)
-					w1.crash()
-					w.pass(time.Minute)
+					w.Send("s", "start", "e1", `"a"`)
+					w.Send("s", "start", "e2", `"b"`)
+					w.Pass(2 * time.Second)
+					w1.Crash()
+					w.Pass(time.Minute)
 					cfg.ID = "w2"
 					w.process(cfg, nil)
 					w.eventuallyTask("s", "a", space.TaskDone)
 					w.eventuallyTask("s", "b", space.TaskDone)
-					w.pass(time.Minute)
+					w.Pass(time.Minute)
 					w.wantDoneOnce("s", "a", "b")
 					n := out.count("s", "a")
 					if n == 0 || n > 2 {
@@ -149,11 +150,11 @@ func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Options: worker.Options{MemberTTL: 3 * time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
+		cfg := worker.Config{ID: "w1", Options: worker.Options{MemberTTL: 3 * time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
-		w1.bus.Inject(func(op membus.Op) membus.Fate { // it hangs, for the others
+		w.Send("s", "start", "e1", `"a"`)
+		w.Eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
+		w1.Bus.Inject(func(op membus.Op) membus.Fate { // it hangs, for the others
 			if op.Label == "announce" || op.Label == "ping" {
 				return membus.Delay
 			}
@@ -165,8 +166,8 @@ func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
 		if got := w.task("s", "a").Out.String(); got != "2" {
 			t.Errorf("got %s of the second owner", got)
 		}
-		w1.bus.Inject(nil)
-		w.pass(2 * time.Minute)
+		w1.Bus.Inject(nil)
+		w.Pass(2 * time.Minute)
 		if got := w.task("s", "a").Out.String(); got != "2" {
 			t.Errorf("got %s in the end", got)
 		}
@@ -190,15 +191,15 @@ func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
 			cut.Add(1)
 			return model.Value{}, ctx.Err()
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1, Attempts: 1}))}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: -1, Attempts: 1}))}
 		w1 := w.process(cfg, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
-		w1.stop()
+		w.Send("s", "start", "e1", `"a"`)
+		w.Eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
+		w1.Shutdown()
 		if cut.Load() != 1 {
 			t.Error("the attempt was not cut off")
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		cfg.ID = "w2"
 		w.process(cfg, nil)
 		w.eventuallyTask("s", "a", space.TaskDone)
@@ -223,18 +224,18 @@ func TestTask_ThatGoesOnAfterItsContextIsToldOnce(t *testing.T) {
 			<-ctx.Done()
 			return model.Value{}, tasks.Permanent(ctx.Err())
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: time.Minute}))}, nil)
-		w.send("s", "start", "e1", `"deaf"`)
-		w.send("s", "start", "e2", `"quick"`)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: time.Minute}))}, nil)
+		w.Send("s", "start", "e1", `"deaf"`)
+		w.Send("s", "start", "e2", `"quick"`)
 		const goesOn = "a task goes on though its context has ended"
-		w.pass(time.Minute + 9*time.Second)
-		if n := w.logged.mentions(goesOn); n != 0 {
+		w.Pass(time.Minute + 9*time.Second)
+		if n := w.Log.Count(goesOn); n != 0 {
 			t.Errorf("told %d times within the time that it has", n)
 		}
-		w.pass(50 * time.Minute)
+		w.Pass(50 * time.Minute)
 		for _, said := range []string{goesOn, "space=s action=work key=deaf", "the attempt took longer than 1m0s"} {
-			if n := w.logged.mentions(said); n < 1 || w.logged.mentions(goesOn) != 1 {
-				t.Errorf("%q is in the log %d times:\n%s", said, n, w.logged)
+			if n := w.Log.Count(said); n < 1 || w.Log.Count(goesOn) != 1 {
+				t.Errorf("%q is in the log %d times:\n%s", said, n, w.Log)
 			}
 		}
 		w.eventuallyTask("s", "deaf", space.TaskDone) // it has been done, after all
@@ -258,9 +259,9 @@ func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.pass(2 * time.Second)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
+		w.Send("s", "start", "e1", `"a"`)
+		w.Pass(2 * time.Second)
 		if got := w.task("s", "a"); got.State != space.TaskPending || got.Attempts != 2 || got.Err != "no answer to number 2" {
 			t.Errorf("after two attempts: %+v", got)
 		}
@@ -272,8 +273,8 @@ func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		w.wantDoneOnce("s", "a")
-		if !strings.Contains(w.logged.String(), "not today") || !strings.Contains(w.logged.String(), "tasks_test.go") {
-			t.Errorf("the log does not tell of the panic, with its stack:\n%s", w.logged)
+		if w.Log.Count("not today") == 0 || w.Log.Count("tasks_test.go") == 0 {
+			t.Errorf("the log does not tell of the panic, with its stack:\n%s", w.Log)
 		}
 	})
 }
@@ -296,7 +297,7 @@ func TestTask_IsGivenUpWhenTheAttemptsAreUsedUpOrTheErrorIsPermanent(t *testing.
 			}
 			return model.Value{}, errors.New("closed")
 		}
-		w.process(worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Attempts: 3, Timeout: time.Second}))}, nil)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Attempts: 3, Timeout: time.Second}))}, nil)
 		for _, c := range []struct {
 			key, err string
 			n        int
@@ -307,13 +308,13 @@ func TestTask_IsGivenUpWhenTheAttemptsAreUsedUpOrTheErrorIsPermanent(t *testing.
 			{"huge", "could not be stored", 1},
 			{"large", "could not be handled", 1},
 		} {
-			w.send("s", "start", "e-"+c.key, `"`+c.key+`"`)
+			w.Send("s", "start", "e-"+c.key, `"`+c.key+`"`)
 			w.eventuallyTask("s", c.key, space.TaskFailed)
 			if got := w.task("s", c.key); !strings.Contains(got.Err, c.err) || out.count("s", c.key) != c.n {
 				t.Errorf("%s was performed %d times: %+v", c.key, out.count("s", c.key), got)
 			}
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		w.wantDoneOnce("s", "often", "never", "slow", "huge") // what could not be handled is a dead letter
 	})
 }
@@ -333,14 +334,14 @@ func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
 			}
 			return model.Value{}, errors.New("closed")
 		}
-		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}, nil)
+		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}, nil)
 		for _, key := range []string{"again", "heard", "late"} {
-			w.send("s", "start", "start-"+key, `"`+key+`"`)
-			w.pass(time.Second / 2)
-			w.send("s", "cancel", "cancel-"+key, `"`+key+`"`)
+			w.Send("s", "start", "start-"+key, `"`+key+`"`)
+			w.Pass(time.Second / 2)
+			w.Send("s", "cancel", "cancel-"+key, `"`+key+`"`)
 			w.eventuallyTask("s", key, space.TaskCancelled)
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		for key, want := range map[string]space.TaskState{"again": space.TaskCancelled, "heard": space.TaskCancelled, "late": space.TaskDone} {
 			if got := w.task("s", key); got.State != want || out.count("s", key) != 1 {
 				t.Errorf("%s was performed %d times, and is %+v", key, out.count("s", key), got)
@@ -348,8 +349,8 @@ func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
 		}
 		w.wantDoneOnce("s", "late")
 		// What was cancelled can be started again, and is another task.
-		w.send("s", "start", "again", `"again"`)
-		w.eventually("it is performed again", func() bool { return out.count("s", "again") > 1 })
+		w.Send("s", "start", "again", `"again"`)
+		w.Eventually("it is performed again", func() bool { return out.count("s", "again") > 1 })
 		if n := w.task("s", "again").N; n != 2 {
 			t.Errorf("it is number %d", n)
 		}
@@ -370,17 +371,17 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Options: worker.Options{Performing: 10, Idle: time.Second}, Programs: always(office(t, &tasks.Performer{Do: out.do, AtATime: 8}))}
+		cfg := worker.Config{ID: "w1", Options: worker.Options{Performing: 10, Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, AtATime: 8}))}
 		w1 := w.process(cfg, nil)
 		for s := range 4 {
-			w.send(fmt.Sprint("s", s), "many", "e1", "250")
+			w.Send(fmt.Sprint("s", s), "many", "e1", "250")
 		}
-		w.eventually("ten are under way", func() bool { return attempts.Load() == 100+10 })
-		w1.crash()
+		w.Eventually("ten are under way", func() bool { return attempts.Load() == 100+10 })
+		w1.Crash()
 		close(died)
 		cfg.ID = "w2"
 		w2 := w.process(cfg, nil)
-		w.eventually("all are done", func() bool {
+		w.Eventually("all are done", func() bool {
 			for s := range 4 {
 				if w.doneTasks(fmt.Sprint("s", s)).Len() < 250 {
 					return false
@@ -425,23 +426,23 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 			}
 			return model.Int(int64(n)), nil
 		}
-		cfg := worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do, Timeout: -1})), Options: worker.Options{Checkpoint: time.Second, Idle: time.Second}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: -1})), Options: worker.Options{Checkpoint: time.Second, Idle: time.Second}}
 		w1 := w.process(cfg, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.send("other", "start", "e2", `"b"`)
-		w.send("other", "cancel", "e3", `"b"`)
-		w.pass(10 * time.Minute) // and is not forgotten meanwhile
+		w.Send("s", "start", "e1", `"a"`)
+		w.Send("other", "start", "e2", `"b"`)
+		w.Send("other", "cancel", "e3", `"b"`)
+		w.Pass(10 * time.Minute) // and is not forgotten meanwhile
 		w.wantPosition(0, 3)
 		if n := w1.Stats().Awake; n != 1 {
 			t.Errorf("%d spaces are awake", n)
 		}
-		w1.crash()
+		w1.Crash()
 		cfg.ID = "w2"
 		w.process(cfg, nil)
 		w.eventuallyTask("s", "a", space.TaskDone)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.wantDoneOnce("s", "a")
-		if due := w.server.DueSpaces(0); len(due) != 0 {
+		if due := w.Server.DueSpaces(0); len(due) != 0 {
 			t.Errorf("still due: %v", due)
 		}
 	})
@@ -453,19 +454,19 @@ func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		p := office(t, &tasks.Performer{Do: out.do})
-		cfg := worker.Config{ID: "w1", Programs: always(p), Options: worker.Options{Idle: time.Second}}
+		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(p), Options: worker.Options{Idle: time.Second}}
 		w1 := w.process(cfg, nil)
 		app := w.attach("app", func(c *worker.AttachConfig) { c.Program = p })
-		w.pass(time.Minute)
-		w1.stop()
+		w.Pass(time.Minute)
+		w1.Shutdown()
 		if err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.StartTask("work", "a", "s"); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		app.Kill()
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		cfg.ID = "w2"
 		w.process(cfg, nil)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		if got := w.task("s", "a"); got.State != space.TaskDone {
 			t.Errorf("got %+v", got)
 		}
@@ -477,28 +478,28 @@ func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(office(t, nil)), Options: worker.Options{Idle: time.Second}}, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.send("s", "start", "e2", `"b"`)
-		w.pass(time.Minute)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, nil)), Options: worker.Options{Idle: time.Second}}, nil)
+		w.Send("s", "start", "e1", `"a"`)
+		w.Send("s", "start", "e2", `"b"`)
+		w.Pass(time.Minute)
 		if n := w1.Stats().Awake; n != 0 {
 			t.Errorf("%d spaces are awake", n)
 		}
-		w.send("s", "work", "c1", `{"key":"a","out":[1,2]}`)
-		w.send("s", "work", "c2", `{"key":"a","error":"too late"}`)
-		w.send("s", "work", "c3", `{"key":"b","n":7,"out":1}`)
-		w.send("s", "work", "c4", `{"key":"b","error":"closed"}`)
-		w.send("s", "work", "c5", `{"key":"z","out":1}`)
+		w.Send("s", "work", "c1", `{"key":"a","out":[1,2]}`)
+		w.Send("s", "work", "c2", `{"key":"a","error":"too late"}`)
+		w.Send("s", "work", "c3", `{"key":"b","n":7,"out":1}`)
+		w.Send("s", "work", "c4", `{"key":"b","error":"closed"}`)
+		w.Send("s", "work", "c5", `{"key":"z","out":1}`)
 		w.eventuallyTask("s", "b", space.TaskFailed)
 		w.eventuallyHandled("s", 7)
 		if got := w.task("s", "a"); got.State != space.TaskDone || got.Out.String() != "[1,2]" {
 			t.Errorf("got %+v", got)
 		}
 		w.wantDoneOnce("s", "a", "b")
-		if got := w.doc("s", "order"); got != `"a:done b:failed "` {
+		if got := w.Doc("s", "order"); got != `"a:done b:failed "` {
 			t.Errorf("the order is %s", got)
 		}
-		for _, rc := range w.receipts("s") {
+		for _, rc := range w.Receipts("s") {
 			if rc.Outcome != model.Handled {
 				t.Errorf("event %s: %s %s", rc.Event, rc.Outcome, rc.Error)
 			}
@@ -519,15 +520,15 @@ func TestTask_WhoseEndWasRefusedByAnotherProgramIsToldAgain(t *testing.T) {
 		d := &registry{program: office(t, &tasks.Performer{Do: out.do})}
 		known := d.program
 		w1 := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
-		w.send("s", "start", "e1", `"a"`)
-		w.pass(time.Second)
+		w.Send("s", "start", "e1", `"a"`)
+		w.Pass(time.Second)
 		d.deploy(book(t), w1)
-		w.pass(20 * time.Second)
+		w.Pass(20 * time.Second)
 		if w.task("s", "a").State != space.TaskPending {
 			t.Error("it is not pending")
 		}
 		d.deploy(known, w1)
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
 		if got := w.task("s", "a"); got.State != space.TaskDone {
 			t.Errorf("got %+v", got)
 		}
@@ -540,18 +541,18 @@ func TestTask_WhoseEndCannotBeHandledIsHandledWhenThatIsRedriven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
-		w.process(worker.Config{ID: "w1", Programs: always(office(t, &tasks.Performer{Do: out.do}))}, nil)
-		w.send("s", "start", "e1", `"bad"`)
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do}))}, nil)
+		w.Send("s", "start", "e1", `"bad"`)
 		w.eventuallyTask("s", "bad", space.TaskFailed)
 		if got := w.task("s", "bad"); !got.Unhandled || !strings.Contains(got.Err, "no good") || !strings.Contains(got.Err, "done-1-bad") {
 			t.Errorf("got %+v", got)
 		}
 		w.wantDoneOnce("s")
-		w.send("s", "mend", "e2")
-		w.send("s", "work", "redriven", `{"key":"bad","n":1,"out":1}`)
+		w.Send("s", "mend", "e2")
+		w.Send("s", "work", "redriven", `{"key":"bad","n":1,"out":1}`)
 		w.eventuallyTask("s", "bad", space.TaskDone)
-		w.send("s", "work", "redriven-again", `{"key":"bad","n":1,"out":1}`)
-		w.pass(time.Minute)
+		w.Send("s", "work", "redriven-again", `{"key":"bad","n":1,"out":1}`)
+		w.Pass(time.Minute)
 		w.wantDoneOnce("s", "bad")
 		if n := out.count("s", "bad"); n != 1 {
 			t.Errorf("performed %d times", n)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/tasks"
@@ -135,26 +133,18 @@ func office(t *testing.T, how *tasks.Performer) *space.Program {
 // task is a task as the log has it.
 func (w *world) task(name, key string) space.Task {
 	w.Helper()
-	d, err := history.Read(w.Context(), w.client, name, "work")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return space.TaskOf(key, d.Value.At(space.PathOfTask(key)))
+	return space.TaskOf(key, w.Read(name, "work").Value.At(space.PathOfTask(key)))
 }
 
 func (w *world) eventuallyTask(name, key string, state space.TaskState) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("task %s of %s is %s", key, name, state), func() bool { return w.task(name, key).State == state })
+	w.Eventually(fmt.Sprintf("task %s of %s is %s", key, name, state), func() bool { return w.task(name, key).State == state })
 }
 
 // doneTasks says how often Done was called for which tasks.
 func (w *world) doneTasks(name string) model.Value {
 	w.Helper()
-	d, err := history.Read(w.Context(), w.client, name, "ended")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return d.Value
+	return w.Read(name, "ended").Value
 }
 
 // wantDoneOnce checks that Done was called once for each of these tasks, and for no other.
@@ -173,14 +163,4 @@ func (w *world) wantDoneOnce(name string, keys ...string) {
 	for key := range wanted {
 		w.Errorf("space %s: Done was not called for %s", name, key)
 	}
-}
-
-// mentions counts the lines that have a text in them.
-func (l *journal) mentions(text string) (n int) {
-	for line := range strings.Lines(l.String()) {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
 }

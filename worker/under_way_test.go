@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -51,32 +52,32 @@ func TestUserCode_ThatDoesNotReturnIsNamedOnce(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck := make(chan struct{})
 		nap := func() { time.Sleep(9 * time.Second) }
-		p := w.process(worker.Config{ID: "w1", Programs: always(sticking(t, stuck, nap)), Options: worker.Options{RunLimit: -1}}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(sticking(t, stuck, nap)), Options: worker.Options{RunLimit: -1}}, nil)
 		for _, id := range []string{"n1", "n2", "n3"} {
-			w.send("naps", "nap", id)
+			w.Send("naps", "nap", id)
 		}
-		w.pass(30 * time.Second)
-		if n := w.logged.count(notReturned); n != 0 {
-			t.Errorf("told of what has returned:\n%s", w.logged)
+		w.Pass(30 * time.Second)
+		if n := w.Log.Count(notReturned); n != 0 {
+			t.Errorf("told of what has returned:\n%s", w.Log)
 		}
-		w.send("a", "stick", "e1")
-		w.send("b", "read", "e2")
-		w.send("b", "read", "e3") // what it reads is not up to date any more
-		w.pass(9 * time.Second)
-		if n := w.logged.count(notReturned); n != 0 {
-			t.Errorf("told within ten seconds:\n%s", w.logged)
+		w.Send("a", "stick", "e1")
+		w.Send("b", "read", "e2")
+		w.Send("b", "read", "e3") // what it reads is not up to date any more
+		w.Pass(9 * time.Second)
+		if n := w.Log.Count(notReturned); n != 0 {
+			t.Errorf("told within ten seconds:\n%s", w.Log)
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		for _, said := range []string{"space=a stream=stick event=e1 for=10s", "space=b node=slow for=10s"} {
-			if w.logged.mentions(said) != 1 || w.logged.count(notReturned) != 2 {
-				t.Errorf("%q is not in the log once:\n%s", said, w.logged)
+			if w.Log.Count(said) != 1 || w.Log.Count(notReturned) != 2 {
+				t.Errorf("%q is not in the log once:\n%s", said, w.Log)
 			}
 		}
 		close(stuck)
 		w.eventuallyHandled("a", 1)
 		w.eventuallyHandled("b", 2)
 		const busy = "a space does not come to rest: it is at work most of the time space=a at_work=1m9s within=1m9s"
-		w.eventually("that it was at work is told in words", func() bool { return w.logged.mentions(busy) == 1 })
-		p.stop()
+		w.Eventually("that it was at work is told in words", func() bool { return w.Log.Count(busy) == 1 })
+		p.Shutdown()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -38,26 +39,26 @@ func times(t *testing.T, version string, factor int64) *space.Program {
 func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, hermits)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(times(t, "v1", 2))}, hermits)
 		seen := w.watch("s", "times")
-		w.send("s", "add", "e1")
-		w.send("idle", "add", "e1")
-		w.eventually("w1 derives", func() bool { return seen.last() == "2" })
-		w.pass(2 * time.Minute) // all is saved
-		w2 := w.process(worker.Config{ID: "w2", Programs: always(times(t, "v2", 3))}, hermits)
-		w.eventually("w2 derives", func() bool { return seen.last() == "3" })
-		w2.crash()
-		w.pass(3 * time.Minute)
+		w.Send("s", "add", "e1")
+		w.Send("idle", "add", "e1")
+		w.Eventually("w1 derives", func() bool { return seen.last() == "2" })
+		w.Pass(2 * time.Minute) // all is saved
+		w2 := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(times(t, "v2", 3))}, hermits)
+		w.Eventually("w2 derives", func() bool { return seen.last() == "3" })
+		w2.Crash()
+		w.Pass(3 * time.Minute)
 		if seen.last() != "2" {
 			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())
 		}
 		w.wantHandled("s", "e1")
-		before := len(w.commits("s"))
-		w.pass(10 * time.Minute)
-		if n := len(w.commits("s")); n != before {
+		before := len(w.Commits("s"))
+		w.Pass(10 * time.Minute)
+		if n := len(w.Commits("s")); n != before {
 			t.Errorf("%d commits since, of nothing", n-before)
 		}
-		w1.stop()
+		w1.Shutdown()
 	})
 }
 
@@ -65,23 +66,23 @@ func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *tes
 func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w1 := w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, hermits)
+		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(times(t, "v1", 2))}, hermits)
 		seen := w.watch("s", "times")
 		w.watch("busy", "times")
-		w.send("s", "add", "e1")
-		w.send("busy", "add", "e1")
-		w.eventually("w1 derives", func() bool { return seen.last() == "2" })
-		w.pass(2 * time.Minute) // all is saved
-		w2 := w.process(worker.Config{ID: "w2", Programs: always(times(t, "v2", 3))}, hermits)
-		w.eventually("w2 derives", func() bool { return seen.last() == "3" })
-		w2.crash()
-		w.send("busy", "add", "e2")
+		w.Send("s", "add", "e1")
+		w.Send("busy", "add", "e1")
+		w.Eventually("w1 derives", func() bool { return seen.last() == "2" })
+		w.Pass(2 * time.Minute) // all is saved
+		w2 := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(times(t, "v2", 3))}, hermits)
+		w.Eventually("w2 derives", func() bool { return seen.last() == "3" })
+		w2.Crash()
+		w.Send("busy", "add", "e2")
 		w.eventuallyHandled("busy", 2)
-		w.pass(3 * time.Minute)
+		w.Pass(3 * time.Minute)
 		if seen.last() != "2" {
 			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())
 		}
-		w1.stop()
+		w1.Shutdown()
 	})
 }
 
@@ -103,19 +104,19 @@ func TestUnheard_AReadingThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b unreadable
 		w := newWorld(t, 1)
-		w.process(worker.Config{ID: "w1", Programs: always(times(t, "v1", 2))}, func(m *membus.Bus) port.Bus {
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(times(t, "v1", 2))}, func(m *membus.Bus) port.Bus {
 			b.Bus = hermits(m)
 			return &b
 		})
 		seen := w.watch("s", "times")
-		w.send("s", "add", "e1")
-		w.eventually("w1 derives", func() bool { return seen.last() == "2" })
-		w.pass(2 * time.Minute)
-		w2 := w.process(worker.Config{ID: "w2", Programs: always(times(t, "v2", 3))}, hermits)
-		w.eventually("w2 derives", func() bool { return seen.last() == "3" })
-		w2.crash()
+		w.Send("s", "add", "e1")
+		w.Eventually("w1 derives", func() bool { return seen.last() == "2" })
+		w.Pass(2 * time.Minute)
+		w2 := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(times(t, "v2", 3))}, hermits)
+		w.Eventually("w2 derives", func() bool { return seen.last() == "3" })
+		w2.Crash()
 		b.times.Store(2)
-		w.pass(5 * time.Minute)
+		w.Pass(5 * time.Minute)
 		if seen.last() != "2" || b.times.Load() >= 0 {
 			t.Errorf("the watcher sees %s, and %d readings are still to fail", seen.last(), b.times.Load())
 		}

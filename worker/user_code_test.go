@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -62,14 +63,14 @@ func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
 		w := newWorld(t, 1)
 		var got told
 		p := w.process(worker.Config{
-			ID: "w1", Programs: always(talkative(t, func(string) {})),
+			ID: "w1", Programs: worldtest.Always(talkative(t, func(string) {})),
 			OnError:   func(i space.ErrorInfo) { got.add(i.Stream + " " + i.Event + ": " + i.Err.Error()) },
 			OnConsole: func(i space.ConsoleInfo) { got.add(i.Stream + " " + i.Event + " " + i.Message) },
 		}, nil)
-		w.send("s", "say", "e1")
-		w.send("s", "fail", "e2")
-		w.eventually("both are told", func() bool { return got.has("say e1 said") && got.has("fail e2: as it should") })
-		p.stop()
+		w.Send("s", "say", "e1")
+		w.Send("s", "fail", "e2")
+		w.Eventually("both are told", func() bool { return got.has("say e1 said") && got.has("fail e2: as it should") })
+		p.Shutdown()
 	})
 }
 
@@ -77,14 +78,14 @@ func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
 func TestUserCode_IsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, func(string) {}))}, nil)
-		w.send("s", "say", "e1")
-		w.send("s", "fail", "e2")
-		w.eventually("both are logged", func() bool { return w.logged.count("said") > 0 && w.logged.count("event failed") > 0 })
-		if n := w.logged.count("handler"); n > 0 {
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(talkative(t, func(string) {}))}, nil)
+		w.Send("s", "say", "e1")
+		w.Send("s", "fail", "e2")
+		w.Eventually("both are logged", func() bool { return w.Log.Count(" said") > 0 && w.Log.Count("event failed") > 0 })
+		if n := w.Log.Count("handler"); n > 0 {
 			t.Error("a failure is logged twice")
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }
 
@@ -97,19 +98,19 @@ func TestUserCode_ASlowEffectIsDebounced(t *testing.T) {
 			time.Sleep(60 * time.Millisecond)
 			ran.add(event)
 		}
-		p := w.process(worker.Config{ID: "w1", Programs: always(talkative(t, slowly))}, nil)
+		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(talkative(t, slowly))}, nil)
 		for _, id := range []string{"e1", "e2", "e3", "e4"} {
-			w.send("s", "say", id)
-			w.eventually(id+" is seen", func() bool { return ran.has(id) })
+			w.Send("s", "say", id)
+			w.Eventually(id+" is seen", func() bool { return ran.has(id) })
 		}
 		for _, id := range []string{"f1", "f2", "f3"} {
-			w.send("s", "say", id)
+			w.Send("s", "say", id)
 			time.Sleep(70 * time.Millisecond) // longer than a run, shorter than the debounce
 		}
-		w.eventually("the last is seen", func() bool { return ran.has("f3") })
+		w.Eventually("the last is seen", func() bool { return ran.has("f3") })
 		if ran.has("f1") || ran.has("f2") {
 			t.Errorf("it ran for each change: %v", ran.lines)
 		}
-		p.stop()
+		p.Shutdown()
 	})
 }

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -23,60 +21,38 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a deployment on a bus in memory, in virtual time: all of it lives in
-// the bubble of one test, and time passes when everybody waits.
-type world struct {
-	*testing.T
-	server *membus.Server
-	client *membus.Bus
-	logged *journal
-}
+// world is a worldtest.World whose workers run the program book, unless a test says otherwise.
+type world struct{ *worldtest.World }
 
 func newWorld(t *testing.T, partitions int) *world {
 	return newWorldOf(t, membus.Config{Partitions: partitions})
 }
 
-func newWorldOf(t *testing.T, cfg membus.Config) *world {
-	server := membus.NewServer(cfg)
-	w := &world{T: t, server: server, client: server.Connect("client"), logged: &journal{}}
-	t.Cleanup(w.client.Close)
-	return w
-}
+func newWorldOf(t *testing.T, cfg membus.Config) *world { return &world{worldtest.New(t, cfg)} }
 
-// process is a worker with a connection of its own, so that it can crash alone.
+// process is a worldtest.Process that is read from.
 type process struct {
-	*worker.Worker
-	bus *membus.Bus
-	w   *world
+	*worldtest.Process
+	w *world
 }
 
 // process starts a worker. wrap, which may be nil, stands between it and its bus.
 func (w *world) process(cfg worker.Config, wrap func(*membus.Bus) port.Bus) *process {
 	w.Helper()
-	b := w.server.Connect(cfg.ID)
-	return w.start(cfg, b, wrap)
+	return w.start(cfg, w.Connect(cfg.ID), wrap)
 }
 
+// start is process for a worker whose connection is there already.
 func (w *world) start(cfg worker.Config, b *membus.Bus, wrap func(*membus.Bus) port.Bus) *process {
 	w.Helper()
-	var bus port.Bus = b
+	var over port.Bus = b
 	if wrap != nil {
-		bus = wrap(b)
+		over = wrap(b)
 	}
 	if cfg.Programs == nil {
-		cfg.Programs = always(book(w.T))
+		cfg.Programs = worldtest.Always(book(w.T))
 	}
-	cfg.Logger = slog.New(w.logged)
-	p, err := worker.New(bus, cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
-	proc := &process{Worker: p, bus: b, w: w}
-	w.Cleanup(proc.crash) // does nothing after a stop
-	if err := p.Start(w.Context()); err != nil {
-		w.Fatal(err)
-	}
-	return proc
+	return &process{w.WorkerOn(b, over, cfg), w}
 }
 
 // worker starts a worker of the program book under an id.
@@ -85,105 +61,19 @@ func (w *world) worker(id string) *process {
 	return w.process(worker.Config{ID: id}, nil)
 }
 
-// crash ends the process as SIGKILL would.
-func (p *process) crash() {
-	p.Kill()
-	p.bus.Kill()
-}
-
-// stop ends the process as SIGTERM would.
-func (p *process) stop() {
-	p.w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := p.Stop(ctx); err != nil {
-		p.w.Errorf("stop: %v", err)
-	}
-	p.bus.Close()
-}
-
-// logger writes to the journal of the world.
-func (w *world) logger() *slog.Logger { return slog.New(w.logged) }
-
-func (w *world) coordinator() *coordinator.Coordinator {
-	b := w.server.Connect("coordinator")
-	c := coordinator.New(b, coordinator.Config{Logger: slog.New(w.logged)})
-	c.Start()
-	w.Cleanup(func() { c.Stop(); b.Close() })
-	return c
-}
-
-// send stores an event and returns its lane sequence.
-func (w *world) send(space, stream, id string, payload ...string) uint64 {
-	w.Helper()
-	m := model.Message{Space: space, Stream: stream, ID: id}
-	for _, p := range payload {
-		m.Payload = []byte(p)
-	}
-	return w.sendMessage(m)
-}
-
-func (w *world) sendMessage(m model.Message) uint64 {
-	w.Helper()
-	type answer struct {
-		r   model.SendResult
-		err error
-	}
-	done := make(chan answer, 1)
-	w.client.Send(m, func(r model.SendResult, err error) { done <- answer{r, err} })
-	a := <-done
-	if a.err != nil {
-		w.Fatalf("send %+v: %v", m, a.err)
-	}
-	return a.r.Seq
-}
-
 // sendMany stores n events e1, e2, ... in order.
 func (w *world) sendMany(space, stream string, n int) {
 	w.Helper()
 	for i := range n {
-		w.send(space, stream, "e"+strconv.Itoa(i+1))
+		w.Send(space, stream, "e"+strconv.Itoa(i+1))
 	}
 }
 
-// commits is the whole log of a space, with what was purged of it.
-func (w *world) commits(space string) []*model.Commit {
+// adds stores n events e1, e2, ... and waits until they are handled.
+func (w *world) adds(space string, n int) {
 	w.Helper()
-	var out []*model.Commit
-	for _, e := range w.server.History(space) {
-		c, err := model.DecodeCommit(e.Data)
-		if err != nil {
-			w.Fatal(err)
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-// receipts are those of a space in log order.
-func (w *world) receipts(space string) []*model.Receipt {
-	w.Helper()
-	var out []*model.Receipt
-	for _, c := range w.commits(space) {
-		for i := range c.Txs {
-			if rc := c.Txs[i].Receipt; rc != nil {
-				out = append(out, rc)
-			}
-		}
-	}
-	return out
-}
-
-// takeovers are the runtimes that have taken the space over, in order.
-func (w *world) takeovers(space string) []string {
-	w.Helper()
-	var out []string
-	for _, c := range w.commits(space) {
-		if c.Takeover {
-			out = append(out, c.Runtime)
-		}
-	}
-	return out
+	w.sendMany(space, "add", n)
+	w.eventuallyHandled(space, n)
 }
 
 // wantHandled checks that exactly these events have been handled, once and in
@@ -191,7 +81,7 @@ func (w *world) takeovers(space string) []string {
 func (w *world) wantHandled(space string, ids ...string) {
 	w.Helper()
 	var got []string
-	for _, rc := range w.receipts(space) {
+	for _, rc := range w.Receipts(space) {
 		if rc.Outcome != model.Handled {
 			w.Errorf("event %s of %s: %s (%s)", rc.Event, space, rc.Outcome, rc.Error)
 		}
@@ -216,22 +106,12 @@ func numbered(n int) []string {
 	return ids
 }
 
-// doc is a document as the log has it.
-func (w *world) doc(space, doc string) string {
-	w.Helper()
-	d, err := history.Read(w.Context(), w.client, space, doc)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return d.Value.String()
-}
-
 // wantSaved checks that the STATE bucket is where the log is: every document, and
 // the mark.
 func (w *world) wantSaved(space string, docs map[string]string) {
 	w.Helper()
-	st := w.server.LoadState(space)
-	if head := w.server.Head(space); st.Mark.Seq != head {
+	st := w.Server.LoadState(space)
+	if head := w.Server.Head(space); st.Mark.Seq != head {
 		w.Errorf("space %s: the mark reflects %d, the log ends at %d", space, st.Mark.Seq, head)
 	}
 	got := map[string]string{}
@@ -248,35 +128,14 @@ func (w *world) wantSaved(space string, docs map[string]string) {
 // wantPosition checks where the next owner would begin to read the lane.
 func (w *world) wantPosition(partition int, want uint64) {
 	w.Helper()
-	if got := w.server.LoadPosition(partition, "lane"); got != want {
+	if got := w.Server.LoadPosition(partition, "lane"); got != want {
 		w.Errorf("the lane position of partition %d is %d, want %d", partition, got, want)
 	}
 }
 
-// pass lets virtual time pass, in which everybody else goes on.
-func (w *world) pass(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	<-t.C
-}
-
-// eventually looks every few milliseconds of virtual time until ok says so.
-func (w *world) eventually(what string, ok func() bool) {
-	w.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 24_000 { // two minutes
-		if ok() {
-			return
-		}
-		<-tick.C
-	}
-	w.Fatalf("it never came to be that %s; the log says:\n%s", what, w.logged)
-}
-
 func (w *world) eventuallyHandled(space string, n int) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%s has handled %d events", space, n), func() bool { return len(w.receipts(space)) >= n })
+	w.Eventually(fmt.Sprintf("%s has handled %d events", space, n), func() bool { return len(w.Receipts(space)) >= n })
 }
 
 // spacesOf finds n names of spaces that lie in a partition.
@@ -295,7 +154,7 @@ func (w *world) watch(space, doc string) *watched {
 	v := &watched{}
 	ctx, cancel := context.WithCancel(context.Background())
 	v.end = cancel
-	watch := history.Watch{Bus: w.client, Space: space, Doc: doc, Watcher: "t" + strconv.FormatInt(watchers.next(), 10)}
+	watch := history.Watch{Bus: w.Client, Space: space, Doc: doc, Watcher: "t" + strconv.FormatInt(watchers.next(), 10)}
 	var running sync.WaitGroup
 	running.Go(func() { // ends with the watch
 		err := watch.Changes(ctx, func(c history.Change) { v.add(c.Value, c.Revision) })
@@ -349,68 +208,6 @@ func (v *watched) seen() (values []string, revisions []uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.values), slices.Clone(v.revisions)
-}
-
-// journal is what the processes have logged.
-type journal struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *journal) Enabled(context.Context, slog.Level) bool { return true }
-func (l *journal) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *journal) WithGroup(string) slog.Handler            { return l }
-
-func (l *journal) Handle(_ context.Context, r slog.Record) error {
-	line := r.Level.String() + " " + r.Message
-	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-	return nil
-}
-
-// all are the lines so far.
-func (l *journal) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.lines)
-}
-
-func (l *journal) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := ""
-	for _, line := range l.lines {
-		s += line + "\n"
-	}
-	return s
-}
-
-func (l *journal) count(message string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, line := range l.lines {
-		if _, rest, _ := cut(line); len(rest) >= len(message) && rest[:len(message)] == message {
-			n++
-		}
-	}
-	return n
-}
-
-// cut takes the level off a line.
-func cut(line string) (level, rest string, ok bool) {
-	for i := range line {
-		if line[i] == ' ' {
-			return line[:i], line[i+1:], true
-		}
-	}
-	return line, "", false
-}
-
-func always(p *space.Program) func(string) (*space.Program, error) {
-	return func(string) (*space.Program, error) { return p, nil }
 }
 
 // book is a program that counts:

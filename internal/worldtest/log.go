@@ -8,16 +8,30 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Append appends a commit to the log of its space, behind what is there, and returns its sequence.
+// Append appends a commit to the log of its space, behind what is there, and returns its sequence. A commit without a
+// cursor leaves that of the space where it is.
 func (w *World) Append(c *model.Commit) uint64 {
 	w.Helper()
 	c.Version = model.CommitVersion
 	head := w.Server.Head(c.Space)
+	if c.Cursor.Floor == 0 && head > 0 {
+		c.Cursor = w.cursor(c.Space, head)
+	}
 	seq, err := w.Server.Append(model.Append{Space: c.Space, ID: fmt.Sprint("test/", head), Expect: head, Data: model.AppendCommit(nil, c, nil)})
 	if err != nil {
 		w.Fatal(err)
 	}
 	return seq
+}
+
+// cursor returns the cursor of a space behind its last entry, none if that cannot be read.
+func (w *World) cursor(space string, head uint64) model.Cursor {
+	for _, e := range w.Server.ReadLog(space, head-1, 1) {
+		if last, err := model.DecodeCommit(e.Data); err == nil {
+			return last.Cursor
+		}
+	}
+	return model.Cursor{}
 }
 
 // Commits returns the whole log of a space, with what was purged of it.

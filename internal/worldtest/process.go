@@ -25,23 +25,30 @@ func (w *World) Worker(cfg worker.Config) *Process {
 	return w.WorkerOn(b, b, cfg)
 }
 
-// WorkerOn starts a worker that uses over, which stands for its connection b. Without a logger of its own, the worker
-// logs to the journal.
+// WorkerOn is Worker for a worker that uses over, which stands for its connection b.
 func (w *World) WorkerOn(b *membus.Bus, over port.Bus, cfg worker.Config) *Process {
+	w.Helper()
+	p := w.NewWorker(b, over, cfg)
+	if err := p.Start(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	return p
+}
+
+// NewWorker returns a worker that is to be started, and kills it when the test ends. Without a logger of its own, it
+// logs to the journal.
+func (w *World) NewWorker(b *membus.Bus, over port.Bus, cfg worker.Config) *Process {
 	w.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = w.Logger()
 	}
-	started, err := worker.New(over, cfg)
+	p, err := worker.New(over, cfg)
 	if err != nil {
 		w.Fatal(err)
 	}
-	p := &Process{Worker: started, Bus: b, w: w}
-	w.Cleanup(p.Crash) // does nothing after Stop
-	if err := started.Start(w.Context()); err != nil {
-		w.Fatal(err)
-	}
-	return p
+	process := &Process{Worker: p, Bus: b, w: w}
+	w.Cleanup(process.Crash) // does nothing after Shutdown
+	return process
 }
 
 // Crash ends the process as SIGKILL would.
