@@ -1,7 +1,6 @@
 package ordered
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,8 +10,6 @@ import (
 	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/worker/host"
 )
-
-var errStore = errors.New("the store is out of order")
 
 // unwatched is code without a limit.
 type unwatched struct{ code }
@@ -83,6 +80,26 @@ func TestCore_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
 	}
 	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4", "e5e6"}); fmt.Sprint(got) != want || !crowded {
 		t.Errorf("handled are %v, want %v", got, want)
+	}
+}
+
+// late is code that returns after its limit.
+type late struct{ unwatched }
+
+func (late) Returned(bool) *host.Overrun {
+	return &host.Overrun{Stream: "x", Event: "e1", Limit: time.Second}
+}
+
+// A handler that returns after its limit has failed, whatever it returns, and is tried again.
+func TestCore_AHandlerThatReturnsTooLateHasFailed(t *testing.T) {
+	c := taken(t, unitCore(t, func(tx *Tx, _ *model.Event) (any, error) {
+		tx.Set("n", 1)
+		return nil, nil
+	}))
+	c.code = late{}
+	offered(c, 1)
+	if r := c.Settle(time.Minute); r.Append != nil || r.Wake <= time.Minute {
+		t.Errorf("it is not to be tried again: %+v", r)
 	}
 }
 
