@@ -144,11 +144,8 @@ func encodeResult[T any](s *codec.Codec[T], out T) (Value, error) {
 // event. Such a task does not keep its space loaded.
 func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 	o := applyActionOptions(options)
-	p.host(a.name, false, elsewhere{}, o.keep)
+	p.performed(a.name, false, o.keep).External = true
 }
-
-// elsewhere hosts an action whose tasks another system performs.
-type elsewhere struct{}
 
 // Done registers the function that is called when a task has ended: in a transaction, once per
 // task, in the order in which they end. t.State is Done or GivenUp. Its writes, sends and task
@@ -306,19 +303,20 @@ func (p *Program) perform(name string, input bool, o *actionOptions) {
 	if err := o.Check(); err != nil {
 		p.note(fmt.Errorf("program %s: %s: %w", p.Name(), called(name, input), err))
 	}
-	p.host(name, input, &o.Performer, o.keep)
+	p.performed(name, input, o.keep).Performer = &o.Performer
 }
 
-// host sets what performs an action or fetches an input.
-func (p *Program) host(name string, input bool, host any, keep time.Duration) {
+// performed returns the spec of an action or input that nothing performs yet.
+func (p *Program) performed(name string, input bool, keep time.Duration) *space.ActionSpec {
 	spec := p.action(name, input)
-	if spec.Host != nil {
+	if spec.Performer != nil || spec.External {
 		p.note(fmt.Errorf("program %s: %s is performed already; call Perform, External or Fetch once", p.Name(), called(name, input)))
 	}
 	if keep < 0 {
 		p.note(fmt.Errorf("program %s: %s: tasks cannot be kept for %s", p.Name(), called(name, input), keep))
 	}
-	spec.Host, spec.Keep = host, keep
+	spec.Keep = keep
+	return spec
 }
 
 func called(name string, input bool) string {

@@ -2,7 +2,9 @@ package settle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 
@@ -273,8 +275,11 @@ func (p place[T]) own(w Writer) bool {
 	return true
 }
 
+// ErrNotFound reports that the value that is fetched does not exist.
+var ErrNotFound = errors.New("it does not exist")
+
 // Fetch returns the current value; derived documents are brought up to date for it by the worker
-// that serves the space. If there is none, it returns the value of Or or the zero value. A value
+// that serves the space. If there is none, it returns the value of Or, or ErrNotFound. A value
 // that does not decode into T is an error, and so is one that cannot be brought up to date, for
 // instance because a computation fails; the error says why. Other errors are those of
 // Space.GetCurrent.
@@ -283,43 +288,41 @@ func (p place[T]) Fetch(ctx context.Context, from Space) (t T, err error) {
 	if err != nil {
 		return t, err
 	}
-	if now.Stale != "" {
-		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, from.name, now.Stale)
+	if !now.Current {
+		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, from.name, now.Why)
 	}
-	return p.outside(from.name, now.Value)
+	at := now.Value.At(p.path)
+	if p.space = from.name; at.IsAbsent() && p.or.IsAbsent() {
+		return t, fmt.Errorf("fetch %s: %w", p, ErrNotFound)
+	}
+	return p.Decode(at)
 }
 
-// Watch observes the value: it delivers the present value, then every change with its revision,
-// until ctx ends or the value does not decode into T. See Space.Watch. A value that does not exist
-// (yet) is not delivered, unless it existed before: then the value of Or or the zero value is
-// delivered.
-func (p place[T]) Watch(ctx context.Context, in Space, deliver func(t T, revision uint64), opts ...WatchOption) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var last Value
-	err := in.Watch(ctx, p.doc, func(v Value, revision uint64) {
-		at := v.At(p.path)
-		if model.Equal(at, last) || ctx.Err() != nil {
-			return
+// Watch observes the value: the loop receives the present value, then every change, until ctx ends. A
+// value that does not decode into T ends it with an error. See Space.Watch. A value that does not exist
+// (yet) is not received, unless it existed before.
+func (p place[T]) Watch(ctx context.Context, in Space, options ...WatchOption) iter.Seq2[Update[T], error] {
+	p.space = in.name
+	return func(yield func(Update[T], error) bool) {
+		at, value := Value{}, p.instead()
+		for u, err := range in.Watch(ctx, p.doc, options...) {
+			if u.Changed {
+				next := u.Value.At(p.path)
+				if model.Equal(next, at) {
+					continue
+				}
+				at = next
+				value, err = p.Decode(at)
+			}
+			if err != nil {
+				yield(Update[T]{}, err)
+				return
+			}
+			if !yield(Update[T]{value, u.Revision, !at.IsAbsent(), u.Changed, u.Connected, u.Current, u.Why}, nil) {
+				return
+			}
 		}
-		last = at
-		t, err := p.outside(in.name, v)
-		if err != nil {
-			stop(err)
-			return
-		}
-		deliver(t, revision)
-	}, opts...)
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
 	}
-	return err
-}
-
-// outside decodes the value of the location from a whole document, for a client.
-func (p place[T]) outside(space string, v Value) (t T, err error) {
-	p.space = space
-	return p.Decode(v.At(p.path))
 }
 
 var _ Reader = (*space.Tx)(nil)

@@ -101,7 +101,7 @@ func (o Outgoing) message() (model.Message, error) {
 	}
 	if !o.Expires.IsZero() {
 		if o.Expires.Before(o.NotBefore) {
-			return model.Message{}, fmt.Errorf("event %s to %s/%s: it expires before it may be handled", o.ID, o.Space, o.Stream)
+			return model.Message{}, fmt.Errorf("event %s to %s/%s: it expires before its time", o.ID, o.Space, o.Stream)
 		}
 		m.Expires = model.NotBefore(o.Expires)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -477,7 +478,6 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 		var asked atomic.Int64
 		b.Inject(func(membus.Op) membus.Fate { asked.Add(1); return membus.Deliver })
 		long := strings.Repeat("x", 200)
-		never := func(settle.Value, uint64) { t.Error("delivered") }
 		for _, bad := range []string{"", "a.b", "a b", "*", ">", "a\r\nX: y", "ü", long} {
 			requests := map[string]error{}
 			_, requests["send, space"] = c.Send(t.Context(), add(bad, "e1"))
@@ -487,8 +487,8 @@ func TestClient_NamesThatAreNoneAreRefused(t *testing.T) {
 			_, requests["call, id"] = c.Call(t.Context(), add("s", bad))
 			_, _, requests["get, space"] = c.Space(bad).Get(t.Context(), "n")
 			_, _, requests["get, document"] = c.Space("s").Get(t.Context(), bad)
-			requests["watch, space"] = c.Space(bad).Watch(t.Context(), "n", never)
-			requests["watch, document"] = c.Space("s").Watch(t.Context(), bad, never)
+			requests["watch, space"] = ended(c.Space(bad).Watch(t.Context(), "n"))
+			requests["watch, document"] = ended(c.Space("s").Watch(t.Context(), bad))
 			requests["sender"] = c.Sender().Send(t.Context(), add(bad, "e1"), nil)
 			for what, err := range requests {
 				var name *model.NameError
@@ -579,15 +579,26 @@ type watched struct {
 	end       func()
 }
 
+// ended returns the error of a watch that ends at once.
+func ended(watch iter.Seq2[settle.Update[settle.Value], error]) (err error) {
+	for _, err = range watch {
+	}
+	return err
+}
+
 // watch watches a document until the end of the test, or until end is called.
 func (w *world) watch(c *settle.Client, space, doc string) *watched {
 	v := &watched{}
 	v.end = w.follow(func(ctx context.Context) error {
-		return c.Space(space).Watch(ctx, doc, func(val settle.Value, rev uint64) {
+		for u, err := range c.Space(space).Watch(ctx, doc) {
+			if err != nil {
+				return err
+			}
 			v.mu.Lock()
-			defer v.mu.Unlock()
-			v.values, v.revisions = append(v.values, val.String()), append(v.revisions, rev)
-		})
+			v.values, v.revisions = append(v.values, u.Value.String()), append(v.revisions, u.Revision)
+			v.mu.Unlock()
+		}
+		return ctx.Err()
 	})
 	return v
 }
@@ -625,4 +636,26 @@ func (v *watched) check(t *testing.T, last string) {
 			t.Errorf("revisions %v do not grow", v.revisions)
 		}
 	}
+}
+
+// What does not exist is an error, unless the name has a value in its place.
+func TestFetch_OfWhatDoesNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.worker("w1")
+		c, _ := w.client("c", nil)
+		s := c.Space("s")
+		if n, err := settle.NewCell[int]("nothing").Fetch(t.Context(), s); !errors.Is(err, settle.ErrNotFound) || n != 0 {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n, err := settle.NewCell[int]("nothing").Or(7).Fetch(t.Context(), s); err != nil || n != 7 {
+			t.Errorf("with Or: %d, %v", n, err)
+		}
+		if all, err := settle.NewRows[int]("nothing").Fetch(t.Context(), s); err != nil || len(all) != 0 {
+			t.Errorf("rows: %v, %v", all, err)
+		}
+		if _, err := settle.NewRows[int]("nothing").At("key").Fetch(t.Context(), s); !errors.Is(err, settle.ErrNotFound) {
+			t.Errorf("a row: %v", err)
+		}
+	})
 }

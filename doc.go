@@ -27,7 +27,7 @@
 //
 //	names         Cell, Field, Derived, Part, Rows, DerivedRows, Ref, Stream, Request, Trigger,
 //	              Action, Input
-//	functions     Handle (of the three kinds of events), Derived.Compute, EachRow, Program.ComputeInto, Materialize,
+//	functions     Handle (of the three kinds of events), Compute, Each, Program.ComputeInto, Materialize,
 //	              Effect, Cron, Action.Perform, Input.Fetch
 //	through       Tx (handlers), View (computations and effects), Draft (nodes that write)
 //	options       of nodes: Debounce, Throttle, NoAutoDebounce, ChangeGroup, Volatile, Version,

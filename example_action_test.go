@@ -77,21 +77,20 @@ func ExampleAction() {
 		return Charged{Number: "ch_1"}, nil
 	})
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		if _, err := buy.Post(ctx, client.Space("shop-1"), settle.ID("order-1"), Charge{Cents: 1250}); err != nil {
+		shop := client.Space("shop-1")
+		if _, err := buy.Post(ctx, shop, settle.ID("order-1"), Charge{Cents: 1250}); err != nil {
 			return err
 		}
-		err := status.Watch(watching, client.Space("shop-1"), func(s string, _ uint64) {
-			if s == "done ch_1 <nil>" {
-				fmt.Println(s)
-				stop()
+		for s, err := range status.Watch(ctx, shop) {
+			if err != nil {
+				return err
 			}
-		})
-		if !errors.Is(err, context.Canceled) {
-			return err
+			if s.Value == "done ch_1 <nil>" {
+				fmt.Println(s.Value)
+				break
+			}
 		}
-		all, err := orders.Fetch(ctx, client.Space("shop-1"))
+		all, err := orders.Fetch(ctx, shop)
 		fmt.Println(all)
 		return err
 	})
@@ -183,18 +182,16 @@ func ExampleAction_External() {
 		if err != nil {
 			return err
 		}
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		err = log.Watch(watching, client.Space("desk-1"), func(l []string, _ uint64) {
-			if len(l) == 2 {
-				fmt.Println(l)
-				stop()
+		for l, err := range log.Watch(ctx, client.Space("desk-1")) {
+			if err != nil {
+				return err
 			}
-		})
-		if errors.Is(err, context.Canceled) {
-			return nil
+			if len(l.Value) == 2 {
+				fmt.Println(l.Value)
+				break
+			}
 		}
-		return err
+		return nil
 	})
 	// Output:
 	// approve {"key":"dig","out":true}

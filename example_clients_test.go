@@ -104,16 +104,14 @@ func sign(ctx context.Context, url string) error {
 	}
 	fmt.Println(n, "letters")
 
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	err = gateSays.Watch(ctx, gate, func(says string, revision uint64) {
-		fmt.Println(says)
-		stop() // a real sign continues
-	})
-	if ctx.Err() != nil {
-		return nil // Watch ends with its context
+	for says, err := range gateSays.Watch(ctx, gate) { // until ctx ends
+		if err != nil {
+			return err
+		}
+		fmt.Println(says.Value)
+		break // a real sign continues
 	}
-	return err
+	return nil
 }
 
 // A client in a process of its own needs the addresses of the servers, a name, and only the names

@@ -54,18 +54,16 @@ func ExampleInput() {
 		return Weather{Wind: 25}, nil
 	})
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		err := runway.Watch(watching, client.Space("tower-1"), func(r string, _ uint64) {
-			if r != "wait" {
-				fmt.Println(r)
-				stop()
+		for r, err := range runway.Watch(ctx, client.Space("tower-1")) {
+			if err != nil {
+				return err
 			}
-		})
-		if errors.Is(err, context.Canceled) {
-			return nil
+			if r.Value != "wait" {
+				fmt.Println(r.Value)
+				break
+			}
 		}
-		return err
+		return nil
 	})
 	// Output: 26R
 }

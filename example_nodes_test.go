@@ -72,7 +72,7 @@ func ExamplePart() {
 }
 
 // Each row is derived by a node of its own. The whole document can be watched.
-func ExampleEachRow() {
+func ExampleEach() {
 	type Order struct {
 		Price, Count int64
 	}
@@ -80,10 +80,10 @@ func ExampleEachRow() {
 	totals := settle.NewDerivedRows[int64]("totals")
 
 	p := settle.NewProgram("shop")
-	settle.EachRow(p, totals, orders, func(v *settle.View, order settle.Row[Order]) (int64, error) {
+	totals.Compute(p, settle.Each(orders, func(v *settle.View, order settle.Row[Order]) (int64, error) {
 		o := order.Get(v)
 		return o.Price * o.Count, nil
-	})
+	}))
 
 	w := settletest.New(settletest.Must, p)
 	shop := w.Space("shop")
@@ -109,9 +109,9 @@ func ExampleDerivedRows_Node() {
 	pages := settle.NewRows[string]("pages") // by address
 	lengths := settle.NewDerivedRows[int]("lengths")
 	p := settle.NewProgram("site")
-	settle.EachRow(p, lengths, pages, func(v *settle.View, page settle.Row[string]) (int, error) {
+	lengths.Compute(p, settle.Each(pages, func(v *settle.View, page settle.Row[string]) (int, error) {
 		return len(page.Get(v)), nil
-	})
+	}))
 
 	s := settletest.New(settletest.Must, p).Space("site")
 	pages.Set(s, "/about", "who we are")
@@ -130,9 +130,9 @@ func ExampleNewDerivedRows() {
 	longest := settle.NewDerived[string]("longest")
 
 	p := settle.NewProgram("words")
-	settle.EachRow(p, lengths, words, func(v *settle.View, word settle.Row[string]) (int, error) {
+	lengths.Compute(p, settle.Each(words, func(v *settle.View, word settle.Row[string]) (int, error) {
 		return len(word.Get(v)), nil
-	})
+	}))
 	longest.Compute(p, func(v *settle.View) (key string, err error) {
 		most := 0
 		for k, n := range lengths.All(v) {

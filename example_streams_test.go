@@ -177,17 +177,22 @@ func ExampleNameOf() {
 	// order-7 -key-2c74rat9f1g17t4dobucuefp38
 }
 
-// A job sends an event again and again. Missed ticks are one event.
-func ExampleCron() {
+// A job sends an event again and again. Missed ticks are one event, unless an option says otherwise.
+func ExampleProgram_Cron() {
 	report := settle.NewStream[settle.Tick]("report")
+	remind, rent := settle.NewStream[settle.Tick]("remind"), settle.NewStream[settle.Tick]("rent")
 	days := settle.NewCell[[]string]("days")
 
 	p := settle.NewProgram("office")
-	settle.Cron(p, "weekdays", "0 9 * * MON-FRI", report, settle.CronOptions{})
+	p.Cron("weekdays", "0 9 * * MON-FRI", report)
+	p.Cron("lunch", "0 12 * * *", remind, settle.SkipMissed(time.Hour)) // none that is later than that
+	p.Cron("rent", "0 0 1 * *", rent, settle.EveryMissed(24))           // each month, up to two years of them
 	report.Handle(p, func(tx *settle.Tx, t settle.Tick) error {
 		days.Update(tx, func(d *[]string) { *d = append(*d, t.At.Format("Mon 15:04")) })
 		return nil
 	})
+	remind.Handle(p, func(tx *settle.Tx, t settle.Tick) error { return nil })
+	rent.Handle(p, func(tx *settle.Tx, t settle.Tick) error { return nil })
 
 	w := settletest.New(settletest.Must, p, settletest.StartAt(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	office := w.Space("office")

@@ -49,11 +49,13 @@ func Example() {
 		fmt.Println("count is", n)
 	}
 
-	watch, cancel := context.WithCancel(ctx)
-	_ = double.Watch(watch, client.Space("alice"), func(n int, revision uint64) {
-		fmt.Println("double is", n)
-		cancel()
-	})
+	for n, err := range double.Watch(ctx, client.Space("alice")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("double is", n.Value)
+		break
+	}
 	if err := d.Stop(ctx); err != nil {
 		log.Fatal(err)
 	}

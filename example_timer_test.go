@@ -34,7 +34,7 @@ func Example_timers() {
 		tx.SetTimer("reminder", "tell", tx.Now().Add(time.Hour), ev.Payload)
 		return settle.Value{}, nil
 	})
-	p.Cron("morning", "0 9 * * *", "tell", settle.CronOptions{})
+	p.Cron("morning", "0 9 * * *", settle.NewStream[settle.Tick]("tell"))
 
 	dir, err := os.MkdirTemp("", "settle-example-")
 	if err != nil {

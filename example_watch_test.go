@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// A watch delivers what is in the log. WatchStatus reports whether that is current: here a
+// A watch delivers what is in the log. WithStatus reports whether that is current: here a
 // computation fails, and the value delivered before is stale.
-func ExampleWatchStatus() {
+func ExampleWithStatus() {
 	depth := settle.NewCell[float64]("depth")
 	full := settle.NewDerived[string]("full")
 	measure := settle.NewStream[float64]("measure")
@@ -32,28 +32,57 @@ func ExampleWatchStatus() {
 	defer end()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	client := d.Client()
+	tank := d.Client().Space("tank-1")
 	send := func(id string, metres float64) {
-		if err := measure.Call(ctx, client.Space("tank-1"), settle.ID(id), metres); err != nil {
+		if err := measure.Call(ctx, tank, settle.ID(id), metres); err != nil {
 			log.Fatal(err)
 		}
 	}
 
 	send("m-1", 1.5)
-	err := full.Watch(ctx, client.Space("tank-1"), func(share string, _ uint64) {
-		fmt.Println(share)
-	}, settle.WatchStatus(func(s settle.Status) {
-		switch {
-		case s.Current:
-			send("m-2", -1)
-		case strings.Contains(s.Why, "sensor"): // a real sign shows the reason
-			fmt.Println("that may be old:", s.Why)
-			stop()
+	for share, err := range full.Watch(ctx, tank, settle.WithStatus()) {
+		if err != nil {
+			log.Fatal(err)
 		}
-	}))
-	fmt.Println(err)
+		switch {
+		case share.Current:
+			fmt.Println(share.Value)
+			send("m-2", -1)
+		case strings.Contains(share.Why, "sensor"): // a real sign shows the reason
+			fmt.Println(share.Value, "may be old:", share.Why)
+			stop() // ends the loop
+		}
+	}
 	// Output:
 	// 50 %
-	// that may be old: full could not be computed: the sensor is broken
-	// context canceled
+	// 50 % may be old: full could not be computed: the sensor is broken
+}
+
+// A client that has a document as of a revision receives what is newer.
+func ExampleFrom() {
+	count := settle.NewCell[int]("count")
+	add := settle.NewStream[int]("add")
+	p := settle.NewProgram("counter")
+	add.Handle(p, func(tx *settle.Tx, by int) error {
+		count.Update(tx, func(n *int) { *n += by })
+		return nil
+	})
+	d, end := deployment(p)
+	defer end()
+	ctx, alice := context.Background(), d.Client().Space("alice")
+	if err := add.Call(ctx, alice, settle.ID("a-1"), 2); err != nil {
+		log.Fatal(err)
+	}
+	had, err := alice.GetCurrent(ctx, "count")
+	fmt.Println(had.Value, err)
+	if err := add.Call(ctx, alice, settle.ID("a-2"), 3); err != nil {
+		log.Fatal(err)
+	}
+	for u, err := range count.Watch(ctx, alice, settle.From(had.Revision)) {
+		fmt.Println(u.Value, u.Revision > had.Revision, err)
+		break
+	}
+	// Output:
+	// 2 <nil>
+	// 5 true <nil>
 }

@@ -67,7 +67,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, "the handler is nil"},
 		{"a handler without time", func(p *settle.Program) {
 			settle.NewRequest[int, int]("s").Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil }, settle.Within(0))
-		}, "stream s: a limit of 0 leaves no time at all; a negative one stands for none"},
+		}, "stream s: a limit of 0 leaves no time at all; a negative one means no limit"},
 		{"two handlers", func(p *settle.Program) {
 			s := settle.NewRequest[int, int]("s")
 			s.Handle(p, func(*settle.Tx, int) (int, error) { return 0, nil })
@@ -94,7 +94,7 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 			total.Compute(p, compute)
 		}, `computation "into" writes total, and computation "total" writes total`},
 		{"one that writes rows that another derives", func(p *settle.Program) {
-			settle.EachRow(p, totals, rows, each)
+			totals.Compute(p, settle.Each(rows, each))
 			p.Node(settle.NodeSpec{
 				ID: "n", Kind: settle.Computation, Writes: []settle.Address{{Doc: "totals", Path: []string{"k"}}},
 				Run: func(*settle.Tx) (settle.Value, error) { return settle.Value{}, nil },
@@ -103,16 +103,16 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		{"a volatile effect", func(p *settle.Program) {
 			p.Effect("e", func(*settle.View) error { return nil }, settle.Volatile())
 		}, "only the document of Compute can be volatile"},
-		{"rows of another space", func(p *settle.Program) { settle.EachRow(p, totals.In("other"), rows, each) }, "a space derives its own documents"},
+		{"rows of another space", func(p *settle.Program) { totals.In("other").Compute(p, settle.Each(rows, each)) }, "a space derives its own documents"},
 		{"rows with a name that is kept", func(p *settle.Program) {
-			settle.EachRow(p, settle.NewDerivedRows[int]("a--b"), rows, each)
+			settle.NewDerivedRows[int]("a--b").Compute(p, settle.Each(rows, each))
 		}, `must not contain "--"`},
-		{"rows without a function", func(p *settle.Program) { settle.EachRow[int](p, totals, rows, nil) }, "the function is nil"},
+		{"rows without a function", func(p *settle.Program) { totals.Compute(p, settle.Each[int, int](rows, nil)) }, "the function is nil"},
 		{"an input that nobody fetches", func(p *settle.Program) {
 			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
 		}, `node "total" reads input rate, but nothing fetches it; call its Fetch`},
 		{"an input that nobody fetches, in rows", func(p *settle.Program) {
-			settle.EachRow(p, totals, rows, each, settle.Using(settle.NewInput[int]("rate")))
+			totals.Compute(p, settle.Each(rows, each), settle.Using(settle.NewInput[int]("rate")))
 		}, `node "totals" reads input rate, but nothing fetches it`},
 		{"an input that another one of its name fetches", func(p *settle.Program) {
 			settle.NewAction[int, int]("rate").External(p)
@@ -123,10 +123,10 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, "action pay has a Done function, but nothing performs it; call its Perform"},
 		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
 		{"a cron expression that is none", func(p *settle.Program) {
-			settle.Cron(p, "hourly", "every hour", settle.NewStream[settle.Tick]("tick"), settle.CronOptions{})
+			p.Cron("hourly", "every hour", settle.NewStream[settle.Tick]("tick"))
 		}, `cron "hourly"`},
 		{"a cron job that nothing handles", func(p *settle.Program) {
-			p.Cron("night", "0 3 * * *", "nightly", settle.CronOptions{})
+			p.Cron("night", "0 3 * * *", settle.NewStream[settle.Tick]("nightly"))
 		}, `program shop: cron "night": there is no handler for stream nightly; call its Handle`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 // The handler of a cron job may come after it, and may be an action's.
 func TestMisuse_ACronJobsHandlerMayComeLater(t *testing.T) {
 	tick := settle.NewStream[settle.Tick]("tick")
-	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", "pay", settle.CronOptions{})
-	settle.Cron(p, "night", "0 3 * * *", tick, settle.CronOptions{})
+	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", settle.NewStream[settle.Tick]("pay"))
+	p.Cron("night", "0 3 * * *", tick)
 	tick.Handle(p, func(*settle.Tx, settle.Tick) error { return nil })
 	settle.NewAction[int, int]("pay").External(p)
 	if err := p.Err(); err != nil {

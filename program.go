@@ -189,47 +189,40 @@ func Within(d time.Duration) HandlerOption {
 // In settletest, which has no limits, it is never cancelled.
 func Context(tx *Tx) context.Context { return worker.Context(tx) }
 
-// CatchUp selects what happens to the ticks of a cron job that were missed while no worker served
-// the space: FireOnce, Skip or All.
-type CatchUp = space.CatchUp
+// CronOption configures a cron job: SkipMissed, EveryMissed.
+type CronOption func(*space.CronSpec)
 
-// How missed ticks are handled.
-const (
-	// FireOnce: one event stands for all missed ticks and carries their number.
-	FireOnce = space.FireOnce
-	// Skip: ticks older than CronOptions.Grace are dropped.
-	Skip = space.Skip
-	// All: each missed tick is handled, in order, up to CronOptions.Limit in a row.
-	All = space.All
-)
+// SkipMissed drops the ticks of a cron job that were missed while no worker served the space, if they are
+// late by more than grace; 0 means one minute. By default one event stands for all missed ticks.
+func SkipMissed(grace time.Duration) CronOption {
+	return func(c *space.CronSpec) { c.CatchUp, c.Grace = space.Skip, grace }
+}
 
-// CronOptions configures a cron job. The zero value selects FireOnce.
-type CronOptions struct {
-	CatchUp CatchUp
-	// Grace is how late a tick may be with Skip; default one minute.
-	Grace time.Duration
-	// Limit is the number of missed ticks that All handles in a row, default 1000. Further ones are
-	// skipped and reported to OnError.
-	Limit int
+// EveryMissed handles each missed tick of a cron job, in order, up to a number of them in a row; 0 means
+// 1000. Older ones are skipped and reported to OnError.
+func EveryMissed(limit int) CronOption {
+	return func(c *space.CronSpec) { c.CatchUp, c.Limit = space.All, limit }
 }
 
 // Cron sends an event to a stream of every space of the program at the times of a cron expression,
 // such as "0 9 * * MON-FRI" or "CRON_TZ=Europe/Berlin 30 2 * * *" (see package cron; the default
-// zone is UTC). The ticks of a space begin when it is first loaded. Each is one event with the
-// payload {"cron": name, "at": time, "missed": n, ...}.
+// zone is UTC). The ticks of a space begin when it is first loaded. Each is one event. If ticks were missed
+// while no worker served the space, one event stands for all of them and carries their number, Tick.Missed;
+// SkipMissed and EveryMissed change that.
 //
 // Changing the expression or stream, or removing the job, takes effect in a space when it gets the
 // changed program.
-func (p *Program) Cron(name, expression, stream string, o CronOptions) *Program {
+func (p *Program) Cron(name, expression string, stream Stream[Tick], options ...CronOption) *Program {
 	s, err := cron.Parse(expression)
 	if err != nil {
 		return p.note(fmt.Errorf("cron %q: %w", name, err))
 	}
-	p.jobs = append(p.jobs, job{name, stream})
-	return p.note(p.p.Cron(space.CronSpec{
-		Name: name, Stream: stream, Schedule: s, Spec: expression,
-		CatchUp: o.CatchUp, Grace: o.Grace, Limit: o.Limit,
-	}))
+	p.jobs = append(p.jobs, job{name, stream.name})
+	spec := space.CronSpec{Name: name, Stream: stream.name, Schedule: s, Spec: expression}
+	for _, set := range options {
+		set(&spec)
+	}
+	return p.note(p.p.Cron(spec))
 }
 
 // Compute registers a computation that derives document doc. It runs only while doc is observed: by
@@ -306,7 +299,7 @@ func (p *Program) reads(node string, inputs []string) {
 func (p *Program) missing() error {
 	actions := p.p.Actions()
 	for _, a := range actions {
-		if a.Host == nil && !a.Input {
+		if a.Performer == nil && !a.External && !a.Input {
 			return fmt.Errorf("program %s: action %s has a Done function, but nothing performs it; call its Perform with this program, or its External if another system does", p.Name(), a.Name)
 		}
 	}

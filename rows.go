@@ -21,7 +21,7 @@ type Rows[T any] struct {
 	rows[T]
 }
 
-// DerivedRows is a document whose rows are derived one by one: see EachRow.
+// DerivedRows is a document whose rows are derived one by one: see Each.
 type DerivedRows[T any] struct {
 	rows[T]
 }
@@ -139,14 +139,19 @@ func (r rows[T]) All(from Reader) iter.Seq2[string, T] {
 // none.
 func (r rows[T]) Decode(v Value) (map[string]T, error) { return r.all.Decode(v) }
 
-// Fetch returns all rows, brought up to date; see Cell.Fetch.
+// Fetch returns all rows, brought up to date; none if the document does not exist. Its errors are those of
+// Cell.Fetch.
 func (r rows[T]) Fetch(ctx context.Context, from Space) (map[string]T, error) {
-	return r.all.Fetch(ctx, from)
+	all, err := r.all.Fetch(ctx, from)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return all, err
 }
 
 // Watch observes the rows; see Cell.Watch.
-func (r rows[T]) Watch(ctx context.Context, in Space, deliver func(rows map[string]T, revision uint64), opts ...WatchOption) error {
-	return r.all.Watch(ctx, in, deliver, opts...)
+func (r rows[T]) Watch(ctx context.Context, in Space, options ...WatchOption) iter.Seq2[Update[map[string]T], error] {
+	return r.all.Watch(ctx, in, options...)
 }
 
 // Keyed is a document of rows of type T: Rows or DerivedRows.
@@ -156,43 +161,59 @@ type Keyed[T any] interface {
 	at(key string) place[T]
 }
 
-// Row is one row, as passed to a computation registered by EachRow.
+// Row is one row, as passed to a computation of Each.
 type Row[T any] struct {
 	place[T]
 	// Key is the row's key.
 	Key string
 }
 
-// EachRow registers computations that derive a row of out from each row of in: one child node per
-// key, which exists as long as the key does. With a thousand rows, a changed row reruns one child;
-// an added or removed row reruns the parent, which reads only the keys. run may read anything
-// beside its row; returning NoValue leaves the row out.
+// PerRow derives rows one by one: Each returns one, and DerivedRows.Compute registers it.
+type PerRow[O any] struct {
+	keys func(from Reader) []string
+	row  func(key string) func(v *View) (O, error)
+}
+
+// Each derives a row from each row of in: run is called for one row, and may read anything beside it.
+// Returning NoValue leaves the row out.
 //
-//	settle.EachRow(p, totals, orders, func(v *settle.View, order settle.Row[Order]) (Total, error) {
+//	totals.Compute(p, settle.Each(orders, func(v *settle.View, order settle.Row[Order]) (Total, error) {
 //		return order.Get(v).total(rates.Get(v)), nil
-//	})
-func EachRow[I, O any](p *Program, out DerivedRows[O], in Keyed[I], run func(v *View, row Row[I]) (O, error), options ...Option) {
-	e := eachRow[I, O]{out: out, in: in, run: run, options: options}
-	n := NodeSpec{ID: out.Name(), Kind: Computation, Writes: addresses([]Place{out}), Run: e.parent}
+//	}))
+func Each[I, O any](in Keyed[I], run func(v *View, row Row[I]) (O, error)) PerRow[O] {
+	if run == nil {
+		return PerRow[O]{}
+	}
+	return PerRow[O]{keys: in.Keys, row: func(key string) func(v *View) (O, error) {
+		row := Row[I]{place: in.at(key), Key: key}
+		return func(v *View) (O, error) { return run(v, row) }
+	}}
+}
+
+// Compute registers the computations that derive the rows: one child node per key, which exists as long
+// as the key does. With a thousand rows, a changed row reruns one child; an added or removed row reruns
+// the parent, which reads only the keys. The options are those of the children.
+func (r DerivedRows[T]) Compute(p *Program, each PerRow[T], options ...Option) {
+	e := eachRow[T]{out: r, in: each, options: options}
+	n := NodeSpec{ID: r.Name(), Kind: Computation, Writes: addresses([]Place{r}), Run: e.parent}
 	if err := e.check(); err != nil {
-		p.note(fmt.Errorf("program %s: rows of %s: %w", p.Name(), out.Name(), err))
+		p.note(fmt.Errorf("program %s: rows of %s: %w", p.Name(), r.Name(), err))
 		return
 	}
 	p.node(n, nil)
 	o, _ := applied(NodeSpec{}, options) // checked before
-	p.reads(out.Name(), o.inputs)
+	p.reads(r.Name(), o.inputs)
 }
 
-type eachRow[I, O any] struct {
+type eachRow[O any] struct {
 	out     DerivedRows[O]
-	in      Keyed[I]
-	run     func(v *View, row Row[I]) (O, error)
+	in      PerRow[O]
 	options []Option
 }
 
-func (e *eachRow[I, O]) check() error {
+func (e *eachRow[O]) check() error {
 	switch name := e.out.Name(); {
-	case e.run == nil:
+	case e.in.row == nil:
 		return errors.New("the function is nil")
 	case e.out.all.space != "":
 		return errors.New("they belong to another space; a space derives its own documents")
@@ -204,8 +225,8 @@ func (e *eachRow[I, O]) check() error {
 }
 
 // parent registers a child per key, and removes the rows whose keys are gone.
-func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
-	keys := e.in.Keys(tx)
+func (e *eachRow[O]) parent(tx *space.Tx) (Value, error) {
+	keys := e.in.keys(tx)
 	for _, key := range keys {
 		n, _ := applied(NodeSpec{
 			ID: model.RowNode(e.out.Name(), key), Kind: Computation,
@@ -226,10 +247,10 @@ func (e *eachRow[I, O]) parent(tx *space.Tx) (Value, error) {
 }
 
 // child returns the function that derives the row of a key.
-func (e *eachRow[I, O]) child(key string) func(tx *space.Tx) (Value, error) {
-	from, to := Row[I]{place: e.in.at(key), Key: key}, e.out.at(key)
+func (e *eachRow[O]) child(key string) func(tx *space.Tx) (Value, error) {
+	run, to := e.in.row(key), e.out.at(key)
 	return func(tx *space.Tx) (Value, error) {
-		row, err := e.run((*View)(tx), from)
+		row, err := run((*View)(tx))
 		switch {
 		case tx.Err() != nil:
 		case errors.Is(err, NoValue):

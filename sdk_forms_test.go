@@ -105,7 +105,7 @@ func TestEachRow_TakesOverADocumentOfAnotherForm(t *testing.T) {
 			rows.Set(tx, "a", 1)
 			return nil
 		})
-		settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil })
+		twice.Compute(p, settle.Each(rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil }))
 		now := old
 		w := settletest.New(t, func(string) *settle.Program { return now })
 		s := w.Space("s")

@@ -81,12 +81,12 @@ func TestEachRow_AnyKeyHasANodeOfItsOwn(t *testing.T) {
 	rows := settle.NewRows[int]("rows")
 	twice := settle.NewDerivedRows[int]("twice")
 	p := settle.NewProgram("p")
-	settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) {
+	twice.Compute(p, settle.Each(rows, func(v *settle.View, row settle.Row[int]) (int, error) {
 		if row.Get(v) < 0 {
 			return 0, settle.NoValue
 		}
 		return 2 * row.Get(v), nil
-	})
+	}))
 	s := settletest.New(t, p).Space("s")
 	seen := settletest.Watch(s, settle.NewCell[map[string]int]("twice"))
 	keys := []string{"a", "a-b", "", "two words", "é", "a.b", strings.Repeat("long", 40), strings.Repeat("long", 41), "-key-0"}
@@ -125,7 +125,7 @@ func TestEachRow_AThousandRowsOneChangeOneRun(t *testing.T) {
 	twice := settle.NewDerivedRows[int]("twice")
 	sum := settle.NewDerived[int]("sum")
 	p := settle.NewProgram("p")
-	settle.EachRow(p, twice, rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil })
+	twice.Compute(p, settle.Each(rows, func(v *settle.View, row settle.Row[int]) (int, error) { return 2 * row.Get(v), nil }))
 	sum.Compute(p, func(v *settle.View) (n int, err error) {
 		for _, row := range twice.All(v) {
 			n += row

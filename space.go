@@ -63,72 +63,26 @@ func (s Space) Get(ctx context.Context, doc string) (Value, uint64, error) {
 	return d.Value, d.Seq, nil
 }
 
-// Current is a document as it is at the head of the log.
-type Current struct {
-	Value    Value  // absent if there is no such document
-	Revision uint64 // as of Space.Get
-	// Stale, if not "", is why the value is out of date: a computation that it depends on fails, or
-	// did not finish in time.
-	Stale string
-}
-
 // GetCurrent returns a document as it is at the head of the log, as answered by the worker that
-// owns the space. A derived document that is not observed is computed first, for this read only.
-// During a takeover or a handover of the space it blocks, until the deadline of ctx, or for 15
+// owns the space. A derived document that is not observed is computed first, for this read only. If
+// that fails or takes too long, Update.Current is false, and Update.Why is the reason.
+//
+// During a takeover or a handover of the space GetCurrent blocks, until the deadline of ctx, or for 15
 // seconds without one. The error is model.ErrNobody if there is no worker.
-func (s Space) GetCurrent(ctx context.Context, doc string) (Current, error) {
+func (s Space) GetCurrent(ctx context.Context, doc string) (Update[Value], error) {
 	q := live.Get{Space: s.name, Document: doc}
 	if deadline, has := ctx.Deadline(); has {
 		q.Timeout = live.Duration(min(max(time.Until(deadline), 1), live.MaxTimeout))
 	}
 	a, err := (&live.Client{Bus: s.client.bus}).Get(ctx, q)
 	if err != nil {
-		return Current{}, fmt.Errorf("get document %s of space %s: %w", doc, s.name, err)
+		return Update[Value]{}, fmt.Errorf("get document %s of space %s: %w", doc, s.name, err)
 	}
-	out := Current{Revision: a.Revision, Stale: a.Stale}
+	u := Update[Value]{Revision: a.Revision, Exists: a.Found, Changed: true, Connected: true, Current: a.Stale == "", Why: a.Stale}
 	if a.Found {
-		out.Value, err = model.ParseValue(a.Value)
+		u.Value, err = model.ParseValue(a.Value)
 	}
-	return out, err
-}
-
-// Watch observes a document: it calls deliver with the confirmed value, then with each change and
-// its revision, and blocks until ctx ends. While it runs, everything that the document is computed
-// from is kept up to date, in all spaces. While no server is reachable nothing is delivered, and
-// while no worker runs nothing is computed; both resume by themselves. WatchStatus reports that
-// state. Revisions increase, unless the store goes back to an earlier state, as after a power cut without fsync:
-// then deliver gets the document as it is now, at a revision that may be the same or lower, and changes between may be left out.
-func (s Space) Watch(ctx context.Context, doc string, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	return s.watch(ctx, doc, nil, deliver, opts)
-}
-
-// WatchFrom is Watch for a caller that has the document as of a revision: it delivers only newer
-// values. Changes made in between are delivered as one value.
-func (s Space) WatchFrom(ctx context.Context, doc string, from uint64, deliver func(v Value, revision uint64), opts ...WatchOption) error {
-	return s.watch(ctx, doc, &from, deliver, opts)
-}
-
-// watch is Watch, or WatchFrom if from is not nil.
-func (s Space) watch(ctx context.Context, doc string, from *uint64, deliver func(v Value, revision uint64), opts []WatchOption) error {
-	if err := s.check(doc); err != nil {
-		return err
-	}
-	w := &history.Watch{Bus: s.client.bus, Space: s.name, Doc: doc, Watcher: s.client.watcher(), Logger: s.client.logger}
-	if from != nil {
-		w.From(*from)
-	}
-	var o watchOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if o.report == nil {
-		return w.Changes(ctx, func(c history.Change) { deliver(c.Value, c.Revision) })
-	}
-	st := newWatchStatus(o.report, deliver)
-	if from != nil {
-		st.begun, st.revision, st.read = true, *from, *from
-	}
-	return st.run(ctx, w)
+	return u, err
 }
 
 func (s Space) check(doc string) error {

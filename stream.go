@@ -161,9 +161,3 @@ type NotHandledError struct {
 func (e *NotHandledError) Error() string {
 	return fmt.Sprintf("event %s to %s/%s %s: %s", e.Receipt.Event, e.Space, e.Stream, e.Receipt.Outcome, e.Receipt.Error)
 }
-
-// Cron sends an event to a stream of every space of the program at the times of a cron expression.
-// It is the typed form of Program.Cron.
-func Cron(p *Program, name, expression string, s Stream[Tick], o CronOptions) {
-	p.Cron(name, expression, s.name, o)
-}

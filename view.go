@@ -75,7 +75,7 @@ func (v *View) Follow(l Link) Value { return v.tx().Follow(l) }
 // Log writes a line for the operator, with key-value pairs as with log/slog.
 func (v *View) Log(message string, args ...any) { v.tx().Log(message, args...) }
 
-// Node registers a child of the running node, see [space.Tx.Node]. EachRow is the form for lists.
+// Node registers a child of the running node, see [space.Tx.Node]. Each is the form for lists.
 func (v *View) Node(n NodeSpec) { v.tx().Node(n) }
 
 // Err returns the error that keeps the run from taking effect, or nil.

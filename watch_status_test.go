@@ -2,11 +2,9 @@ package settle_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +20,8 @@ import (
 type standing struct {
 	mu   sync.Mutex
 	told []string
+	// status is that of the last update.
+	status string
 }
 
 func (s *standing) add(format string, args ...any) {
@@ -30,15 +30,32 @@ func (s *standing) add(format string, args ...any) {
 	s.told = append(s.told, fmt.Sprintf(format, args...))
 }
 
-func (s *standing) value(v settle.Value, _ uint64) { s.add("%v", v) }
-
-func (s *standing) status(st settle.Status) {
-	switch {
-	case st.Why != "":
-		s.add("connected: %v, current: %v, because %s", st.Connected, st.Current, st.Why)
-	default:
-		s.add("connected: %v, current: %v", st.Connected, st.Current)
+// watch ranges over a document and its status until ctx ends.
+func (s *standing) watch(ctx context.Context, in settle.Space, doc string, options ...settle.WatchOption) error {
+	for u, err := range in.Watch(ctx, doc, append(options, settle.WithStatus())...) {
+		if err != nil {
+			return err
+		}
+		take(s, u)
 	}
+	return ctx.Err()
+}
+
+// take notes the value of an update, if that is new, and its status, likewise.
+func take[T any](s *standing, u settle.Update[T]) {
+	if u.Changed {
+		s.add("%v", u.Value)
+	}
+	status := fmt.Sprintf("connected: %v, current: %v", u.Connected, u.Current)
+	if u.Why != "" {
+		status += ", because " + u.Why
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if status != s.status && (s.status != "" || status != unknown) {
+		s.told = append(s.told, status)
+	}
+	s.status = status
 }
 
 // want compares what was told since the last time, after d, in any order: values do not come the
@@ -57,6 +74,7 @@ func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
 }
 
 const (
+	unknown   = "connected: false, current: false"
 	connected = "connected: true, current: false"
 	current   = "connected: true, current: true"
 	nobody    = "connected: false, current: false, because no worker answers"
@@ -71,7 +89,7 @@ func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
 		c, b := w.client("c", nil)
 		var s standing
 		w.follow(func(ctx context.Context) error {
-			return c.Space("s").Watch(ctx, "mood", s.value, settle.WatchStatus(s.status))
+			return s.watch(ctx, c.Space("s"), "mood")
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 
@@ -110,18 +128,28 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 		}
 		var cell, derived, from standing
 		w.follow(func(ctx context.Context) error {
-			return settle.NewCell[int]("n").Watch(ctx, c.Space("s"), func(n int, _ uint64) { cell.add("%d", n) }, settle.WatchStatus(func(st settle.Status) {
-				if st.Current && st.Revision != revision {
-					t.Errorf("status %+v, and the revision is %d", st, revision)
+			for u, err := range settle.NewCell[int]("n").Watch(ctx, c.Space("s"), settle.WithStatus()) {
+				if err != nil {
+					return err
 				}
-				cell.status(st)
-			}))
+				if u.Current && u.Revision != revision {
+					t.Errorf("update %+v, and the revision is %d", u, revision)
+				}
+				take(&cell, u)
+			}
+			return ctx.Err()
 		})
 		w.follow(func(ctx context.Context) error {
-			return settle.NewDerived[string]("mood").Watch(ctx, c.Space("s"), func(m string, _ uint64) { derived.add("%s", m) }, settle.WatchStatus(derived.status))
+			for u, err := range settle.NewDerived[string]("mood").Watch(ctx, c.Space("s"), settle.WithStatus()) {
+				if err != nil {
+					return err
+				}
+				take(&derived, u)
+			}
+			return ctx.Err()
 		})
 		w.follow(func(ctx context.Context) error {
-			return c.Space("s").WatchFrom(ctx, "n", revision, from.value, settle.WatchStatus(from.status))
+			return from.watch(ctx, c.Space("s"), "n", settle.From(revision))
 		})
 		cell.want(t, 10*time.Second, "1", connected, current)
 		from.want(t, 0, connected, current)
@@ -146,7 +174,7 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return late{b, 20 * time.Second} })
 		var s standing
 		w.follow(func(ctx context.Context) error {
-			return c.Space("s").Watch(ctx, "mood", s.value, settle.WatchStatus(s.status))
+			return s.watch(ctx, c.Space("s"), "mood")
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 		w.worker("w1")
@@ -170,8 +198,18 @@ func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 					}
 				}
 				w.follow(func(ctx context.Context) error {
-					return c.Space("s").Watch(ctx, "n", func(v settle.Value, r uint64) { s.value(v, r); pause("value") },
-						settle.WatchStatus(func(st settle.Status) { s.status(st); pause("status") }))
+					for u, err := range c.Space("s").Watch(ctx, "n", settle.WithStatus()) {
+						if err != nil {
+							return err
+						}
+						take(&s, u)
+						if u.Changed {
+							pause("value")
+						} else {
+							pause("status")
+						}
+					}
+					return ctx.Err()
 				})
 				s.want(t, 30*time.Second, "absent", connected, current)
 				if _, err := c.Call(t.Context(), add("s", "e1")); err != nil {
@@ -183,9 +221,9 @@ func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 	}
 }
 
-// They are called one at a time, may call themselves, and are called no more after the end.
-func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
-	for _, by := range []string{"value", "status"} {
+// A loop may use the client, and ends with its context, without an error, or by itself.
+func TestWatch_ALoopMayCallAndEnd(t *testing.T) {
+	for _, by := range []string{"context", "break"} {
 		t.Run(by, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
@@ -193,24 +231,23 @@ func TestWatchStatus_WhatIsCalledMayCallAndStop(t *testing.T) {
 				c, _ := w.client("c", nil)
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
-				var inside atomic.Bool
-				within := func(what string, end bool) {
-					if inside.Swap(true) || ctx.Err() != nil {
-						t.Error("called while another one is, or after the end")
+				for u, err := range c.Space("s").Watch(ctx, "n", settle.WithStatus()) {
+					if err != nil || ctx.Err() != nil {
+						t.Fatalf("%+v, %v", u, err)
 					}
 					w.Pass(time.Second)
-					if _, err := c.Call(ctx, add("s", what)); err != nil {
+					if _, err := c.Call(ctx, add("s", fmt.Sprint("e", u.Revision))); err != nil {
 						t.Error(err)
 					}
-					if end && what == by {
+					if u.Exists && u.Current {
+						if by == "break" {
+							break
+						}
 						stop()
 					}
-					inside.Store(false)
 				}
-				err := c.Space("s").Watch(ctx, "n", func(_ settle.Value, revision uint64) { within("value", revision > 0) },
-					settle.WatchStatus(func(st settle.Status) { within("status", st.Current) }))
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("it ends with %v", err)
+				if ended := ctx.Err() != nil; ended != (by == "context") {
+					t.Errorf("the context has ended: %v", ctx.Err())
 				}
 			})
 		})
@@ -226,7 +263,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 				w.start("w1", dropper(), nil)
 				c, _ := w.client("c", nil)
 				w.follow(func(ctx context.Context) error {
-					return c.Space("s").Watch(ctx, seen, func(settle.Value, uint64) {}, settle.WatchStatus(func(settle.Status) {}))
+					return new(standing).watch(ctx, c.Space("s"), seen)
 				})
 				for _, stream := range []string{"add", "drop"} {
 					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: settle.ID(stream)}); err != nil {
@@ -237,7 +274,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 				late, _ := w.client("late", nil)
 				var s standing
 				w.follow(func(ctx context.Context) error {
-					return late.Space("s").Watch(ctx, "n", s.value, settle.WatchStatus(s.status))
+					return s.watch(ctx, late.Space("s"), "n")
 				})
 				s.want(t, time.Minute, "absent", connected, current)
 			})

@@ -74,7 +74,7 @@ func TestConnect_WaitsForAServerThatComesLater(t *testing.T) {
 	}
 }
 
-// The end of the context is the end of the wait, and the error says what it was for.
+// The end of the context ends the wait, and the error names what was missing.
 func TestConnect_ItsWaitEndsWithTheContext(t *testing.T) {
 	at, log := nowhere(t), newNotes()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestConnect_WithoutBeingToldWaitsForNoServer(t *testing.T) {
 	}
 }
 
-// Waiting mends neither a wrong password nor a file that is missing.
+// Waiting repairs neither a wrong password nor a file that is missing.
 func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 	clearEnvironment(t)
 	s := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
@@ -135,7 +135,7 @@ func TestVigil_LogsAtOnceThenEverMoreRarely(t *testing.T) {
 	}
 }
 
-// Who may not create what is missing waits until it is there, and says what that is.
+// A user that may not create a missing stream waits until it exists, and reports which one.
 func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})

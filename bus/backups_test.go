@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The deployment knows the newest of its backups, in whichever order they are noted, and what cannot
-// be read is said to be so, and written over by the next.
+// The deployment knows its newest backup, in whichever order backups are noted. An unreadable note is reported
+// as such, and replaced by the next.
 func TestNoteBackup_KeepsTheNewest(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})

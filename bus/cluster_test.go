@@ -57,8 +57,8 @@ func TestCluster(t *testing.T) {
 	t.Run("duplicates at once", func(t *testing.T) { sendDuplicatesAtOnce(t, b, urls) })
 }
 
-// appendWhileLeadersChange appends and sends while the streams' leaders are told to
-// step down. Every answer is definite and true.
+// appendWhileLeadersChange appends and sends while the streams' leaders are made to step down. Every answer is
+// definite and true.
 func appendWhileLeadersChange(t *testing.T, b *bus.Bus) {
 	f := followSpace(t, b, "busy")
 	head := uint64(0)
@@ -90,9 +90,8 @@ func appendWhileLeadersChange(t *testing.T, b *bus.Bus) {
 	})
 }
 
-// sendDuplicatesAtOnce sends one event from several clients at a time. On R3 one of
-// them meets the others in flight; whoever is told that it is a duplicate is told
-// so of an event that is stored.
+// sendDuplicatesAtOnce sends one event from several clients at a time. On R3 one of them meets the others in
+// flight; an event that is reported as a duplicate is stored.
 func sendDuplicatesAtOnce(t *testing.T, b *bus.Bus, urls string) {
 	other := connect(t, bus.Config{URL: urls})
 	for i := range 30 {
@@ -112,7 +111,7 @@ func sendDuplicatesAtOnce(t *testing.T, b *bus.Bus, urls string) {
 				stored++
 			}
 		}
-		// Nobody is told that it has stored it if that answer got lost with a leader.
+		// No client has a success if that answer got lost with a leader.
 		_, there, err := b.FindEvent(t.Context(), m.Space, m.Stream, m.ID)
 		if stored > 1 || !there || err != nil {
 			t.Errorf("event %d was stored %d times, and is there: %v, %v", i, stored, there, err)

@@ -168,7 +168,7 @@ func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 	return after.InMsgs + after.OutMsgs - before.InMsgs - before.OutMsgs, after.InBytes + after.OutBytes - before.InBytes - before.OutBytes
 }
 
-// What is counted is what is there, whatever was stored before and after the totals were.
+// The count is right for letters that were stored before and after the totals.
 func TestCountDead_CountsWhatIsThere(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.compare("before any letter")

@@ -47,7 +47,7 @@ func Vigil(tries int, logged func(try int)) {
 	try := 0
 	v := wire.Waiter{Log: slog.New(counting{func() { logged(try) }})}
 	for try = 1; try <= tries; try++ {
-		v.Failed("in vain")
+		v.Failed("without success")
 	}
 }
 

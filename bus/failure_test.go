@@ -69,7 +69,7 @@ func (f *following) want(ids ...string) {
 		case err := <-f.ended:
 			f.t.Fatalf("the follow ended: %v", err)
 		case <-time.After(time.Minute):
-			f.t.Fatalf("waited in vain for %s", id)
+			f.t.Fatalf("no answer to %s", id)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestFollowLeavesNoConsumer(t *testing.T) {
 	})
 }
 
-// eventually looks until something is so that nobody announces.
+// eventually polls for a condition that nothing announces.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -202,7 +202,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -227,8 +227,8 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 	}
 }
 
-// An append that was stored, put in doubt, passed by another one and purged before
-// it could be told: it is refused with the reason, for nobody can know.
+// An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed is
+// refused with the reason, because its fate cannot be known.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	held, proceed := make(chan struct{}), make(chan struct{})
 	server := natstest.StartServer(t, embedded.Config{})

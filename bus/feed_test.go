@@ -38,8 +38,8 @@ func sequences(entries []model.LogEntry) (list []uint64) {
 	return list
 }
 
-// A message that follows what was delivered last is delivered as it is. Any other shows that the feed has lost
-// something, or is of another log, and the log is read instead.
+// A message that follows the last delivered one is delivered. Any other shows that the feed has missed an
+// entry, or belongs to another log, and the log is read instead.
 func TestFeed_AMessageThatDoesNotFollowMakesItReadTheLog(t *testing.T) {
 	b := storedLog(t, Config{})
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
 	}
 }
 
-// The server ends a page where it wants to, and says that there is more.
+// The server ends a page at any point, and reports that there is more.
 func TestReadPages_APageThatIsNotTheLastIsFollowedByTheNext(t *testing.T) {
 	b := storedLog(t, Config{})
 	pages := 0

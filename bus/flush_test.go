@@ -16,8 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// slowToSay is a server that hears the question, whether it knows of everything that was sent so
-// far, when that is asked for the second time.
+// slowToSay is a server that answers only the second request whether it has processed everything that was sent.
 type slowToSay struct {
 	nats.InProcessConnProvider
 	armed atomic.Bool
@@ -58,8 +57,7 @@ func (c *slowConn) pass(p []byte) error {
 	return err
 }
 
-// A server that is slow is no reason to give up: whoever starts a worker or a coordinator on a
-// machine that is busy waits for it.
+// A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for it.
 func TestServeAndAnswerPings_WaitForAServerThatIsSlow(t *testing.T) {
 	server := &slowToSay{InProcessConnProvider: natstest.StartServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What an answer leads to: the end with a sequence or an error, another attempt, or
-// a look at who stands there.
+// The consequences of an answer: the end with a sequence or an error, another attempt, or a comparison with the
+// stored message.
 func TestAppendRulings(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -42,8 +42,8 @@ func TestAppendRulings(t *testing.T) {
 	}
 }
 
-// A head from before the one expected is a deposed leader's, but not for ever, and
-// not where there is only one server.
+// A head before the expected one comes from a deposed leader, but not for a long time, and not on a single
+// server.
 func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 	past := wire.Answer{Outcome: wire.Moved, Seq: 4}
 	b := unconnected(Config{})

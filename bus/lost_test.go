@@ -86,7 +86,7 @@ func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 	if text := log.String(); strings.Count(text, "nothing is created in their place") != 2 || !strings.Contains(text, "SETTLE_LOG_1") {
 		t.Errorf("the log says\n%s", text)
 	}
-	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it is none of a partition
+	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it belongs to no partition
 		t.Fatal(err)
 	}
 	if err := b.Complete(t.Context()); err != nil || !isThere(t, operator, "SETTLE_DEAD") || isThere(t, operator, "SETTLE_LOG_1") {
@@ -139,7 +139,7 @@ func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
 	}
 }
 
-// Each stream is checked by itself: one that does not answer, as without a leader, is not waited for by the others.
+// Each stream is checked independently: one without an answer, as without a leader, does not delay the others.
 func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
 	var silent atomic.Bool
 	b := through(t, func(request string, _ *nats.Msg) bool { return !silent.Load() || request != "STREAM.INFO.SETTLE_LOG_0" })

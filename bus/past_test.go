@@ -76,7 +76,7 @@ func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnother(t *testing.T) {
 	}
 }
 
-// A stream that is gone when the connection is back has lost everything. That is said with the first answer.
+// A stream that is missing after a reconnect has lost everything. The first answer reports that.
 func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.streams.Past.SuspectAll() // as with the disconnect
@@ -144,7 +144,8 @@ func TestPast_AFeedWithoutItsLogHasItCompared(t *testing.T) {
 	}
 }
 
-// A process that has begun behind the newest messages has been told of none, and knows how far the streams reach.
+// A process that started after the newest messages has received none, and still knows how far the streams
+// reach.
 func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
 	first := storedLog(t, Config{})
 	sent := make(chan error, 1)
@@ -201,7 +202,7 @@ func TestPast_AnAppendBehindTheEndOfTheLogComparesIt(t *testing.T) {
 	}
 }
 
-// Each stream that has gone back is told, with the last time that it did.
+// Each stream that has gone back is reported, with the time of its last rewind.
 func TestPast_EveryStreamThatHasGoneBackIsTold(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	goBack := func(stream string, known uint64, why string) {

@@ -47,8 +47,8 @@ func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *
 	return throughTo(t, server.ClientURL(), gate)
 }
 
-// throughTo is such a bus of a server, or the first one of a cluster, that is there: all of it is on one server,
-// as the others hear of a subscription only later.
+// throughTo returns such a bus of an existing server, or of the first one of a cluster: all of it is on one
+// server, since the others learn of a subscription later.
 func throughTo(t *testing.T, url string, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
 	url, _, _ = strings.Cut(url, ",")
@@ -82,8 +82,8 @@ func throughTo(t *testing.T, url string, gate func(request string, m *nats.Msg) 
 const noStream = `{"type":"io.nats.jetstream.api.v1.stream_info_response",` +
 	`"error":{"code":404,"err_code":10059,"description":"stream not found"}}`
 
-// A server that has just become the leader of its cluster says that a stream is not there, of which it
-// knows only when it has applied what was decided before. It is asked again.
+// A new leader of its cluster reports that a stream does not exist, because it has not applied the earlier
+// decisions yet. The request is repeated.
 func leaderThatKnowsNothingYet(t *testing.T, urls string) {
 	asked := map[string]int{}
 	b := throughTo(t, urls, func(request string, m *nats.Msg) bool {
@@ -131,8 +131,8 @@ func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
 const peerOffline = `{"type":"io.nats.jetstream.api.v1.stream_create_response",` +
 	`"error":{"code":400,"err_code":10005,"description":"no suitable peers for placement, peer offline"}}`
 
-// A server of the cluster that the others have not heard from yet is waited for, for a
-// while, and then named as the reason.
+// Provision waits for a server of the cluster that the others do not know yet, for a while, and then names it
+// as the reason.
 func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 	b := behind(t, func(n int64) (string, bool) { return peerOffline, n > 3 })
 	if err := b.Provision(t.Context()); err != nil {
@@ -150,8 +150,8 @@ func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 	}
 }
 
-// A server that is slow to make a consumer has one to make, however often it is asked, and
-// nothing is lost of what that has delivered before anybody knew of it.
+// A slow server creates a single consumer, however often it is requested, and no delivery before the answer is
+// lost.
 func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T) {
 	names, asked := make(chan string, 100), map[string]int{}
 	b := through(t, func(request string, m *nats.Msg) bool {
@@ -161,7 +161,7 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 		}
 		names <- words[3]
 		if asked[words[2]]++; asked[words[2]] == 1 {
-			m.Reply = "" // the server does as it is told, and its answer is lost
+			m.Reply = "" // the server performs the request, and its answer is lost
 		}
 		return true
 	})

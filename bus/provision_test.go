@@ -67,7 +67,7 @@ func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
 	ctx, cancel := contextOf(t)
 	defer cancel()
 	for {
-		try, end := context.WithTimeout(ctx, time.Second) // a leader that is just elected may not have heard it
+		try, end := context.WithTimeout(ctx, time.Second) // a newly elected leader may not have the event yet
 		s, err := b.JetStream().Stream(try, name)
 		end()
 		switch {
@@ -79,8 +79,8 @@ func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
 	}
 }
 
-// Several workers start at once on an empty server, with different versions and
-// nobody insisting on a number of partitions.
+// Several workers start at once on an empty server, with different versions and without a required number of
+// partitions.
 func TestProvisionAtOnce(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	var all sync.WaitGroup
@@ -98,8 +98,8 @@ func TestProvisionAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Two deployments are not created in one: the first number of partitions stands,
-// and whoever insists on another is told.
+// Two deployments are not mixed: the first number of partitions is stored, and a process that requires another
+// gets an error.
 func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	numbers := []int{2, 3, 0, 5}
@@ -138,8 +138,8 @@ func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	}
 }
 
-// The horizon is fixed with the deployment: whoever insists on another is told, and who
-// does not takes what is stored.
+// The horizon is fixed with the deployment: a process that requires another gets an error, and one that does
+// not uses the stored one.
 func TestAnotherHorizonIsRefused(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	if h := connect(t, bus.Config{Server: server}).Horizon(); h != model.DefaultHorizon {
@@ -176,7 +176,7 @@ func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
 	wantSettings(t, b.Check(t.Context()), "KV_SETTLE_WORKERS", "horizon (metadata settle.io/horizon)")
 }
 
-// Settings that somebody altered on the server with `nats stream edit`.
+// Settings that were altered on the server with `nats stream edit`.
 func TestEditedStreamsAreRefused(t *testing.T) {
 	edits := []struct {
 		stream, setting string

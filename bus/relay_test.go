@@ -179,8 +179,9 @@ func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 	}
 }
 
-// A leader of a cluster that has just been elected may not know yet of a stream, and a stream of which the leader is not
-// elected says nothing: neither is a loss. One that is said to be gone for as long as no such leader would is gone.
+// A newly elected leader of a cluster may not know a stream yet, and a stream without an elected leader does
+// not answer: neither is a loss. A stream is lost if it is reported missing for longer than such a leader
+// would.
 func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 	const gone, silent, leaderless, there = "gone", "silent", "leaderless", "there"
 	const short = 100 * time.Millisecond // less than an answer is waited for

@@ -77,7 +77,7 @@ func writeContext(t *testing.T, name string, settings map[string]string) {
 	}
 }
 
-// clearEnvironment keeps the settings of whoever runs the tests out of them.
+// clearEnvironment hides the settings of the environment from the tests.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"URL", "CONTEXT", "CREDS", "NKEY", "USER", "PASSWORD", "TOKEN", "CA", "CERT", "KEY"} {

@@ -123,7 +123,7 @@ func TestRewinds_AreAcknowledged(t *testing.T) {
 	acknowledge(0)
 }
 
-// A process whose user may not note it does not try to, and says so.
+// A process whose user may not note a rewind does not try to, and reports that.
 func TestRewinds_AUserThatMayNotNoteThemIsNotDenied(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	err := os.WriteFile(conf, []byte(`accounts { APP { jetstream: enabled, users: [

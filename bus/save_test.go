@@ -27,8 +27,8 @@ func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.
 	}
 }
 
-// A bucket that is not what it was has smaller revisions. Nothing is saved over them of which only a process knows that has not noticed:
-// what it has saved before it would never save again.
+// A bucket that has gone back has smaller revisions. A process that has not noticed does not overwrite them: it
+// would never save again what it saved before.
 func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 	for name, refilled := range map[string]int{"that has an older item": 1, "that has none": 0} {
 		b := embeddedBus(t, Config{})

@@ -25,7 +25,7 @@ func silentBus(t *testing.T) (b *Bus, silent *atomic.Bool) {
 	return b, silent
 }
 
-// untilRefused waits until the bus says that something was not stored.
+// untilRefused waits until the bus reports that a message was not stored.
 func untilRefused(t *testing.T, b *Bus) (why string) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -39,7 +39,7 @@ func untilRefused(t *testing.T, b *Bus) (why string) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatal("nothing is said of what is not stored")
+			t.Fatal("the missing answers are not reported")
 		}
 	}
 }

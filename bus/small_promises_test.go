@@ -26,11 +26,11 @@ func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
 	}
 	patient := joined(t, Config{Server: b.cfg.Server, Partitions: 1})
 	if there, err := patient.Ping(t.Context(), "nobody"); there || err != nil {
-		t.Errorf("nobody is there: %v, %v", there, err)
+		t.Errorf("without a member: %v, %v", there, err)
 	}
 }
 
-// Whoever may write to the bucket of members can write anything there.
+// A user that may write to the bucket of members can write anything there.
 func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	subject := b.streams.KV + wire.BucketSubject(b.streams.Names.WorkersBucket(), "w2")
@@ -122,7 +122,7 @@ func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
 	}
 }
 
-// An answer to nobody ends.
+// An answer without a listener ends.
 func TestOutlet_IsGoneWhenNobodyListens(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	o := b.newOutlet("nobody.listens.here")
@@ -133,7 +133,7 @@ func TestOutlet_IsGoneWhenNobodyListens(t *testing.T) {
 	select {
 	case <-o.Gone():
 	case <-time.After(20 * time.Second):
-		t.Error("it goes on for nobody")
+		t.Error("it continues without a listener")
 	}
 }
 

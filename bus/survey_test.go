@@ -93,8 +93,7 @@ func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
 	none("when a space is due")
 }
 
-// Nothing stands still while it is looked at: what is known of a stream is asked for before its
-// end is.
+// Streams change during a survey: the properties of a stream are read before its end.
 func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 	var grow atomic.Pointer[func()]
 	b := through(t, func(request string, m *nats.Msg) bool {
@@ -135,7 +134,7 @@ func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 	}
 }
 
-// What is gone is said to be gone, whoever knows of it.
+// A missing message is reported as lost, whichever stream reveals it.
 func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, spoil := range map[string]struct {

@@ -71,7 +71,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	}
 }
 
-// A subject that names no event has no stream: the publisher is told at once.
+// A subject that names no event has no stream: the publisher gets an error at once.
 func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -207,8 +207,8 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 	}
 }
 
-// A server tells the connection, and not whoever waits for a reply, that a user may not
-// publish. The sender is told at once all the same, and other subjects are none of it.
+// A server notifies the connection, and not the request, that a user may not publish. The request still fails
+// at once, and requests to other subjects do not.
 func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	if err := os.WriteFile(conf, []byte(`accounts { A: { jetstream: enabled, users: [

@@ -10,14 +10,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A letter is under way before it is handed over: the position must not pass it while it waits for
-// room, and must not wait for it for ever because it was written before it began.
+// A letter counts as begun before it is queued: the position must not pass it while it waits for room, and must
+// not wait for it without end because it was written before it counted.
 func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
 		defer b.Close()
 		tail := newTail(New(b, Config{}), 0)
-		tail.letters = make(chan deadLetter) // nobody takes one yet
+		tail.letters = make(chan deadLetter) // no receiver yet
 		p := newProgress(b, 0)
 		tx := &model.Tx{N: 1, By: "handle add", Receipt: &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed}}
 		go tail.bury(t.Context(), p, model.LogEntry{Space: "s", Seq: 7}, tx) // ends when its letter is taken

@@ -62,7 +62,7 @@ func (w *world) logEnd(partition int) uint64 {
 	return entries[len(entries)-1].Seq
 }
 
-// slow is a bus that answers sends when it is told to.
+// slow is a bus that answers sends on command.
 type slow struct {
 	*membus.Bus
 	mu     sync.Mutex
@@ -431,7 +431,7 @@ func (b *forbidding) Send(m model.Message, done func(model.SendResult, error)) {
 	go done(model.SendResult{}, fmt.Errorf("send: %w", model.ErrForbidden)) // ends at once
 }
 
-// Whoever runs a coordinator with the permissions of somebody else loses nothing by it.
+// A coordinator with insufficient permissions delays releases and loses none.
 func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -453,7 +453,7 @@ func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 	})
 }
 
-// A coordinator that has stopped does nothing any more, even if its bus goes on.
+// A coordinator that has stopped does nothing any more, even if its bus still works.
 func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

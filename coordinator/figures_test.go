@@ -23,8 +23,8 @@ type knowing struct {
 func (k *knowing) LastDenial() (time.Time, string) { return k.denied, "Publish to x" }
 func (k *knowing) Rewinds() []model.Rewind         { return slices.Clone(k.rewinds) }
 
-// A coordinator answers at its endpoint what it has noticed: the newest rewinds first, and what its user
-// was denied within the last ten minutes.
+// A coordinator reports its observations at its endpoint: the newest rewinds first, and the operations that its
+// user was denied within the last ten minutes.
 func TestFigures_SayWhatWasNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

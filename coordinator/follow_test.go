@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// cutOff is a bus that loses the log when it is told to.
+// cutOff is a bus that loses the log on command.
 type cutOff struct {
 	*membus.Bus
 	lose     chan struct{}
@@ -55,6 +55,6 @@ func TestTail_ThatIsFollowedAgainDoesNotPassWhatIsNotReleased(t *testing.T) {
 			t.Errorf("the position is %d, and what was sent at %d lies in no lane", at, seq)
 		}
 		w.Server.LimitLanes(0)
-		w.Eventually("it is released, and the position says so", func() bool { return w.position(0) >= seq && w.released() })
+		w.Eventually("it is released, and the position is saved", func() bool { return w.position(0) >= seq && w.released() })
 	})
 }

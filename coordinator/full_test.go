@@ -30,8 +30,9 @@ const (
 	roomAgain = "INFO a lane has room again"
 )
 
-// A lane that has no room is told of once for all that waits for it, with what it holds up and since when, then ever more rarely,
-// and once when it goes on. Another time is told of anew. Meanwhile the coordinator's announcements have it.
+// A full lane is logged once for all events that wait for it, with their number and since when, then at growing
+// intervals, and once when it has room again. A later episode is logged anew. Meanwhile the coordinator's
+// announcements report it.
 func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -44,11 +45,11 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		w.Pass(30 * time.Second)
 		lines := w.Log.Lines(noRoom)
 		if len(lines) != 1 {
-			t.Fatalf("it is told %d times in half a minute:\n%s", len(lines), w.Log)
+			t.Fatalf("it is reported %d times in half a minute:\n%s", len(lines), w.Log)
 		}
 		for _, part := range []string{" partition=0 ", " space=b ", " stream=add ", " from=a ", " since=" + since.Format("2006-01-02"), " waiting="} {
 			if !strings.Contains(lines[0], part) {
-				t.Errorf("it is told without%s:\n%s", part, lines[0])
+				t.Errorf("the report lacks%s:\n%s", part, lines[0])
 			}
 		}
 		full := w.announced("c1").Full
@@ -57,7 +58,7 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		if n := w.Log.Count(noRoom); n < 5 || n > 9 {
-			t.Errorf("it is told %d times in an hour", n)
+			t.Errorf("it is reported %d times in an hour", n)
 		}
 		if n := w.Log.Count(roomAgain); n != 0 {
 			t.Errorf("it is said to go on:\n%s", w.Log)
@@ -66,7 +67,7 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		w.Pass(time.Minute)
 		w.wantReleased()
 		if lines := w.Log.Lines(roomAgain); len(lines) != 1 || !strings.Contains(lines[0], " for=1h0m") {
-			t.Errorf("that it goes on is told so: %v", lines)
+			t.Errorf("the end is reported as %v", lines)
 		}
 		if full := w.announced("c1").Full; len(full) != 0 {
 			t.Errorf("the coordinator still announces %+v", full)
@@ -76,12 +77,12 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		w.commit("a", to("b"))
 		w.Pass(time.Second)
 		if n := w.Log.Count(noRoom) - before; n != 1 {
-			t.Errorf("another time is told of %d times at once", n)
+			t.Errorf("a later episode is reported %d times at once", n)
 		}
 	})
 }
 
-// A lane in which there is room for one event now and then is full all the while.
+// A lane that has room for one event from time to time counts as full all the while.
 func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -95,7 +96,7 @@ func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 			w.Server.LimitLanes(room)
 		}
 		if n := w.Log.Count(noRoom); n < 2 || n > 5 {
-			t.Errorf("it is told %d times in eight minutes", n)
+			t.Errorf("it is reported %d times in eight minutes", n)
 		}
 		if n := w.Log.Count(roomAgain); n != 0 {
 			t.Errorf("it is said to go on %d times", n)
@@ -103,7 +104,7 @@ func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 	})
 }
 
-// A letter that cannot be written for an hour is tried again all the time, and that is said in few lines.
+// A letter that cannot be written for an hour is retried all the time, with few lines in the log.
 func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -113,7 +114,7 @@ func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
 		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		w.Pass(time.Hour)
 		if n := w.Log.Count("ERROR store a dead letter"); n < 5 || n > 9 {
-			t.Errorf("it is told %d times in an hour", n)
+			t.Errorf("it is reported %d times in an hour", n)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
 		b := &deposed{Bus: w.Connect("coordinator")}
 		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		w.CoordinatorOn(b, coordinator.Config{})
-		w.Eventually("the letter says so", func() bool {
+		w.Eventually("the letter reports that", func() bool {
 			letters := w.Server.ReadDead("", 0, 10)
 			return len(letters) == 1 && letters[0].Lost != ""
 		})
@@ -88,8 +88,8 @@ func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
 	})
 }
 
-// What a space has sent to itself lies in no lane. If its origin is purged, too, nothing has the
-// payload any more; the letter says so, and holds nothing up.
+// An event that a space has sent to itself is in no lane. If its origin is purged, too, the payload is lost:
+// the letter reports that, and delays nothing.
 func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -123,8 +123,8 @@ func TestRelease_CarriesWhatTheSendSays(t *testing.T) {
 	})
 }
 
-// Whatever way an event comes to nothing, its origin gets a notice, though the commit with the receipt sends
-// nothing itself.
+// In whichever way an event remains without effect, its origin gets a notice, although the commit with the
+// receipt sends nothing itself.
 func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
 	for _, how := range []model.Outcome{model.Refused, model.Cancelled, model.Expired} {
 		synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
 			w.commit("a", to("b"))
 			w.end("b", &model.Receipt{Event: w.sent["b"]["a"][0], Lane: 1, Outcome: how, Error: "no", Pos: 1})
 			w.coordinator(coordinator.Config{})
-			w.Eventually("the origin is told that it was "+string(how), func() bool { return len(w.Server.ReadLane("a", 0, 1)) == 1 })
+			w.Eventually("the origin gets a notice that it was "+string(how), func() bool { return len(w.Server.ReadLane("a", 0, 1)) == 1 })
 		})
 	}
 }

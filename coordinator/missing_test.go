@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 )
 
@@ -49,15 +50,6 @@ func (b *without) Send(m model.Message, done func(model.SendResult, error)) {
 	}()
 }
 
-// spaceOf returns the name of a space of one of two partitions.
-func spaceOf(partition int, prefix string) string {
-	for i := 0; ; i++ {
-		if name := fmt.Sprint(prefix, i); model.PartitionOf(name, 2) == partition {
-			return name
-		}
-	}
-}
-
 // A coordinator that is started while a lane is missing releases into the others. When the lane is there again, and has
 // lost its end, it is given what logs have sent it, as at any start.
 func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *testing.T) {
@@ -72,7 +64,8 @@ func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *tes
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 2)
-				from, whole, gone := spaceOf(0, "from"), spaceOf(0, "whole"), spaceOf(1, "gone")
+				here, gone := worldtest.SpacesIn(0, 2, 2), worldtest.SpacesIn(1, 2, 1)[0]
+				from, whole := here[0], here[1]
 				first, _ := w.coordinator(coordinator.Config{})
 				for range 4 {
 					w.commit(from, to(gone))

@@ -32,8 +32,8 @@ func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
 	b.Bus.Send(m, done)
 }
 
-// What no server will ever take leaves a tombstone in its place: everybody else must
-// not wait for it.
+// A send that no server will ever accept leaves a tombstone in its place, so that later ones need not wait for
+// it.
 func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -95,8 +95,8 @@ func (b *stubborn) Send(m model.Message, done func(model.SendResult, error)) {
 	b.Bus.Send(m, done)
 }
 
-// A send to what cannot be a space has no lane to put a tombstone into. Its origin is
-// told nevertheless.
+// A send to an invalid space has no lane to put a tombstone into. Its origin still gets
+// a notice.
 func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -176,7 +176,7 @@ func sends(to string, streams ...string) space.Handler {
 
 func nothing(*space.Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
 
-// A gap in the positions would wedge the target: it would hold what follows for ever.
+// A gap in the positions would block the target: it would hold all later events without end.
 func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -220,7 +220,7 @@ func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *test
 		})
 		first, _ := w.coordinator(coordinator.Config{})
 		w.Send("a", "go", "g1")
-		w.Send("b", "unknown", "from-outside") // whoever sends from outside asks for the receipt
+		w.Send("b", "unknown", "from-outside") // a client outside reads the receipt
 		time.Sleep(10 * time.Second)
 		first.Stop()
 		b := w.Connect("forgetful")
@@ -241,8 +241,7 @@ func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *test
 	})
 }
 
-// A failed event had its handler: whoever sent it has been served. It is a dead letter,
-// not undelivered.
+// A failed event had its handler, and its sender has no more to learn. It is a dead letter, not undelivered.
 func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -261,7 +260,7 @@ func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 	})
 }
 
-// A letter that is not stored yet holds the position back: whoever comes next writes it.
+// A letter that is not stored yet holds the position back: the next coordinator writes it.
 func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -14,13 +14,14 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
 
 // rewinding is a bus whose store goes back: from then on it is another one, of epoch 1 (see inEpochOne).
 type rewinding struct {
-	port.Bus // of before
+	port.Bus // of the former epoch
 	mu       sync.Mutex
 	after    port.Bus // nil before
 	cut      chan struct{}
@@ -89,10 +90,10 @@ func (b *rewinding) Send(m model.Message, done func(model.SendResult, error)) {
 	b.now().Send(m, done)
 }
 
-// When the store has gone back, what the coordinator remembers of it counts for nothing: it goes on
-// from the position that is there, whether the follow tells it so or breaks off for another reason.
+// When the store has gone back, the coordinator's memory of it is void: it continues from the stored position,
+// whether the follow reports the rewind or ends for another reason.
 func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
-	for name, c := range map[string]struct { // any order: each by itself
+	for name, c := range map[string]struct { // any order: the cases are independent
 		why error
 		n   int // commits that there are then
 	}{
@@ -218,7 +219,7 @@ func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
 			t.Errorf("nothing was said of it:\n%s", w.Log)
 		}
 		last := w.commit("a", to("b"))
-		w.Eventually("it is released, and the position says so", func() bool { return w.position(0) == last && w.released() })
+		w.Eventually("it is released, and the position is saved", func() bool { return w.position(0) == last && w.released() })
 	})
 }
 
@@ -238,7 +239,7 @@ func (b *late) LogState(ctx context.Context, partition int, age time.Duration) (
 	return st, err
 }
 
-// A leader that was deposed says that a log ends before what was released of it. Nothing is lost.
+// A deposed leader reports an end of the log before the released position. Nothing is lost.
 func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -342,7 +343,7 @@ func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
 // What has stood for longer than lanes remember events, as no coordinator was there, was not released for all that:
 // a position is never moved on.
 func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
-	for name, lose := range map[string]func(w *world){ // any order: each by itself
+	for name, lose := range map[string]func(w *world){ // any order: the cases are independent
 		"a lane": func(w *world) { w.Server.LoseLane(0, 1) },
 		"a log": func(w *world) {
 			w.Server.LoseLog(0, 3)
@@ -378,7 +379,7 @@ func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
 // The end of a lane is saved beside each position that rests on it. Any of them shows what the lane has lost, also one that is not the
 // furthest, where others were saved since.
 func TestLostEnd_AnySavedEndShowsIt(t *testing.T) {
-	for what, moved := range map[string]func(end uint64) uint64{ // any order: each by itself
+	for what, moved := range map[string]func(end uint64) uint64{ // any order: the cases are independent
 		"another event stood before the last one": func(end uint64) uint64 { return end - 1<<20 },
 		"it has reached further":                  func(end uint64) uint64 { return end + 5<<20 },
 	} {
@@ -388,7 +389,7 @@ func TestLostEnd_AnySavedEndShowsIt(t *testing.T) {
 
 func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 	w := newWorld(t, 2)
-	lane, from := model.PartitionOf("b", 2), elsewhere("b")
+	lane, from := model.PartitionOf("b", 2), worldtest.SpacesIn(1-model.PartitionOf("b", 2), 2, 1)[0]
 	other := model.PartitionOf(from, 2)
 	first, _ := w.coordinator(coordinator.Config{})
 	for range 3 {
@@ -415,20 +416,11 @@ func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 	}
 }
 
-// elsewhere returns a space that is not in the partition of another one, of two.
-func elsewhere(space string) string {
-	for i := 0; ; i++ {
-		if name := fmt.Sprint("x", i); model.PartitionOf(name, 2) != model.PartitionOf(space, 2) {
-			return name
-		}
-	}
-}
-
 // All of the store goes back under a coordinator that lives on. It saves the ends that lanes have then, and none that it remembers.
 func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		from := elsewhere("b")
+		from := worldtest.SpacesIn(1-model.PartitionOf("b", 2), 2, 1)[0]
 		p := model.PartitionOf(from, 2)
 		first, _ := w.coordinator(coordinator.Config{})
 		last := w.commit(from, to("b"))

@@ -57,7 +57,7 @@ func TestIncident_TheDiskTakesNothingMore(t *testing.T) {
 		t.Error("an event is stored, and there is no room")
 	}
 	soon(t, "the fleet says that the store has no room", func() bool { return runs(noRoom, "fleet") && runs(silent, "fleet") })
-	soon(t, "the doctor says so, and what to do", func() bool {
+	soon(t, "the doctor reports it, with a remedy", func() bool {
 		return runs("worker w-1 could not store something within the last minute: ", "doctor") && runs("restart the NATS server as well when there is room", "doctor")
 	})
 

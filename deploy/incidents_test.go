@@ -44,7 +44,7 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 		return strings.Contains(out, hangs) && strings.Contains(out, "1 worker: w-well")
 	})
 	soon(t, "the fleet names the one that hangs", func() bool { return strings.Contains(looks("fleet"), silent) })
-	soon(t, "the other has taken its partitions over, and both say so", func() bool {
+	soon(t, "the other worker has taken over its partitions, and both commands report that", func() bool {
 		fleet, doctor := looks("fleet"), looks("doctor")
 		for _, out := range []string{fleet, doctor} {
 			if strings.Contains(out, "disagree") || strings.Contains(out, "at once") || strings.Contains(out, "moves to") {
@@ -72,7 +72,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 				users: [
 					{user: all, password: p}
 					{user: unsaving, password: p, permissions: {publish: {deny: ["$KV.SETTLE_STATE_0.>", "$KV.SETTLE_STATE_1.>"]}}}
-					{user: unheard, password: p, permissions: {publish: {deny: ["$KV.SETTLE_WORKERS.>"]}}}
+					{user: denied, password: p, permissions: {publish: {deny: ["$KV.SETTLE_WORKERS.>"]}}}
 				]
 			}
 		}
@@ -85,8 +85,8 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	if out, code := once(t.Context(), t, as("all", ""), "settle", "provision", "--partitions", "2"); code != 0 {
 		t.Fatalf("provision: code %d\n%s", code, out)
 	}
-	out, code := once(t.Context(), t, as("unheard", "w-unheard"), "spaceworker")
-	if code == 0 || !strings.Contains(out, "it may not publish to $KV.SETTLE_WORKERS.w-unheard, which needs the role worker") {
+	out, code := once(t.Context(), t, as("denied", "w-denied"), "spaceworker")
+	if code == 0 || !strings.Contains(out, "it may not publish to $KV.SETTLE_WORKERS.w-denied, which needs the role worker") {
 		t.Errorf("a worker that may not announce itself ends with code %d\n%s", code, out)
 	}
 	looks := func(command string) string {

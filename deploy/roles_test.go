@@ -135,7 +135,7 @@ commit                                ..w..p  settle.log.0.s
 checkpoint                            ..w..p  $KV.SETTLE_STATE_0.s.d
 announce oneself                      ..wo.p  $KV.SETTLE_WORKERS.w1
 ask whether a worker is there         rcwobp  settle.ping.w1
-see who follows a stream              rcwobp  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
+list the consumers of a stream         rcwobp  $JS.API.CONSUMER.NAMES.SETTLE_LOG_0
 call the roll                         ..w..p  settle.rollcall.0
 be asked whether one is there         ..w..p  < settle.ping.w1
 hear what is wanted                   ..w..p  < settle.demand.0
@@ -170,7 +170,7 @@ read the log past its stream          .....p  < settle.log.>
 
 write what is none of the deployment  ......  other.subject
 write another bucket of its name      ......  $JS.OTHER
-answer a question, for days           ..wo..  _INBOX.somebody.else
+answer a question, for days           ..wo..  _INBOX.another.user
 ask the servers                       ......  $SYS.REQ.SERVER.PING
 see everything                        ......  < >
 see the servers                       ......  < $SYS.>

@@ -143,10 +143,10 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	seen := make(chan int64, 100)
 	var watch sync.WaitGroup
 	watch.Go(func() { // ends with watching
-		_ = reader.Space("shop").Watch(watching, "elsewhere", func(v settle.Value, _ uint64) {
-			n, _ := v.AsInt()
+		for u := range reader.Space("shop").Watch(watching, "elsewhere") {
+			n, _ := u.Value.AsInt()
 			seen <- n
-		})
+		}
 	})
 	defer watch.Wait()
 	defer stop()

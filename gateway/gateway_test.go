@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// source answers as it is told.
+// source returns prepared answers.
 type source struct {
 	answer live.Answer
 	err    error
@@ -398,7 +398,7 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 		{"a name that is configured", gateway.Config{Hosts: []string{"board.example.com"}}, doc, []string{"Host", "board.example.com"}, 200},
 		{"a foreign page", gateway.Config{}, doc, []string{"Origin", "https://evil.example.com"}, 403},
 		{"a page without a name", gateway.Config{}, doc, []string{"Origin", "null"}, 403},
-		{"a foreign page that asks without saying so", gateway.Config{}, doc + "/watch", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a foreign page without an Origin header", gateway.Config{}, doc + "/watch", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"a page that is configured", gateway.Config{Origins: []string{"https://board.example.com"}}, doc, []string{"Origin", "https://board.example.com"}, 200},
 		{"a page of this place", gateway.Config{}, doc, []string{"Host", "localhost:1", "Origin", "http://localhost:1"}, 200},
 		{"without the token", gateway.Config{Token: "secret"}, doc, nil, 401},
@@ -419,7 +419,7 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 				t.Errorf("%d, want %d: %s", r.StatusCode, c.want, s.body(r))
 			}
 			if r.Header.Get("Vary") != "Origin" {
-				t.Errorf("a cache is told that answers vary by %q", r.Header.Get("Vary"))
+				t.Errorf("the Vary header is %q", r.Header.Get("Vary"))
 			}
 			allowed := r.Header.Get("Access-Control-Allow-Origin")
 			if c.want == 403 && allowed != "" {

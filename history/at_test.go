@@ -26,8 +26,8 @@ func checkpoint(t *rapid.T, b *membus.Bus) {
 	}
 }
 
-// A document at a revision is what it was then, or the error says that the log does not tell any
-// more, and from where on it does. Wherever the log is purged up to, never is the answer another value.
+// A document at a revision has its value of that time, or the error reports that the log does not have it any
+// more, and from where on it does. Wherever the log is purged, the answer is never another value.
 func TestReadAt_IsWhatTheDocumentWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAuthor(1, "s")

@@ -148,8 +148,8 @@ func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
 	})
 }
 
-// A client that ends in the middle, however it ends, has done what it has done: the next one goes on,
-// in order, and nothing is done twice.
+// The work of a client that is killed in the middle counts: the next one continues in order, and nothing is
+// done twice.
 func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
 	for _, kind := range []string{"send", "bury"} {
 		t.Run(kind, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
 						break
 					}
 					if err := open.Redrive(ctx, history.Pace{}); err == nil && open.Count > 150 {
-						t.Error("it was killed and does not say so")
+						t.Error("it was killed and returns no error")
 					}
 					cancel()
 					c.Kill()

@@ -25,7 +25,7 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 		w.send("a", "bad", ends("fail"))
 		w.send("b", "worse", ends("panic"))
 		w.send("a", "follow", script(to("a", ends("fail")), to("b", ends("fail"))))
-		w.Send("a", "unknown", "unheard", `{"n":1}`)
+		w.Send("a", "unknown", "unhandled", `{"n":1}`)
 		w.Send("a", "do", "unreadable", "{ not JSON")
 		w.rest()
 		tree := w.tree(history.TreeQuery{Event: "follow"})
@@ -33,7 +33,7 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 			`a do ` + tree.Root.Caused[0].Event + ` failed {"end":"fail"}`,
 			`a do bad failed {"end":"fail"}`,
 			`a do unreadable refused { not JSON`,
-			`a unknown unheard refused {"n":1}`,
+			`a unknown unhandled refused {"n":1}`,
 			`b do ` + tree.Root.Caused[1].Event + ` failed {"end":"fail"}`,
 			`b do worse failed {"end":"panic"}`,
 		}
@@ -45,7 +45,7 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 		}
 		found, err := history.DeadLetters(t.Context(), w.Client, "b", 0, 1) // the oldest
 		if err != nil || len(found) != 1 || found[0].Event != "worse" || found[0].Commit == 0 || found[0].Lane == 0 ||
-			found[0].Ended.IsZero() || found[0].Error != "handler of do panicked: it is told to panic" {
+			found[0].Ended.IsZero() || found[0].Error != "handler of do panicked: it must panic" {
 			t.Errorf("of space b: %+v, %v", found, err)
 		}
 	})
@@ -53,13 +53,13 @@ func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
 
 func TestDeadLetters_APayloadThatIsTooLargeForALetterStaysInTheLane(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		payload := `{"end":"until-mended","x":"` + strings.Repeat("x", w.Server.MaxPayload()-60) + `"}`
+		payload := `{"end":"until-repaired","x":"` + strings.Repeat("x", w.Server.MaxPayload()-60) + `"}`
 		w.Send("a", "do", "large", payload)
 		w.rest()
 		if found := w.dead(""); len(found) != 1 || found[0].Lost == "" || found[0].Bytes() != nil {
 			t.Fatalf("the letter is %+v", found)
 		}
-		w.Send("a", "mend", "m1")
+		w.Send("a", "repair", "m1")
 		w.redrive("a", "large", "large:r1", false)
 		w.rest()
 		w.wantShape(history.TreeQuery{Event: "large"}, "a:failed(redrive a:handled)")
@@ -80,7 +80,7 @@ func (w *world) redrive(space, id, want string, again bool) {
 
 func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		w.send("a", "e1", ends("until-mended"))
+		w.send("a", "e1", ends("until-repaired"))
 		w.rest()
 		view := func() string {
 			var list []string
@@ -100,13 +100,13 @@ func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *
 		w.redrive("a", "e1", "e1:r1", true)
 		w.rest()
 		w.redrive("a", "e1", "e1:r1", true) // it failed again: that one is to be redriven
-		if got, want := view(), "e1 -> e1:r1 failed not mended, e1:r1"; got != want {
+		if got, want := view(), "e1 -> e1:r1 failed not repaired, e1:r1"; got != want {
 			t.Errorf("the view is %s, want %s", got, want)
 		}
-		w.Send("a", "mend", "m1")
+		w.Send("a", "repair", "m1")
 		w.redrive("a", "e1:r1", "e1:r2", false)
 		w.rest()
-		if got, want := view(), "e1 -> e1:r1 failed not mended, e1:r1 -> e1:r2 handled"; got != want {
+		if got, want := view(), "e1 -> e1:r1 failed not repaired, e1:r1 -> e1:r2 handled"; got != want {
 			t.Errorf("the view is %s, want %s", got, want)
 		}
 		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:failed(redrive a:failed(redrive a:handled))")
@@ -115,17 +115,17 @@ func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *
 			t.Errorf("it was caused by %v, want %v", of.CausedBy, want)
 		}
 		if n := len(w.Server.ReadLane("a", 0, 100)); n != 4 {
-			t.Errorf("%d events were sent, want e1, r1, the mend and r2", n)
+			t.Errorf("%d events were sent, want e1, r1, the repair and r2", n)
 		}
 	})
 }
 
 func TestRedrive_OfAReleasedEventAndOfAFollowUpHandlesThemWhereTheyWere(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		w.send("a", "e1", script(to("b", ends("until-mended")), to("a", ends("until-mended"))))
+		w.send("a", "e1", script(to("b", ends("until-repaired")), to("a", ends("until-repaired"))))
 		w.rest()
 		for _, name := range []string{"a", "b"} {
-			w.Send(name, "mend", "m1")
+			w.Send(name, "repair", "m1")
 			found := w.dead(name)
 			if len(found) != 1 {
 				t.Fatalf("dead letters of %s: %+v", name, found)
@@ -141,7 +141,7 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "good", nil)
 		w.Send("a", "unknown", "twice")
-		w.Send("a", "unheard", "twice")
+		w.Send("a", "unhandled", "twice")
 		w.rest()
 		var none *history.NoLetterError
 		if _, _, err := history.Redrive(t.Context(), w.Client, "a", "", "good"); !errors.As(err, &none) || !strings.Contains(err.Error(), "settle tree good") {
@@ -151,7 +151,7 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 		if _, _, err := history.Redrive(t.Context(), w.Client, "a", "", "twice"); !errors.As(err, &several) || !strings.Contains(err.Error(), "with the stream (--stream)") {
 			t.Errorf("redrive: %v", err)
 		}
-		if r, _, err := history.Redrive(t.Context(), w.Client, "a", "unheard", "twice"); err != nil || r.Stream != "unheard" {
+		if r, _, err := history.Redrive(t.Context(), w.Client, "a", "unhandled", "twice"); err != nil || r.Stream != "unhandled" {
 			t.Errorf("redrive: %v, %v", r, err)
 		}
 		var name *model.NameError
@@ -165,7 +165,7 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 // sent again all the same.
 func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		w.send("a", "e1", ends("until-mended"))
+		w.send("a", "e1", ends("until-repaired"))
 		w.rest()
 		for i, reason := range []string{"a duplicate", "another reason"} {
 			if r, again, err := history.Dismiss(t.Context(), w.Client, "a", "", "e1", reason); err != nil || r.Event != "e1" || again != (i > 0) {
@@ -182,7 +182,7 @@ func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 		if d := letter(); d.Redriven != nil || d.Dismissed == nil || d.Dismissed.Reason != "a duplicate" {
 			t.Errorf("the letter is %+v", d)
 		}
-		w.Send("a", "mend", "m1")
+		w.Send("a", "repair", "m1")
 		w.redrive("a", "e1", "e1:r1", false)
 		w.rest()
 		if d := letter(); d.Redriven == nil || d.Redriven.State != "handled" || d.Dismissed == nil {
@@ -195,9 +195,9 @@ func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.Send("a", "unknown", "twice")
-		w.Send("a", "unheard", "twice")
+		w.Send("a", "unhandled", "twice")
 		w.rest()
-		if r, _, err := history.Dismiss(t.Context(), w.Client, "a", "unheard", "twice", ""); err != nil || r.Stream != "unheard" {
+		if r, _, err := history.Dismiss(t.Context(), w.Client, "a", "unhandled", "twice", ""); err != nil || r.Stream != "unhandled" {
 			t.Errorf("dismiss: %v, %v", r, err)
 		}
 		found := w.dead("a")
@@ -205,7 +205,7 @@ func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 			t.Fatalf("the letters are %+v", found)
 		}
 		for _, d := range found {
-			if (d.Dismissed != nil) != (d.Stream == "unheard") {
+			if (d.Dismissed != nil) != (d.Stream == "unhandled") {
 				t.Errorf("of stream %s it is dismissed: %+v", d.Stream, d.Dismissed)
 			}
 		}
@@ -306,10 +306,10 @@ func (w *world) endings(space string) (list []string) {
 // What a lane has forgotten is not done twice: the note that it was sent again stays.
 func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		w.send("a", "e1", script(to("b", ends("until-mended")), to("b", nil)))
+		w.send("a", "e1", script(to("b", ends("until-repaired")), to("b", nil)))
 		w.rest()
 		bad := w.tree(history.TreeQuery{Event: "e1"}).Root.Caused[0].Event
-		w.Send("b", "mend", "m1")
+		w.Send("b", "repair", "m1")
 		w.redrive("b", bad, bad+":r1", false)
 		w.rest()
 		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:handled(b:failed(redrive b:handled) b:handled)")

@@ -9,8 +9,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Who watched, was away, and finds neither the document nor a word about its deletion is told
-// that it is gone, once.
+// A watcher that was away, and finds neither the document nor its deletion, receives the deletion once.
 func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
 	var seen []string
 	var w Watch
@@ -33,7 +32,7 @@ func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
 	}
 }
 
-// The same for one who comes back and knows a revision.
+// The same for a client that resumes with a revision.
 func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
 	for _, c := range []struct {
 		change   Change
@@ -43,7 +42,7 @@ func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
 	}{
 		{Change{Read: 9}, 5, 9, true},
 		{Change{Read: 5}, 5, 5, false},
-		{Change{Read: 9}, 0, 0, false}, // who knows nothing is told of nothing new
+		{Change{Read: 9}, 0, 0, false}, // a client that knows nothing receives nothing
 		{Change{Value: model.Int(1), Revision: 7, Read: 9}, 5, 7, true},
 		{Change{Revision: 4, Read: 9}, 5, 4, false},
 	} {

@@ -72,7 +72,7 @@ func waiting(id string, slot uint64) *model.Waiting {
 	return &model.Waiting{ID: id, Stream: "add", NotBefore: 1000, Slot: slot, Lane: 1, Seq: 1}
 }
 
-// wantReceipt checks where the receipt of an event is found; at is 0 if there is none.
+// wantReceipt checks where the receipt of an event is found; at is 0 if there is no receipt.
 func (a *archive) wantReceipt(ctx context.Context, t *testing.T, id string, at uint64, want error) {
 	t.Helper()
 	h, err := history.FindReceipt(ctx, a, "s", "add", id)
@@ -125,7 +125,7 @@ func TestFindReceipt_OfAnEventThatHasWaited(t *testing.T) {
 		}
 		return model.StateDoc{Doc: model.StateKeyOfSlot(w.Slot), Data: data, Seq: 3, Rev: 1}
 	}
-	for name, items := range map[string]map[string]model.StateDoc{ // any order: each by itself
+	for name, items := range map[string]map[string]model.StateDoc{ // any order: the cases are independent
 		"saved as waiting":     {"": {Seq: 1}, model.StateKeyOfSlot(7): slot(waiting("e1", 7))},
 		"saved as gone":        {"": {Seq: 3}, model.StateKeyOfSlot(7): {Seq: 2, Rev: 2}},
 		"another has the slot": {"": {Seq: 3}, model.StateKeyOfSlot(7): slot(waiting("e9", 7))},

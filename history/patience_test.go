@@ -21,8 +21,8 @@ func (b *countingBus) FindEvent(ctx context.Context, space, stream, id string) (
 	return b.Client.FindEvent(ctx, space, stream, id)
 }
 
-// However long an event is waited for, it is looked up when the wait begins and once more,
-// when a leader that was deposed must know it; all else is told by the logs.
+// However long the wait for an event, the event is looked up when the wait begins and once more when a deposed
+// leader must know it; otherwise the logs are followed.
 func TestWait_LooksForWhatNeverComesOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

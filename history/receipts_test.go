@@ -17,8 +17,8 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// author writes a lane and a log as runtimes would, for those who read them. Several
-// runtimes take turns; every commit is one of a runtime that is not deposed.
+// author writes a lane and a log as runtimes would. Several runtimes take turns; every commit is one of a
+// runtime that is not deposed.
 type author struct {
 	server *membus.Server
 	space  string
@@ -80,8 +80,7 @@ func (a *author) send(id string, position uint64) {
 	a.lane.Offer(model.Event{Space: m.Space, Stream: m.Stream, ID: m.ID, Lane: m.Seq, Position: position})
 }
 
-// commit handles up to n events in one commit, each of which sends a follow-up if
-// follow says so.
+// commit handles up to n events in one commit, each of which sends a follow-up if follow returns true.
 func (a *author) commit(e *epoch, n int, follow func() bool) {
 	c := &model.Commit{Epoch: e.seq}
 	for range n {

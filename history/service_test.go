@@ -44,7 +44,7 @@ func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
 				Commit              uint64
 			}
 			w.ask("receipt", `{"space":"b","stream":"do","event":"`+tree.Root.Caused[0].Event+`"}`, &receipt)
-			if receipt.State != "failed" || receipt.Error != "it is told to fail" || receipt.Commit == 0 {
+			if receipt.State != "failed" || receipt.Error != "it must fail" || receipt.Commit == 0 {
 				t.Errorf("the receipt is %+v", receipt)
 			}
 			var dead history.DeadPage

@@ -176,7 +176,7 @@ func TestFollow_GoesOnBehindWhatWasPurged(t *testing.T) {
 	})
 }
 
-// With a store that has gone back, a watcher is told so once, and gets what there is now though its
+// When the store has gone back, a watcher is notified once, and receives the present document though its
 // revision is lower.
 func TestFollow_GoesBackWithTheStore(t *testing.T) {
 	within(t, func(ctx context.Context) {
@@ -221,8 +221,8 @@ func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T)
 	})
 }
 
-// A call after one that ended with an error goes on where that ended: nothing is delivered twice, and
-// that the store has gone back in between is reported.
+// A call after one that ended with an error continues where that ended: nothing is delivered twice, and a
+// rewind in between is reported.
 func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		lost := errors.New("the source is lost")
@@ -250,8 +250,8 @@ func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
 	})
 }
 
-// A caller that has the document as of a revision gets what is newer, and what there is of a store that
-// has gone back while it was read first.
+// A caller that has the document as of a revision receives newer values, or the present one of a store that
+// went back during the first read.
 func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		from := func(h *scriptedLog, revision uint64, most int) (seen []string) {

@@ -67,7 +67,7 @@ func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
 		w.Coordinator()
 		w.rest()
 		tree = w.wantShape(history.TreeQuery{Event: q}, "a:handled(b:handled a:failed c:refused(notice a:handled) idle:queued a:failed)")
-		if e := tree.Root.Caused[1].Error; e != "it is told to fail" {
+		if e := tree.Root.Caused[1].Error; e != "it must fail" {
 			t.Errorf("the failed one says %q", e)
 		}
 		if e := tree.Root.Caused[2].Error; !strings.Contains(e, "unknown") {
@@ -126,11 +126,11 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 		w.work("w1")
 		w.send("a", "e1", nil)
 		w.send("b", "e1", nil)
-		w.Send("a", "mend", "e1")
+		w.Send("a", "repair", "e1")
 		w.rest()
 		w.wantMissing(history.TreeQuery{Event: "e2"})
 		w.wantMissing(history.TreeQuery{Event: "e1", Space: "c"})
-		w.wantMissing(history.TreeQuery{Event: "e1", Space: "b", Stream: "mend"})
+		w.wantMissing(history.TreeQuery{Event: "e1", Space: "b", Stream: "repair"})
 		w.wantShape(history.TreeQuery{Event: "e1", Space: "b"}, "b:handled")
 		w.wantShape(history.TreeQuery{Event: "e1", Space: "a", Stream: "do"}, "a:handled")
 		var several *history.AmbiguousError

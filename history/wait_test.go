@@ -22,7 +22,7 @@ import (
 // waiting starts to wait for the tree of an event, and returns its end.
 func (w *world) waiting(ctx context.Context, bus port.Client, space, id string) <-chan error {
 	ended := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait in vain is to be an error
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait without end must be an error
 	go func() {                                            // ends with ctx, or when the tree has settled
 		defer cancel()
 		_, err := history.WaitTree(ctx, bus, space, "do", id)
@@ -53,7 +53,7 @@ func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T)
 		w.Coordinator()
 		w.rest()
 		if over(ended) {
-			t.Fatal("it has settled though one event has nobody to handle it")
+			t.Fatal("it has settled though one event has no worker")
 		}
 		w.finish("idle")
 		w.rest()
@@ -139,7 +139,7 @@ func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
 		ended := w.waiting(t.Context(), w.Client, "a", "pending")
 		w.rest()
 		if over(ended) {
-			t.Fatal("it is over though its end has nobody to handle it")
+			t.Fatal("it is over though its last event has no worker")
 		}
 		w.finish("idle")
 		w.rest()
@@ -180,7 +180,7 @@ func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
 		w.Send("a", "calm", "c-1")
 		w.rest()
 		want(ended, cancelled)
-		want(begin("a-1"), cancelled) // by who asks later, too
+		want(begin("a-1"), cancelled) // a later caller gets the same
 
 		w.Send("a", "alarm", "a-2")
 		ended = begin("a-2")
@@ -206,7 +206,7 @@ func (w *world) lastReceipt() (at time.Time) {
 	return at
 }
 
-// grown makes a random act for a space, and counts the events that it comes to.
+// grown makes a random act for a space, and counts its events.
 func grown(rng *rand.Rand, here string, depth int) (*act, int) {
 	a, n := &act{End: []string{"", "", "", "", "fail", "panic"}[rng.IntN(6)]}, 1
 	for range rng.IntN(4) {
@@ -245,8 +245,8 @@ func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
 	return b
 }
 
-// Whatever the tree, whoever crashes, and whenever somebody begins to wait: the wait is
-// over when every event has ended, and the tree then has all of them.
+// In every tree, with crashes and waits at any time, a wait ends when every event has ended, and the tree then
+// has all of them.
 func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

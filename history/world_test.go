@@ -41,7 +41,7 @@ func deployed(t *testing.T, test func(t *testing.T, w *world)) {
 
 // act is what the handler of the stream "do" does: its payload is the script.
 type act struct {
-	End  string `json:"end,omitempty"` // "", fail, panic, until-mended
+	End  string `json:"end,omitempty"` // "", fail, panic, until-repaired
 	Send []sent `json:"send,omitempty"`
 }
 
@@ -71,14 +71,14 @@ func perform(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	}
 	switch end, _ := ev.Payload.Get("end").AsString(); end {
 	case "fail":
-		return model.Value{}, errors.New("it is told to fail")
+		return model.Value{}, errors.New("it must fail")
 	case "panic":
-		panic("it is told to panic")
+		panic("it must panic")
 	case "transient":
 		return model.Value{}, space.Transient(errors.New("it may pass"))
-	case "until-mended":
-		if mended, _ := tx.Get("mended").AsBool(); !mended {
-			return model.Value{}, errors.New("not mended")
+	case "until-repaired":
+		if repaired, _ := tx.Get("repaired").AsBool(); !repaired {
+			return model.Value{}, errors.New("not repaired")
 		}
 	}
 	done, _ := tx.Get("done").AsInt()
@@ -89,8 +89,8 @@ func perform(tx *space.Tx, ev *model.Event) (model.Value, error) {
 func actor(t *testing.T) *space.Program {
 	t.Helper()
 	p := space.NewProgram("actor")
-	mend := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
-		tx.Set("mended", true)
+	repair := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
+		tx.Set("repaired", true)
 		return model.Value{}, nil
 	}
 	alarm := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
@@ -101,7 +101,7 @@ func actor(t *testing.T) *space.Program {
 		tx.CancelTimer("t")
 		return model.Value{}, nil
 	}
-	if err := errors.Join(p.Handle("do", perform), p.Handle("mend", mend), p.Handle("alarm", alarm), p.Handle("calm", calm)); err != nil {
+	if err := errors.Join(p.Handle("do", perform), p.Handle("repair", repair), p.Handle("alarm", alarm), p.Handle("calm", calm)); err != nil {
 		t.Fatal(err)
 	}
 	return p

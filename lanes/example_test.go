@@ -30,7 +30,7 @@ func handleAll(l *lanes.Lane) {
 }
 
 // A lane by hand: events are offered as they are read, handled in order, and done when the
-// commit is stored that says so. The cursor of that commit is all that the next owner needs.
+// commit with their receipts is stored. The next owner needs only the cursor of that commit.
 func Example() {
 	l := lanes.New(lanes.State{}, 0)
 	for seq := uint64(1); seq <= 3; seq++ {
@@ -275,8 +275,8 @@ func ExampleLane_Cursor() {
 	// Output: {0 []} {2 [1]}
 }
 
-// The log of alice has lost its end: position 4 is given out again, in a later term. What was handled under it is in the receipts;
-// what alice has handled once more, and sent again, is told from what is new by its key.
+// The log of alice has lost its end: position 4 is assigned again, in a later term. The event that was handled under it is in the receipts;
+// the key of an event distinguishes a repeated send of alice from a new one.
 func ExampleLane_Recall() {
 	l := lanes.New(lanes.State{Inbound: map[string]model.Received{"alice": {Position: 5, Terms: []model.TermStart{{Term: 100, First: 1}}}}}, 0)
 	for i, key := range []uint64{71, 72} {

@@ -51,7 +51,7 @@ func TestAnEventIsHeldUntilItsPredecessorIsQueued(t *testing.T) {
 }
 
 // A position counts what one space has sent to another. A client that makes one up
-// does not have its event held for a predecessor that nobody will send.
+// does not have its event held for a predecessor that does not exist.
 func TestAPositionWithoutAnOriginCountsForNothing(t *testing.T) {
 	l := New(State{}, 0)
 	for seq := uint64(1); seq <= 3; seq++ {

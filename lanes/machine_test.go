@@ -338,7 +338,7 @@ func (o *owner) takeOver(t *rapid.T) {
 	o.integrate(t)
 	c := &model.Commit{Space: testSpace, Runtime: o.name, Takeover: true, Cursor: o.replica.Cursor}
 	if !o.w.append(t, o.replica.Seq, c) {
-		t.Fatal("nobody else can have appended")
+		t.Fatal("there is no other writer")
 	}
 	if _, err := o.replica.Apply(o.replica.Seq+1, c); err != nil {
 		t.Fatal(err)

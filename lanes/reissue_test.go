@@ -40,8 +40,8 @@ func TestReissue_ALaterTermGoesOnWhereTheEarlierOneEnded(t *testing.T) {
 	wantOrder(t, drain(l), "o:10:1:0", "o:20:2:0", "o:20:3:0", "o:30:4:0")
 }
 
-// What was handled of a lost term is not handled again; what is new is. Until the lane is told which is which, it holds what the
-// origin sends, and nothing else.
+// Events of a lost term that were handled are not handled again; new ones are. Until the lane can distinguish them, it holds the
+// events of the origin, and no others.
 func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
 	l := New(State{}, 0)
 	lost := []model.Event{inTerm(2, 10, 0, 102, 2), inTerm(3, 10, 0, 103, 3)}
@@ -107,8 +107,8 @@ func TestReissue_OnlyWhatWasAskedForIsTakenIn(t *testing.T) {
 	}
 }
 
-// An event that the cursor has set aside, and that is queued when the lane has been told, is open until it is handled: the cursor goes on
-// naming it, also where it is the last event that the lane has seen.
+// An event that the cursor has set aside, and that is queued after Recall, is open until it is handled: the cursor keeps
+// naming it, even if it is the last event that the lane has seen.
 func TestReissue_WhatIsQueuedBehindTheCursorIsNamedByIt(t *testing.T) {
 	l := New(State{}, 0)
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
@@ -135,7 +135,7 @@ func TestReissue_WhatIsQueuedBehindTheCursorIsNamedByIt(t *testing.T) {
 func TestReissue_WhatALostTermHasSentAndComesLateIsRefused(t *testing.T) {
 	l := New(State{}, 0)
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
-	l.Offer(inTerm(4, 10, 0, 104, 2)) // early, for ever
+	l.Offer(inTerm(4, 10, 0, 104, 2)) // its predecessor never arrives
 	l.Offer(inTerm(2, 20, 10, 105, 3))
 	l.Offer(inTerm(3, 10, 0, 103, 4))
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 5))

@@ -51,7 +51,7 @@ func (r *runtime) transact(t *rapid.T) {
 	}
 	count, _ := r.l.Value("count").AsInt()
 	d := Draft{By: "app", Direct: true, Writes: []model.Write{{Doc: "count", Value: model.Int(count + 10000)}}}
-	if rapid.Bool().Draw(t, "takes back") {
+	if rapid.Bool().Draw(t, "cancels") {
 		d.Writes = r.marks(t)
 	}
 	n, err := r.l.Record(&d)

@@ -25,7 +25,7 @@ func TestPhases_StoriesEndWhereTheyShould(t *testing.T) {
 		"a commit is refused, and it resumes":                 {[]step{stepAsk, stepSend, stepEnter, stepRefuse, stepResume}, Serving},
 		"it is refused by a takeover":                         {[]step{stepAsk, stepSend, stepEnter, stepRefuse, stepOvertake, stepResume}, Deposed},
 		"it learns of a takeover while nothing is in flight":  {[]step{stepAsk, stepSend, stepEnter, stepOvertake}, Deposed},
-		"it takes back what was taken":                        {[]step{stepAsk, stepSend, stepEnter, stepOvertake, stepAsk, stepSend, stepEnter}, Serving},
+		"it takes over again":                                 {[]step{stepAsk, stepSend, stepEnter, stepOvertake, stepAsk, stepSend, stepEnter}, Serving},
 		"it never took part, and learns of a takeover":        {[]step{stepOvertake}, Deposed},
 		"its entry is refused by a takeover":                  {[]step{stepAsk, stepSend, stepRefuse, stepOvertake, stepResume}, Deposed},
 		"it is closed":                                        {[]step{stepAsk, stepSend, stepEnter, stepClose}, Closed},

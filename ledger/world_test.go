@@ -29,7 +29,7 @@ type world struct {
 	lane     []model.Event
 	log      []model.LogEntry
 	wall     int64
-	high     int64 // the latest that wall has been: it is set back now and then
+	high     int64 // the latest that wall has been: it is set back sometimes
 	started  int
 	runtimes []*runtime
 	deadly   map[string]int      // how often the handler of an event ends its process yet

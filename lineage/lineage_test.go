@@ -49,7 +49,7 @@ func TestI10_P14_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
 func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
 	tx := func(n uint64) model.TxID { return model.TxID{Space: home, Epoch: 7, N: n} }
 	r := New(home, nil)
-	r.Confirm(99) // nobody has launched anything
+	r.Confirm(99) // without launches
 	if gone := r.Cancel(); len(gone) > 0 {
 		t.Errorf("cancelled %v of nothing", gone)
 	}

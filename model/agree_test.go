@@ -13,7 +13,7 @@ import (
 	_ "github.com/settlehq/settle/internal/seeded" // see there
 )
 
-// Writes as somebody without this package would apply them: encoding/json reads
+// Writes as a program without this package would apply them: encoding/json reads
 // the text of a document and that of a write, and plain trees are changed.
 
 // nothing is the oracle's word for absent.

@@ -190,7 +190,7 @@ func TestDecodeCommit_RefusesWhatIsNoCommit(t *testing.T) {
 	}
 }
 
-// The encoding is a stored format: these bytes can be read for ever.
+// The encoding is a stored format: these bytes must always be readable.
 func TestAppendCommit_Golden(t *testing.T) {
 	c := &Commit{
 		Version: 1, Space: "cart", Runtime: "w1", Epoch: 7, Attempt: 3,

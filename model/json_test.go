@@ -55,7 +55,7 @@ func TestParseValue_Refuses(t *testing.T) {
 	}
 }
 
-// Whoever reads the bytes into the same buffer again must not change the value.
+// Reusing the buffer of the bytes must not change the value.
 func TestParseValue_KeepsNothingOfItsInput(t *testing.T) {
 	data := []byte(`{"key":"text","esc\n":["\u00e9",1234567]}`)
 	v, err := ParseValue(data)
@@ -213,7 +213,7 @@ func TestJSON_InStructs(t *testing.T) {
 	}
 }
 
-// A decoder that was told to be lenient cannot smuggle in what a Value must not
+// A lenient decoder cannot produce a text that a Value must not
 // hold.
 func TestUnmarshalJSONFrom_LenientDecoder(t *testing.T) {
 	var v Value

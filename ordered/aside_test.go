@@ -1,7 +1,6 @@
 package ordered_test
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,36 +8,17 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/ordered"
 )
-
-// laneCount counts the events that a server reads off its lanes.
-type laneCount struct {
-	ordered.Bus
-	read *atomic.Int64
-}
-
-func (c laneCount) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
-	return c.Bus.FollowLane(ctx, partition, after, func(m model.Message) {
-		c.read.Add(1)
-		deliver(m)
-	})
-}
-
-func (c laneCount) ReadLane(ctx context.Context, key string, after uint64, limit int) ([]model.Message, error) {
-	events, err := c.Bus.ReadLane(ctx, key, after, limit)
-	c.read.Add(int64(len(events)))
-	return events, err
-}
 
 // life starts a server whose handlers of hang do not return until they are released, and returns what
 // it reads of the lane.
 func (w *world) life(name string, u *unending) (*serving, *atomic.Int64) {
 	w.Helper()
 	var read atomic.Int64
-	b := w.server.Connect(name)
-	return w.serveOn(laneCount{b, &read}, b, ordered.Config{Name: name, Handlers: u.handlers, RunLimit: -1}), &read
+	b := w.Server.Connect(name)
+	return w.serveOn(worldtest.LaneCount{Bus: b, Read: &read}, b, ordered.Config{Name: name, Handlers: u.handlers, RunLimit: -1}), &read
 }
 
 // lifeOnceStuck is a world in which a server has handled n events of other keys behind one of alice that
@@ -46,15 +26,15 @@ func (w *world) life(name string, u *unending) (*serving, *atomic.Int64) {
 func (w *world) lifeOnceStuck(u *unending, n int) {
 	w.Helper()
 	first, _ := w.life("o1", u)
-	w.send("alice", "hang", "e1", ``)
-	w.send("alice", "pay", "e2", `{"cents":1}`)
+	w.Send("alice", "hang", "e1")
+	w.Send("alice", "pay", "e2", `{"cents":1}`)
 	for i := range n {
-		w.send(fmt.Sprint("well", i%7), "pay", fmt.Sprint("e", i), `{"cents":1}`)
+		w.Send(fmt.Sprint("well", i%7), "pay", fmt.Sprint("e", i), `{"cents":1}`)
 	}
-	w.send("alice", "pay", "e3", `{"cents":1}`)
-	w.send("beside", "pay", "b1", `{"cents":1}`)
-	w.pass(15 * time.Second)
-	if w.wantPosition(0); w.Failed() {
+	w.Send("alice", "pay", "e3", `{"cents":1}`)
+	w.Send("beside", "pay", "b1", `{"cents":1}`)
+	w.Pass(15 * time.Second)
+	if w.WantPosition(0, 0); w.Failed() {
 		w.Fatal("this proves nothing")
 	}
 	first.crash()
@@ -71,31 +51,31 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 		w.lifeOnceStuck(stuck, n)
 		for life := range 2 { // a third would give the handler up
 			p, read := w.life(fmt.Sprint("o", life+2), stuck)
-			w.send("well0", "pay", fmt.Sprint("life", life), `{"cents":1}`)
-			w.eventuallyEnded("well0", n/7+1+life+1)
-			w.pass(10 * time.Second)
+			w.Send("well0", "pay", fmt.Sprint("life", life), `{"cents":1}`)
+			w.EventuallyEnded("well0", n/7+1+life+1)
+			w.Pass(10 * time.Second)
 			if got := read.Load(); got < 1 || got > 5 {
 				t.Errorf("life %d has read %d events of the lane", life, got)
 			}
 			if f := w.look(); f.Partitions[0].Events > 4 {
 				t.Errorf("%d events are said not to be handled", f.Partitions[0].Events)
 			}
-			w.send("alice", "pay", fmt.Sprint("l", life), `{"cents":1}`)
-			w.pass(time.Second)
+			w.Send("alice", "pay", fmt.Sprint("l", life), `{"cents":1}`)
+			w.Pass(time.Second)
 			p.crash()
 		}
 		free := newUnending()
 		free.release()
 		last, _ := w.life("last", free)
-		w.eventuallyEnded("alice", 5)
-		w.send("alice", "pay", "e4", `{"cents":1}`)
-		w.eventuallyEnded("alice", 6)
-		w.wantOrder("alice", "e1", "e2", "e3", "l0", "l1", "e4")
-		w.pass(10 * time.Second)
-		w.wantPosition(w.server.LaneEnd(0))
+		w.EventuallyEnded("alice", 5)
+		w.Send("alice", "pay", "e4", `{"cents":1}`)
+		w.EventuallyEnded("alice", 6)
+		w.WantEnded("alice", "e1", "e2", "e3", "l0", "l1", "e4")
+		w.Pass(10 * time.Second)
+		w.WantPosition(0, w.Server.LaneEnd(0))
 		w.stop(last)
 		_, read := w.life("after", free)
-		w.pass(10 * time.Second)
+		w.Pass(10 * time.Second)
 		if n := read.Load(); n != 0 {
 			t.Errorf("the one after has read %d events of the lane", n)
 		}
@@ -112,25 +92,19 @@ func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
 				defer stuck.release()
 				free.release()
 				w.lifeOnceStuck(stuck, 0) // its events are at 1, 2 and 3
-				w.server.PurgeLane(0, gone, 0)
+				w.Server.PurgeLane(0, gone, 0)
 				last, _ := w.life("o2", free)
-				w.send("alice", "pay", "e4", `{"cents":1}`)
+				w.Send("alice", "pay", "e4", `{"cents":1}`)
 				want := append([]string{"e1", "e2", "e3"}[gone:], "e4")
-				w.eventuallyEnded("alice", len(want))
-				w.wantOrder("alice", want...)
-				w.pass(10 * time.Second)
-				w.wantPosition(w.server.LaneEnd(0))
+				w.EventuallyEnded("alice", len(want))
+				w.WantEnded("alice", want...)
+				w.Pass(10 * time.Second)
+				w.WantPosition(0, w.Server.LaneEnd(0))
 				w.stop(last)
 			})
 		})
 	}
 }
-
-// elder is the bus of a server that knows nothing of keys that are set aside.
-type elder struct{ *membus.Bus }
-
-func (elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model.Ahead{}, nil }
-func (elder) SaveAhead(context.Context, int, model.Ahead) error   { return nil }
 
 // Servers of an earlier version read more, and what was set aside before them stays true.
 func TestAside_ServersOfAnEarlierVersionLoseNothing(t *testing.T) {
@@ -140,18 +114,18 @@ func TestAside_ServersOfAnEarlierVersionLoseNothing(t *testing.T) {
 		defer stuck.release()
 		free.release()
 		w.lifeOnceStuck(stuck, 50)
-		b := w.server.Connect("o2")
-		p2 := w.serveOn(elder{b}, b, ordered.Config{Name: "o2", Handlers: stuck.handlers, RunLimit: -1})
-		w.send("well0", "pay", "more", `{"cents":1}`)
-		w.eventuallyEnded("well0", 9)
-		w.pass(10 * time.Second)
+		b := w.Server.Connect("o2")
+		p2 := w.serveOn(worldtest.Elder{Bus: b}, b, ordered.Config{Name: "o2", Handlers: stuck.handlers, RunLimit: -1})
+		w.Send("well0", "pay", "more", `{"cents":1}`)
+		w.EventuallyEnded("well0", 9)
+		w.Pass(10 * time.Second)
 		p2.crash()
 		p3, _ := w.life("o3", free)
-		w.eventuallyEnded("alice", 3)
-		w.wantOrder("alice", "e1", "e2", "e3")
+		w.EventuallyEnded("alice", 3)
+		w.WantEnded("alice", "e1", "e2", "e3")
 		w.wantDoc("well0", "balance", "9")
-		w.pass(10 * time.Second)
-		w.wantPosition(w.server.LaneEnd(0))
+		w.Pass(10 * time.Second)
+		w.WantPosition(0, w.Server.LaneEnd(0))
 		w.stop(p3)
 	})
 }
@@ -165,25 +139,25 @@ func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
 		defer stuck.release()
 		free.release()
 		p, _ := w.life("o1", stuck)
-		w.send("alice", "hang", "e1", ``)
-		w.send("alice", "pay", "e2", `{"cents":1}`)
-		w.pass(10 * time.Second)
-		w.send("well", "pay", "w1", `{"cents":1}`)
-		w.send("bob", "hang", "b1", ``) // which is not set aside yet
-		w.send("alice", "pay", "e3", `{"cents":1}`)
-		w.pass(4 * time.Second)
-		if a := w.server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Last <= a.UpTo {
+		w.Send("alice", "hang", "e1")
+		w.Send("alice", "pay", "e2", `{"cents":1}`)
+		w.Pass(10 * time.Second)
+		w.Send("well", "pay", "w1", `{"cents":1}`)
+		w.Send("bob", "hang", "b1") // which is not set aside yet
+		w.Send("alice", "pay", "e3", `{"cents":1}`)
+		w.Pass(4 * time.Second)
+		if a := w.Server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Last <= a.UpTo {
 			t.Fatalf("it proves nothing with %+v", a)
 		}
 		p.crash()
 		p2, _ := w.life("o2", free)
-		w.eventuallyEnded("alice", 3)
-		w.eventuallyEnded("bob", 1)
-		w.send("alice", "pay", "e4", `{"cents":1}`)
-		w.eventuallyEnded("alice", 4)
-		w.wantOrder("alice", "e1", "e2", "e3", "e4")
-		w.pass(10 * time.Second)
-		w.wantPosition(w.server.LaneEnd(0))
+		w.EventuallyEnded("alice", 3)
+		w.EventuallyEnded("bob", 1)
+		w.Send("alice", "pay", "e4", `{"cents":1}`)
+		w.EventuallyEnded("alice", 4)
+		w.WantEnded("alice", "e1", "e2", "e3", "e4")
+		w.Pass(10 * time.Second)
+		w.WantPosition(0, w.Server.LaneEnd(0))
 		w.stop(p2)
 	})
 }
@@ -197,8 +171,8 @@ func asideRun(t *testing.T, at crashAt) (labels []string) {
 		defer stuck.release()
 		free.release()
 		w.lifeOnceStuck(stuck, 14)
-		if len(w.server.LoadAhead(0).Aside) != 1 {
-			t.Fatalf("nothing is set aside: %+v", w.server.LoadAhead(0))
+		if len(w.Server.LoadAhead(0).Aside) != 1 {
+			t.Fatalf("nothing is set aside: %+v", w.Server.LoadAhead(0))
 		}
 		d := &dying{at: at}
 		ready := make(chan struct{})
@@ -209,18 +183,18 @@ func asideRun(t *testing.T, at crashAt) (labels []string) {
 		})
 		d.p.Store(p)
 		close(ready)
-		w.send("well0", "pay", "more", `{"cents":1}`)
-		w.send("alice", "pay", "e4", `{"cents":1}`)
-		w.pass(3 * time.Second)
+		w.Send("well0", "pay", "more", `{"cents":1}`)
+		w.Send("alice", "pay", "e4", `{"cents":1}`)
+		w.Pass(3 * time.Second)
 		p.crash()
 		last, _ := w.life("o3", free)
-		w.eventuallyEnded("alice", 4)
-		w.eventuallyEnded("well0", 3)
-		w.pass(5 * time.Second)
-		w.wantOrder("alice", "e1", "e2", "e3", "e4")
+		w.EventuallyEnded("alice", 4)
+		w.EventuallyEnded("well0", 3)
+		w.Pass(5 * time.Second)
+		w.WantEnded("alice", "e1", "e2", "e3", "e4")
 		w.wantDoc("alice", "balance", "3")
 		w.wantDoc("well0", "balance", "3")
-		w.wantPosition(w.server.LaneEnd(0))
+		w.WantPosition(0, w.Server.LaneEnd(0))
 		w.stop(last)
 		labels = d.labels
 	})

@@ -66,24 +66,24 @@ func crashRun(t *testing.T, first, second crashAt) (labels []string) {
 		work := func(n int) {
 			for range n {
 				sent++
-				w.send("alice", "pay", fmt.Sprint("e", sent), `{"cents":1,"to":"bob"}`)
-				w.send("alice", "pay", fmt.Sprint("own", sent), `{"cents":1,"to":"alice"}`)
-				w.pass(150 * time.Millisecond)
+				w.Send("alice", "pay", fmt.Sprint("e", sent), `{"cents":1,"to":"bob"}`)
+				w.Send("alice", "pay", fmt.Sprint("own", sent), `{"cents":1,"to":"alice"}`)
+				w.Pass(150 * time.Millisecond)
 			}
 		}
 		d1, d2 := &dying{at: first}, &dying{at: second}
 		p1 := d1.start(w, "o1")
 		work(3)
-		w.pass(1500 * time.Millisecond) // the keys leave memory
+		w.Pass(1500 * time.Millisecond) // the keys leave memory
 		work(3)
 		p1.crash()
 		p2 := d2.start(w, "o2")
 		work(3)
 		p2.crash()
 		p3 := w.serve(ordered.Config{Name: "o3"}, nil)
-		w.eventuallyEnded("alice", 3*sent)
-		w.eventuallyEnded("bob", sent)
-		w.pass(3 * time.Second)
+		w.EventuallyEnded("alice", 3*sent)
+		w.EventuallyEnded("bob", sent)
+		w.Pass(3 * time.Second)
 		w.wantDoc("alice", "balance", fmt.Sprint(3*sent))
 		w.wantDoc("bob", "balance", fmt.Sprint(sent))
 		w.wantOnceAndInOrder("alice", 3*sent)
@@ -99,7 +99,7 @@ func crashRun(t *testing.T, first, second crashAt) (labels []string) {
 func (w *world) wantOnceAndInOrder(key string, n int) {
 	w.Helper()
 	times, last := map[string]int{}, uint64(0)
-	for _, rc := range w.receipts(key) {
+	for _, rc := range w.Receipts(key) {
 		times[rc.Event]++
 		if rc.Lane == 0 || rc.Pos != 0 {
 			continue

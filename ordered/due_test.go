@@ -14,7 +14,7 @@ import (
 // sendLater stores an event that is not to be handled before a while has passed.
 func (w *world) sendLater(key, id string, while time.Duration) {
 	w.Helper()
-	w.sendMessage(model.Message{Space: key, Stream: "pay", ID: id, Payload: []byte(`{"cents":1}`), NotBefore: time.Now().Add(while).UnixMilli()})
+	w.SendMessage(model.Message{Space: key, Stream: "pay", ID: id, Payload: []byte(`{"cents":1}`), NotBefore: time.Now().Add(while).UnixMilli()})
 }
 
 // An event that waits for a time lets those behind it pass, and is handled when the time has come, also if its key has
@@ -23,7 +23,7 @@ func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *world, p *serving) *serving{
 		"its key stays in memory": func(_ *world, p *serving) *serving { return p },
 		"its key leaves memory": func(w *world, p *serving) *serving {
-			w.pass(10 * time.Minute)
+			w.Pass(10 * time.Minute)
 			return p
 		},
 		"another server follows on one that is stopped": func(w *world, p *serving) *serving {
@@ -31,9 +31,9 @@ func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
 			return w.serve(ordered.Config{Name: "o2"}, nil)
 		},
 		"another server follows on one that has died, when the time has passed": func(w *world, p *serving) *serving {
-			w.pass(10 * time.Second)
+			w.Pass(10 * time.Second)
 			p.crash()
-			w.pass(2 * time.Hour)
+			w.Pass(2 * time.Hour)
 			return w.serve(ordered.Config{Name: "o2"}, nil)
 		},
 	} {
@@ -43,23 +43,23 @@ func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
 				p := w.serve(ordered.Config{Name: "o1"}, nil)
 				due := time.Now().Add(time.Hour)
 				w.sendLater("alice", "later", time.Hour)
-				w.send("alice", "pay", "e1", `{"cents":1}`)
-				w.eventually("the one behind it is handled", func() bool { return w.doc("alice", "balance") == "1" })
+				w.Send("alice", "pay", "e1", `{"cents":1}`)
+				w.Eventually("the one behind it is handled", func() bool { return w.Doc("alice", "balance") == "1" })
 				p = meanwhile(w, p)
-				w.pass(time.Until(due) - time.Second)
+				w.Pass(time.Until(due) - time.Second)
 				can := due
 				if time.Now().Before(due) {
 					w.wantDoc("alice", "balance", "1")
 				} else {
 					can = time.Now()
 				}
-				w.eventually("it is handled", func() bool { return w.doc("alice", "balance") == "2" })
+				w.Eventually("it is handled", func() bool { return w.Doc("alice", "balance") == "2" })
 				if late := time.Since(can); late > 3*time.Second {
 					t.Errorf("it was handled %s after it could be", late)
 				}
 				w.wantDoc("alice", "seen", `["e1","later"]`)
-				w.pass(10 * time.Second)
-				w.wantPosition(2)
+				w.Pass(10 * time.Second)
+				w.WantPosition(0, 2)
 				w.stop(p)
 			})
 		})
@@ -75,16 +75,16 @@ func TestLater_ACrashAtAnyRequestLosesNothing(t *testing.T) {
 			p := d.start(w, "o1")
 			for i := range 3 {
 				w.sendLater("alice", fmt.Sprint("e", i), time.Duration(i)*900*time.Millisecond)
-				w.pass(400 * time.Millisecond)
+				w.Pass(400 * time.Millisecond)
 			}
-			w.pass(3 * time.Second)
+			w.Pass(3 * time.Second)
 			p.crash()
 			requests = len(d.labels)
 			last := w.serve(ordered.Config{Name: "o2"}, nil)
-			w.eventually("all are handled", func() bool { return w.doc("alice", "balance") == "3" })
-			w.pass(3 * time.Second)
+			w.Eventually("all are handled", func() bool { return w.Doc("alice", "balance") == "3" })
+			w.Pass(3 * time.Second)
 			w.wantDoc("alice", "balance", "3") // once each
-			w.wantPosition(3)
+			w.WantPosition(0, 3)
 			w.stop(last)
 		})
 		return requests
@@ -112,12 +112,12 @@ func TestLater_TheItemIsSavedAndTakenBack(t *testing.T) {
 			return membus.Deliver
 		})
 		w.sendLater("alice", "later", time.Hour)
-		w.eventually("it is saved", func() bool {
-			due := w.server.DueSpaces(0)
+		w.Eventually("it is saved", func() bool {
+			due := w.Server.DueSpaces(0)
 			return len(due) == 1 && due[0].Space == "alice" && due[0].At > time.Now().UnixMilli()
 		})
-		w.pass(2 * time.Hour)
-		if due := w.server.DueSpaces(0); len(due) > 0 {
+		w.Pass(2 * time.Hour)
+		if due := w.Server.DueSpaces(0); len(due) > 0 {
 			t.Errorf("it is handled, and %v are to be woken", due)
 		}
 		w.wantDoc("alice", "balance", "1")

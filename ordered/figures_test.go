@@ -20,7 +20,7 @@ import (
 // look is the fleet as `settle fleet` sees it.
 func (w *world) look() *fleet.Fleet {
 	w.Helper()
-	f, err := fleet.Look(context.Background(), w.client)
+	f, err := fleet.Look(context.Background(), w.Client)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func (w *world) eventuallyStuck(want ...string) (f *fleet.Fleet) {
 		if slices.EqualFunc(lines, want, strings.HasPrefix) {
 			return f
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 	}
 	w.Fatalf("stuck are %q, want %q", lines, want)
 	return nil
@@ -58,17 +58,17 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 		}
 		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RetryMin: time.Hour, RetryMax: time.Hour}, nil)
 		w.sendAll("well", 10)
-		w.eventuallyEnded("well", 10)
+		w.EventuallyEnded("well", 10)
 		if f := w.eventuallyStuck(); f.Workers[0].Figures == nil || f.Workers[0].Figures.Abandoned != 0 {
 			t.Fatalf("figures: %+v", f.Workers[0].Figures)
 		}
 		began := time.Now().UTC()
-		w.send("hung", "hang", "bad", ``)
-		w.send("tried", "flaky", "f1", ``)
+		w.Send("hung", "hang", "bad")
+		w.Send("tried", "flaky", "f1")
 		for i := range 12 {
-			w.send("hung", "pay", fmt.Sprint("e", i), `{"cents":1}`)
+			w.Send("hung", "pay", fmt.Sprint("e", i), `{"cents":1}`)
 		}
-		w.pass(6 * time.Second)
+		w.Pass(6 * time.Second)
 		f := w.eventuallyStuck("hung hang/bad running: its handler has been running since ", "tried flaky/f1 retry: attempt 2 of 5")
 		for _, s := range f.Stuck {
 			if !s.Stored.Equal(began) {
@@ -86,13 +86,13 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 		if hot < 0 || f.Partitions[hot].BusiestEvents != 13 || f.Partitions[hot].Waiting < 13 || f.Partitions[hot].Unsaved == 0 {
 			t.Errorf("partitions: %+v", f.Partitions)
 		}
-		w.eventually("it is given up", func() bool { return u.called.Load() == 2 })
+		w.Eventually("it is given up", func() bool { return u.called.Load() == 2 })
 		if n := w.look().Workers[0].Figures.Abandoned; n != 1 {
 			t.Errorf("%d goroutines are said to be left behind", n)
 		}
 		u.release()
-		w.eventuallyEnded("hung", 13)
-		w.pass(10 * time.Second)
+		w.EventuallyEnded("hung", 13)
+		w.Pass(10 * time.Second)
 		if f := w.eventuallyStuck("tried flaky/f1 retry: "); f.Workers[0].Figures.Abandoned != 0 {
 			t.Error("all have returned, and some are said to be left behind")
 		}
@@ -110,27 +110,27 @@ func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
 		w := newWorld(t, 1)
 		release := make(chan struct{})
 		p := w.serve(ordered.Config{Name: "o1", RunLimit: -1, Handlers: map[string]ordered.Handler{
-			"work": func(*ordered.Tx, *model.Event) (any, error) { w.pass(50 * time.Millisecond); return nil, nil },
+			"work": func(*ordered.Tx, *model.Event) (any, error) { w.Pass(50 * time.Millisecond); return nil, nil },
 			"hang": func(*ordered.Tx, *model.Event) (any, error) { <-release; return nil, nil },
 		}}, nil)
 		const n = 1000
 		sent := time.Now()
 		for i := range n {
-			w.send("hot", "work", fmt.Sprint("e", i), ``)
+			w.Send("hot", "work", fmt.Sprint("e", i))
 		}
-		w.send("hot", "hang", "last", ``)
-		for begun := 0; begun < 4*55 && len(w.receipts("hot")) < n; begun++ {
+		w.Send("hot", "hang", "last")
+		for begun := 0; begun < 4*55 && len(w.Receipts("hot")) < n; begun++ {
 			if f := w.look(); f.StuckCount > 0 && time.Since(sent) < n*50*time.Millisecond {
-				t.Errorf("stuck after %d receipts: %+v", len(w.receipts("hot")), f.Stuck)
+				t.Errorf("stuck after %d receipts: %+v", len(w.Receipts("hot")), f.Stuck)
 			}
-			w.pass(250 * time.Millisecond)
+			w.Pass(250 * time.Millisecond)
 		}
 		f := w.eventuallyStuck("hot hang/last running: its handler has been running since ")
 		if s := f.Stuck[0]; s.Since.Sub(sent) < n*50*time.Millisecond || s.Stored.Sub(sent) > time.Second {
 			t.Errorf("it stands still since %v after all were sent, and its event was stored %v after", s.Since.Sub(sent), s.Stored.Sub(sent))
 		}
 		close(release)
-		w.eventuallyEnded("hot", n+1)
+		w.EventuallyEnded("hot", n+1)
 		w.stop(p)
 	})
 }
@@ -139,10 +139,10 @@ func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
 func TestFigures_WhatCannotBeSavedIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &failing{Bus: w.server.Connect("o1")}
+		b := &failing{Bus: w.Server.Connect("o1")}
 		b.on.Store(true)
 		p := w.serveOn(b, b.Bus, ordered.Config{Name: "o1"})
-		w.send("alice", "pay", "e1", `{"cents":1}`)
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
 		w.eventuallyStuck("alice / unsaved: what it has done cannot be saved: the store is out of order")
 		b.on.Store(false)
 		w.eventuallyStuck()
@@ -165,7 +165,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 		t.Run(fmt.Sprint("with something to save: ", unsaved), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 2)
-				b := w.server.Connect("o1")
+				b := w.Server.Connect("o1")
 				cfg := ordered.Config{Name: "o1"}
 				if unsaved {
 					cfg.Checkpoint = time.Hour
@@ -173,11 +173,11 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 				var gone atomic.Bool
 				p := w.serveOn(away{b, &gone}, b, cfg)
 				w.sendAll("alice", 3)
-				w.eventuallyEnded("alice", 3)
-				w.pass(5 * time.Second)
+				w.EventuallyEnded("alice", 3)
+				w.Pass(5 * time.Second)
 				b.Disconnect()
 				gone.Store(true)
-				w.pass(700 * time.Millisecond) // it is in the middle of an announcement
+				w.Pass(700 * time.Millisecond) // it is in the middle of an announcement
 				began := time.Now()
 				p.cancel()
 				err := <-p.ended
@@ -198,8 +198,8 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 				}
 				b.Kill()
 				p2 := w.serve(ordered.Config{Name: "o2"}, nil)
-				w.send("alice", "pay", "e4", `{"cents":1}`)
-				w.eventuallyEnded("alice", 4)
+				w.Send("alice", "pay", "e4", `{"cents":1}`)
+				w.EventuallyEnded("alice", 4)
 				w.wantDoc("alice", "balance", "4")
 				w.stop(p2)
 			})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/fleet"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -26,14 +27,14 @@ func TestFleet_TwoServersThatDisagreeApplyNothingTwice(t *testing.T) {
 		p1 := w.serve(ordered.Config{Name: "o1", TTL: time.Millisecond}, nil)
 		p2 := w.serve(ordered.Config{Name: "o2", TTL: time.Millisecond}, nil)
 		for i := range 100 {
-			w.send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1,"to":"bob"}`)
-			w.pass(50 * time.Millisecond)
+			w.Send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1,"to":"bob"}`)
+			w.Pass(50 * time.Millisecond)
 		}
-		w.eventuallyEnded("alice", 100)
-		w.eventuallyEnded("bob", 100)
-		w.wantOrder("alice", numbered(100)...)
+		w.EventuallyEnded("alice", 100)
+		w.EventuallyEnded("bob", 100)
+		w.WantEnded("alice", worldtest.Numbered(100)...)
 		w.wantDoc("bob", "balance", "100")
-		if n := len(w.takeovers("alice")); n < 3 {
+		if n := len(w.Takeovers("alice")); n < 3 {
 			t.Errorf("%d takeovers: they did not fight, and this proves nothing", n)
 		}
 		w.stop(p1)
@@ -46,39 +47,39 @@ func TestFleet_ServersShareThePartitionsAndOneStandsInForAnother(t *testing.T) {
 		w := newWorld(t, 8)
 		p1 := w.serve(ordered.Config{Name: "o1"}, nil)
 		p2 := w.serve(ordered.Config{Name: "o2"}, nil)
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		var keys []string
 		for i := range 40 {
 			keys = append(keys, fmt.Sprint("k", i))
 		}
 		all := func(id string) {
 			for _, k := range keys {
-				w.send(k, "pay", id, `{"cents":1}`)
+				w.Send(k, "pay", id, `{"cents":1}`)
 			}
 		}
 		all("e1")
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		by := map[string]int{}
 		for _, k := range keys {
-			w.wantOrder(k, "e1")
-			by[w.takeovers(k)[0][:2]]++
+			w.WantEnded(k, "e1")
+			by[w.Takeovers(k)[0][:2]]++
 		}
 		if by["o1"] < 5 || by["o2"] < 5 {
 			t.Errorf("they did not share: %v", by)
 		}
 		p1.crash()
 		all("e2")
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		for _, k := range keys {
-			w.wantOrder(k, "e1", "e2")
+			w.WantEnded(k, "e1", "e2")
 		}
 		p3 := w.serve(ordered.Config{Name: "o3"}, nil)
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		w.stop(p2)
 		all("e3")
-		w.pass(2 * time.Second)
+		w.Pass(2 * time.Second)
 		for _, k := range keys {
-			w.wantOrder(k, "e1", "e2", "e3")
+			w.WantEnded(k, "e1", "e2", "e3")
 		}
 		w.stop(p3)
 	})
@@ -94,9 +95,9 @@ func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
 			for range n {
 				sent++
 				for k := range 20 {
-					w.send(fmt.Sprint("k", k), "pay", fmt.Sprint("e", sent), `{"cents":1}`)
+					w.Send(fmt.Sprint("k", k), "pay", fmt.Sprint("e", sent), `{"cents":1}`)
 				}
-				w.pass(50 * time.Millisecond)
+				w.Pass(50 * time.Millisecond)
 			}
 		}
 		p1 := w.serve(ordered.Config{Name: "o1"}, nil)
@@ -106,13 +107,13 @@ func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
 		before := w.look()
 		w.stop(p1) // and then all
 		pays(20)
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		for k := range 20 {
-			w.eventuallyEnded(fmt.Sprint("k", k), sent)
+			w.EventuallyEnded(fmt.Sprint("k", k), sent)
 		}
 		moved := 0
 		for k := range 20 {
-			moved += len(w.takeovers(fmt.Sprint("k", k))) - 1
+			moved += len(w.Takeovers(fmt.Sprint("k", k))) - 1
 		}
 		if moved < 20 {
 			t.Errorf("keys were taken over %d times, and this proves nothing", moved)
@@ -136,22 +137,22 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 		w := newWorld(t, 8)
 		p1 := w.serve(ordered.Config{Name: "o1"}, nil)
 		p2 := w.serve(ordered.Config{Name: "o2"}, nil)
-		w.pass(3 * time.Second)
+		w.Pass(3 * time.Second)
 		keys := []string{"k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"}
 		for _, k := range keys {
-			w.send(k, "pay", "e1", `{"cents":1}`)
+			w.Send(k, "pay", "e1", `{"cents":1}`)
 		}
-		w.pass(time.Second)
-		w.server.Disconnect()
-		w.pass(45 * time.Second) // less than it takes an idle key to leave memory
-		w.server.Reconnect()
+		w.Pass(time.Second)
+		w.Server.Disconnect()
+		w.Pass(45 * time.Second) // less than it takes an idle key to leave memory
+		w.Server.Reconnect()
 		for _, k := range keys {
-			w.send(k, "pay", "e2", `{"cents":1}`)
+			w.Send(k, "pay", "e2", `{"cents":1}`)
 		}
-		w.pass(20 * time.Second)
+		w.Pass(20 * time.Second)
 		for _, k := range keys {
-			w.wantOrder(k, "e1", "e2")
-			if n := len(w.takeovers(k)); n != 1 {
+			w.WantEnded(k, "e1", "e2")
+			if n := len(w.Takeovers(k)); n != 1 {
 				t.Errorf("key %s was taken over %d times", k, n)
 			}
 		}
@@ -166,26 +167,26 @@ func TestFleet_AServerThatHangsAndGoesOnChangesNothing(t *testing.T) {
 		var hung atomic.Bool
 		p1 := w.serve(ordered.Config{Name: "o1"}, func(membus.Op) membus.Fate {
 			for hung.Load() {
-				w.pass(time.Second)
+				w.Pass(time.Second)
 			}
 			return membus.Deliver
 		})
 		w.sendAll("alice", 3)
-		w.eventuallyEnded("alice", 3)
+		w.EventuallyEnded("alice", 3)
 		hung.Store(true)
-		w.send("alice", "pay", "e4", `{"cents":1}`) // it handles that, and cannot append
-		w.pass(time.Second)
+		w.Send("alice", "pay", "e4", `{"cents":1}`) // it handles that, and cannot append
+		w.Pass(time.Second)
 		p2 := w.serve(ordered.Config{Name: "o2", TTL: 2 * time.Second}, nil)
-		w.eventuallyEnded("alice", 4)
-		w.send("alice", "pay", "e5", `{"cents":1}`)
-		w.eventuallyEnded("alice", 5)
-		if last := w.takeovers("alice"); !strings.HasPrefix(last[len(last)-1], "o2-") {
+		w.EventuallyEnded("alice", 4)
+		w.Send("alice", "pay", "e5", `{"cents":1}`)
+		w.EventuallyEnded("alice", 5)
+		if last := w.Takeovers("alice"); !strings.HasPrefix(last[len(last)-1], "o2-") {
 			t.Fatalf("taken over by %v", last)
 		}
 		hung.Store(false)
-		w.send("alice", "pay", "e6", `{"cents":1}`)
-		w.pass(30 * time.Second)
-		w.wantOrder("alice", numbered(6)...)
+		w.Send("alice", "pay", "e6", `{"cents":1}`)
+		w.Pass(30 * time.Second)
+		w.WantEnded("alice", worldtest.Numbered(6)...)
 		w.wantDoc("alice", "balance", "6")
 		w.stop(p1)
 		w.stop(p2)
@@ -204,13 +205,13 @@ func TestFleet_LostAndLateAnswersAreResolvedToWhatHappened(t *testing.T) {
 		}
 		p := w.serve(ordered.Config{Name: "o1"}, hook)
 		for i := range 200 {
-			w.send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1,"to":"bob"}`)
-			w.pass(20 * time.Millisecond)
+			w.Send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1,"to":"bob"}`)
+			w.Pass(20 * time.Millisecond)
 			p.bus.Release()
 		}
-		w.eventuallyEnded("alice", 200)
-		w.eventually("bob has all", func() bool { p.bus.Release(); return len(w.receipts("bob")) == 200 })
-		w.wantOrder("alice", numbered(200)...)
+		w.EventuallyEnded("alice", 200)
+		w.Eventually("bob has all", func() bool { p.bus.Release(); return len(w.Receipts("bob")) == 200 })
+		w.WantEnded("alice", worldtest.Numbered(200)...)
 		w.wantDoc("alice", "balance", "200")
 		w.wantDoc("bob", "balance", "200")
 		w.stop(p)
@@ -231,18 +232,18 @@ func TestFleet_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 			current.crash()
 			return nil, nil
 		}
-		w.send("alice", "kill", "k", ``)
-		w.send("alice", "pay", "e1", `{"cents":1}`)
+		w.Send("alice", "kill", "k")
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
 		for i := range 20 {
 			starting.Lock()
 			p := w.serve(ordered.Config{Name: fmt.Sprint("o", i), Handlers: h}, nil)
 			current = p
 			starting.Unlock()
-			w.pass(10 * time.Second)
+			w.Pass(10 * time.Second)
 			p.crash()
 		}
-		w.wantOrder("alice", "k", "e1")
-		rc := w.receipts("alice")[0]
+		w.WantEnded("alice", "k", "e1")
+		rc := w.Receipts("alice")[0]
 		if rc.Outcome != model.Failed || !strings.Contains(rc.Error, "never came back") || tries.Load() > 6 {
 			t.Errorf("%+v after %d tries", rc, tries.Load())
 		}
@@ -254,12 +255,12 @@ func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1", Idle: time.Second}, nil)
 		for i := range 5 {
-			w.send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1}`)
-			w.pass(time.Minute)
-			if n := len(w.takeovers("alice")); n != i+1 {
+			w.Send("alice", "pay", fmt.Sprint("e", i+1), `{"cents":1}`)
+			w.Pass(time.Minute)
+			if n := len(w.Takeovers("alice")); n != i+1 {
 				t.Errorf("%d takeovers after %d events", n, i+1)
 			}
-			if got, want := w.server.LoadPosition(0, "lane"), uint64(i+1); got != want {
+			if got, want := w.Server.LoadPosition(0, "lane"), uint64(i+1); got != want {
 				t.Errorf("the position is %d, want %d", got, want)
 			}
 		}
@@ -273,24 +274,24 @@ func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 1, Horizon: time.Hour})
 		p := w.serve(ordered.Config{Name: "o1", History: 15 * time.Minute}, nil)
 		w.sendAll("alice", 10)
-		w.send("alice", "pay", "last", `{"cents":1,"to":"bob"}`)
-		w.pass(5 * time.Minute)
-		if n := len(w.server.ReadLog("alice", 0, 100)); n < 2 {
+		w.Send("alice", "pay", "last", `{"cents":1,"to":"bob"}`)
+		w.Pass(5 * time.Minute)
+		if n := len(w.Server.ReadLog("alice", 0, 100)); n < 2 {
 			t.Errorf("%d commits after five minutes", n)
 		}
-		w.pass(40 * time.Minute)
-		if n := len(w.server.ReadLog("alice", 0, 100)); n != 1 {
+		w.Pass(40 * time.Minute)
+		if n := len(w.Server.ReadLog("alice", 0, 100)); n != 1 {
 			t.Errorf("%d commits are left, want the last one", n)
 		}
-		if n := len(w.server.ReadLane("alice", 0, 100)); n != 11 {
+		if n := len(w.Server.ReadLane("alice", 0, 100)); n != 11 {
 			t.Errorf("%d events are left before the horizon", n)
 		}
-		w.pass(2 * time.Hour)
-		if n := len(w.server.ReadLane("alice", 0, 100)); n != 0 {
+		w.Pass(2 * time.Hour)
+		if n := len(w.Server.ReadLane("alice", 0, 100)); n != 0 {
 			t.Errorf("%d events are left after the horizon", n)
 		}
-		w.send("alice", "pay", "new", `{"cents":1}`)
-		w.pass(time.Second)
+		w.Send("alice", "pay", "new", `{"cents":1}`)
+		w.Pass(time.Second)
 		w.wantDoc("alice", "balance", "12")
 		w.stop(p)
 	})
@@ -312,16 +313,12 @@ func (b *illRead) ReadLog(ctx context.Context, space string, after uint64, limit
 func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &illRead{Bus: w.server.Connect("o1")}
+		b := &illRead{Bus: w.Server.Connect("o1")}
 		var foreign atomic.Bool
 		b.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" && foreign.CompareAndSwap(true, false) {
 				// Another takes the key over, and this server cannot read that it did.
-				head := w.server.Head(op.Space)
-				c := &model.Commit{Version: model.CommitVersion, Space: op.Space, Runtime: "other", Attempt: head + 1, Takeover: true, Cursor: model.Cursor{Floor: 1}}
-				if _, err := w.server.Append(model.Append{Space: op.Space, ID: "other", Expect: head, Data: model.AppendCommit(nil, c, nil)}); err != nil {
-					t.Error(err)
-				}
+				w.Append(&model.Commit{Space: op.Space, Runtime: "other", Attempt: w.Server.Head(op.Space) + 1, Takeover: true, Cursor: model.Cursor{Floor: 1}})
 				b.fails.Store(3)
 			}
 			return membus.Deliver
@@ -329,13 +326,13 @@ func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) 
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- ordered.Serve(ctx, b, ordered.Config{Handlers: accounts()}) }() // ends with ctx
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.eventuallyEnded("alice", 1)
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.EventuallyEnded("alice", 1)
 		foreign.Store(true)
-		w.send("alice", "pay", "e2", `{"cents":1}`)
-		w.send("alice", "pay", "e3", `{"cents":1}`)
-		w.eventuallyEnded("alice", 3)
-		w.wantOrder("alice", "e1", "e2", "e3")
+		w.Send("alice", "pay", "e2", `{"cents":1}`)
+		w.Send("alice", "pay", "e3", `{"cents":1}`)
+		w.EventuallyEnded("alice", 3)
+		w.WantEnded("alice", "e1", "e2", "e3")
 		cancel()
 		if err := <-ended; err != nil || foreign.Load() || b.fails.Load() > 0 {
 			t.Errorf("%v; foreign %v, failures left %d", err, foreign.Load(), b.fails.Load())
@@ -363,22 +360,22 @@ func TestPoison_EachEventThatKillsItsProcessCostsThreeAttempts(t *testing.T) {
 			current.crash()
 			return nil, nil
 		}
-		w.send("alice", "kill", "k1", ``)
-		w.send("alice", "kill", "k2", ``)
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		for i := 0; i < 30 && len(w.receipts("alice")) < 3; i++ {
+		w.Send("alice", "kill", "k1")
+		w.Send("alice", "kill", "k2")
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		for i := 0; i < 30 && len(w.Receipts("alice")) < 3; i++ {
 			starting.Lock()
 			p := w.serve(ordered.Config{Name: fmt.Sprint("o", i), Handlers: h}, nil)
 			current = p
 			starting.Unlock()
-			w.pass(time.Minute)
+			w.Pass(time.Minute)
 			p.crash()
 		}
-		w.wantOrder("alice", "k1", "k2", "e1")
+		w.WantEnded("alice", "k1", "k2", "e1")
 		if tries["k1"] != 4 || tries["k2"] != 3 { // the first life had no reason to be careful
 			t.Errorf("tried %v", tries)
 		}
-		for _, rc := range w.receipts("alice")[:2] {
+		for _, rc := range w.Receipts("alice")[:2] {
 			if rc.Outcome != model.Failed || rc.Attempts != 3 {
 				t.Errorf("%+v", rc)
 			}
@@ -392,17 +389,17 @@ func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		barren := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "other", Attempt: 1, Takeover: true}
-		if _, err := w.server.Append(model.Append{Space: "alice", ID: "other", Data: model.AppendCommit(nil, barren, nil)}); err != nil {
+		if _, err := w.Server.Append(model.Append{Space: "alice", ID: "other", Data: model.AppendCommit(nil, barren, nil)}); err != nil {
 			t.Fatal(err)
 		}
-		w.send("alice", "pay", "e1", `{"cents":1}`)
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
 		started := make(chan *serving, 1)
 		appends := 0
 		p := w.serve(ordered.Config{Name: "o1"}, func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				if appends++; appends == 2 { // the takeover was the first
 					(<-started).cancel()
-					w.pass(100 * time.Millisecond)
+					w.Pass(100 * time.Millisecond)
 				}
 			}
 			return membus.Deliver
@@ -412,13 +409,13 @@ func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
 			t.Error(err)
 		}
 		p.bus.Close()
-		log := w.server.History("alice")
+		log := w.Server.History("alice")
 		c, err := model.DecodeCommit(log[len(log)-1].Data)
-		if err != nil || len(w.receipts("alice")) != 0 || c.Trying == nil || !c.Trying.Back || c.Trying.Tries != 0 {
+		if err != nil || len(w.Receipts("alice")) != 0 || c.Trying == nil || !c.Trying.Back || c.Trying.Tries != 0 {
 			t.Errorf("the log ends with %+v, %v", c, err)
 		}
 		last := w.serve(ordered.Config{Name: "o2"}, nil)
-		w.eventuallyEnds("alice", "e1 handled 0")
+		w.EventuallyEnds("alice", "e1 handled 0")
 		w.stop(last)
 	})
 }

@@ -3,9 +3,7 @@ package ordered_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -56,46 +55,6 @@ func newUnending() *unending {
 	return u
 }
 
-// ends lists how the events of a key have ended.
-func (w *world) ends(key string) (ends []string) {
-	w.Helper()
-	for _, rc := range w.receipts(key) {
-		ends = append(ends, fmt.Sprint(rc.Event, " ", rc.Outcome, " ", rc.Attempts))
-	}
-	return ends
-}
-
-func (w *world) eventuallyEnds(key string, want ...string) {
-	w.Helper()
-	for range 600 {
-		if slices.Equal(w.ends(key), want) {
-			return
-		}
-		w.pass(time.Second)
-	}
-	w.Fatalf("ten minutes later, the events of %s end as %v, want %v", key, w.ends(key), want)
-}
-
-// logged keeps what is logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) mentions(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
 // A handler that never returns is given up, three times, and its event is a dead letter that says
 // why. The events before it are handled once, the one behind it meanwhile, although none of the
 // goroutines has come back; what they write and send when they do is nowhere.
@@ -105,51 +64,50 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyGoesOn(t *testing.T) {
 		u := newUnending()
 		defer u.release()
 		w.sendAll("alice", 100) // in one group with it
-		w.send("alice", "hang", "bad", ``)
-		w.send("alice", "pay", "e101", `{"cents":1}`)
-		w.send("bob", "pay", "o1", `{"cents":1}`)
-		var log logged
-		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, Logger: log.logger()}, nil)
+		w.Send("alice", "hang", "bad")
+		w.Send("alice", "pay", "e101", `{"cents":1}`)
+		w.Send("bob", "pay", "o1", `{"cents":1}`)
+		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers}, nil)
 		began := time.Now()
 		var want []string
-		for _, id := range numbered(100) {
+		for _, id := range worldtest.Numbered(100) {
 			want = append(want, id+" handled 0")
 		}
 		want = append(want, "bad failed 3", "e101 handled 0")
-		w.eventuallyEnds("alice", want...)
+		w.EventuallyEnds("alice", want...)
 		if took := time.Since(began); took < 90*time.Second || took > 2*time.Minute {
 			t.Errorf("three attempts of 30 s each have taken %s", took)
 		}
-		said := w.receipts("alice")[100].Error
+		said := w.Receipts("alice")[100].Error
 		for _, part := range []string{"stream hang", "30s", "3 attempts", "Within"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("the receipt says %q, without %q", said, part)
 			}
 		}
-		w.eventually("the dead letter is written", func() bool { return len(w.dead("alice")) == 1 })
+		w.Eventually("the dead letter is written", func() bool { return len(w.dead("alice")) == 1 })
 		if n := u.called.Load(); n != 3 {
 			t.Errorf("the handler was called %d times", n)
 		}
 		// The second attempt is within a minute of the first, and counts as the same fault.
 		for what, times := range map[string]int{"a handler is given up": 3, "a handler has not returned; nothing else": 2} {
-			if n := log.mentions(what); n != times {
+			if n := w.Log.Count(what); n != times {
 				t.Errorf("%q is logged %d times, want %d", what, n, times)
 			}
 		}
 		u.release()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if n := u.came.Load(); n != 0 {
 			t.Errorf("%d used a transaction that was given up, and went on", n)
 		}
 		for _, doc := range []string{"late", "before"} {
-			if v := w.doc("alice", doc); v != "absent" {
+			if v := w.Doc("alice", doc); v != "absent" {
 				t.Errorf("what a handler wrote that was given up is there: %s is %s", doc, v)
 			}
 		}
 		w.wantDoc("alice", "balance", "101")
-		w.wantOrder("bob", "o1")
-		w.wantOrder("other")
-		w.wantPosition(103)
+		w.WantEnded("bob", "o1")
+		w.WantEnded("other")
+		w.WantPosition(0, 103)
 		w.stop(p)
 	})
 }
@@ -161,16 +119,16 @@ func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
 		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RunLimit: 8 * time.Second}, nil)
-		w.send("alice", "heed", "bad", ``)
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.eventuallyEnds("alice", "bad failed 5", "e1 handled 0")
-		if said := w.receipts("alice")[0].Error; !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
+		w.Send("alice", "heed", "bad")
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.EventuallyEnds("alice", "bad failed 5", "e1 handled 0")
+		if said := w.Receipts("alice")[0].Error; !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
 			t.Errorf("the receipt says %q", said)
 		}
-		if by := w.takeovers("alice"); len(by) != 1 {
+		if by := w.Takeovers("alice"); len(by) != 1 {
 			t.Errorf("takeovers: %v", by)
 		}
-		if v := w.doc("alice", "before"); v != "absent" {
+		if v := w.Doc("alice", "before"); v != "absent" {
 			t.Errorf("what a failed attempt has written is there: %s", v)
 		}
 		w.stop(p)
@@ -188,14 +146,14 @@ func TestLimit_AStreamMayHaveItsOwn(t *testing.T) {
 		within := map[string]time.Duration{"quick": 100 * time.Millisecond, "endless": -1}
 		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, Within: within}, nil)
 		for i := range 4 {
-			w.send("naps", "nap", fmt.Sprint("n", i), `"28s"`)
+			w.Send("naps", "nap", fmt.Sprint("n", i), `"28s"`)
 		}
-		w.send("quick", "quick", "q1", `"5s"`)
-		w.send("quick", "quick", "q2", `"50ms"`)
-		w.send("endless", "endless", "s1", `"5m0s"`)
-		w.eventuallyEnds("naps", "n0 handled 0", "n1 handled 0", "n2 handled 0", "n3 handled 0")
-		w.eventuallyEnds("quick", "q1 failed 3", "q2 handled 0")
-		w.eventuallyEnds("endless", "s1 handled 0")
+		w.Send("quick", "quick", "q1", `"5s"`)
+		w.Send("quick", "quick", "q2", `"50ms"`)
+		w.Send("endless", "endless", "s1", `"5m0s"`)
+		w.EventuallyEnds("naps", "n0 handled 0", "n1 handled 0", "n2 handled 0", "n3 handled 0")
+		w.EventuallyEnds("quick", "q1 failed 3", "q2 handled 0")
+		w.EventuallyEnds("endless", "s1 handled 0")
 		w.stop(p)
 	})
 }
@@ -205,14 +163,14 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1", Handlers: newUnending().handlers}, nil)
-		w.send("alice", "leave", "bad", ``)
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.eventuallyEnds("alice", "bad failed 3", "e1 handled 0")
-		if said := w.receipts("alice")[0].Error; !strings.Contains(said, "ended its goroutine") {
+		w.Send("alice", "leave", "bad")
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.EventuallyEnds("alice", "bad failed 3", "e1 handled 0")
+		if said := w.Receipts("alice")[0].Error; !strings.Contains(said, "ended its goroutine") {
 			t.Errorf("the receipt says %q", said)
 		}
-		w.pass(5 * time.Second)
-		w.wantPosition(2)
+		w.Pass(5 * time.Second)
+		w.WantPosition(0, 2)
 		w.stop(p)
 	})
 }
@@ -225,12 +183,12 @@ func TestLimit_AttemptsAreCountedOverAMove(t *testing.T) {
 		u := newUnending()
 		defer u.release()
 		p1 := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers}, nil)
-		w.send("alice", "hang", "bad", ``)
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.eventually("it is tried a second time", func() bool { return u.called.Load() == 2 })
+		w.Send("alice", "hang", "bad")
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.Eventually("it is tried a second time", func() bool { return u.called.Load() == 2 })
 		w.stop(p1)
 		p2 := w.serve(ordered.Config{Name: "o2", Handlers: u.handlers}, nil)
-		w.eventuallyEnds("alice", "bad failed 3", "e1 handled 0")
+		w.EventuallyEnds("alice", "bad failed 3", "e1 handled 0")
 		if n := u.called.Load(); n != 3 {
 			t.Errorf("the handler was called %d times", n)
 		}
@@ -246,8 +204,8 @@ func TestLimit_AServerThatIsStoppedCutsAHandlerOff(t *testing.T) {
 		u := newUnending()
 		defer u.release()
 		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RunLimit: -1}, nil)
-		w.send("alice", "hang", "bad", ``)
-		w.eventually("it is called", func() bool { return u.called.Load() == 1 })
+		w.Send("alice", "hang", "bad")
+		w.Eventually("it is called", func() bool { return u.called.Load() == 1 })
 		began := time.Now()
 		p.cancel()
 		if err := <-p.ended; err != nil {
@@ -256,13 +214,13 @@ func TestLimit_AServerThatIsStoppedCutsAHandlerOff(t *testing.T) {
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("it has taken %s to stop", took)
 		}
-		head, err := w.client.Head(context.Background(), "alice")
+		head, err := w.Client.Head(context.Background(), "alice")
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.release()
-		w.pass(time.Minute)
-		if now, err := w.client.Head(context.Background(), "alice"); err != nil || now != head {
+		w.Pass(time.Minute)
+		if now, err := w.Client.Head(context.Background(), "alice"); err != nil || now != head {
 			t.Errorf("the log went on from %d to %d, %v", head, now, err)
 		}
 		p.bus.Close()
@@ -276,21 +234,20 @@ func TestLimit_OnlySoManyAreLeftBehind(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
 		defer u.release()
-		var log logged
-		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RunLimit: time.Second, Logger: log.logger()}, nil)
+		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RunLimit: time.Second}, nil)
 		for i := range 60 {
-			w.send(fmt.Sprint("k", i), "hang", "bad", ``)
+			w.Send(fmt.Sprint("k", i), "hang", "bad")
 		}
-		w.pass(time.Minute)
-		if n := log.mentions("a handler is given up"); n != 100 {
+		w.Pass(time.Minute)
+		if n := w.Log.Count("a handler is given up"); n != 100 {
 			t.Errorf("%d were given up", n)
 		}
-		if log.mentions("too many were that have not returned since") == 0 {
+		if w.Log.Count("too many were that have not returned since") == 0 {
 			t.Error("nobody is told that no more are given up")
 		}
 		u.release()
 		for i := range 60 {
-			w.eventuallyEnded(fmt.Sprint("k", i), 1)
+			w.EventuallyEnded(fmt.Sprint("k", i), 1)
 		}
 		w.stop(p)
 	})

@@ -22,7 +22,7 @@ func ids(prefix string, n int) (list []string) {
 func (w *world) pay(key string, ids ...string) (duplicates int) {
 	w.Helper()
 	for _, id := range ids {
-		if w.send(key, "pay", id, `{"cents":1}`).Duplicate {
+		if w.Send(key, "pay", id, `{"cents":1}`).Duplicate {
 			duplicates++
 		}
 	}
@@ -39,23 +39,23 @@ func TestLostEnd_WhatIsSentAfterItIsHandledOnceAndWhatWasIsKnown(t *testing.T) {
 				first := w.serve(ordered.Config{Name: "o1"}, nil)
 				all := ids("e", 10)
 				w.pay("alice", all...)
-				w.eventuallyEnded("alice", 10)
+				w.EventuallyEnded("alice", 10)
 				w.stop(first)
-				w.server.LoseLane(0, 4)
+				w.Server.LoseLane(0, 4)
 				more := ids("n", sent)
 				w.pay("alice", more...)
 				w.pay("alice", "e10") // again: the lane has forgotten it
 				second := w.serve(ordered.Config{Name: "o2"}, nil)
 				all = append(all, more...)
-				w.eventuallyEnded("alice", len(all))
+				w.EventuallyEnded("alice", len(all))
 				w.pay("alice", "last")
 				all = append(all, "last")
-				w.eventuallyEnded("alice", len(all))
+				w.EventuallyEnded("alice", len(all))
 				if n := w.pay("alice", all...); n != len(all) {
 					t.Errorf("%d of %d second events were taken for new ones", len(all)-n, len(all))
 				}
-				w.pass(time.Minute)
-				w.wantOrder("alice", all...)
+				w.Pass(time.Minute)
+				w.WantEnded("alice", all...)
 				w.wantDoc("alice", "balance", fmt.Sprint(len(all)))
 				w.stop(second)
 			})
@@ -71,9 +71,9 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		cfg := ordered.Config{Name: "o1", History: time.Minute}
 		first := w.serve(cfg, nil)
 		w.pay("alice", ids("e", 10)...)
-		w.eventuallyEnded("alice", 10)
+		w.EventuallyEnded("alice", 10)
 		w.stop(first)
-		w.server.LoseLane(0, 4)
+		w.Server.LoseLane(0, 4)
 		w.pay("bob", "b1") // at 5, of which alice's cursor says that it is done
 		w.pay("alice", "n1")
 		cfg.Name = "o2"
@@ -88,14 +88,14 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		}
 		cfg.Attempts, cfg.RetryMax = 1<<30, time.Second
 		second := w.serve(cfg, nil)
-		w.eventuallyEnded("alice", 11)
-		w.pass(time.Hour)
+		w.EventuallyEnded("alice", 11)
+		w.Pass(time.Hour)
 		second.crash()
 		third := w.serve(ordered.Config{Name: "o3", History: time.Minute}, nil)
-		w.eventuallyEnded("bob", 1)
-		w.pass(time.Hour)
-		w.wantOrder("alice", append(ids("e", 10), "n1")...)
-		w.wantOrder("bob", "b1")
+		w.EventuallyEnded("bob", 1)
+		w.Pass(time.Hour)
+		w.WantEnded("alice", append(ids("e", 10), "n1")...)
+		w.WantEnded("bob", "b1")
 		w.stop(third)
 	})
 }
@@ -106,21 +106,21 @@ func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.serve(ordered.Config{Name: "o1"}, nil)
 		w.pay("alice", ids("e", 6)...)
-		w.eventuallyEnded("alice", 6)
+		w.EventuallyEnded("alice", 6)
 		w.stop(first)
-		w.server.LoseLane(0, 0)
+		w.Server.LoseLane(0, 0)
 		second := w.serve(ordered.Config{Name: "o2"}, nil)
-		w.pass(time.Minute)
-		lost, err := loss.InPartition(t.Context(), w.client, 0)
+		w.Pass(time.Minute)
+		lost, err := loss.InPartition(t.Context(), w.Client, 0)
 		if err != nil || len(lost) != 1 {
 			t.Fatalf("what is lost is %v, %v", lost, err)
 		}
-		if err := lost[0].Accept(t.Context(), w.client, nil); err != nil {
+		if err := lost[0].Accept(t.Context(), w.Client, nil); err != nil {
 			t.Fatal(err)
 		}
 		w.pay("alice", "n1")
-		w.eventuallyEnded("alice", 7)
-		w.wantOrder("alice", append(ids("e", 6), "n1")...)
+		w.EventuallyEnded("alice", 7)
+		w.WantEnded("alice", append(ids("e", 6), "n1")...)
 		w.stop(second)
 	})
 }
@@ -131,25 +131,25 @@ func TestLostEnd_AKeyWhoseLogIsLostIsGoneOnWithWhenThatIsAccepted(t *testing.T) 
 		w := newWorld(t, 1)
 		first := w.serve(ordered.Config{Name: "o1"}, nil)
 		w.pay("alice", ids("e", 6)...)
-		w.eventuallyEnded("alice", 6)
+		w.EventuallyEnded("alice", 6)
 		w.stop(first)
-		w.server.LoseLog(0, 1)
+		w.Server.LoseLog(0, 1)
 		second := w.serve(ordered.Config{Name: "o2"}, nil)
 		w.pay("alice", "n1")
 		w.pay("bob", "b1")
-		w.eventuallyEnded("bob", 1)
-		w.pass(time.Minute)
-		if n := len(w.receipts("alice")); n != 0 {
+		w.EventuallyEnded("bob", 1)
+		w.Pass(time.Minute)
+		if n := len(w.Receipts("alice")); n != 0 {
 			t.Errorf("%d events were handled on top of a log that was lost", n)
 		}
-		lost, err := loss.InSpace(t.Context(), w.client, "alice")
+		lost, err := loss.InSpace(t.Context(), w.Client, "alice")
 		if err != nil || lost == nil {
 			t.Fatalf("what is lost is %v, %v", lost, err)
 		}
-		if err := lost.Accept(t.Context(), w.client, nil); err != nil {
+		if err := lost.Accept(t.Context(), w.Client, nil); err != nil {
 			t.Fatal(err)
 		}
-		w.eventually("n1 is handled", func() bool { return w.doc("alice", "balance") == "7" })
+		w.Eventually("n1 is handled", func() bool { return w.Doc("alice", "balance") == "7" })
 		w.stop(second)
 	})
 }

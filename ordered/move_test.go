@@ -40,19 +40,19 @@ func TestMove_FullWorkersGoOnBehindTheLastCommitAndTheOtherWayRound(t *testing.T
 		work := func() {
 			for range 10 {
 				sent++
-				w.send("alice", "pay", fmt.Sprint("e", sent), `{"cents":1,"to":"bob"}`)
-				w.send("alice", "pay", fmt.Sprint("own", sent), `{"cents":1,"to":"alice"}`)
+				w.Send("alice", "pay", fmt.Sprint("e", sent), `{"cents":1,"to":"bob"}`)
+				w.Send("alice", "pay", fmt.Sprint("own", sent), `{"cents":1,"to":"alice"}`)
 			}
-			w.pass(20 * time.Millisecond)
+			w.Pass(20 * time.Millisecond)
 		}
 		for range 3 {
 			p := w.serve(ordered.Config{Name: "o"}, nil)
 			work()
-			w.pass(time.Second)
+			w.Pass(time.Second)
 			work()
 			w.stop(p)
 
-			b := w.server.Connect("w1")
+			b := w.Server.Connect("w1")
 			full, err := worker.New(b, worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return fullProgram(t), nil }})
 			if err != nil {
 				t.Fatal(err)
@@ -61,7 +61,7 @@ func TestMove_FullWorkersGoOnBehindTheLastCommitAndTheOtherWayRound(t *testing.T
 				t.Fatal(err)
 			}
 			work()
-			w.pass(time.Second)
+			w.Pass(time.Second)
 			work()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			if err := full.Stop(ctx); err != nil {
@@ -71,8 +71,8 @@ func TestMove_FullWorkersGoOnBehindTheLastCommitAndTheOtherWayRound(t *testing.T
 			b.Close()
 		}
 		last := w.serve(ordered.Config{Name: "o"}, nil)
-		w.eventuallyEnded("alice", 3*sent)
-		w.eventuallyEnded("bob", sent)
+		w.EventuallyEnded("alice", 3*sent)
+		w.EventuallyEnded("bob", sent)
 		w.wantOnceAndInOrder("alice", 3*sent)
 		w.wantOnceAndInOrder("bob", sent)
 		w.wantDoc("alice", "balance", fmt.Sprint(3*sent))

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -98,7 +99,7 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 		t.Error("the second message of an id was stored")
 	}
 	for _, key := range []string{"alice", "bob", "carol", "dave"} {
-		if got, want := fmt.Sprint(ends(t, plain, key, n)), fmt.Sprint(numbered(n)); got != want {
+		if got, want := fmt.Sprint(ends(t, plain, key, n)), fmt.Sprint(worldtest.Numbered(n)); got != want {
 			t.Errorf("%s: %s", key, got)
 		}
 	}

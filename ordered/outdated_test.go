@@ -8,60 +8,27 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
-	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
-	"github.com/settlehq/settle/replica"
 )
-
-// saveAsAnother saves what the log of a key adds up to.
-func (w *world) saveAsAnother(key string) {
-	w.Helper()
-	r, err := replica.Load(key, w.server.LoadState(key))
-	if err == nil {
-		err = history.Replay(context.Background(), w.client, r)
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	c, err := r.Checkpoint()
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, d := range c.Docs {
-		if _, err := w.server.SaveDoc(key, d); err != nil {
-			w.Fatal(err)
-		}
-	}
-	if _, err := w.server.SaveMark(key, c.Mark); err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *world) wantPosition(want uint64) {
-	w.Helper()
-	if got := w.server.LoadPosition(0, "lane"); got != want {
-		w.Errorf("the lane position is %d, want %d", got, want)
-	}
-}
 
 // A mark at the sequence at which the server wants to save is as good as its own.
 func TestSaver_AMarkThatAnotherHasSavedAtTheSameSequenceIsAsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1", Checkpoint: 10 * time.Second}, nil)
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.eventuallyEnded("alice", 1)
-		w.pass(12 * time.Second)
-		w.send("alice", "pay", "e2", `{"cents":1}`)
-		w.eventuallyEnded("alice", 2)
-		w.pass(time.Second)
-		w.saveAsAnother("alice")
-		w.pass(time.Minute)
-		w.wantPosition(2)
-		w.send("alice", "pay", "e3", `{"cents":1}`)
-		w.pass(time.Minute)
-		w.wantPosition(3)
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.EventuallyEnded("alice", 1)
+		w.Pass(12 * time.Second)
+		w.Send("alice", "pay", "e2", `{"cents":1}`)
+		w.EventuallyEnded("alice", 2)
+		w.Pass(time.Second)
+		w.SaveAsAnother("alice")
+		w.Pass(time.Minute)
+		w.WantPosition(0, 2)
+		w.Send("alice", "pay", "e3", `{"cents":1}`)
+		w.Pass(time.Minute)
+		w.WantPosition(0, 3)
 		w.wantDoc("alice", "balance", "3")
 		w.stop(p)
 	})
@@ -79,7 +46,7 @@ func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready f
 // serveAlone starts a server that believes to be alone.
 func (w *world) serveAlone(name string, hook membus.Hook) *serving {
 	w.Helper()
-	b := w.server.Connect(name)
+	b := w.Server.Connect(name)
 	b.Inject(hook)
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &serving{name: name, bus: b, cancel: cancel, ended: make(chan error, 1)}
@@ -98,25 +65,25 @@ func TestSaver_AServerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) {
 		lost.Store(true)
 		p1 := w.serveAlone("o1", func(op membus.Op) membus.Fate {
 			if op.Label == "save" && lost.Load() {
-				w.pass(50 * time.Millisecond)
+				w.Pass(50 * time.Millisecond)
 				return membus.DropRequest
 			}
 			return membus.Deliver
 		})
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.eventuallyEnded("alice", 1)
-		w.pass(2 * time.Second)
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.EventuallyEnded("alice", 1)
+		w.Pass(2 * time.Second)
 		p2 := w.serveAlone("o2", nil)
-		w.eventually("o2 has it", func() bool { return len(w.takeovers("alice")) > 1 })
-		w.pass(3 * time.Second)
+		w.Eventually("o2 has it", func() bool { return len(w.Takeovers("alice")) > 1 })
+		w.Pass(3 * time.Second)
 		p2.crash()
 		lost.Store(false)
-		w.pass(10 * time.Second)
-		w.send("bob", "pay", "e2", `{"cents":1}`) // alice has nothing to do, and must not hold it back
-		w.pass(time.Minute)
-		w.wantPosition(2)
-		w.wantOrder("alice", "e1")
-		w.wantOrder("bob", "e2")
+		w.Pass(10 * time.Second)
+		w.Send("bob", "pay", "e2", `{"cents":1}`) // alice has nothing to do, and must not hold it back
+		w.Pass(time.Minute)
+		w.WantPosition(0, 2)
+		w.WantEnded("alice", "e1")
+		w.WantEnded("bob", "e2")
 		w.stop(p1)
 	})
 }

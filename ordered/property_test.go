@@ -59,7 +59,7 @@ func (s *story) handlers() map[string]ordered.Handler {
 // is handled while they are under way.
 func (s *story) fate(op membus.Op) membus.Fate {
 	if op.Label == "append" && s.n(3) == 0 {
-		s.pass(time.Duration(s.n(400)) * time.Millisecond)
+		s.Pass(time.Duration(s.n(400)) * time.Millisecond)
 	}
 	if op.Try > 4 || s.n(3) > 0 {
 		return membus.Deliver
@@ -99,7 +99,7 @@ func (s *story) sendOne() {
 	if stream == "pay" {
 		s.sent[key][id] = p
 	}
-	s.send(key, stream, id, fmt.Sprintf(`{"cents":%d,"to":%q}`, p.Cents, p.To))
+	s.Send(key, stream, id, fmt.Sprintf(`{"cents":%d,"to":%q}`, p.Cents, p.To))
 }
 
 func (s *story) step() {
@@ -109,7 +109,7 @@ func (s *story) step() {
 			s.sendOne()
 		}
 	case n < 15:
-		s.pass(time.Duration(s.n(900)) * time.Millisecond)
+		s.Pass(time.Duration(s.n(900)) * time.Millisecond)
 	case n < 16 && len(s.servers) < 3:
 		s.start()
 	case n < 17:
@@ -121,7 +121,7 @@ func (s *story) step() {
 			p.bus.Release()
 		}
 	default:
-		s.pass(3 * time.Second)
+		s.Pass(3 * time.Second)
 	}
 }
 
@@ -141,12 +141,12 @@ func (s *story) wantTold() {
 	}
 	for _, key := range storyKeys {
 		s.wantOnceAndInOrder(key, events[key])
-		if got := s.doc(key, "balance"); got != fmt.Sprint(balance[key]) && balance[key] != 0 {
+		if got := s.Doc(key, "balance"); got != fmt.Sprint(balance[key]) && balance[key] != 0 {
 			s.Errorf("%s has %s, the oracle %d", key, got, balance[key])
 		}
 		last := map[string]uint64{}
 		var seen []string
-		for _, rc := range s.receipts(key) {
+		for _, rc := range s.Receipts(key) {
 			if origin, is := model.OriginOf(rc.Event); is && rc.Pos > 0 {
 				if rc.Pos != last[origin.Space]+1 {
 					s.Errorf("%s has handled position %d of %s after %d", key, rc.Pos, origin.Space, last[origin.Space])
@@ -158,7 +158,7 @@ func (s *story) wantTold() {
 			}
 		}
 		want, _ := model.Of(seen)
-		if got := s.doc(key, "seen"); got != want.String() && len(seen) > 0 {
+		if got := s.Doc(key, "seen"); got != want.String() && len(seen) > 0 {
 			s.Errorf("%s has seen %s, its receipts say %s", key, got, want)
 		}
 	}
@@ -167,7 +167,7 @@ func (s *story) wantTold() {
 func (s *story) ended() bool {
 	n, want := 0, 0
 	for _, key := range storyKeys {
-		n += len(s.receipts(key))
+		n += len(s.Receipts(key))
 		for _, p := range s.sent[key] {
 			want++
 			if p.To != "" {
@@ -181,7 +181,7 @@ func (s *story) ended() bool {
 // givenUp is an event that failed for having killed its processes.
 func (s *story) givenUp() string {
 	for _, key := range storyKeys {
-		for _, rc := range s.receipts(key) {
+		for _, rc := range s.Receipts(key) {
 			if strings.Contains(rc.Error, "never came back") {
 				return rc.Event
 			}
@@ -195,7 +195,7 @@ func (s *story) givenUp() string {
 func (s *story) wantKilled(id string) {
 	s.Helper()
 	for _, key := range storyKeys {
-		for _, e := range s.server.History(key) {
+		for _, e := range s.Server.History(key) {
 			c, err := model.DecodeCommit(e.Data)
 			if err != nil || c.Trying == nil || c.Trying.Event != id || c.Trying.Back {
 				continue
@@ -224,9 +224,9 @@ func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 			defer cancel()
 			last := s.serve(ordered.Config{Name: "last", Handlers: s.handlers()}, nil)
-			s.eventually("all has ended", func() bool { return s.ended() || s.givenUp() != "" || ctx.Err() != nil })
+			s.Eventually("all has ended", func() bool { return s.ended() || s.givenUp() != "" || ctx.Err() != nil })
 			id := s.givenUp()
-			s.pass(10 * time.Second) // processes that were killed have ended, too
+			s.Pass(10 * time.Second) // processes that were killed have ended, too
 			if id != "" {
 				s.wantKilled(id)
 			} else {

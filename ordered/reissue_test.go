@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
@@ -19,51 +20,42 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 			t.Run(fmt.Sprintf("alive %v, lane lost %v", alive, lane), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, 2)
-					from, to := keyOf(0), keyOf(1)
+					from, to := worldtest.SpacesIn(0, 2, 1)[0], worldtest.SpacesIn(1, 2, 1)[0]
 					send := func(first, last int) {
 						for i := first; i <= last; i++ {
-							w.send(from, "pay", fmt.Sprint("e", i), fmt.Sprintf(`{"cents":%d,"to":%q}`, 1<<i, to))
+							w.Send(from, "pay", fmt.Sprint("e", i), fmt.Sprintf(`{"cents":%d,"to":%q}`, 1<<i, to))
 						}
 					}
 					name := 1
 					serve := func() *serving { return w.serve(ordered.Config{Name: fmt.Sprint("o", name)}, nil) }
 					s := serve()
 					send(1, 3)
-					w.eventuallyEnded(to, 3)
-					old := w.server.Snapshot()
+					w.EventuallyEnded(to, 3)
+					old := w.Server.Snapshot()
 					send(4, 6)
-					w.eventuallyEnded(to, 6)
+					w.EventuallyEnded(to, 6)
 					if !alive {
 						w.stop(s)
 						name++
 					}
-					w.server.GoBackIn(0, old, lane)
+					w.Server.GoBackIn(0, old, lane)
 					if !alive {
 						s = serve()
 					}
 					send(7, 9)
-					w.eventually("all of it has arrived", func() bool { return w.doc(to, "balance") == fmt.Sprint(1<<10-2) })
-					w.pass(time.Minute)
+					w.Eventually("all of it has arrived", func() bool { return w.Doc(to, "balance") == fmt.Sprint(1<<10-2) })
+					w.Pass(time.Minute)
 					w.wantDoc(to, "balance", fmt.Sprint(1<<10-2)) // each has taken effect once
 					send(4, 6)                                    // they are lost with the lane, so they are new to the key, and known to the other
-					w.pass(time.Minute)
+					w.Pass(time.Minute)
 					w.wantDoc(from, "balance", fmt.Sprint(1<<10-2))
 					w.wantDoc(to, "balance", fmt.Sprint(1<<10-2))
-					if i := slices.IndexFunc(w.receipts(to), func(rc *model.Receipt) bool { return rc != nil && rc.Outcome != model.Handled }); i >= 0 {
-						t.Errorf("%+v", w.receipts(to)[i])
+					if i := slices.IndexFunc(w.Receipts(to), func(rc *model.Receipt) bool { return rc != nil && rc.Outcome != model.Handled }); i >= 0 {
+						t.Errorf("%+v", w.Receipts(to)[i])
 					}
 					w.stop(s)
 				})
 			})
-		}
-	}
-}
-
-// keyOf is a key of one of two partitions.
-func keyOf(partition int) string {
-	for i := 0; ; i++ {
-		if key := fmt.Sprint("k", i); model.PartitionOf(key, 2) == partition {
-			return key
 		}
 	}
 }

@@ -10,21 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
 
-func numbered(n int) (ids []string) {
-	for i := range n {
-		ids = append(ids, fmt.Sprint("e", i+1))
-	}
-	return ids
-}
-
 func (w *world) sendAll(key string, n int) {
 	w.Helper()
-	for _, id := range numbered(n) {
-		w.send(key, "pay", id, `{"cents":1}`)
+	for _, id := range worldtest.Numbered(n) {
+		w.Send(key, "pay", id, `{"cents":1}`)
 	}
 }
 
@@ -34,10 +28,10 @@ func TestServe_HandlesTheEventsOfAKeyInOrderAndOnceEach(t *testing.T) {
 		w.sendAll("alice", 100)
 		p := w.serve(ordered.Config{Name: "o1"}, nil)
 		w.sendAll("bob", 1500) // more than a commit takes
-		w.eventuallyEnded("alice", 100)
-		w.eventuallyEnded("bob", 1500)
-		w.wantOrder("alice", numbered(100)...)
-		w.wantOrder("bob", numbered(1500)...)
+		w.EventuallyEnded("alice", 100)
+		w.EventuallyEnded("bob", 1500)
+		w.WantEnded("alice", worldtest.Numbered(100)...)
+		w.WantEnded("bob", worldtest.Numbered(1500)...)
 		w.wantDoc("bob", "balance", "1500")
 		w.stop(p)
 	})
@@ -47,13 +41,13 @@ func TestServe_ADuplicateIsRefusedByTheServerAndHandledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1"}, nil)
-		w.send("alice", "pay", "e1", `{"cents":5}`)
-		w.eventuallyEnded("alice", 1)
-		if r := w.send("alice", "pay", "e1", `{"cents":5}`); !r.Duplicate {
+		w.Send("alice", "pay", "e1", `{"cents":5}`)
+		w.EventuallyEnded("alice", 1)
+		if r := w.Send("alice", "pay", "e1", `{"cents":5}`); !r.Duplicate {
 			t.Errorf("the second one: %+v, want a duplicate", r)
 		}
-		w.pass(5 * time.Second)
-		w.wantOrder("alice", "e1")
+		w.Pass(5 * time.Second)
+		w.WantEnded("alice", "e1")
 		w.wantDoc("alice", "balance", "5")
 		w.stop(p)
 	})
@@ -77,16 +71,16 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 			return nil, nil
 		}
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h}, nil)
-		w.send("alice", "pay", "e1", `{"cents":5}`)
-		w.send("alice", "panic", "p", `{"x":1}`)
-		w.send("alice", "fail", "f", `7`)
-		w.send("alice", "bad", "b", ``)
-		w.send("alice", "huge", "h", ``)
-		w.send("alice", "pay", "json", `{"cents":`)
-		w.send("alice", "pay", "type", `{"cents":"five"}`)
-		w.send("alice", "nobody", "n", `1`)
-		w.send("alice", "pay", "e2", `{"cents":5}`)
-		w.eventuallyEnded("alice", 9)
+		w.Send("alice", "pay", "e1", `{"cents":5}`)
+		w.Send("alice", "panic", "p", `{"x":1}`)
+		w.Send("alice", "fail", "f", `7`)
+		w.Send("alice", "bad", "b")
+		w.Send("alice", "huge", "h")
+		w.Send("alice", "pay", "json", `{"cents":`)
+		w.Send("alice", "pay", "type", `{"cents":"five"}`)
+		w.Send("alice", "nobody", "n", `1`)
+		w.Send("alice", "pay", "e2", `{"cents":5}`)
+		w.EventuallyEnded("alice", 9)
 		want := map[string]struct {
 			o    model.Outcome
 			text string
@@ -96,13 +90,13 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 			"b": {model.Failed, "no=name"}, "h": {model.Failed, "write smaller documents"},
 			"json": {model.Refused, "not JSON"}, "type": {model.Failed, "payload of event type"}, "n": {model.Refused, "no handler for stream nobody"},
 		}
-		for _, rc := range w.receipts("alice") {
+		for _, rc := range w.Receipts("alice") {
 			if x := want[rc.Event]; rc.Outcome != x.o || !strings.Contains(rc.Error, x.text) {
 				t.Errorf("%s: %s (%s), want %s (%s)", rc.Event, rc.Outcome, rc.Error, x.o, x.text)
 			}
 		}
 		w.wantDoc("alice", "balance", "10")
-		w.eventually("the dead letters are written", func() bool { return len(w.dead("alice")) == 7 })
+		w.Eventually("the dead letters are written", func() bool { return len(w.dead("alice")) == 7 })
 		for _, d := range w.dead("alice") {
 			if payload := string(d.Bytes()); d.Event == "p" && payload != `{"x":1}` || d.Event == "json" && payload != `{"cents":` {
 				t.Errorf("the letter about %s has the payload %s (%s)", d.Event, payload, d.Lost)
@@ -114,7 +108,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 
 func (w *world) dead(key string) []model.DeadLetter {
 	w.Helper()
-	list, err := w.client.ReadDead(context.Background(), key, 0, 100)
+	list, err := w.Client.ReadDead(context.Background(), key, 0, 100)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -137,16 +131,16 @@ func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
 			return nil, ordered.Transient(errors.New("not ever"))
 		}
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h, RetryMin: time.Second, RetryMax: 4 * time.Second}, nil)
-		w.send("alice", "flaky", "f", ``)
-		w.send("alice", "pay", "e1", `{"cents":5}`)
-		w.send("alice", "never", "n", ``)
-		w.send("bob", "pay", "e1", `{"cents":5}`)
-		w.pass(6 * time.Second) // of 1, 2 and 4 s
-		w.wantOrder("bob", "e1")
-		w.wantOrder("alice")
-		w.pass(30 * time.Second)
-		w.wantOrder("alice", "f", "e1", "n")
-		rc := w.receipts("alice")
+		w.Send("alice", "flaky", "f")
+		w.Send("alice", "pay", "e1", `{"cents":5}`)
+		w.Send("alice", "never", "n")
+		w.Send("bob", "pay", "e1", `{"cents":5}`)
+		w.Pass(6 * time.Second) // of 1, 2 and 4 s
+		w.WantEnded("bob", "e1")
+		w.WantEnded("alice")
+		w.Pass(30 * time.Second)
+		w.WantEnded("alice", "f", "e1", "n")
+		rc := w.Receipts("alice")
 		if rc[0].Attempts != 4 || rc[0].Outcome != model.Handled || rc[2].Attempts != 5 || rc[2].Outcome != model.Failed {
 			t.Errorf("%+v and %+v, want 4 and 5 attempts", rc[0], rc[2])
 		}
@@ -170,17 +164,17 @@ func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
 		}
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h}, nil)
 		for i := range 50 {
-			w.send("alice", "pay", fmt.Sprint("t", i), `{"cents":1,"to":"bob"}`)
-			w.send("alice", "fail", fmt.Sprint("f", i), ``)
+			w.Send("alice", "pay", fmt.Sprint("t", i), `{"cents":1,"to":"bob"}`)
+			w.Send("alice", "fail", fmt.Sprint("f", i))
 		}
-		w.send("alice", "again", "a", ``)
-		w.eventuallyEnded("bob", 50)
-		w.eventuallyEnded("alice", 102)
-		w.pass(3 * time.Second)
+		w.Send("alice", "again", "a")
+		w.EventuallyEnded("bob", 50)
+		w.EventuallyEnded("alice", 102)
+		w.Pass(3 * time.Second)
 		w.wantDoc("bob", "balance", "50")
 		w.wantDoc("alice", "balance", "150")
 		var last uint64
-		for _, rc := range w.receipts("bob") {
+		for _, rc := range w.Receipts("bob") {
 			if rc.Pos != last+1 {
 				t.Fatalf("position %d after %d", rc.Pos, last)
 			}
@@ -195,14 +189,14 @@ func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
 		w := newWorld(t, 1)
 		done := make(chan error, 2)
 		for id, expires := range map[string]time.Duration{"late": -time.Second, "early": time.Hour} {
-			w.client.Send(model.Message{Space: "alice", Stream: "pay", ID: id, Expires: time.Now().Add(expires).UnixMilli()}, func(_ model.SendResult, err error) { done <- err })
+			w.Client.Send(model.Message{Space: "alice", Stream: "pay", ID: id, Expires: time.Now().Add(expires).UnixMilli()}, func(_ model.SendResult, err error) { done <- err })
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
 		}
 		p := w.serve(ordered.Config{Name: "o1"}, nil)
-		w.eventuallyEnded("alice", 2)
-		for _, rc := range w.receipts("alice") {
+		w.EventuallyEnded("alice", 2)
+		for _, rc := range w.Receipts("alice") {
 			if (rc.Event == "late") != (rc.Outcome == model.Expired) {
 				t.Errorf("%+v", rc)
 			}
@@ -219,9 +213,9 @@ func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
 		h := accounts()
 		h["flaky"] = func(*ordered.Tx, *model.Event) (any, error) { return nil, ordered.Transient(errors.New("not now")) }
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h, RetryMin: 2 * time.Second, RetryMax: 2 * time.Second}, nil)
-		w.send("alice", "flaky", "f", ``)
-		w.sendMessage(model.Message{Space: "alice", Stream: "pay", ID: "e1", Payload: []byte(`{"cents":1}`), Expires: time.Now().Add(time.Second).UnixMilli()})
-		w.eventuallyEnds("alice", "f failed 5", "e1 expired 0")
+		w.Send("alice", "flaky", "f")
+		w.SendMessage(model.Message{Space: "alice", Stream: "pay", ID: "e1", Payload: []byte(`{"cents":1}`), Expires: time.Now().Add(time.Second).UnixMilli()})
+		w.EventuallyEnds("alice", "f failed 5", "e1 expired 0")
 		w.wantDoc("alice", "balance", "absent")
 		w.stop(p)
 	})
@@ -237,7 +231,7 @@ func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 		"server":            {Name: "a b", Handlers: accounts()},
 		"negative":          {Handlers: accounts(), Idle: -1},
 	} {
-		if err := ordered.Serve(t.Context(), w.client, cfg); err == nil || !strings.Contains(err.Error(), text) {
+		if err := ordered.Serve(t.Context(), w.Client, cfg); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %q", err, text)
 		}
 	}
@@ -260,14 +254,14 @@ func TestChain_EndsAcrossKeysWhoeverServesThem(t *testing.T) {
 		})
 		cfg := ordered.Config{Name: "o1", Handlers: handlers, MaxChain: 30, Heartbeat: 20 * time.Millisecond, Checkpoint: 10 * time.Millisecond}
 		p := w.serve(cfg, nil)
-		w.send("alice", "pass", "e1", `"bob"`)
-		w.eventually("the chain has begun", func() bool { return len(w.receipts("bob")) > 3 })
+		w.Send("alice", "pass", "e1", `"bob"`)
+		w.Eventually("the chain has begun", func() bool { return len(w.Receipts("bob")) > 3 })
 		p.crash()
 		p = w.serve(cfg, nil)
-		w.eventuallyEnded("alice", 31)
-		w.eventuallyEnded("bob", 30)
-		w.pass(time.Second)
-		if got := w.receipts("alice"); len(got) != 31 || got[30].Outcome != model.Failed || !strings.Contains(got[30].Error, "its depth is 30") {
+		w.EventuallyEnded("alice", 31)
+		w.EventuallyEnded("bob", 30)
+		w.Pass(time.Second)
+		if got := w.Receipts("alice"); len(got) != 31 || got[30].Outcome != model.Failed || !strings.Contains(got[30].Error, "its depth is 30") {
 			t.Errorf("alice: %d receipts, the last is %+v", len(got), got[len(got)-1])
 		}
 		w.wantDoc("alice", "balance", "15")

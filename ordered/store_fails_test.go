@@ -33,7 +33,7 @@ func (b *failing) SaveState(ctx context.Context, space string, docs []model.Stat
 func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &failing{Bus: w.server.Connect("o1")}
+		b := &failing{Bus: w.Server.Connect("o1")}
 		b.on.Store(true)
 		ctx, cancel := context.WithCancel(context.Background())
 		p := &serving{name: "o1", bus: b.Bus, cancel: cancel, ended: make(chan error, 1)}
@@ -43,15 +43,15 @@ func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 		}}}
 		go func() { p.ended <- ordered.Serve(ctx, b, cfg) }() // ends with ctx
 		w.Cleanup(p.crash)
-		w.send("alice", "note", "e1", `1`)
-		w.eventually("a save has failed", func() bool { return b.failed.Load() > 2 })
-		w.send("alice", "note", "e2", `1`)
-		w.eventuallyEnded("alice", 2)
+		w.Send("alice", "note", "e1", `1`)
+		w.Eventually("a save has failed", func() bool { return b.failed.Load() > 2 })
+		w.Send("alice", "note", "e2", `1`)
+		w.EventuallyEnded("alice", 2)
 		b.on.Store(false)
-		w.pass(10 * time.Second)
-		w.wantPosition(2)
+		w.Pass(10 * time.Second)
+		w.WantPosition(0, 2)
 		for _, doc := range []string{"e1", "e2"} {
-			if d, _ := w.server.Saved("alice", doc); string(d.Data) != "1" {
+			if d, _ := w.Server.Saved("alice", doc); string(d.Data) != "1" {
 				t.Errorf("%s is saved as %q", doc, d.Data)
 			}
 		}

@@ -42,27 +42,27 @@ func (w *world) store(s *stored) {
 			Space: e.Space, Stream: e.Stream, ID: e.ID, Payload: []byte(e.Payload),
 			Position: e.Position, Term: e.Term, PrevTerm: e.PrevTerm, ReplayKey: e.ReplayKey, Depth: e.Depth,
 		}
-		if _, err := w.server.Send(m); err != nil {
+		if _, err := w.Server.Send(m); err != nil {
 			w.Fatal(err)
 		}
 	}
 	for _, e := range s.Log {
-		if _, err := w.server.Append(model.Append{Space: e.Space, ID: e.ID, Expect: e.Expect, Data: e.Data}); err != nil {
+		if _, err := w.Server.Append(model.Append{Space: e.Space, ID: e.ID, Expect: e.Expect, Data: e.Data}); err != nil {
 			w.Fatal(err)
 		}
 	}
 	for key, of := range s.Saved { // any order: each on its own
 		for _, d := range of.Docs {
-			if _, err := w.server.SaveDoc(key, model.StateDoc{Doc: d.Doc, Data: d.Data, Seq: d.Seq}); err != nil {
+			if _, err := w.Server.SaveDoc(key, model.StateDoc{Doc: d.Doc, Data: d.Data, Seq: d.Seq}); err != nil {
 				w.Fatal(err)
 			}
 		}
-		if _, err := w.server.SaveMark(key, model.StateDoc{Data: of.Mark.Data, Seq: of.Mark.Seq}); err != nil {
+		if _, err := w.Server.SaveMark(key, model.StateDoc{Data: of.Mark.Data, Seq: of.Mark.Seq}); err != nil {
 			w.Fatal(err)
 		}
 	}
 	for name, seq := range s.Positions { // any order: each on its own
-		w.server.SavePosition(0, name, seq)
+		w.Server.SavePosition(0, name, seq)
 	}
 }
 
@@ -85,9 +85,9 @@ func TestStored_ADeploymentOfAnEarlierVersionGoesOn(t *testing.T) {
 		h["fail"] = func(*ordered.Tx, *model.Event) (any, error) { return nil, errors.New("no") }
 		h["kill"] = func(*ordered.Tx, *model.Event) (any, error) { return nil, nil }
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h}, nil)
-		w.eventuallyEnded("alice", 12)
-		w.eventuallyEnded("bob", 9)
-		w.eventuallyEnds("carol", "c1 handled 0", "k handled 3", "c2 handled 0")
+		w.EventuallyEnded("alice", 12)
+		w.EventuallyEnded("bob", 9)
+		w.EventuallyEnds("carol", "c1 handled 0", "k handled 3", "c2 handled 0")
 		w.wantOnceAndInOrder("alice", 12)
 		w.wantOnceAndInOrder("bob", 9)
 		w.wantDoc("alice", "balance", "139")

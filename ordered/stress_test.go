@@ -25,18 +25,18 @@ func TestServe_WhatAKeySendsToItselfKeepsItsPlaceOverACrash(t *testing.T) {
 			}
 			return nil, nil
 		}
-		w.send("alice", "pay", "e1", `{"cents":1,"to":"alice"}`)
-		w.send("alice", "hold", "e2", ``)
-		w.send("alice", "pay", "e3", `{"cents":1}`)
+		w.Send("alice", "pay", "e1", `{"cents":1,"to":"alice"}`)
+		w.Send("alice", "hold", "e2")
+		w.Send("alice", "pay", "e3", `{"cents":1}`)
 		p1 := w.serve(ordered.Config{Name: "o1", Handlers: h, Attempts: 100}, nil)
-		w.eventuallyEnded("alice", 1)
-		w.pass(3 * time.Second)
+		w.EventuallyEnded("alice", 1)
+		w.Pass(3 * time.Second)
 		p1.crash()
 		ready.Store(true)
 		p2 := w.serve(ordered.Config{Name: "o2", Handlers: h}, nil)
-		w.eventuallyEnded("alice", 4)
+		w.EventuallyEnded("alice", 4)
 		var got []string
-		for _, rc := range w.receipts("alice") {
+		for _, rc := range w.Receipts("alice") {
 			got = append(got, rc.Event)
 		}
 		if len(got) != 4 || got[1] != "e2" || got[2] != "e3" {
@@ -66,14 +66,14 @@ func TestServe_AFloodStaysInTheStreamAndIsHandledInOrder(t *testing.T) {
 		}
 		const flood = 10_000
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h, Attempts: 1000}, nil)
-		w.send("alice", "hold", "first", ``)
+		w.Send("alice", "hold", "first")
 		for i := range flood {
-			w.send("alice", "add", fmt.Sprint("e", i+1), ``)
+			w.Send("alice", "add", fmt.Sprint("e", i+1))
 		}
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		ready.Store(true)
-		w.eventuallyEnded("alice", flood+1)
-		for i, rc := range w.receipts("alice")[1:] {
+		w.EventuallyEnded("alice", flood+1)
+		for i, rc := range w.Receipts("alice")[1:] {
 			if n, _ := rc.Result.AsInt(); int(n) != i+1 || rc.Event != fmt.Sprint("e", i+1) {
 				t.Fatalf("the event handled as number %d is %s, with %d", i+1, rc.Event, n)
 			}
@@ -98,31 +98,31 @@ func (b *illSave) SaveState(ctx context.Context, space string, docs []model.Stat
 func TestServe_WhatCannotBeSavedIsNotPurgedAndSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		b := &illSave{Bus: w.server.Connect("o1")}
+		b := &illSave{Bus: w.Server.Connect("o1")}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
 			ended <- ordered.Serve(ctx, b, ordered.Config{Handlers: accounts(), History: 10 * time.Minute})
 		}() // ends with ctx
-		w.send("alice", "pay", "e1", `{"cents":1}`)
-		w.pass(5 * time.Second)
+		w.Send("alice", "pay", "e1", `{"cents":1}`)
+		w.Pass(5 * time.Second)
 		b.ill.Store(true)
 		for i := range 5 {
-			w.send("alice", "pay", fmt.Sprint("e", i+2), `{"cents":1}`)
-			w.pass(10 * time.Minute)
+			w.Send("alice", "pay", fmt.Sprint("e", i+2), `{"cents":1}`)
+			w.Pass(10 * time.Minute)
 		}
-		w.pass(40 * time.Minute)
-		saved := w.server.LoadState("alice").Mark.Seq
-		for _, e := range w.server.ReadLog("alice", saved, 100) {
+		w.Pass(40 * time.Minute)
+		saved := w.Server.LoadState("alice").Mark.Seq
+		for _, e := range w.Server.ReadLog("alice", saved, 100) {
 			if err := e.Follows(saved); err != nil {
 				t.Fatal(err)
 			}
 			saved = e.Seq
 		}
 		b.ill.Store(false)
-		w.pass(5 * time.Second)
-		st := w.server.LoadState("alice")
-		if head := w.server.Head("alice"); st.Mark.Seq != head {
+		w.Pass(5 * time.Second)
+		st := w.Server.LoadState("alice")
+		if head := w.Server.Head("alice"); st.Mark.Seq != head {
 			t.Errorf("saved up to %d, the log ends at %d", st.Mark.Seq, head)
 		}
 		for _, d := range st.Docs {

@@ -21,8 +21,8 @@ func (w *world) save(key string, v any) {
 	w.must(err)
 }
 
-// What stands under a version's name and is another program, whoever has put it there, is not
-// taken for it.
+// Another program under a version's name, wherever it came from, is not
+// taken for that version.
 func TestAVersionWithOtherFilesThanItsHashIsNotTakenForIt(t *testing.T) {
 	w := newWorld(t)
 	v := w.version("p", "text")

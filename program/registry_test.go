@@ -51,7 +51,7 @@ func TestARegistryKnowsTheRulesWhenItIsOpen(t *testing.T) {
 	w.wantRuns(r, "other", "nothing")
 }
 
-// Whoever hears of a change may take it for one.
+// A notification comes after the change is visible.
 func TestARegistryThatHasJustOpenedTellsOfNoChange(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestARuleThatNobodyCanReadChangesNothing(t *testing.T) {
 		t.Errorf("a worker that starts runs %s there, and cannot know what it should be", got)
 	}
 	if n := w.Log.Count("cannot be decoded"); n == 0 {
-		t.Error("nobody was told")
+		t.Error("there was no notification")
 	}
 }
 
@@ -285,7 +285,7 @@ func (b *unfetched) LoadRecord(ctx context.Context, key string) (model.Record, e
 	return b.Bus.LoadRecord(ctx, key)
 }
 
-// What has run in between is told of again.
+// A version that ran before is reported again.
 func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
 	w := newWorld(t)
 	base, first := w.publish("p", "base"), w.publish("p", "first")
@@ -311,7 +311,7 @@ func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
 			w.next(changes)
 		}
 		if n := w.Log.Count("cannot run here"); n != want {
-			t.Errorf("it is told of %d times, want %d", n, want)
+			t.Errorf("it is reported %d times, want %d", n, want)
 		}
 	}
 	wantTold(1)

@@ -101,7 +101,7 @@ func TestACanaryTakesItsShareTheSameSpacesEverywhereAndMoreOfThemLater(t *testin
 	}
 }
 
-// Who runs what follows from a number that is stored nowhere, so it must never change.
+// The share of a rule follows from a hash that is stored nowhere, so the hash must never change.
 func TestSharesAreTheSameForEver(t *testing.T) {
 	var got []int
 	for _, space := range []string{"a", "b", "airport-1", "fridge"} {

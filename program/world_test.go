@@ -72,7 +72,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// publish stores a version of a program whose text is all that is told of it.
+// publish stores a version of a program that consists of one text.
 func (w *world) publish(name, text string) program.Target {
 	w.Helper()
 	v := w.version(name, text)

@@ -11,8 +11,8 @@ import (
 var payment = model.Event{Space: "alice", Stream: "pay", ID: "invoice-7", Lane: 12}
 
 // Receipts by hand: a handling is a transaction whose receipt stands beside its writes in one
-// commit. Whoever finds the receipt in the log knows that the event has had its effect, and
-// what came of it; whoever is about to handle the event again finds it first.
+// commit. A receipt in the log proves that the event has had its effect, and
+// has its outcome; a worker that is about to handle the event again finds it first.
 func Example() {
 	tx := model.Tx{
 		N: 1, By: receipts.By(payment.Stream),

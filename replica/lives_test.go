@@ -41,7 +41,7 @@ func TestLives(t *testing.T) {
 			tries = r.Trying.Tries
 		}
 		if r.Barren != c.barren || tries != c.tries || (tries > 0) != (r.TriedBy == 7) {
-			t.Errorf("%s: %d barren lives, %d tries by %d; want %d and %d", c.name, r.Barren, tries, r.TriedBy, c.barren, c.tries)
+			t.Errorf("%s: %d lives without receipts, %d tries by %d; want %d and %d", c.name, r.Barren, tries, r.TriedBy, c.barren, c.tries)
 		}
 	}
 }

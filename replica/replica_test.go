@@ -118,7 +118,7 @@ func applyAll(t *rapid.T, r *Replica, log []*model.Commit) *Replica {
 // describe is everything that a replica knows.
 func describe(r *Replica) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "began %v barren %d fruitful %v tried by %d ", r.Began, r.Barren, r.Fruitful, r.TriedBy)
+	fmt.Fprintf(&b, "began %v receiptless %d fruitful %v tried by %d ", r.Began, r.Barren, r.Fruitful, r.TriedBy)
 	if r.Trying != nil {
 		fmt.Fprintf(&b, "%+v ", *r.Trying)
 	}

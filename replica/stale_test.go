@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A mark of the owner who took the space at 60, which had loaded the mark that covered up to
+// A mark of the owner that took the space at 60, which had loaded the mark that covered up to
 // 50 under revision 100. Its own first mark has revision 200, this one, up to 90, has 300. It has
 // purged markers behind those of 65, which had revision 220, and of 75, which had 260.
 func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {

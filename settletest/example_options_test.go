@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A node that writes beside what it was registered with is told of, unless that is meant.
+// A write of a node outside of its declared writes is reported, unless it is intended.
 func ExampleAllowOutsideWrites() {
 	p := settle.NewProgram("p").Node(settle.NodeSpec{
 		ID: "copy", Kind: settle.Computation, Writes: []settle.Address{{Doc: "a"}},

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// What fails a test by itself, and what it says then.
+// Findings that fail a test automatically, and their messages.
 
 var (
 	count = settle.NewCell[int64]("count")
@@ -124,7 +124,7 @@ func TestAFindingOfACellThatIsReadNamesTheLineOfTheTest(t *testing.T) {
 	}
 }
 
-// ending is a recorder of a test that comes to its end.
+// ending is a recorder of a test that ends.
 type ending struct {
 	*recorder
 	atEnd func()

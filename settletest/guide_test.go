@@ -152,7 +152,7 @@ func TestTheTotalIsComputedOncePerOrder(t *testing.T) {
 	settletest.Call(s, place, Order{Item: "cup", Cost: 5})
 	s.ExpectRuns("total", 2)
 	if got := fmt.Sprint(seen.Values()); got != "[0 30 35]" {
-		t.Errorf("who watches has seen %s", got)
+		t.Errorf("the watch has seen %s", got)
 	}
 	s.Mark()
 	w.Restart()

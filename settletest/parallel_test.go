@@ -42,7 +42,7 @@ func diaries() *settle.Program {
 		return nil
 	})
 	days.Compute(p, func(v *settle.View) (int64, error) { return diary.Get(v).Hours / 24, nil })
-	settle.Cron(p, "hourly", "0 * * * *", hourly, settle.CronOptions{})
+	p.Cron("hourly", "0 * * * *", hourly)
 	return p
 }
 
@@ -63,7 +63,7 @@ func TestAHundredParallelTestsAdvanceAMonthEach(t *testing.T) {
 			settletest.Expect(s, diary, Diary{Hours: 720, Reminders: 30})
 			s.ExpectRuns("days", 720) // the reminders come with an hour
 			if got := seen.Values(); len(got) != 31 || got[30] != 30 {
-				t.Errorf("who watched has seen %v", got)
+				t.Errorf("the watch has seen %v", got)
 			}
 			if got := w.Now(); !got.Equal(time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)) {
 				t.Errorf("it is %s", got)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a TB that keeps what it is told, for tests of how a test fails.
+// recorder is a TB that keeps its messages, for tests of failing tests.
 type recorder struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failing runs a test that is to fail, and returns what it was told.
+// failing runs a test that must fail, and returns its messages.
 func failing(t *testing.T, test func(tb *recorder)) *recorder {
 	t.Helper()
 	r := &recorder{t: t}

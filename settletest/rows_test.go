@@ -16,9 +16,9 @@ var (
 
 func doubling() *settle.Program {
 	p := settle.NewProgram("doubling")
-	settle.EachRow(p, doubles, prices, func(v *settle.View, price settle.Row[int64]) (int64, error) {
+	doubles.Compute(p, settle.Each(prices, func(v *settle.View, price settle.Row[int64]) (int64, error) {
 		return 2 * price.Get(v), nil
-	})
+	}))
 	return p
 }
 
@@ -32,7 +32,7 @@ func TestExpectRuns_OfARowThatNobodyHasLookedAtIsNone(t *testing.T) {
 		settletest.Expect(s, doubles.At(key), 2)
 		s.ExpectRuns(doubles.Node(key), 1)
 		prices.Set(s, "b", 1)
-		s.ExpectRuns(doubles.Node("b"), 0) // it is new, and nobody looks any more
+		s.ExpectRuns(doubles.Node("b"), 0) // it is new, and not observed any more
 		prices.Set(s, key, 2)
 		s.ExpectRuns(doubles.Node(key), 1)
 	}
@@ -73,7 +73,7 @@ func TestExpect_RowsAreAMap(t *testing.T) {
 	settletest.Expect(s, doubles, map[string]int64{})
 	settletest.ExpectKeys(s, prices)
 	if got := fmt.Sprint(seen.Values()); got != "[map[] map[a:2] map[a:2 b:4] map[b:4] map[]]" {
-		t.Errorf("who watches has seen %s", got)
+		t.Errorf("the watch has seen %s", got)
 	}
 	if got := seen.Last(); len(got) != 0 {
 		t.Errorf("seen last: %v", got)
@@ -123,7 +123,7 @@ func TestExpect_TellsWhichRowsDiffer(t *testing.T) {
 		"there is no such document": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewRows[int64]("cards"), map[string]int64{"a": 1})
 		},
-		"there is no such document: no computation of program doubling derives total; register it with Compute or EachRow. It derives \"doubles\"": func(s *settletest.Space) {
+		"there is no such document: no computation of program doubling derives total; register it with Compute. It derives \"doubles\"": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewDerived[int64]("total"), 3)
 		},
 		"no computation of program doubling derives totals": func(s *settletest.Space) {

@@ -7,7 +7,6 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
-	"github.com/settlehq/settle/worker/tasks"
 )
 
 // A world performs no task and fetches no input by itself. A test reports the end of a task, as an
@@ -88,14 +87,13 @@ func (s *Space) Perform() (attempts int) {
 	for again := true; again; {
 		again = false
 		for _, a := range s.s.Program().Actions() {
-			how, ok := a.Host.(*tasks.Performer)
-			if !ok {
+			if a.Performer == nil {
 				continue
 			}
 			for _, t := range s.pending(a) {
 				if at := (attempt{a.Name, t.Key, t.N}); !made[at] {
 					made[at], again = true, true
-					s.attempt(a, how, t)
+					s.attempt(a, t)
 				}
 			}
 		}
@@ -104,10 +102,10 @@ func (s *Space) Perform() (attempts int) {
 }
 
 // attempt makes one attempt at a task, and reports its end.
-func (s *Space) attempt(a *space.ActionSpec, how *tasks.Performer, t space.Task) {
+func (s *Space) attempt(a *space.ActionSpec, t space.Task) {
 	s.w.t.Helper()
-	out, err := how.Attempt(context.Background(), t.Key, t.In)
-	c := how.Tell(&t, out, err)
+	out, err := a.Performer.Attempt(context.Background(), t.Key, t.In, func(error) {})
+	c := a.Performer.Tell(&t, out, err)
 	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
 	mustBeHandled(s, a.Name, rc, ok)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// Mistakes with tasks are told at the call, or when the program is made, in words.
+// Mistakes with tasks are reported at the call, or when the program is made.
 func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	t.Parallel()
 	other := settle.NewAction[int, int]("other")
@@ -47,13 +47,13 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	for what, want := range map[string]string{
 		"write":         "this document holds the tasks of ship; start, cancel or forget those",
 		"wants":         "this document holds the tasks of price",
-		"unknown":       "start task \"k\" of other: program warehouse has none of that name; register it with Perform or External",
-		"unknown input": "refresh \"k\" of input else: program warehouse has none of that name; register it with Fetch",
-		"read input":    "read \"k\" of input else: program warehouse has none of that name; register it with Fetch",
+		"unknown":       "start task \"k\" of other: program warehouse has no action or input of that name; register it with Perform or External",
+		"unknown input": "refresh \"k\" of input else: program warehouse has no action or input of that name; register it with Fetch",
+		"read input":    "read \"k\" of input else: program warehouse has no action or input of that name; register it with Fetch",
 		"no key":        "it must have between 1 and 256",
 		"another input": `it is pending with another input: "a", then "b"`,
 		"forget":        "it is pending; cancel it first",
-		"started input": "it is an input: it is wanted, not started",
+		"started input": "it is an input: it can be wanted, not started",
 	} {
 		if rc := settletest.Send(s, do, what); !strings.Contains(rc.Error, want) {
 			t.Errorf("%s: %q, want %q", what, rc.Error, want)
@@ -85,17 +85,17 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 	}
 }
 
-// What a computation reads without saying so beforehand is found when it reads: the test fails then.
+// A computation that reads an undeclared input fails the test at the read.
 func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		p := settle.NewProgram("cafe")
 		offer.Compute(p, func(v *settle.View) (string, error) { return fmt.Sprint(price.Get(v, "tea").Value), nil })
 		settletest.Watch(settletest.New(tb, p).Space("s"), offer)
-	}).wantFailure(`read "tea" of input price: program cafe has none of that name; register it with Fetch`)
+	}).wantFailure(`read "tea" of input price: program cafe has no action or input of that name; register it with Fetch`)
 }
 
-// Tasks that have ended are kept for a day, and a thousand of them at the most.
+// Tasks that have ended are kept for a day, and at most a thousand of them.
 func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, warehouse(shipFor5), settletest.WithoutValidator())
@@ -123,7 +123,7 @@ func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 	settletest.Expect(s, owed, 6500)
 }
 
-// A test that has forgotten that nothing is performed by itself is told so.
+// The failure reminds the author of a test that tasks are not performed automatically.
 func TestTasks_AFailedExpectationNamesThoseThatWait(t *testing.T) {
 	t.Parallel()
 	r := failing(t, func(tb *recorder) {

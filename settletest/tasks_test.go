@@ -194,7 +194,7 @@ func TestTasks_ATaskThatWasCancelledTooLateIsDone(t *testing.T) {
 	settletest.Expect(s, owed, 5)
 }
 
-// A test says what has come of a task, and sees what follows.
+// A test completes a task, and checks the reaction.
 func ExampleComplete() {
 	s := settletest.New(settletest.Must, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "tea")

@@ -30,7 +30,7 @@ func (s *Space) underived(doc string) string {
 	if slices.Contains(docs, doc) {
 		return ""
 	}
-	text := fmt.Sprintf(": no computation of program %s derives %s; register it with Compute or EachRow", s.s.Program().Name, doc)
+	text := fmt.Sprintf(": no computation of program %s derives %s; register it with Compute", s.s.Program().Name, doc)
 	slices.Sort(docs)
 	docs = slices.DeleteFunc(slices.Compact(docs), s.s.Program().HoldsTasks) // requests for inputs
 	if len(docs) > 0 {

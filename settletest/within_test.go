@@ -33,7 +33,7 @@ func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
 		settletest.Post(f.Space("s"), wait, settle.ID("e1"), "x")
 		f.Advance(time.Minute)
 		settletest.Call(f.Space("s"), wait, "y")
-		if n := calls.Load(); n != 5 { // each that came to a result is made a second time, to compare
+		if n := calls.Load(); n != 5 { // each attempt with a result is repeated, to compare
 			t.Errorf("%d calls", n)
 		}
 	})

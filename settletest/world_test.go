@@ -39,7 +39,7 @@ func TestSpaces_ReadAndSendToEachOther(t *testing.T) {
 	settletest.Expect(a, abroad, 1)
 	b.ExpectRuns("result", 1)
 	settletest.Call(b, bump)
-	b.ExpectRuns("result", 1) // nobody watches
+	b.ExpectRuns("result", 1) // not observed
 	settletest.Expect(a, abroad, 3)
 	seen := settletest.Watch(a, abroad)
 	a.Mark()
@@ -73,7 +73,7 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 	if got := w.Undelivered(); len(got) != 1 || got[0].Space != "nobody" || got[0].Stream != "bump" {
 		t.Errorf("undelivered %v", got)
 	}
-	settletest.Call(a, relay, "mute") // which has no handler: a is told
+	settletest.Call(a, relay, "mute") // a stream without a handler: a gets a notice
 	settletest.Expect(a, refused, "mute")
 	failing(t, func(tb *recorder) {
 		settletest.New(tb, func(string) *settle.Program { return nil }).Space("a")
@@ -130,7 +130,7 @@ func TestRestart_RunsNothingThatIsUpToDate(t *testing.T) {
 	w.Advance(time.Hour)
 	settletest.Expect(a, abroad, 5)
 	if got := fmt.Sprint(seen.Values()); got != "[1 3 5]" {
-		t.Errorf("who watched has seen %s", got)
+		t.Errorf("the watch has seen %s", got)
 	}
 }
 

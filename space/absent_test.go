@@ -44,7 +44,7 @@ func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
 			if got, want := w.receipts(home), []string{"e1 failed", "e2 handled"}; !slices.Equal(got, want) {
 				t.Fatalf("receipts %v, want %v", got, want)
 			}
-			const want = "document @bank/rate has not been here for 1m0s"
+			const want = "document @bank/rate has not arrived within 1m0s"
 			if rc := w.receipt(home, "e1"); !strings.HasPrefix(rc.Error, want) {
 				t.Errorf("the receipt says %q", rc.Error)
 			}

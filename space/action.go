@@ -47,8 +47,34 @@ type ActionSpec struct {
 	Keep time.Duration
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
-	// Host belongs to the host of the space and describes how tasks are done. The core does not read it.
-	Host any
+	// Performer makes attempts at the tasks, nil if no worker does.
+	Performer Performer
+	// External makes it an action whose tasks another system performs.
+	External bool
+}
+
+// Performer makes attempts at the tasks of an action, or fetches an input, beside the space: the core
+// calls none of its methods. Package worker/tasks has an implementation.
+type Performer interface {
+	// Concurrency returns how many attempts may run at the same time in one space.
+	Concurrency() int
+	// Attempt makes one attempt at a task, and returns when ctx ends. It calls late, on another goroutine,
+	// with the reason why ctx has ended if the attempt goes on for long after that: until it returns, it
+	// holds up others.
+	Attempt(ctx Context, key string, in model.Value, late func(why error)) (model.Value, error)
+	// Tell returns the completion to report after an attempt at a task.
+	Tell(t *Task, out model.Value, err error) *Completion
+	// Pause returns how long to wait after n failed attempts.
+	Pause(n int) time.Duration
+}
+
+// Context is context.Context, spelled out: the core, which neither has contexts nor waits for anything,
+// passes one on between its host and the code that the host calls.
+type Context interface {
+	Deadline() (deadline time.Time, ok bool)
+	Done() <-chan struct{}
+	Err() error
+	Value(key any) any
 }
 
 // Pending returns the document that shows what is pending.

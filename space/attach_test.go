@@ -26,7 +26,7 @@ func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
 		t.Error("the owner does not own the space any more")
 	}
 	if app.core.Owned() || !app.core.Attached() {
-		t.Error("who is attached takes itself for the owner")
+		t.Error("the attached runtime takes itself for the owner")
 	}
 	if got := w.replica(home).Owner; got != "w1" {
 		t.Errorf("the log says that %s owns the space", got)
@@ -39,8 +39,8 @@ func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
 	}
 }
 
-// Owners come and go, and other runtimes join: who is attached makes transactions under
-// its own epoch all the time.
+// Owners change, and other runtimes join: an attached runtime makes transactions under its own epoch all the
+// time.
 func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
@@ -77,7 +77,7 @@ func TestAJoinThatIsRefusedIsStillAJoin(t *testing.T) {
 	app.settle()
 	w.owner("w1", counter(t).Program)
 	if app.decide() || app.core.Deposed() || app.core.Attached() {
-		t.Fatal("the join was not refused, or deposed whoever asked")
+		t.Fatal("the join was not refused, or deposed the runtime")
 	}
 	app.core.Attach()
 	app.settle()
@@ -114,7 +114,7 @@ func TestARuntimeWithoutEventsLeavesThemToTheOwner(t *testing.T) {
 	}
 }
 
-// Two that handle the same events: each event once, in order, whoever wins which.
+// Two runtimes handle the same events: each event once, in order, whichever commits.
 func TestI11_AnOwnerAndAnAttachedRuntimeRaceForEvents(t *testing.T) {
 	w := newWorld(t)
 	owner := w.owner("w1", counter(t).Program)
@@ -224,7 +224,7 @@ func racers(t *rapid.T) *Program {
 	return p
 }
 
-// settleDown has everybody integrate and finish, with w1 as the owner.
+// settleDown makes all hosts integrate and finish, with w1 as the owner.
 func (w *world) settleDown(hosts []*host, made map[*host]int) {
 	for round := range 400 {
 		before := len(w.logs[home])

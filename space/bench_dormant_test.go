@@ -37,10 +37,9 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkRegisterDormant makes a space of n nodes that nobody observes: with their read
-// sets, as they are resumed after a restart. ns/node and B/node are what each costs, its
-// output document and its share of the documents that it reads included, the program
-// not. With looked=true somebody has taken a snapshot of the structure.
+// BenchmarkRegisterDormant makes a space of n unobserved nodes with their read sets, as they are resumed after
+// a restart. ns/node and B/node are the cost of each, including its output document and its share of the
+// documents that it reads, without the program. With looked=true a snapshot of the structure was taken.
 func BenchmarkRegisterDormant(b *testing.B) {
 	for _, n := range dormantSizes {
 		p := dormantProgram(b, n)

@@ -50,7 +50,7 @@ func TestChain_EndsAtTheSameDepthWhateverHappens(t *testing.T) {
 				h.takeOver()
 			case 1:
 				h.checkpoint()
-			case 2: // somebody else's commit comes first
+			case 2: // another runtime's commit comes first
 				h.settle()
 				w.put(home, put("x", w.seq))
 				h.decide()
@@ -71,8 +71,8 @@ func TestChain_EndsAtTheSameDepthWhateverHappens(t *testing.T) {
 	})
 }
 
-// A timer that was set behind the one before, again and again, while nobody served the space:
-// it makes up for all of it, and is no chain.
+// A timer that was repeatedly set after the former one, while no worker served the space, catches up on all of
+// it, and is not a chain.
 func TestChain_ATimerThatMakesUpForThePastDoesNotEnd(t *testing.T) {
 	p := stepper(t, map[string]func(tx *Tx, ev *model.Event){
 		"ring": func(tx *Tx, ev *model.Event) {
@@ -91,8 +91,8 @@ func TestChain_ATimerThatMakesUpForThePastDoesNotEnd(t *testing.T) {
 	wantValue(t, h, "steps", "60")
 }
 
-// It was sent for a time that had passed by the clock of who sent it, so it is a link of its
-// chain, here too, where it has to wait.
+// Its time had passed by the clock of the sender, so it is a link of its chain, also here, where it has to
+// wait.
 func TestChain_AnEventThatWaitsByThisClockOnlyKeepsItsDepth(t *testing.T) {
 	p := stepper(t, map[string]func(tx *Tx, ev *model.Event){
 		"on": func(tx *Tx, _ *model.Event) { tx.Send(home, "on", nil) },

@@ -141,6 +141,16 @@ func (s *changed) ran(i RunInfo) {
 	s.ranAs[i.Node] = v
 }
 
+// forgetVersions forgets what children have run as that the new program makes with another version. A child that is
+// registered with another version runs again, also if it did not run before it is registered with the first one.
+func (s *changed) forgetVersions() {
+	for _, r := range s.roles {
+		if r.derived && r.child && s.ranAs[r.id] != r.version {
+			delete(s.ranAs, r.id)
+		}
+	}
+}
+
 func (s *changed) write(t *rapid.T) model.Write {
 	for {
 		if i := rapid.IntRange(0, changedDocs-1).Draw(t, "doc"); !s.roles[i].derived {
@@ -158,6 +168,7 @@ func (s *changed) move(t *rapid.T) {
 		if err := s.core.Change(s.program); err != nil {
 			s.t.Fatalf("change: %v", err)
 		}
+		s.forgetVersions()
 	case "send":
 		s.n++
 		w := s.write(t)
@@ -182,7 +193,7 @@ func (s *changed) move(t *rapid.T) {
 		s.observed[doc] = !s.observed[doc]
 	case "restart":
 		s.host.run()
-		s.advance(time.Minute) // for who has met conflicts
+		s.advance(time.Minute) // past the pauses after conflicts
 		s.host.run()
 		s.check()
 		s.restartNow()
@@ -277,7 +288,7 @@ func TestChange_AnyProgramIntoAnyOtherAtAnyTime(t *testing.T) {
 			s.move(t)
 		}
 		s.host.run()
-		s.advance(time.Minute) // for who has met conflicts
+		s.advance(time.Minute) // past the pauses after conflicts
 		s.host.run()
 		s.check()
 		if left := s.core.Waiting(); left > 0 {

@@ -31,7 +31,7 @@ func (h *host) change(p program) {
 	checkGraph(h.t, h.core.graph)
 }
 
-// Of what is the same nothing runs, of what is not only what somebody needs.
+// Unchanged nodes do not run, and changed ones run only if they are needed.
 func TestChange_RunsWhatHasAnotherVersionAndIsNeeded(t *testing.T) {
 	base := func() program { return newProgram(t).set().versioned("same", "same", "1", 0, "in") }
 	w := newWorld(t)
@@ -56,7 +56,7 @@ func TestChange_RunsWhatHasAnotherVersionAndIsNeeded(t *testing.T) {
 	wantValue(t, h, "dormant", "11")
 }
 
-// What is taken back before anything ran needs no run.
+// A change that is reverted before any run needs no run.
 func TestChange_BackToTheVersionThatRanLastRunsNothing(t *testing.T) {
 	v := func(version string) program {
 		return newProgram(t).set().versioned("sum", "sum", version, int64(len(version)), "in").versioned("idle", "idle", version, 0, "in")
@@ -242,8 +242,8 @@ func TestChange_OfAThousandChildrenOfTheSameVersionNoneRuns(t *testing.T) {
 	}
 }
 
-// A child of a former program does not run its code for want of anybody who needs the maker,
-// though that is held for a while.
+// A child of a former program does not run its code just because its maker is not needed, even if the maker is
+// held for a while.
 func TestChange_ADormantMakerRunsOnceSoThatItsChildrenAreOfTheNewProgram(t *testing.T) {
 	v := func(k int64) program {
 		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Second}, Run: func(tx *Tx) (model.Value, error) {
@@ -269,7 +269,7 @@ func TestChange_ADormantMakerRunsOnceSoThatItsChildrenAreOfTheNewProgram(t *test
 	wantValue(t, h, "row", "10")
 	h.run()
 	if n := h.core.graph.byID["maker"]; n.live {
-		t.Error("nobody needs the maker, and it is live")
+		t.Error("the maker is not needed, and it is live")
 	}
 }
 
@@ -341,8 +341,8 @@ func (i interval) Next(after time.Time) time.Time {
 	return after.Truncate(time.Duration(i)).Add(time.Duration(i))
 }
 
-// A child that names no version runs the former program's code until its maker, which is held for a
-// while, has made it anew. What it has seen then says nothing to those who run the new program.
+// A child without a version runs the former program's code until its maker, which is held for a while, has made
+// it anew. Its observation is void for runtimes with the new program.
 func TestChange_WhatAFormerProgramsChildHasSeenIsNotSaved(t *testing.T) {
 	v := func(k int64) program {
 		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Hour}, Run: func(tx *Tx) (model.Value, error) {
@@ -355,7 +355,7 @@ func TestChange_WhatAFormerProgramsChildHasSeenIsNotSaved(t *testing.T) {
 	saved := func(h *host) (ids []string) {
 		t.Helper()
 		if !h.core.Settled() {
-			t.Fatal("something is under way, so nothing is told")
+			t.Fatal("observations are returned while an append is under way")
 		}
 		out, _ := h.core.Observations()
 		for _, o := range out {

@@ -71,7 +71,7 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 	case n == t.node || n.parent() == nil && !n.doomed:
 		return fmt.Errorf("a node of this id is there, and no other node has made it")
 	case t.node.descendsFrom(n):
-		return fmt.Errorf("it has made this node, directly or by way of others; none can be its own maker")
+		return fmt.Errorf("it has made this node, directly or indirectly; no node can be its own maker")
 	case !sameShape(n.spec, spec):
 		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
 	}

@@ -14,12 +14,12 @@ import (
 
 // The nodes of this test are made from the document plan, two levels deep:
 //
-//	plan/a/kind           what kind of node a is
-//	plan/a/reads          what it adds up
+//	plan/a/kind           the kind of node a
+//	plan/a/reads          its inputs, which it adds up
 //	plan/a/kids/x/...     the nodes that it makes, likewise
 //
-// a and b are made by an effect, c and d by a computation that is observed now and then.
-// A name is followed by its kind, for what is fixed about a node needs another id.
+// a and b are made by an effect, c and d by a computation that is sometimes observed. A name is followed by its
+// kind, because a node with other fixed properties needs another id.
 
 var planKinds = []string{"sum", "see", "side", "deed"}
 
@@ -90,7 +90,7 @@ func (s *garden) program() *Program {
 	return p
 }
 
-// plant makes the nodes of the upper level; it fails as long as the plan says so.
+// plant makes the nodes of the upper level; it fails as long as the plan demands that.
 func (s *garden) plant(tx *Tx, parent string, names ...string) (model.Value, error) {
 	n := 0
 	for _, name := range names {
@@ -219,8 +219,8 @@ func (s *garden) checkValue(n NodeState, plan model.Value) {
 	}
 }
 
-// naive evaluates a node by evaluating what it reads. What nobody computes any more, or an
-// input, stays as it is.
+// naive evaluates a node by evaluating its reads. An input, or a node that is not computed any more, stays as
+// it is.
 func (s *garden) naive(id string, plan model.Value) int64 {
 	return addUp(plan.At(append(placeOf(id), "reads")), func(read string) int64 {
 		if s.core.graph.byID[read] != nil {
@@ -231,8 +231,8 @@ func (s *garden) naive(id string, plan model.Value) int64 {
 	})
 }
 
-// watch holds every run against its reason: what nobody needs runs in the pass that has
-// made it, and not again.
+// watch checks the reason of every run: a node that is not needed runs in the pass that has made it, and not
+// again.
 func (s *garden) watch(i RunInfo) {
 	n := s.core.graph.byID[i.Node]
 	if n.runs == 1 {
@@ -242,13 +242,13 @@ func (s *garden) watch(i RunInfo) {
 		return
 	}
 	if n.more == nil || !n.more.provisional || s.began[n] != s.passes {
-		s.t.Fatalf("%s runs, for the %d. time, and nobody needs it", i.Node, n.runs)
+		s.t.Fatalf("%s runs, for the %d. time, and it is not needed", i.Node, n.runs)
 	}
 }
 
 // planIDs returns all nodes that there may be, so that each reads only what comes before it.
 func planIDs() []string {
-	ids := []string{"in0-sum", "in1-sum"} // inputs: nobody computes them
+	ids := []string{"in0-sum", "in1-sum"} // inputs, which are not computed
 	for _, top := range []string{"a", "b", "c", "d"} {
 		for _, name := range []string{top, top + "_x", top + "_y"} {
 			for _, kind := range planKinds {
@@ -344,16 +344,16 @@ func (s *garden) move(t *rapid.T, i int) {
 	}
 }
 
-// tryPut is a put, unless the write is impossible: somebody has removed what it is in.
+// tryPut is a put, unless the write is impossible because its container was removed.
 func (s *garden) tryPut(w model.Write) {
 	if _, err := w.Apply(s.w.replica(home).Doc(w.Doc).Value); err == nil {
 		s.w.put(home, w)
 	}
 }
 
-// Whatever happens, what is there in the end is what the plan says, with the values that a
-// naive evaluation has; and on the way nothing runs that nobody needs, but each once when
-// it has just been made. (host.settle compares the bookkeeping of every step.)
+// Whatever happens, in the end there are the nodes of the plan, with the values of a naive evaluation; and on
+// the way unneeded nodes do not run, but each runs once when it has just been made. (host.settle compares the
+// bookkeeping of every step.)
 func TestNodesThatNodesMakeAreThoseThatTheDocumentsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -420,7 +420,7 @@ func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	}
 	for name, n := range map[string]int{
 		"entries of nodes that wait for a time": len(g.gated), "slots for children": cap(list.more.children),
-		"levels": len(g.queue.next.byHeight), "nodes that nobody has saved": len(h.core.runner.observations.unsaved), "stale nodes": len(g.stale),
+		"levels": len(g.queue.next.byHeight), "unsaved nodes": len(h.core.runner.observations.unsaved), "stale nodes": len(g.stale),
 	} {
 		if n > 4*window {
 			t.Errorf("%d %s after a thousand steps", n, name)

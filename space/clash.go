@@ -16,7 +16,7 @@ type Writer struct {
 }
 
 func (c *Clash) Error() string {
-	return fmt.Sprintf("computation %q writes %s, and computation %q writes %s: what stands there would depend on which of them has run last; let one of them derive it, or give each a place of its own",
+	return fmt.Sprintf("computation %q writes %s, and computation %q writes %s: the value there would depend on which of them ran last; let one of them derive it, or give each a place of its own",
 		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
 }
 

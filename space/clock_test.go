@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A host whose clock is set back holds nobody back who is not gated.
+// A host whose clock is set back delays no node that is not gated.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	p := newProgram(t).sum("out", "in")
 	h := newWorld(t).owner("w1", p.Program)
@@ -31,7 +31,7 @@ func TestTimeIsNotNegative(t *testing.T) {
 	wantValue(t, h, "out", "1")
 }
 
-// What a node reads of its own output makes it matter to nobody else.
+// A declared read of a node's own output has no effect on other nodes.
 func TestANodeThatDeclaresToReadItsOutputDoesNotMatterByThat(t *testing.T) {
 	h := newWorld(t).owner("w1", newProgram(t).Program)
 	h.register(NodeSpec{

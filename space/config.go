@@ -58,7 +58,7 @@ func (c *Config) fill() error {
 		return fmt.Errorf("space %s: %w", c.Space, err)
 	}
 	if c.DocumentWait < 0 {
-		return fmt.Errorf("space %s: DocumentWait is %s; use a positive duration, or 0 for no end", c.Space, c.DocumentWait)
+		return fmt.Errorf("space %s: DocumentWait is %s; use a positive duration, or 0 for no limit", c.Space, c.DocumentWait)
 	}
 	return nil
 }
@@ -78,8 +78,8 @@ type Guard struct {
 	// Returned is called when a handler or a node has returned, or an attempt has ended without a call. For a
 	// handler, an error replaces the handler's own result.
 	Returned func(handler bool) error
-	// Host is what Tx.Host returns.
-	Host any
+	// Context returns a context that ends when the code that uses a transaction must return.
+	Context func() Context
 }
 
 func (g *Guard) returned(handler bool) error {

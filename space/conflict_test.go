@@ -74,9 +74,9 @@ func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
 	}
 }
 
-// The event in front pauses after conflicts, or waits for a computation, when a commit of
-// somebody else comes that has its receipt, without taking the space over. It is known
-// then: not handled, not retried, and what was known of it does not hold up the next.
+// The event in front pauses after conflicts, or waits for a computation, when a commit of another runtime
+// arrives that has its receipt, without taking the space over. Then the event is neither handled nor retried,
+// and does not delay the next.
 func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 	for _, way := range []string{"pauses", "transient", "parked"} {
 		t.Run(way, func(t *testing.T) {
@@ -149,10 +149,9 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// Whatever happens to the event in front, conflicts, transient errors, parking, or a
-// receipt by somebody else, there is always something that the space waits for: an answer,
-// a time, a document; and when nothing disturbs it any more, everything is handled, in
-// order. Two runtimes of the same name to which the same is done do the same.
+// Whatever happens to the event in front, conflicts, transient errors, parking, or a receipt by another
+// runtime, the space always waits for something: an answer, a time, a document; and without further disturbance
+// everything is handled, in order. Two runtimes of the same name with the same inputs do the same.
 func TestALaneNeverStandsStill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		story := func(draw func(label string, n int) int) string {
@@ -256,8 +255,8 @@ func TestALaneNeverStandsStill(t *testing.T) {
 	})
 }
 
-// A hook that fails is left out, for that time; the event has its receipt, the next one is
-// handled, and the other hooks are told.
+// A hook that panics is skipped for that time; the event has its receipt, the next one is handled, and the
+// other hooks are called.
 func TestL12_AHookThatPanicsHarmsNobody(t *testing.T) {
 	p := counter(t).handle("bad", func(*Tx, *model.Event) any { return errors.New("no such item") })
 	w := newWorld(t)
@@ -273,7 +272,7 @@ func TestL12_AHookThatPanicsHarmsNobody(t *testing.T) {
 		t.Errorf("receipts %v, want %v", got, want)
 	}
 	if want := []string{"e1: no such item", "e3: no such item"}; !slices.Equal(told, want) {
-		t.Errorf("the other hook was told %v, want %v", told, want)
+		t.Errorf("the other hook received %v, want %v", told, want)
 	}
 	wantValue(t, h, "count", "1")
 }

@@ -65,7 +65,7 @@ func TestK04_ARefusedRunIsMadeAgainHoweverLongTheCatchUpTakes(t *testing.T) {
 	if got := w.replica(home).Doc("total").Value.String(); got != "5" {
 		t.Errorf("the log says %s", got)
 	}
-	if got := h.core.Stats().Runs; got != before+2 { // total, and who observes it
+	if got := h.core.Stats().Runs; got != before+2 { // total, and its observer
 		t.Errorf("%d runs to make up for one refusal", got-before)
 	}
 }
@@ -100,7 +100,7 @@ func TestD07_TheLogHasTheCausesOfARunThatWasRefused(t *testing.T) {
 	}
 }
 
-// large returns a program with a computation of a as many bytes as n says, and who reads it.
+// large returns a program with a computation a with n bytes, and a reader of it.
 func large(t *testing.T) program {
 	return newProgram(t).compute("blob", func(tx *Tx) any {
 		return strings.Repeat("x", int(num(tx.Get("n"))))

@@ -17,7 +17,7 @@ func (h *host) cost(step func()) cost {
 	return cost{is.Runs - was.Runs, is.Visits - was.Visits, is.Matched - was.Matched, is.IndexWrites - was.IndexWrites}
 }
 
-// given has somebody else write, and runs until nothing is left to do.
+// given applies writes of another runtime, and runs until nothing is left to do.
 func (h *host) given(writes ...model.Write) {
 	h.t.Helper()
 	h.w.put(home, writes...)
@@ -37,8 +37,8 @@ func same(t *testing.T, of func(n int) cost) {
 	}
 }
 
-// The cost of an update is in what it concerns (docs/adr/0005): it does not grow with what
-// nobody observes, nor with observers whose values stay the same.
+// The cost of an update depends on the nodes that it concerns (docs/adr/0005): it does not grow with unobserved
+// nodes, nor with observers whose values stay the same.
 func TestAnUpdateCostsWhatItConcerns(t *testing.T) {
 	change := func(h *host) cost {
 		return h.cost(func() {

@@ -74,8 +74,7 @@ func TestCron_CatchUpPoliciesOfWhatNobodyWasThereFor(t *testing.T) {
 	}
 }
 
-// I11: each time of a job is handled once, whatever is refused, whoever crashes, and whichever
-// way the clock is set.
+// I11: each time of a job is handled once, through refusals and crashes, and however the clock is set.
 func TestI11_CronFiresEachTimeOnceWhateverHappens(t *testing.T) {
 	var seen []string
 	w := newWorld(t)
@@ -169,11 +168,11 @@ func TestCron_MistakesAreFoundWhenItIsRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, c := range map[string]CronSpec{
-		"one of that name": good,
-		"not allowed":      {Name: "a.b", Stream: "s", Schedule: every(1)},
-		"no schedule":      {Name: "b", Stream: "s"},
-		"limit":            {Name: "b", Stream: "s", Schedule: every(1), Limit: 1_000_000},
-		"negative":         {Name: "b", Stream: "s", Schedule: every(1), Grace: -1},
+		"the name is taken": good,
+		"not allowed":       {Name: "a.b", Stream: "s", Schedule: every(1)},
+		"no schedule":       {Name: "b", Stream: "s"},
+		"limit":             {Name: "b", Stream: "s", Schedule: every(1), Limit: 1_000_000},
+		"negative":          {Name: "b", Stream: "s", Schedule: every(1), Grace: -1},
 	} {
 		if err := p.Cron(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want one about %q", c, err, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// chain is base -> a -> b -> c, and spare, which nobody ever observes.
+// chain is base -> a -> b -> c, and spare, which is never observed.
 func chain(t *testing.T) program {
 	return newProgram(t).set().
 		sum("c", "b", "b").sum("b", "a", "a").sum("a", "base").
@@ -23,7 +23,7 @@ func TestI2_WhatNobodyObservesNeverRuns(t *testing.T) {
 		h.run()
 	}
 	if len(h.runs) > 0 {
-		t.Errorf("runs %v, and nobody observes anything", h.runs)
+		t.Errorf("runs %v without an observer", h.runs)
 	}
 	wantValue(t, h, "a", "absent")
 	if !h.core.Idle() {
@@ -78,7 +78,7 @@ func TestI3_UnchangedOutputRunsNothingDownstream(t *testing.T) {
 	wantStory(t, h.told(), "handled e3", "run capped, changed", "run down, changed", "run observe:down")
 }
 
-// A change beside what was read concerns nobody.
+// A change beside the read value concerns no reader.
 func TestI3_ASiblingOfWhatWasReadRunsNothing(t *testing.T) {
 	p := newProgram(t).
 		handle("set", func(tx *Tx, ev *model.Event) any {

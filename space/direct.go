@@ -14,7 +14,7 @@ import (
 func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	defer s.stepped()
 	if s.graph.ticked {
-		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; they have a transaction, or are to call later", by)
+		return 0, fmt.Errorf("transaction of %s: not from within a handler, a run or a hook; use its transaction, or call later", by)
 	}
 	if !s.ledger.Begins() {
 		return 0, fmt.Errorf("transaction of %s: %w", by, ErrNotRunning)
@@ -26,7 +26,7 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 		err = tx.err
 	}
 	if err == nil && tx.missing != nil {
-		err = fmt.Errorf("document %s of another space is not here; only events wait for it", tx.missing.key)
+		err = fmt.Errorf("document %s of another space has not arrived; only events wait for it", tx.missing.key)
 	}
 	if err == nil {
 		err = s.handling.sizes.documentsFit(&tx.attempt.Draft)

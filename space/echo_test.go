@@ -351,8 +351,7 @@ func TestY07_AnEmptyTableCostsNothing(t *testing.T) {
 	}
 }
 
-// slowEcho is the breaker as one would write it from the rows: it keeps each step for
-// ever and counts again each time.
+// slowEcho is a naive breaker, written from the rows: it keeps all steps and counts again each time.
 type slowEcho struct {
 	pairs []*slowEchoPair // in order of their latest steps
 	until map[string]time.Duration

@@ -45,7 +45,7 @@ type hooks struct {
 	onError        []func(ErrorInfo)
 	onConsole      []func(ConsoleInfo)
 	onDurable      []func(bool)
-	host           any // see Tx.Slot
+	locals         []any // a variable for each type, see Local
 }
 
 func (h *hooks) report(info ErrorInfo) {
@@ -73,7 +73,7 @@ type ConvergenceError struct {
 
 func (e *ConvergenceError) Error() string {
 	if e.Event == "" {
-		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; another runtime changes the space all the time. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
+		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; other runtimes change the space too often. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
 	}
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
 }
@@ -86,7 +86,7 @@ type DocumentError struct {
 }
 
 func (e *DocumentError) Error() string {
-	return fmt.Sprintf("document %s has not been here for %s, and the event needs it; see that its space can be read, and redrive the event", e.Document, e.Waited)
+	return fmt.Sprintf("document %s has not arrived within %s, and the event needs it; make sure that its space can be read, and redrive the event", e.Document, e.Waited)
 }
 
 // LostError reports that a handler returned from none of its attempts: each ended with the process, or was

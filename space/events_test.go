@@ -19,7 +19,7 @@ func counter(t *testing.T) program {
 	})
 }
 
-// Who has misspelt a stream is told which ones there are.
+// The receipt for a misspelt stream lists the existing ones.
 func TestAnEventThatNothingHandlesIsRefusedWithWhatIsHandled(t *testing.T) {
 	for n, want := range map[int]string{ // any order: each stream is registered once
 		0: "",
@@ -128,7 +128,7 @@ func TestAPanicTellsItsStackToTheHostOnly(t *testing.T) {
 		t.Errorf("the receipt says %q, want %q", got, want)
 	}
 	if !strings.Contains(stack, "events_test.go") {
-		t.Errorf("the host is told %q", stack)
+		t.Errorf("the host receives %q", stack)
 	}
 }
 

@@ -16,8 +16,8 @@ func (w *world) purgeMarkers(space string) {
 	w.saved[space] = st
 }
 
-// sleep is what befalls a space that nobody needs: it is saved, its markers are purged, and
-// it is loaded again one day.
+// sleep does what happens to an unneeded space: it is saved, its markers are purged, and it is loaded again
+// later.
 func (h *host) sleep(m memory, foreign ...string) {
 	h.t.Helper()
 	h.integrate()
@@ -85,8 +85,8 @@ var waysOfReading = []wayOfReading{
 	{"its own output", []model.Write{put("x", 1)}, func(tx *Tx) any { return num(tx.Get("x")) }, []model.Write{gone("out")}},
 }
 
-// A document that a computation has read and that was deleted since is a change, also when
-// nothing is left that would say when it was deleted: nobody may be told the old value.
+// The deletion of a document that a computation has read is a change, even if no trace of the deletion is left:
+// no reader may get the old value.
 func TestI7_ADeletionThatIsForgottenIsAChange(t *testing.T) {
 	for _, c := range waysOfReading {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestI7_ADeletionThatIsForgottenIsAChange(t *testing.T) {
 			w.put(home, c.then...)
 			h.sleep(saved)
 			if n := h.runs["out"]; n != 0 {
-				t.Errorf("%d runs for nobody", n)
+				t.Errorf("%d runs without an observer", n)
 			}
 			h.observe("out")
 			h.run()
@@ -215,7 +215,7 @@ func TestI7_AChildIsComparedWithWhatIsNotConfirmedYet(t *testing.T) {
 			wantValue(t, h, "child", "1")
 			saved := memoryOf(t, h)
 			h.checkpoint()
-			w.put(home, put("on", 0)) // and nobody saves that the child is gone
+			w.put(home, put("on", 0)) // and the removal of the child is not saved
 			h.load()
 			h.core.Rehydrate(saved.list())
 			h.takeOver()

@@ -24,9 +24,9 @@ func (s *Space) Freshness(id string) Freshness {
 	o := s.observers[id]
 	switch {
 	case o == nil:
-		return Freshness{Pending: true, Why: "nobody observes it"}
+		return Freshness{Pending: true, Why: "it is not observed"}
 	case halted(s.ledger) != "":
-		return Freshness{Pending: true, Why: "the space stands still: " + halted(s.ledger)}
+		return Freshness{Pending: true, Why: "the space is paused: " + halted(s.ledger)}
 	case s.graph.isStale(o.node):
 		return s.pending(o.node)
 	}

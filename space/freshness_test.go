@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// wantFreshness compares what is said of a document.
+// wantFreshness compares the freshness of a document.
 func wantFreshness(t *testing.T, h *host, doc string, want Freshness) {
 	t.Helper()
 	if got := h.core.Freshness(doc); got != want {
@@ -23,7 +23,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
 	h.run()
-	wantFreshness(t, h, "b", Freshness{Pending: true, Why: "nobody observes it"})
+	wantFreshness(t, h, "b", Freshness{Pending: true, Why: "it is not observed"})
 	h.observe("b")
 	h.observe("slow")
 	if f := h.core.Freshness("b"); !f.Pending {
@@ -47,7 +47,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	}
 }
 
-// What fails anywhere behind a document is said of it, and no longer when it runs again.
+// A failure upstream of a document is reported for it, until the node runs again.
 func TestFreshness_OfWhatIsComputedFromSomethingThatFails(t *testing.T) {
 	p := newProgram(t).set().sum("c", "b").sum("b", "a").sum("spare", "base")
 	p.add(NodeSpec{ID: "a", Kind: Computation, Output: "a", Run: func(tx *Tx) (model.Value, error) {

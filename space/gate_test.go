@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// shop has a handler that reads a derived document nobody observes: pay takes the
-// total, which is computed from the prices.
+// shop has a handler that reads an unobserved derived document: pay takes the total, which is computed from the
+// prices.
 func shop(t *testing.T) program {
 	return newProgram(t).set().
 		handle("pay", func(tx *Tx, _ *model.Event) any {
@@ -59,7 +59,7 @@ func TestI4_CleanBelowSomethingInvalidIsNotUpToDate(t *testing.T) {
 	w.send(home, "pay", "e2", nil)
 	h.run()
 	w.send(home, "set", "e3", map[string]any{"price1": 7})
-	h.run() // nobody needs net, so it stays invalid, and total stays clean
+	h.run() // net is not needed, so it stays invalid, and total stays clean
 	for _, n := range h.core.Nodes() {
 		if want := map[string]Status{"net": Invalid, "tax": Clean, "total": Clean}[n.ID]; n.Status != want {
 			t.Fatalf("%s is %s, want %s", n.ID, n.Status, want)
@@ -187,7 +187,7 @@ func TestI4_AFailedComputationIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// pair oscillates for ever: each adds one to the other.
+// pair oscillates without end: each adds one to the other.
 func pair(t *testing.T) program {
 	return newProgram(t).set().
 		compute("ping", func(tx *Tx) any { return num(tx.Get("pong")) + 1 }).
@@ -251,7 +251,7 @@ func TestI6_WhatDoesNotConvergeStarvesNobodyElse(t *testing.T) {
 	}
 }
 
-// The lane does not stand still for ever behind a value that never comes to rest.
+// The lane is not blocked by a value that never comes to rest.
 func TestI6_AnEventThatReadsWhatDoesNotConvergeIsHandledInTheEnd(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)

@@ -13,9 +13,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The oracle of this test knows the definition of a gate (seed 001 section 8.1) and
-// nothing of how it is kept: no heap, no queue, no counters. It watches what changes and
-// what runs, goes through all nodes every time, and says of each when it may run.
+// The oracle of this test knows the definition of a gate and not its implementation: no heap, no queue, no
+// counters. It observes changes and runs, visits all nodes every time, and computes when each may run.
 
 // clocked is a node as the oracle sees it.
 type clocked struct {
@@ -73,7 +72,7 @@ func (n *clocked) eligible() time.Duration {
 	return at
 }
 
-// longest is for how long a debounce holds at the most.
+// longest returns how long a debounce holds the node at most.
 func (n *clocked) longest(d time.Duration) time.Duration {
 	switch w := n.gate.MaxWait; {
 	case w < 0:
@@ -197,7 +196,7 @@ func (c *clockwork) runStart(i RunInfo) {
 	case !n.present:
 		c.t.Fatalf("%s runs, and is gone", n.id)
 	case !c.live()[n.id]:
-		c.t.Fatalf("%s runs at %v, and nobody needs it", n.id, c.h.now)
+		c.t.Fatalf("%s runs at %v, and is not needed", n.id, c.h.now)
 	case n.ran && !n.due:
 		c.t.Fatalf("%s runs at %v, and nothing that it read has changed", n.id, c.h.now)
 	case n.eligible() > c.h.now:
@@ -264,8 +263,8 @@ func (c *clockwork) setGate(n *clocked, change func(*GateSpec)) {
 	change(&n.gate)
 }
 
-// checkFresh: a handler has read nothing that was out of date, but for the circle, for
-// which nobody waits for ever.
+// checkFresh: a handler has read nothing that was out of date, except for the circle, which is waited for only
+// for a while.
 func (c *clockwork) checkFresh(event, doc string, seen map[string]bool) {
 	n := c.writer(doc)
 	if n == nil || seen[n.id] || n.id == "ping" || n.id == "pong" {
@@ -348,7 +347,7 @@ func (c *clockwork) advance(d time.Duration) {
 	c.h.now = until
 }
 
-// read is a read that the oracle hears of.
+// readDoc is a read that the oracle observes.
 func (c *clockwork) readDoc(tx *Tx, n *clocked, doc string) int64 {
 	if tx.rehearsal || n.running == nil {
 		return num(tx.Get(doc))
@@ -593,8 +592,8 @@ func (c *clockwork) comeOrGo(n *clocked) {
 	}
 }
 
-// refuse has somebody else's commit win over a write and the runs that come of it. What
-// is undone is to run again, and not for having changed.
+// refuse has another runtime's commit win over a write and its runs. The undone runs must be repeated, although
+// nothing has changed for them.
 func (c *clockwork) refuse() {
 	if c.h.core.ledger.Lane().Peek() != nil {
 		return // a handling that is undone is tried again later and later, which is another matter

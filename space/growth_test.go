@@ -106,8 +106,8 @@ func TestManyReadsAreCoveredAsFewAre(t *testing.T) {
 	}
 }
 
-// With a circle somewhere, each observer that goes has it asked whether somebody needs what
-// it has read. The next observer says so; the others need not be looked at.
+// With a circle somewhere, each observer that ends triggers a search for a root of what it has read. The next
+// observer is one; the others need not be visited.
 func TestDemandCostsTheEdgesThatChangeWhereThereAreCircles(t *testing.T) {
 	same(t, func(n int) cost {
 		p := newProgram(t).compute("hub", func(tx *Tx) any { return tx.Get("in") }).

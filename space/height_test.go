@@ -51,8 +51,7 @@ func sharedPlace(doc string) (string, bool) {
 	return doc, err == nil && i%3 == 2
 }
 
-// edges are what a naive look at all nodes says of who reads from whom: for each handle,
-// the handles of its readers as bits.
+// edges are the edges between all nodes, computed naively: for each handle, the handles of its readers as bits.
 type edges [64]uint64
 
 func (e *edges) add(g *graph) {
@@ -68,7 +67,7 @@ func (e *edges) add(g *graph) {
 	}
 }
 
-// closure is who depends on whom over any number of steps.
+// closure returns the transitive edges.
 func (e edges) closure() *edges {
 	for via := range e {
 		for from := range e {
@@ -116,9 +115,9 @@ func (e *edges) early(g *graph, n *node) string {
 	return ""
 }
 
-// However edges come and go, no node has its turn while something that it depends on is
-// still to have its own in the same sweep, but for circles: those that are there, and those
-// that were when the pass began. Heights are given anew now and then in between.
+// However edges change, no node has its turn while something that it depends on is still to have its own in the
+// same sweep, except for circles: present ones, and those at the beginning of the pass. Heights are sometimes
+// recomputed in between.
 func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
 	const nodes = 8
 	docs := []string{"base"}
@@ -196,8 +195,8 @@ func highest(g *graph) (top int32) {
 	return top
 }
 
-// Two nodes read each other by turns, and each time the one that begins to must come after
-// the other: both go up, one after the other. They do not go up for ever.
+// Two nodes read each other by turns, and each time the new reader must come after the other: both are raised,
+// one after the other. The raising must end.
 func TestHeightsDoNotGrowWithTheEdgesThatComeAndGo(t *testing.T) {
 	p := newProgram(t)
 	for i, doc := range []string{"a", "b"} {

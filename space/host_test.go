@@ -105,7 +105,7 @@ func (w *world) append(space string, a *Append) uint64 {
 	return w.seq
 }
 
-// put is somebody else's commit, straight to the log. It takes nothing over.
+// put is a commit of another runtime, straight to the log. It takes nothing over.
 func (w *world) put(space string, writes ...model.Write) { w.putAs(space, "", writes...) }
 
 // putAs is put in a change group.
@@ -369,7 +369,7 @@ func (h *host) decide() bool {
 	return true
 }
 
-// refuse has the append under way lose against a commit of somebody else.
+// refuse makes the append under way lose against a commit of another runtime.
 func (h *host) refuse(writes ...model.Write) {
 	h.t.Helper()
 	if h.inFlight == nil {
@@ -417,7 +417,7 @@ func (h *host) run() {
 // advance lets time pass.
 func (h *host) advance(d time.Duration) { h.now += d }
 
-// checkpoint saves the confirmed state, unless somebody has saved a newer one.
+// checkpoint saves the confirmed state, unless a newer one is saved.
 func (h *host) checkpoint() {
 	h.t.Helper()
 	c, err := h.core.Checkpoint()

@@ -128,7 +128,7 @@ func TestI3_TheIndexVisitsExactlyTheReadersThatAreConcerned(t *testing.T) {
 
 func (b *readerBench) check(t *rapid.T, before, after model.Value, paths []model.Path) {
 	if model.Equal(before, after) {
-		return // graph.change asks nobody then
+		return // then graph.change visits no reader
 	}
 	got, tested := b.visited(before, after, paths)
 	if want := b.concerned(before, after); !slices.Equal(got, want) {
@@ -138,7 +138,7 @@ func (b *readerBench) check(t *rapid.T, before, after model.Value, paths []model
 		t.Fatalf("%d readers tested, there are %d", tested, len(b.readers))
 	}
 	if n := b.index.root.size; n != len(b.readers) {
-		t.Fatalf("the index says that it has %d readers, there are %d", n, len(b.readers))
+		t.Fatalf("the index has %d readers, there are %d", n, len(b.readers))
 	}
 }
 

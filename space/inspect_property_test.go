@@ -86,6 +86,35 @@ func compareLane(t fataler, got *inspect.Snapshot, s *Space) {
 	}
 }
 
+// compareWaiting compares what waits for a time with what the log alone says, where that is all there is; no event waits
+// twice at any time.
+func compareWaiting(t fataler, w *world, h *host) {
+	t.Helper()
+	lane, waits := h.core.Inspect().Lane(), map[string]bool{}
+	for _, p := range lane.Pending() {
+		key := fmt.Sprint(p.Stream, " ", p.ID)
+		if waits[key] && p.Reason == inspect.ForItsTime {
+			t.Fatalf("%s is pending twice: %+v", key, lane.Pending())
+		}
+		waits[key] = waits[key] || p.Reason != inspect.Uncommitted // that it waits is not in the log, perhaps
+	}
+	if !h.core.Settled() || h.core.Seq() != uint64(len(w.logs[home])) {
+		return
+	}
+	var got, want []string
+	for _, it := range lane.Scheduled {
+		got = append(got, fmt.Sprintf("%d %s %s %d", it.Slot, it.ID, it.Timer, it.NotBefore))
+	}
+	w.replica(home).Later.Each(func(it *model.Waiting) {
+		want = append(want, fmt.Sprintf("%d %s %s %d", it.Slot, it.ID, it.Timer, it.NotBefore))
+	})
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("the tables have %q waiting for a time, the log %q", got, want)
+	}
+}
+
 // reads are the places that a node reads, as the edges of the graph have them.
 func (v plainWalk) reads(id string) (out []inspect.Read) {
 	for _, d := range v.graph.byID[id].deps {
@@ -160,7 +189,8 @@ func TestInspect_TheTablesShowWhatTheHotRecordsSay(t *testing.T) {
 	})
 }
 
-// What waits for a time is in the tables with what is to come of it, before it is in the log and after, and as it comes due.
+// Waiting events are in the tables with their outcome, before they are in the log and after, and when they
+// become due.
 func TestInspect_TheTablesHaveWhatWaitsForATime(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "w1")

@@ -45,8 +45,8 @@ func inquire(s *Space) {
 	s.Durable()
 }
 
-// addTrouble adds nodes to a random program that have a hard time: a circle of
-// materializers, a gated effect, a maker of nodes, a node that is refused now and then.
+// addTrouble adds difficult nodes to a random program: a circle of materializers, a gated effect, a maker of
+// nodes, a node that is sometimes refused.
 func addTrouble(p *Program) error {
 	in := func(tx *Tx) int64 { return num(tx.Get("in0")) }
 	for _, n := range []NodeSpec{

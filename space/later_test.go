@@ -36,7 +36,7 @@ func planner(t testing.TB) *Program {
 			case "cancel":
 				tx.CancelTimer(rest)
 			case "fail":
-				return errors.New("as it was told")
+				return errors.New("as it was configured")
 			}
 		}
 		return tx.Now().UnixMilli()
@@ -260,7 +260,7 @@ func TestNow_IsNotForComputationsAndNeedsAClock(t *testing.T) {
 	w.send(home, "e", "e1", nil)
 	w.send(home, "send", "e2", nil)
 	h.run()
-	wantStory(t, h.told(), "failed e1", "failed e2", "run c: computation c asks for the time: it would not run again when that has passed; have a handler write what is to be read", "run observe:c")
+	wantStory(t, h.told(), "failed e1", "failed e2", "run c: computation c asks for the time: it would not run again when time passes; have a handler write the value to read", "run observe:c")
 	for _, id := range []string{"e1", "e2"} {
 		if rc := w.receipt(home, id); !strings.Contains(rc.Error, "Space.Clock") {
 			t.Errorf("without a clock: %s", rc.Error)
@@ -308,13 +308,12 @@ func TestTimers_NamesAreValidatedAndNodesHaveNone(t *testing.T) {
 	w.send(home, "bad", "e2", "")
 	h.run()
 	w.wantReceipts("e1 failed", "e2 failed")
-	if told := fmt.Sprint(h.told()); !strings.Contains(told, "timers belong to handlers") {
+	if told := fmt.Sprint(h.told()); !strings.Contains(told, "only handlers cancel timers") {
 		t.Errorf("%s", told)
 	}
 }
 
-// A clock that is set back takes back what it had called due and nobody has handled, and
-// nothing is handled twice.
+// A clock that is set back makes due events that were not handled wait again, and nothing is handled twice.
 func TestLater_TheClockIsSetBackAndForth(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
@@ -475,6 +474,7 @@ func TestLater_EveryEventIsHandledOnceInOrderAndNotBeforeItsTime(t *testing.T) {
 				next.takeOver()
 				h = next
 			}
+			compareWaiting(t, w, h)
 		}
 		if h.inFlight != nil {
 			h.decide()

@@ -96,10 +96,9 @@ func genLinkPath() *rapid.Generator[model.Path] {
 	return rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2), func(p []string) model.Path { return p })
 }
 
-// Random documents full of links, within a space and to another, to a computation's output,
-// to nowhere and in circles. Whatever changes, each reader has seen what a reader would who
-// only follows links, it depends on the hops and on nothing else, and the computation is
-// live exactly if somebody's hops lead to it.
+// Random documents full of links, within a space and to another, to a computation's output, to nowhere and in
+// circles. Whatever changes, each reader has seen what following the links yields, it depends on the hops and
+// on nothing else, and the computation is live exactly if the hops of a reader lead to it.
 func TestReadingThroughLinksIsFollowingThem(t *testing.T) {
 	rounds, foreign, derived := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

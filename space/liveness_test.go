@@ -27,7 +27,7 @@ type tangle struct {
 	n        int // events and foreign commits
 }
 
-// The id of a node says what it is, so that its children can be told by their ids.
+// The id of a node determines its behaviour, so its children can be computed from their ids.
 func tangled(id string) NodeSpec {
 	spec := NodeSpec{ID: id, Kind: Computation}
 	kind, _, _ := strings.Cut(id, "-")
@@ -39,7 +39,7 @@ func tangled(id string) NodeSpec {
 		spec.Output, spec.Volatile = id, true
 	case "side": // one key of a document that all write
 		spec.Writes = []Address{own}
-	case "wide": // says that it may write all of it
+	case "wide": // declares that it may write all of it
 		spec.Writes = []Address{{Doc: "doc"}}
 	case "both":
 		spec.Output, spec.Writes = id, []Address{own, {Doc: "whole-" + id}}
@@ -91,8 +91,8 @@ func runTangled(tx *Tx, spec *NodeSpec) (model.Value, error) {
 	return model.Int(1), nil
 }
 
-// Names are few, so that they meet. Those of children are others: a node that somebody has
-// registered is not to be made by a run.
+// There are few names, so that they clash. Children have others: a run must not make a node that the test has
+// registered.
 var (
 	plainIDs = []string{"out-a", "out-b", "vol-a", "side-a", "side-b", "wide-a", "wide-b", "both-a", "declares-a"}
 	matIDs   = []string{"mat-a", "mat-b", "matout-a"}

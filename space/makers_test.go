@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Two makers that each read what the other's child makes: there is no order in which all
-// of them come behind what they wait for, and they must not wait for each other for ever.
+// Two makers each read the output of the other's child: no order puts all of them behind their inputs, and they
+// must not wait for each other without end.
 func TestI6_MakersThatReadEachOthersChildrenComeToRest(t *testing.T) {
 	maker := func(id, child, makes, reads string) NodeSpec {
 		made := NodeSpec{ID: child, Kind: Computation, Output: makes}
@@ -28,8 +28,7 @@ func TestI6_MakersThatReadEachOthersChildrenComeToRest(t *testing.T) {
 	wantValue(t, h, "b", "5")
 }
 
-// A node that tries to make the one that has made it is told that it cannot: there would be
-// no end to asking who comes first.
+// A node that tries to make its own maker gets an error: otherwise the order of makers would be circular.
 func TestI6_NoNodeMakesItsOwnMaker(t *testing.T) {
 	var upper, lower, middle NodeSpec
 	makes := func(id string, child *NodeSpec) NodeSpec {
@@ -51,7 +50,7 @@ func TestI6_NoNodeMakesItsOwnMaker(t *testing.T) {
 	var errs []string
 	h.core.OnError(func(e ErrorInfo) { errs = append(errs, e.Node+": "+e.Err.Error()) })
 	h.given(put("src", 1))
-	want := `lower: register node "upper": it has made this node, directly or by way of others; none can be its own maker`
+	want := `lower: register node "upper": it has made this node, directly or indirectly; no node can be its own maker`
 	if len(errs) != 1 || errs[0] != want {
 		t.Errorf("errors %q, want %q", errs, want)
 	}

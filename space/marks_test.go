@@ -25,7 +25,7 @@ func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
 	dormant := h.core.graph.byID["total"]
 	causes := causeNames(dormant)
 	if !slices.Equal(causes, []string{"b", "a"}) {
-		t.Fatalf("a node that nobody needs has the causes %v", causes)
+		t.Fatalf("an unneeded node has the causes %v", causes)
 	}
 
 	g := h.core.graph

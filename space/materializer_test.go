@@ -99,8 +99,8 @@ func difference(after, before Stats) Stats {
 	}
 }
 
-// A commit that has transactions of several groups, or of none beside one, hides what
-// they have written to one document from nobody.
+// A commit with transactions of several groups, or with and without one, hides its writes to one document from
+// no observer.
 func TestD04_ACommitOfSeveralGroupsHidesNothing(t *testing.T) {
 	p := newProgram(t).add(NodeSpec{ID: "editor", Kind: Effect, Group: "ed", Run: func(tx *Tx) (model.Value, error) {
 		return tx.Get("text"), nil

@@ -52,7 +52,7 @@ func TestL08_AHandlerWaitsForAForeignDocument(t *testing.T) {
 	}
 }
 
-// A document that does not exist is known too, once its absence has been told.
+// An absent document is known, too, once its absence was delivered.
 func TestAnAbsentForeignDocumentIsAValue(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
@@ -105,7 +105,7 @@ func TestAComputationWaitsForAForeignDocumentAndFollowsIt(t *testing.T) {
 	}
 }
 
-// The foreign document is followed exactly as long as somebody needs it.
+// The foreign document is followed exactly as long as it is needed.
 func TestFollowingIsDemand(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
@@ -113,7 +113,7 @@ func TestFollowingIsDemand(t *testing.T) {
 	w.send(home, "set", "e1", map[string]any{"amount": 3})
 	h.run()
 	if len(h.follows) > 0 {
-		t.Fatalf("follows %v, and nobody observes", h.follows)
+		t.Fatalf("follows %v without an observer", h.follows)
 	}
 	h.observe("price")
 	h.run()
@@ -133,9 +133,8 @@ func TestFollowingIsDemand(t *testing.T) {
 	}
 }
 
-// A computation that was clean when its foreign document was let go of is not up to
-// date when somebody comes back: what it read may have changed meanwhile (I4). If it
-// has not, there is nothing to run (I3).
+// A computation that was clean when its foreign document was released is not up to date for a later observer:
+// what it read may have changed meanwhile (I4). If it has not, there is nothing to run (I3).
 func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
@@ -158,7 +157,7 @@ func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
 	if got := w.receipt(home, "e4").Result.String(); got != "27" {
 		t.Errorf("read %s, want 27", got)
 	}
-	// Somebody is back, and the rate is not yet.
+	// There is an observer again, and the rate has not arrived.
 	w.put("bank", put("rate", 11))
 	h.deaf = true
 	h.observe("price")

@@ -106,7 +106,7 @@ func (n *node) parent() *node {
 	return n.more.parent
 }
 
-// materializer reports whether the node has a declared envelope (seed 001 section 4.3).
+// materializer reports whether the node has a declared envelope.
 func (n *node) materializer() bool { return len(n.spec.Envelope) > 0 }
 
 // due reports whether the node has to run as soon as nothing holds it.
@@ -192,8 +192,8 @@ type dep struct {
 	// declared reports a read that a node which has not run yet is expected to make: it orders and pulls, and
 	// triggers nothing.
 	declared bool
-	// indexed is set while the dep is among doc.readers, back if it closes a circle.
-	// listed says that it is among graph.backs.
+	// indexed is set while the dep is among doc.readers, back while it closes a circle.
+	// listed is set while it is among graph.backs.
 	indexed bool
 	back    bool
 	listed  bool

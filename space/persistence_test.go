@@ -54,9 +54,8 @@ func (h *host) restart(m memory) {
 	h.run()
 }
 
-// resumable returns a random program: computations over inputs and each other, read deeply,
-// shallowly, by condition and through links, of which effects want some, and some only if
-// a document says so.
+// resumable returns a random program: computations over inputs and each other, read deeply, shallowly, by
+// condition and through links, some needed by effects, some only if a document demands it.
 func resumable(t *rapid.T, tt tester) *Program {
 	p := NewProgram("resumable")
 	must := func(err error) {

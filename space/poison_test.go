@@ -79,15 +79,15 @@ func TestAHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 	wantValue(t, last, "count", "11")
 }
 
-// The life in which the event comes may have been good for something: then the next one is not careful
-// either, and the handler runs once more. docs/rejections.md says so.
+// The incarnation that first meets the event may have made a receipt before: then the next one does not record
+// attempts either, and the handler runs once more, as docs/rejections.md describes.
 func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testing.T) {
 	w := newWorld(t)
 	deaths := map[string]int{}
 	p := deadly(t, deaths)
 	w.send(home, "add", "e1", 1)
 	if first := w.owner("w0", p.Program); !first.live() {
-		t.Fatal("it died of an event that kills nobody")
+		t.Fatal("it died of a harmless event")
 	} else {
 		w.send(home, "kill", "poison", nil)
 		if first.live() {
@@ -103,8 +103,7 @@ func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testin
 	}
 }
 
-// Followers of a life that was good for something, or that nobody has lived before, put no
-// mark into the log.
+// The first incarnation, and one that follows an incarnation with receipts, record no attempts in the log.
 func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
 	w := newWorld(t)
 	for n := range 3 {
@@ -207,7 +206,7 @@ func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A process that is told to end while the mark is on its way makes no attempt, and says so.
+// A process that is stopped while the attempt record is on its way makes no attempt, and removes the record.
 func TestAnAttemptThatIsNotMadeIsTakenBack(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
@@ -320,10 +319,10 @@ func TestAnEventIsTriedAtAMomentOfItsOwnAfterItsProcessHasDied(t *testing.T) {
 		if h.inFlight == nil || h.inFlight.Commit.Trying == nil {
 			t.Fatalf("life %d does not mark the attempt: %+v", n, h.last)
 		}
-		h.w.append(home, h.inFlight) // it dies before it hears of that
+		h.w.append(home, h.inFlight) // it dies before it gets the answer
 	}
 	if len(waits) == 0 {
-		t.Error("nobody has waited")
+		t.Error("there was no wait")
 	}
 }
 
@@ -339,8 +338,7 @@ func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
 	wantValue(t, h, "count", "1")
 }
 
-// A runtime that is attached is not careful, and counts nobody's attempts: others may be at
-// work on the same event.
+// An attached runtime records no attempts, and counts none: others may be at work on the same event.
 func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
@@ -362,8 +360,8 @@ func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
 	}
 }
 
-// A life that is told of an attempt which did not return counts it, marks the next ones, and ends the
-// event when there were enough of them; another event is not blamed.
+// An incarnation that is informed of an attempt which did not return counts it, records the next ones, and ends
+// the event after enough of them; another event is not affected.
 func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
 	w := newWorld(t)
 	deaths := map[string]int{}
@@ -391,8 +389,8 @@ func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
 	}
 }
 
-// An attempt that did not return and has a record in the log is counted once, also where another runtime has taken back a
-// later attempt of its own meanwhile.
+// An attempt that did not return and has a record in the log is counted once, even if another runtime has
+// withdrawn a later attempt of its own meanwhile.
 func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
 	deaths, soft, called := 0, false, 0

@@ -47,8 +47,8 @@ func (h *host) look(id string) uint64 {
 	return visits
 }
 
-// One of 200 writers is invalid, and the handler reads what they lead to. It is found
-// without going through the others, whether anybody else looks at the hub or not.
+// One of 200 writers is invalid, and the handler reads a node downstream of them. The invalid one is found
+// without visiting the others, with or without other readers of the hub.
 func TestM10_OneStaleWriterOfManyIsFoundAtOnce(t *testing.T) {
 	for _, observed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("observed %v", observed), func(t *testing.T) {
@@ -119,9 +119,8 @@ func TestM10_OneStaleSideWriterOfManyIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// What an event costs does not depend on how many stale nodes there are that nobody
-// needs and that it has nothing to do with, nor on how many documents of other spaces
-// these have read that are not here any more.
+// The cost of an event does not depend on the number of unneeded stale nodes that it does not depend on, nor on
+// the number of absent documents of other spaces that these have read.
 func TestStaleNodesThatAreNoneOfTheEventsBusinessCostNothing(t *testing.T) {
 	cost := func(strangers int, observed bool) uint64 {
 		p := hub(t, 4).sum("tail", "hub")

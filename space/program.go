@@ -169,7 +169,7 @@ func (n *NodeSpec) check() error {
 	case n.Kind == Effect && (n.Output != "" || len(n.Envelope) > 0 || n.Volatile):
 		return fmt.Errorf("an effect has no output and no envelope; it may have Writes")
 	case len(n.Envelope) > 0 && len(n.Writes) > 0:
-		return fmt.Errorf("a node with an Envelope has no Writes; what it writes lies in the envelope")
+		return fmt.Errorf("a node with an Envelope has no Writes; it writes inside the envelope")
 	}
 	if err := n.Gate.checkDebounce(); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (n *NodeSpec) checkPlaces() error {
 // check refuses names that no commit could carry.
 func (p *Program) check() error {
 	if len(p.Version) > maxVersion {
-		return fmt.Errorf("program %s: the version is %d bytes; %d are the most", p.Name, len(p.Version), maxVersion)
+		return fmt.Errorf("program %s: the version is %d bytes; at most %d are allowed", p.Name, len(p.Version), maxVersion)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (p *Program) Cron(c CronSpec) error {
 		return fmt.Errorf("program %s: cron %q: %w", p.Name, c.Name, err)
 	}
 	if p.crons[c.Name] != nil {
-		return fmt.Errorf("program %s: cron %q: there is one of that name already", p.Name, c.Name)
+		return fmt.Errorf("program %s: cron %q: the name is taken", p.Name, c.Name)
 	}
 	if p.crons == nil {
 		p.crons = map[string]*CronSpec{}
@@ -247,7 +247,7 @@ func (p *Program) Cron(c CronSpec) error {
 // host decides.
 func (p *Program) Within(stream string, d time.Duration) error {
 	if d == 0 {
-		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one stands for none", p.Name, stream)
+		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one means no limit", p.Name, stream)
 	}
 	if p.handlers[stream] == nil {
 		return fmt.Errorf("program %s: stream %s has no handler to limit; register it first", p.Name, stream)

@@ -53,7 +53,7 @@ func (fs *formulas) program(t *rapid.T) *Program {
 	return p
 }
 
-// Addresses travel in payloads as links do, but are none: nobody is to follow them.
+// Addresses in payloads resemble links, but are not to be followed.
 func addressIn(a Address) any {
 	return map[string]any{"space": a.Space, "doc": a.Doc, "path": []string(a.Path)}
 }
@@ -265,7 +265,7 @@ func (m *machine) toggle(h *host, i int, f *formula) {
 	}
 }
 
-// rootItself reports whether the node is live without anybody's reading what it writes.
+// rootItself reports whether the node is live without readers.
 func (f *formula) rootItself() bool { return f.spec.Kind == Effect || f.materializes() }
 
 // step is one of the moves that need nothing but a host.
@@ -328,7 +328,7 @@ func (m *machine) settleDown(h *host) {
 			return
 		}
 		if !h.core.Owned() {
-			m.w.t.Fatalf("deposed by nobody")
+			m.w.t.Fatalf("deposed without a takeover")
 		}
 		h.advance(rest)
 	}
@@ -383,7 +383,7 @@ func (m *machine) checkOutputs(i int) {
 	}
 	for _, n := range h.core.Nodes() {
 		if f := m.fs.byID(n.ID); f != nil && n.Runs > 0 && !m.needed[n.ID] {
-			t.Fatalf("%s ran %d times, and nobody ever needed it", n.ID, n.Runs)
+			t.Fatalf("%s ran %d times, and was never needed", n.ID, n.Runs)
 		}
 	}
 	if s := h.core.Stats(); s.NodeErrors+s.OutsideWrites+s.Violations+s.Deferred > 0 {
@@ -515,8 +515,8 @@ func newMachine(t *rapid.T, fs *formulas, p *Program, change func(*Config)) *mac
 			fs.reachFrom(f, m.needed)
 		}
 	}
-	// A container that comes to be concerns all who have looked into it for something; the
-	// edges know nothing of that.
+	// A new container concerns all readers that have looked for something inside it; the edges do not have
+	// that.
 	for _, doc := range containers {
 		m.w.put(home, put(doc, map[string]any{}))
 	}
@@ -530,8 +530,8 @@ func newMachine(t *rapid.T, fs *formulas, p *Program, change func(*Config)) *mac
 	return m
 }
 
-// checkTwin: nothing but the inputs decides what a space does (no clock, no chance, no
-// order of a map), and whether anybody watches decides nothing (P10).
+// checkTwin: only the inputs decide what a space does (no clock, no chance, no order of a map), and observation
+// through hooks decides nothing (P10).
 func (m *machine) checkTwin() {
 	t := m.w.t
 	for _, space := range []string{home, "bank"} {

@@ -59,7 +59,7 @@ func watched(c *Config) {
 func (w *watcher) start(i *RunInfo) {
 	n := w.h.core.graph.byID[i.Node]
 	if !n.live && len(w.stack) == 0 {
-		w.h.t.Fatalf("%s runs, and nobody needs it (I2)", i.Node)
+		w.h.t.Fatalf("%s runs, and is not needed (I2)", i.Node)
 	}
 	if last, ran := w.began[n]; ran && !w.again[n] && !w.undone(n) {
 		w.checkCauses(n, i.Causes, w.changes[last:])
@@ -99,8 +99,8 @@ func (w *watcher) logged(r madeRun) bool {
 	return false
 }
 
-// checkCauses: a run has causes, and each is an address where somebody else has made a
-// difference since the last run began (I3, P5).
+// checkCauses: a run has causes, and each is an address that another writer has changed since the last run
+// began (I3, P5).
 func (w *watcher) checkCauses(n *node, causes []string, changes []ChangeInfo) {
 	if len(causes) == 0 {
 		w.h.t.Fatalf("%s runs again, for no cause\n%s%v\n%v\nsince %+v\nmade %+v refused %d", n.id(), w.dump(), w.h.story, w.stack, changes, w.made[n], w.h.core.Stats().Refused)

@@ -51,7 +51,8 @@ func (p *publisher) snapshot() *inspect.Snapshot {
 		p.describe(n)
 		w.Put(handle, &p.row)
 	}
-	return w.Finish(p.state(), p.lane(), p.tasks(), p.recorder)
+	w.Finish(p.state(), p.lane(), p.tasks(), p.recorder.History())
+	return p.tables.Snapshot()
 }
 
 // describe fills in the row of a node.

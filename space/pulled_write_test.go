@@ -54,8 +54,8 @@ func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
 	}
 }
 
-// A run that finds its side-write there already writes nothing. If what stood there is then
-// undone, it runs again: nobody else would write it.
+// A run whose side-write has no effect, because the value is there already, writes nothing. If that value is
+// then undone, it runs again: no other writer would restore it.
 func TestI1_AWriteThatWasThereAlreadyIsMadeWhenItIsUndone(t *testing.T) {
 	at := model.Path{"x"}
 	side := NodeSpec{ID: "side", Kind: Computation, Writes: []Address{{Doc: "d", Path: at}}}

@@ -116,7 +116,7 @@ func reject(t *testing.T, class Rejection) *rejection {
 	c.h.run()
 	c.tell()
 	if !slices.Contains(c.told, class) {
-		t.Fatalf("no hook was told of a rejection %q: %v", class, c.told)
+		t.Fatalf("no hook received a rejection %q: %v", class, c.told)
 	}
 	return c
 }

@@ -22,9 +22,8 @@ func (h *host) register(spec NodeSpec) {
 	}
 }
 
-// An effect that is being removed still has some of its reads. When there is a circle
-// anywhere, so that counts alone do not say who is needed, it must not pass for the only
-// one that needs what others need too.
+// An effect that is being removed still has some of its reads. If there is a circle anywhere, so that counts
+// alone do not determine liveness, it must not count as the only root of nodes that others need, too.
 func TestI2_ARemovedEffectTakesNoDemandWithItThatIsNotItsOwn(t *testing.T) {
 	p := newProgram(t).sum("a", "in").sum("b", "a").
 		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).

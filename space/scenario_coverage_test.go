@@ -176,8 +176,7 @@ func notOfThisModule(dir string) bool {
 	return err == nil
 }
 
-// The invariants of seed 001 are I1 to I11, of which the last two look like rows; a row
-// I01 has its zero.
+// The invariants are I1 to I11, of which the last two resemble rows; a row I01 has its zero.
 var invariant = regexp.MustCompile(`^I([1-9]|10|11)$`)
 
 // rowsOfTest returns the rows with which the name of a test begins: TestA01_B02_Title, or
@@ -214,7 +213,7 @@ func TestRowsOfTest(t *testing.T) {
 	}
 }
 
-// check finds rows that do not exist, contradictions, and what nobody has decided.
+// check finds rows that do not exist, contradictions, and undecided rows.
 func (by proofs) check(t *testing.T, rows, not *rowTable) {
 	t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(by)) {

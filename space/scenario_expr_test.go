@@ -299,8 +299,8 @@ var lazy = map[string]func(*env, []expr) model.Value{
 	},
 }
 
-// reads returns a function that reads the address that is its argument in another way. An
-// address is told from other expressions by how it is written.
+// reads returns a function that reads the address in its argument in another way. The syntax distinguishes an
+// address from other expressions.
 func reads(how reading) func(*env, []expr) model.Value {
 	return func(v *env, args []expr) model.Value {
 		v.how = append(v.how, how)

@@ -104,7 +104,7 @@ func (s *stage) cmdGate(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdTook tells how long runs of a node took.
+// cmdTook reports the duration of runs of a node.
 func (s *stage) cmdTook(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err != nil {

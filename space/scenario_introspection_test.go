@@ -13,7 +13,7 @@ import (
 
 // The commands that ask: they print what a space says of itself, and change nothing.
 
-// cmdLinks prints whom a node is connected to.
+// cmdLinks prints the neighbours of a node.
 func (s *stage) cmdLinks(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err != nil {
@@ -216,8 +216,7 @@ func (s *stage) cmdBusy(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdDurable prints what those were told who want to know whether a runtime is durable,
-// since it was last asked.
+// cmdDurable prints the calls of OnDurable since the last cmdDurable.
 func (s *stage) cmdDurable(d *datadriven.TestData) error {
 	who, err := s.who(d)
 	for _, a := range who {

@@ -21,8 +21,7 @@ func init() {
 // zeroHour is what the clock of a scenario counts from, a full hour.
 const zeroHour = 1_800_000_000_000 / 3_600_000 * 3_600_000
 
-// clock is the wall time of a scenario. One that has not set it has runtimes that are told
-// no time.
+// clock is the wall time of a scenario. Without it, runtimes get no time.
 type clock struct {
 	set  bool
 	wall time.Duration // since zeroHour

@@ -13,7 +13,7 @@ import (
 type minutes struct {
 	out     strings.Builder
 	speaker *actor
-	// line is a change whose readers are still being told.
+	// line is a change whose readers are still being notified.
 	line      string
 	lineDepth int
 	lineOf    *actor

@@ -99,7 +99,7 @@ func (s *stage) cmdValues(d *datadriven.TestData) error {
 	return err
 }
 
-// cmdLog prints the log of a space: who committed what.
+// cmdLog prints the log of a space with the authors of commits.
 func (s *stage) cmdLog(d *datadriven.TestData) error {
 	for _, e := range s.logs[arg(d, 0)] {
 		c := s.commit(e)

@@ -12,8 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// scenarioDir lets somebody else's scenarios run: go test ./space -run TestScenarios
-// -args -scenarios=DIR.
+// scenarioDir runs scenarios of another directory: go test ./space -run TestScenarios -args -scenarios=DIR.
 var scenarioDir = flag.String("scenarios", "", "run the scenarios under this directory instead of those of the package; a relative one is looked for here and then in the root of the module")
 
 const ownScenarios = "testdata/scenarios"

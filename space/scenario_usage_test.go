@@ -14,14 +14,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// usages say what each command may be given, as testdata/README.md describes it. A slip
-// that nobody notices tells another story than the one that was meant.
+// usages are the arguments of each command, as in testdata/README.md. A typing error that passes unnoticed
+// would change the story.
 //
-// Capitals stand for something: RUNTIME and SPACE for one that is there (register, put and
-// send may be the first to speak of a space), DURATION and N for a time and a number,
-// anything else for a word. Words in small letters stand for themselves. What is in
-// brackets may be missing, dots say that there may be more, and a colon at the end that
-// there may be lines below.
+// Capitals are placeholders: RUNTIME and SPACE for existing ones (register, put and send may mention a space
+// for the first time), DURATION and N for a time and a number, anything else for a word. Words in small letters
+// are literal. Arguments in brackets are optional, dots mean repetition, and a colon at the end means lines
+// below.
 var usages = map[string]string{
 	"case":         "[NAME...]",
 	"register":     "SPACE :",

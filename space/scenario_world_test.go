@@ -49,12 +49,12 @@ type actor struct {
 	runs    map[string]uint64 // as the runs command last printed them
 	wake    time.Duration
 	due     int64 // by the clock, 0 if nothing waits for it
-	// background is work that was begun, by name; errors are those that nobody has asked
-	// for yet, worked the counters when they were last printed.
+	// background is unfinished work, by name; errors have not been printed yet, worked has the counters as they
+	// were last printed.
 	background map[string]func()
 	errors     []string
 	worked     Stats
-	// durable is what OnDurable was told since it was last asked for.
+	// durable has the calls of OnDurable since they were last printed.
 	durable []string
 
 	// How the minutes are being taken.

@@ -49,8 +49,8 @@ func TestA36_AScanForAWriterStopsAtTheFirst(t *testing.T) {
 	}
 }
 
-// A document that nobody reads any more has no reader left, and no index; if it is absent
-// and nobody writes it either, nothing is left of it at all.
+// A document without readers has no reader records and no index; if it is absent and has no writer either, it
+// has no record at all.
 func TestC20_NothingIsLeftOfAnEntityWithoutReaders(t *testing.T) {
 	p := newProgram(t).set().
 		handle("delete", func(tx *Tx, ev *model.Event) any {
@@ -76,7 +76,7 @@ func TestC20_NothingIsLeftOfAnEntityWithoutReaders(t *testing.T) {
 	for i := range 50 {
 		send(i, "set", map[string]any{"at": fmt.Sprint("name", i)})
 		if i > 0 && g.local(fmt.Sprint("name", i-1)) != nil {
-			t.Fatalf("name%d is known, and nobody reads it", i-1)
+			t.Fatalf("name%d has a record without a reader", i-1)
 		}
 		if d := g.local(fmt.Sprint("name", i)); d == nil || len(d.readers) != 1 {
 			t.Fatalf("name%d is read and not known: %v", i, d)
@@ -204,7 +204,7 @@ func TestC24_OneChangedFieldTriggersOneOfAThousandReaders(t *testing.T) {
 		}
 	}
 	change("a handler's write", func() { w.send(home, "field", "e1", map[string]any{"name": "f7", "v": 1}) })
-	change("a write of somebody else", func() {
+	change("a write of another runtime", func() {
 		w.put(home, model.Write{Doc: "doc", Path: model.Path{"f7"}, Value: model.Int(2)})
 		h.integrate()
 	})

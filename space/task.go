@@ -73,7 +73,7 @@ func TaskOf(key string, entry model.Value) Task {
 }
 
 // noRoomForText replaces the error of a task that ended in a document without room for it.
-const noRoomForText = "it was told how it ended, and that could not be handled; the document of the tasks has no room for why, but the dead letter on their stream does"
+const noRoomForText = "its end was reported and could not be handled; the document of the tasks has no room for the reason, but the dead letter on their stream has it"
 
 func (t *Task) entry() model.Value {
 	fields := []model.Field{model.F("state", string(t.State)), model.F("n", t.N)}
@@ -194,11 +194,11 @@ func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
 		if input {
 			register = "Fetch"
 		}
-		return nil, fmt.Errorf("program %s has none of that name; register it with %s", program, register)
+		return nil, fmt.Errorf("program %s has no action or input of that name; register it with %s", program, register)
 	case a.input && !input:
-		return nil, fmt.Errorf("it is an input: it is wanted, not started")
+		return nil, fmt.Errorf("it is an input: it can be wanted, not started")
 	case !a.input && input:
-		return nil, fmt.Errorf("it is an action: it is started, not wanted")
+		return nil, fmt.Errorf("it is an action: it can be started, not wanted")
 	}
 	return a, nil
 }

@@ -99,8 +99,8 @@ func TestTask_AFailedEndIsCountedInTheSizeOfItsDocument(t *testing.T) {
 	}
 }
 
-// A value that comes for a new key when the document of an input is full stays wanted: nobody would
-// be told that it cannot be kept, and the document would grow with every key.
+// A value that arrives for a new key when the document of an input is full stays wanted: a failure to store it
+// would go unnoticed, and the document would grow with every key.
 func TestTask_AnInputWithoutRoomStaysWanted(t *testing.T) {
 	const limit = 32 << 10
 	p := newProgram(t).handle("want", func(tx *Tx, ev *model.Event) any {

@@ -112,9 +112,20 @@ func (t *Tx) Space() string { return t.space }
 // not be changed.
 func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
-// Slot is a variable for the package that hosts programs of another language in the space: nested runs see what
-// the outer run has stored. It is nil at first, and the core does not use it.
-func (t *Tx) Slot() *any { return &t.core.hooks.host }
+// Local returns the variable of type T that the space has for a package that runs programs of another language
+// in it: nested runs see what the outer run has stored. It has its zero value at first, and the core does not
+// use it.
+func Local[T any](t *Tx) *T {
+	h := t.core.hooks
+	for _, v := range h.locals {
+		if v, ok := v.(*T); ok {
+			return v
+		}
+	}
+	v := new(T)
+	h.locals = append(h.locals, v)
+	return v
+}
 
 // Err returns the error that keeps the transaction from committing, or nil.
 func (t *Tx) Err() error { return t.err }
@@ -178,8 +189,8 @@ func (t *Tx) used() {
 	}
 }
 
-// Host returns the host's value for layers above (Guard.Host); it may be nil.
-func (t *Tx) Host() any { return t.core.cfg.Guard.Host }
+// Guard returns the guard of the space's host, for layers above the core. It must not be changed.
+func (t *Tx) Guard() *Guard { return &t.core.cfg.Guard }
 
 // former is a child before a run registered it again: its parent, and the parent's number of runs.
 type former struct {

@@ -57,7 +57,7 @@ func TestWritesAreToThePathAsItWas(t *testing.T) {
 	}
 }
 
-// Writing what is there already writes nothing, and concerns nobody.
+// Writing an equal value writes nothing, and concerns no reader.
 func TestI5_AWriteOfTheSameValueIsNone(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)

@@ -77,11 +77,11 @@ func (t *Tx) chain(s *model.Send) (err error) {
 // reads has changed, and the time does not trigger them.
 func (t *Tx) Now() time.Time {
 	if t.node != nil {
-		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when that has passed; have a handler write what is to be read", t.node.kind, t.node.id()))
+		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when time passes; have a handler write the value to read", t.node.kind, t.node.id()))
 		return time.Time{}
 	}
 	if t.core.ledger.Wall() == 0 {
-		t.fail(fmt.Errorf("the host of the space has not told the time (Space.Clock)"))
+		t.fail(fmt.Errorf("the host of the space has not set the time (Space.Clock)"))
 		return time.Time{}
 	}
 	return time.UnixMilli(t.core.ledger.Wall()).UTC()
@@ -115,11 +115,11 @@ func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, optio
 // wait sets the time that a send waits for. A past time has no effect on a send to this space.
 func (t *Tx) wait(s *model.Send, at time.Time) error {
 	if t.core.ledger.Wall() == 0 {
-		return fmt.Errorf("the host of the space has not told the time (Space.Clock)")
+		return fmt.Errorf("the host of the space has not set the time (Space.Clock)")
 	}
 	ms := model.NotBefore(at)
 	if s.Expires > 0 && s.Expires < ms {
-		return fmt.Errorf("it expires before it may be handled")
+		return fmt.Errorf("it expires before its time")
 	}
 	if !paces(t.attempt.Event, t.core.ledger.Wall(), ms) {
 		if err := t.chain(s); err != nil {
@@ -166,7 +166,7 @@ func (t *Tx) CancelTimer(name string) {
 	}
 	err := model.CheckName("timer", name)
 	if t.node != nil {
-		err = fmt.Errorf("%s %s cannot; timers belong to handlers", t.node.kind, t.node.id())
+		err = fmt.Errorf("%s %s is not a handler; only handlers cancel timers", t.node.kind, t.node.id())
 	}
 	if err != nil {
 		t.fail(fmt.Errorf("cancel timer %s: %w", name, err))

@@ -161,7 +161,7 @@ func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
 	case err != nil:
 		return nil, err
 	case t.node != nil:
-		return nil, fmt.Errorf("%s %s cannot; tasks belong to handlers", t.node.kind, t.node.id())
+		return nil, fmt.Errorf("%s %s is not a handler; only handlers change tasks", t.node.kind, t.node.id())
 	}
 	return a, checkTaskKey(key)
 }
@@ -324,5 +324,5 @@ func endText(ev *model.Event, why string) string {
 	if len(why) > maxTaskError {
 		why = strings.ToValidUTF8(why[:maxTaskError], "") + "..."
 	}
-	return fmt.Sprintf("it was told how it ended, and that could not be handled: %s (event %s; redrive it)", why, ev.ID)
+	return fmt.Sprintf("its end was reported and could not be handled: %s (event %s; redrive it)", why, ev.ID)
 }

@@ -25,9 +25,8 @@ func ledger() *settle.Program {
 		Handle("note", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
 }
 
-// A receipt is found by the event's id, in a log of any length, by whoever asks, on a
-// real server; and waited for by another process than the one that sends the event,
-// which may be any NATS client.
+// A receipt is found by the event's id, in a log of any length, by any process, on a real server; and another
+// process than the sender of the event can wait for it, even a plain NATS client.
 func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -80,7 +79,7 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 			}
 		}
 		if h, err := history.FindReceipt(ctx, b, "alice", "add", "never"); h != nil || err != nil {
-			t.Errorf("an event that nobody has sent: %+v, %v", h, err)
+			t.Errorf("an event that was not sent: %+v, %v", h, err)
 		}
 	})
 }

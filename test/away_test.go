@@ -74,8 +74,8 @@ func adding() *settle.Program {
 	})
 }
 
-// While no server can be reached, everything that leaves ends by itself, though its context has no
-// end, and says what it could not do. What was acknowledged is there when the server is.
+// While no server can be reached, every process ends when it is asked to, though its context has no deadline,
+// and reports what it could not do. Acknowledged events are there when the server returns.
 func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFixed(t)
@@ -166,7 +166,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 	}
 }
 
-// A server of package ordered ends by itself, too.
+// A server of package ordered ends without a NATS server, too.
 func TestLeaving_AServerOfOrderedEndsWithoutANATSServer(t *testing.T) {
 	t.Parallel()
 	f := startFixed(t)

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 
@@ -101,18 +100,17 @@ func readLog(t *testing.T, b *bus.Bus, space string) []handled {
 // eventually waits until a document has the wanted value, by watching it.
 func eventually(t *testing.T, c *settle.Client, space, doc string, want int64) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(testContext(t))
-	defer cancel()
 	last := settle.Value{}
-	err := c.Space(space).Watch(ctx, doc, func(v settle.Value, _ uint64) {
-		last = v
-		if n, ok := v.AsInt(); ok && n == want {
-			cancel()
+	for u, err := range c.Space(space).Watch(testContext(t), doc) {
+		if err != nil {
+			t.Fatalf("%s/%s is %v, want %d: %v", space, doc, last, want, err)
 		}
-	})
-	if n, ok := last.AsInt(); !ok || n != want {
-		t.Fatalf("%s/%s is %v, want %d (%v)", space, doc, last, want, err)
+		last = u.Value
+		if n, ok := last.AsInt(); ok && n == want {
+			return
+		}
 	}
+	t.Fatalf("%s/%s is %v, want %d", space, doc, last, want)
 }
 
 func once(t *testing.T, list []handled) {

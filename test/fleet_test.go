@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A fleet that is rolled: workers come and go in good order and in bad, while events
-// keep coming. What is there in the end is what was sent, and it is saved.
+// In a rolling restart, workers start, stop and crash while events arrive. In the end every event has had its
+// effect, and the states are saved.
 func TestRolling_NothingIsLostOrRepeatedAndAllIsSaved(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: 2, Bus: bus.Config{Partitions: 4}})
@@ -84,8 +84,7 @@ func wantSaved(t *testing.T, d *deployment, space string, docs map[string]string
 	}
 }
 
-// Everything stops, server included, with events that nobody has handled. It goes on
-// from the disk.
+// Everything stops, server included, with unhandled events. Work continues from the disk.
 func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -107,7 +106,7 @@ func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	if err := first.StopWorkers(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for i := range n { // nobody is there to handle these
+	for i := range n { // no worker is there to handle these
 		if _, err := first.Client().Send(ctx, flight(n+i, "here", "there")); err != nil {
 			t.Fatal(err)
 		}
@@ -182,15 +181,16 @@ func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 	watch, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		err := d.Client().Space("here").Watch(watch, "total", func(v settle.Value, revision uint64) {
+		for u, err := range d.Client().Space("here").Watch(watch, "total") {
+			if err != nil {
+				t.Errorf("watch: %v", err)
+				return
+			}
 			mu.Lock()
-			defer mu.Unlock()
-			revisions = append(revisions, revision)
-			n, _ := v.AsInt()
+			revisions = append(revisions, u.Revision)
+			mu.Unlock()
+			n, _ := u.Value.AsInt()
 			last <- n
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("watch: %v", err)
 		}
 	})
 	for i := range 8 {

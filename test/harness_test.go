@@ -27,8 +27,8 @@ const patience = 5 * time.Minute
 
 const (
 	deployHeartbeat = 20 * time.Millisecond
-	// memberTTL is short: a worker that has missed its heartbeat, which on a loaded
-	// machine is soon, trusts the silence of nobody for a third of it.
+	// memberTTL is short. A worker that has missed its own heartbeat, which happens easily on a loaded machine,
+	// suspects no other member for a third of it.
 	memberTTL = 750 * time.Millisecond
 )
 
@@ -182,13 +182,13 @@ func (d *deployment) deleteStreams(ctx context.Context, t *testing.T) {
 			if err := b.JetStream().DeleteStream(ctx, name); !errors.Is(err, jetstream.ErrStreamNotFound) {
 				return err
 			}
-			return nil // it was deleted, and that was not heard
+			return nil // it was deleted, and the answer was lost
 		})
 	}
 }
 
-// answerTime is how long one request to a cluster is given. It gets lost if the leader that it
-// was for is none any more, and is then made again.
+// answerTime bounds one request to a cluster. A request to a leader that was just replaced gets lost, and is
+// repeated.
 const answerTime = 5 * time.Second
 
 // persistently makes a request until it is answered with success.
@@ -219,7 +219,7 @@ func publish(ctx context.Context, t *testing.T, b *bus.Bus, space, stream, id st
 			return nil
 		}
 		if _, there, findErr := b.FindEvent(ctx, space, stream, id); there && findErr == nil {
-			return nil // it was stored, and that was not heard
+			return nil // it was stored, and the answer was lost
 		}
 		return err
 	})

@@ -49,7 +49,7 @@ type rush struct {
 	mortal []*settle.Attachment
 
 	mu    sync.Mutex
-	known []settle.Outgoing // events that somebody has sent, or tried to
+	known []settle.Outgoing // events that a client has sent, or tried to
 	acked map[string]bool   // those of them that are stored for certain
 	calls map[string]time.Duration
 }
@@ -166,7 +166,7 @@ func (c *caller) operate() {
 	}
 }
 
-// pick returns an event to be sent: a new one, or one that somebody has sent before.
+// pick returns an event to be sent: a new one, or one that a client has sent before.
 func (c *caller) pick() settle.Outgoing {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -218,7 +218,7 @@ func (c *caller) call(ctx context.Context) {
 		answer(settle.SendResult{}, err)
 		return
 	}
-	answer(settle.SendResult{Duplicate: true}, nil) // nobody says
+	answer(settle.SendResult{Duplicate: true}, nil) // the answer does not have it
 	receipt(answered{n: number(rc)})
 }
 
@@ -288,11 +288,11 @@ func (c *caller) read(ctx context.Context, space string, what kind) {
 	answer(answered{n: int(n)})
 }
 
-// settle sends everything once more, so that nothing is in doubt, waits for all that
-// comes of it, and looks at what there is in the end.
+// settle sends every event once more, so that none is in doubt, waits for all effects, and checks the final
+// state.
 func (r *rush) settle() {
 	r.Helper()
-	ctx := r.Context() // each operation is bounded by itself: there are many
+	ctx := r.Context() // each operation has its own limit: there are many
 	c := r.client(99)
 	defer c.hangUp()
 	for _, ev := range r.known {
@@ -317,8 +317,8 @@ func (r *rush) settle() {
 	}
 }
 
-// followUps adds what the handlers of a space have sent: operations which nobody has
-// asked for, that begin with the event behind them, and have an end.
+// followUps adds the sends of a space's handlers as operations, which no client has requested, which begin with
+// the event behind them, and which have an end.
 func (r *rush) followUps(ctx context.Context, c *caller, space string) {
 	r.Helper()
 	for _, h := range readLog(r.T, r.d.Bus(), space) {
@@ -334,7 +334,7 @@ func (r *rush) followUps(ctx context.Context, c *caller, space string) {
 func (r *rush) killWorkers(int64) {
 	ids := r.d.Workers()
 	if len(ids) == 0 || !r.d.KillWorker(ids[0]) {
-		return // somebody else is at it
+		return // another caller does it
 	}
 	if _, err := r.d.AddWorker(r.Context()); err != nil {
 		r.Error(err)
@@ -353,8 +353,7 @@ func (r *rush) attach(id, space string) *settle.Attachment {
 	return a
 }
 
-// deposeLeaders has the leaders of two streams step down, and kills a worker now and
-// then.
+// deposeLeaders makes the leaders of two streams step down, and sometimes kills a worker.
 func (r *rush) deposeLeaders(n int64) {
 	prefix := r.d.cfg.Bus.Prefix
 	if n%3 == 0 {

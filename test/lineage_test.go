@@ -6,9 +6,8 @@ import (
 	"github.com/settlehq/settle"
 )
 
-// Nothing comes of what an attempt has sent if the attempt does not take effect. The
-// follow-ups read nothing that their parent has written, so no conflict of theirs
-// would give them away: it is the lineage alone that takes them back.
+// The sends of an attempt have no effect if the attempt does not take effect. The follow-ups read nothing that
+// their parent has written, so no conflict of their own would undo them: only the lineage does.
 func TestI10_PayloadOnlyFollowUpOfAFailedParent_IsNeverHandled(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -17,7 +16,7 @@ func TestI10_PayloadOnlyFollowUpOfAFailedParent_IsNeverHandled(t *testing.T) {
 		first := a.line.holdReceipt("e1")
 		s.send("shop", "order", "e1")
 		first.wait(t)
-		a.notes.waitFor(t, "note in shop: e1 makes 1", 1) // which nobody can take for granted yet
+		a.notes.waitFor(t, "note in shop: e1 makes 1", 1) // not confirmed yet
 		s.elsewhere("shop", "closed", true)
 		first.letGo()
 		if rc := s.ends("shop", "order", "e1"); rc.Outcome != settle.Failed || rc.Error != "closed" {
@@ -57,9 +56,8 @@ func TestI10_HandlerConflictsThenSucceeds_FollowUpIsHandledOnceAsOfTheCommittedA
 	})
 }
 
-// The first attempt conflicts, and all others fail, until there are no more. What the
-// first one has launched is gone: its follow-ups, and the piece, which was running. A
-// piece beside it goes on.
+// The first attempt conflicts, and all others fail until the retries are used up. Everything that the first one
+// launched is gone: its follow-ups, and the piece, which was running. Another piece continues.
 func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStopped(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -96,8 +94,8 @@ func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStoppe
 	})
 }
 
-// A send to another space waits in its origin's commit. While that is under way, nobody
-// sees it; that the coordinator is at work, a send of another origin shows.
+// A send to another space waits in its origin's commit, invisible while that is under way; a send of another
+// origin shows that the coordinator is at work.
 func TestI10_CrossSpaceFollowUp_ParksUntilItsOriginIsConfirmed(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// watchPlainly asks for a document as anybody would: a subscription, and a message.
+// watchPlainly watches a document with plain NATS: a subscription, and a message.
 func watchPlainly(t *testing.T, nc *nats.Conn, subject, question string) *nats.Subscription {
 	t.Helper()
 	inbox := nc.NewInbox()
@@ -122,12 +122,11 @@ func plainLive(t *testing.T, base settle.Config) {
 	}
 }
 
-// That a value is old is said to any NATS client, and that it is not any more, though there is no
-// new one.
+// Any NATS client is notified that a value is out of date, and when it no longer is, even without a new value.
 func TestLive_APlainClientIsToldThatAValueIsOld(t *testing.T) { onBothServers(t, plainStale) }
 
 func plainStale(t *testing.T, base settle.Config) {
-	base.Workers, base.MemberTTL = 3, patience // nobody is taken for dead because the machine is slow
+	base.Workers, base.MemberTTL = 3, patience // a slow machine must not look like a dead worker
 	base.Programs = settle.Always(relay().Compute("mood", func(v *settle.View) (settle.Value, error) {
 		if n, _ := v.Get("departed").AsInt(); n == 2 {
 			return settle.Value{}, errors.New("two is too many")
@@ -153,7 +152,7 @@ func plainStale(t *testing.T, base settle.Config) {
 	}
 }
 
-// A watch over NATS goes on while workers are killed and come, and never back.
+// A watch over NATS continues while workers crash and start, and never goes back.
 func TestLive_AWatchGoesOnWhileWorkersAreKilled(t *testing.T) { onBothServers(t, liveKills) }
 
 func liveKills(t *testing.T, base settle.Config) {

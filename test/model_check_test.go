@@ -112,7 +112,7 @@ func TestHistoryChecker(t *testing.T) {
 	}
 }
 
-// The checker is only of use if it comes to an end, right or wrong.
+// The checker is useful only if it terminates, for valid and invalid histories.
 func TestHistoryChecker_IsQuickWithManyClientsOnOneSpace(t *testing.T) {
 	t.Parallel()
 	for _, last := range []int{400, 401} {

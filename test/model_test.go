@@ -27,7 +27,7 @@ type callHistory struct {
 
 func newHistory() *callHistory { return &callHistory{start: time.Now(), track: map[string]int{}} }
 
-// asked is the question of an operation, answered what came of it.
+// asked is the input of an operation, answered its result.
 type asked struct {
 	kind  kind
 	space string
@@ -51,10 +51,10 @@ type kind string
 const (
 	sent    kind = "send"  // the event is in the lane; also for what handlers send
 	awaited kind = "await" // its receipt says n
-	found   kind = "find"  // the same, or that there is none yet
+	found   kind = "find"  // the same, or that it has no receipt yet
 	read    kind = "read"  // n events have been handled
 	rested  kind = "rest"  // n events have been handled, and none is left
-	// handling is what nobody asks for: the event in its place is handled.
+	// handling is an operation that no client requests: the event in its place is handled.
 	handling kind = "handle"
 )
 
@@ -144,14 +144,13 @@ var lanesAndReceipts = porcupine.Model{
 	DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
 }
 
-// arrivals says of every event by which operation it arrived, and in which place, so
-// that the checker need not try. It leaves out no order that could be accepted:
+// arrivals determines by which operation each event arrived, and in which place, so that the checker need not
+// try. It excludes no order that could be accepted:
 //
-// The place is the one that the event's receipt names. The event arrived by the send
-// that was told so. If none was, by one that had no answer, or by one that was taken
-// for its own repetition: between the first call and the first answer that the event is
-// there. That becomes an operation of its own, and a send without an answer is nothing
-// but the possibility of it.
+// The place is the one that the event's receipt names. The event arrived by the send with that answer. If there
+// is none, it arrived by a send without an answer, or by one that was answered as a duplicate, between the
+// first call and the first answer that shows that the event is there. That becomes an operation of its own, and
+// a send without an answer is only the possibility of it.
 func arrivals(ops []porcupine.Operation) []porcupine.Operation {
 	events := map[string]*arrival{}
 	var out []porcupine.Operation
@@ -182,10 +181,10 @@ func arrivals(ops []porcupine.Operation) []porcupine.Operation {
 
 // arrival is what is known of how an event came into its lane.
 type arrival struct {
-	op    porcupine.Operation // if nobody has seen it: somewhere in there
+	op    porcupine.Operation // if no answer shows it: somewhere in the interval
 	place int
-	told  bool // somebody was told: stored
-	sure  bool // somebody was told that it is there
+	told  bool // an answer says: stored
+	sure  bool // an answer shows the event
 }
 
 func (e *arrival) note(in asked, op porcupine.Operation) {
@@ -206,7 +205,7 @@ func (e *arrival) note(in asked, op porcupine.Operation) {
 	}
 }
 
-// unseen reports whether the event has arrived, or must have, and no send was told so.
+// unseen reports whether the event has arrived, or must have, without such an answer to any send.
 func (e *arrival) unseen() bool {
 	in := e.op.Input.(asked)
 	in.place = e.place
@@ -214,8 +213,8 @@ func (e *arrival) unseen() bool {
 	return in.kind == sent && !e.told && (e.sure || e.place > 0)
 }
 
-// handlings says when each event was handled, as far as anybody has noticed: after the
-// last call that was answered as if it was not, and before the first answer as if it was.
+// handlings determines when each event was handled, as far as answers show: after the last call whose answer
+// excludes it, and before the first answer that includes it.
 func handlings(ops []porcupine.Operation) []porcupine.Operation {
 	most := map[string]int{}
 	for _, op := range ops {
@@ -246,11 +245,11 @@ func handlings(ops []porcupine.Operation) []porcupine.Operation {
 	return out
 }
 
-// noOne is the row of the drawing for what nobody has asked for.
+// noOne is the row of the drawing for operations without a client.
 const noOne = 40
 
-// witness notes what an operation tells of the time in which events were handled: not
-// before call, as far as it had not been then, and not behind answer.
+// witness narrows the time in which events were handled by the answer of an operation: not before call, unless
+// they were included then, and not after answer.
 func witness(in asked, op porcupine.Operation, call, answer []int64) {
 	n := op.Output.(answered).n
 	answer[n] = min(answer[n], op.Return)
@@ -268,7 +267,7 @@ func (in asked) event() string { return in.space + " " + in.id }
 // checkLimit is far more than any of the histories takes, right or wrong.
 const checkLimit = patience
 
-// check looks for an order, and shows what it has found.
+// check looks for an order, and draws the result.
 func (h *callHistory) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 // orders returns the program of the races. It notes everything that it runs.
 //
 //	order  counts itself, starts a piece and sends a note to its own space and to
-//	       "ledger". It fails if the document closed says so, and for now if broken does.
+//	       "ledger". It fails if the document closed is set, and transiently if broken is.
 //	note   is a follow-up: it reads nothing that an order writes.
 //	tick   changes what every piece reads.
 //
-// A piece is a member of the document pieces, which says who has launched it, and an
-// effect that the effect launcher makes of it.
+// A piece is a member of the document pieces, which names its launcher, and an effect that the effect launcher
+// makes from it.
 func orders(notes *notebook) *settle.Program {
 	return settle.NewProgram("orders").
 		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {

@@ -15,7 +15,7 @@ type provider struct {
 	mu    sync.Mutex
 	asked map[string]int
 	some  chan struct{} // closed when some have been asked for
-	// healed is closed when nobody is killed any more.
+	// healed is closed when no more workers are killed.
 	healed chan struct{}
 }
 
@@ -84,13 +84,11 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	close(out.healed)
 	for s := range spaces {
 		var all map[string]int
-		watching, stop := context.WithCancel(ctx)
-		_ = paid.Watch(watching, d.Client().Space(fmt.Sprint("shop-", s)), func(rows map[string]int, _ uint64) {
-			if all = rows; len(rows) == 2*orders {
-				stop()
+		for rows := range paid.Watch(ctx, d.Client().Space(fmt.Sprint("shop-", s))) {
+			if all = rows.Value; len(all) == 2*orders {
+				break
 			}
-		})
-		stop()
+		}
 		if len(all) != 2*orders {
 			t.Fatalf("shop-%d: not all tasks have ended: %v", s, all)
 		}

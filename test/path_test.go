@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// One event's whole way: lane, handler, commit, receipt, release, the other
-// space's handler, and somebody who watches a derived document.
+// The whole path of an event: lane, handler, commit, receipt, release, the other space's handler, and a watcher
+// of a derived document.
 func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) { onBothServers(t, wholePath) }
 
 func wholePath(t *testing.T, base settle.Config) {
@@ -70,12 +70,12 @@ func TestDormant_WhatNobodyWatchesIsNotComputed(t *testing.T) {
 	eventually(t, d.Client(), "there", "total", 20)
 	for k, n := range d.Runs() {
 		if k.Space == "here" {
-			t.Errorf("computation %s of the space that nobody watches ran %d times", k.Node, n)
+			t.Errorf("computation %s of the unwatched space ran %d times", k.Node, n)
 		}
 	}
 }
 
-// A worker dies with commits under way; the next owner goes on at the cursor.
+// A worker dies with commits under way; the next owner continues at the cursor.
 func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) { onBothServers(t, crash) }
 
 func crash(t *testing.T, base settle.Config) {
@@ -119,8 +119,7 @@ func crash(t *testing.T, base settle.Config) {
 	}
 }
 
-// Coordinators that overlap, and one that has forgotten where it was, release
-// again what has been released. Nothing comes of it.
+// Coordinators that overlap, and one that has lost its position, release events again, without any effect.
 func TestRelease_RepeatedByForgetfulCoordinators_TakesEffectOnce(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
@@ -155,8 +154,8 @@ type forgetful struct{ *bus.Bus }
 
 func (forgetful) LoadPosition(context.Context, int, string) (uint64, error) { return 0, nil }
 
-// Two workers, each of which believes that it is alone, fight over every space.
-// Refused appends are all that comes of it.
+// Two workers, each of which believes that it is alone, compete for every space. The only effect is refused
+// appends.
 func TestDisagreement_TwoOwnersOfOneSpace_HandleEachEventOnce(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, disagreement)
@@ -197,7 +196,7 @@ func disagreement(t *testing.T, base settle.Config) {
 	once(t, readLog(t, d.Bus(), "there"))
 }
 
-// hermit is a bus on which nobody else is ever heard of, nor hears.
+// hermit is a bus without any other members.
 type hermit struct{ *bus.Bus }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {

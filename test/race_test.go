@@ -41,9 +41,8 @@ type racer struct {
 	counts   func() worker.Counts
 }
 
-// Sixteen runtimes handle all events of one space, each of them every event that it has
-// not yet heard of as handled. Whatever they waste on it, every event takes effect once,
-// in the order of the lane.
+// Sixteen runtimes handle all events of one space, each of them every event that it does not know to be handled
+// yet. However much work is wasted, every event takes effect once, in the order of the lane.
 func TestI11_SixteenRuntimesRaceForEachOfTenThousandEvents(t *testing.T) {
 	t.Parallel()
 	t.Run("server", func(t *testing.T) { raceFor(t, settle.Config{}, 10_000/slowdown) })
@@ -135,7 +134,7 @@ func beside(t *testing.T, d *deployment, i int) *racer {
 	return r
 }
 
-// wantAll waits until the runtime has heard of everything, and checks what it has.
+// wantAll waits until the runtime knows everything, and checks its documents.
 func (r *racer) wantAll(t *testing.T, events int) {
 	t.Helper()
 	get := func(doc string) (settle.Value, error) { return r.attached.Get(testContext(t), doc) }
@@ -146,7 +145,7 @@ func (r *racer) wantAll(t *testing.T, events int) {
 	wantHits(t, r.id, events, get)
 }
 
-// wantHits checks the documents, as somebody has them.
+// wantHits checks the documents, as read by get.
 func wantHits(t *testing.T, who string, events int, get func(doc string) (settle.Value, error)) {
 	t.Helper()
 	digits := map[string]int{}
@@ -180,7 +179,7 @@ func until(t *testing.T, so func() bool) {
 	}
 }
 
-// cost is what the race has come to so far.
+// cost is the cost of the race so far.
 type cost struct{ attempts, refused, receipts, commits, winners uint64 }
 
 func costOf(racers []*racer) (all cost) {

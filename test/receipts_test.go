@@ -96,8 +96,8 @@ func TestI11_ACommitInDoubt_IsNotTakenForTheOneThatStandsInItsPlace(t *testing.T
 	})
 }
 
-// races are the ways in which the runtimes of a space can come to append the handling of
-// one event. They have all made it, and each has it under way.
+// races are the ways in which the runtimes of a space can append the handling of one event. All of them have
+// handled it, and each has an append under way.
 var races = map[string]func(s *stage, all []*actor, held []*hold){
 	"the owner is first": func(s *stage, all []*actor, held []*hold) {
 		held[0].letGo()
@@ -152,8 +152,8 @@ func (s *stage) crowd() []*actor {
 	return all
 }
 
-// race returns when everybody has handled e1 and is about to append that, on top of the
-// same log. The second of them is attached.
+// race returns when every runtime has handled e1 and is about to append that, on top of the same log. The
+// second of them is attached.
 func (s *stage) race(all []*actor) []*hold {
 	s.Helper()
 	all[1].transact(func(tx *settle.Tx) { tx.Set("ready", true) })
@@ -171,8 +171,8 @@ func (s *stage) race(all []*actor) []*hold {
 	return held
 }
 
-// everybodyGoesOn has each of the runtimes commit an event in turn: whatever it was to
-// do about an earlier one, it has done.
+// everybodyGoesOn makes each of the runtimes commit an event in turn, after which its work for earlier ones is
+// done.
 func (s *stage) everybodyGoesOn(all []*actor) {
 	s.Helper()
 	for i, a := range all {
@@ -204,8 +204,8 @@ func (s *stage) wantHandledBy(space, event, want string) {
 	}
 }
 
-// An event that starts a piece is handled by every runtime at first. One piece comes of
-// it, of the runtime that commits; the others run that one, and theirs is gone.
+// Every runtime first handles an event that starts a piece. One piece results, of the runtime whose commit
+// wins; the others run that one, and drop theirs.
 func TestI11_PatternLaunchingEventHandledByTwoRuntimes_StartsOnePiece(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {

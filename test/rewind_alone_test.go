@@ -87,8 +87,9 @@ func isSaved(t *testing.T, b *bus.Bus, space string) {
 	})
 }
 
-// The states of spaces go back behind what is left of their logs: a live worker refuses the spaces that need what is gone, and names them,
-// keeps their events, and serves the others. When the states are there again, it goes on by itself.
+// The states of spaces go back behind the remaining log: a live worker refuses the spaces that need purged
+// entries, names them, keeps their events, and serves the others. When the states are restored, it resumes
+// without help.
 func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
 	t.Parallel()
 	m := startTimeMachine(t)
@@ -143,8 +144,9 @@ func TestRewind_StateAloneGoesBackBehindAPurgedLog(t *testing.T) {
 	once(t, readLog(t, d.Bus(), "b"))
 }
 
-// The programs go back: a live worker runs what is there, and says so. A space whose version is gone runs the one that it ran before; one whose
-// first program is gone waits, with its events. When the same is deployed again, all goes on, and everything is handled once.
+// The programs go back: a live worker runs and reports the restored ones. A space whose version is gone runs
+// its former version; a space whose first program is gone waits, with its events. After another deployment of
+// the same program everything continues, and every event is handled once.
 func TestRewind_ProgramsAloneGoBack(t *testing.T) {
 	t.Parallel()
 	m := startTimeMachine(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// The leader of all streams in a cluster of three stops, comes back with older files, and leads again: the others give it what it has lost before it
-// does, so nothing is lost, nothing is handled twice, and nothing stands still.
+// The leader of all streams in a cluster of three stops, restarts with older files, and leads again: the others
+// first restore what it has lost, so nothing is lost, nothing is handled twice, and nothing is blocked.
 func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
 	t.Parallel() // a cluster takes its time, and nearly no CPU
 	c, err := natstest.StartCluster(t.TempDir())

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// replace has the server go on with an empty store.
+// replace restarts the server with an empty store.
 func (m *timeMachine) replace() {
 	m.t.Helper()
 	m.server.Shutdown()
@@ -21,7 +21,7 @@ func (m *timeMachine) replace() {
 	m.start()
 }
 
-// rewinds is a log that knows of which streams it was told that they have gone back.
+// rewinds is a log handler that collects the streams that were reported to have gone back.
 type rewinds struct {
 	slog.Handler
 	mu      sync.Mutex
@@ -68,7 +68,7 @@ func partitionOf(d *deployment, space string) string {
 	return strconv.Itoa(model.PartitionOf(space, d.Bus().Partitions()))
 }
 
-// until waits until it was said of a stream.
+// until waits for the report of a stream.
 func (r *rewinds) until(t *testing.T, stream string) (found string) {
 	t.Helper()
 	for ctx := testContext(t); ; {
@@ -86,8 +86,8 @@ func (r *rewinds) until(t *testing.T, stream string) (found string) {
 	}
 }
 
-// Live workers notice an empty store in place of theirs before anybody has made a deployment in it, and serve the one that is
-// made: nothing of the former one makes them pass over an event.
+// Live workers notice an empty store in place of theirs before a new deployment exists in it, and then serve
+// that: memories of the former one do not make them skip events.
 func TestRewind_AStoreThatWasReplacedByAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	m, d, said := overheard(t)

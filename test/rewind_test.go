@@ -18,8 +18,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// timeMachine is a server whose files can be put back to what they once were, while everybody
-// who is connected stays.
+// timeMachine is a server whose files can be replaced by earlier ones, while its clients stay connected.
 type timeMachine struct {
 	t      *testing.T
 	dir    string
@@ -61,7 +60,7 @@ func (m *timeMachine) copy() string {
 	return old
 }
 
-// goBack has the server go on with a copy of its files.
+// goBack restarts the server with a copy of its files.
 func (m *timeMachine) goBack(dir string) {
 	m.t.Helper()
 	m.server.Shutdown()
@@ -69,7 +68,7 @@ func (m *timeMachine) goBack(dir string) {
 	m.start()
 }
 
-// goBackOnly has the server go on with the files that some streams had once.
+// goBackOnly restarts the server with earlier files of some streams.
 func (m *timeMachine) goBackOnly(dir string, what ...string) {
 	m.t.Helper()
 	m.server.Shutdown()
@@ -132,8 +131,8 @@ func sendAll(t *testing.T, c *settle.Client, first, last int) {
 	}
 }
 
-// What a server acknowledges after its files have gone back is handled, once, whatever those who
-// were connected remember: ten of ninety events are lost with the files, and all others count.
+// Events that a server acknowledges after its files have gone back are handled once, whatever connected
+// processes remember: ten of ninety events are lost with the files, and all others count.
 func TestRewind_WhatIsSentAfterAStoreWentBackIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	for name, idle := range map[string]time.Duration{"of a space that sleeps": 10 * time.Millisecond, "of a space in memory": time.Hour} {
@@ -164,10 +163,9 @@ func TestRewind_WhatIsSentAfterAStoreWentBackIsHandledOnce(t *testing.T) {
 	}
 }
 
-// A power cut costs each stream what of it was not written through. Where the lanes lose their
-// ends and the logs keep theirs, what is sent next has sequences that the cursors have passed:
-// it is handled all the same, once, and what was handled before is not handled again, by those
-// who were there and by those who come anew.
+// A power cut costs each stream its data that was not written through. If the lanes lose their ends and the
+// logs keep theirs, later events get sequences that the cursors have passed: they are handled nevertheless,
+// once, and handled events are not handled again, by running processes and by new ones.
 func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
 	t.Parallel()
 	for name, anew := range map[string]bool{"under live workers": false, "under a worker that starts": true} {

@@ -15,8 +15,7 @@ import (
 // errNotThere is why something is looked for again.
 var errNotThere = errors.New("it is not there so far")
 
-// watched is what one who watches a count is told, in order: the count, or the kind of what
-// is no value.
+// watched has the events of a watch of a count, in order: the count, or the kind of an event without a value.
 type watched struct {
 	t     *testing.T
 	who   string
@@ -40,7 +39,7 @@ func watch(t *testing.T, who string, follow func(ctx context.Context, tell func(
 	return w
 }
 
-// until takes what is told until it is what is wanted.
+// until takes events until the wanted one.
 func (w *watched) until(want string) {
 	w.t.Helper()
 	ctx := testContext(w.t)
@@ -51,7 +50,7 @@ func (w *watched) until(want string) {
 				return
 			}
 		case <-ctx.Done():
-			w.t.Fatalf("%s was told %v, and waited in vain for %s", w.who, w.heard, want)
+			w.t.Fatalf("%s received %v, and not %s", w.who, w.heard, want)
 		}
 	}
 }
@@ -59,7 +58,13 @@ func (w *watched) until(want string) {
 func watchAsGo(t *testing.T, c *settle.Client, space, doc string) *watched {
 	t.Helper()
 	return watch(t, "a Go program", func(ctx context.Context, tell func(string)) error {
-		return c.Space(space).Watch(ctx, doc, func(v settle.Value, _ uint64) { tell(v.String()) })
+		for u, err := range c.Space(space).Watch(ctx, doc) {
+			if err != nil {
+				return err
+			}
+			tell(u.Value.String())
+		}
+		return ctx.Err()
 	})
 }
 
@@ -78,8 +83,8 @@ func watchAsAnyClient(t *testing.T, d *deployment, space, doc string) *watched {
 	})
 }
 
-// A watch that stays delivers what the document is after its store has gone back, though that
-// is older than what it has delivered, and then what comes.
+// A watch that stays open delivers the present document after its store has gone back, although that is older
+// than the last one, and then later values.
 func TestRewind_AWatchThatStaysGoesBackWithTheStore(t *testing.T) {
 	t.Parallel()
 	m := startTimeMachine(t)
@@ -159,7 +164,7 @@ func TestRewind_AnAttachmentEnds(t *testing.T) {
 	select {
 	case <-a.Done():
 	case <-testContext(t).Done():
-		t.Fatal("it goes on with what is not there any more")
+		t.Fatal("it continues from a lost revision")
 	}
 	err = a.Transact(testContext(t), "editor", func(tx *settle.Tx) error { tx.Set("note", "late"); return nil })
 	if !errors.Is(err, settle.ErrRewound) {
@@ -170,8 +175,9 @@ func TestRewind_AnAttachmentEnds(t *testing.T) {
 	}
 }
 
-// A document gets the revision again that a client has of it, with another content, before a worker is there again. The client is told
-// so, when it comes back by itself and when it comes with what it has noted; with a revision alone it is not.
+// A document gets a revision again that a client has, with other content, before a worker is running again. The
+// client is notified, whether its watch continues or it resumes from a stored Known; with a revision alone it
+// is not.
 func TestRewind_AWatchThatComesBackWithARevisionThatWasGivenOutAgain(t *testing.T) {
 	t.Parallel()
 	m := startTimeMachine(t)
@@ -210,7 +216,7 @@ func TestRewind_AWatchThatComesBackWithARevisionThatWasGivenOutAgain(t *testing.
 		w.until("3")
 	}
 	if len(knowsLess.heard) != 1 {
-		t.Errorf("one that knows a revision is told %v", knowsLess.heard)
+		t.Errorf("a watch from a revision received %v", knowsLess.heard)
 	}
 }
 

@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/bus"
 )
 
-// Every worker is restarted in good order, one after the other, twice. Whoever calls, reads
-// at the head or watches meanwhile waits a little; nobody gets an error, or a value that is
-// older than the one before.
+// Every worker is restarted in good order, one after the other, twice. Calls, reads at the head and watches
+// meanwhile take a little longer; none gets an error, or a value that is older than the one before.
 func TestRollingRestart_RequestsWaitAndDoNotFail(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: -1, Bus: bus.Config{Partitions: 4}})
@@ -51,7 +50,7 @@ type rolled struct {
 	t       *testing.T
 	d       *deployment
 	workers map[string]rolledWorker
-	// programs tell what a worker runs; nil for relay.
+	// programs returns the programs that a worker runs; nil for relay.
 	programs func(id string) settle.Programs
 }
 
@@ -106,7 +105,7 @@ func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space stri
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil || now.Stale != "" || now.Revision < last:
+		case err != nil || !now.Current || now.Revision < last:
 			t.Errorf("total of %s after revision %d: %+v, %v", space, last, now, err)
 			return
 		}
@@ -117,13 +116,14 @@ func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space stri
 
 func keepWatching(ctx context.Context, t *testing.T, c *settle.Client, space string) {
 	last := uint64(0)
-	err := c.Space(space).Watch(ctx, "departed", func(v settle.Value, revision uint64) {
-		if revision < last {
-			t.Errorf("%s at revision %d is seen after %d", space, revision, last)
+	for u, err := range c.Space(space).Watch(ctx, "departed") {
+		if err != nil {
+			t.Errorf("the watch of %s ended: %v", space, err)
+			return
 		}
-		last = revision
-	})
-	if ctx.Err() == nil {
-		t.Errorf("the watch of %s ended: %v", space, err)
+		if u.Revision < last {
+			t.Errorf("%s at revision %d is seen after %d", space, u.Revision, last)
+		}
+		last = u.Revision
 	}
 }

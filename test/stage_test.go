@@ -28,7 +28,7 @@ func newStage(t *testing.T, base settle.Config) *stage {
 	return &stage{T: t, d: d, client: d.Client(), apps: map[string]*actor{}}
 }
 
-// actor is one runtime: its own connection, and its own notes of what it has run.
+// actor is one runtime with its own connection and its own notes of its runs.
 type actor struct {
 	t     *testing.T
 	id    string
@@ -185,14 +185,14 @@ type line struct {
 	mu   sync.Mutex
 	next *hold
 	on   []*hold // that have caught something which is not released
-	// forgetful: it is not known how far anybody has read a lane.
+	// forgetful hides the positions of lanes.
 	forgetful bool
 }
 
 // fromTheBeginning has a runtime read every event of its lane again.
 func fromTheBeginning(l *line) { l.forgetful = true }
 
-// LoadPosition returns where to go on reading.
+// LoadPosition returns the position to continue from.
 func (l *line) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
 	if l.forgetful {
 		return 0, nil

@@ -27,7 +27,7 @@ func TestTrace_OneFlightIsOneTrace(t *testing.T) {
 	ended := func(name string) bool {
 		return slices.ContainsFunc(exporter.GetSpans(), func(s tracetest.SpanStub) bool { return s.Name == name })
 	}
-	until(t, func() bool { return ended("release arrive") }) // the coordinator goes on
+	until(t, func() bool { return ended("release arrive") }) // the coordinator continues
 	spans := exporter.GetSpans()
 	send := find(t, spans, "send depart")
 	trace := slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool {

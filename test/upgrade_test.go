@@ -56,10 +56,10 @@ handle("look", look)
 	return b.String()
 }
 
-// lateBus is the bus of a worker that hears of what is deployed as long as nobody holds it up.
+// lateBus is the bus of a worker that receives deployments unless the test holds them up.
 type lateBus struct {
 	*bus.Bus
-	mu sync.Mutex // held by who holds it up
+	mu sync.Mutex // held while deployments are held up
 }
 
 func (b *lateBus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
@@ -87,10 +87,10 @@ type upgrade struct {
 	counts  map[string]int      // how many of a space's events were handled
 }
 
-// While events come without a pause, another version is deployed with two of fifty nodes changed,
-// of which one worker hears late, then a canary, and then that is rolled back. Every event is
-// handled once and in order, each space goes through the editions in the order in which they
-// were deployed, and of the nodes only those run again whose code is another one.
+// While events arrive without a pause, another version is deployed with two of fifty nodes changed, which one
+// worker receives late, then a canary, and then that is rolled back. Every event is handled once and in order,
+// each space runs the editions in the order in which they were deployed, and only those nodes run again whose
+// code has changed.
 func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	u := startUpgrade(t)
@@ -152,7 +152,7 @@ func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T
 func startUpgrade(t *testing.T) *upgrade {
 	d := deploy(t, settle.Config{
 		Hosted: true, Workers: -1, Bus: bus.Config{Partitions: 6},
-		Options: settle.Options{MemberTTL: patience}, // nobody is taken for dead because the machine is slow
+		Options: settle.Options{MemberTTL: patience}, // a slow machine must not look like a dead worker
 	})
 	u := &upgrade{t: t, d: d, workers: map[string]*settle.Worker{}, enough: make(chan struct{}), story: map[string][]string{}, counts: map[string]int{}, isLate: map[string]bool{}}
 	for i := range upgradeSpaces {
@@ -200,7 +200,7 @@ func serving(w *settle.Worker) map[int]bool {
 	return is
 }
 
-// split tells the spaces whose worker hears of what is deployed from those whose does not.
+// split separates the spaces of the worker that receives deployments late from the others.
 func (u *upgrade) split() (punctual, late []string) {
 	for _, s := range u.spaces {
 		if u.isLate[s] {

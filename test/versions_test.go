@@ -49,10 +49,10 @@ func (r *rollout) set(version string, ids ...string) {
 	}
 }
 
-// A version is rolled out over workers that go on running, one after the other, is rolled back
+// A version is rolled out over running workers, one after the other, is rolled back
 // on one, and some of them are restarted meanwhile; so for most of the time two versions serve
-// the spaces. Nobody who calls, reads or watches gets an error, an old value or a count that is
-// wrong; in the end all spaces run the one version.
+// the spaces. No call, read or watch gets an error, an old value or a wrong
+// count; in the end all spaces run the one version.
 func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	t.Parallel()
 	r := &rollout{is: map[string]string{}, made: map[string]*settle.Program{}}
@@ -60,7 +60,7 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	r.set("one", ids...)
 	d := deploy(t, settle.Config{
 		Programs: settle.Always(relayOf("none")), Workers: -1, Bus: bus.Config{Partitions: 4},
-		Options: settle.Options{MemberTTL: patience}, // nobody is taken for dead because the machine is slow
+		Options: settle.Options{MemberTTL: patience}, // a slow machine must not look like a dead worker
 	})
 	f := &rolled{t: t, d: d, workers: map[string]rolledWorker{}, programs: r.programs}
 	for _, id := range ids {
@@ -107,10 +107,10 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 		if err != nil || rc.Result.String() != `"two"` {
 			t.Errorf("%s is served by %+v, %v", space, rc, err)
 		}
-		until(t, func() bool { // what nobody waited for any more is handled between two reads, perhaps
+		until(t, func() bool { // the effect may come between two reads
 			now, err := d.Client().Space(space).GetCurrent(ended, "label")
 			sum, sumErr := d.Client().Space(space).GetCurrent(ended, "sum")
-			if err != nil || sumErr != nil || now.Stale != "" {
+			if err != nil || sumErr != nil || !now.Current {
 				t.Fatalf("label of %s is %+v, %v; sum is %+v, %v", space, now, err, sum, sumErr)
 			}
 			return now.Value.String() == fmt.Sprintf("%q", "two "+sum.Value.String())
@@ -134,7 +134,9 @@ func (r *rollout) sameAgain(f *rolled, spaces, ids []string) {
 	var labels sync.Map
 	for _, space := range spaces {
 		watching.Go(func() { // ends with ctx
-			_ = f.d.Client().Space(space).Watch(ctx, "label", func(v settle.Value, _ uint64) { labels.Store(space, v.String()) })
+			for u := range f.d.Client().Space(space).Watch(ctx, "label") {
+				labels.Store(space, u.Value.String())
+			}
 		})
 	}
 	showing := func(version string) func() bool {

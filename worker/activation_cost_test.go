@@ -17,7 +17,7 @@ func TestEviction_AnActivationCostsSoManyQuestions(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.eventuallyEmpty(w1)
 		var mu sync.Mutex
 		var asked []string

@@ -12,30 +12,12 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
 )
-
-// laneCount counts the events that a worker reads off its lanes.
-type laneCount struct {
-	port.Bus
-	read *atomic.Int64
-}
-
-func (c laneCount) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
-	return c.Bus.FollowLane(ctx, partition, after, func(m model.Message) {
-		c.read.Add(1)
-		deliver(m)
-	})
-}
-
-func (c laneCount) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
-	events, err := c.Bus.ReadLane(ctx, space, after, limit)
-	c.read.Add(int64(len(events)))
-	return events, err
-}
 
 // staged is a deployment in which spaces named stuck... have no program, or a handler that does
 // not return, until they are released. Those of its workers that know nothing of spaces that are
@@ -95,17 +77,11 @@ func (s *staged) life(id string, wrap func(*membus.Bus) port.Bus) (*process, *at
 	read := &atomic.Int64{}
 	return s.process(worker.Config{ID: id, Programs: s.programs()}, func(b *membus.Bus) port.Bus {
 		if wrap != nil {
-			return laneCount{wrap(b), read}
+			return worldtest.LaneCount{Bus: wrap(b), Read: read}
 		}
-		return laneCount{b, read}
+		return worldtest.LaneCount{Bus: b, Read: read}
 	}), read
 }
-
-// elder is the bus of a worker that knows nothing of spaces that are set aside.
-type elder struct{ port.Bus }
-
-func (elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model.Ahead{}, nil }
-func (elder) SaveAhead(context.Context, int, model.Ahead) error   { return nil }
 
 // stream is what stands still in a stuck space.
 func (s *staged) stream() string {
@@ -152,9 +128,9 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 				}
 				s.unblock()
 				last, _ := s.life("last", nil)
-				s.eventuallyHandled("stuck", 3)
+				s.EventuallyEnded("stuck", 3)
 				s.Send("stuck", "add", "e4")
-				s.eventuallyHandled("stuck", 4)
+				s.EventuallyEnded("stuck", 4)
 				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
 				s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 				last.Shutdown()
@@ -195,9 +171,9 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 		read := &atomic.Int64{}
 		d.startOn(s.world, worker.Config{ID: "w2", Programs: s.programs()}, func(b *membus.Bus) port.Bus {
 			if wrap != nil {
-				return laneCount{wrap(b), read}
+				return worldtest.LaneCount{Bus: wrap(b), Read: read}
 			}
-			return laneCount{hermit{b}, read}
+			return worldtest.LaneCount{Bus: hermit{b}, Read: read}
 		})
 		s.Pass(1200 * time.Millisecond)
 		work()
@@ -212,12 +188,12 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 		d.die()
 		last, _ := s.life("w3", hermits)
 		work()
-		s.eventuallyHandled("stuck", stuck)
+		s.EventuallyEnded("stuck", stuck)
 		s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 		s.Send("stuck", "add", "last")
-		s.eventuallyHandled("stuck", stuck+1)
+		s.EventuallyEnded("stuck", stuck+1)
 		s.Pass(3 * time.Second)
-		s.wantHandled("stuck", append(numbered(stuck), "last")...)
+		s.wantHandled("stuck", append(worldtest.Numbered(stuck), "last")...)
 		if n := len(s.Receipts("well0")) + len(s.Receipts("well1")); n != well {
 			t.Errorf("%d events of the others were handled, want %d", n, well)
 		}
@@ -247,7 +223,7 @@ func TestAside_AtEveryRequestOfTheOneThatTakesOver(t *testing.T) {
 // A worker of a version that knows nothing of spaces that are set aside loses none of their events,
 // whether it ends in the middle of it or not; nor does the one that comes after it.
 func TestAside_AnOlderWorkerInBetweenLosesNothing(t *testing.T) {
-	elders := func(b *membus.Bus) port.Bus { return elder{hermit{b}} }
+	elders := func(b *membus.Bus) port.Bus { return worldtest.Elder{Bus: hermit{b}} }
 	for _, orphans := range []bool{true, false} {
 		whole := asideRun(t, orphans, crashAt{}, elders)
 		for n := 0; n <= len(whole); n += 3 {
@@ -290,7 +266,7 @@ func TestAside_ASpaceThatIsAskedForBeforeThePositionIsKnownMissesNothing(t *test
 		late.on.Store(false)
 		b.Release()
 		s.Send("stuck", "add", "e4")
-		s.eventuallyHandled("stuck", 4)
+		s.EventuallyEnded("stuck", 4)
 		s.wantHandled("stuck", "e1", "e2", "e3", "e4")
 		s.Eventually("the watcher sees it", func() bool { return v.last() == "8" })
 		v.end()
@@ -333,7 +309,7 @@ func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
 				slow.on.Store(false)
 				b.Release()
 				s.Send("stuck", "add", "e4")
-				s.eventuallyHandled("stuck", 4)
+				s.EventuallyEnded("stuck", 4)
 				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
 				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
 			})
@@ -353,7 +329,7 @@ func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
 				s.life("w2", nil)
 				want := []string{"e1", "e2"}[(gone+1)/2:]
 				s.Send("stuck", "add", "e3")
-				s.eventuallyHandled("stuck", len(want)+1)
+				s.EventuallyEnded("stuck", len(want)+1)
 				s.wantHandled("stuck", append(want, "e3")...)
 				s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 			})
@@ -377,7 +353,7 @@ func TestAside_ALaneThatHasLostItsEndIsReadFromWhereAllWereDone(t *testing.T) {
 					s.Send("stuck", "add", id)
 					want = append(want, id)
 				}
-				s.eventuallyHandled("stuck", len(want))
+				s.EventuallyEnded("stuck", len(want))
 				s.Pass(20 * time.Second)
 				s.wantHandled("stuck", want...)
 				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
@@ -483,7 +459,7 @@ func TestAside_AnAttachmentReadsWhatIsLeftOfItsSpace(t *testing.T) {
 		for space, want := range map[string]int64{"well": 0, "stuck": 7} { // any order: each on its own
 			read := &atomic.Int64{}
 			b := s.Server.Connect("app-" + space)
-			a, err := worker.Attach(t.Context(), laneCount{b, read}, worker.AttachConfig{ID: "app-" + space, Space: space, Program: book(t), Events: true})
+			a, err := worker.Attach(t.Context(), worldtest.LaneCount{Bus: b, Read: read}, worker.AttachConfig{ID: "app-" + space, Space: space, Program: book(t), Events: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -492,7 +468,7 @@ func TestAside_AnAttachmentReadsWhatIsLeftOfItsSpace(t *testing.T) {
 			_ = a.Close(t.Context())
 			b.Close()
 		}
-		s.eventuallyHandled("stuck", 4)
+		s.EventuallyEnded("stuck", 4)
 		s.wantHandled("stuck", "e1", "e2", "e3", "e4")
 	})
 }

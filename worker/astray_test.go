@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -16,20 +17,20 @@ import (
 func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		home, wrong := spacesOf(1, 2, 1)[0], 0
-		for _, id := range numbered(3) {
+		home, wrong := worldtest.SpacesIn(1, 2, 1)[0], 0
+		for _, id := range worldtest.Numbered(3) {
 			if _, err := w.Server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: id}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		p := w.process(worker.Config{ID: "a"}, nil)
-		w.eventuallyHandled(home, 3)
+		w.EventuallyEnded(home, 3)
 		w.Send(home, "add", "e2") // whoever sends it again has it right this time
 		w.Send(home, "add", "e4")
-		w.eventuallyHandled(home, 4)
+		w.EventuallyEnded(home, 4)
 		p.Shutdown()
-		w.wantHandled(home, numbered(4)...)
-		w.wantPosition(wrong, 3)
+		w.wantHandled(home, worldtest.Numbered(4)...)
+		w.WantPosition(wrong, 3)
 		if n := w.Log.Count("forwarded to its own"); n != 3 {
 			t.Errorf("%d warnings, want one per event:\n%s", n, w.Log)
 		}
@@ -41,21 +42,21 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		home, wrong, neighbour := spacesOf(1, 2, 1)[0], 0, spacesOf(0, 2, 1)[0]
+		home, wrong, neighbour := worldtest.SpacesIn(1, 2, 1)[0], 0, worldtest.SpacesIn(0, 2, 1)[0]
 		if _, err := w.Server.SendTo(wrong, model.Message{Space: home, Stream: "add", ID: "e1"}); err != nil {
 			t.Fatal(err)
 		}
 		w.Send(neighbour, "add", "e1")
-		w.Send(spacesOf(1, 2, 2)[1], "add", "e1")
+		w.Send(worldtest.SpacesIn(1, 2, 2)[1], "add", "e1")
 		w.Server.LimitLanes(1)
 		p := w.process(worker.Config{ID: "a", Options: worker.Options{Checkpoint: 10 * time.Millisecond}}, nil)
-		w.eventuallyHandled(neighbour, 1)
+		w.EventuallyEnded(neighbour, 1)
 		w.Pass(time.Second)
-		w.wantPosition(wrong, 0)
+		w.WantPosition(wrong, 0)
 		p.Crash()
 		w.Server.LimitLanes(0)
 		w.worker("b")
-		w.eventuallyHandled(home, 1)
+		w.EventuallyEnded(home, 1)
 		w.wantHandled(home, "e1")
 		w.wantHandled(neighbour, "e1")
 	})
@@ -66,7 +67,7 @@ func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: horizon})
-		home, wrong, nobody := spacesOf(1, 2, 1)[0], 0, spacesOf(0, 2, 1)[0]
+		home, wrong, nobody := worldtest.SpacesIn(1, 2, 1)[0], 0, worldtest.SpacesIn(0, 2, 1)[0]
 		programs := func(name string) (*space.Program, error) {
 			if name == nobody {
 				return nil, nil
@@ -78,9 +79,9 @@ func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := w.process(worker.Config{ID: "a", Programs: programs}, nil)
-		w.eventuallyHandled(home, 1)
+		w.EventuallyEnded(home, 1)
 		w.Send(home, "add", "e2")
-		w.eventuallyHandled(home, 2)
+		w.EventuallyEnded(home, 2)
 		w.Pass(forgotten + time.Hour)
 		w.Send(home, "add", "e3")
 		w.Pass(10 * time.Minute)
@@ -88,7 +89,7 @@ func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
 		w.process(worker.Config{ID: "b", Programs: programs}, nil)
 		w.Pass(time.Minute)
 		w.wantHandled(home, "e1", "e2", "e3")
-		w.wantPosition(wrong, 0)
+		w.WantPosition(wrong, 0)
 	})
 }
 
@@ -96,8 +97,8 @@ func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
 func TestAstray_WhatWaitsForItsLaneHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		ids := numbered(100)
-		a, b := spacesOf(0, 2, 1)[0], spacesOf(1, 2, 1)[0]
+		ids := worldtest.Numbered(100)
+		a, b := worldtest.SpacesIn(0, 2, 1)[0], worldtest.SpacesIn(1, 2, 1)[0]
 		for _, id := range ids {
 			for p, s := range map[int]string{0: b, 1: a} { // any order: each in its lane
 				if _, err := w.Server.SendTo(p, model.Message{Space: s, Stream: "add", ID: id}); err != nil {
@@ -108,11 +109,11 @@ func TestAstray_WhatWaitsForItsLaneHoldsNobodyUp(t *testing.T) {
 		w.Send(a, "add", "home")
 		w.Server.LimitLanes(50)
 		w.worker("w")
-		w.eventuallyHandled(a, 1)
+		w.EventuallyEnded(a, 1)
 		w.wantHandled(a, "home")
 		w.Server.LimitLanes(0)
-		w.eventuallyHandled(a, 101)
-		w.eventuallyHandled(b, 100)
+		w.EventuallyEnded(a, 101)
+		w.EventuallyEnded(b, 100)
 		w.wantHandled(a, append([]string{"home"}, ids...)...)
 		w.wantHandled(b, ids...)
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -135,8 +136,8 @@ func TestAttach_AnOwnerAndTwoApplicationsChangeOneSpace(t *testing.T) {
 			}
 		})
 		all.Wait()
-		w.eventuallyHandled("s", 50)
-		w.wantHandled("s", numbered(50)...)
+		w.EventuallyEnded("s", 50)
+		w.wantHandled("s", worldtest.Numbered(50)...)
 		if got := w.Doc("s", "n"); got != "250" {
 			t.Errorf("n is %s after 250 increments", got)
 		}
@@ -188,7 +189,7 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 		w.Send("s", "add", "e1")
 		w.Eventually("it is computed", func() bool { return a.get("double") == "2" })
 		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n != 0 {
-			t.Errorf("nobody observes it at the owner, and it ran %d times", n)
+			t.Errorf("it is not observed at the owner, and it ran %d times", n)
 		}
 		if err := a.Unobserve(t.Context(), "double"); err != nil {
 			t.Fatal(err)
@@ -197,7 +198,7 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 		w.Send("s", "add", "e2")
 		w.Eventually("it is known", func() bool { return a.get("n") == "2" })
 		if n := a.Runs()["double"]; n != runs {
-			t.Errorf("nobody observes it any more, and it ran %d times", n-runs)
+			t.Errorf("it is not observed any more, and it ran %d times", n-runs)
 		}
 		if err := a.Observe(t.Context(), "no good"); err == nil {
 			t.Error("an impossible name is observed")
@@ -216,7 +217,7 @@ func TestAttach_TheOwnerHandlesWhatAnApplicationSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		w.Pass(10 * time.Second)
 		if got := len(w.Receipts("s")); got != 3 {
 			t.Errorf("%d receipts, want 3", got)
@@ -238,9 +239,9 @@ func TestAttach_WithEventsItRacesTheOwnerAndEachTakesEffectOnce(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		w.eventuallyHandled("s", 200)
+		w.EventuallyEnded("s", 200)
 		w.Pass(3 * time.Second)
-		w.wantHandled("s", numbered(200)...)
+		w.wantHandled("s", worldtest.Numbered(200)...)
 		if got := w.Doc("s", "n"); got != "200" {
 			t.Errorf("n is %s after 200 events", got)
 		}
@@ -261,9 +262,9 @@ func TestAttach_WithEventsItHandlesThemWithoutAnyOwner(t *testing.T) {
 		w := newWorld(t, 1)
 		w.sendMany("s", "add", 3)
 		a := w.attach("app", withEvents)
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		w.Send("s", "chain", "c", "1")
-		w.eventuallyHandled("s", 5)
+		w.EventuallyEnded("s", 5)
 		a.add()
 		if got := w.Doc("s", "n"); got != "6" {
 			t.Errorf("n is %s", got)
@@ -287,19 +288,19 @@ func TestAttach_OwnersComeAndGo(t *testing.T) {
 		}
 		add(5)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w1.Crash()
 		add(5)
 		w2 := w.worker("w2")
 		w.attach("b", withEvents).close()
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		add(5)
 		w.Eventually("the next one owns it", func() bool { return len(w.Takeovers("s")) == 2 })
 		w2.Shutdown()
 		w.worker("w3")
 		w.Send("s", "add", "e3")
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		add(5)
 		w.wantHandled("s", "e1", "e2", "e3")
 		if got, want := w.Doc("s", "n"), fmt.Sprint(added+3); got != want {
@@ -595,7 +596,7 @@ func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing
 		}
 		<-held
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		a.bus.Release()
 		all.Wait()
 		if got := w.Doc("s", "n"); got != "21" {

@@ -53,7 +53,7 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 				for i := range 30 {
 					w.Send("other", "add", fmt.Sprintf("e%d", i+1))
 					began := time.Now()
-					w.eventuallyHandled("other", i+1)
+					w.EventuallyEnded("other", i+1)
 					longest = max(longest, time.Since(began))
 					time.Sleep(20 * time.Millisecond)
 				}
@@ -66,7 +66,7 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 				t.Logf("the longest wait is %v", longest)
 				time.Sleep(10 * time.Second)
 				for i := range spaces {
-					w.wantHandled(fmt.Sprintf("flooded%d", i), numbered(n/spaces)...)
+					w.wantHandled(fmt.Sprintf("flooded%d", i), worldtest.Numbered(n/spaces)...)
 				}
 			})
 		})
@@ -85,7 +85,7 @@ func TestFlood_AHandlerThatHangsForEverCostsTheOthersNothing(t *testing.T) {
 			w.Send("other", "add", fmt.Sprintf("e%d", i+1))
 			w.flood("stuck", "hang", 10_001+i*20, 20)
 			began := time.Now()
-			w.eventuallyHandled("other", i+1)
+			w.EventuallyEnded("other", i+1)
 			if took := time.Since(began); took > floodBound {
 				t.Fatalf("event %d of another space waited for %v", i+1, took)
 			}
@@ -116,7 +116,7 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 			}
 		}
 		w.Send("small", "add", "e1")
-		w.eventuallyHandled("small", 1)
+		w.EventuallyEnded("small", 1)
 		time.Sleep(5 * time.Second)
 		// Each space may have one event more than there is room for, or a page.
 		if bound := int64(limit + spaces*2*(size+1000)); most > bound || w1.Backlog() > bound {
@@ -125,8 +125,8 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		close(hang)
 		for i := range spaces {
 			name := fmt.Sprintf("s%d", i)
-			w.eventuallyHandled(name, each+1)
-			w.wantHandled(name, append([]string{"e0"}, numbered(each)...)...)
+			w.EventuallyEnded(name, each+1)
+			w.wantHandled(name, append([]string{"e0"}, worldtest.Numbered(each)...)...)
 		}
 		time.Sleep(3 * time.Second)
 		if left := w1.Backlog(); left != 0 {
@@ -156,6 +156,6 @@ func TestFlood_WhatWasLeftBehindIsReadInSmallPages(t *testing.T) {
 		if bound := int64(3 * 4 << 20); most > bound {
 			t.Errorf("%d bytes were held, more than %d", most, bound)
 		}
-		w.wantHandled("s", numbered(n)...)
+		w.wantHandled("s", worldtest.Numbered(n)...)
 	})
 }

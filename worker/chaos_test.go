@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/replica"
@@ -62,7 +63,7 @@ func newChaos(t *testing.T, seed uint64, met *happened) *chaos {
 		world: newWorld(t, 2), met: met, rng: rand.New(rand.NewPCG(seed, 7)),
 		lanes: map[string][]string{}, want: map[string]int{},
 	}
-	c.spaces = append(spacesOf(0, 2, 2), spacesOf(1, 2, 2)...)
+	c.spaces = append(worldtest.SpacesIn(0, 2, 2), worldtest.SpacesIn(1, 2, 2)...)
 	return c
 }
 

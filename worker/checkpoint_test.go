@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -64,7 +65,7 @@ func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
 		former.Bus.Release()
 		time.Sleep(5 * time.Second)
 		w.wantSaved("s", map[string]string{"n": "1"})
-		w.wantPosition(0, 1)
+		w.WantPosition(0, 1)
 		later.Shutdown()
 	})
 }
@@ -84,13 +85,13 @@ func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testi
 		w.worker(id)
 		w.Eventually("the former owner saves", func() bool { return late.hits.Load() > 0 })
 		w.Send("s", "add", "e6")
-		w.eventuallyHandled("s", 6)
+		w.EventuallyEnded("s", 6)
 		late.on.Store(false)
 		w1.Bus.Release()
 		time.Sleep(5 * time.Second)
-		w.wantHandled("s", numbered(6)...)
+		w.wantHandled("s", worldtest.Numbered(6)...)
 		w.wantSaved("s", map[string]string{"n": "6"})
-		w.wantPosition(0, 6)
+		w.WantPosition(0, 6)
 	})
 }
 
@@ -98,7 +99,7 @@ func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
-		spaces := spacesOf(0, 1, 5)
+		spaces := worldtest.SpacesIn(0, 1, 5)
 		for _, s := range spaces {
 			w.sendMany(s, "add", 10)
 		}
@@ -122,7 +123,7 @@ func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing
 		w.worker("w2")
 		time.Sleep(5 * time.Second)
 		for _, s := range spaces {
-			w.wantHandled(s, numbered(30)...)
+			w.wantHandled(s, worldtest.Numbered(30)...)
 		}
 	})
 }
@@ -148,7 +149,7 @@ func TestStop_SaysWhatCouldNotBeSaved(t *testing.T) {
 		if !errors.Is(err, errReadOnly) || !strings.Contains(err.Error(), "space s") || !strings.Contains(err.Error(), "space t") {
 			t.Errorf("stop: %v", err)
 		}
-		w.wantPosition(0, 0)
+		w.WantPosition(0, 0)
 	})
 }
 
@@ -175,12 +176,12 @@ func TestCheckpoint_ACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
 				w.Send("s", "add", "e4")
 				w.worker("w2")
 				time.Sleep(5 * time.Second)
-				w.wantHandled("s", numbered(4)...)
+				w.wantHandled("s", worldtest.Numbered(4)...)
 				if got := w.Receipts("s")[1].Result.String(); got != "2" {
 					t.Errorf("get returned %s, want 2", got)
 				}
 				w.wantSaved("s", map[string]string{"n": "2", "double": "2", "from": `"nowhere"`})
-				w.wantPosition(0, 4)
+				w.WantPosition(0, 4)
 			})
 		})
 	}

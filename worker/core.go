@@ -27,7 +27,7 @@ func (c *core) settings() space.Config {
 		Space: c.of.Space, Runtime: cfg.ID, Limits: c.of.Limits, Budgets: cfg.Budgets,
 		WithoutEvents: cfg.withoutEvents, DocumentWait: max(cfg.DocumentWait, 0),
 		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Trace: c.trace(),
-		Guard: space.Guard{Used: code.Used, Host: code, Returned: func(handler bool) error {
+		Guard: space.Guard{Used: code.Used, Context: func() space.Context { return code.Context() }, Returned: func(handler bool) error {
 			if late := code.Returned(handler); late != nil {
 				return space.Transient(limitError(late))
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -43,7 +44,7 @@ func afterALostEnd(w *world, sent int) {
 	w.adds("s", 10)
 	first.Shutdown()
 	w.Server.LoseLane(0, 4)
-	all := numbered(10)
+	all := worldtest.Numbered(10)
 	next := func() {
 		all = append(all, fmt.Sprintf("n%d", len(all)))
 		w.Send("s", "add", all[len(all)-1])
@@ -52,11 +53,11 @@ func afterALostEnd(w *world, sent int) {
 		next()
 	}
 	w.worker("w2")
-	w.eventuallyHandled("s", len(all))
+	w.EventuallyEnded("s", len(all))
 	for range 3 {
 		next()
 	}
-	w.eventuallyHandled("s", len(all))
+	w.EventuallyEnded("s", len(all))
 	for _, id := range all {
 		if !w.sendAgain("s", "add", id) {
 			w.Errorf("a second event %s was taken for a new one", id)
@@ -88,7 +89,7 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 			return b
 		})
 		w.Send("s", "add", "n1")
-		w.eventuallyHandled("s", 11)
+		w.EventuallyEnded("s", 11)
 		w.Pass(10 * time.Minute)
 		w.wantWhole("s")
 		second.Crash()
@@ -98,7 +99,7 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		w.process(frugal("w4"), nil)
 		w.Send("s", "add", "n2")
 		w.Pass(30 * time.Minute)
-		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
+		w.wantHandled("s", append(worldtest.Numbered(10), "n1", "n2")...)
 		if n := w.left("s"); n > 2 {
 			t.Errorf("when nothing is in doubt any more, the log holds %d commits", n)
 		}
@@ -134,8 +135,8 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 			t.Fatal("nothing asks for the end of the lane, which proves nothing")
 		}
 		bus.Release()
-		w.eventuallyHandled("s", 11)
-		w.wantHandled("s", append(numbered(10), "n1")...)
+		w.EventuallyEnded("s", 11)
+		w.wantHandled("s", append(worldtest.Numbered(10), "n1")...)
 	})
 }
 
@@ -162,13 +163,13 @@ func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 		})
 		w.Pass(time.Minute)
 		w.Send("s", "add", "n2")
-		w.eventuallyHandled("s", 6)
+		w.EventuallyEnded("s", 6)
 		w.Pass(time.Minute)
 		second.Crash()
 		w.process(worker.Config{ID: "w3"}, nil)
-		w.eventuallyHandled("t", 6)
-		w.wantHandled("t", append(numbered(5), "n1")...)
-		w.wantHandled("s", append(numbered(5), "n2")...)
+		w.EventuallyEnded("t", 6)
+		w.wantHandled("t", append(worldtest.Numbered(5), "n1")...)
+		w.wantHandled("s", append(worldtest.Numbered(5), "n2")...)
 	})
 }
 
@@ -182,7 +183,7 @@ func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing
 		first := w.worker("w1")
 		w.adds("s", 5)
 		w.Send("t", "add", "t1")
-		w.eventuallyHandled("t", 1)
+		w.EventuallyEnded("t", 1)
 		w.adds("u", 4)
 		first.Shutdown()
 		w.Server.LoseLane(0, 4)
@@ -193,10 +194,10 @@ func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing
 			t.Fatal("the lane knows it still, and this proves nothing")
 		}
 		w.worker("w2")
-		w.eventuallyHandled("s", 8)
+		w.EventuallyEnded("s", 8)
 		w.Pass(time.Minute)
 		w.wantHandled("t", "t1")
-		w.wantHandled("s", append(numbered(5), "n1", "n2", "n3")...)
+		w.wantHandled("s", append(worldtest.Numbered(5), "n1", "n2", "n3")...)
 	})
 }
 
@@ -209,7 +210,7 @@ func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
 		first := w.worker("w1")
 		w.adds("s", 7)
 		w.Send("t", "add", "t1") // at 8
-		w.eventuallyHandled("t", 1)
+		w.EventuallyEnded("t", 1)
 		first.Shutdown()
 		w.Pass(time.Second)
 		w.Server.LoseLane(0, 5)
@@ -219,10 +220,10 @@ func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
 			t.Fatal("the lane knows it still, and this proves nothing")
 		}
 		w.worker("w2")
-		w.eventuallyHandled("s", 9)
+		w.EventuallyEnded("s", 9)
 		w.Pass(time.Minute)
 		w.wantHandled("t", "t1")
-		w.wantHandled("s", append(numbered(7), "n1", "n2")...)
+		w.wantHandled("s", append(worldtest.Numbered(7), "n1", "n2")...)
 	})
 }
 
@@ -234,7 +235,7 @@ func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *test
 		first := w.worker("w1")
 		w.adds("s", 7)
 		w.Send("t", "add", "t1") // at 8
-		w.eventuallyHandled("t", 1)
+		w.EventuallyEnded("t", 1)
 		first.Shutdown()
 		w.Server.LoseLane(0, 3)
 		for i := range 6 { // the last at 11
@@ -244,10 +245,10 @@ func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *test
 			w.Send("s", "add", fmt.Sprint("n", i))
 		}
 		w.worker("w2")
-		w.eventuallyHandled("s", 13)
+		w.EventuallyEnded("s", 13)
 		w.Pass(time.Minute)
 		w.wantHandled("t", "t1")
-		w.wantHandled("s", append(numbered(7), "n0", "n1", "n2", "n3", "n4", "n5")...)
+		w.wantHandled("s", append(worldtest.Numbered(7), "n0", "n1", "n2", "n3", "n4", "n5")...)
 	})
 }
 
@@ -268,12 +269,12 @@ func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 		w.Server.LoseLane(0, 4)
 		w.Send("s", "add", "n1") // at 5, of which the cursor says that it is done
 		second := w.process(worker.Config{ID: "w2", Options: worker.Options{Idle: time.Second}}, func(b *membus.Bus) port.Bus { return unpositioned{b} })
-		w.eventuallyHandled("s", 11)
+		w.EventuallyEnded("s", 11)
 		w.Eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
 		w.Send("s", "add", "n2")
-		w.eventuallyHandled("s", 12)
+		w.EventuallyEnded("s", 12)
 		w.Pass(time.Minute)
-		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
+		w.wantHandled("s", append(worldtest.Numbered(10), "n1", "n2")...)
 	})
 }
 
@@ -308,12 +309,12 @@ func TestLostEnd_UnderAWorkerThatReadsTheLane(t *testing.T) {
 		})
 		w.adds("s", 10)
 		w.Pass(5 * time.Second)
-		w.wantPosition(0, 10)
+		w.WantPosition(0, 10)
 		w.Server.LoseLane(0, 4)
 		w.Send("s", "add", "n1")
 		w.Send("s", "add", "n2")
 		bus.stop <- struct{}{}
-		w.eventuallyHandled("s", 12)
-		w.wantHandled("s", append(numbered(10), "n1", "n2")...)
+		w.EventuallyEnded("s", 12)
+		w.wantHandled("s", append(worldtest.Numbered(10), "n1", "n2")...)
 	})
 }

@@ -46,15 +46,15 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 		w.Send("t", "add", "e2")
 		w.Pass(4*time.Minute + 50*time.Second)
 		for _, name := range []string{"s", "t"} {
-			if ends := w.ends(name); len(ends) != 0 {
+			if ends := w.Ends(name); len(ends) != 0 {
 				t.Errorf("%s: %v, before five minutes are over", name, ends)
 			}
 		}
 		w.Pass(20 * time.Second)
 		for _, name := range []string{"s", "t"} {
-			if ends := w.ends(name); !slices.Equal(ends, []string{"e1 failed 0", "e2 handled 0"}) {
+			if ends := w.Ends(name); !slices.Equal(ends, []string{"e1 failed 0", "e2 handled 0"}) {
 				t.Errorf("%s: %v", name, ends)
-			} else if said := w.Receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not been here for 5m0s") {
+			} else if said := w.Receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not arrived within 5m0s") {
 				t.Errorf("%s: the receipt says %q", name, said)
 			}
 		}
@@ -74,7 +74,7 @@ func TestDocumentWait_MayHaveNoEnd(t *testing.T) {
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reading(t)), Options: worker.Options{DocumentWait: -1}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		w.Send("s", "direct", "e1")
 		w.Pass(time.Hour)
-		if ends := fmt.Sprint(w.ends("s")); ends != "[]" {
+		if ends := fmt.Sprint(w.Ends("s")); ends != "[]" {
 			t.Errorf("the events end as %s", ends)
 		}
 		p.Crash()

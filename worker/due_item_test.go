@@ -71,7 +71,7 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *test
 		w1 := w.process(cfg, nil)
 		w.Send("s", "remind", "e1", `{"in":62000,"on":"now"}`)
 		w.Pass(61 * time.Second)
-		w.eventuallyHandled("s", 2) // e1 and its timer
+		w.EventuallyEnded("s", 2) // e1 and its timer
 		if n := len(w.Server.DueSpaces(0)); n != 1 {
 			t.Fatal("this proves nothing: that nothing waits is saved already")
 		}
@@ -83,7 +83,7 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *test
 		cfg.ID, cfg.Checkpoint = "w2", time.Hour
 		w.process(cfg, nil)
 		w.Pass(time.Minute)
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 	})
 }
 
@@ -94,20 +94,20 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.Send("s", "remind", "e1", `{"in":60000,"on":"now"}`)
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		if n := len(w.Server.DueSpaces(0)); n != 0 {
 			t.Fatal("this proves nothing: what waits is saved already")
 		}
 		w.setsTimer(&between{Bus: w.Server.Connect("app"), read: func() {
 			w.Pass(11 * time.Second)
-			w.wantPosition(0, 1)
+			w.WantPosition(0, 1)
 			w1.Crash()
 		}}, time.Hour)
 		w.Pass(10 * time.Minute)
 		cfg.ID, cfg.Checkpoint = "w2", time.Hour
 		w.process(cfg, nil)
 		w.Pass(time.Minute)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 	})
 }
 
@@ -122,9 +122,9 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 					cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}
 					w1 := w.process(cfg, nil)
 					w.Send("s", "now", "e1")
-					w.eventuallyHandled("s", 1)
+					w.EventuallyEnded("s", 1)
 					w.Pass(5 * time.Second)
-					w.wantPosition(0, 1)
+					w.WantPosition(0, 1)
 					w1.Crash()
 					w.setsTimer(&between{Bus: w.Server.Connect("app"), saves: func(d model.StateDoc) {
 						other := model.StateDoc{Doc: model.DueKey, Seq: d.Seq + ahead}
@@ -139,7 +139,7 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 					cfg.ID, cfg.Checkpoint = "w2", time.Hour
 					w.process(cfg, nil)
 					w.Pass(time.Minute)
-					w.eventuallyHandled("s", 2)
+					w.EventuallyEnded("s", 2)
 				})
 			})
 		}
@@ -153,7 +153,7 @@ func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 		cfg := worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}, Programs: worldtest.Always(reminders(t))}
 		w1 := w.process(cfg, nil)
 		w.Send("s", "now", "e0")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		at := time.Now().Add(5 * time.Second)
 		w.sendLater("s", "e1", at)
 		w.Pass(time.Until(at) - time.Millisecond)
@@ -177,7 +177,7 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
 		w1 := w.process(cfg, nil)
 		w.Send("s", "now", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Pass(11 * time.Second)
 		b := w.Server.Connect("app")
 		a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
@@ -202,9 +202,9 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 		a.Kill()
 		b.Kill()
 		w.Send("s", "remind", "e2", `{"in":60000,"on":"now"}`)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Pass(11 * time.Second)
-		w.wantPosition(0, 2)
+		w.WantPosition(0, 2)
 		w1.Crash()
 		w.Pass(time.Minute)
 		cfg.ID, cfg.Checkpoint = "w2", time.Hour
@@ -229,10 +229,10 @@ func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
 			t.Fatal("this proves nothing: that something waits is not saved")
 		}
 		w.Send("s", "now", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		older := w.Server.Head("s")
 		w.Send("s", "now", "e3")
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		if _, err := w.Server.SaveDoc("s", model.StateDoc{Doc: model.DueKey, Seq: older}); err != nil {
 			t.Fatal(err)
 		}

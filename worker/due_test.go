@@ -113,7 +113,7 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 					w.sendLater("s", fmt.Sprint("e", i), at)
 				}
 				w.Send("s", "now", "now")
-				w.eventuallyHandled("s", 1)
+				w.EventuallyEnded("s", 1)
 				w.Pass(5 * time.Second)
 				w1.Crash()
 				w.Pass(time.Hour) // nobody is there when they are due
@@ -122,7 +122,7 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 				w.Pass(10 * time.Second)
 				w.wantHandled("s", "now", "e0", "e1", "e2", "e3", "e4")
 				if saved {
-					w.wantPosition(0, 6)
+					w.WantPosition(0, 6)
 				}
 			})
 		})
@@ -145,7 +145,7 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 				w.Send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
 				w.Send("other", "now", "e2")
 				w.Pass(59 * time.Second)
-				w.wantPosition(0, 2)
+				w.WantPosition(0, 2)
 				w1.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "ping" || op.Label == "announce" || op.Label == "observe" {
 						return membus.Deliver
@@ -245,9 +245,9 @@ func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testi
 				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Hour}}
 				w.Send("s", "now", "e1")
 				w1 := w.process(worker.Config{ID: "w1", Programs: cfg.Programs}, nil)
-				w.eventuallyHandled("s", 1)
+				w.EventuallyEnded("s", 1)
 				w.Pass(5 * time.Second)
-				w.wantPosition(0, 1)
+				w.WantPosition(0, 1)
 				b := w.Server.Connect("app")
 				a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
 				if err != nil {
@@ -321,7 +321,7 @@ func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t))}, nil)
 		w.SendMessage(model.Message{Space: "s", Stream: "now", ID: "e1", NotBefore: -1})
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		if rc := w.Receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "milliseconds") {
 			t.Errorf("%+v", rc)
 		}
@@ -335,7 +335,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 		at := time.Now().Add(time.Minute)
 		w.sendLater("s", "e1", at)
 		w.Send("s", "remind", "e2", `{"in":90000,"on":"now"}`)
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		find := func(stream, id string) string {
 			h, err := history.FindReceipt(t.Context(), w.Client, "s", stream, id)
 			if err != nil {
@@ -385,7 +385,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 		w.Pass(3 * time.Second)
 		began := w.Server.Head("s")
 		w.Send("s", "now", "e2")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Pass(3 * time.Second)
 		w.Server.PurgeLog("s", began+1)
 		if h, err := history.FindReceipt(t.Context(), w.Client, "s", "now", "e1"); h != nil || err != nil {
@@ -397,7 +397,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 			t.Fatalf("when it is handled: %+v, %v", h, err)
 		}
 		w.Send("s", "now", "e3")
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		w.Pass(3 * time.Second)
 		w.Server.PurgeLog("s", h.Seq+1)
 		if _, err := history.FindReceipt(t.Context(), w.Client, "s", "now", "e1"); !errors.Is(err, history.ErrForgotten) {
@@ -427,7 +427,7 @@ func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T
 			t.Fatal(err)
 		}
 		w.Pass(15 * time.Second)
-		w.wantPosition(0, 1)
+		w.WantPosition(0, 1)
 		a.Kill()
 		b.Kill()
 		w1.Crash()

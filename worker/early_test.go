@@ -24,20 +24,20 @@ func TestEarly_MoreThanAreHeldAreHandledInOrderByTheNextOwner(t *testing.T) {
 			release(pos)
 		}
 		w.Send("s", "look", "e1", `"t"`) // a commit that names all of them
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Pass(10 * time.Second)
-		w.wantPosition(0, 0)
+		w.WantPosition(0, 0)
 		w1.Crash()
 		w.Pass(time.Minute)
 		w.process(worker.Config{ID: "w2"}, nil)
 		release(1)
-		w.eventuallyHandled("s", n+1)
+		w.EventuallyEnded("s", n+1)
 		for i, rc := range w.Receipts("s")[1:] {
 			if rc.Pos != uint64(i+1) {
 				t.Fatalf("number %d is of position %d", i+1, rc.Pos)
 			}
 		}
 		w.Pass(10 * time.Second)
-		w.wantPosition(0, n+1)
+		w.WantPosition(0, n+1)
 	})
 }

@@ -39,13 +39,13 @@ func TestEviction_ASpaceThatIsAtRestLeavesAndComesBackWithTheNextEvent(t *testin
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.eventuallyEmpty(w1)
 		w.wantSaved("s", map[string]string{"n": "1"})
 		w.Pass(2 * time.Second)
-		w.wantPosition(0, 1)
+		w.WantPosition(0, 1)
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		if n := w1.Awake(); n != 1 {
 			t.Errorf("%d spaces are awake after an event, want 1", n)
 		}
@@ -65,7 +65,7 @@ func TestEviction_ASpaceThatIsUsedStays(t *testing.T) {
 			w.Send("s", "add", "e"+strconv.Itoa(i+1))
 			w.Pass(900 * time.Millisecond)
 		}
-		w.wantHandled("s", numbered(20)...)
+		w.wantHandled("s", worldtest.Numbered(20)...)
 		if n := len(w.Takeovers("s")); n != 1 {
 			t.Errorf("the space was loaded %d times", n)
 		}
@@ -245,7 +245,7 @@ func (w *world) comeAndGo(seed uint64) {
 	users.Wait()
 	w.eventuallyEmpty(w1)
 	for i := range spaces {
-		w.wantHandled("s"+strconv.Itoa(i), numbered(events)...)
+		w.wantHandled("s"+strconv.Itoa(i), worldtest.Numbered(events)...)
 	}
 	left := uint64(0)
 	for _, p := range w1.Stats().Partitions {
@@ -333,7 +333,7 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 			}
 		}
 		for i := range spaces {
-			w.eventuallyHandled("s"+strconv.Itoa(i), 2)
+			w.EventuallyEnded("s"+strconv.Itoa(i), 2)
 			w.wantHandled("s"+strconv.Itoa(i), "e1", "e2")
 		}
 		if n := most.Load(); n > limit {
@@ -359,7 +359,7 @@ func TestEviction_MoreSpacesThanThereIsRoomForAreServedIfTheyAreWanted(t *testin
 		for i, s := range seen {
 			w.Eventually(fmt.Sprint("the change of number ", i, " is seen"), func() bool { return s.last() == "2" })
 		}
-		w.eventuallyHandled("other", 1)
+		w.EventuallyEnded("other", 1)
 		w.Eventually("only what is observed is in memory", func() bool { return w1.Awake() == 10 })
 	})
 }
@@ -370,7 +370,7 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
 		w.Send("awake", "add", "e1")
-		w.eventuallyHandled("awake", 1)
+		w.EventuallyEnded("awake", 1)
 		var loads atomic.Int32
 		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "load" {
@@ -384,7 +384,7 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		}
 		began := time.Now()
 		w.Send("awake", "add", "e2")
-		w.eventuallyHandled("awake", 2)
+		w.EventuallyEnded("awake", 2)
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("a space that is awake waited for %v", took)
 		}
@@ -398,7 +398,7 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		w1.Bus.Inject(nil)
 		w1.Bus.Release()
 		for i := range 300 {
-			w.eventuallyHandled("s"+strconv.Itoa(i), 1)
+			w.EventuallyEnded("s"+strconv.Itoa(i), 1)
 		}
 	})
 }
@@ -415,7 +415,7 @@ func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
 			w.Send(s, "get", "e2") // runs a computation
 		}
 		for i := range spaces {
-			w.eventuallyHandled("s"+strconv.Itoa(i), 2)
+			w.EventuallyEnded("s"+strconv.Itoa(i), 2)
 		}
 		w.eventuallyEmpty(w1)
 		runs := w1.Runs()

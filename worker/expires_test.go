@@ -47,7 +47,7 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 		w.Pass(10 * time.Second)
 		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(p)}, cut)
-		w.eventuallyWithin(10*time.Minute, "p2 is handled", func() bool { return slices.Contains(w.ends("s"), "p2 handled 0") })
+		w.eventuallyWithin(10*time.Minute, "p2 is handled", func() bool { return slices.Contains(w.Ends("s"), "p2 handled 0") })
 		second.Crash()
 		w.process(worker.Config{ID: "w3", Programs: worldtest.Always(p)}, cut)
 		w.Pass(7 * time.Minute)
@@ -60,7 +60,7 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 				outcomes[rc.Outcome]++
 			}
 			if got := fmt.Sprint(outcomes); got != want {
-				t.Errorf("the events of %s: %s, want %s: %v", name, got, want, w.ends(name))
+				t.Errorf("the events of %s: %s, want %s: %v", name, got, want, w.Ends(name))
 			}
 		}
 	})
@@ -87,8 +87,8 @@ func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
 		w.Send("s", "post", "p1")
 		w.Send("s", "plain", "p2")
 		w.Pass(10 * time.Second)
-		if got := w.Receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before it may be handled" || !slices.Equal(w.ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
-			t.Errorf("the events end as %v: %s", w.ends("s"), got[0].Error)
+		if got := w.Receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before its time" || !slices.Equal(w.Ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
+			t.Errorf("the events end as %v: %s", w.Ends("s"), got[0].Error)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func TestFailing_ASpaceWithoutItsLogIsTriedEverMoreRarely(t *testing.T) {
 			t.Errorf("that was logged %d times", n)
 		}
 		bus.gone.Store(false)
-		w.eventuallyHandled("s", events)
+		w.EventuallyEnded("s", events)
 		p.Shutdown()
 	})
 }

@@ -2,8 +2,6 @@ package worker_test
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,29 +9,10 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
-
-var (
-	leftOut  = regexp.MustCompile(` left_out=(\d+)$`)
-	whyItWas = regexp.MustCompile(` error=.*$`)
-)
-
-// faults groups lines of a log by the fault that they are about, and adds up how often each was met.
-func faults(lines []string) (written, met map[string]int) {
-	written, met = map[string]int{}, map[string]int{}
-	for _, line := range lines {
-		others := 0
-		if m := leftOut.FindStringSubmatch(line); m != nil {
-			others, _ = strconv.Atoi(m[1])
-		}
-		of := whyItWas.ReplaceAllString(line, "")
-		written[of]++
-		met[of] += 1 + others
-	}
-	return written, met
-}
 
 // linesAnHour is how many lines a fault of an hour may write.
 const linesAnHour = 9
@@ -41,7 +20,7 @@ const linesAnHour = 9
 // wantFewLines checks that the lines of the last hour are few, and tell of that many faults at least, all of which were met often.
 func (w *world) wantFewLines(before, faultsAtLeast int) {
 	w.Helper()
-	written, met := faults(w.Log.Lines("")[before:])
+	written, met := worldtest.Faults(w.Log.Lines("")[before:])
 	often := 0
 	for of, n := range written { // any order: each on its own
 		if met[of] >= 100 {
@@ -73,7 +52,7 @@ func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
 			w.Send(fmt.Sprint("s", s), "add", "e1")
 		}
 		for s := range 6 {
-			w.eventuallyHandled(fmt.Sprint("s", s), 1)
+			w.EventuallyEnded(fmt.Sprint("s", s), 1)
 		}
 		before := len(w.Log.Lines(""))
 		for _, o := range outages {
@@ -88,7 +67,7 @@ func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
 			o.Over()
 		}
 		for s := range 6 {
-			w.eventuallyHandled(fmt.Sprint("s", s), 2)
+			w.EventuallyEnded(fmt.Sprint("s", s), 2)
 		}
 		p.Shutdown()
 	})
@@ -122,7 +101,7 @@ func TestFaults_AnHourOfAppendsThatFailIsSaidInFewLines(t *testing.T) {
 		w.Pass(time.Hour)
 		w.wantFewLines(0, 1)
 		bus.on.Store(false)
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		p.Shutdown()
 	})
 }

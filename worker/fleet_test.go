@@ -95,7 +95,7 @@ func TestFleet_ADeadProcessIsReplacedWithinTwoHeartbeats(t *testing.T) {
 		w1 := w.worker("w1")
 		w.worker("w2")
 		time.Sleep(2 * time.Second)
-		of := spacesOf(w1.Partitions()[0], 2, 1)[0]
+		of := worldtest.SpacesIn(w1.Partitions()[0], 2, 1)[0]
 		w1.Crash()
 		w.Send(of, "add", "e1")
 		time.Sleep(1100 * time.Millisecond) // and a moment for the work itself
@@ -146,7 +146,7 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		var spaces []string
 		for p := range 4 {
-			spaces = append(spaces, spacesOf(p, 4, 1)[0])
+			spaces = append(spaces, worldtest.SpacesIn(p, 4, 1)[0])
 			w.Send(spaces[p], "add", "e1")
 		}
 		time.Sleep(2 * time.Second)
@@ -185,7 +185,7 @@ func TestFleet_AProcessThatDiedInAnOutageIsReplacedAfterIt(t *testing.T) {
 		w1 := w.worker("w1")
 		w.worker("w2")
 		time.Sleep(2 * time.Second)
-		of := spacesOf(w1.Partitions()[0], 2, 1)[0]
+		of := worldtest.SpacesIn(w1.Partitions()[0], 2, 1)[0]
 		w.Server.Disconnect()
 		time.Sleep(time.Minute)
 		w1.Crash()
@@ -294,7 +294,7 @@ func TestFleet_AStuckHandlerDoesNotKeepItsPartitionFromComingBack(t *testing.T) 
 		time.Sleep(5 * time.Second)
 		w.wantHandled("bad", "e1")
 		w1.Shutdown()
-		w.wantPosition(0, 3)
+		w.WantPosition(0, 3)
 	})
 }
 
@@ -326,7 +326,7 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 		w := newWorld(t, partitions)
 		var spaces []string
 		for p := range partitions {
-			spaces = append(spaces, spacesOf(p, partitions, 2)...)
+			spaces = append(spaces, worldtest.SpacesIn(p, partitions, 2)...)
 		}
 		running := []*process{w.worker("w0")}
 		sent := 0
@@ -352,14 +352,14 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		for _, s := range spaces {
-			w.wantHandled(s, numbered(sent)...)
+			w.wantHandled(s, worldtest.Numbered(sent)...)
 		}
 		for _, p := range running {
 			p.Shutdown()
 		}
 		for p, s := range spaces {
 			w.wantSaved(s, map[string]string{"n": strconv.Itoa(sent)})
-			w.wantPosition(p/2, w.Server.LaneEnd(p/2))
+			w.WantPosition(p/2, w.Server.LaneEnd(p/2))
 		}
 	})
 }
@@ -378,7 +378,7 @@ func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
 		w.Send("s", "add", "e3")
 		w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, func(b *membus.Bus) port.Bus { return &forgetfulReplica{Bus: b} })
 		time.Sleep(5 * time.Second)
-		w.wantHandled("s", numbered(3)...)
+		w.wantHandled("s", worldtest.Numbered(3)...)
 	})
 }
 

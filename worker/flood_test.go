@@ -52,7 +52,7 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 		w.flood("flooded", "slow", 1, n)
 		w.Send("other", "add", "e1")
 		began := time.Now()
-		w.eventuallyHandled("other", 1)
+		w.EventuallyEnded("other", 1)
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("another space waited for %v", took)
 		}
@@ -61,17 +61,17 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 			w.Send("other", "add", fmt.Sprintf("e%d", i+2))
 			synctest.Wait()
 		}
-		w.wantHandled("other", numbered(21)...)
+		w.wantHandled("other", worldtest.Numbered(21)...)
 		if held := w1.Held().Inbox; held > inbox {
 			t.Errorf("%d events in the inbox", held)
 		}
 		time.Sleep(5 * time.Second)
-		w.wantPosition(0, 0)
+		w.WantPosition(0, 0)
 		close(computes)
-		w.eventuallyHandled("flooded", n+20)
-		w.wantHandled("flooded", numbered(n+20)...)
+		w.EventuallyEnded("flooded", n+20)
+		w.wantHandled("flooded", worldtest.Numbered(n+20)...)
 		time.Sleep(3 * time.Second)
-		w.wantPosition(0, w.Server.LaneEnd(0))
+		w.WantPosition(0, w.Server.LaneEnd(0))
 	})
 }
 
@@ -92,7 +92,7 @@ func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
 		w.flood("flooded", "add", 1, n)
 		w.Send("other", "add", "e1")
 		began := time.Now()
-		w.eventuallyHandled("other", 1)
+		w.EventuallyEnded("other", 1)
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("another space waited for %v", took)
 		}
@@ -100,13 +100,13 @@ func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
 		if held := w1.Held().Inbox; held > inbox {
 			t.Errorf("%d events in the inbox", held)
 		}
-		w.wantPosition(0, 0)
+		w.WantPosition(0, 0)
 		w1.Bus.Inject(nil)
 		w1.Bus.Release()
-		w.eventuallyHandled("flooded", n+1)
-		w.wantHandled("flooded", append([]string{"e0"}, numbered(n)...)...)
+		w.EventuallyEnded("flooded", n+1)
+		w.wantHandled("flooded", append([]string{"e0"}, worldtest.Numbered(n)...)...)
 		time.Sleep(3 * time.Second)
-		w.wantPosition(0, w.Server.LaneEnd(0))
+		w.WantPosition(0, w.Server.LaneEnd(0))
 		w.wantSaved("flooded", map[string]string{"n": fmt.Sprint(n)})
 	})
 }
@@ -145,7 +145,7 @@ func TestFlood_OnlyTheReaderWaits(t *testing.T) {
 		w1.Shutdown()
 		w.process(worker.Config{ID: "w2", Programs: worldtest.Always(p)}, nil)
 		time.Sleep(10 * time.Second)
-		w.wantHandled("flooded", numbered(n)...)
+		w.wantHandled("flooded", worldtest.Numbered(n)...)
 	})
 }
 
@@ -167,8 +167,8 @@ func TestFlood_WhatFoundNoRoomIsReadAgainInOrder(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(5 * time.Second)
-		w.wantHandled("a", numbered(sent)...)
-		w.wantHandled("b", numbered(sent)...)
+		w.wantHandled("a", worldtest.Numbered(sent)...)
+		w.wantHandled("b", worldtest.Numbered(sent)...)
 	})
 }
 
@@ -203,7 +203,7 @@ func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("receipts %v, want %v", got, want)
 		}
-		w.wantPosition(0, 7)
+		w.WantPosition(0, 7)
 		if got := w.Doc("s", "n"); got != "1" {
 			t.Errorf("n is %s, want 1", got)
 		}
@@ -246,6 +246,6 @@ func TestFlood_TheSpaceOfMostEventsIsNamedThroughoutItsBacklog(t *testing.T) {
 		if looks < 50 {
 			t.Errorf("only %d looks before all was done", looks)
 		}
-		w.eventuallyHandled("hot", n)
+		w.EventuallyEnded("hot", n)
 	})
 }

@@ -95,7 +95,7 @@ func (l *load) end(after time.Time) (longest time.Duration) {
 	l.done.Wait()
 	l.w.Pass(time.Second)
 	for _, s := range l.spaces {
-		l.w.wantHandled(s, numbered(l.sent)...)
+		l.w.wantHandled(s, worldtest.Numbered(l.sent)...)
 		last := after
 		for _, at := range l.at[s] {
 			if at.After(after) {
@@ -120,7 +120,7 @@ func TestHandover_ARollingRestartRefusesNothingAndNoSpaceWaitsForLong(t *testing
 		time.Sleep(2 * time.Second)
 		var spaces []string
 		for p := range partitions {
-			spaces = append(spaces, spacesOf(p, partitions, 2)...)
+			spaces = append(spaces, worldtest.SpacesIn(p, partitions, 2)...)
 		}
 		l := w.load(spaces, 8*time.Millisecond)
 		time.Sleep(2 * time.Second)
@@ -169,7 +169,7 @@ func TestHandover_MembersThatComeAndGoTogetherRefuseEachOtherNothing(t *testing.
 		fleet := []*process{w.remote(worker.Config{ID: "w0"})}
 		var spaces []string
 		for p := range partitions {
-			spaces = append(spaces, spacesOf(p, partitions, 1)...)
+			spaces = append(spaces, worldtest.SpacesIn(p, partitions, 1)...)
 		}
 		l := w.load(spaces, 5*time.Millisecond)
 		time.Sleep(time.Second)
@@ -232,7 +232,7 @@ func TestHandover_WhatCannotBeDrainedIsWaitedForUpToTheLimit(t *testing.T) {
 			t.Errorf("it took %v, want about the limit of five seconds", took)
 		}
 		w.Send("good", "add", "e1")
-		w.eventuallyHandled("good", 1)
+		w.EventuallyEnded("good", 1)
 		_ = w1
 	})
 }
@@ -250,7 +250,7 @@ func TestTakeover_WithinTwoHeartbeatsOfACrashWheneverThatIs(t *testing.T) {
 			time.Sleep(2*time.Second + time.Duration(i)*heartbeat/20)
 			var spaces []string
 			for _, p := range w1.Partitions() {
-				spaces = append(spaces, spacesOf(p, 4, 5)...)
+				spaces = append(spaces, worldtest.SpacesIn(p, 4, 5)...)
 			}
 			for _, s := range spaces {
 				w.Send(s, "add", "e1")

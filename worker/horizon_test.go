@@ -119,7 +119,7 @@ func TestHorizon_AFullLaneIsPurgedInSteps(t *testing.T) {
 			return membus.Deliver
 		})
 		w.sendMany("s", "add", 3500) // a step is 1000
-		w.eventuallyHandled("s", 3500)
+		w.EventuallyEnded("s", 3500)
 		w.Pass(horizon + model.MaxClockSkew - time.Second)
 		purges.Store(0)
 		w.Pass(time.Minute + 10*time.Second)
@@ -138,7 +138,7 @@ func TestHorizon_APlainIDThatComesAfterItIsANewEvent(t *testing.T) {
 		w.sendMany("s", "add", 2)
 		w.Pass(forgotten)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		w.wantHandled("s", "e1", "e2", "e1")
 	})
 }
@@ -177,7 +177,7 @@ func TestHorizon_AnIDFromTheFutureIsRefused(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
 		w.Send("s", "add", model.TimedEventID(time.Now().Add(model.MaxClockSkew+time.Minute), "x"))
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		if rc := w.Receipts("s")[0]; rc.Outcome != model.Refused || !strings.Contains(rc.Error, "in the future") {
 			t.Errorf("receipt %+v", rc)
 		}
@@ -222,10 +222,10 @@ func TestHorizon_AWorkerThatWakesUpLatePurgesNothingThatIsNeeded(t *testing.T) {
 		for i := range 5 {
 			w.Send("s", "add", "later-"+string(rune('a'+i)))
 		}
-		w.eventuallyHandled("s", 10)
+		w.EventuallyEnded("s", 10)
 		w.Pass(forgotten)
 		w.Send("s", "add", "last")
-		w.eventuallyHandled("s", 11)
+		w.EventuallyEnded("s", 11)
 		w.Send("s", "add", "young")
 		w.Pass(2 * time.Minute)
 		w.wantInLane("last", "young")
@@ -244,15 +244,15 @@ func TestHorizon_ANewOwnerNeedsNothingOfWhatWasPurged(t *testing.T) {
 		w.Coordinator()
 		w.sendMany("s", "add", 5)
 		w.Send("s", "forward", "f1", `"other"`)
-		w.eventuallyHandled("other", 1)
+		w.EventuallyEnded("other", 1)
 		w.Pass(forgotten)
 		w.wantInLane(w.inLane()[0])
 		first.Crash()
 		w.worker("w2")
 		w.Send("s", "forward", "f2", `"other"`)
 		w.Send("s", "add", "e6")
-		w.eventuallyHandled("s", 8)
-		w.eventuallyHandled("other", 2)
+		w.EventuallyEnded("s", 8)
+		w.EventuallyEnded("other", 2)
 		if got := w.Doc("s", "n") + " " + w.Doc("other", "n"); got != "8 2" {
 			t.Errorf("the counts are %s, want 8 2", got)
 		}
@@ -278,7 +278,7 @@ func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
 		}
 		w.Send("s", "add", id)
 		w.Send("s", "add", "another")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		if h := find(nil); h == nil || h.Tx.Receipt.Event != id {
 			t.Errorf("once it is handled: %+v", h)
 		}

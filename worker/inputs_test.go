@@ -28,7 +28,7 @@ func forecast(t *testing.T, fetch *tasks.Performer) *space.Program {
 			t.Fatal(err)
 		}
 	}
-	weather := &space.ActionSpec{Name: "weather", Input: true, Host: fetch}
+	weather := &space.ActionSpec{Name: "weather", Input: true, Performer: fetch}
 	must(p.Action(weather))
 	sky := func(name string, writes []space.Address) {
 		must(p.Add(space.NodeSpec{ID: name, Kind: space.Computation, Output: name, Writes: writes, Run: func(tx *space.Tx) (model.Value, error) {

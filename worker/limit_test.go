@@ -31,9 +31,6 @@ type unending struct {
 	came    atomic.Int32 // of those, the ones that used their transaction after it and went on
 }
 
-// contextual is what a host lets a transaction have.
-type contextual interface{ Context() context.Context }
-
 func newUnending(t *testing.T) *unending {
 	t.Helper()
 	e := &unending{Program: book(t), stuck: make(chan struct{})}
@@ -55,7 +52,7 @@ func newUnending(t *testing.T) *unending {
 		e.Handle("heed", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 			tx.Set("before", ev.ID)
 			e.called.Add(1)
-			ctx := tx.Host().(contextual).Context()
+			ctx := worker.Context(tx)
 			<-ctx.Done()
 			return model.Value{}, ctx.Err()
 		}),
@@ -94,25 +91,11 @@ func newUnending(t *testing.T) *unending {
 	return e
 }
 
-// ends lists how the events of a space have ended.
-func (w *world) ends(space string) (ends []string) {
-	w.Helper()
-	for _, rc := range w.Receipts(space) {
-		ends = append(ends, fmt.Sprint(rc.Event, " ", rc.Outcome, " ", rc.Attempts))
-	}
-	return ends
-}
-
-func (w *world) eventuallyEnds(space string, want ...string) {
-	w.Helper()
-	w.eventuallyWithin(10*time.Minute, fmt.Sprintf("the events of %s end as %v", space, want), func() bool { return slices.Equal(w.ends(space), want) })
-}
-
 func (w *world) eventuallyWithin(d time.Duration, what string, is func() bool) {
 	w.Helper()
 	for began := time.Now(); !is(); w.Pass(time.Second) {
 		if time.Since(began) > d {
-			w.Fatalf("not within %s: %s; receipts of s: %v\n%s", d, what, w.ends("s"), w.Log)
+			w.Fatalf("not within %s: %s; receipts of s: %v\n%s", d, what, w.Ends("s"), w.Log)
 		}
 	}
 }
@@ -131,7 +114,7 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 		w.Send("s", "add", "e2")
 		w.Send("t", "add", "o1")
 		began := time.Now()
-		w.eventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0")
+		w.EventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0")
 		if took := time.Since(began); took < 90*time.Second || took > 2*time.Minute {
 			t.Errorf("three attempts of 30 s each have taken %s", took)
 		}
@@ -165,7 +148,7 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 		}
 		w.wantHandled("t", "o1")
 		w.Send("s", "add", "e3")
-		w.eventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0", "e3 handled 0")
+		w.EventuallyEnds("s", "e1 handled 0", "bad failed 3", "e2 handled 0", "e3 handled 0")
 		p.Shutdown()
 	})
 }
@@ -199,7 +182,7 @@ func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: 8 * time.Second}}, nil)
 		w.Send("s", "heed", "bad")
 		w.Send("s", "add", "e1")
-		w.eventuallyEnds("s", "bad failed 5", "e1 handled 0")
+		w.EventuallyEnds("s", "bad failed 5", "e1 handled 0")
 		said := w.Receipts("s")[0].Error
 		if !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
 			t.Errorf("the receipt says %q", said)
@@ -228,15 +211,15 @@ func TestLimit_AHandlerMayHaveItsOwn(t *testing.T) {
 		w.Send("slow", "slow", "l1")
 		w.Send("quick", "quick", "q1")
 		began := time.Now()
-		w.eventuallyEnds("quick", "q1 failed 3")
+		w.EventuallyEnds("quick", "q1 failed 3")
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("three attempts of 100 ms, and a second each, have taken %s", took)
 		}
 		if said := w.Receipts("quick")[0].Error; !strings.Contains(said, "within 100ms") {
 			t.Errorf("the receipt says %q", said)
 		}
-		w.eventuallyEnds("naps", "n1 handled 0", "n2 handled 0")
-		w.eventuallyWithin(11*time.Minute, "the one without a limit ends", func() bool { return slices.Equal(w.ends("slow"), []string{"l1 handled 0"}) })
+		w.EventuallyEnds("naps", "n1 handled 0", "n2 handled 0")
+		w.eventuallyWithin(11*time.Minute, "the one without a limit ends", func() bool { return slices.Equal(w.Ends("slow"), []string{"l1 handled 0"}) })
 		e.release()
 		p.Shutdown()
 	})
@@ -252,11 +235,11 @@ func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
 		var told []string
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), OnError: func(i space.ErrorInfo) { told = append(told, i.Node+": "+i.Err.Error()) }}, nil)
 		w.Send("s", "glimpse", "g1")
-		w.eventuallyEnds("s", "g1 handled 0")
+		w.EventuallyEnds("s", "g1 handled 0")
 		w.Send("s", "want", "e1")
 		w.Send("s", "glimpse", "g2")
 		w.Send("s", "add", "e2")
-		w.eventuallyEnds("s", "g1 handled 0", "e1 handled 0", "g2 handled 0", "e2 handled 0")
+		w.EventuallyEnds("s", "g1 handled 0", "e1 handled 0", "g2 handled 0", "e2 handled 0")
 		if got := w.Receipts("s")[2].Result.String(); got != "1" {
 			t.Errorf("the event that reads the node's document found %s", got)
 		}
@@ -316,7 +299,7 @@ func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
 		w.Send("last", "deaf", "bad")
 		w.Pass(time.Minute)
 		e.release()
-		w.eventuallyEnds("last", "bad failed 3")
+		w.EventuallyEnds("last", "bad failed 3")
 		e.wake()
 		p.Shutdown()
 	})
@@ -331,7 +314,7 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 		e.release()
 		var of []context.Context
 		err := e.Add(space.NodeSpec{ID: "asks", Kind: space.Effect, Run: func(tx *space.Tx) (model.Value, error) {
-			of = append(of, tx.Host().(contextual).Context())
+			of = append(of, worker.Context(tx))
 			return tx.Get("wanted"), of[len(of)-1].Err()
 		}})
 		if err != nil {
@@ -339,10 +322,10 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 		}
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{Idle: time.Hour}}, nil)
 		w.Send("s", "want", "a")
-		w.eventuallyEnds("s", "a handled 0")
+		w.EventuallyEnds("s", "a handled 0")
 		w.Pass(40 * time.Second)
 		w.Send("s", "want", "b")
-		w.eventuallyEnds("s", "a handled 0", "b handled 0")
+		w.EventuallyEnds("s", "a handled 0", "b handled 0")
 		p.Shutdown()
 		for i, ctx := range of {
 			if ctx.Err() == nil || i > 0 && ctx == of[i-1] {
@@ -364,8 +347,8 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: -1}}, nil)
 		w.Send("s", "leave", "bad")
 		w.Send("s", "want", "good")
-		w.eventuallyWithin(time.Minute, "both end", func() bool { return len(w.ends("s")) == 2 })
-		if got := w.ends("s"); !strings.HasPrefix(got[0], "bad failed") || got[1] != "good handled 0" {
+		w.eventuallyWithin(time.Minute, "both end", func() bool { return len(w.Ends("s")) == 2 })
+		if got := w.Ends("s"); !strings.HasPrefix(got[0], "bad failed") || got[1] != "good handled 0" {
 			t.Errorf("they end as %v", got)
 		}
 		if n := p.Stats().Abandoned; n != 0 {
@@ -388,7 +371,7 @@ func TestLimit_AttemptsAreCountedOverACrash(t *testing.T) {
 		w.eventuallyWithin(5*time.Minute, "the second attempt is under way", func() bool { return e.called.Load() == 2 })
 		p.Crash()
 		p = w.process(worker.Config{ID: "w2", Programs: worldtest.Always(e.Program)}, nil)
-		w.eventuallyEnds("s", "bad failed 3")
+		w.EventuallyEnds("s", "bad failed 3")
 		if n := e.called.Load(); n != 3 {
 			t.Errorf("the handler was called %d times", n)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/loss"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -51,7 +52,7 @@ const refusedLog = "refused: the store has lost what is known of it"
 func TestLoss_AnEmptyLaneIsRefusedUntilItIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		s, other := spacesOf(0, 2, 1)[0], spacesOf(1, 2, 1)[0]
+		s, other := worldtest.SpacesIn(0, 2, 1)[0], worldtest.SpacesIn(1, 2, 1)[0]
 		w.Coordinator()
 		first := w.worker("w1")
 		w.adds(s, 10)
@@ -65,8 +66,8 @@ func TestLoss_AnEmptyLaneIsRefusedUntilItIsAccepted(t *testing.T) {
 			t.Errorf("the loss was logged %d times in five minutes", n)
 		}
 		w.Send(s, "add", "n1") // the lane is not empty any more, and receipts say what is handled
-		w.eventuallyHandled(s, 11)
-		w.wantHandled(s, append(numbered(10), "n1")...)
+		w.EventuallyEnded(s, 11)
+		w.wantHandled(s, append(worldtest.Numbered(10), "n1")...)
 		if got := second.Figures(); got.LossCount != 0 {
 			t.Errorf("the worker still names %v", got.Losses)
 		}
@@ -89,14 +90,14 @@ func TestLoss_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 		w.accept(0)
 		w.Eventually("it is served", func() bool { return second.Figures().LossCount == 0 })
 		w.Send("s", "add", "n1")
-		w.eventuallyHandled("s", 11)
-		for _, id := range append(numbered(10), "n1") {
+		w.EventuallyEnded("s", 11)
+		for _, id := range append(worldtest.Numbered(10), "n1") {
 			if !w.sendAgain("s", "add", id) {
 				t.Errorf("a second event %s was taken for a new one", id)
 			}
 		}
 		w.Pass(time.Minute)
-		w.wantHandled("s", append(numbered(10), "n1")...)
+		w.wantHandled("s", append(worldtest.Numbered(10), "n1")...)
 	})
 }
 
@@ -121,7 +122,7 @@ func TestLoss_WithoutReceiptsTheTimeOfThePositionDecides(t *testing.T) {
 		}
 		w.Eventually("n1 is handled", func() bool { return len(w.Receipts("s")) > 0 })
 		w.Send("s", "add", "n2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Pass(time.Minute)
 		w.wantHandled("s", "n1", "n2")
 		if got := w.Doc("s", "n"); got != "8" {
@@ -139,14 +140,14 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 		c := w.Coordinator()
 		first := w.worker("w1")
 		w.Send("s", "forward", "e1", `"b"`)
-		w.eventuallyHandled("b", 1)
+		w.EventuallyEnded("b", 1)
 		released := w.Server.Head("s")
 		w.Eventually("that is released", func() bool { return w.Server.LoadPosition(0, "released") >= released })
 		c.Stop()
 		for i := 2; i <= 4; i++ {
 			w.Send("s", "forward", fmt.Sprint("e", i), `"b"`)
 		}
-		w.eventuallyHandled("s", 4)
+		w.EventuallyEnded("s", 4)
 		first.Shutdown()
 		known := w.Server.Head("s")
 		head := w.Server.ReadLog("s", 0, 100)[1].Seq // of the first forward
@@ -156,7 +157,7 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 		w.Send("s", "forward", "n1", `"b"`)
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: found})
 		w.Send("other", "add", "o1")
-		w.eventuallyHandled("other", 1)
+		w.EventuallyEnded("other", 1)
 		w.Pass(5 * time.Minute)
 		if n := w.Log.Count(refusedLog); n < 1 || n > 4 {
 			t.Errorf("the loss was logged %d times in five minutes", n)
@@ -250,9 +251,9 @@ func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAnew(t *testing.T) {
 		w.worker("w1")
 		w.Coordinator()
 		w.Send("s", "forward", "e1", `"b"`)
-		w.eventuallyHandled("b", 1)
+		w.EventuallyEnded("b", 1)
 		w.Send("s", "forward", "e2", `"b"`)
-		w.eventuallyHandled("b", 2)
+		w.EventuallyEnded("b", 2)
 		w.Pass(time.Minute)
 		if n := len(w.Receipts("b")); n != 2 {
 			t.Errorf("b has handled %d events, want 2", n)
@@ -275,12 +276,12 @@ func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 			return bus
 		})
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Pass(time.Second)
 		found := w.Server.Head("s")
 		bus.on.Store(true)
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Eventually("half of it is saved", func() bool { return bus.done.Load() > 0 })
 		first.Crash()
 		known := w.Server.Head("s")

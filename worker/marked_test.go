@@ -30,7 +30,7 @@ func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 				defer e.release()
 				p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: c.limit}}, nil)
 				w.Send("s", "add", "e1")
-				w.eventuallyEnds("s", "e1 handled 0")
+				w.EventuallyEnds("s", "e1 handled 0")
 				w.Send("s", c.stream, "bad")
 				w.Send("s", "add", "e2")
 				w.Eventually("the handler runs", func() bool { return e.called.Load() == 1 })
@@ -40,7 +40,7 @@ func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 					return nil
 				})
 				began := time.Now()
-				w.eventuallyEnds("s", "e1 handled 0", "bad cancelled 0", "e2 handled 0")
+				w.EventuallyEnds("s", "e1 handled 0", "bad cancelled 0", "e2 handled 0")
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("the space went on after %s", took)
 				}
@@ -73,7 +73,7 @@ func TestMarked_AnotherEventIsLeftAlone(t *testing.T) {
 			t.Errorf("%d goroutines were given up", n)
 		}
 		e.release()
-		w.eventuallyEnds("s", "first handled 0", "second cancelled 0")
+		w.EventuallyEnds("s", "first handled 0", "second cancelled 0")
 	})
 }
 
@@ -96,7 +96,7 @@ func TestMarked_ByAnApplicationThatWasAttachedBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Pass(5 * time.Second)
-		w.eventuallyEnds("s", "bad cancelled 0", "e1 handled 0")
+		w.EventuallyEnds("s", "bad cancelled 0", "e1 handled 0")
 		if called := e.called.Load(); called != 1 {
 			t.Errorf("the handler was called %d times", called)
 		}

@@ -105,7 +105,7 @@ func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 		p.Shutdown()
 		w.process(frugal("w2"), nil)
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		a := w.attach("reader")
 		if got := a.get("d"); got != (model.Value{}).String() {
 			t.Errorf("the next owner has %s", got)
@@ -193,7 +193,7 @@ func putBackLate(t *testing.T, moment string) {
 	third.Shutdown()
 	w.process(frugal("w4"), nil)
 	w.Send("s", "add", "e3")
-	w.eventuallyHandled("s", 4)
+	w.EventuallyEnded("s", 4)
 	a := w.attach("reader")
 	if got := a.get("d"); got != (model.Value{}).String() {
 		t.Errorf("the next owner has %s", got)

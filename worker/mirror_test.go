@@ -28,7 +28,7 @@ type abroad struct {
 
 func newAbroad(t *testing.T) *abroad {
 	a := &abroad{world: newWorld(t, 2)}
-	a.here, a.there, a.third = spacesOf(0, 2, 1)[0], spacesOf(1, 2, 2)[0], spacesOf(1, 2, 2)[1]
+	a.here, a.there, a.third = worldtest.SpacesIn(0, 2, 1)[0], worldtest.SpacesIn(1, 2, 2)[0], worldtest.SpacesIn(1, 2, 2)[1]
 	a.Send(a.here, "look", "look1", fmt.Sprintf("%q", a.there))
 	return a
 }

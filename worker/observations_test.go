@@ -77,7 +77,7 @@ func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
 		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
 		w.Send("s", "set", "e2", `[]`)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		if got := ran(second); len(got) != 0 {
 			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 5)])
 		}
@@ -142,7 +142,7 @@ func TestI7_OtherCodeRunsAllButWhatNamesItsVersion(t *testing.T) {
 		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Build: "b2", Programs: versioned("sum-2")}, nil)
 		w.Send("s", "set", "e2", `[]`)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Eventually("the others have run", func() bool { return len(ran(second)) == 3 })
 		if got := ran(second); !slices.Equal(got, []string{"row0", "row1", "sum-"}) {
 			t.Errorf("%v ran", got)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -34,7 +35,7 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 		none := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
 		w.sendMany("s", "add", 3)
 		time.Sleep(10 * time.Second)
-		w.wantPosition(0, 0)
+		w.WantPosition(0, 0)
 		if n := len(w.Commits("s")); n != 0 {
 			t.Fatalf("%d commits by a worker that does not know what to do", n)
 		}
@@ -44,8 +45,8 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 		none.Shutdown()
 		w.worker("w2")
 		time.Sleep(5 * time.Second)
-		w.wantHandled("s", numbered(3)...)
-		w.wantPosition(0, 3)
+		w.wantHandled("s", worldtest.Numbered(3)...)
+		w.WantPosition(0, 3)
 	})
 }
 
@@ -66,8 +67,8 @@ func TestNoProgram_TheOtherSpacesOfThePartitionGoOn(t *testing.T) {
 		w.Send("a", "add", "e2")
 		w.Send("unknown", "add", "e2")
 		time.Sleep(10 * time.Second)
-		w.wantHandled("a", numbered(2)...)
-		w.wantPosition(0, 1)
+		w.wantHandled("a", worldtest.Numbered(2)...)
+		w.WantPosition(0, 1)
 	})
 }
 
@@ -124,8 +125,8 @@ func TestNoProgram_WhatWasDeliveredToNobodyComesBeforeWhatFollows(t *testing.T) 
 				bus.lags.Store(2)
 				w.Send("s", "add", fmt.Sprintf("e%d", n+1))
 				time.Sleep(5 * time.Second)
-				w.wantHandled("s", numbered(n+1)...)
-				w.wantPosition(0, uint64(n+1))
+				w.wantHandled("s", worldtest.Numbered(n+1)...)
+				w.WantPosition(0, uint64(n+1))
 			})
 		})
 	}

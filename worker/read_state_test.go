@@ -51,12 +51,12 @@ func TestRead_IsHowADocumentThatIsObservedStands(t *testing.T) {
 			w.observe("s", doc, "x", time.Hour)
 		}
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Eventually("double is computed", func() bool { return w.Doc("s", "double") == "4" })
 		p.wantState("double", model.DocumentState{Revision: w.Read("s", "double").Seq})
 		p.wantState("broken", model.DocumentState{Stale: "broken could not be computed: as it should"})
 		if g := p.states("n", "late", "spare"); g[0].Stale != "" || g[0].Revision == 0 ||
-			g[1].Stale != "late is held back (throttle)" || !g[1].Passing || g[2].Stale != "nobody observes it" || !g[2].Passing {
+			g[1].Stale != "late is held back (throttle)" || !g[1].Passing || g[2].Stale != "it is not observed" || !g[2].Passing {
 			t.Errorf("%+v", g)
 		}
 	})

@@ -51,7 +51,7 @@ func TestRead_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
 			t.Errorf("answer %+v, the head is %d", a, w.Server.Head("s"))
 		}
 		w.Send("s", "add", "e4")
-		w.eventuallyHandled("s", 4)
+		w.EventuallyEnded("s", 4)
 		time.Sleep(time.Minute)
 		if n := p.ran("s", "double"); n != 1 {
 			t.Errorf("it ran %d times, and one was asked for", n)
@@ -101,7 +101,7 @@ func TestRead_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
 		w := newWorld(t, 2)
 		a, b := w.worker("a"), w.worker("b")
 		time.Sleep(5 * time.Second)
-		name := spacesOf(0, 2, 1)[0]
+		name := worldtest.SpacesIn(0, 2, 1)[0]
 		owner, other := a, b
 		if a.Owner(name) == "b" {
 			owner, other = b, a
@@ -189,7 +189,7 @@ func TestRead_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 			t.Errorf("first %+v", a)
 		}
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		began := time.Now()
 		a, err := p.readCurrent(t.Context(), "s", "late", 3*time.Second)
 		if err != nil || a.Value.String() != "1" || a.Stale != "late is held back (throttle)" {
@@ -244,7 +244,7 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				return membus.Delay
@@ -262,7 +262,7 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 		synctest.Wait()
 		p.Bus.Inject(nil)
 		p.Bus.Release()
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		if n := p.ran("s", "double"); n != before || n == 0 {
 			t.Errorf("it ran %d times for the read, and %d times for nobody", before, n-before)
 		}
@@ -277,7 +277,7 @@ func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
 		w.adds("s", 1)
 		p.query("s", "late")
 		w.Send("s", "add", "e2")
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.readCurrent(ctx, "s", "late", 24*time.Hour); !errors.Is(err, context.DeadlineExceeded) {

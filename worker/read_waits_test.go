@@ -17,7 +17,7 @@ func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" {
 				return membus.Delay

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -127,7 +128,7 @@ func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
 		p.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: d.of}, nil)
 		w.Send("s", "put", "e2", `{}`)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		if got := ran(second); len(got) != 0 {
 			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 9)])
 		}
@@ -167,7 +168,7 @@ func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
 		p := w.remote(worker.Config{ID: "w1", Programs: d.of})
 		var spaces []string
 		for i := range partitions {
-			spaces = append(spaces, spacesOf(i, partitions, 2)...)
+			spaces = append(spaces, worldtest.SpacesIn(i, partitions, 2)...)
 		}
 		l := w.loadOf(spaces, time.Millisecond, "1")
 		w.Pass(200 * time.Millisecond)
@@ -232,7 +233,7 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				d.set(edition(t, "v1", 3, nil), nil)
 				p := w.process(worker.Config{ID: "w1", Programs: d.of, Options: worker.Options{Checkpoint: time.Hour}}, nil)
 				w.Send("s", "add", "e1", "1")
-				w.eventuallyHandled("s", 1)
+				w.EventuallyEnded("s", 1)
 				var holding, lost atomic.Bool
 				holding.Store(true)
 				p.Bus.Inject(func(op membus.Op) membus.Fate {
@@ -257,12 +258,12 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				}
 				holding.Store(false)
 				p.Bus.Release()
-				w.eventuallyHandled("s", 5)
+				w.EventuallyEnded("s", 5)
 				w.Pass(time.Second)
 				events, versions := versionsOfHandled(w, "s")
-				done := numbered(5)
+				done := worldtest.Numbered(5)
 				if how == "refused" {
-					done = numbered(4) // e5 is done again, by the one that has no handler for it
+					done = worldtest.Numbered(4) // e5 is done again, by the one that has no handler for it
 				}
 				if !slices.Equal(events, done) {
 					t.Errorf("%v were handled, want %v", events, done)
@@ -306,11 +307,11 @@ func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
 			d.set(edition(t, "v1", 1, nil), nil)
 			p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
 			w.Send("s", "v1", "e1")
-			w.eventuallyHandled("s", 1)
+			w.EventuallyEnded("s", 1)
 			d.set(nil, err)
 			p.Refresh()
 			w.Send("s", "v1", "e2")
-			w.eventuallyHandled("s", 2)
+			w.EventuallyEnded("s", 2)
 			w.wantHandled("s", "e1", "e2")
 			if log := w.Log.String(); !strings.Contains(log, "ERROR no program for spaces that are awake; they go on with those that they have worker=w1 spaces=1 space=s program=edition version=v1") {
 				t.Errorf("the log says %s", log)
@@ -318,9 +319,9 @@ func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
 			w.Send("t", "v2", "e1") // has none, and waits
 			w.Pass(time.Second)
 			d.deploy(edition(t, "v2", 1, nil), p)
-			w.eventuallyHandled("t", 1)
+			w.EventuallyEnded("t", 1)
 			w.Send("s", "v1", "e3") // which the new one has no handler for
-			w.eventuallyHandled("s", 3)
+			w.EventuallyEnded("s", 3)
 			if rc := w.Receipts("s")[2]; rc.Outcome != model.Refused {
 				t.Errorf("an event that the new program has no handler for is %+v", rc)
 			}
@@ -390,7 +391,7 @@ func TestRefresh_RollingBackPutsThingsRight(t *testing.T) {
 		d.deploy(edition(t, "v2", 2, map[int]int64{1: 100}), p) // one is wrong, three are gone
 		w.Eventually("it is wrong", func() bool { return w.Doc("s", "row1") == "101" })
 		w.Send("s", "put", "e2", `{"in2":20}`)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		if got := w.Doc("s", "row2"); got != "2" {
 			t.Errorf("row2, whose node is gone, is %s", got)
 		}
@@ -412,7 +413,7 @@ func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
 		d.set(editions[0], nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
 		w.Send("s", "add", "e0", "1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		for round := range 20 {
 			var all sync.WaitGroup
 			for i := range 3 {
@@ -421,10 +422,10 @@ func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
 			w.Send("s", "add", fmt.Sprint("e", round+1), "1")
 			all.Wait()
 		}
-		w.eventuallyHandled("s", 21) // else the last may be handled before it changes over
+		w.EventuallyEnded("s", 21) // else the last may be handled before it changes over
 		d.deploy(editions[2], p)
 		w.Send("s", "v3", "last")
-		w.eventuallyHandled("s", 22)
+		w.EventuallyEnded("s", 22)
 		events, versions := versionsOfHandled(w, "s")
 		if len(events) != 22 || versions[21] != "v3" {
 			t.Errorf("%v by %v", events, versions)
@@ -445,7 +446,7 @@ func TestRefresh_DuringAHandover(t *testing.T) {
 		first := w.remote(worker.Config{ID: "w1", Programs: d.of})
 		var spaces []string
 		for i := range partitions {
-			spaces = append(spaces, spacesOf(i, partitions, 1)...)
+			spaces = append(spaces, worldtest.SpacesIn(i, partitions, 1)...)
 		}
 		l := w.loadOf(spaces, 2*time.Millisecond, "1")
 		w.Pass(300 * time.Millisecond)
@@ -469,7 +470,7 @@ func TestRefresh_DuringAHandover(t *testing.T) {
 				t.Errorf("total of %s is %s, want %s", s, got, want)
 			}
 			w.Send(s, "v2", "last")
-			w.eventuallyHandled(s, l.sent+1)
+			w.EventuallyEnded(s, l.sent+1)
 			if rcs := w.Receipts(s); rcs[l.sent].Outcome != model.Handled {
 				t.Errorf("%s does not run the last version: %+v", s, rcs[l.sent])
 			}

@@ -91,7 +91,7 @@ type reissue struct {
 func newReissue(t *testing.T) *reissue { return newReissueOf(t, membus.Config{Partitions: 2}) }
 
 func newReissueOf(t *testing.T, cfg membus.Config) *reissue {
-	r := &reissue{world: newWorldOf(t, cfg), from: spacesOf(0, 2, 1)[0], to: spacesOf(1, 2, 1)[0]}
+	r := &reissue{world: newWorldOf(t, cfg), from: worldtest.SpacesIn(0, 2, 1)[0], to: worldtest.SpacesIn(1, 2, 1)[0]}
 	r.start()
 	return r
 }

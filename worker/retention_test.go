@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
@@ -62,7 +63,7 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 				w.Send("s", "add", fmt.Sprintf("e%d", round*each+i+1))
 				w.Pass(10 * time.Millisecond) // a commit each
 			}
-			w.eventuallyHandled("s", (round+1)*each)
+			w.EventuallyEnded("s", (round+1)*each)
 			w.Pass(3 * time.Second)
 			if n := w.left("s"); n > bound {
 				t.Fatalf("after %d events the log holds %d commits", (round+1)*each, n)
@@ -72,7 +73,7 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 			}
 			p.Crash()
 		}
-		w.wantHandled("s", numbered(rounds*each)...)
+		w.wantHandled("s", worldtest.Numbered(rounds*each)...)
 		if got := w.Doc("s", "n"); got != fmt.Sprint(rounds*each) {
 			t.Errorf("n is %s", got)
 		}
@@ -154,7 +155,7 @@ func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
 		w.Pass(10 * time.Minute)
 		w.wantWhole("s")
 		w.Coordinator()
-		w.eventuallyHandled("t", 1)
+		w.EventuallyEnded("t", 1)
 		w.Pass(15 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Errorf("the log holds %d commits, want the last one", n)
@@ -170,7 +171,7 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 		w.sendMany("s", "add", 5)
 		w.Pass(time.Hour - 10*time.Minute)
 		w.sendMany("s", "get", 2)
-		w.eventuallyHandled("s", 7) // wantWhole reads the log twice: it must not grow meanwhile
+		w.EventuallyEnded("s", 7) // wantWhole reads the log twice: it must not grow meanwhile
 		w.wantWhole("s")
 		w.Pass(15 * time.Minute)
 		if n := w.left("s"); n == len(w.Commits("s")) || n < 2 {
@@ -248,7 +249,7 @@ func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
 			}
 		}
 		w.Send("s7", "add", "e4")
-		w.eventuallyHandled("s7", 4)
+		w.EventuallyEnded("s7", 4)
 		if got := w.Doc("s7", "n"); got != "4" {
 			t.Errorf("n is %s after the purge", got)
 		}
@@ -290,7 +291,7 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		w.Coordinator()
 		w.process(frugal("w1"), nil)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		stuck := make(chan struct{})
 		var values []string
 		var revisions []uint64
@@ -360,7 +361,7 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		w.Coordinator()
 		old := w.process(frugal("w1"), hermits)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Pass(time.Second)
 		held := &only{label: "append", fate: membus.Delay}
 		held.on.Store(true)
@@ -368,10 +369,10 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		w.Send("s", "add", "e2")
 		w.Eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
 		fresh := w.process(frugal("w2"), hermits)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Pass(2 * time.Second)
 		w.Send("s", "add", "e3")
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
 			t.Fatalf("the log holds %d commits", n)
@@ -380,9 +381,9 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		held.on.Store(false)
 		old.Bus.Release()
 		w.Send("s", "add", "e4")
-		w.eventuallyHandled("s", 4)
+		w.EventuallyEnded("s", 4)
 		w.Pass(5 * time.Second)
-		w.wantHandled("s", numbered(4)...)
+		w.wantHandled("s", worldtest.Numbered(4)...)
 		w.wantSaved("s", map[string]string{"n": "4"})
 		if w.Log.Count("purged") == 0 {
 			t.Errorf("nobody has met the gap:\n%s", w.Log)
@@ -398,7 +399,7 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 		w.Coordinator()
 		old := w.process(frugal("w1"), hermits)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Pass(time.Second)
 		held := &only{label: "append", fate: membus.Delay}
 		held.on.Store(true)
@@ -406,9 +407,9 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 		w.Send("s", "add", "e2")
 		w.Eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
 		fresh := w.process(frugal("w2"), hermits)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		w.Send("s", "add", "e3")
-		w.eventuallyHandled("s", 3)
+		w.EventuallyEnded("s", 3)
 		a := w.attach("a1")
 		elsewhere := func(tx *space.Tx) error { tx.Set("elsewhere", 1); return nil }
 		if err := a.Transact(t.Context(), "app", elsewhere); err != nil {
@@ -423,9 +424,9 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 		held.on.Store(false)
 		old.Bus.Release()
 		w.Send("s", "add", "e4")
-		w.eventuallyHandled("s", 4)
+		w.EventuallyEnded("s", 4)
 		w.Pass(5 * time.Second)
-		w.wantHandled("s", numbered(4)...)
+		w.wantHandled("s", worldtest.Numbered(4)...)
 		w.wantSaved("s", map[string]string{"n": "4", "elsewhere": "1"})
 	})
 }
@@ -536,7 +537,7 @@ func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 		p.Shutdown()
 		w.Send("s", "add", "new")
 		w.worker("w2") // keeps everything
-		w.eventuallyHandled("s", 31)
+		w.EventuallyEnded("s", 31)
 		var own string // the follow-up of c5
 		for _, rc := range w.Receipts("s") {
 			if tx, minted := model.OriginOf(rc.Event); minted && tx.Space == "s" && own == "" {

@@ -131,7 +131,7 @@ func TestStop_CutsOffAHandlerWhenItsContextEnds(t *testing.T) {
 		}
 		cfg.ID = "w2"
 		w.process(cfg, nil)
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.wantHandled("s", "e1")
 	})
 }

@@ -57,14 +57,14 @@ func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 		p, bus := w.failingWorker(worker.Config{ID: "w1"})
 		bus.saves.Store(true)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.Eventually("a save has failed", func() bool { return bus.failed.Load() > 2 })
 		w.Send("s", "look", "e2", `"t"`)
-		w.eventuallyHandled("s", 2)
+		w.EventuallyEnded("s", 2)
 		bus.saves.Store(false)
 		w.Pass(10 * time.Second)
 		w.wantSaved("s", map[string]string{"n": "1", "from": `"t"`})
-		w.wantPosition(0, 2)
+		w.WantPosition(0, 2)
 		if w.Log.Count("save checkpoint") == 0 {
 			t.Error("nobody is told that a save has failed")
 		}
@@ -107,7 +107,7 @@ func TestTask_IsNotPutOffByATimer(t *testing.T) {
 					w.Send("s", "start", "e1", `"a"`)
 				}
 				w.Pass(5 * time.Second)
-				w.wantPosition(0, 2)
+				w.WantPosition(0, 2)
 				w1.Crash()
 				w.Pass(time.Minute)
 				w.process(worker.Config{ID: "w2", Programs: worldtest.Always(reminded(t, &tasks.Performer{Do: out.do}))}, nil)
@@ -164,10 +164,10 @@ func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
 		w := newWorld(t, 1)
 		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}})
 		lane := w.Send("s", "add", "e1").Seq
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w.hand(bus.lose)
 		w.Pass(time.Minute)
-		w.wantPosition(0, lane)
+		w.WantPosition(0, lane)
 		p.Shutdown()
 	})
 }
@@ -249,7 +249,7 @@ func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
 				w.Send("s", "remind", "e1", `{"in":60000,"on":"`+stream+`"}`)
 				w.Send("other", "now", "e2")
 				w.Pass(59 * time.Second)
-				w.wantPosition(0, 2)
+				w.WantPosition(0, 2)
 				var appends atomic.Int64
 				w1.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "append" && appends.Add(1) > 1 {
@@ -269,7 +269,7 @@ func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
 				w.Pass(time.Minute)
 				cfg.ID = "w2"
 				w.process(cfg, nil)
-				w.eventuallyHandled("s", 3+links)
+				w.EventuallyEnded("s", 3+links)
 			})
 		})
 	}
@@ -315,7 +315,7 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 		})
 		w.Send("s", "start", "e1", `"a"`)
 		w.Pass(5 * time.Second)
-		w.wantPosition(0, 1)
+		w.WantPosition(0, 1)
 		bus.on.Store(true)
 		w.hand(finish)
 		w.eventuallyTask("s", "a", space.TaskDone)
@@ -356,6 +356,6 @@ func TestHost_ThatHasFailedIsFollowedByAnother(t *testing.T) {
 			return bus
 		})
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 	})
 }

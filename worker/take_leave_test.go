@@ -36,7 +36,7 @@ func TestStop_AWorkerThatCannotSayThatItLeavesLeavesAllTheSame(t *testing.T) {
 			return bus
 		})
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		bus.gone.Store(true)
 		if err := p.Stop(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "could not announce it") {
 			t.Errorf("it ends with %v", err)

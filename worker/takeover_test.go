@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
@@ -48,11 +49,11 @@ func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
 					})
 					w1.Bus.Release()
 					w.Send("s", "chain", "e6", "2")
-					w.eventuallyHandled("s", 18)
+					w.EventuallyEnded("s", 18)
 					time.Sleep(5 * time.Second)
 					w.wantChains("s", 6, 2)
 					w.wantSaved("s", map[string]string{"n": "18"})
-					w.wantPosition(0, 6)
+					w.WantPosition(0, 6)
 				})
 			})
 		}
@@ -67,7 +68,7 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		w1.Crash() // what it has not saved is for the next one to save
 		w2 := w.process(worker.Config{ID: "w2", Options: worker.Options{Checkpoint: 50 * time.Millisecond}}, nil)
 		var appends, saves atomic.Int64
@@ -136,7 +137,7 @@ func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing
 		w2.Shutdown()
 		w.Send("s", "add", "e4")
 		time.Sleep(5 * time.Second)
-		w.wantHandled("s", numbered(4)...)
+		w.wantHandled("s", worldtest.Numbered(4)...)
 		if owners := w.Takeovers("s"); owners[0] != "w1" || owners[len(owners)-1] != "w1" || len(owners) < 3 {
 			t.Errorf("owners were %v", owners)
 		}
@@ -144,7 +145,7 @@ func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing
 			t.Error("nothing was refused: the two never met")
 		}
 		w.wantSaved("s", map[string]string{"n": "4"})
-		w.wantPosition(0, 4)
+		w.WantPosition(0, 4)
 	})
 }
 
@@ -174,8 +175,8 @@ func TestTakeover_AnOwnerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) 
 		if owners := w.Takeovers("s"); len(owners) < 3 {
 			t.Errorf("owners were %v; want w1, w2 and w1 again", owners)
 		}
-		w.wantHandled("s", numbered(1)...)
-		w.wantPosition(0, 1)
+		w.wantHandled("s", worldtest.Numbered(1)...)
+		w.WantPosition(0, 1)
 	})
 }
 
@@ -196,7 +197,7 @@ func TestTakeover_OwnersWithNothingToDoDoNotTakeASpaceFromEachOther(t *testing.T
 		if more := len(w.Commits("s")) - before; more > 0 {
 			t.Errorf("%d commits in a minute in which nothing was to be done", more)
 		}
-		w.wantHandled("s", numbered(5)...)
+		w.wantHandled("s", worldtest.Numbered(5)...)
 	})
 }
 
@@ -239,7 +240,7 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 		}
 		log.behind.Store(false)
 		time.Sleep(2 * time.Second)
-		w.wantHandled("s", numbered(2)...)
+		w.wantHandled("s", worldtest.Numbered(2)...)
 		if got := w.Doc("s", "n"); got != "11" {
 			t.Errorf("n is %s, want 11: the other's ten and one", got)
 		}
@@ -284,7 +285,7 @@ func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
 		w.wantHandled("s", "e1")
 		lane.broken.Store(false)
 		time.Sleep(5 * time.Second)
-		w.wantHandled("s", numbered(20)...)
+		w.wantHandled("s", worldtest.Numbered(20)...)
 	})
 }
 
@@ -304,7 +305,7 @@ func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
 			t.Errorf("the log of the space goes up to %d", head)
 		}
 		w.wantHandled("other", "e1")
-		w.wantPosition(0, 0)
+		w.WantPosition(0, 0)
 		if n := w.Log.Count("activate space"); n < 1 || n > 25 {
 			t.Errorf("said %d times in ten seconds", n)
 		}
@@ -334,7 +335,7 @@ func TestTakeover_NotBeforeTheLaneIsComparedWithTheLog(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
 		w.Send("s", "add", "e1")
-		w.eventuallyHandled("s", 1)
+		w.EventuallyEnded("s", 1)
 		first.Shutdown()
 		bus := &uncompared{compare: make(chan struct{})}
 		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {

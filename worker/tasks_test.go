@@ -75,7 +75,7 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 			return membus.Deliver
 		})
 		w.Send("s", "start", "e2", `"b"`)
-		w.eventuallyHandled("s", 3) // e1, what has come of a, e2
+		w.EventuallyEnded("s", 3) // e1, what has come of a, e2
 		w.Pass(time.Minute)
 		if c := w1.Counts(); c.Refused == 0 {
 			t.Error("nothing was undone")
@@ -432,7 +432,7 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 		w.Send("other", "start", "e2", `"b"`)
 		w.Send("other", "cancel", "e3", `"b"`)
 		w.Pass(10 * time.Minute) // and is not forgotten meanwhile
-		w.wantPosition(0, 3)
+		w.WantPosition(0, 3)
 		if n := w1.Stats().Awake; n != 1 {
 			t.Errorf("%d spaces are awake", n)
 		}
@@ -491,7 +491,7 @@ func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
 		w.Send("s", "work", "c4", `{"key":"b","error":"closed"}`)
 		w.Send("s", "work", "c5", `{"key":"z","out":1}`)
 		w.eventuallyTask("s", "b", space.TaskFailed)
-		w.eventuallyHandled("s", 7)
+		w.EventuallyEnded("s", 7)
 		if got := w.task("s", "a"); got.State != space.TaskDone || got.Out.String() != "[1,2]" {
 			t.Errorf("got %+v", got)
 		}

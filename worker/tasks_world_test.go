@@ -93,7 +93,7 @@ func office(t *testing.T, how *tasks.Performer) *space.Program {
 		return nil
 	}}
 	if how != nil {
-		spec.Host = how
+		spec.Performer = how
 	}
 	must(p.Action(spec))
 	start := func(tx *space.Tx, ev *model.Event) string {

@@ -74,8 +74,8 @@ func TestUserCode_ThatDoesNotReturnIsNamedOnce(t *testing.T) {
 			}
 		}
 		close(stuck)
-		w.eventuallyHandled("a", 1)
-		w.eventuallyHandled("b", 2)
+		w.EventuallyEnded("a", 1)
+		w.EventuallyEnded("b", 2)
 		const busy = "a space does not come to rest: it is at work most of the time space=a at_work=1m9s within=1m9s"
 		w.Eventually("that it was at work is told in words", func() bool { return w.Log.Count(busy) == 1 })
 		p.Shutdown()

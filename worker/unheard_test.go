@@ -77,7 +77,7 @@ func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
 		w.Eventually("w2 derives", func() bool { return seen.last() == "3" })
 		w2.Crash()
 		w.Send("busy", "add", "e2")
-		w.eventuallyHandled("busy", 2)
+		w.EventuallyEnded("busy", 2)
 		w.Pass(3 * time.Minute)
 		if seen.last() != "2" {
 			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())

@@ -131,8 +131,8 @@ func (p program) NewCore(of *host.Surroundings, st model.SpaceState, r *replica.
 // reached, its space is taken away, or it has returned. In a space that no worker serves, as in a test, it
 // never ends.
 func Context(tx *space.Tx) context.Context {
-	if code, ok := tx.Host().(*host.Code); ok { // see core.settings
-		return code.Context()
+	if of := tx.Guard().Context; of != nil { // see core.settings
+		return of()
 	}
 	return context.Background()
 }

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -73,37 +72,19 @@ func (w *world) sendMany(space, stream string, n int) {
 func (w *world) adds(space string, n int) {
 	w.Helper()
 	w.sendMany(space, "add", n)
-	w.eventuallyHandled(space, n)
+	w.EventuallyEnded(space, n)
 }
 
 // wantHandled checks that exactly these events have been handled, once and in
 // this order.
 func (w *world) wantHandled(space string, ids ...string) {
 	w.Helper()
-	var got []string
 	for _, rc := range w.Receipts(space) {
 		if rc.Outcome != model.Handled {
 			w.Errorf("event %s of %s: %s (%s)", rc.Event, space, rc.Outcome, rc.Error)
 		}
-		got = append(got, rc.Event)
 	}
-	for i := range min(len(got), len(ids)) {
-		if got[i] != ids[i] {
-			w.Errorf("space %s: the event handled as number %d is %s, want %s", space, i+1, got[i], ids[i])
-			return
-		}
-	}
-	if len(got) != len(ids) {
-		w.Errorf("space %s has handled %d events, want %d", space, len(got), len(ids))
-	}
-}
-
-func numbered(n int) []string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = "e" + strconv.Itoa(i+1)
-	}
-	return ids
+	w.WantEnded(space, ids...)
 }
 
 // wantSaved checks that the STATE bucket is where the log is: every document, and
@@ -123,30 +104,6 @@ func (w *world) wantSaved(space string, docs map[string]string) {
 			w.Errorf("space %s: the bucket holds %s for %s, want %s", space, got[doc], doc, want)
 		}
 	}
-}
-
-// wantPosition checks where the next owner would begin to read the lane.
-func (w *world) wantPosition(partition int, want uint64) {
-	w.Helper()
-	if got := w.Server.LoadPosition(partition, "lane"); got != want {
-		w.Errorf("the lane position of partition %d is %d, want %d", partition, got, want)
-	}
-}
-
-func (w *world) eventuallyHandled(space string, n int) {
-	w.Helper()
-	w.Eventually(fmt.Sprintf("%s has handled %d events", space, n), func() bool { return len(w.Receipts(space)) >= n })
-}
-
-// spacesOf finds n names of spaces that lie in a partition.
-func spacesOf(partition, of, n int) []string {
-	var out []string
-	for i := 0; len(out) < n; i++ {
-		if name := "s" + strconv.Itoa(i); model.PartitionOf(name, of) == partition {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // watch observes a document until the end of the test, and collects its values.

@@ -75,7 +75,7 @@ func TestServerTakesAConfigurationFile(t *testing.T) {
 	}
 }
 
-// taken returns an address on which somebody else listens.
+// taken returns an address that is in use.
 func taken(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func taken(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// The server would go on for ever without an address that it does not get.
+// Otherwise the server would keep trying without its address.
 func TestServerFailsAtOnceIfItsAddressIsTaken(t *testing.T) {
 	address := taken(t)
 	_, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Listen: address})
@@ -112,7 +112,7 @@ func TestServerStartEndsWithItsContext(t *testing.T) {
 	if _, err := embedded.Start(ctx, embedded.Config{StoreDir: dir}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	natstest.StartServer(t, embedded.Config{StoreDir: dir}).Shutdown() // nobody holds it
+	natstest.StartServer(t, embedded.Config{StoreDir: dir}).Shutdown() // so that the directory is free
 }
 
 func configFile(t *testing.T, text string) string {

@@ -140,11 +140,11 @@ func TestLate_ARequestThatLandsAfterItsOwnRepetitionChangesNothing(t *testing.T)
 	}
 }
 
-// The fate of a deposed owner: its append is held up on the way, it dies, and the
-// append arrives. If nobody has taken the space over, that is a success that
-// nobody knows of; a takeover in between refuses it.
+// The append of an owner is delayed on the way, the owner dies, and the
+// append arrives. Without a takeover in between it succeeds, without an
+// observer; a takeover refuses it.
 func TestLate_ARequestOfADeadClientLandsOnlyWhereNobodyWasBefore(t *testing.T) {
-	for name, takeover := range map[string]bool{"nobody took over": false, "somebody took over": true} {
+	for name, takeover := range map[string]bool{"without a takeover": false, "after a takeover": true} {
 		t.Run(name, func(t *testing.T) {
 			server := membus.NewServer(membus.Config{Partitions: 1})
 			old, fresh := newClient(t, server, "old"), newClient(t, server, "fresh")

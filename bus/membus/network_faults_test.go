@@ -70,10 +70,10 @@ func wantErr(t *testing.T, got answers, want error) {
 	}
 }
 
-// A request for which the client has lost patience lands when its time comes, after the
-// client has died, unless somebody was there before.
+// A request that has timed out at the client arrives in due time, after the
+// client has died, and succeeds unless a takeover came first.
 func TestNetwork_WhatIsLateLandsAfterItsClientHasDied(t *testing.T) {
-	for name, takeover := range map[string]bool{"nobody took over": false, "somebody took over": true} {
+	for name, takeover := range map[string]bool{"without a takeover": false, "after a takeover": true} {
 		t.Run(name, func(t *testing.T) {
 			dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
 				n.trip = func(op membus.Op, trip *membus.Trip) {
@@ -164,8 +164,8 @@ func TestNetwork_AReplicaThatIsBehindAnswersFromThePast(t *testing.T) {
 	})
 }
 
-// A paused process sends nothing and hears nothing; when it wakes up, it acts on what it
-// was told meanwhile.
+// A paused process sends nothing and receives nothing; when it continues, it processes the
+// messages that have arrived meanwhile.
 func TestNetwork_APausedClientWaits(t *testing.T) {
 	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -199,11 +199,11 @@ func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
 		}
 		b.Cut(false, false)
 		wantErr(t, mute, nil)
-		b.Cut(false, true) // deaf
+		b.Cut(false, true) // nothing is received
 		deaf := appended(b, "a/0/2", 1)
 		pass(time.Second)
 		if len(deaf) > 0 || s.Head("cart") != 2 {
-			t.Errorf("deaf: head %d, %d answers", s.Head("cart"), len(deaf))
+			t.Errorf("one-way cut: head %d, %d answers", s.Head("cart"), len(deaf))
 		}
 		b.Cut(false, false)
 		wantErr(t, deaf, nil)

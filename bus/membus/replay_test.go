@@ -79,7 +79,7 @@ func TestQ17_TheSameAppendAgainIsAnsweredWithItsSequence(t *testing.T) {
 }
 
 // The connection is lost with an append under way. If it has been stored, or is stored when
-// it is sent again, its sequence is the answer; if somebody else was faster, it is refused.
+// it is sent again, its sequence is the answer; if another commit came first, it is refused.
 func TestW08_AnAppendUnderWayIsAnsweredAfterReconnecting(t *testing.T) {
 	server := membus.NewServer(membus.Config{Partitions: 1})
 	a := server.Connect("a")

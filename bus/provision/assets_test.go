@@ -88,7 +88,7 @@ func TestRulesOfAssets(t *testing.T) {
 	}
 }
 
-// An operator who sets one setting back is not told of the next one only then.
+// All wrong settings are reported at once, and not one after the other as the operator corrects them.
 func TestCheck_TellsOfEachSettingThatWasAltered(t *testing.T) {
 	for _, a := range testAssets() {
 		found := a.Config
@@ -99,8 +99,8 @@ func TestCheck_TellsOfEachSettingThatWasAltered(t *testing.T) {
 	}
 }
 
-// A lane may have a bound on its bytes that the largest event has room in: it refuses what is new. With one on its
-// messages, programs use it as well, and that is told.
+// A lane may have a bound on its bytes that leaves room for the largest event: it refuses new events. A bound on its
+// messages counts events of programs, too, and the text names that.
 func TestLaneMayBeBounded(t *testing.T) {
 	const maxPayload = 1 << 20
 	for _, a := range testAssets() {

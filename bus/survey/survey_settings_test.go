@@ -17,8 +17,8 @@ import (
 // not take the other settings beside them.
 var impossible = map[string]bool{"mirror": true, "counters": true}
 
-// Whatever setting of a stream is altered on the server, by an edit or by making the stream anew, the survey names it, and
-// what is there and wanted. What is said to be set back can be: the server takes the stream as it was.
+// The survey names each setting of a stream that was changed on the server, by an edit or by recreating the stream, with
+// its present and its wanted value. The settings that it says can be restored can be: the server accepts the former stream.
 func TestSurvey_EveryAlteredSettingIsFound(t *testing.T) {
 	b, _ := deployed(t)
 	assets := b.Provisioner.Specs(1)

@@ -26,7 +26,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	d := counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait", "--id", "a1")
 	dir, store := filepath.Join(t.TempDir(), "b"), t.TempDir()
-	wantSoon(t, 1, "✓ backup | none was ever made", "doctor") // a warning, since everybody may do everything
+	wantSoon(t, 1, "✓ backup | none was ever made", "doctor") // a warning, because every user may do everything
 	wantSoon(t, 1, `"check": "backup" | none was ever made with`, "doctor", "--backup-age", "1ns", "--json")
 	want(t, 0, "deployment settle, 2 partitions, | as of 20 | everything that was acknowledged before is in it", "backup", dir)
 	wantSoon(t, 1, "✓ backup | the newest was made", "doctor")
@@ -63,8 +63,8 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 	}
 }
 
-// One stream is restored under live workers, and what that costs relative to the others is said: what workers refuse, and
-// how to go on.
+// One stream is restored under live workers. The command reports the consequences for the others: what workers
+// refuse, and how to proceed.
 func TestRestore_OneStream(t *testing.T) {
 	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Options: settle.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond}})
 	here, there := spaceIn(0), spaceIn(1)

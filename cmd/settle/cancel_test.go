@@ -77,7 +77,7 @@ func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
 	d := counting(t, 1)
 	want(t, 1, "no event waits to be handled in space alice", "skip", "alice")
 	want(t, 2, `space "a.b"`, "skip", "a.b")
-	for _, id := range d.Workers() { // nobody handles anything now
+	for _, id := range d.Workers() { // no worker handles anything now
 		d.KillWorker(id)
 	}
 	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1")
@@ -123,7 +123,7 @@ func TestSend_ExpiresWhenNobodyHandlesItInTime(t *testing.T) {
 		d.KillWorker(id)
 	}
 	want(t, 2, "--expires -1s lies in the past", "send", "alice", "add", "--expires=-1s")
-	want(t, 1, "it expires before it may be handled", "send", "alice", "add", "--after", "1h", "--expires", "1s")
+	want(t, 1, "it expires before its time", "send", "alice", "add", "--after", "1h", "--expires", "1s")
 	want(t, 0, "a1: stored", "send", "alice", "add", "--id", "a1", "--expires", "1ms")
 	if _, err := d.AddWorker(t.Context()); err != nil {
 		t.Fatal(err)

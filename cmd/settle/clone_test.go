@@ -45,8 +45,8 @@ func intOf(t *testing.T, client *settle.Client, space, doc string) int64 {
 	return n
 }
 
-// A deployment at work is cloned to another number of partitions; what is killed in the middle goes on when it is run
-// again, and takes along what has changed meanwhile, and what has gone.
+// A busy deployment is cloned to another number of partitions; a killed clone continues when it is run again,
+// with all changes and deletions meanwhile.
 func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	d := counting(t, 1)
 	const spaces = 30
@@ -115,7 +115,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := intOf(t, client, "s1", "n"); n != before+1 {
-		t.Errorf("the clone goes on with %d behind %d", n, before)
+		t.Errorf("the clone continues with %d after %d", n, before)
 	}
 	t.Setenv("SETTLE_PREFIX", "copy")
 	untilValue(t, fmt.Sprint(2*(before+1)), "s1", "double")
@@ -124,8 +124,8 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	}
 }
 
-// Deployed programs and their rules come along; what is there is left alone, and tasks that are not done
-// are asked about.
+// Deployed programs and their rules are cloned, too; existing data is left alone, and the command asks about
+// tasks that are not done.
 func TestClone_TakesProgramsAndLeavesOthersAlone(t *testing.T) {
 	d := hosting(t)
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "cart.star", cart("2", "1")), "--space", "*")

@@ -145,6 +145,6 @@ func TestARunThatIsNotVerifiedEndsWithCode1(t *testing.T) {
 		t.Errorf("the difference is not told:\n%s", &people)
 	}
 	if !strings.Contains(figuresOut.String(), `"verified": false`) {
-		t.Errorf("the figures do not say so:\n%s", &figuresOut)
+		t.Errorf("the figures lack it:\n%s", &figuresOut)
 	}
 }

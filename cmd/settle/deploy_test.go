@@ -78,7 +78,7 @@ func versionIn(t *testing.T, out string) string {
 	return m[1]
 }
 
-// untilValue waits until a document says so.
+// untilValue waits until a document has a value.
 func untilValue(t *testing.T, value, space, doc string) {
 	t.Helper()
 	eventually(t, value, "get", space, doc)
@@ -203,7 +203,7 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 	want(t, 0, "no space has handled anything", "ls")
 	want(t, 0, "deployment settle:", "provision")
 	wantSoon(t, 1, "nats-server 2. | coordinators   one", "doctor")
-	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // somebody says which one
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // the environment names a server
 	want(t, 1, "connect to NATS", "ls")
 }
 

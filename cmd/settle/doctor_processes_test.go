@@ -158,7 +158,7 @@ func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
 	}
 }
 
-// A store that is full is seen by those who store, without a monitoring port.
+// A full store is noticed by the processes that store, without a monitoring port.
 func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	text := "listen: \"127.0.0.1:-1\"\njetstream { max_file_store: 8MB }\n"

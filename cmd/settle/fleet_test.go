@@ -134,7 +134,7 @@ func TestFleet_WorkersOfDifferentProgramsAreShown(t *testing.T) {
 	wantSoon(t, 0, "! workers of different programs: counter (counter-1), flights (flights-1). Events", "fleet", "--nats", url)
 }
 
-// The ranking says who gets a partition, and agrees with the division.
+// The ranking shows which worker gets a partition, and agrees with the division.
 func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 	var members []model.Member
 	for i := range 5 {
@@ -171,7 +171,7 @@ func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 		}
 		return !slices.ContainsFunc(all, func(name string) bool { return names[name] == 0 })
 	}
-	for begun := time.Now(); !seen() && time.Since(begun) < patience; { // who is slow to answer is not seen
+	for begun := time.Now(); !seen() && time.Since(begun) < patience; { // a worker that is slow to answer is missing
 		t.Logf("services: %v", names)
 	}
 	for _, name := range all {

@@ -50,7 +50,7 @@ func TestGet_TheListShortensValues(t *testing.T) {
 	}
 }
 
-// A program of the workers' own executable tells what it derives once it has saved that.
+// The derived documents of a program in the workers' executable are listed once it has saved them.
 func TestGet_TheListKnowsWhatWasDerivedByProgramsInGo(t *testing.T) {
 	counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait")

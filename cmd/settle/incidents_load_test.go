@@ -41,7 +41,7 @@ func (g *gate) wait(*settle.Tx, *settle.Event) (settle.Value, error) {
 	return settle.ValueOf("done")
 }
 
-// judgedAfter returns what the doctor would say of the deployment as it is, if it were so for a while longer.
+// judgedAfter returns the doctor's findings as if the deployment stayed the same for a while longer.
 func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) string {
 	t.Helper()
 	return judgedOf(t, d, d.Server().ClientURL(), longer)
@@ -58,8 +58,8 @@ func judgedOf(t *testing.T, d *settle.Deployment, url string, longer time.Durati
 	return judged(t, url, f)
 }
 
-// soon is how much longer an incident may last that was made a few seconds ago, so that it is a minute old
-// at the most: by then it is to be seen (docs/operations.md).
+// soon is the additional age of an incident that was caused a few seconds ago, so that it is at most a minute
+// old: by then it must be visible (docs/operations.md).
 const soon = 45 * time.Second
 
 // judged returns what the doctor says of a fleet that was seen at a server.
@@ -143,8 +143,8 @@ func goneSoon(t *testing.T, what string) {
 	}
 }
 
-// A handler that does not return is given up. How many goroutines are left in such is said, until they
-// have returned.
+// A handler that does not return is abandoned. The doctor reports the number of goroutines in such code until
+// they have returned.
 func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 	g := newGate()
 	defer g.release()
@@ -160,8 +160,7 @@ func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 	says(t, judgedAfter(t, d, 0), "✓ given up")
 }
 
-// A server of package ordered is shown as a worker is, with its partitions, and the key that stands still
-// and the event that it stands at.
+// A server of package ordered is shown like a worker, with its partitions, and the blocked key with its event.
 func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
 	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", s.ClientURL())
@@ -262,8 +261,8 @@ func TestIncident_AStormOfTimers(t *testing.T) {
 	goneSoon(t, "timers of space")
 }
 
-// Of a job that was due while nothing ran, one event stands for the times that were missed: which job,
-// and how many, is said.
+// One event stands for all missed times of a job that was due while nothing ran: the doctor reports the job,
+// and their number.
 func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 	var ahead atomic.Int64
 	ticks := make(chan string, 100)
@@ -276,7 +275,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 				ticks <- fmt.Sprint(n)
 				return settle.ValueOf(n)
 			}).
-			Cron("hourly", "0 * * * *", "sum", settle.CronOptions{})),
+			Cron("hourly", "0 * * * *", settle.NewStream[settle.Tick]("sum"))),
 	})
 	want(t, 0, "handled", "send", "office", "wake", "--wait")
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "passed over")
@@ -295,8 +294,8 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 	wantSoon(t, 2, `"check": "timers" | job hourly of space office has skipped 9 times | CatchUp`, "doctor", "--json")
 }
 
-// Many spaces are to be woken at once, and there is room for few: how many wait is said, on which
-// worker, and which are next.
+// Many spaces are due at once, and there is room for few: the fleet reports how many wait, on which worker, and
+// which are next.
 func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 	g := newGate()
 	defer g.release()
@@ -311,7 +310,7 @@ func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 	goneSoon(t, "wait to be loaded")
 }
 
-// A worker answers as many watches as it may: which document most are of is said, and that others are
+// A worker has reached its limit of watches: the doctor reports the document with the most, and that others are
 // refused.
 func TestIncident_AStormOfWatches(t *testing.T) {
 	d := started(t, settle.Config{Programs: settle.Always(counter()), Workers: -1})

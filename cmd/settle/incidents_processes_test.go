@@ -77,7 +77,7 @@ func (m *member) kill() {
 	<-m.ended
 }
 
-// ends waits until the process has ended by itself.
+// ends waits until the process has ended without a signal.
 func (m *member) ends(t *testing.T) {
 	t.Helper()
 	select {
@@ -139,8 +139,8 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 	goneSoon(t, "attempt")
 }
 
-// A coordinator that is frozen is named beside one that is well, and not as one that does its work. When the other
-// is killed, it is said that none is there.
+// A frozen coordinator is reported next to a healthy one, and not as one that works. When the other is killed,
+// the doctor reports that none is left.
 func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
 	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	t.Setenv("NATS_URL", s.ClientURL())
@@ -187,8 +187,8 @@ func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
 	wantSoon(t, 1, `"check": "versions" | workers run different program files: | (w-new) | (w-old1, w-old2)`, "doctor", "--json")
 }
 
-// An event that waits for a document of another space, which cannot be read, is named with the document, and
-// nothing of spaces that go on.
+// The doctor names an event that waits for an unreadable document of another space, with the document, and no
+// space that is not blocked.
 func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
@@ -211,8 +211,8 @@ func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 	saysNot(t, text, "space "+beside)
 }
 
-// What a space has done and the store does not take is named: at the log, whose answer its event waits for, and at
-// the state, which only it has to be saved to. When the store takes it, all goes on.
+// Work that the store does not accept is reported: at the log, whose answer the event waits for, and at the
+// saved state. When the store accepts it, everything continues.
 func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 	for stream, why := range map[string]string{
 		"SETTLE_LOG_1":      "the log has not answered its commit yet",

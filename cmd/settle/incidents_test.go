@@ -152,8 +152,9 @@ func killed(t *testing.T, d *settle.Deployment) {
 	}
 }
 
-// A setting that was altered by hand is named, with the stream and how it is set back: as a failure if a promise does not
-// hold, and as a warning if work can stop. Once it is set back, nothing is said.
+// A setting that was altered by hand is reported, with the stream and the command that restores it: as a
+// failure if a promise does not hold, and as a warning if work can stop. Once it is restored, the doctor
+// reports nothing.
 func TestIncident_AStreamWhoseSettingsWereAltered(t *testing.T) {
 	d := running(t)
 	saysNot(t, wantSoon(t, 1, "9 of 9 streams have every setting", "doctor", "--json"), "must be")
@@ -192,8 +193,8 @@ func TestIncident_AStreamWhoseSettingsWereAltered(t *testing.T) {
 	saysNot(t, wantSoon(t, 1, "9 of 9 streams have every setting", "doctor", "--json"), "must be")
 }
 
-// What fails, and what grows beyond what can be kept, is a dead letter that says why; the rest of the
-// space goes on.
+// A failed event, and a document that exceeds its limit, become dead letters with the reason; the rest of the
+// space continues.
 func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(settle.NewProgram("fragile").
@@ -287,8 +288,8 @@ func (s *backwards) stop(d *settle.Deployment) {
 	}
 }
 
-// A worker that has known more than the store has goes on with what there is, and says so. It is said
-// when the worker is started again, too, until an operator knows of it.
+// A worker that has known more than the store has continues with the store's state, and reports that, also
+// after its restart, until an operator confirms it.
 func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	s := startBackwards(t)
 	d := s.adding()
@@ -401,8 +402,8 @@ func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
 	}
 }
 
-// What a partition or a space has lost for good is named until an operator accepts the loss. Others
-// go on meanwhile, and after that these do, from what the store has.
+// Data that a partition or a space has lost for good is reported until an operator accepts the loss. Others
+// continue meanwhile, and afterwards these do, from the state of the store.
 func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
@@ -422,7 +423,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// replace has the server go on with its files, but for those of some streams, which are older.
+	// replace restarts the server with its files, except for those of some streams, which are older.
 	replace := func(s *embedded.Server, files, now, older string, streams ...string) *embedded.Server {
 		t.Helper()
 		s.Shutdown()
@@ -457,7 +458,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	want(t, 2, "name a space or a partition, not both", "accept-loss", here, "--partition", "1")
 	want(t, 2, "--yes needs a space or --partition N", "accept-loss", "--yes")
 	want(t, 2, `space "a.b"`, "accept-loss", "a.b")
-	s = replace(s, "one", "two", "one") // so that one stays as it is
+	s = replace(s, "one", "two", "one") // so that one keeps its state
 	for i := range 3 {
 		want(t, 0, "handled", "send", here, "add", "--id", fmt.Sprint("a", i), "--wait")
 		want(t, 0, "handled", "send", there, "add", "--id", fmt.Sprint("a", i), "--wait")

@@ -109,7 +109,7 @@ func (o *output) says(t *testing.T, part string) {
 	t.Fatalf("it never said %q:\n%s", part, o)
 }
 
-// A watch of the command line goes on through a handover and a crash, and says so.
+// A watch of the command line continues through a handover and a crash, and reports both.
 func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
 	d := counting(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestGet_SaysWhyADocumentWasNeverComputed(t *testing.T) {
 	want(t, 1, "space alice has no document rw; `settle get alice` lists", "get", "alice", "rw")
 }
 
-// The time that is told is the one that was given.
+// The reported time is the given one.
 func TestGet_SaysOnceHowLongItHasWaited(t *testing.T) {
 	stuck := make(chan struct{})
 	program := counter().Handle("stick", func(*settle.Tx, *settle.Event) (settle.Value, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 )
 
-// Whoever waits in vain is told for whom, not only that time is over.
+// The error of a command that times out names the process that did not answer.
 func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
 	for said, f := range map[string]*fleet.Fleet{
 		"w1 serves space s and does not answer; one that hangs is replaced within 15 s": {

@@ -111,7 +111,7 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 	if tried := receipts("alice", "--stream", "flaky"); !strings.HasSuffix(tried[1], "not today  (5 attempts)") {
 		t.Errorf("%q", tried)
 	}
-	if code, out, stderr := command(t.Context(), "receipts", "--nats", url, "nobody", "--stream", "ordr"); code != 0 || out != "" || !strings.HasPrefix(stderr, "space nobody has no receipts that match --stream ordr:") || !strings.Contains(stderr, "check the names") {
+	if code, out, stderr := command(t.Context(), "receipts", "--nats", url, "unknown", "--stream", "ordr"); code != 0 || out != "" || !strings.HasPrefix(stderr, "space unknown has no receipts that match --stream ordr:") || !strings.Contains(stderr, "check the names") {
 		t.Errorf("code %d, %q, %q", code, out, stderr)
 	}
 }

@@ -174,8 +174,8 @@ func revisionOf(t *testing.T, receipts, event string) string {
 	return ""
 }
 
-// A space of a deployed program becomes a directory that `settle test` runs, with the program as it is
-// deployed; when that is changed there, the test says what comes to something else.
+// A space of a deployed program becomes a directory that `settle test` runs, with the deployed program; when
+// that is changed there, the test reports different results.
 func TestReplay_OfADeployedProgram(t *testing.T) {
 	hosting(t)
 	one := file(t, t.TempDir(), "cart.star", cart("2", "1")+`

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// An event that somebody published into a partition that is not its space's is a matter for the
-// workers' logs: commands print what they were asked for.
+// An event that was published to the lane of a wrong partition is reported in the workers' logs, and not by
+// commands.
 func TestCommands_DoNotPrintWhatTheBusNotices(t *testing.T) {
 	d := running(t)
 	wrong := "settle.lane." + []string{"1", "0"}[model.PartitionOf("shop", 2)] + ".shop.order.astray"

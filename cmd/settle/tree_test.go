@@ -20,8 +20,8 @@ import (
 	"github.com/settlehq/settle/lineage"
 )
 
-// shop returns a program in which an order is charged at the bank, which refuses stolen
-// cards until it is told to be lenient, and shipped by a depot that cannot wrap.
+// shop returns a program in which an order is charged at the bank, which refuses stolen cards until the
+// document lenient is set, and shipped by a depot that cannot wrap.
 func shop() *settle.Program {
 	ok := func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf("ok") }
 	p := settle.NewProgram("shop")
@@ -82,8 +82,7 @@ func running(t *testing.T) *settle.Deployment {
 	return d
 }
 
-// try runs a command, and tells what is wrong with its exit code or missing of its output and
-// errors, which are to have all of these parts.
+// try runs a command, and reports a wrong exit code or parts that are missing in its output and errors.
 func try(t *testing.T, code int, parts string, args ...string) (stdout string, wrong []string) {
 	t.Helper()
 	got, stdout, stderr := command(t.Context(), args...)
@@ -314,7 +313,7 @@ func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
 	want(t, 0, "150: ✗ hall/down | this is the end | settle redrive hall", "tree", "e1", "--depth", "200")
 }
 
-// What went wrong is said once: in words, or in the JSON that was asked for.
+// An error is printed once: in words, or in the JSON that was requested.
 func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 	running(t)
 	const stolen, why = `{"stolen":true}`, "the card is stolen"

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// mails is what the tool "mail" has sent, by key: who takes a key sends under it once.
+// mails is what the tool "mail" has sent, by key: one mail per key.
 type mails map[string]string
 
 func (m mails) tools() agent.Tools {
@@ -81,12 +81,12 @@ func TestAnApprovalMayTakeADayAndSeveralLives(t *testing.T) {
 	}
 	expectState(t, s, agent.Waiting)
 	settletest.Call(s, agent.Approve, agent.Verdict{Turn: 1, OK: true})
-	s.World().Crash() // what was approved is to be done, whoever does it
+	s.World().Crash() // the approved work must be done by any worker
 	s.Perform()
 	if len(sent) != 1 || sent["turn-1"] != "hello" {
 		t.Errorf("sent %v", sent)
 	}
-	s.Advance(48 * time.Hour) // the deadline was taken back
+	s.Advance(48 * time.Hour) // the deadline was cancelled
 	expectState(t, s, agent.Idle)
 }
 

@@ -100,12 +100,12 @@ func newBoard() *settle.Program {
 		return nil
 	})
 	// One node per card, which reads its card and, over there, the badge of its owner.
-	settle.EachRow(p, Tiles, Cards, func(v *settle.View, row settle.Row[Card]) (Tile, error) {
+	Tiles.Compute(p, settle.Each(Cards, func(v *settle.View, row settle.Row[Card]) (Tile, error) {
 		c := row.Get(v)
 		return Tile{Title: c.Title, Points: c.Points, Owner: c.Owner.Get(v)}, nil
-	})
+	}))
 	// One node per column, which reads the tiles of its cards.
-	settle.EachRow(p, Columns, Order, func(v *settle.View, row settle.Row[[]string]) (Column, error) {
+	Columns.Compute(p, settle.Each(Order, func(v *settle.View, row settle.Row[[]string]) (Column, error) {
 		var c Column
 		for _, key := range row.Get(v) {
 			if t, ok := Tiles.Lookup(v, key); ok { // its owner's badge may not have arrived yet
@@ -114,7 +114,7 @@ func newBoard() *settle.Program {
 			}
 		}
 		return c, nil
-	})
+	}))
 	return p
 }
 

@@ -90,15 +90,16 @@ func TestACrashBetweenCommitAndPaymentPaysOnce(t *testing.T) {
 // await waits until the order is paid.
 func await(t *testing.T, c *settle.Client, want cart.Order) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	var got cart.Order
-	err := cart.Last.Watch(ctx, c.Space("alice"), func(o cart.Order, _ uint64) {
-		if got = o; o.State == want.State {
-			cancel()
+	for o, err := range cart.Last.Watch(t.Context(), c.Space("alice")) {
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		if got = o.Value; got.State == want.State {
+			break
+		}
+	}
 	if got != want {
-		t.Errorf("the order is %+v, want %+v: %v", got, want, err)
+		t.Errorf("the order is %+v, want %+v", got, want)
 	}
 }

@@ -135,10 +135,10 @@ func fill(p *settle.Program) {
 // reckon registers the derived documents.
 func reckon(p *settle.Program) {
 	// Of three of a kind, one is free.
-	settle.EachRow(p, Sums, Lines, func(v *settle.View, row settle.Row[Line]) (int64, error) {
+	Sums.Compute(p, settle.Each(Lines, func(v *settle.View, row settle.Row[Line]) (int64, error) {
 		l := row.Get(v)
 		return (l.Quantity - l.Quantity/3) * l.Price, nil
-	})
+	}))
 	// A tenth off from 100 EUR on, and 5 EUR with a coupon.
 	Total.Compute(p, func(v *settle.View) (t Totals, err error) {
 		for _, sum := range Sums.All(v) {

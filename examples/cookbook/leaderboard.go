@@ -43,9 +43,9 @@ func league() *settle.Program {
 		players.Set(tx, name, struct{}{})
 		return nil
 	})
-	settle.EachRow(p, scores, players, func(v *settle.View, row settle.Row[struct{}]) (Score, error) {
+	scores.Compute(p, settle.Each(players, func(v *settle.View, row settle.Row[struct{}]) (Score, error) {
 		return Score{Player: row.Key, Points: points.In(row.Key).Get(v)}, nil
-	})
+	}))
 	top.Compute(p, func(v *settle.View) ([]Score, error) {
 		var all []Score
 		for _, s := range scores.All(v) {

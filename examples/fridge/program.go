@@ -81,7 +81,7 @@ func remember(p *settle.Program) {
 		}
 		return nil
 	})
-	settle.Cron(p, "hourly", "0 * * * *", hour, settle.CronOptions{})
+	p.Cron("hourly", "0 * * * *", hour)
 }
 
 // derive registers the documents that follow from that state, and are computed on demand.
@@ -115,10 +115,10 @@ func derive(p *settle.Program) {
 			return Between, nil
 		}
 	})
-	settle.EachRow(p, Tiles, Readings, func(v *settle.View, row settle.Row[float64]) (Tile, error) {
+	Tiles.Compute(p, settle.Each(Readings, func(v *settle.View, row settle.Row[float64]) (Tile, error) {
 		c := row.Get(v)
 		return Tile{C: c, Warm: c > TooWarm}, nil
-	})
+	}))
 	Day.Compute(p, func(v *settle.View) (Record, error) {
 		var r reach
 		for _, h := range Hours.All(v) {

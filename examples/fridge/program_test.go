@@ -129,8 +129,8 @@ func TestWhatNobodyLooksAtDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestAnAlarmThatIsPendingSurvivesACrash: the time it has been too warm for is not in anybody's
-// memory.
+// TestAnAlarmThatIsPendingSurvivesACrash: the time since it has been too warm is not only in the memory of a
+// process.
 func TestAnAlarmThatIsPendingSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	s := open(t)

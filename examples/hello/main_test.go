@@ -13,6 +13,6 @@ func TestCounter(t *testing.T) {
 	settletest.SendID(alice, add, settle.ID("order-17"), 2)
 	settletest.SendID(alice, add, settle.ID("order-17"), 2) // it is the same event
 	settletest.Call(alice, add, 40)
-	alice.ExpectRuns("double", 0) // nobody has looked
+	alice.ExpectRuns("double", 0) // not observed
 	settletest.Expect(alice, double, 84)
 }

@@ -564,7 +564,7 @@ func TestBackup_BeginsAgainIfTheLogWasPurgedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if begun != 4 {
-		t.Errorf("the log was copied from its beginning, and to its end, in %d steps, want 4: 2 in vain, and 2 again", begun)
+		t.Errorf("the log was copied from its beginning, and to its end, in %d steps, want 4: 2 that failed, and 2 again", begun)
 	}
 	stop()
 	if n := len(atRest(ctx, t, restored(t, dir))); n != pays {

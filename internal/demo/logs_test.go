@@ -87,7 +87,7 @@ func TestTakeoversCountFromTheSecondOwnerOn(t *testing.T) {
 	}
 }
 
-// brokenLog delivers what nobody can decode.
+// brokenLog delivers entries that cannot be decoded.
 type brokenLog struct{}
 
 func (brokenLog) FollowLog(ctx context.Context, _ int, _ uint64, deliver func(model.LogEntry)) error {

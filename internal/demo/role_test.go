@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A process ends in good order when it is asked to, and at once when nobody is left who
-// could ask.
+// A process ends in good order on request, and at once when the process that could request it
+// is gone.
 func TestAProcessDoesNotOutliveWhoHasStartedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

@@ -42,7 +42,13 @@ func (w *watches) run(ctx context.Context, c *settle.Client) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watch := func(space, doc string) {
 		g.Go(func() error {
-			return c.Space(space).Watch(ctx, doc, func(v settle.Value, revision uint64) { w.take(space, v, revision) })
+			for u, err := range c.Space(space).Watch(ctx, doc) {
+				if err != nil {
+					return err
+				}
+				w.take(space, u.Value, u.Revision)
+			}
+			return ctx.Err()
 		})
 	}
 	for _, code := range w.codes {

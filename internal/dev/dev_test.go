@@ -31,11 +31,11 @@ func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 // patience turns a hang into a failure.
 const patience = 2 * time.Minute
 
-// portsFrom is where ports for these tests begin: neither where somebody's settle dev looks for
-// them, or these tests in another process, nor where the system takes those that nobody has chosen.
+// portsFrom is the first port of these tests: not in the range of a running settle dev, nor of these tests
+// in another process, nor among the system's ephemeral ports.
 var portsFrom = 20_000 + 100*rand.IntN(100)
 
-// server is a dev server that runs in a directory, and somebody who works there.
+// server is a dev server that runs in a directory, and a developer's actions there.
 type server struct {
 	*testing.T
 	dir    string
@@ -139,7 +139,7 @@ func (s *server) write(name, text string) {
 	}
 }
 
-// rollBack has somebody else decide for the version before.
+// rollBack deploys the former version from another terminal.
 func (s *server) rollBack() {
 	s.Helper()
 	s.decide(program.All, func(r program.Rule) (program.Choice, error) {
@@ -195,7 +195,7 @@ func (s *server) call(c *settle.Client, space, stream string) string {
 	return r.Result.String()
 }
 
-// until calls until the answer is as wanted: a save is followed as soon as a worker hears of it.
+// until calls until the answer is as wanted: a save takes effect as soon as a worker has received it.
 func (s *server) until(c *settle.Client, space, stream, want string) {
 	s.Helper()
 	deadline := time.Now().Add(patience)
@@ -419,7 +419,7 @@ func TestDev_TwoProgramsOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-// What is decided in another terminal is told in this one, and the next save is compared with it.
+// A deployment from another terminal is reported in this one, and the next save is compared with it.
 func TestDev_TellsOfWhatIsDecidedElsewhere(t *testing.T) {
 	quietHome(t)
 	dir := t.TempDir()
@@ -449,11 +449,11 @@ func TestDev_TellsOfWhatIsDecidedElsewhere(t *testing.T) {
 		t.Errorf("it was said %d times that a node has new code:\n%s", n, s.out)
 	}
 	if n := strings.Count(s.out.String(), "makes all spaces run"); n != 1 {
-		t.Errorf("%d decisions about all spaces were told, not the one of ann:\n%s", n, s.out)
+		t.Errorf("%d decisions about all spaces were reported, not the one for ann:\n%s", n, s.out)
 	}
 }
 
-// The first command that somebody pastes works.
+// The first command of the help works when it is pasted.
 func TestDev_SuggestsWhatAFreshSpaceHandles(t *testing.T) {
 	quietHome(t)
 	for name, c := range map[string]struct{ program, send, watch string }{

@@ -192,8 +192,8 @@ func TestEveryFleetIsJudged(t *testing.T) {
 	}
 }
 
-// A worker that hangs is told from one that has ended, and processes that could not be asked are
-// said not to have been.
+// The doctor distinguishes a worker that hangs from one that has ended, and reports processes that could
+// not be asked.
 func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	s := single()
 	s.Members = append(s.Members, survey.MemberFacts{ID: "w2", Unknown: errors.New("timeout")}, survey.MemberFacts{ID: "w3"})
@@ -214,7 +214,7 @@ func TestWorkersThatHangAndThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// Watching tells what has come and what has gone, once each, and not that a figure is another.
+// Watching reports new findings and resolved ones, once each, and no changes of figures.
 func TestChanges_TellWhatIsNewAndWhatHasGone(t *testing.T) {
 	var c Changes
 	told := func(but ...func(*fleet.Fleet)) string {
@@ -253,8 +253,8 @@ func TestChanges_TellWhatIsNewAndWhatHasGone(t *testing.T) {
 	}
 }
 
-// What is noted of a store that has gone back is said for 7 days, or until an operator knows of it, also if no process
-// says so; and what a process says that is noted is said once.
+// The note of a store that has gone back is reported for 7 days, or until an operator confirms it, even if no process
+// reports it; a note that a process reports, too, is reported once.
 func TestRewinds_AreSaidAsTheyAreNoted(t *testing.T) {
 	back := model.Rewind{At: noon.Add(-24 * time.Hour), Stream: "SETTLE_LANE_0", Known: 90, Found: "it ends at 80"}
 	note := func(change func(*model.RewindNote)) []model.RewindNote {

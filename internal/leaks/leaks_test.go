@@ -9,10 +9,10 @@ func TestLeft_WaitsForAGoroutineThatIsAboutToEndAndTellsOfOneThatIsNot(t *testin
 	release := make(chan struct{})
 	go func() { <-release }() // ends below
 	if err := left(time.Now()); err == nil {
-		t.Error("one that waits for ever is not told")
+		t.Error("a goroutine that waits without end is not reported")
 	}
 	time.AfterFunc(time.Second, func() { close(release) }) // goleak itself would have given up
 	if err := left(time.Now().Add(patience)); err != nil {
-		t.Errorf("one that ends is told: %v", err)
+		t.Errorf("a goroutine that ends is reported: %v", err)
 	}
 }

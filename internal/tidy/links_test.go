@@ -39,7 +39,7 @@ var linkRules = []linkRule{
 	// nats.go alone is 208 packages, 191 of the standard library among them.
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{"program", []string{natsServer, exporters, testKit}, 155},
-	{".", []string{exporters, testKit}, 338},
+	{".", []string{exporters, testKit}, 340},
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 467},
 	{"cmd/spaceworker", []string{metrics, testKit}, 537},
 	{"cmd/settle", []string{metrics}, 572},

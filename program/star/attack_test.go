@@ -371,7 +371,7 @@ func TestAttack_StopEndsWhatLoops(t *testing.T) {
 	})
 }
 
-// TestAttack_Fingerprints: what is different is told apart.
+// TestAttack_Fingerprints: different code has different fingerprints.
 func TestAttack_Fingerprints(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"x = doc('x')\ny = doc('y')\ncompute('n', lambda: 1, reads = [x['a y']['b']])", "x = doc('x')\ny = doc('y')\ncompute('n', lambda: 1, reads = [x['a'], y['b']])"},

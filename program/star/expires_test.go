@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a hosted handler sends may expire; a duration that is none, and one that is over before the event may
-// be handled, are told in words.
+// Events that a hosted handler sends may expire; an invalid duration, and one that ends before the event may
+// be handled, are errors.
 func TestExpires_OfWhatAHandlerSends(t *testing.T) {
 	s := newStage(t, compiled(t, `
 def h(e):
@@ -24,7 +24,7 @@ handle("ok", lambda e: None)
 	s.must("h", nil)
 	for stream, want := range map[string]string{
 		"bad":  `send: expires: "soon" is not a duration`,
-		"late": "it expires before it may be handled",
+		"late": "it expires before its time",
 	} {
 		if rc := s.send(stream, "soon"); !strings.Contains(rc.Error, want) {
 			t.Errorf("%s: %s %q, without %q", stream, rc.Outcome, rc.Error, want)

@@ -256,7 +256,7 @@ handle("fill", fill)
 	}
 }
 
-// TestUpgrade_WhileAwake: the same when a space goes on with another program without rest.
+// TestUpgrade_WhileAwake: the same when a loaded space changes its program.
 func TestUpgrade_WhileAwake(t *testing.T) {
 	for _, c := range changes[:13] {
 		before := compiled(t, ten, "lib.star", lib)

@@ -280,7 +280,7 @@ func TestMethods_AreAllKnown(t *testing.T) {
 }
 
 // A hosted handler needs no limit in time: it is stopped when its steps are used up, at the same place on
-// every worker, at the first attempt, and the words say so.
+// every worker, at the first attempt, and the error names the limit.
 func TestHostile_AHandlerThatReachesItsStepLimitFailsAtOnceAndSaysSo(t *testing.T) {
 	s := newStage(t, compiled(t, "def h(e):\n    for i in range(100000000):\n        pass\nhandle('h', h)\ndef ok(e):\n    return 1\nhandle('ok', ok)\n").Space())
 	rc := s.send("h", nil)

@@ -176,7 +176,7 @@ var atLoad = []struct{ text, want string }{
 	{"cell('a b')", "a b"},
 	{"cron('c', '0 9 * * *', stream = 'x')\nhandle('c', lambda e: 1)", "cron c: there is no handler for stream x; handle(\"x\", ...)"},
 	{"cron('c', '0 9 * * *')", "there is no handler for stream c"},
-	{"x = cell('x')\ncompute('a', lambda: x.set(1), writes = [x], output = None)\ncompute('b', lambda: x.k.set(2), writes = [x.k], output = None)", `3:8: computation "a" writes x, and computation "b" writes x/k: what stands there would depend on which`},
+	{"x = cell('x')\ncompute('a', lambda: x.set(1), writes = [x], output = None)\ncompute('b', lambda: x.k.set(2), writes = [x.k], output = None)", `3:8: computation "a" writes x, and computation "b" writes x/k: the value there would depend on which`},
 	{"each('d', {'a': 1}, lambda k, v: 1)", "each d: the rows must be a cell, a doc or a place in one, not a dict"},
 	{"def f(e):\n    return f'{e}'", "there are no f-strings: use % or .format"},
 	{"x = 1\nx = 2", "cannot reassign global x"},

@@ -103,26 +103,21 @@ func (p *Program) giveBack(inst *instance) {
 	}
 }
 
-// instanceOf returns the instance that runs in a transaction, nil if none does.
-func instanceOf(tx *space.Tx) *instance {
-	inst, _ := (*tx.Slot()).(*instance)
-	return inst
-}
+// running is the variable of a space for the instance that runs in it, nil if none does.
+type running struct{ *instance }
 
 // call runs a registered function in a transaction.
 func (p *Program) call(tx *space.Tx, i int, ev *model.Event, args func(inst *instance) (starlark.Tuple, error), use func(c *call, v starlark.Value) error) (err error) {
-	inst := instanceOf(tx)
+	present := space.Local[running](tx)
+	inst := present.instance
 	if inst == nil || inst.code != p.code {
 		outer := inst
 		if inst, err = p.borrow(); err != nil {
 			return err
 		}
-		*tx.Slot() = inst
+		present.instance = inst
 		defer func() {
-			*tx.Slot() = nil
-			if outer != nil {
-				*tx.Slot() = outer
-			}
+			present.instance = outer
 			p.giveBack(inst)
 		}()
 	}

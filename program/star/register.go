@@ -178,13 +178,10 @@ func (p *Program) child(i int, out, key string) func(tx *space.Tx) (model.Value,
 	}
 }
 
-// externalHost hosts the actions of a program. A program has no access to anything but documents, so
+// actionSpec returns the action for the space. A program has no access to anything but documents, so
 // another process performs the tasks: it sees them in the document, and sends an event with the result.
-type externalHost struct{}
-
-// actionSpec returns the action for the space.
 func (p *Program) actionSpec(d *decl, i int) *space.ActionSpec {
-	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, Host: externalHost{}}
+	spec := &space.ActionSpec{Name: d.id, Keep: d.keep, External: true}
 	if d.fn != nil {
 		spec.Done = func(tx *space.Tx, t space.Task) error {
 			task := func(*instance) (starlark.Tuple, error) { return starlark.Tuple{taskView(t)}, nil }

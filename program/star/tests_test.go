@@ -115,8 +115,8 @@ def test_letter():
 	}
 }
 
-// What a test expects in vain is often what an event or a computation has failed to do: that is
-// told behind it, and not what the test has asked for already.
+// A failed expectation often has its cause in a failed event or computation: the message adds
+// those, without the ones that the test has already checked.
 func TestRunTests_AFailureTellsWhatWentWrongBefore(t *testing.T) {
 	src := source(`
 c = cell("c", {"n": 0, "bad": False})
@@ -165,7 +165,7 @@ def test_known():
 		}
 	}
 	if known := results[3].Err.Error(); strings.Contains(known, "before") {
-		t.Errorf("what the test knew is told: %s", known)
+		t.Errorf("errors that the test has checked are reported: %s", known)
 	}
 }
 
@@ -182,8 +182,7 @@ func TestRunTests_AFailedEventIsPlacedInTheProgram(t *testing.T) {
 	}
 }
 
-// A text in a document is read where it is named, and is no place; nobody is to take that for a document of
-// that name, of which anything may be expected.
+// A string in a document is a value, not a place: an expectation must not take it for the name of a document.
 func TestRunTests_ATextThatWasReadIsNoPlace(t *testing.T) {
 	src := source("status = cell('status', {})\n", "x_test.star", `
 def test_read():

@@ -439,7 +439,7 @@ func checkCircle(t *rapid.T, edges []causalEdge, c []string) (nodes []string) {
 		}
 		nodes = append(nodes, c[i])
 		if e := (causalEdge{c[i], c[i+1], c[(i+2)%len(c)]}); !slices.Contains(edges, e) {
-			t.Fatalf("%v has %v, which nobody recorded", c, e)
+			t.Fatalf("%v has %v, which was not recorded", c, e)
 		}
 	}
 	return nodes

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -88,6 +89,42 @@ func (r *ring[T]) list() []T {
 	return r.entries[max(0, n-historyLimit):n:n]
 }
 
+// History is what a space has recorded, as far as that was switched on (see Recorder), and the signs that it does not come
+// to rest. It is not to be changed.
+type History struct {
+	// Runs are the runs and Triggers the reasons to run, the latest thousand of each, oldest first; nil if none are kept.
+	Runs     []RunEntry
+	Triggers []TriggerEntry
+	// Markers are the latest signs that the space does not come to rest, oldest first, and NonSettling reports
+	// that its last pass had to defer something.
+	Markers     []Marker
+	NonSettling bool
+
+	// edges are the causal edges of a recording that is under way, found the circles of the last one.
+	recording bool
+	edges     []causalEdge
+	found     [][]string
+}
+
+// Circles lists the causal circles of the recording under way or, if there is none, of the
+// last one. There can be more circles than nodes, so not all of them are listed, but each
+// node that lies on one lies on one that is.
+func (h *History) Circles() []Circle {
+	found := h.found
+	if h.recording {
+		found = newCausalGraph(slices.Clone(h.edges)).circles()
+	}
+	var out []Circle
+	for _, spelled := range found {
+		var c Circle
+		for step := range slices.Chunk(spelled, 2) {
+			c = append(c, CausalStep{step[0], step[1]})
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
 // Recorder keeps what explanations, the histories and the diagnosis are made of: as much as was switched on.
 // A space enters what happens, and asks it for no decision (P10, behaviour U06).
 type Recorder struct {
@@ -129,8 +166,8 @@ func switched[T any](r *ring[T], on bool) *ring[T] {
 	return r
 }
 
-// history is what readers see of it. It stays as it is.
-func (r *Recorder) history() *History {
+// History returns what is recorded now. It stays as it is, and any goroutine may read it.
+func (r *Recorder) History() *History {
 	h := &History{Runs: r.runs.list(), Triggers: r.triggers.list(), Markers: r.Markers(), NonSettling: r.unrest, found: r.found}
 	if r.causes != nil {
 		h.recording, h.edges = true, r.causes.list()

@@ -15,6 +15,9 @@ type Snapshot struct {
 	index *index // nil until it is needed
 }
 
+// Snapshot returns what was written last. It is for the writer, and not before it has written anything.
+func (t *Tables) Snapshot() *Snapshot { return &Snapshot{txn: t.db.Txn(false)} }
+
 // Changed returns a channel that is closed when the space has settled again since the snapshot was taken, or was
 // closed: another snapshot may show something else.
 func (s *Snapshot) Changed() <-chan struct{} {

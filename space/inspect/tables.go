@@ -140,15 +140,14 @@ func (w *Writer) turn(number uint32) {
 	}
 }
 
-// Finish writes the rest and returns a snapshot of all. The tables keep what they are given.
-func (w *Writer) Finish(s *State, l *Lane, tasks []Tasks, r *Recorder) *Snapshot {
+// Finish writes the rest. The tables keep what they are given.
+func (w *Writer) Finish(s *State, l *Lane, tasks []Tasks, h *History) {
 	w.turn(0)
-	for _, p := range []*part{{partState, s}, {partLane, l}, {partTasks, tasks}, {partHistory, r.history()}, {partChange, nil}} {
+	for _, p := range []*part{{partState, s}, {partLane, l}, {partTasks, tasks}, {partHistory, h}, {partChange, nil}} {
 		checked(w.txn.Insert(tableParts, p))
 	}
 	w.txn.Commit()
 	w.tables.notified = false
-	return &Snapshot{txn: w.tables.db.Txn(false)}
 }
 
 // rowIndex keys a page by its number, in order, and a part by its name.

@@ -54,7 +54,7 @@ func TestAMachineThatAllowsLessGetsFewerFaults(t *testing.T) {
 	}
 }
 
-// The same seed brings about the same faults, each kind once before any comes twice.
+// The same seed causes the same faults, each kind once before any comes twice.
 func TestFaultsFollowFromTheSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sequence := func(seed uint64) (order []string) {

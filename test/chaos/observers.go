@@ -127,11 +127,12 @@ func (o *observer) watch(ctx context.Context, c *settle.Client, b *bus.Bus, sess
 		})
 		return
 	}
-	err := c.Space(w.Space(o.space)).Watch(short, o.doc, func(v settle.Value, revision uint64) {
-		o.note(session, revision, v)
-	})
-	if err != nil && short.Err() == nil {
-		_ = pause.For(ctx, 100*time.Millisecond)
+	for u, err := range c.Space(w.Space(o.space)).Watch(short, o.doc) {
+		if err != nil {
+			_ = pause.For(ctx, 100*time.Millisecond)
+			return
+		}
+		o.note(session, u.Revision, u.Value)
 	}
 }
 

@@ -23,7 +23,7 @@ type agenda struct {
 	lanes map[eventKey]bool
 	nth   int // of those that the commit has added
 	ever  int
-	// asleep says that the space has left memory while something waited: until when.
+	// asleep is the time until which the space has left memory while an event waited.
 	asleep int64
 }
 
@@ -31,7 +31,7 @@ type waiting struct {
 	model.Waiting
 	by    string // the runtime that admitted it
 	epoch uint64
-	at    int64 // when that came to the log
+	at    int64 // time of its commit
 }
 
 type slotRevision struct {
@@ -46,7 +46,7 @@ func newAgenda() agenda {
 	}
 }
 
-// wall returns the time by everybody's clock.
+// wall returns the wall time.
 func (w *world) wall() int64 { return w.story.begin.Add(w.story.now()).UnixMilli() }
 
 // isFar reports whether something may still wait when the run ends.
@@ -116,9 +116,9 @@ func (f *fold) waited(c *model.Commit, stream string, rc *model.Receipt) *model.
 	return &ev
 }
 
-// overtaken: of two that both wait when they come due, the one with the earlier time is
-// handled first, and then the one that has waited for longer. The other may not have been known in
-// time to somebody who neither admitted it nor has loaded the space since.
+// overtaken: of two events that are both due, the one with the earlier time is handled first, and then the one
+// that has waited for longer. The other may have been unknown to an owner that neither admitted it nor has
+// loaded the space since.
 func (f *fold) overtaken(c *model.Commit, w *waiting) {
 	for _, o := range f.agenda.bySlot { // any order: whether there is one
 		known := o.at < w.NotBefore && (o.epoch == c.Epoch || o.Seq < c.Epoch)
@@ -326,7 +326,7 @@ func (f *fold) checkAgenda(r *replica.Replica) {
 	}
 }
 
-// waits returns an event whose time should have come, nil if there is none.
+// waits returns an overdue event, nil if there is none.
 func (f *fold) waits() *waiting {
 	for _, w := range f.agenda.bySlot { // any order: whether there is one
 		if !f.w.isFar(w.NotBefore) {

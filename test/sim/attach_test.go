@@ -55,8 +55,8 @@ func (w *world) pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// transact makes a transaction of an application: it counts itself, and sends to others.
-// Some leave a timer in their own space, for whoever owns it by then.
+// transact makes a transaction of an application: it counts itself, and sends to others. Some set a timer in
+// their own space, for its later owner.
 func (w *world) transact(p *process, o *op) error {
 	select {
 	case <-p.attached:

@@ -10,8 +10,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Events that are taken back, whatever has become of them by then, that which a space would
-// handle next among them, and events that expire.
+// Events that are cancelled in any state, also the next one of their lane, and events that expire.
 
 func (p *plan) cancels() {
 	if !p.has("cancels") {
@@ -90,7 +89,7 @@ func (w *world) next(name string) settle.EventRef {
 	return settle.EventRef{}
 }
 
-// checkCancel: who takes an event back is told how it has ended.
+// checkCancel: a cancel returns how the event has ended.
 func (w *world) checkCancel(o *op) {
 	if o.skipped {
 		return
@@ -99,21 +98,20 @@ func (w *world) checkCancel(o *op) {
 	var none *settle.MissingError
 	switch {
 	case errors.As(o.err, &none), errors.Is(o.err, settle.ErrForgotten), errors.Is(o.err, model.ErrPurged):
-		w.count("events that could not be taken back")
+		w.count("events that could not be cancelled")
 	case o.err != nil:
-		w.violate("answers", "%s of %s was told: %v", o, o.of(), o.err)
+		w.violate("answers", "%s of %s got the answer: %v", o, o.of(), o.err)
 	case h == nil || o.rc == nil || o.rc.Event != h.rc.Event || o.rc.Outcome != h.rc.Outcome:
 		w.violate("answers", "%s of %s got the receipt %+v, the log has %+v", o, o.of(), o.rc, h)
 	default:
-		w.count("events to be taken back: " + string(o.rc.Outcome))
+		w.count("cancelled events: " + string(o.rc.Outcome))
 	}
 }
 
 // isCanceller reports whether a runtime is there to take an event back, and has no program.
 func isCanceller(runtime string) bool { return strings.HasPrefix(runtime, "cancel-") }
 
-// unhandled reports whether an event is not to be handled any more, and if so what is to come of
-// it.
+// unhandled reports whether an event must not be handled any more, and if so with which receipt it ends.
 func (o *oracle) unhandled(stream string, ev *model.Event, rc *model.Receipt) bool {
 	key := space.CancelKey(stream, ev.ID)
 	wall := o.f.w.wall()

@@ -30,7 +30,7 @@ func (w *world) check() {
 	w.checkWork()
 }
 
-// checkDead: an event that came to nothing is kept, with what its receipt says.
+// checkDead: an event without effect has a dead letter with the contents of its receipt.
 func (w *world) checkDead() {
 	for _, d := range w.server.ReadDead("", 0, 1<<30) {
 		if d.IsNote() {
@@ -101,7 +101,7 @@ func (f *fold) writer(doc string) string {
 	return h[len(h)-1].attached
 }
 
-// untold returns an event that the space has refused, and whose sender has not been told of it.
+// untold returns an event that the space has refused, and whose sender has no notice of it.
 func (w *world) untold(f *fold) (id, from string) {
 	for key, h := range f.handled { // any order: whether there is one
 		tx, minted := model.OriginOf(key.id)
@@ -115,7 +115,7 @@ func (w *world) untold(f *fold) (id, from string) {
 	return "", ""
 }
 
-// checkOp: a client is answered once, and what it is told is so.
+// checkOp: a client gets one answer, and it is true.
 func (w *world) checkOp(o *op) {
 	if o.do == "transact" {
 		w.checkTransaction(o)
@@ -140,7 +140,7 @@ func (w *world) checkOp(o *op) {
 		return // a definite answer: not stored
 	case o.stream == "huge" && o.do != "await":
 		if !errors.Is(o.err, model.ErrTooLarge) || h != nil {
-			w.violate("answers", "%s was told %v", o, o.err)
+			w.violate("answers", "%s got the answer %v", o, o.err)
 		}
 		w.count("events that were too large")
 		return
@@ -148,7 +148,7 @@ func (w *world) checkOp(o *op) {
 		w.count("receipts that were forgotten")
 		return
 	case o.err != nil:
-		w.violate("answers", "%s was told: %v", o, o.err)
+		w.violate("answers", "%s got the answer: %v", o, o.err)
 		return
 	}
 	switch o.do {
@@ -166,8 +166,8 @@ func (w *world) checkOp(o *op) {
 	}
 }
 
-// checkTransaction: a transaction of an application is in the log if and only if it was told
-// so; one that it was told nothing of may be there.
+// checkTransaction: a transaction of an application is in the log if and only if it was answered so; one
+// without an answer may be there.
 func (w *world) checkTransaction(o *op) {
 	there, fails := w.folds[o.p.space].apps[o.id] != 0, o.id[len(o.id)-1] == '9'
 	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
@@ -179,17 +179,17 @@ func (w *world) checkTransaction(o *op) {
 	case o.times == 1 && o.err == nil && !there:
 		w.violate("lost", "%s was acknowledged, and is not in the log", o)
 	case there && (fails || errors.As(o.err, &late)):
-		w.violate("answers", "%s was told %v, and is in the log", o, o.err)
+		w.violate("answers", "%s got the answer %v, and is in the log", o, o.err)
 	case o.times == 0 && !gone:
 		w.violate("answers", "%s was never answered", o)
 	case errors.Is(o.err, errStore):
-		w.count("applications that were told of an error of the store")
+		w.count("applications that got an error of the store")
 	case w.plan.history > 0 && errors.Is(o.err, model.ErrPurged):
 		w.count("attachments that were left behind by a purge")
 	case errors.As(o.err, &limit) && w.plan.has("hangs"):
-		w.count("applications that were told that a handler was given up")
+		w.count("applications whose handler was abandoned")
 	case o.times == 1 && o.err != nil && !fails && !gone && (o.p.left == 0 || o.ended < o.p.left):
-		w.violate("answers", "%s was told: %v", o, o.err)
+		w.violate("answers", "%s got the answer: %v", o, o.err)
 	}
 }
 
@@ -249,7 +249,7 @@ func (w *world) checkWatch(v *watch) {
 	}
 }
 
-// checkDormant: what nobody observes has not run.
+// checkDormant: documents without observers were not computed.
 func (w *world) checkDormant() {
 	for _, p := range w.all {
 		if p.attachment != nil {
@@ -277,7 +277,7 @@ func (w *world) checkDormant() {
 	}
 }
 
-// checkWork: what is done in vain has bounds.
+// checkWork: wasted work is bounded.
 func (w *world) checkWork() {
 	events := len(w.ops)
 	for _, f := range w.folds { // any order: a sum

@@ -16,7 +16,7 @@ import (
 // seed runs, no interruption between any two instructions. None of that should matter,
 // since what happens at one instant has no order, and it is not left to that alone.
 
-// part is what a process is to run, and comes to it by the environment.
+// part is the seeds that a child process runs, passed in the environment.
 type part struct {
 	Ranges []seedRange
 	Hashes bool

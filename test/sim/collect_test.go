@@ -15,7 +15,7 @@ const (
 	usualStack = 6 << 10
 )
 
-// collect collects garbage now and then, between two seeds.
+// collect sometimes collects garbage between two seeds.
 func collect(i uint64) {
 	if i%collectEvery != 0 {
 		return

@@ -18,9 +18,9 @@ const far = 30 * time.Minute
 
 // delays are what a plan decides about time.
 type delays struct {
-	// on says that events wait, and timers are set.
+	// on enables events that wait, and timers.
 	on bool
-	// cron says that the program has a job, every so often until the chaos ends.
+	// cron gives the program a job that recurs until the chaos ends.
 	cron    bool
 	catchUp space.CatchUp
 	every   time.Duration

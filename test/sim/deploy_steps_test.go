@@ -8,15 +8,15 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 )
 
-// Programs change at a step of a worker: when a request of a kind leaves it, has arrived, or is
-// answered, another edition is deployed, and that worker hears of it at once.
+// Programs change at a step of a worker: when a request of a kind leaves it, has arrived, or is answered,
+// another edition is deployed, which that worker learns at once.
 
 var (
 	deploySteps     = []string{"append", "append", "save", "load", "read-log", "read-lane", "head", "send", "save-position"}
 	moreDeploySteps = []string{"load-position", "load-mark", "load-item", "due", "lane-end", "announce", "purge-log", "purge-state", "find-event", "log-tail", "observe", "ask"}
 )
 
-// seldomDeployStep is one that no run has to meet: a worker asks for an event only to name a space that stands still.
+// seldomDeployStep is a step that runs may lack: a worker requests an event only to name a space that is stuck.
 const seldomDeployStep = "find-event"
 
 func (p *plan) deploySteps() {

@@ -2,6 +2,6 @@
 
 package sim
 
-// few says that the race detector, or the invariants after every step, make everything slow:
-// fewer seeds must do.
+// few is true if the race detector, or the invariants after every step, slow everything down: then fewer seeds
+// are run.
 const few = true

@@ -11,9 +11,8 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// fold is what the log of one space says, taken in commit by commit as they come to be,
-// and checked against what a space is: handlers run again in log order, on documents that
-// nobody but the log has written.
+// fold is the state of one space according to its log, updated with every commit, and checked against the rules
+// of a space: handlers run again in log order, on documents with the writes of the log alone.
 type fold struct {
 	w     *world
 	space string
@@ -96,7 +95,7 @@ func (f *fold) take(a *model.Append, c *model.Commit, seq uint64) {
 	f.advance(c)
 }
 
-// checkEpoch: a commit is made by who took the space over last, or has joined.
+// checkEpoch: the author of a commit is the runtime that took the space over last, or one that has joined.
 func (f *fold) checkEpoch(c *model.Commit) {
 	switch {
 	case c.Takeover:

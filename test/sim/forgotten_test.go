@@ -7,11 +7,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Deletions that touch nothing else, in runs where the markers of what was deleted are purged: a
-// document is made, somebody looks at what is computed from it and goes away, and it is deleted
-// while nobody looks. A space that leaves memory then, or loses its owner, is loaded from a
-// bucket in which nothing is left that says that it was deleted. All of it is drawn from keys of
-// its own, as in delays.
+// Deletions that touch nothing else, in runs where the markers of deleted documents are purged: a document is
+// created, a computation that reads it is observed for a while, and it is deleted without observers. A space
+// that leaves memory then, or loses its owner, is loaded from a bucket that has no trace of the deletion. All
+// of it is drawn from keys of its own, as in delays.
 
 // plain is the document, and copied what is computed from it and from nothing else.
 const (
@@ -60,7 +59,7 @@ var ofForgotten = map[string]func(v view, ev *model.Event) (model.Value, error){
 	"remark": func(view, *model.Event) (model.Value, error) { return model.Value{}, nil },
 }
 
-// copyPlain tells what is not there from null.
+// copyPlain distinguishes an absent value from null.
 func copyPlain(v view) model.Value {
 	x := v.Get(plain)
 	if x.IsAbsent() {

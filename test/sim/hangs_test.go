@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,26 +11,27 @@ import (
 	"github.com/settlehq/settle/internal/runlimit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
-// Code that does not return within its limit (docs/adr/0034): handlers, a computation and an effect that hang for
-// a time or for good, while events wait behind them, processes die, leave and stand still, applications join, and
-// events are taken back. What is promised:
+// Code that does not return within its limit (docs/adr/0034): handlers, a computation and an effect that hang
+// for a time or for good, while events wait behind them, processes die, leave and pause, applications join, and
+// events are cancelled. The promises:
 //
 //	the space           handles the rest of its lane, once and in order (all other checks)
-//	the event           is handled, or is a dead letter after its attempts and not before
-//	code given up       has written and sent nothing, and cannot use its transaction; its host calls nothing any more
-//	code too late       has failed, whatever it returns; code in time has not
-//	a node given up     rests, and handlers read what it came to last
+//	the event           is handled, or becomes a dead letter after its attempts and not before
+//	abandoned code      has written and sent nothing, and cannot use its transaction; its host calls nothing any more
+//	late code           has failed, whatever it returns; code in time has not
+//	an abandoned node   rests, and handlers read its last output
 //	the worker          counts the goroutines that are left in such code
 
 // hangs are what a plan decides about code that hangs.
 type hangs struct {
-	// limit is that of the handler, within that it is said with Program.Within; else it is that of the worker,
+	// limit is the limit of the handler, within that Program.Within sets it; otherwise it is the worker's,
 	// which for attachments is longer than a run.
 	limit  time.Duration
 	within bool
-	// nodes says that the program has a computation and an effect that hang.
+	// nodes gives the program a computation and an effect that hang.
 	nodes bool
 }
 
@@ -148,7 +148,7 @@ var ofHangs = map[string]func(v view, ev *model.Event) (model.Value, error){
 	},
 }
 
-// computeSlow returns what the computation comes to when it returns.
+// computeSlow returns the result of the computation if it returns.
 func computeSlow(v view) model.Value {
 	n, _ := v.Get("n").AsInt()
 	return model.Int(n + 7)
@@ -184,11 +184,8 @@ func (p *plan) isTakenBack(key eventKey) bool {
 	})
 }
 
-// hostOf is what a host lets a transaction have.
-type hostOf interface{ Context() context.Context }
-
-// try is one attempt: it hangs if the event, or the node, has not hung as often as it is to, and returns in time else.
-// An error says that the process is dead, or is what the handler is to return.
+// try makes one attempt: it hangs as often as the event, or the node, has to, and then returns in time. An
+// error means that the process is dead, or is the result of the handler.
 func (w *world) try(p *process, tx *space.Tx, key eventKey, bad int, limit time.Duration) error {
 	w.mu.Lock()
 	a := w.attempts[key]
@@ -233,8 +230,8 @@ func (w *world) try(p *process, tx *space.Tx, key eventKey, bad int, limit time.
 	return err
 }
 
-// What an attempt has come to that has not returned in time. One that is told of errTooLate writes, and does not tell
-// its caller of an error.
+// Outcomes of attempts that did not return in time. An attempt with errTooLate writes, and its caller gets no
+// error.
 var (
 	errDead    = errors.New("the process is dead")
 	errGivenUp = errors.New("given up, and returns without an error")
@@ -267,7 +264,7 @@ func (w *world) takeTime(h *hanging, tx *space.Tx, key eventKey, c *chance, hang
 		w.pass(p.ctx, h.late-h.since+longer)
 		w.mu.Lock()
 		delete(w.hangings, h)
-		w.givenUp[tx.Host()] = true
+		w.givenUp[tx.Guard()] = true
 		w.mu.Unlock()
 		switch {
 		case p.ctx.Err() != nil:
@@ -281,7 +278,7 @@ func (w *world) takeTime(h *hanging, tx *space.Tx, key eventKey, c *chance, hang
 			w.violate("given up", "code of space %s goes on in %s that was called at %v, and given up by %v", h.space, p.name, h.since, h.late)
 		}
 	case heeds:
-		ctx := tx.Host().(hostOf).Context()
+		ctx := worker.Context(tx)
 		select {
 		case <-ctx.Done():
 			w.pass(p.ctx, notices)
@@ -313,7 +310,7 @@ func (w *world) checkHost(p *process, tx *space.Tx, what string) {
 		return
 	}
 	w.mu.Lock()
-	gone := w.givenUp[tx.Host()] && p.died == 0
+	gone := w.givenUp[tx.Guard()] && p.died == 0
 	w.mu.Unlock()
 	if gone {
 		w.violate("given up", "the host of space %s in %s was given up, and calls %s", tx.Space(), p.name, what)
@@ -340,12 +337,12 @@ func (w *world) tryHandler(p *process, tx *space.Tx, ev *model.Event) error {
 	err := w.try(p, tx, key, int(k), limit)
 	if errors.Is(err, errTooLate) {
 		tx.Set(abandonedAfter, ev.ID)
-		return nil // which comes to nothing
+		return nil // without effect
 	}
 	return err
 }
 
-// tryNode is a run of a node that hangs now and then. It reports false for one that is to return at once.
+// tryNode is a run of a node that sometimes hangs. It returns false for a run that must return at once.
 func (w *world) tryNode(p *process, tx *space.Tx, node string) bool {
 	bad := oneOf(keyed(w.plan.seed, "bad runs", tx.Space(), node), 0, 1, 1, 2)
 	err := w.try(p, tx, eventKey{tx.Space(), "", node}, bad, p.runLimit)
@@ -568,8 +565,8 @@ func (w *world) mindAttachment(p *process, i item) {
 	})
 }
 
-// glimpsedAtRest reports whether a handler has read what the computation that hangs came to last, as it may while
-// that rests.
+// glimpsedAtRest reports whether a handler has read the last output of the computation that hangs, as it may
+// while that rests.
 func (f *fold) glimpsedAtRest(after map[string]model.Value) bool {
 	got, ok := after["glimpsed"]
 	if !ok {

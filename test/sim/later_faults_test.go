@@ -67,7 +67,7 @@ func (p *plan) addNewer() {
 	p.deploySteps()
 }
 
-// anyUser is who does something.
+// anyUser returns a random user.
 func anyUser(c *chance) string { return fmt.Sprint("u", 1+c.below(users)) }
 
 // times returns how many items of a fault there are, from 1 to n; none if it is off.
@@ -111,8 +111,8 @@ func (n *wire) consumerMeets(fault string, d membus.Delivery) bool {
 // Doubled has a delivery come twice.
 func (n *wire) Doubled(d membus.Delivery) bool { return n.consumerMeets("doubled", d) }
 
-// checkNewer is checkOp for an operation of the newer kinds, or one that was told of an error of the
-// store; it reports false for others.
+// checkNewer is checkOp for an operation of the newer kinds, or one that failed with an error of the store; it
+// returns false for others.
 func (w *world) checkNewer(o *op) bool {
 	newer := map[string]func(*op){
 		"query": w.checkQuery, "redrive": w.checkLetter, "dismiss": w.checkLetter, "letters": w.checkListed,
@@ -121,7 +121,7 @@ func (w *world) checkNewer(o *op) bool {
 	gone := o.p.died > 0 && (o.ended == 0 || o.ended >= o.p.died)
 	switch {
 	case o.times == 1 && errors.Is(o.err, errStore):
-		w.count("clients that were told of an error of the store")
+		w.count("clients that got an error of the store")
 	case newer == nil:
 		return false
 	case o.times > 1:
@@ -130,7 +130,7 @@ func (w *world) checkNewer(o *op) bool {
 	case o.times == 0:
 		w.violate("answers", "%s was never answered", o)
 	case o.do == "query" && o.err != nil:
-		w.count("queries that nobody answered")
+		w.count("queries without an answer")
 	default:
 		newer(o)
 	}
@@ -150,9 +150,9 @@ func (w *world) letterCount() (n int) {
 	return n
 }
 
-// mayStartAgain reports whether a worker ends because of the store, when it starts. One that cannot
-// ask whether its former self lives, or is cut off, waits for that to be heard of, and ends if it is: what
-// the former self has said may come that late, by a consumer that has lost a delivery.
+// mayStartAgain reports whether the start of a worker has failed because of the store. A worker that cannot ask
+// whether its former incarnation lives, or is cut off, waits for an announcement of it, and ends if there is
+// one: an announcement may come that late from a consumer that has lost a delivery.
 func (w *world) mayStartAgain(err error) bool {
 	var taken *worker.TakenError
 	return errors.Is(err, errStore) || errors.As(err, &taken) && w.plan.isNewer()
@@ -167,7 +167,7 @@ func (w *world) again(p *process, why string) {
 	time.AfterFunc(i.at-w.story.now(), func() { w.restart(i) })
 }
 
-// watchAgain goes on with a watch that the store has ended, as an application does.
+// watchAgain continues a watch that the store has ended, as an application does.
 func (w *world) watchAgain(p *process, i item, o *watch) {
 	w.count("watches that ended with an error of the store")
 	w.mu.Lock()
@@ -216,16 +216,16 @@ func hasSome(parts []part, are func(*plan) bool) bool {
 
 // sometimesNewer is what must happen in some of the newer seeds of a run.
 var sometimesNewer = []string{
-	"clients that were told of an error of the store",
+	"clients that got an error of the store",
 	"dead letters dismissed",
 	"dead letters sent again: handled",
 	"deliveries of consumers: doubled",
 	"deliveries of consumers: dropped",
 	"due items of applications while an owner saved",
-	"events to be taken back: cancelled",
-	"events to be taken back: expired",
-	"events to be taken back: failed",
-	"events to be taken back: handled",
+	"cancelled events: cancelled",
+	"cancelled events: expired",
+	"cancelled events: failed",
+	"cancelled events: handled",
 	"positions that came far too early",
 	"processes that could not start for an error of the store",
 	"programs deployed at a step",
@@ -270,7 +270,7 @@ var sometimesNewer = []string{
 
 // sometimesNewest is what must happen in some of the newest seeds of a run.
 var sometimesNewest = []string{
-	"applications that were told that a handler was given up",
+	"applications whose handler was abandoned",
 	"applications whose attachment was given up",
 	"code that heeded its context",
 	"code that hung when its process died",

@@ -47,7 +47,7 @@ func (w *world) list(p *process, o *op) error {
 // checkListed: what is listed has ended so, and what has been done about it was done.
 func (w *world) checkListed(o *op) {
 	if o.err != nil {
-		w.violate("answers", "%s was told: %v", o, o.err)
+		w.violate("answers", "%s got the answer: %v", o, o.err)
 		return
 	}
 	w.count("dead letters gone through")
@@ -109,7 +109,7 @@ func (w *world) checkLetter(o *op) {
 		// coordinator, too, may have asked such a one.
 		w.count("letters without a payload that could not be found")
 	case o.err != nil:
-		w.violate("answers", "%s of %s was told: %v", o, o.of(), o.err)
+		w.violate("answers", "%s of %s got the answer: %v", o, o.of(), o.err)
 	case o.do == "dismiss":
 		w.count("dead letters dismissed")
 	default:

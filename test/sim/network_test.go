@@ -75,8 +75,8 @@ func (n *wire) send(op membus.Op) membus.Trip {
 	return trip
 }
 
-// book keeps two things from happening at the server, or at its clients, at the same
-// instant: who comes second comes a nanosecond later.
+// book keeps two things from happening at the server, or at its clients, at the same instant: the second one is
+// delayed by a nanosecond.
 func (w *world) book(t *membus.Trip) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,12 +22,12 @@ type oracle struct {
 	sends []model.Send
 	// asWritten takes derived documents as they are instead of evaluating them.
 	asWritten bool
-	// now is the time that the handler was told, as its result says; no log has it.
+	// now is the time of the handler according to its result; the log does not have it.
 	now     int64
 	cancels []string // of timers
 	edition int      // of the program
 	event   *model.Event
-	// slowRests says that the computation that hangs was given up, and is read as it was.
+	// slowRests is set while the computation that hangs is abandoned, and its last output is read.
 	slowRests bool
 
 	outcome model.Outcome

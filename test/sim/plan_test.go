@@ -32,7 +32,7 @@ type options struct {
 	maxAwake  int
 	laneLimit int
 	maxGroup  int
-	// sink says that the program has an effect.
+	// sink gives the program an effect.
 	sink bool
 	// history is how many bytes of commits are kept that no restart needs, 0 all of them.
 	history int64
@@ -60,7 +60,7 @@ func (o *options) String() string {
 type item struct {
 	at time.Duration
 	do string
-	// who does it, or whom it is done to: a process.
+	// The process that acts, or is acted upon.
 	who string
 	// of events and documents
 	space, stream, id, payload, doc string
@@ -171,7 +171,7 @@ const (
 	coordinators = 2
 )
 
-// population says who is there and who comes and goes.
+// population draws the processes, and when they start and stop.
 func (p *plan) population() {
 	c := keyed(p.seed, "population")
 	p.add(item{at: c.between(0, 100*time.Millisecond), do: "start", who: "c1"})
@@ -270,7 +270,7 @@ func (p *plan) workload() {
 			ev.do, ev.lane = "astray", a.below(p.partitions)
 		}
 		p.add(ev)
-		if c.below(6) == 0 && ev.do != "raw" { // the same event again, by whomever
+		if c.below(6) == 0 && ev.do != "raw" { // the same event again, by any client
 			again := ev
 			again.at, again.who, again.do = p.when(c), fmt.Sprint("u", 1+c.below(users)), oneOf(c, "send", "call", "await")
 			p.add(again)

@@ -108,7 +108,7 @@ var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
 		v.Delete("x")
 		return count(v, 1), nil
 	},
-	// sends where nobody handles it.
+	// sends to a stream without a handler
 	"stray": func(v view, _ *model.Event) (model.Value, error) {
 		v.Send("s1", "nobody", 1)
 		v.Send("s2", "nobody", 2)
@@ -124,7 +124,7 @@ var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
 		v.Send("s1", "add", 4)
 		return count(v, 1000), nil
 	},
-	// a notice about what this space has sent and nobody has handled
+	// a notice about an undelivered send of this space
 	model.Undelivered: func(v view, _ *model.Event) (model.Value, error) {
 		notices, _ := v.Get("notices").AsInt()
 		v.Set("notices", notices+1)

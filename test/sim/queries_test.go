@@ -34,7 +34,7 @@ func (w *world) query(p *process, o *op) error {
 	cur, err := p.client.Space(o.space).GetCurrent(p.ctx, o.doc)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o.value, o.rev, o.stale = cur.Value, cur.Revision, cur.Stale
+	o.value, o.rev, o.stale = cur.Value, cur.Revision, cur.Why
 	o.to = f.seq
 	if err == nil {
 		w.count("queries that were answered")
@@ -70,7 +70,7 @@ func (w *world) checkQuery(o *op) {
 	w.violate("query", "%s was answered with %s at %d, which follows from none of the states %d to %d; n was %s and is %s", o, o.value, o.rev, o.from, o.to, f.valueAt("n", o.from), f.valueAt("n", o.to))
 }
 
-// asked is what an operation of the newer kinds has asked for and was told.
+// asked is the request and the answer of an operation of the newer kinds.
 type asked struct {
 	from, to uint64 // the log of its space when it began and ended
 	refused  int

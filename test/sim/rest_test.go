@@ -32,8 +32,7 @@ func (w *world) rest() bool {
 	}
 }
 
-// unrest returns the first reason why the deployment is not at rest, "" if there is none, and
-// how many commits there are.
+// unrest returns the first reason why the deployment is not at rest, "" if it is, and the number of commits.
 func (w *world) unrest() (why string, commits int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +95,8 @@ func (w *world) waiting() string {
 	return ""
 }
 
-// unsavedOfAttached names a document that an application has written which is still attached, and that is not
-// saved: the owner saves it as soon as it has heard of the attachment, whose first lease may be lost.
+// unsavedOfAttached returns the name of an unsaved document that an application has written which is still
+// attached: the owner saves it as soon as it knows the attachment, whose first lease may be lost.
 func (w *world) unsavedOfAttached() string {
 	for _, p := range w.procs { // any order: whether there is one
 		if p.attachment == nil || p.died > 0 || p.left > 0 {
@@ -125,7 +124,7 @@ func (w *world) badEndings() (n int) {
 	return n
 }
 
-// current returns what a document should be, whoever has computed it.
+// current returns the right value of a document.
 func (w *world) current(space, doc string) model.Value {
 	f := w.folds[space]
 	return (&oracle{f: f, docs: f.docs, edition: w.edition}).Get(doc)

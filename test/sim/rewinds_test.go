@@ -26,9 +26,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A store that goes back has a simulation of its own. The other one compares what happens with the log as it
-// happens, and here the log is another one afterwards. What is checked is what is there in the end: every event that
-// must be there is handled once, no event twice, and what is sent again is handled if and only if it was lost.
+// A store that goes back has a simulation of its own. The other one compares events with the log as they
+// happen, and here the log changes afterwards. The final state is checked: every remaining event is handled
+// once, no event twice, and a repeated send is handled if and only if the event was lost.
 
 var (
 	rewindSeeds = flag.Uint64("rewinds", defaultSeeds()/6, "how many seeds TestRewinds runs")
@@ -78,8 +78,8 @@ type past struct {
 	history int64
 	cuts    bool // only lanes lose their ends
 	alone   bool // only the log and the state of a partition go back
-	// replaced says that an empty store takes the place of the one that there was; with cuts, an empty lane, which is
-	// refused until an operator accepts the loss.
+	// replaced replaces the store by an empty one; with cuts, a lane by an empty one, which is refused until an
+	// operator accepts the loss.
 	replaced bool
 	empty    kept
 
@@ -274,7 +274,7 @@ func (w *past) unlessCuts(n int) int {
 	return n
 }
 
-// cutLane has a lane lose its last events, under processes that live on or while there is none.
+// cutLane removes the last events of a lane, under running processes or while there are none.
 func (w *past) cutLane(partition, lost int, alone bool) {
 	all := []string{"w1", "w2", "c1"}
 	if alone {
@@ -312,7 +312,7 @@ func (w *past) cutLane(partition, lost int, alone bool) {
 	}
 }
 
-// operate accepts now and then what workers refuse, as an operator does.
+// operate sometimes accepts losses that workers refuse, as an operator does.
 func (w *past) operate(ctx context.Context) {
 	bus := w.server.Dial("operator", rough{w, "operator"})
 	defer bus.Kill()
@@ -476,20 +476,21 @@ func (w *past) send(ctx context.Context, e *sentEvent) {
 	w.note("%s to %s is acknowledged, sent at %v: %v", e.id, e.space, began, err)
 }
 
-// Watching one document goes on over everything.
+// watch watches one document throughout.
 func (w *past) watch(ctx context.Context) {
 	var last uint64
-	err := w.client.Space(w.spaces[0]).Watch(ctx, "total", func(v model.Value, revision uint64) {
+	for u, err := range w.client.Space(w.spaces[0]).Watch(ctx, "total") {
+		if err != nil {
+			w.violate("the watch ended: %v", err)
+			return
+		}
 		w.mu.Lock()
-		w.seen = v
+		w.seen = u.Value
 		w.mu.Unlock()
-		if revision < last {
+		if u.Revision < last {
 			w.count("values that went back")
 		}
-		last = revision
-	})
-	if err != nil && ctx.Err() == nil {
-		w.violate("the watch ended: %v", err)
+		last = u.Revision
 	}
 }
 
@@ -541,7 +542,7 @@ func (w *past) missing(must func(*sentEvent) bool) (list []string) {
 	return list
 }
 
-// unanswered returns the events of which the client has not been told what became of them.
+// unanswered returns the events whose outcome the client does not know.
 func (w *past) unanswered() (list []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// result is what came of a seed.
+// result is the result of a seed.
 type result struct {
 	hash    uint64
 	commits uint64
@@ -216,7 +216,7 @@ var sometimes = []string{
 	"zombies refused",
 }
 
-// recorded are the seeds that failed once, each with what it was.
+// recorded are the seeds that failed once, each with its fault.
 //
 //go:embed seeds.txt
 var recorded string

@@ -208,7 +208,7 @@ func (w *world) checkMark(f *fold, mark *model.StateDoc) {
 		at := f.changedAt(doc, mark.Seq)
 		stored, there := w.server.Saved(f.space, doc)
 		if gone := f.valueAt(doc, mark.Seq).IsAbsent(); gone && at > 0 && w.plan.history > 0 && (!there || stored.Seq < at) {
-			if w.count("purged markers"); there { // a deposed owner has put it back; nobody believes it
+			if w.count("purged markers"); there { // a deposed owner has restored it, which no process accepts
 				w.count("deleted documents that came back")
 			}
 			continue
@@ -307,11 +307,10 @@ func (w *world) checkReleased(f *fold, position uint64) {
 	}
 }
 
-// restBound returns how long a healed deployment may take to come to rest. The longest wait
-// that is meant to be is that of a caller who has been told of the past by a deposed
-// leader: half a minute; or, where versions derive other values, that of an owner with nothing to
-// do until it looks whether another runtime has left some behind: two (worker/missed_commits.go). A client
-// that waits for a tree looks again between half a minute and a whole one later.
+// restBound returns how long a healed deployment may take to come to rest. The longest intended wait is that of
+// a caller with an outdated answer of a deposed leader: half a minute; or, where versions derive different
+// values, that of an idle owner before it checks for another runtime's values: two minutes
+// (worker/missed_commits.go). A client that waits for a tree looks again after half a minute to a minute.
 func (p *plan) restBound() time.Duration {
 	if p.derives() && p.has("hermit") {
 		return 3*time.Minute + p.hangBound()

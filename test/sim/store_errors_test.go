@@ -13,9 +13,9 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// With the fault "errors", every call that may return an error does so now and then: before
-// anything was done, after all of it was, or with a part of it done. What is followed ends with an
-// error, at once or after a while. Appends and sends have definite answers and are left out.
+// With the fault "errors", every call that may return an error sometimes does: before anything was done, after
+// all of it was, or with a part of it done. Follows end with an error, at once or after a while. Appends and
+// sends have definite answers and are left out.
 
 // errStore is that error.
 var errStore = errors.New("the store is out of order")
@@ -55,8 +55,8 @@ func (w *world) busOf(p *process) port.Bus {
 	return &shaky{Bus: p.bus, w: w, p: p, asked: map[callKey]called{}}
 }
 
-// draw returns the source of what becomes of a call. Calls that are alike and made in one instant
-// are one, as it cannot be said which was first.
+// draw returns the random source for the fate of a call. Equal calls in one instant share one, as their order
+// is not determined.
 func (s *shaky) draw(label, space, key string) *chance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func call[T any](ctx context.Context, s *shaky, label, space, key string, f func
 		return f()
 	case refuses:
 	default:
-		_, _ = f() // whatever comes of it, the caller is told of an error
+		_, _ = f() // whatever the result, the caller gets an error
 	}
 	return none, errStore
 }
@@ -112,7 +112,7 @@ func (s *shaky) change(ctx context.Context, label, space, key string, f func() e
 	return err
 }
 
-// follow follows until that ends, by itself or because the store has enough of it.
+// follow follows until that ends, or until the fault ends it.
 func (s *shaky) follow(ctx context.Context, label, space, key string, f func(context.Context) error) error {
 	c := s.draw(label, space, key)
 	fails, at, after := c.below(4) == 0, c.below(3), c.between(time.Microsecond, 3*time.Second)
@@ -181,7 +181,7 @@ func (s *shaky) ReadLane(ctx context.Context, space string, after uint64, limit 
 	return call(ctx, s, "read-lane", space, "", func() ([]model.Message, error) { return s.Bus.ReadLane(ctx, space, after, limit) })
 }
 
-// FindEvent is told twice over, since it returns two things.
+// FindEvent is separate because it returns two values.
 func (s *shaky) FindEvent(ctx context.Context, space, stream, id string) (m model.Message, there bool, err error) {
 	m, err = call(ctx, s, "find-event", space, stream+"."+id, func() (m model.Message, err error) {
 		m, there, err = s.Bus.FindEvent(ctx, space, stream, id)

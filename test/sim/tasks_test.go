@@ -31,7 +31,7 @@ const (
 // outside is the world that tasks are done in: w.mu guards it.
 type outside struct {
 	tried map[string]int // attempts, by space, action and key
-	done  map[string]int // those that came to something
+	done  map[string]int // completed ones
 	// limits are how many attempts of a space have until a time, and did not end before it.
 	limits map[string]int
 }
@@ -98,7 +98,7 @@ var ofTasks = map[string]func(v view, ev *model.Event) (model.Value, error){
 	},
 }
 
-// price reads an input: another one now and then.
+// price reads an input, whose key sometimes changes.
 func price(v view) model.Value {
 	n, _ := v.Get("n").AsInt()
 	key := fmt.Sprint("k", (n%3+3)%3)
@@ -121,11 +121,11 @@ func (w *world) addTasks(p *space.Program, of string) error {
 			Timeout: c.between(300*time.Millisecond, time.Second), AtATime: oneOf(c, 0, 1, 2),
 		}
 	}
-	input := &space.ActionSpec{Name: rate, Input: true, Host: how(rate)}
+	input := &space.ActionSpec{Name: rate, Input: true, Performer: how(rate)}
 	if err := p.Action(input); err != nil {
 		return err
 	}
-	return p.Action(&space.ActionSpec{Name: work, Host: how(work), Done: func(tx *space.Tx, t space.Task) error {
+	return p.Action(&space.ActionSpec{Name: work, Performer: how(work), Done: func(tx *space.Tx, t space.Task) error {
 		n, _ := tx.Get("ended", t.Key).AsInt()
 		tx.Set("ended", n+1, t.Key)
 		tx.Send("s1", "add", 1)
@@ -141,7 +141,8 @@ func (p *plan) wants(doc string) []space.Address {
 	return []space.Address{(&space.ActionSpec{Name: rate, Input: true}).Wants()}
 }
 
-// perform makes an attempt at a task. One that does not notice the death of its process goes on, and the run waits for it.
+// perform makes an attempt at a task. One that does not notice the death of its process continues, and the run
+// waits for it.
 func (w *world) perform(ctx context.Context, of, action, key string, in model.Value) (model.Value, error) {
 	w.running.Add(1)
 	defer w.running.Done()
@@ -216,7 +217,7 @@ func (w *world) performed(name string) model.Value {
 func (w *world) checkStarted(f *fold, action, key string, in model.Value) {
 	if action == rate {
 		if len(f.history[rate+"-wanted"]) == 0 {
-			w.violate("tasks", "space %s: %s of %s is fetched, and nobody wants any", f.space, key, rate)
+			w.violate("tasks", "space %s: %s of %s is fetched without being wanted", f.space, key, rate)
 		}
 		return
 	}
@@ -254,15 +255,15 @@ func (o *oracle) WantTask(input, key string) space.Task {
 	return t
 }
 
-// isTold reports whether a stream is one on which is told what has come of tasks.
+// isTold reports whether a stream receives the ends of tasks.
 func (p *plan) isTold(stream string) bool {
 	return p.has("tasks") && (stream == work || stream == rate)
 }
 
-// told is compare for an event that tells what has come of a task.
+// told is compare for an event that reports the end of a task.
 func (f *fold) told(tx *model.Tx, ev *model.Event, after map[string]model.Value) {
 	if tx.Receipt.Outcome != model.Handled {
-		f.w.count("ends of tasks that could not be told")
+		f.w.count("ends of tasks that could not be reported")
 		return
 	}
 	key, _ := ev.Payload.Get("key").AsString()
@@ -301,7 +302,7 @@ func (f *fold) told(tx *model.Tx, ev *model.Event, after map[string]model.Value)
 	}
 }
 
-// pending returns a task that is still to be done, "" if there is none.
+// pending returns a task that is still pending, "" if there is none.
 func (f *fold) pending() string {
 	for key, entry := range f.docs[work].Get("tasks").All() {
 		if t := space.TaskOf(key, entry); t.State == space.TaskPending {

@@ -39,7 +39,7 @@ func (w *world) askTree(p *process, o *op) (err error) {
 	defer w.mu.Unlock()
 	w.count("trees that were waited for")
 	if o.tree.States[lineage.Forgotten] > 0 {
-		w.count("trees of which a part was forgotten") // and it says so
+		w.count("trees of which a part was forgotten") // and it reports that
 		return nil
 	}
 	if open, why := w.openIn(o.key()); open {
@@ -77,12 +77,12 @@ func (w *world) checkTree(o *op) {
 	var none *settle.MissingError
 	switch {
 	case errors.As(o.err, &none) || errors.Is(o.err, settle.ErrForgotten):
-		w.count("trees of events that nobody knew of")
+		w.count("trees of unknown events")
 		return
 	case o.err != nil && w.plan.history > 0 && errors.Is(o.err, model.ErrPurged):
 		return
 	case o.err != nil:
-		w.violate("answers", "%s was told: %v", o, o.err)
+		w.violate("answers", "%s got the answer: %v", o, o.err)
 		return
 	}
 	w.count("trees that were read")

@@ -11,17 +11,16 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// With the fault "versions", programs have editions, which are deployed one after the other
-// and sometimes again: each worker hears of that at another time, so for a while there are
-// several. Their handlers answer otherwise, and some are there in odd editions only. A
-// computation comes to something else, and one is there in odd editions only: in even ones a
-// handler writes the document.
+// With the fault "versions", programs have editions, which are deployed one after the other and sometimes
+// again: each worker learns of that at another time, so for a while there are several. Their handlers have
+// different results, and some exist in odd editions only. One computation has different results, and another
+// exists in odd editions only: in even ones a handler writes the document.
 //
-// What is derived is the same in all editions where applications are attached, or a worker is
-// a hermit. An application keeps the edition that it has begun with, and two runtimes that
-// derive one document otherwise take turns for ever. A hermit that takes a space over and dies
-// leaves what its edition has derived: the owner has nothing to append, so it learns of that
-// with the next event, and not within the bound on rest (docs/adr/0026).
+// Derived values are the same in all editions where applications are attached, or a worker is a hermit. An
+// application keeps its first edition, and two runtimes with different derivations of one document would
+// overwrite each other without end. A hermit that takes a space over and dies leaves its edition's derived
+// values: the owner has nothing to append, so it learns of that with the next event, and not within the bound
+// on rest (docs/adr/0026).
 
 // edited is a transaction of a program of an edition.
 type edited struct {
@@ -144,7 +143,7 @@ func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event)
 	return handlers[stream]
 }
 
-// deploy has the workers hear of an edition, each when it does.
+// deploy announces an edition to the workers, which learn of it at different times.
 func (w *world) deploy(i item) {
 	w.mu.Lock()
 	w.edition = i.moment
@@ -164,7 +163,7 @@ func (w *world) hearSoon(p *process) {
 	}
 }
 
-// hear has a worker look what is deployed.
+// hear makes a worker check what is deployed.
 func (w *world) hear(p *process) {
 	w.mu.Lock()
 	now := w.edition
@@ -242,7 +241,7 @@ func (w *world) upgrade() (rest bool) {
 	if !w.plan.has("versions") {
 		return true
 	}
-	w.until(w.story.now() + model.LeaseTTL) // until everybody's leases have come
+	w.until(w.story.now() + model.LeaseTTL) // until all leases have arrived
 	w.story.note("PLAN", "one more edition")
 	before := w.standing()
 	w.mu.Lock()

@@ -49,8 +49,8 @@ type world struct {
 	saves     map[string]map[*process]int // that are under way, per space
 	attempts  map[eventKey]*attempts      // at what hangs
 	hangings  map[*hanging]bool
-	rested    map[space.Ref]bool // nodes that were given up
-	givenUp   map[any]bool       // hosts of which code has come back after that
+	rested    map[space.Ref]bool    // nodes that were given up
+	givenUp   map[*space.Guard]bool // those of hosts of which code has come back after that
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows
@@ -114,7 +114,7 @@ func newWorld(p *plan, verbose bool) *world {
 		server: membus.NewServer(membus.Config{Partitions: p.partitions, MaxPayload: 64 << 10}),
 		procs:  map[string]*process{}, folds: map[string]*fold{}, counts: map[string]int{},
 		flights: map[string]map[*process]bool{}, astray: make([][]model.Message, p.partitions), booked: map[time.Duration]bool{}, outside: newOutside(), deaths: map[eventKey]int{},
-		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[any]bool{},
+		saves: map[string]map[*process]int{}, attempts: map[eventKey]*attempts{}, hangings: map[*hanging]bool{}, rested: map[space.Ref]bool{}, givenUp: map[*space.Guard]bool{},
 	}
 	w.server.Remember()
 	for i := range p.spaces {
@@ -333,7 +333,7 @@ func (w *world) startWorker(p *process) {
 	})
 }
 
-// hermit is the bus of a worker that believes to be alone, and of which nobody knows.
+// hermit is the bus of a worker that believes to be alone, and that others do not know.
 type hermit struct{ port.Bus }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
@@ -394,7 +394,7 @@ func (w *world) leave(p *process) {
 		if p.worker != nil {
 			ctx, cancel := context.WithTimeout(p.ctx, 3*time.Second)
 			defer cancel()
-			_ = p.worker.Stop(ctx) // cut off, it may not come to an end in good order
+			_ = p.worker.Stop(ctx) // cut off, it may fail to end in good order
 			p.bus.Pause()          // what is left of it says nothing more
 		}
 		if a := w.attachmentOf(p); a != nil {
@@ -532,7 +532,7 @@ func (w *world) eventWaits(space string) bool {
 	return err == nil && len(w.server.ReadLane(space, c.Cursor.Floor, 1)) > 0
 }
 
-// op is something that a client does, and what it was told.
+// op is an operation of a client, and its answer.
 type op struct {
 	item
 	asked
@@ -627,7 +627,7 @@ func (w *world) begin(p *process, i item) {
 	})
 }
 
-// watch is an observation, and what it has delivered.
+// watch is an observation and its deliveries.
 type watch struct {
 	item
 	p         *process
@@ -647,19 +647,23 @@ func (w *world) watch(p *process, i item) {
 	}
 	w.running.Go(func() { // ends with the observation, at the latest with the process
 		defer cancel()
-		err := p.client.Space(i.space).Watch(ctx, i.doc, func(v model.Value, rev uint64) {
+		var err error
+		for u, failed := range p.client.Space(i.space).Watch(ctx, i.doc) {
+			if err = failed; err != nil {
+				break
+			}
 			w.mu.Lock()
-			o.values, o.revisions = append(o.values, v), append(o.revisions, rev)
+			o.values, o.revisions = append(o.values, u.Value), append(o.revisions, u.Revision)
 			w.mu.Unlock()
-			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, v, rev)
-		})
+			w.story.note(p.name, "sees %s/%s = %s at %d", i.space, i.doc, u.Value, u.Revision)
+		}
 		if errors.Is(err, errStore) {
 			w.watchAgain(p, i, o)
 			return
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !o.over && p.died == 0 && !errors.Is(err, context.Canceled) {
+		if !o.over && p.died == 0 && ctx.Err() == nil {
 			w.violate("watch", "watch of %s/%s by %s ended: %v", i.space, i.doc, p.name, err)
 		}
 		o.over = true

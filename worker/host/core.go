@@ -29,7 +29,7 @@ type Surroundings struct {
 	Joins bool
 	// Limits are those of the worker, with MaxCommitBytes as the server allows it now.
 	ledger.Limits
-	// Code is to be told which code of the application runs.
+	// Code records which code of the application is running.
 	Code *Code
 	// Now returns the time by the clock of the loop.
 	Now func() time.Duration

@@ -29,7 +29,7 @@ func (b *itemBus) SaveState(_ context.Context, _ string, docs []model.StateDoc, 
 	return nil
 }
 
-// The earlier of two times counts, whatever the sequences say of who knew more.
+// The earlier of two times counts, whichever has the higher sequence.
 func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -126,7 +126,7 @@ func (b *listBus) DueSpaces(context.Context, int) ([]model.Due, error) {
 	return list, nil
 }
 
-// testPartition is one that serves nobody: there are no programs.
+// testPartition returns a partition that serves no space: there are no programs.
 func testPartition(ctx context.Context, b Bus) *servedPartition {
 	cfg := &Config{Now: time.Now, Programs: func(string) (Program, error) { return nil, nil }, BeforeLeaving: func() {}}
 	return &servedPartition{

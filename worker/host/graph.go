@@ -94,7 +94,7 @@ func (h *host) performTasks() {
 	}
 }
 
-// hasDemand reports whether somebody outside needs the space in memory, or it waits for work outside.
+// hasDemand reports whether mirrors, reads or transactions of the application need the space in memory, or tasks are pending.
 func (h *host) hasDemand() bool {
 	g := h.graph
 	return g != nil && (len(g.mirrors.all) > 0 || g.reads.holds() ||

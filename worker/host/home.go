@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/truncation"
 	"github.com/settlehq/settle/model"
 )
@@ -88,7 +89,7 @@ func (p *servedPartition) noteFailure(h *host) {
 	if p.stuck.failures == nil {
 		p.stuck.failures = map[string]string{}
 	}
-	p.stuck.failures[h.space] = firstLine(failed.Error())
+	p.stuck.failures[h.space] = display.FirstLine(failed.Error())
 }
 
 // loaded returns the spaces that have a host.

@@ -237,7 +237,7 @@ func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
 	h.inbox.mirror(ref, mirrored{t.Context(), model.Int(2)})
 	h.inbox.mirror(ref, mirrored{over, model.Int(1)})
 	if got := h.inbox.mirrored[ref].value.String(); got != "2" {
-		t.Errorf("the space is told %s, want 2", got)
+		t.Errorf("the space receives %s, want 2", got)
 	}
 }
 
@@ -275,7 +275,7 @@ func (b *logBus) ReadLog(_ context.Context, _ string, after uint64, limit int) (
 	return rest[:min(len(rest), limit)], nil
 }
 
-// A space that others have gone on with by more commits than are read at once reads all of them.
+// A space reads all commits of other runtimes, even more than fit into one read.
 func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.core.TakeOver()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
@@ -209,7 +210,7 @@ func (s *saver) settle(core savedCore, c unsavedState, err error) {
 // noteFailure records why a checkpoint could not be saved, for status reports.
 func (s *saver) noteFailure(err error) {
 	if s.failure = ""; err != nil {
-		s.failure = firstLine(err.Error())
+		s.failure = display.FirstLine(err.Error())
 	}
 }
 

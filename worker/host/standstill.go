@@ -1,9 +1,6 @@
 package host
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // standstill is how far a space is done with its lane, and since when it has made no progress. One
 // pass may handle hundreds of events until their commit moves done: a handler that begins with another
@@ -38,14 +35,4 @@ type stuckSpaces struct {
 	at map[string]standstill
 	// failures are why hosts of those have ended.
 	failures map[string]string
-}
-
-// firstLine returns the first line of an error, shortened to the available room.
-func firstLine(text string) string {
-	const most = 200
-	line, _, _ := strings.Cut(text, "\n")
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "..."
-	}
-	return line
 }

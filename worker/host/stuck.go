@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/status"
 )
 
@@ -90,7 +91,7 @@ func (p *servedPartition) standing(now time.Time) (out []stalled) {
 		default:
 			f.Cause, f.Why = status.CauseLoading, "is to be loaded"
 			if program, err := p.cfg.Programs(space); err != nil {
-				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run: "+firstLine(err.Error())
+				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run: "+display.FirstLine(err.Error())
 			} else if program == nil {
 				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run"
 			}

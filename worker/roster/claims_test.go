@@ -44,7 +44,7 @@ func TestClaim_APartitionIsAskedForWhenNobodyHasItAndServedWhenThatIsHeard(t *te
 	if !r.Due() {
 		t.Error("the claim is not announced at once")
 	}
-	m := r.wantAsked("when nobody has it", 1)
+	m := r.wantAsked("without an owner", 1)
 	r.wantMay(1, false, "before that was heard")
 	r.Hear(m, r.now)
 	r.wantMay(1, true, "when it was heard")
@@ -116,7 +116,7 @@ func TestClaim_WhatIsTakenOrLetGoIsSaid(t *testing.T) {
 	}
 	r.LetGo(1)
 	if !r.Due() {
-		t.Error("that a partition was let go is not announced: whoever is to have it waits")
+		t.Error("the release of a partition is not announced: its next owner waits")
 	}
 	if m := r.Beat(false); len(m.Holds) > 0 {
 		t.Errorf("holds %v", m.Holds)

@@ -67,7 +67,7 @@ func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 1)
 	beat := uint64(1)
-	for range 5 { // a beat now and then
+	for range 5 { // sparse beats
 		r.pass(ttl)
 		beat++
 		r.says("a", beat)
@@ -86,7 +86,7 @@ func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
 }
 
 // A member that beats less than three times in the TTL comes back as well: a member that started meanwhile has never
-// missed it, and the two would divide the partitions differently for ever.
+// missed it, and the two would divide the partitions differently from then on.
 func TestRoster_AMemberThatBeatsSlowlyComesBackFromProbation(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 1)
@@ -160,7 +160,7 @@ func TestRoster_ASilentProcessIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r.wantLive("a me")
 }
 
-// A ping that was answered by nobody may be older than the beat that came since.
+// A ping without an answer may be older than the beat that came since.
 func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 3)
@@ -179,7 +179,7 @@ func TestRoster_OwnAnnouncementsFromThePastAreNotHeard(t *testing.T) {
 	}
 }
 
-// The store was away: nobody could be heard, so nobody can be blamed.
+// The store was away: no member could be heard, so none is suspected.
 func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("hung", 1)

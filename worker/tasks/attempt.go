@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
@@ -16,12 +15,15 @@ import (
 
 // attempt makes one attempt at a task and returns the completion to report, nil if the
 // attempt was cut off. It is called by a goroutine of its own.
-func (l *List) attempt(ctx context.Context, action string, how *Performer, t *task) *space.Completion {
+func (l *List) attempt(ctx context.Context, action string, how space.Performer, t *task) *space.Completion {
 	a := &Attempt{Space: l.host.Space, Action: action, Key: t.Key}
 	if !l.host.Slots.enter(ctx, a) {
 		return nil
 	}
-	out, err := l.overlooked(ctx, action, how, t)
+	out, err := how.Attempt(ctx, t.Key, t.In, func(why error) {
+		l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+action+" "+t.Key,
+			"space", l.host.Space, "action", action, "key", t.Key, "since", overrun, "why", why)
+	})
 	l.host.Slots.leave(a)
 	if err != nil && ctx.Err() != nil {
 		return nil
@@ -41,28 +43,6 @@ func (l *List) attempt(ctx context.Context, action string, how *Performer, t *ta
 		l.host.Logger.Warn("task", args...)
 	}
 	return c
-}
-
-// overrun is how long an attempt may continue after its context has ended until that is logged.
-const overrun = 10 * time.Second
-
-// overlooked makes an attempt, and logs if it continues though its context has ended: it
-// occupies one of the slots of the action in the space, and one of the process, until it returns.
-func (l *List) overlooked(ctx context.Context, action string, how *Performer, t *task) (model.Value, error) {
-	ctx, cancel := how.within(ctx)
-	defer cancel()
-	back := make(chan struct{})
-	defer close(back)
-	unmind := context.AfterFunc(ctx, func() { // ends with the attempt, or before
-		select {
-		case <-back:
-		case <-time.After(overrun):
-			l.host.Warn("a task goes on though its context has ended; the function must return then, it holds up others", l.host.Space+" "+action+" "+t.Key,
-				"space", l.host.Space, "action", action, "key", t.Key, "since", overrun, "why", context.Cause(ctx))
-		}
-	})
-	defer unmind()
-	return how.try(ctx, t.Key, t.In)
 }
 
 // tell sends the event that reports how a task, or an attempt at it, has ended, for the told-th

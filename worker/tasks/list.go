@@ -54,7 +54,7 @@ func New(host Host) *List { return &List{host: host} }
 // performing is an action whose tasks are performed here.
 type performing struct {
 	spec *space.ActionSpec
-	how  *Performer
+	how  space.Performer
 	// doc is the document with the pending tasks, as of revision seen.
 	doc     model.Value
 	seen    uint64
@@ -106,8 +106,7 @@ func (l *List) change(p *space.Program) {
 	old := l.actions
 	l.program, l.actions = p, nil
 	for _, spec := range p.Actions() {
-		how, ok := spec.Host.(*Performer)
-		if !ok {
+		if spec.Performer == nil {
 			continue // they are performed elsewhere
 		}
 		a := &performing{pending: map[string]*task{}}
@@ -115,7 +114,7 @@ func (l *List) change(p *space.Program) {
 			a = old[i]
 			old = slices.Delete(old, i, i+1)
 		}
-		a.spec, a.how, a.limit = spec, how, how.atATime()
+		a.spec, a.how, a.limit = spec, spec.Performer, spec.Performer.Concurrency()
 		l.actions = append(l.actions, a)
 	}
 	for _, a := range old {
@@ -246,10 +245,10 @@ func (l *List) attempted(a *performing, t *task, c *space.Completion) {
 	case t.gone:
 		return
 	case c == nil: // the space is handed over
-		t.at = l.host.Now() + a.how.pause(1)
+		t.at = l.host.Now() + a.how.Pause(1)
 	case c.Attempt > 0:
 		t.Attempts = c.Attempt
-		t.at = l.host.Now() + a.how.pause(c.Attempt)
+		t.at = l.host.Now() + a.how.Pause(c.Attempt)
 	default:
 		t.ended = c
 		t.at = l.host.Now() + tellAgain<<min(t.told, 10)

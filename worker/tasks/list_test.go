@@ -50,7 +50,7 @@ func newDesk(t *testing.T, how *Performer) *desk {
 		},
 		Report: func(string, error) {},
 	})
-	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.atATime(), pending: map[string]*task{}}
+	d.a = &performing{spec: &space.ActionSpec{Name: "work"}, how: how, limit: how.Concurrency(), pending: map[string]*task{}}
 	d.core, d.program, d.actions = core, core.Program(), []*performing{d.a}
 	return d
 }
@@ -80,7 +80,7 @@ func TestList_NoMoreThanAtATime(t *testing.T) {
 	}
 }
 
-// Whichever runtime has cancelled it: the document says so.
+// The document shows the cancellation, whichever runtime made it.
 func TestList_AnAttemptAtWhatIsCancelledEnds(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
@@ -115,7 +115,7 @@ func TestList_AttemptsOfFormerOwnersCount(t *testing.T) {
 	}
 }
 
-// A task that has ended waits for the log to say so. It is told again, and not done again.
+// A task that has ended waits for the log to contain its end. It is reported again, and not done again.
 func TestList_WhatIsDoneIsToldAgainAndNotDoneAgain(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
@@ -139,7 +139,7 @@ func TestTell_IsTriedUntilItIsStored(t *testing.T) {
 	})
 }
 
-// A key that is too long for an id is told under its hash. One that looks like such a hash is
+// A key that is too long for an id is reported under its hash. A key that looks like such a hash is
 // another key.
 func TestCompletionID_TellsKeysApart(t *testing.T) {
 	long := completionID(&space.Completion{Key: strings.Repeat("x", model.MaxNameLen+1), N: 1}, 0)
@@ -166,7 +166,7 @@ func TestSlots_AreGivenBack(t *testing.T) {
 		}
 		s.leave(a)
 		if n := len(s.places); n != 0 {
-			t.Fatalf("%d places are taken by nobody", n)
+			t.Fatalf("%d places are not released", n)
 		}
 	}
 }

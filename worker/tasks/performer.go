@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Performer defines how the tasks of an action are performed, or an input is fetched: it is the Host of
+// Performer defines how the tasks of an action are performed, or an input is fetched: it is the Performer of
 // a space.ActionSpec. It must not be changed once a space runs the program.
 type Performer struct {
 	// Do does the work. It is called when the task is in the log, in the process of the
@@ -52,10 +52,11 @@ const (
 	defaultMaxBackoff = time.Minute
 )
 
-func (p *Performer) atATime() int { return cmp.Or(p.AtATime, defaultAtATime) }
+// Concurrency returns how many tasks are performed at a time. See space.Performer.
+func (p *Performer) Concurrency() int { return cmp.Or(p.AtATime, defaultAtATime) }
 
-// pause returns how long to wait after n failed attempts.
-func (p *Performer) pause(n int) time.Duration {
+// Pause returns how long to wait after n failed attempts.
+func (p *Performer) Pause(n int) time.Duration {
 	d, most := cmp.Or(p.Backoff, defaultBackoff), cmp.Or(p.MaxBackoff, defaultMaxBackoff)
 	for ; n > 1 && d < most; n-- {
 		d *= 2
@@ -107,10 +108,23 @@ func (p *Performer) Tell(t *space.Task, out model.Value, err error) *space.Compl
 	return c
 }
 
-// Attempt makes one attempt at a task.
-func (p *Performer) Attempt(ctx context.Context, key string, in model.Value) (model.Value, error) {
-	ctx, cancel := p.within(ctx)
+// overrun is how long an attempt may continue after its context has ended until that is reported.
+const overrun = 10 * time.Second
+
+// Attempt makes one attempt at a task. See space.Performer.
+func (p *Performer) Attempt(of space.Context, key string, in model.Value, late func(why error)) (model.Value, error) {
+	ctx, cancel := p.within(of)
 	defer cancel()
+	returned := make(chan struct{})
+	defer close(returned)
+	stop := context.AfterFunc(ctx, func() { // ends with the attempt, or before
+		select {
+		case <-returned:
+		case <-time.After(overrun):
+			late(context.Cause(ctx))
+		}
+	})
+	defer stop()
 	return p.try(ctx, key, in)
 }
 

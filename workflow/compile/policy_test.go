@@ -177,7 +177,7 @@ func TestSleep_CostsATimerAndNothingElse(t *testing.T) {
 	b.want(b.step(workflow.Input{Timer: timer.ID}), "result 1")
 	_, e = begin(t, "    sleep(float('inf'))\n    return 1")
 	if e.Outcome == nil || !strings.Contains(e.Outcome.Error.Message, "at most") {
-		t.Errorf("a sleep for ever: %s", said(e))
+		t.Errorf("a sleep without end: %s", said(e))
 	}
 }
 

@@ -154,7 +154,7 @@ func driven(t *testing.T, src, args string, d deeds, reload bool) outcome {
 			inputs = append(inputs, workflow.Input{Now: timer.At, Timer: timer.ID})
 		}
 	}
-	t.Fatalf("it waits for ever; so far %v", out.log)
+	t.Fatalf("it waits without end; so far %v", out.log)
 	return out
 }
 

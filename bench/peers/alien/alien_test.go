@@ -41,10 +41,10 @@ func TestWhatNobodyReadsIsNotComputed(t *testing.T) {
 	on.Set(false)
 	a.Set(2)
 	if runs != 1 {
-		t.Errorf("%d runs; the second was for nobody", runs)
+		t.Errorf("%d runs; the second had no reader", runs)
 	}
 	if a.readers != nil {
-		t.Error("a node that nobody reads is still among the readers of others")
+		t.Error("a node without readers is still among the readers of others")
 	}
 	if got := c.Get(); got != 2 {
 		t.Errorf("read again: %d", got)

@@ -71,11 +71,11 @@ func TestPast_StreamsAreSettledByTheLastComparisons(t *testing.T) {
 	}
 }
 
-// A stream that has no leader does not hold up others for ever. One that a leader contradicts does, until that is
-// believed or taken back.
+// A stream without a leader delays others only for a while. A stream that a leader contradicts does so until the
+// contradiction is confirmed or withdrawn.
 func TestPast_NothingIsSettledWhileALeaderContradicts(t *testing.T) {
 	for name, decide := range map[string]func(p *past){
-		"taken back": func(p *past) { p.holds("LOG", Anchor{Seq: 7}, Anchor{Seq: 7}, p.suspicion("LOG")) },
+		"withdrawn": func(p *past) { p.holds("LOG", Anchor{Seq: 7}, Anchor{Seq: 7}, p.suspicion("LOG")) },
 		"believed": func(p *past) {
 			p.isBack("LOG", Anchor{Seq: 7}, model.Rewind{Stream: "LOG", Known: 7, Found: "it ends at 5"})
 		},
@@ -86,7 +86,7 @@ func TestPast_NothingIsSettledWhileALeaderContradicts(t *testing.T) {
 		p.contradicts("LOG")
 		p.settled(1)
 		if !p.HoldsBack("LANE", true) {
-			t.Error("what rests on what was read is stored, while a leader says that it is gone")
+			t.Error("a request that rests on a read value is stored, while a leader reports that the value is gone")
 		}
 		decide(&p)
 		p.settled(1)

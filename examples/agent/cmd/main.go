@@ -27,20 +27,20 @@ func main() {
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()
 
-	_, err = agent.Tell.Post(ctx, d.Client().Space("desk"), settle.ID("m1"), "mail: hello")
+	desk := d.Client().Space("desk")
+	_, err = agent.Tell.Post(ctx, desk, settle.ID("m1"), "mail: hello")
 	check(err)
-	watching, end := context.WithCancel(ctx)
-	defer end()
-	_ = agent.View.Watch(watching, d.Client().Space("desk"), func(s agent.Status, _ uint64) {
+	for u, err := range agent.View.Watch(ctx, desk) {
+		check(err)
+		s := u.Value
 		fmt.Printf("%-9s %s %s\n", s.State, s.Last, s.Ask)
-		switch {
-		case s.Ask != "":
-			_, err := agent.Approve.Post(ctx, d.Client().Space("desk"), settle.ID("a1"), agent.Verdict{Turn: 1, OK: true})
+		if s.Ask != "" {
+			_, err := agent.Approve.Post(ctx, desk, settle.ID("a1"), agent.Verdict{Turn: 1, OK: true})
 			check(err)
-		case s.State == agent.Idle && s.Messages > 1:
-			end()
+		} else if s.State == agent.Idle && s.Messages > 1 {
+			break
 		}
-	})
+	}
 }
 
 func check(err error) {

@@ -38,22 +38,20 @@ func main() {
 		},
 		func() { check(board.Move.Call(ctx, sprint, settle.ID("m2"), board.Shift{Card: "c8", To: "doing"})) },
 	}
-	watch, end := context.WithCancel(ctx)
-	_ = board.Columns.At("doing").Watch(watch, sprint, func(col board.Column, revision uint64) {
-		if len(col.Tiles) == 0 {
-			return // no document of the other space was read yet
+	for col, err := range board.Columns.At("doing").Watch(ctx, sprint) {
+		check(err)
+		if len(col.Value.Tiles) == 0 {
+			continue // no document of the other space was read yet
 		}
 		runs := total(d)
-		fmt.Printf("%d nodes ran; doing: %+v\n", runs-before, col)
+		fmt.Printf("%d nodes ran; doing: %+v\n", runs-before, col.Value)
 		before = runs
 		if step == len(steps) {
-			end()
-			return
+			break
 		}
 		steps[step]()
 		step++
-	})
-	end()
+	}
 }
 
 // total returns the number of runs of all nodes.

@@ -44,14 +44,13 @@ func main() {
 	d.KillWorker(d.Workers()[0])
 	_, err = d.AddWorker(ctx)
 	check(err)
-	watching, end := context.WithCancel(ctx)
-	defer end()
-	_ = cart.Last.Watch(watching, d.Client().Space("alice"), func(o cart.Order, _ uint64) {
-		if o.State == cart.Settled {
-			fmt.Printf("the order: %+v\n", o)
-			end()
+	for o, err := range cart.Last.Watch(ctx, d.Client().Space("alice")) {
+		check(err)
+		if o.Value.State == cart.Settled {
+			fmt.Printf("the order: %+v\n", o.Value)
+			break
 		}
-	})
+	}
 }
 
 func check(err error) {

@@ -112,8 +112,8 @@ func TestAFaultlessRunIsVerified(t *testing.T) {
 	}
 }
 
-// TestEveryTamperingIsFound changes one thing of the faultless run and wants to be
-// told exactly that.
+// TestEveryTamperingIsFound changes one thing in the faultless run and expects exactly
+// that to be reported.
 func TestEveryTamperingIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  func(*Run)
@@ -233,13 +233,13 @@ func TestEveryTamperingIsFound(t *testing.T) {
 			run:    func(r *Run) { r.Ranking = "[]" },
 			want:   []string{"nation: watched ranking: found [], expected " + rankingAB},
 		},
-		"something was computed for nobody, and changed nothing": {
+		"an unobserved document was computed, and did not change": {
 			breaks: []Promise{UnwatchedIdle},
 			run:    func(r *Run) { r.UnobservedRuns = 2 },
 			want:   []string{"all unwatched airports: runs of punctuality: found 2, expected 0"},
 			counts: "unobserved 2",
 		},
-		"something was computed for nobody, and is in the log": {
+		"an unobserved document was computed, and is in the log": {
 			breaks: []Promise{UnwatchedIdle},
 			log: func(l []string) []string {
 				return append(l, `{"sp":"C","tx":[{"by":"compute punctuality"}]}`)

@@ -35,12 +35,13 @@ func main() {
 	fmt.Println("the door is open; in half a minute of the fridge there is an alarm")
 	alarmed, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
-	_ = fridge.Status.Watch(alarmed, d.Client().Space("kitchen"), func(line string, _ uint64) {
-		fmt.Println(fast().Format(time.TimeOnly), line)
-		if strings.HasSuffix(line, "ALARM") {
-			done()
+	for line, err := range fridge.Status.Watch(alarmed, d.Client().Space("kitchen")) {
+		check(err)
+		fmt.Println(fast().Format(time.TimeOnly), line.Value)
+		if strings.HasSuffix(line.Value, "ALARM") {
+			break
 		}
-	})
+	}
 }
 
 func check(err error) {

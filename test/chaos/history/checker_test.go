@@ -52,7 +52,7 @@ func TestATimerThatIsSetAgainIsNotLost(t *testing.T) {
 	s.put(waiting{space: "s00", stream: Alarm, id: s.alarm(0, 2)})
 	s.drain()
 	if c := s.check(); c.Violations[Lost] != 1 {
-		t.Errorf("a timer is not handled, and was not taken back: found %v %v", c.Violations, c.Examples)
+		t.Errorf("a timer is not handled, and was not cancelled: found %v %v", c.Violations, c.Examples)
 	}
 	p := model.PartitionOf("s00", s.parts)
 	s.change(t, p, 2, func(c *model.Commit) { c.Txs[0].Cancels = []model.Cancel{{ID: first, Slot: 1}} })
@@ -61,7 +61,7 @@ func TestATimerThatIsSetAgainIsNotLost(t *testing.T) {
 	}
 }
 
-// Each case spoils one thing of a faultless run, and wants to be told.
+// Each case spoils one thing of a faultless run, which the checker must report.
 func TestEverySpoiltRunIsFound(t *testing.T) {
 	drop := func(stream string) func(*testing.T, *synthetic) {
 		return func(t *testing.T, s *synthetic) {
@@ -93,7 +93,7 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 		"an event does not wait":                    {Effects, spoilTx(Later, func(tx *model.Tx) { tx.Sends[0].NotBefore = 0 })},
 		"a timer before its time":                   {Early, spoilTx(Alarm, func(tx *model.Tx) { tx.Sends[0].NotBefore += 60_000 })},
 		"an event of another space before its time": {Early, spoilLater(func(w *model.Waiting) { w.NotBefore += 60_000 })},
-		"what waits is taken back":                  {Lost, spoilTx(Add, func(tx *model.Tx) { tx.Cancels = []model.Cancel{{ID: "s01:1:1:0", Slot: 1}} })},
+		"a waiting event is cancelled":              {Lost, spoilTx(Add, func(tx *model.Tx) { tx.Cancels = []model.Cancel{{ID: "s01:1:1:0", Slot: 1}} })},
 		"a follow-up has no receipt":                {Lost, drop(Own)},
 		"a notice has no receipt":                   {Lost, drop(model.Undelivered)},
 		"a client's event has two":                  {Duplicates, repeat(Add)},
@@ -109,7 +109,7 @@ func TestEverySpoiltRunIsFound(t *testing.T) {
 		"a handler saw another sum":                 {Sums, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Result = Sum{7, 7}.Value() })},
 		"a write is missing":                        {Sums, spoilLast(func(tx *model.Tx) { tx.Writes = nil })},
 		"a receipt names another place":             {OutOfOrder, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Lane++ })},
-		"an event that nobody has sent":             {Unsent, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Event = EventID(1, 4000) })},
+		"an event that was not sent":                {Unsent, spoilTx(Add, func(tx *model.Tx) { tx.Receipt.Event = EventID(1, 4000) })},
 		"events in the wrong order": {OutOfOrder, func(t *testing.T, s *synthetic) {
 			var of []int // of one client and space
 			p := model.PartitionOf("s01", s.parts)

@@ -61,7 +61,7 @@ func TestAnEventThatWasLostMayBeSentAgain(t *testing.T) {
 	}
 }
 
-// What a client was told of during a loss may end otherwise when the event is handled again.
+// An event whose receipt a client saw during a loss may end differently when it is handled again.
 func TestAnAnswerThatWasLostMayBeAnother(t *testing.T) {
 	for _, c := range []struct {
 		at   func(Loss) time.Time

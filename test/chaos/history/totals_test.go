@@ -48,7 +48,7 @@ func TestWithoutALogTotalsTellWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 		"a client's event twice": {func(space string, seen map[string]int64) { seen["k001"]++ }, Duplicates},
 		"a follow-up lost":       {func(space string, seen map[string]int64) { seen[space] = 0 }, Lost},
 		"a notice twice":         {func(space string, seen map[string]int64) { seen[model.Undelivered]++ }, Duplicates},
-		"from nobody":            {func(space string, seen map[string]int64) { seen["k900"]++ }, Duplicates},
+		"without an origin":      {func(space string, seen map[string]int64) { seen["k900"]++ }, Duplicates},
 		"a hop lost": {func(space string, seen map[string]int64) {
 			if space == "s01" {
 				seen["s02"]--

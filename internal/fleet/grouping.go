@@ -10,12 +10,12 @@ import (
 // Programs returns the program names that running workers announce, each with the ids of the workers. Workers without
 // a program name are left out.
 func (f *Fleet) Programs() []string {
-	return f.alike(func(m *Member) string { return m.Program })
+	return f.grouped(func(m *Member) string { return m.Program })
 }
 
 // Binaries returns the hashes of the executables of answering workers, each with the ids of the workers.
 func (f *Fleet) Binaries() []string {
-	return f.alike(func(m *Member) string {
+	return f.grouped(func(m *Member) string {
 		if m.Figures == nil {
 			return ""
 		}
@@ -23,8 +23,8 @@ func (f *Fleet) Binaries() []string {
 	})
 }
 
-// alike groups the workers that are not gone by a property.
-func (f *Fleet) alike(what func(*Member) string) (out []string) {
+// grouped returns the values of a property of the workers that are not gone, each with their ids.
+func (f *Fleet) grouped(what func(*Member) string) (out []string) {
 	by := map[string][]string{}
 	for i := range f.Workers {
 		m := &f.Workers[i]
