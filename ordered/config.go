@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/lineage"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker/host"
 )
 
 // Handler handles an event: it reads and writes the documents of the event's key through tx,
@@ -86,23 +87,10 @@ type Config struct {
 	Logger *slog.Logger
 
 	id     string        // of this process, and of no other that there ever was
-	ledger ledger.Config // of every key
 	faults *faultlog.Log // where faults are logged that may last
 }
 
-// Limits that nobody has wanted to choose yet.
-const (
-	// inboxEvents and inboxBytes bound what is read and not handled, per key. The rest stays
-	// in the stream and is read again.
-	inboxEvents = 4096
-	inboxBytes  = 8 << 20
-	// loads is how many keys are loaded at a time.
-	loads = 64
-	// readPage is how many messages are read at a time.
-	readPage = 256
-)
-
-func (c *Config) fill(horizon time.Duration) error {
+func (c *Config) fill() error {
 	c.Name = cmp.Or(c.Name, "ordered")
 	c.id = c.Name + "-" + strings.ToLower(rand.Text()[:8])
 	if err := model.CheckName("server", c.id); err != nil {
@@ -130,12 +118,21 @@ func (c *Config) fill(horizon time.Duration) error {
 	if err := c.Fill(); err != nil {
 		return fmt.Errorf("server %s: %w", c.Name, err)
 	}
-	c.History = cmp.Or(c.History, horizon+model.MaxClockSkew)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.faults = faultlog.New(c.Logger)
 	return nil
+}
+
+// options returns the options of the worker that serves the keys. The limits that Config does not have are the
+// defaults of spaces.
+func (c *Config) options() host.Options {
+	return host.Options{
+		Heartbeat: c.Heartbeat, MemberTTL: c.TTL, Handover: c.Handover, Checkpoint: c.Checkpoint, Idle: c.Idle, MaxAwake: c.MaxAwake,
+		History: c.History, HistoryBytes: -1, RunLimit: c.RunLimit,
+		Limits: ledger.Limits{MaxChain: c.MaxChain, EventRetries: c.Attempts, RetryMin: c.RetryMin, RetryMax: c.RetryMax},
+	}
 }
 
 // Fill replaces options that are 0 by their defaults, except for History, which depends on the

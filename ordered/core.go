@@ -1,23 +1,40 @@
 package ordered
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/replica"
+	"github.com/settlehq/settle/status"
+	"github.com/settlehq/settle/worker/host"
 )
 
-// core is one key: its ledger, which is all of the protocol, and the handlers that are called for its events.
-// It does no I/O and has no clock; a key's goroutine owns it.
-type core struct {
-	*ledger.Ledger
-	cfg  *Config
-	code *running
-	// overran is what an earlier host of the key was given up for, nil for nothing.
-	overran *overrun
+// program is what all keys of a server run: the handlers.
+type program struct {
+	cfg *Config
+
+	mu     sync.Mutex
+	ledger *ledger.Config // of the cores that were made last, shared by them
+}
+
+// Label returns the name of the program, for the log.
+func (p *program) Label() (name, version string) { return p.cfg.Name, "" }
+
+// LimitError returns the error of a handler that has not returned within its limit.
+func (p *program) LimitError(o *host.Overrun) error { return &limitError{o, 0} }
+
+// NewCore makes the core of a key.
+func (p *program) NewCore(of *host.Surroundings, _ model.SpaceState, r *replica.Replica) (host.Core, error) {
+	cfg, err := p.configured(of.Limits)
+	if err != nil {
+		return nil, err
+	}
+	return newCore(p.cfg, cfg, r, of.Code), nil
 }
 
 const (
@@ -26,39 +43,122 @@ const (
 	shortestPause, longestPause = 25 * time.Millisecond, time.Second
 )
 
-// forLedgers configures the ledgers of all keys. The limits that Config does not have are the defaults of spaces.
-func (c *Config) forLedgers(maxPayload int) error {
-	c.ledger = ledger.Config{Runtime: c.id, PauseMin: shortestPause, PauseMax: longestPause, Limits: ledger.Limits{
-		MaxCommitBytes: maxPayload / 2, MaxChain: c.MaxChain, EventRetries: c.Attempts, RetryMin: c.RetryMin, RetryMax: c.RetryMax,
-	}}
-	return c.ledger.Fill()
+// configured returns the configuration of ledgers with the limits, which change only with the server.
+func (p *program) configured(limits ledger.Limits) (*ledger.Config, error) {
+	if err := limits.Fill(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ledger == nil || p.ledger.Limits != limits {
+		p.ledger = &ledger.Config{Runtime: p.cfg.id, PauseMin: shortestPause, PauseMax: longestPause, Limits: limits}
+	}
+	return p.ledger, nil
+}
+
+// core is one key: its ledger, which is all of the protocol, and the handlers that are called for its events.
+// It does no I/O and has no clock; the loop of its host owns it.
+type core struct {
+	ledger.Hosted
+	ledger *ledger.Ledger
+	cfg    *Config
+	code   code
+	// at is the time of the last step.
+	at time.Duration
+	// overran is what an earlier host of the key was given up for last, nil for nothing.
+	overran *host.Overrun
+}
+
+// code is told which handler runs, and ends it when it is given up. host.Code implements it.
+type code interface {
+	Handles(stream, event string, base uint64, recorded bool, limit time.Duration)
+	Returned(handler bool) *host.Overrun
+	Used()
+	Context() context.Context
 }
 
 // newCore makes the core of a key out of its confirmed state.
-func newCore(cfg *Config, rep *replica.Replica, code *running, overran *overrun) *core {
-	c := &core{cfg: cfg, code: code, overran: overran}
-	c.Ledger = ledger.New(&cfg.ledger, ledger.Host{Attempt: c.attempt, Lost: c.lost, Unconverged: c.unconverged}, rep)
-	if overran != nil && !overran.noted {
-		c.Overran(overran.stream, overran.event, overran.recorded)
-	}
+func newCore(cfg *Config, own *ledger.Config, r *replica.Replica, code code) *core {
+	c := &core{cfg: cfg, code: code}
+	c.ledger = ledger.New(own, ledger.Host{Attempt: c.attempt, Lost: c.lost, Unconverged: c.unconverged}, r)
+	c.Hosted = c.ledger.Hosted()
 	return c
 }
 
-// work handles up to n events at a time, and reports whether there may be more to do at once.
-func (c *core) work(n int, now time.Duration, wall time.Time) bool {
-	c.Tick(now)
-	c.Clock(wall)
-	if !c.Begins() {
-		return false
+// batch is how many events are handled before the answers of the log are looked at.
+const batch = 64
+
+// Settle handles events, and returns what the host is to do for the key.
+func (c *core) Settle(now time.Duration) host.Ready {
+	l := c.ledger
+	l.Tick(now)
+	c.at = now
+	if l.Begins() {
+		c.handle()
 	}
-	c.BeginPass()
-	c.TakeTurn() // what found no room is handled first: nothing else is
-	for range n {
-		if c.Full() || c.Next() != ledger.Handled {
-			return false
+	r := host.Ready{Append: l.Append(), Due: l.Due(), More: l.Begins() && !l.Full() && l.HasWork()}
+	if l.Head() != nil && l.NotBefore() > now {
+		r.Wake = l.NotBefore()
+	}
+	if after, ok := l.Lane().Refill(); ok && l.Begins() {
+		r.Refill, r.RefillAfter = true, after
+	}
+	return r
+}
+
+func (c *core) handle() {
+	c.ledger.BeginPass()
+	c.ledger.TakeTurn() // what found no room is handled first: nothing else is
+	for range batch {
+		if c.ledger.Full() || c.ledger.Next() != ledger.Handled {
+			return
 		}
 	}
-	return true
+}
+
+// Confirm takes in that the append under way is in the log at seq.
+func (c *core) Confirm(seq uint64) error {
+	_, err := c.ledger.Confirm(seq)
+	return err
+}
+
+// Refuse takes in that the append under way was refused, Integrate the commits of others, and Resume that these are all.
+func (c *core) Refuse()                                   { c.ledger.Refuse() }
+func (c *core) Integrate(entries ...model.LogEntry) error { return c.ledger.Integrate(entries...) }
+func (c *core) Resume()                                   { c.ledger.Resume() }
+
+// Durable reports whether all that there is to do is done, and in the log.
+func (c *core) Durable() bool {
+	return c.Deposed() || c.ledger.Running() && c.ledger.Lane().Quiet() && c.Settled()
+}
+
+// Throttled and LastMissed are of effects and jobs, which a key does not have.
+func (c *core) Throttled() time.Duration { return 0 }
+func (c *core) LastMissed() host.Missed  { return host.Missed{} }
+
+// StandsAt returns at which event the key stands, and why.
+func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
+	head, waits := c.ledger.HeadInfo()
+	if !waits {
+		s.Cause, s.Why = status.CauseTurn, "it waits for its turn: another server has it, or it is at work"
+		return s, false
+	}
+	s.Stream, s.Event = head.Event.Stream, head.Event.ID
+	switch until := c.ledger.NotBefore(); {
+	case until > c.at && head.Attempts > 0:
+		s.Cause, s.Why = status.CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass", head.Attempts+1, c.cfg.Attempts, clock(until))
+	case until > c.at:
+		s.Cause, s.Why = status.CauseRetry, "tried again at "+clock(until)+", after a conflict, or an attempt whose process has ended"
+	default:
+		s.Cause, s.Why = status.CauseTurn, "is to be handled"
+	}
+	return s, true
+}
+
+// Overran records that an earlier host of the key was given up for a handler.
+func (c *core) Overran(o host.Overrun) {
+	c.overran = &o
+	c.ledger.Overran(o.Stream, o.Event, o.Recorded)
 }
 
 // attempt calls the handler of an event and says what came of it.
@@ -78,10 +178,10 @@ func (c *core) attempt(ev *model.Event) *ledger.Attempt {
 		a.Receipt = receipts.Refused(ev, "there is no handler for stream "+ev.Stream)
 		return a
 	}
-	c.code.begins(ev, c.AttemptRecorded(ev.Stream, ev.ID))
+	c.code.Handles(ev.Stream, ev.ID, c.Seq(), c.AttemptRecorded(ev.Stream, ev.ID), c.cfg.Within[ev.Stream])
 	result, err := call(h, tx, ev)
-	if late := c.code.returned(); late != nil {
-		err = late
+	if late := c.code.Returned(true); late != nil {
+		err = Transient(&limitError{late, 0})
 	}
 	if err == nil {
 		err = tx.err
@@ -112,7 +212,7 @@ func call(h Handler, tx *Tx, ev *model.Event) (result any, err error) {
 // lost is the error of an event whose handler did not come back from any of its attempts.
 func (c *core) lost(_ *model.Event, tries int, overran bool) error {
 	if overran {
-		return c.overran.error(tries)
+		return &limitError{c.overran, tries}
 	}
 	return fmt.Errorf("the handler never came back: the process ended, or it was given up, in each of %d attempts", tries)
 }
@@ -123,18 +223,19 @@ func (c *core) unconverged(ev *model.Event, conflicts int) {
 		"key", ev.Space, "stream", ev.Stream, "event", ev.ID, "conflicts", conflicts)
 }
 
-// recorded takes in that the log has a commit: an attempt that it counts is not to be counted again by the
-// next life.
-func (c *core) recorded(commit *model.Commit) {
-	if t := commit.Trying; t != nil && c.overran != nil && c.overran.event == t.Event && receipts.By(c.overran.stream) == t.By {
-		c.overran.noted = true
-	}
+// limitError reports a handler that has not returned, in so many attempts, or has returned too late, if tries is 0.
+type limitError struct {
+	*host.Overrun
+	tries int
 }
 
-// owned reports whether the key was taken over, and by no other runtime since.
-func (c *core) owned() bool { return c.Entered() }
-
-// asks reports whether the key can be taken over: it is not, and that is not under way.
-func (c *core) asks() bool {
-	return c.Phase() == ledger.Outside || c.Phase() == ledger.Deposed
+func (e *limitError) Error() string {
+	times := ""
+	if e.tries > 0 {
+		times = fmt.Sprintf(" in any of %d attempts", e.tries)
+	}
+	if e.Limit == 0 {
+		return fmt.Sprintf("event %s: the handler of stream %s has not returned%s: it has ended its goroutine (runtime.Goexit, as FailNow of a test does)", e.Event, e.Stream, times)
+	}
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. Divide what takes long over several events, or do it elsewhere and send an event when it is done; ordered.Config has RunLimit, and Within for one stream", e.Event, e.Stream, e.Limit, times)
 }

@@ -37,16 +37,13 @@
 // What does not hold: a handler that calls the world outside may do so more than once, as its
 // process may die between the call and the commit. It has to pass the event's id on.
 //
-// # The life of an event
+// # How a key is served
 //
-//	lane --read--> [ inbox ] --Offer--> [ lane ] --handler--> [ open group ] --append--> log
-//	                                       ^                                      |
-//	                                       '------- Rewind: the log was ahead ----'
-//
-// Each key that has something to do has a goroutine and a ledger (package ledger), which is all
-// of the protocol, the same as that of a space: the confirmed state, the queue, and on top of them
-// the transactions that the log has not confirmed. One append per key is under way; what is
-// handled meanwhile goes with the next one (group commit).
+// A key is the core of a host of package worker/host, the same that serves spaces with a graph: partitions, the reading of
+// lanes, loops, checkpoints, limits of handlers, purging, handing over, and what a server reports of itself. The core is a
+// ledger (package ledger), which is all of the protocol, the same as that of a space: the confirmed state, the queue, and
+// on top of them the transactions that the log has not confirmed. One append per key is under way; what is handled
+// meanwhile goes with the next one (group commit).
 //
 //	the log accepts    what was in the append is confirmed
 //	no answer          the bus sends the same message again until there is one
@@ -55,12 +52,12 @@
 //
 // A key is taken over by a commit, like a space. A server that finds the takeover of another
 // one in the log has been deposed: it drops what it had and pauses. So a process that hangs for
-// an hour and then goes on changes nothing.
+// an hour and then continues changes nothing.
 //
 // # Several processes
 //
-// Servers announce themselves in the deployment's bucket, and divide the partitions by
-// rendezvous hashing; one that dies or leaves is replaced by the others. More of them than
+// Servers announce themselves in the deployment's bucket, divide the partitions by rendezvous hashing, and hand
+// partitions over to each other (package worker/roster); one that dies is replaced by the others. More of them than
 // partitions stand by. Nothing of this is a lock: two that disagree for a moment cost each
 // other refused appends.
 //
@@ -81,5 +78,5 @@
 // services that know nothing of each other take two prefixes (bus.Config.Prefix).
 //
 // docs/coming-from-jetstream.md compares it with a consumer and a bucket by hand, docs/adr/0028 and 0038
-// say why it is made this way.
+// have the reasons for this design.
 package ordered

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
@@ -81,6 +82,52 @@ func TestFleet_ServersShareThePartitionsAndOneStandsInForAnother(t *testing.T) {
 			w.WantEnded(k, "e1", "e2", "e3")
 		}
 		w.stop(p3)
+	})
+}
+
+// A partition that moves goes from hand to hand: the server that is to have it waits until the other has saved and
+// let go, and no append is refused.
+func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		sent := 0
+		pays := func(n int) {
+			for range n {
+				sent++
+				for k := range 20 {
+					w.Send(fmt.Sprint("k", k), "pay", fmt.Sprint("e", sent), `{"cents":1}`)
+				}
+				w.Pass(50 * time.Millisecond)
+			}
+		}
+		p1 := w.serve(ordered.Config{Name: "o1"}, nil)
+		pays(20)
+		p2 := w.serve(ordered.Config{Name: "o2"}, nil) // it gets some of the partitions
+		pays(60)
+		before := w.look()
+		w.stop(p1) // and then all
+		pays(20)
+		w.Pass(3 * time.Second)
+		for k := range 20 {
+			w.EventuallyEnded(fmt.Sprint("k", k), sent)
+		}
+		moved := 0
+		for k := range 20 {
+			moved += len(w.Takeovers(fmt.Sprint("k", k))) - 1
+		}
+		if moved < 20 {
+			t.Errorf("keys were taken over %d times, and this proves nothing", moved)
+		}
+		refused := uint64(0)
+		for _, f := range []*fleet.Fleet{before, w.look()} {
+			for i := range f.Workers {
+				refused += f.Workers[i].Figures.Refused
+			}
+		}
+		if refused > 0 {
+			t.Errorf("%d appends were refused", refused)
+		}
+		w.stop(p2)
 	})
 }
 

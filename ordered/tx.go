@@ -28,15 +28,15 @@ func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
 // Context ends when the handler is to return: its limit is reached (Config.RunLimit), or the key is taken
 // away. It ends with the call, too. Pass it on to what may block.
-func (t *Tx) Context() context.Context { return t.core.code.context() }
+func (t *Tx) Context() context.Context { return t.core.code.Context() }
 
 // Get is a document of the key, absent if there is none.
 func (t *Tx) Get(doc string) model.Value {
-	t.core.code.used()
+	t.core.code.Used()
 	if v, ok := t.after[doc]; ok {
 		return v
 	}
-	return t.core.Value(doc)
+	return t.core.ledger.Value(doc)
 }
 
 // Read decodes a document of the key into what into points to, and leaves that as it is if
@@ -50,7 +50,7 @@ func (t *Tx) Read(doc string, into any) error {
 
 // Set writes a document of the key: anything that encodes to JSON. An absent Value deletes it.
 func (t *Tx) Set(doc string, v any) {
-	t.core.code.used()
+	t.core.code.Used()
 	val, err := model.Of(v)
 	if err == nil {
 		err = model.CheckName("document", doc)
@@ -78,7 +78,7 @@ func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 // is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events
 // that send each other come to an end: see Config.MaxChain.
 func (t *Tx) Send(key, stream string, payload any) {
-	t.core.code.used()
+	t.core.code.Used()
 	v, err := model.Of(payload)
 	if err == nil {
 		err = model.CheckName("key", key)

@@ -105,7 +105,7 @@ type LimitError struct {
 	// Stream and Event are those of the handler, or Node is the node.
 	Stream, Event string
 	Node          string
-	Limit         time.Duration
+	Limit         time.Duration // 0 for a handler that has ended its goroutine
 	// Attempts is the number of attempts that never returned; 0 if one returned too late.
 	Attempts int
 }
@@ -117,6 +117,9 @@ func (e *LimitError) Error() string {
 	attempts := ""
 	if e.Attempts > 0 {
 		attempts = fmt.Sprintf(" in any of %d attempts", e.Attempts)
+	}
+	if e.Limit == 0 {
+		return fmt.Sprintf("event %s: the handler of stream %s has not returned%s: it has ended its goroutine (runtime.Goexit, as FailNow of a test does)", e.Event, e.Stream, attempts)
 	}
 	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
 }
@@ -158,7 +161,7 @@ type Overrun struct {
 	Stream, Event string
 	Node          string
 	Limit         time.Duration
-	// Recorded reports that the log has a record of the handler's attempt; see Tenure.AttemptRecorded.
+	// Recorded reports that the log has a record of the handler's attempt; see ledger.Hosted.
 	Recorded bool
 	// Until is the time before which a node is not run again.
 	Until time.Duration

@@ -18,9 +18,7 @@ type Space struct {
 	// next is the program to change to, nil if there is none.
 	next *Program
 
-	Lane
-	Tenure
-	Saved
+	ledger.Hosted
 
 	ledger *ledger.Ledger
 	graph  *graph
@@ -78,7 +76,7 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	l := ledger.New(s.cfg.ledger(), s.handling.ledgerHost(s.runner.integrated), confirmed)
 	l.Runs(program.Version)
 	s.ledger, txs.ledger = l, l
-	s.Lane, s.Tenure, s.Saved = Lane{l}, Tenure{l}, Saved{l}
+	s.Hosted = l.Hosted()
 	s.runner = newRunner(txs, &s.sizes, &s.rehearsals)
 	g.removing = s.runner.retire
 	s.sweeper = sweeper{runner: &s.runner}

@@ -1,4 +1,4 @@
-// Package runlimit detects, for the hosts of packages worker and ordered, that code
+// Package runlimit detects, for the hosts of package worker/host, that code
 // of the application does not return (docs/adr/0034).
 package runlimit
 
@@ -67,8 +67,15 @@ func (l *Looks) End(check func()) {
 // Return records that code has returned.
 func (l *Looks) Return() { l.moved++ }
 
-// Rest records that no code with a limit runs: no check follows.
-func (l *Looks) Rest() { l.every = 0 }
+// Rest records, in a check, that no code with a limit runs: no check follows. The timer is not kept, since a process may
+// have very many hosts that rest.
+func (l *Looks) Rest() {
+	l.every = 0
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+}
 
 // Look reports whether the running code has reached its limit, and whether the grace is over as well. It
 // schedules the next check.

@@ -28,7 +28,6 @@ func (w *watched) check() {
 	if late && w.late == 0 {
 		w.late = time.Since(w.began)
 		w.Rest()
-		w.timer.Stop()
 	}
 }
 

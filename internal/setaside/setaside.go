@@ -1,5 +1,5 @@
 // Package setaside computes up to where a partition is done with its lane, apart from a few blocked spaces
-// (docs/adr/0033), for workers and for the servers of package ordered.
+// (docs/adr/0033), for package worker/host.
 package setaside
 
 import (

@@ -84,7 +84,7 @@ var importRules = []importRule{
 	{in: []string{"worker"}, never: above("coordinator"), instead: "the coordinator stands on worker; neither waits for the other"},
 	{in: []string{"worker", "coordinator"}, never: above("bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "declare the interface in port/ and let the package above satisfy it"},
 	{in: []string{"live", "gateway"}, never: above("space", "worker", "ordered", "bus", "coordinator", "program", "workflow", "", "cmd", "examples", "test"), instead: "live and gateway stand on history and port; the root package joins them with a worker and a bus"},
-	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on package ledger, and reaches the world through package port"},
+	{in: []string{"ordered"}, never: above("space", "bus", "program", "workflow", "", "cmd", "examples", "test"), instead: "ordered is handlers without the graph: it stands on packages ledger and worker/host, and reaches the world through package port"},
 	{in: []string{"bus"}, never: above("program", "workflow", "", "cmd", "examples", "test"), instead: "bus knows streams and bytes, not programs; the root package joins them"},
 	{in: []string{"program"}, never: above("bus", "", "cmd", "examples", "test"), instead: "programs see the core and the worker; the root package joins them with a bus"},
 	{in: []string{"program/star"}, only: []string{"program/star", "space", "model", "cron"}, others: []string{"go.starlark.net"}, instead: "program/star is the language: it makes a space.Program of a text, and the packages above keep, deploy and run it"},

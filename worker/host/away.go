@@ -21,13 +21,14 @@ func (w *Worker) awayError(parts []*servedPartition) error {
 			of = append(of, fmt.Sprint(p.number))
 		}
 	}
-	undone := "every space was saved before"
+	space := w.cfg.Terms.Space
+	undone := "every " + space + " was saved before"
 	switch {
 	case spaces == 1:
-		undone = "1 space was not saved, of partition " + of[0]
+		undone = "1 " + space + " was not saved, of partition " + of[0]
 	case spaces > 1:
-		undone = fmt.Sprintf("%d spaces were not saved, of partitions %s", spaces, strings.Join(of, ", "))
+		undone = fmt.Sprintf("%d %ss were not saved, of partitions %s", spaces, space, strings.Join(of, ", "))
 	}
-	return fmt.Errorf("worker %s has left without announcing it: %w for %v; %s; nothing that was acknowledged is lost, the next owner goes on from the log",
-		w.cfg.ID, port.ErrNoServer, w.cfg.Handover, undone)
+	return fmt.Errorf("%s %s has left without announcing it: %w for %v; %s; nothing that was acknowledged is lost, the next owner goes on from the log",
+		w.cfg.Terms.Process, w.cfg.ID, port.ErrNoServer, w.cfg.Handover, undone)
 }

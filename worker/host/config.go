@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -42,6 +43,8 @@ type Config struct {
 	// faults logs faults that may last.
 	faults *faultlog.Log
 
+	// Terms are the words for what the process serves, in errors and in the log.
+	Terms Terms
 	// Role is announced with the worker: "" for one of spaces.
 	Role string
 	// WithoutGraph says that no core is a Graph: leases of documents are not followed.
@@ -75,6 +78,7 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Terms.fill()
 	c.faults = faultlog.New(c.Logger)
 	if c.Left == nil {
 		c.Left = func(string) {}
@@ -86,4 +90,12 @@ func (c *Config) fill() error {
 		c.BeforeLeaving = func() {}
 	}
 	return nil
+}
+
+// Terms are the words for what a process serves: the process, a space, and the code of the application.
+type Terms struct{ Process, Space, Code string }
+
+func (t *Terms) fill() {
+	t.Process, t.Space = cmp.Or(t.Process, "worker"), cmp.Or(t.Space, "space")
+	t.Code = cmp.Or(t.Code, "a handler or node")
 }

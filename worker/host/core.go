@@ -81,6 +81,8 @@ type protocolCore interface {
 	// and Why are those of a space that is at work without one. clock formats a time of the loop.
 	StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool)
 	Overran(Overrun)
+	// ReleaseMemory gives memory back that is kept to be used again.
+	ReleaseMemory()
 	// AttemptRecorded reports whether the log has a record of an event's attempt.
 	AttemptRecorded(stream, event string) bool
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker/roster"
 )
@@ -138,7 +139,11 @@ func (w *Worker) Stop(ctx context.Context) error {
 		waitWithin(ctx, drained, w.pace(ctx, len(parts)-i))
 	}
 	drains.Wait()
-	errs = append(errs, w.takeLeave(ctx), wait(ctx, &w.sidecars.tasks))
+	left := w.takeLeave(ctx)
+	if errors.Is(left, model.ErrStopped) {
+		w.cancel() // the bus was stopped: nothing is answered any more
+	}
+	errs = append(errs, left, wait(ctx, &w.sidecars.tasks))
 	w.mu.Lock()
 	w.cancel() // see begin
 	w.mu.Unlock()

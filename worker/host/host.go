@@ -121,12 +121,12 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
 		beside: e.tasks.Go, call: h.call, wake: h.inbox.rouse, report: h.report, fail: h.fail,
 	}
-	h.code.space, h.code.cfg, h.code.ends = name, e.cfg, h.ctx
+	h.code.loop = h.loop
 	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
-	h.resident.space, h.resident.wake = name, h.inbox.rouse
+	h.resident.space, h.resident.wake = name, h.loop.wake
 	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
 	readMissed := func() { h.remote.readMissed(h.core) }
-	h.saver.init(name, e.bus, h.report, readMissed, func() { h.call(readMissed) })
+	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.call(readMissed) })
 	return h
 }
 
@@ -208,9 +208,13 @@ func (h *host) serve(tasks *sync.WaitGroup, then func()) {
 	h.gone = ended
 	go func() { // ends with the host, or when the code returns for which the host was given up
 		defer func() { // code may have ended the goroutine
-			if h.code.leaves() {
+			left, givenUp := h.code.leaves()
+			if givenUp {
 				h.env.counters.abandoned.Done()
 				return
+			}
+			if left != nil && h.env.home != nil {
+				h.env.home.overran(h.space, left)
 			}
 			go ended() // tasks waits for this goroutine; it cannot panic
 		}()
@@ -221,7 +225,7 @@ func (h *host) serve(tasks *sync.WaitGroup, then func()) {
 // abandon gives the host up because of code that does not return.
 func (h *host) abandon(o *Overrun) {
 	err := h.start.program.LimitError(o)
-	h.env.cfg.Logger.Error("a handler or node is given up; the space is loaded again and goes on, and the goroutine stays until the code returns",
+	h.env.cfg.Logger.Error(h.env.cfg.Terms.Code+" is given up; its "+h.env.cfg.Terms.Space+" is loaded again and goes on, and the goroutine stays until the code returns",
 		"space", h.space, "worker", h.env.cfg.ID, "error", err)
 	if h.env.home == nil {
 		h.failWith(err)
@@ -243,6 +247,10 @@ func earliest(a, b time.Duration) time.Duration {
 
 // sleep waits for input or for the time at which a gate opens.
 func (h *host) sleep(until time.Duration) {
+	if h.graph == nil && !h.appends.inFlight { // a process has very many spaces without a graph, most of them at rest
+		h.core.ReleaseMemory()
+		h.inbox.releaseMemory()
+	}
 	var timer <-chan time.Time
 	if until > 0 {
 		t := time.NewTimer(until - h.now())

@@ -14,7 +14,8 @@ import (
 // loop takes from it; all others add to it.
 type inbox struct {
 	wake chan struct{} // an input waits
-	room chan struct{} // there is room again
+	// room has a value when there is room again; it is there once the inbox has been full.
+	room chan struct{}
 
 	mu sync.Mutex // guards what follows
 	pendingInputs
@@ -87,7 +88,7 @@ const allDone = math.MaxUint64
 // newInbox returns the inbox of a space that has b left to do. total and most are the bytes that wait in all of
 // the worker, and their limit.
 func newInbox(b laneBacklog, total *atomic.Int64, most int64) *inbox {
-	in := &inbox{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), total: total, most: most}
+	in := &inbox{wake: make(chan struct{}, 1), total: total, most: most}
 	in.lane.last, in.lane.doneBefore, in.lane.offered = b.last, b.done, b.last
 	in.lane.low.Store(b.done)
 	return in
@@ -122,6 +123,9 @@ func (in *inbox) tryOffer(m model.Message) bool {
 	}
 	n, all := len(in.events), in.total.Load()
 	if n >= inboxLimit || n > 0 && (in.bytes+size > inboxBytes || all+int64(size) > in.most) {
+		if in.room == nil {
+			in.room = make(chan struct{}, 1)
+		}
 		return false
 	}
 	in.events = append(in.events, m)
@@ -230,6 +234,13 @@ func (in *inbox) recycle(batch []model.Message) {
 	clear(batch)
 	in.mu.Lock()
 	in.spare = batch[:0]
+	in.mu.Unlock()
+}
+
+// releaseMemory gives the memory back that is kept for the next batch.
+func (in *inbox) releaseMemory() {
+	in.mu.Lock()
+	in.spare = nil
 	in.mu.Unlock()
 }
 

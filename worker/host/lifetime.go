@@ -14,7 +14,7 @@ type lifetime struct {
 	started time.Time
 	ctx     context.Context
 	cancel  context.CancelFunc
-	entered chan struct{} // closed when the host has joined its space
+	entered chan struct{} // of an attachment: closed when the host has joined its space
 	done    chan struct{} // closed when the loop has returned, or was given up
 	ending  sync.Once
 	gone    func()      // called when the host is given up, instead of when it ends
@@ -31,7 +31,7 @@ type lifetime struct {
 }
 
 func newLifetime(ctx context.Context) *lifetime {
-	l := &lifetime{started: time.Now(), entered: make(chan struct{}), done: make(chan struct{})}
+	l := &lifetime{started: time.Now(), done: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	return l
 }

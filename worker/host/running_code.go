@@ -33,9 +33,7 @@ const codeLate = 10 * time.Second
 // nodes nested in either, when a run computes its inputs. The loop records begin and end, and
 // other goroutines check it periodically, so that no run has to read the clock.
 type Code struct {
-	space string
-	cfg   *Config
-	ends  context.Context // ends with the host
+	loop *loop // of the host
 	// abandoned counts the goroutines in code that was given up, and giveUp gives the host up. givenUp reports
 	// that this has been decided.
 	abandoned *runlimit.Abandoned
@@ -70,7 +68,7 @@ func (u *Code) Handles(stream, event string, base uint64, recorded bool, limit t
 	u.stream, u.event, u.recorded = stream, event, recorded
 	u.handled = eventName{stream, event}
 	u.begun++
-	u.moves(cmp.Or(limit, u.cfg.RunLimit))
+	u.moves(cmp.Or(limit, u.loop.cfg.RunLimit))
 }
 
 // Runs records that a node begins.
@@ -81,7 +79,7 @@ func (u *Code) Runs(node string) {
 		u.begun++
 	}
 	u.nodes = append(u.nodes, node)
-	u.moves(u.cfg.RunLimit)
+	u.moves(u.loop.cfg.RunLimit)
 }
 
 func (u *Code) idle() bool { return u.event == "" && len(u.nodes) == 0 }
@@ -161,8 +159,8 @@ func (u *Code) what() (names []any) {
 // warnLate logs code that has not returned.
 func (u *Code) warnLate(now time.Time) {
 	if what := u.late(now); what != nil {
-		u.cfg.faults.Warn("a handler or node has not returned; nothing else of its space goes on until it does, and what takes long belongs in an action", u.space,
-			slices.Concat([]any{"space", u.space}, what, []any{"for", codeLate})...)
+		u.loop.cfg.faults.Warn(u.loop.cfg.Terms.Code+" has not returned; nothing else of its "+u.loop.cfg.Terms.Space+" goes on until it does, and what takes long belongs elsewhere", u.loop.space,
+			slices.Concat([]any{"space", u.loop.space}, what, []any{"for", codeLate})...)
 	}
 }
 
@@ -247,8 +245,8 @@ func (u *Code) judge() *Overrun {
 func (u *Code) logFull() {
 	if !u.full {
 		u.full = true
-		u.cfg.Logger.Error("a handler or node has not returned within its limit and is not given up, as too many were that have not returned since; restart the worker",
-			slices.Concat([]any{"space", u.space}, u.what(), []any{"limit", u.Limit, "given_up", runlimit.MaxAbandoned})...)
+		u.loop.cfg.Logger.Error(u.loop.cfg.Terms.Code+" has not returned within its limit and is not given up, as too many were that have not returned since; restart the "+u.loop.cfg.Terms.Process,
+			slices.Concat([]any{"space", u.loop.space}, u.what(), []any{"limit", u.Limit, "given_up", runlimit.MaxAbandoned})...)
 	}
 }
 
@@ -263,7 +261,7 @@ func (u *Code) Returned(handler bool) *Overrun {
 	u.Return()
 	if !handler {
 		u.nodes = u.nodes[:len(u.nodes)-1]
-		u.Limit = u.cfg.RunLimit // of the surrounding code, if there is any
+		u.Limit = u.loop.cfg.RunLimit // of the surrounding code, if there is any
 		if u.idle() {
 			u.rest()
 		}
@@ -287,19 +285,24 @@ func (u *Code) rest() {
 }
 
 // leaves records that the goroutine of the host ends, and reports whether the host was given up. If it
-// was not, and is in code, that code has ended the goroutine.
-func (u *Code) leaves() (givenUp bool) {
+// was not, and is in code, that code has ended the goroutine. Of a handler, that is returned: it counts as one that does
+// not return.
+func (u *Code) leaves() (ended *Overrun, givenUp bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.givenUp.Load() {
-		return true
+		return nil, true
 	}
-	if !u.idle() {
-		u.cfg.faults.Error("a handler or node has ended its goroutine (runtime.Goexit, as FailNow of a test does); the space is loaded again and goes on", u.space,
-			append([]any{"space", u.space}, u.what()...)...)
-		u.rest()
+	if u.idle() {
+		return nil, false
 	}
-	return false
+	u.loop.cfg.faults.Error(u.loop.cfg.Terms.Code+" has ended its goroutine (runtime.Goexit, as FailNow of a test does); its "+u.loop.cfg.Terms.Space+" is loaded again and goes on", u.loop.space,
+		append([]any{"space", u.loop.space}, u.what()...)...)
+	if u.event != "" && len(u.nodes) == 0 {
+		ended = &Overrun{Stream: u.stream, Event: u.event, Recorded: u.recorded}
+	}
+	u.rest()
+	return ended, false
 }
 
 // Used is called whenever code uses its transaction. It ends the goroutine of code that was given up.
@@ -316,14 +319,14 @@ func (u *Code) Context() context.Context {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.idle() {
-		return u.ends // of a transaction of an attachment, which has no limit
+		return u.loop.ctx // of a transaction of an attachment, which has no limit
 	}
 	switch {
 	case u.ctx != nil:
 	case u.Limit > 0:
-		u.ctx, u.leave = context.WithTimeout(u.ends, u.Limit)
+		u.ctx, u.leave = context.WithTimeout(u.loop.ctx, u.Limit)
 	default:
-		u.ctx, u.leave = context.WithCancel(u.ends)
+		u.ctx, u.leave = context.WithCancel(u.loop.ctx)
 	}
 	if u.over {
 		u.leave()

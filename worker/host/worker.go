@@ -58,7 +58,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	w := &Worker{
 		cfg: cfg, bus: bus, horizon: bus.Horizon(),
 		roster: roster.New(model.Member{
-			ID: cfg.ID, Role: cfg.Role, Weight: cfg.Weight, Life: rand.Text(),
+			ID: cfg.ID, Role: cfg.Role, Left: cfg.Role != "", Weight: cfg.Weight, Life: rand.Text(),
 			Host: cfg.Host, Version: cfg.Version, Program: cfg.Program, Connection: cfg.Connection, Since: time.Now().UTC(),
 		}, cfg.MemberTTL),
 		moved: make(chan struct{}, 1), shared: make(chan struct{}),
