@@ -144,7 +144,11 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	seen := make(chan int64, 100)
 	var watch sync.WaitGroup
 	watch.Go(func() { // ends with watching
-		for u := range reader.Space("shop").Watch(watching, "elsewhere") {
+		for u, err := range reader.Space("shop").Watch(watching, "elsewhere") {
+			if err != nil {
+				t.Error(err)
+				return
+			}
 			n, _ := u.Value.AsInt()
 			seen <- n
 		}

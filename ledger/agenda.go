@@ -102,7 +102,9 @@ func (a *agenda) slot(i int) uint64 {
 
 // passTaken moves low behind slots that are taken.
 func (a *agenda) passTaken() {
-	for a.low = max(a.low, 1); a.bySlot[a.low] != nil; a.low++ {
+	a.low = max(a.low, 1)
+	for a.bySlot[a.low] != nil {
+		a.low++
 	}
 }
 

@@ -84,7 +84,10 @@ func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	close(out.healed)
 	for s := range spaces {
 		var all map[string]int
-		for rows := range paid.Watch(ctx, d.Client().Space(fmt.Sprint("shop-", s))) {
+		for rows, err := range paid.Watch(ctx, d.Client().Space(fmt.Sprint("shop-", s))) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			if all = rows.Value; len(all) == 2*orders {
 				break
 			}

@@ -134,7 +134,11 @@ func (r *rollout) sameAgain(f *rolled, spaces, ids []string) {
 	var labels sync.Map
 	for _, space := range spaces {
 		watching.Go(func() { // ends with ctx
-			for u := range f.d.Client().Space(space).Watch(ctx, "label") {
+			for u, err := range f.d.Client().Space(space).Watch(ctx, "label") {
+				if err != nil {
+					t.Error(err)
+					return
+				}
 				labels.Store(space, u.Value.String())
 			}
 		})

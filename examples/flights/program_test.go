@@ -78,7 +78,11 @@ func (f *fleet) watch(space, doc string, until func(settle.Value) bool) (end fun
 	done := false
 	go func() { // ends with ctx
 		defer close(ended)
-		for u := range f.client.Space(space).Watch(ctx, doc) {
+		for u, err := range f.client.Space(space).Watch(ctx, doc) {
+			if err != nil {
+				f.t.Error(err)
+				return
+			}
 			if !done && until(u.Value) {
 				done = true
 				close(reached)

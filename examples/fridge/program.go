@@ -37,8 +37,6 @@ func Program() *settle.Program {
 	return p
 }
 
-var none struct{}
-
 // remember registers the handlers: everything that depends on earlier events, and must happen whether
 // or not it is watched.
 func remember(p *settle.Program) {
