@@ -38,8 +38,8 @@ func eventsRoundTrip(w *world) {
 	sent := []model.Message{
 		{Space: cart, Stream: "add", ID: "e1", Payload: []byte(`{"n":1}`)},
 		{Space: cart, Stream: "add", ID: "origin:17:2:0", Payload: []byte(`{"n":2}`), Position: 42, Term: 1_800_000_000_123, PrevTerm: 1, ReplayKey: 1<<64 - 1, Depth: 3, Trace: traced},
-		{Space: cart, Stream: "remove", ID: "e3", Payload: []byte(`{"n":3}`), Position: 1<<64 - 1, Trace: model.Trace{Parent: traced.Parent}},
-		{Space: cart, Stream: "add", ID: "origin:17:3:0", Position: 43, Term: 1<<64 - 1, Depth: 1<<64 - 1, Invalid: "too large: a tombstone", Payload: []byte{}},
+		{Space: cart, Stream: "remove", ID: "e3", Payload: []byte(`{"n":3}`), Position: model.MaxNumber, Trace: model.Trace{Parent: traced.Parent}},
+		{Space: cart, Stream: "add", ID: "origin:17:3:0", Position: 43, Term: model.MaxMillis, Depth: model.MaxNumber, Invalid: "too large: a tombstone", Payload: []byte{}},
 	}
 	for i := range sent {
 		sent[i].Seq = w.mustSend(c, sent[i]).Seq

@@ -3,6 +3,8 @@ package buscontract
 import (
 	"fmt"
 	"sync"
+
+	"github.com/settlehq/settle/model"
 )
 
 var positionChecks = []check{
@@ -27,8 +29,8 @@ func positionsOnlyGrow(w *world) {
 		w.must(c.SavePosition(w.ctx, 0, "release", seq))
 		w.wantPosition(c, 0, "release", 5)
 	}
-	w.must(w.connect("b").SavePosition(w.ctx, 0, "release", 1<<60))
-	w.wantPosition(c, 0, "release", 1<<60)
+	w.must(w.connect("b").SavePosition(w.ctx, 0, "release", model.MaxNumber))
+	w.wantPosition(c, 0, "release", model.MaxNumber)
 }
 
 func positionsAreApart(w *world) {

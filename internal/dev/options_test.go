@@ -20,10 +20,13 @@ func TestDeployment_HasTheOptionsOfTheWorkers(t *testing.T) {
 	}
 	d := &dev{cfg: Config{Dir: t.TempDir(), Worker: set}}
 	cfg := d.deployment("127.0.0.1:1", "127.0.0.1:2")
-	got := options.Of(&cfg)
-	for i, want := range options.Of(&set) {
-		if got[i].Path != want.Path || !reflect.DeepEqual(got[i].Value.Interface(), want.Value.Interface()) {
-			t.Errorf("%s is %v, and %s was set to %v", got[i].Path, got[i].Value, want.Path, want.Value)
+	got := map[string]any{}
+	for _, o := range options.Of(&cfg) {
+		got[o.Path] = o.Value.Interface()
+	}
+	for _, want := range options.Of(&set) {
+		if !reflect.DeepEqual(got[want.Path], want.Value.Interface()) {
+			t.Errorf("%s is %v, and was set to %v", want.Path, got[want.Path], want.Value)
 		}
 	}
 	if cfg.HTTP.Addr != "127.0.0.1:2" {
