@@ -48,6 +48,9 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 				if n := w.Log.Count(setAside); n < 1 || n > 4 {
 					t.Errorf("it was logged %d times in five minutes", n)
 				}
+				if n := loads(p); n > 100 {
+					t.Errorf("spaces were loaded %d times in five minutes", n)
+				}
 				if head := w.Server.Head("s"); head != seq {
 					t.Errorf("the log of the space goes up to %d, want %d", head, seq)
 				}
@@ -84,6 +87,14 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 			})
 		})
 	}
+}
+
+// loads returns how often a worker has loaded spaces.
+func loads(p *process) (n uint64) {
+	for _, s := range p.Stats().Partitions { // any order: a sum
+		n += s.Activations
+	}
+	return n
 }
 
 // A commit that is damaged is restored from a copy: nothing of what it said is lost.
