@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A node registers nodes: those that a run does not register again are removed. EachRow is the form
+// A node registers nodes: those that a run does not register again are removed. Each is the form
 // for lists.
 func ExampleView_Node() {
 	rooms := settle.NewCell[[]string]("rooms")

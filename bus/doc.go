@@ -1,7 +1,6 @@
-// Package bus is all of Settle's NATS: the streams and subjects, the messages written
-// to them and the interpretation of answers, the connection and the embedded server. It
-// satisfies port.Bus over JetStream and is the only package that imports
-// nats.go. Package membus has the same semantics in memory; buscontract checks both.
+// Package bus is Settle's NATS: the connection, the streams and subjects, the messages written
+// to them and the interpretation of answers. It satisfies port.Bus over JetStream. No package of the library
+// outside of this directory imports nats.go. Package membus has the same semantics in memory; buscontract checks both.
 //
 // # Parts
 //
@@ -12,6 +11,7 @@
 //	survey          everything that can be found out about a deployment, for `settle doctor`
 //	streamcopy      copies of streams, and how they are restored, for backups
 //	roles, faults   what each kind of user may do; requests that fail on purpose, for tests
+//	embedded        a NATS server in the process
 //
 // # Assets
 //

@@ -37,7 +37,7 @@
 // payload, which outlives the lane. There is one per event, however many coordinators write it;
 // docs/adr/0014 explains why only those outcomes have letters. A letter that the store rejects, for
 // lack of space or permission, is retried forever: the position waits for it and, after a thousand
-// of them, so do the releases. Their stream therefore has no limit of its own.
+// of them, so do the releases. Their stream therefore has no limit by default.
 //
 //	log of partition p ---> decode ---> Send, pipelined ---> lanes of all partitions
 //	                          |           |

@@ -124,8 +124,8 @@ func (c *laneClient) LaneEvent(ctx context.Context, partition int, seq uint64) (
 	return f.m, f.there, err
 }
 
-// LaneBefore returns the last sequence of a lane up to which everything is older than a time. See
-// worker.Lanes.
+// LaneBefore returns the highest sequence of a lane such that every message up to it is older than a time. See
+// port.Lanes.
 func (c *laneClient) LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return 0, err

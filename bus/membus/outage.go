@@ -83,7 +83,7 @@ func askOutage[A any](o *Outage, f func() (A, error)) (A, error) {
 	return f()
 }
 
-// What follows is worker.Bus.
+// What follows is port.Bus.
 
 // Append fails while the store is out of order.
 func (o *Outage) Append(a model.Append, done func(seq uint64, err error)) {

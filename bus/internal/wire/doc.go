@@ -1,4 +1,5 @@
 // Package wire stores, reads and follows the messages of JetStream streams, without knowing what they mean.
+// It has the names of their subjects and headers; package bus decides what a header says.
 //
 //	Link      one connection: names, requests and reads, repeated until there is an answer
 //	Streams   on top of that: messages are stored until there is a definite answer, streams are followed in
