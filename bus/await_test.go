@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// notes is a log that says when its first line has come.
+// notes is a log that signals its first line.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -15,7 +15,7 @@ import (
 // deadLetters are the events that failed or were refused. Their totals are a record.
 type deadLetters struct{ *records }
 
-// Bury stores a dead letter unless there is one about the event. See
+// Bury stores a dead letter unless the event already has one. See
 // port.DeadLetters.
 func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err := d.Check(); err != nil {

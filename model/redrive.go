@@ -6,7 +6,7 @@ import (
 )
 
 // RedriveID returns the id under which a failed event is sent again: its own with a number
-// appended, so that sending it again twice is one event, and no client can choose the id. A
+// appended, so that redriving it twice creates one event, and no client can choose the id. A
 // redriven event that fails again gets the next number.
 func RedriveID(event string) string {
 	base, n := drives(event)

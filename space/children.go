@@ -9,7 +9,7 @@ import (
 // removed. So a run declares its children, and the difference is applied, as with reads.
 //
 // None of this is in the log. A handler starts something by writing a document from which a node makes its
-// children; so what an attempt starts stands and falls with what it wrote (I10), on every runtime.
+// children; so what an attempt starts is kept or undone together with what it wrote (I10), on every runtime.
 
 // Node registers a child of the running node: a node that lasts as long as its parent registers it in every
 // run. A new child has provisional demand: it runs once, so that its purpose shows, and is dormant after that

@@ -87,10 +87,9 @@ type upgrade struct {
 	counts  map[string]int      // how many of a space's events were handled
 }
 
-// While events arrive without a pause, another version is deployed with two of fifty nodes changed, which one
-// worker receives late, then a canary, and then that is rolled back. Every event is handled once and in order,
-// each space runs the editions in the order in which they were deployed, and only those nodes run again whose
-// code has changed.
+// While events arrive continuously, a version with two of fifty nodes changed is deployed (one worker learns of it
+// late), then a canary, which is rolled back. Every event is handled once and in order, each space runs the
+// editions in the order of their deployment, and only nodes whose code has changed run again.
 func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	u := startUpgrade(t)

@@ -21,10 +21,10 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A worker is killed at every one of its requests in turn, before the server gets it and
-// after it has done as it was told, while events, a watcher and an attached runtime go on,
-// and with nothing kept in the log that a restart does not need. Its successor is killed
-// likewise while it loads, and the third one has to get everything right.
+// A worker is killed at each of its requests in turn, before the server receives it and after the server has
+// carried it out, while events, a watcher and an attached runtime continue and the log is purged to what a
+// restart needs. Its successor is killed in the same way while it loads, and the third one has to get
+// everything right.
 
 // moment is a place in the requests of one process at which it is killed.
 type crashAt struct {

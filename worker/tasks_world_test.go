@@ -62,7 +62,7 @@ func (o *outside) inParallel(name string) int {
 	return o.most[name]
 }
 
-// office is a program that has tasks done outside:
+// office is a program whose tasks are done outside:
 //
 //	start    starts a task under the key in the payload, unless closed is set
 //	fail     likewise, and fails

@@ -20,8 +20,8 @@ var listenChecks = []check{
 	{"listening after the end returns ErrStopped", listenAfterTheEnd},
 }
 
-// counting returns a service that sends numbers until its listener is gone: up to the requested number, and then
-// only heartbeats.
+// counting returns a service that sends the numbers up to the requested one, then only heartbeats, until its
+// listener is gone.
 func (w *world) counting(name string) model.Service {
 	return model.Service{Name: "test-" + name, Endpoints: []model.Endpoint{{
 		Name: "count",

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/bus/internal/wire"
 )
 
-// AwaitDeployment waits until there is a deployment of the bus's prefix, and adopts its number
-// of partitions and its horizon, whatever was assumed when the bus connected. It logs what it waits for
+// AwaitDeployment waits until a deployment exists under the bus's prefix, and adopts its number of partitions and
+// its horizon in place of those assumed when the bus connected. It logs what it waits for
 // at growing intervals, and returns it as the error if ctx ends first: ErrNoDeployment, or
 // ErrRestoring during a restore.
 func (pr *Provisioner) AwaitDeployment(ctx context.Context) error {

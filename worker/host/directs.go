@@ -10,9 +10,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// directs are the transactions of the application that hosts the space. Each is made
-// again when another runtime's commit has undone it, until it is in the log or the
-// conflict window has passed. They belong to the host's loop.
+// directs holds the transactions of the application that hosts the space. One that another runtime's commit undoes
+// is repeated until it is in the log or the conflict window has passed. They belong to the host's loop.
 type directs struct {
 	// waiting are to be made, in order; undecided are made, and not in the log yet, by number.
 	waiting   []*direct

@@ -135,8 +135,8 @@ func testPartition(ctx context.Context, b Bus) *servedPartition {
 	}
 }
 
-// The spaces that are due are listed when the partition begins, and once more when no replica can
-// be behind. What a list says of a space that was served here meanwhile is old.
+// Due spaces are listed when the partition starts, and again once no replica can be behind. The entry of a space
+// that was served here in between is stale.
 func TestDue_ListsOfSpaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

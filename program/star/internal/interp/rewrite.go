@@ -25,7 +25,7 @@ import (
 //	x[k] = v         %setindex(x, k, v)
 //	x[k] += v        %augindex(x, k, "+", v)
 //	x[a:b]           %slice(x, a, b, None)
-//	{k: v}           %dict({%key(k): v})      dicts are large, and hashing a key may be long
+//	{k: v}           %dict({%key(k): v})      dicts are large, and hashing a key may take long
 //	for k in x       for k in %iter(x)
 //	f(*a, **k)       f(*%args(a), **%kwargs(k))
 //
