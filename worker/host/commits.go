@@ -131,12 +131,25 @@ func (h *host) catchUp() error {
 	return h.ctx.Err()
 }
 
-// checkHead returns an error for a log that ends before its known position.
+// checkHead returns an error for a log that ends before its known position. A replica that is behind may answer, and an
+// attached host has no worker that would ask again: it asks several times before it reports a loss.
 func (h *host) checkHead(known uint64) error {
 	head, err := h.env.bus.Head(h.ctx, h.space)
-	for err != nil && h.core != nil && h.asksAgain("read the head of the log", err) {
+	for low := 0; ; {
+		switch {
+		case err != nil && h.core != nil && h.asksAgain("read the head of the log", err):
+		case err == nil && head < known && h.start.joins && low < dryReads:
+			low++
+			_ = pause.For(h.ctx, askPause)
+		default:
+			return h.judgeHead(head, known, err)
+		}
 		head, err = h.env.bus.Head(h.ctx, h.space)
 	}
+}
+
+// judgeHead returns an error if the head could not be read, or is before its known position.
+func (h *host) judgeHead(head, known uint64, err error) error {
 	if err != nil {
 		return fmt.Errorf("read the head: %w", err)
 	}
