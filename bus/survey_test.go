@@ -151,6 +151,13 @@ func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
 			}
 			return b.SavePosition(t.Context(), 0, "lane", 2)
 		}, "MARK_LOG_0 ends at 1, and is known to have reached 5"},
+		// The last commit cannot be read: what is known otherwise is compared all the same.
+		"unreadable": {func(b *bus.Bus, head uint64) error {
+			if _, err := appendOne(b, model.Append{Space: "cart", ID: "later", Expect: head, Data: []byte(`{"v":99}`)}); err != nil {
+				return err
+			}
+			return b.SavePosition(t.Context(), 0, "lane", 9)
+		}, "UNREADABLE_LANE_0 ends at 2, and events up to 9 were handled"},
 	} {
 		t.Run(prefix, func(t *testing.T) {
 			b := connect(t, bus.Config{Server: server, Prefix: prefix, Partitions: 1})

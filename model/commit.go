@@ -183,7 +183,11 @@ func DecodeCommit(data []byte) (*Commit, error) {
 	case RangedCommitVersion:
 		c.Version = CommitVersion // implied by the form of the cursor
 	default:
-		return nil, fmt.Errorf("decode commit of space %s: format version %d, this program reads %d and %d; upgrade it", c.Space, c.Version, CommitVersion, RangedCommitVersion)
+		what := "decode commit"
+		if c.Space != "" {
+			what += " of space " + c.Space
+		}
+		return nil, fmt.Errorf("%s: format version %d, this program reads %d and %d; upgrade it", what, c.Version, CommitVersion, RangedCommitVersion)
 	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("decode commit: %w", err)

@@ -359,18 +359,17 @@ func (s *surveyor) saved(ctx context.Context, p int) (uint64, error) {
 }
 
 // handled returns the lane sequence up to which the newest commit has handled everything of its
-// space.
+// space; 0 if that commit cannot be read, which the worker of its space reports.
 func (s *surveyor) handled(ctx context.Context, p int) (uint64, error) {
 	stream := s.b.Streams().Names.LogStream(p)
 	m, err := s.b.Streams().LeaderGet(ctx, stream, wire.GetRequest{LastFor: s.b.Streams().Names.Logs(p)})
 	if err != nil {
 		return 0, reachError(stream, err)
 	}
-	c, err := model.DecodeCommit(m.Data)
-	if err != nil {
-		return 0, reachError(stream, err)
+	if c, err := model.DecodeCommit(m.Data); err == nil {
+		return c.Cursor.Floor, nil
 	}
-	return c.Cursor.Floor, nil
+	return 0, nil
 }
 
 // reachError returns nil for a missing message: there was none yet, or it was purged.

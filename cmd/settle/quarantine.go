@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/internal/loss"
 	"github.com/settlehq/settle/model"
 )
@@ -52,7 +53,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, io streams) error {
 		case len(missing) > 0:
 			return errors.Join(missing...)
 		case count > 0:
-			return fmt.Errorf("%d spaces are set aside; settle quarantine show SPACE", count)
+			return fmt.Errorf("in quarantine: %s; settle quarantine show SPACE", display.Count(count, "message"))
 		}
 		fmt.Fprintln(io.out, "nothing is in quarantine")
 		return nil

@@ -39,7 +39,7 @@ func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
 	wantSoon(t, 2, "refuses space "+here+" since | sequence "+seq+" | `settle quarantine show "+here+"` prints it", "doctor", "--json")
 	want(t, 0, "handled", "send", beside, "add", "--id", "b1", "--wait")
 	want(t, 0, "settled", "send", beside, "pass", `"`+there+`"`, "--id", "p1", "--wait=tree")
-	want(t, 1, "space "+here+" (partition 0): log of space "+here+", sequence "+seq+" | 1 spaces are set aside", "quarantine", "list")
+	want(t, 1, "space "+here+" (partition 0): log of space "+here+", sequence "+seq+" | in quarantine: 1 message;", "quarantine", "list")
 	want(t, 0, "commit    "+seq+" | behind    0 commits | found     by worker/ | format version 99", "quarantine", "show", here)
 	want(t, 0, `{"v":99,"snd":[{}],"rt":"w9"}`, "quarantine", "show", here, "--raw")
 	want(t, 1, "is set aside | settle quarantine", "accept-loss", here)
