@@ -638,3 +638,54 @@ func TestAttach_ThatOnlyReadsNoticesThatTheStoreHasGoneBack(t *testing.T) {
 		}
 	})
 }
+
+// laggingHead is a store of which a replica answers that is one commit behind, until its head was read a few times.
+type laggingHead struct {
+	*membus.Bus
+	left atomic.Int64
+}
+
+func (b *laggingHead) Head(ctx context.Context, space string) (uint64, error) {
+	head, err := b.Bus.Head(ctx, space)
+	if b.left.Add(-1) >= 0 {
+		head--
+	}
+	return head, err
+}
+
+func (b *laggingHead) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
+	if b.left.Load() > 0 {
+		return nil, nil
+	}
+	return b.Bus.ReadLog(ctx, space, after, limit)
+}
+
+// A replica that is behind shows an end of the log before what the saved state reflects. That is no loss: an attachment
+// asks again.
+func TestAttach_AReplicaThatIsBehindIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.Append(&model.Commit{Space: "s", Runtime: "other", Takeover: true})
+		seq := w.Append(&model.Commit{Space: "s", Runtime: "other", Epoch: 1, Txs: []model.Tx{{
+			N: 1, By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(10)}},
+		}}})
+		if err := w.Client.SaveState(t.Context(), "s", []model.StateDoc{{Doc: "n", Seq: seq, Data: []byte("10")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		b := &laggingHead{Bus: w.Server.Connect("app")}
+		b.left.Store(3)
+		a, err := worker.Attach(t.Context(), b, worker.AttachConfig{ID: "app", Space: "s", Program: book(t), Logger: w.Logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := &app{Attachment: a, bus: b.Bus, w: w}
+		t.Cleanup(one.close)
+		if b.left.Load() > 0 {
+			t.Errorf("the head was read %d times, want at least 3", 3-b.left.Load())
+		}
+		w.Pass(time.Second)
+		if got := w.Doc("s", "n"); got != "10" {
+			t.Errorf("n is %s, want 10", got)
+		}
+	})
+}
