@@ -181,7 +181,7 @@ var endings = []struct {
 		while: func(s *story) {
 			write := model.Write{Doc: "n", Value: model.Int(41)}
 			s.serve("w1", s.atCommit(func() {
-				s.foreign(&model.Commit{Epoch: s.Server.Head("s"), Txs: []model.Tx{{N: 1, By: "somebody", Writes: []model.Write{write}}}})
+				s.foreign(&model.Commit{Epoch: s.Server.Head("s"), Txs: []model.Tx{{N: 1, By: "another writer", Writes: []model.Write{write}}}})
 			}, membus.Deliver))
 		},
 		want: "handled 42",

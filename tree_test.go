@@ -187,7 +187,7 @@ func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 		if _, _, err := c.Space("a").Redrive(t.Context(), "", settle.ID("e1")); !errors.As(err, &none) {
 			t.Errorf("redrive of what was handled: %v", err)
 		}
-		for _, err := range c.DeadLetters(t.Context()) { // who has seen enough stops
+		for _, err := range c.DeadLetters(t.Context()) { // breaking off ends the listing
 			if err != nil {
 				t.Error(err)
 			}

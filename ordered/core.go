@@ -69,7 +69,7 @@ type core struct {
 	overran *host.Overrun
 }
 
-// code is told which handler runs, and ends it when it is given up. host.Code implements it.
+// code records which handler runs, and ends a handler that is given up. host.Code implements it.
 type code interface {
 	Handles(stream, event string, base uint64, recorded bool, limit time.Duration)
 	Returned(handler bool) *host.Overrun

@@ -87,7 +87,7 @@ func option(d *datadriven.TestData, name string) string {
 	return ""
 }
 
-// who returns the actors that a command names, or all of them; words are arguments that
+// who returns the actors that a command names, all of them if it names none; words are arguments that
 // name none.
 func (s *stage) who(d *datadriven.TestData, words ...string) ([]*actor, error) {
 	var out []*actor

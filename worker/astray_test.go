@@ -25,7 +25,7 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 		}
 		p := w.process(worker.Config{ID: "a"}, nil)
 		w.EventuallyEnded(home, 3)
-		w.Send(home, "add", "e2") // whoever sends it again has it right this time
+		w.Send(home, "add", "e2") // it is sent again, to the right lane
 		w.Send(home, "add", "e4")
 		w.EventuallyEnded(home, 4)
 		p.Shutdown()

@@ -116,7 +116,7 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 				w.EventuallyEnded("s", 1)
 				w.Pass(5 * time.Second)
 				w1.Crash()
-				w.Pass(time.Hour) // nobody is there when they are due
+				w.Pass(time.Hour) // no worker runs when they are due
 				cfg.ID = "w2"
 				w.process(cfg, nil)
 				w.Pass(10 * time.Second)

@@ -229,7 +229,7 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 		w.Send("s", "add", "e1")
 		time.Sleep(time.Second)
 		w.Append(&model.Commit{Space: "s", Runtime: "other", Cursor: model.Cursor{Floor: 1}, Txs: []model.Tx{{
-			N: 1, By: "somebody", Writes: []model.Write{{Doc: "n", Value: model.Int(10)}},
+			N: 1, By: "another writer", Writes: []model.Write{{Doc: "n", Value: model.Int(10)}},
 		}}})
 		log.behind.Store(true)
 		log.reads.Store(0)
