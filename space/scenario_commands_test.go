@@ -87,9 +87,9 @@ func option(d *datadriven.TestData, name string) string {
 	return ""
 }
 
-// who returns the actors that a command names, all of them if it names none; words are arguments that
+// namedActors returns the actors that a command names, all of them if it names none; words are arguments that
 // name none.
-func (s *stage) who(d *datadriven.TestData, words ...string) ([]*actor, error) {
+func (s *stage) namedActors(d *datadriven.TestData, words ...string) ([]*actor, error) {
 	var out []*actor
 	for _, a := range d.CmdArgs {
 		if len(a.Vals) > 0 || a.Key == "quiet" || slices.Contains(words, a.Key) {
@@ -241,7 +241,7 @@ func (s *stage) cmdSend(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdRun(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		a.runAll()
 	}
@@ -249,13 +249,13 @@ func (s *stage) cmdRun(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdDecide(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	s.decide(who)
 	return err
 }
 
 func (s *stage) cmdDeliver(d *datadriven.TestData) error {
-	who, err := s.who(d, "only", "unmirrored")
+	who, err := s.namedActors(d, "only", "unmirrored")
 	for _, a := range who {
 		a.receive(!d.HasArg("unmirrored"))
 		if !d.HasArg("only") {
@@ -266,7 +266,7 @@ func (s *stage) cmdDeliver(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdStabilize(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	if err == nil {
 		s.stabilize(who)
 	}

@@ -7,7 +7,7 @@ func init() { commands = append(commands, command{"wake", (*stage).cmdWake}) }
 
 // cmdWake prints when runtimes want to be called at the latest.
 func (s *stage) cmdWake(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		if a.wake == 0 {
 			a.tell(a, 1, "no wake")

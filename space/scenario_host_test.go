@@ -128,7 +128,7 @@ func (s *stage) cmdTook(d *datadriven.TestData) error {
 
 // cmdIdle prints whether runtimes are at rest.
 func (s *stage) cmdIdle(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		a.tell(a, 1, "idle %v, durable %v", a.core.Idle(), a.core.Durable())
 	}
@@ -171,7 +171,7 @@ func (s *stage) cmdClose(d *datadriven.TestData) error {
 
 // cmdErrors prints what was reported to OnError since it was last asked for.
 func (s *stage) cmdErrors(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		for _, line := range a.errors {
 			a.tell(a, 1, "%s", line)
@@ -212,7 +212,7 @@ func (a *actor) listen() {
 
 // cmdWork prints how much was done, and how much since it was last asked for.
 func (s *stage) cmdWork(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		st, was := a.core.Stats(), a.worked
 		a.tell(a, 1, "runs +%d  attempts +%d  matched +%d  filtered +%d  visits +%d  index writes +%d",

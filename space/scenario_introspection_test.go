@@ -218,7 +218,7 @@ func (s *stage) cmdBusy(d *datadriven.TestData) error {
 
 // cmdDurable prints the calls of OnDurable since the last cmdDurable.
 func (s *stage) cmdDurable(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		a.tell(a, 1, "was told %s, is %v", names(a.durable), a.core.Durable())
 		a.durable = nil

@@ -57,7 +57,7 @@ func (s *stage) cmdObservations(d *datadriven.TestData) error {
 
 // cmdResumed prints what taking up from observations has cost.
 func (s *stage) cmdResumed(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		a.tell(a, 1, "resumed %d nodes, compared %d values", a.core.Stats().Resumed, a.core.Stats().Compared)
 	}

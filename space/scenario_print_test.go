@@ -27,7 +27,7 @@ func (s *stage) save(space string, c replica.Checkpoint) {
 }
 
 func (s *stage) cmdGraph(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		var rows [][]string
 		for _, n := range a.core.Nodes() {
@@ -85,7 +85,7 @@ func align(rows [][]string) []string {
 
 // cmdValues prints documents as the runtimes see them, speculative writes included.
 func (s *stage) cmdValues(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		var parts []string
 		for id := range a.core.graph.docs { // any order: sorted below
@@ -125,7 +125,7 @@ func (s *stage) cmdReceipts(d *datadriven.TestData) error {
 
 // cmdRuns prints how often each node has run, and how often since it was last asked.
 func (s *stage) cmdRuns(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		var parts []string
 		for _, n := range a.core.Nodes() {
@@ -138,7 +138,7 @@ func (s *stage) cmdRuns(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdStats(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		st := a.core.Stats()
 		line := fmt.Sprintf("handled %d  failed %d  refused %d  parked %d  refused appends %d  deferred %d  node errors %d",

@@ -50,7 +50,7 @@ func (s *stage) do(line string) error {
 
 // cmdMarkers prints what the diagnosis has noted of passes that came to no end.
 func (s *stage) cmdMarkers(d *datadriven.TestData) error {
-	who, err := s.who(d)
+	who, err := s.namedActors(d)
 	for _, a := range who {
 		for _, m := range a.core.Recorder().Markers() {
 			a.tell(a, 1, "%d deferred: %s", m.Deferred, strings.Join(m.Nodes, ", "))
