@@ -303,14 +303,18 @@ func (p place[T]) Fetch(ctx context.Context, from Space) (t T, err error) {
 // (yet) is not received, unless it existed before.
 func (p place[T]) Watch(ctx context.Context, in Space, options ...WatchOption) iter.Seq2[Update[T], error] {
 	p.space = in.name
+	return p.updates(in.Watch(ctx, p.doc, options...))
+}
+
+// updates returns the updates of the place that those of its document contain.
+func (p place[T]) updates(document iter.Seq2[Update[Value], error]) iter.Seq2[Update[T], error] {
 	return func(yield func(Update[T], error) bool) {
 		at, value := Value{}, p.instead()
-		for u, err := range in.Watch(ctx, p.doc, options...) {
-			if u.Changed {
-				next := u.Value.At(p.path)
-				if model.Equal(next, at) {
-					continue
-				}
+		var last Update[T] // its status is the last that was received
+		for u, err := range document {
+			next := u.Value.At(p.path)
+			changed := u.Changed && !model.Equal(next, at)
+			if changed {
 				at = next
 				value, err = p.Decode(at)
 			}
@@ -318,7 +322,9 @@ func (p place[T]) Watch(ctx context.Context, in Space, options ...WatchOption) i
 				yield(Update[T]{}, err)
 				return
 			}
-			if !yield(Update[T]{value, u.Revision, !at.IsAbsent(), u.Changed, u.Connected, u.Current, u.Why}, nil) {
+			now := Update[T]{value, u.Revision, !at.IsAbsent(), changed, u.Connected, u.Current, u.Why}
+			isNews := changed || !u.Changed || now.Connected != last.Connected || now.Current != last.Current || now.Why != last.Why
+			if last = now; isNews && !yield(now, nil) {
 				return
 			}
 		}

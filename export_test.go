@@ -1,6 +1,10 @@
 package settle
 
-import "github.com/settlehq/settle/worker"
+import (
+	"iter"
+
+	"github.com/settlehq/settle/worker"
+)
 
 // WorkerOf is what a worker of a deployment is told.
 func WorkerOf(cfg *Config) WorkerConfig { return cfg.worker(firstWorker) }
@@ -24,3 +28,8 @@ func (s *Sender) Queues() int {
 
 // DefaultLog is the log of a deployment that was given none.
 var DefaultLog = defaultLog
+
+// PartOf returns the updates of a cell that those of its document contain.
+func PartOf[T any](c Cell[T], document iter.Seq2[Update[Value], error]) iter.Seq2[Update[T], error] {
+	return c.updates(document)
+}

@@ -28,6 +28,8 @@ type Update[T any] struct {
 
 	// Connected, Current and Why are the status of a watch WithStatus, and of a read.
 
+	// The following are set in updates of watches with WithStatus, and by Space.GetCurrent.
+	//
 	// Connected reports whether a worker answers. While none does, nothing is computed, and changes
 	// may not be delivered.
 	Connected bool

@@ -183,7 +183,47 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 	})
 }
 
-// Who takes long over a value is told nothing wrong: the worker is there meanwhile.
+// One update of a document may carry a value and a status. A part that has not changed has the status all the same,
+// and no update if the status is not new either.
+func TestWatchStatus_ArrivesWithAChangeThatIsNotOfThePart(t *testing.T) {
+	n := settle.Field[int](settle.NewCell[struct{ N, M int }]("doc"), "N")
+	object := func(n, m int) settle.Value {
+		v, err := settle.ValueOf(map[string]any{"N": n, "M": m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	document := func(yield func(settle.Update[settle.Value], error) bool) {
+		for _, u := range []settle.Update[settle.Value]{
+			{Value: object(1, 1), Revision: 1, Exists: true, Changed: true, Connected: true},
+			{Value: object(1, 2), Revision: 2, Exists: true, Changed: true, Connected: true, Current: true},
+			{Value: object(1, 3), Revision: 3, Exists: true, Changed: true, Connected: true, Current: true},
+			{Value: object(2, 3), Revision: 4, Exists: true, Changed: true, Connected: true, Current: true},
+		} {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+	var got []settle.Update[int]
+	for u, err := range settle.PartOf(n, document) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, u)
+	}
+	want := []settle.Update[int]{
+		{Value: 1, Revision: 1, Exists: true, Changed: true, Connected: true},
+		{Value: 1, Revision: 2, Exists: true, Connected: true, Current: true},
+		{Value: 2, Revision: 4, Exists: true, Changed: true, Connected: true, Current: true},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// A status is delivered while a watcher takes long over a value: the worker answers meanwhile.
 func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 	for _, slow := range []string{"value", "status"} {
 		t.Run(slow, func(t *testing.T) {
