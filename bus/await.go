@@ -43,7 +43,7 @@ func isAway(err error) bool {
 		}
 	}
 	op, network := errors.AsType[*net.OpError](err)
-	if network && op.Op == remoteError {
+	if network && op.Op == wire.RemoteError {
 		return false
 	}
 	_, name := errors.AsType[*net.DNSError](err)

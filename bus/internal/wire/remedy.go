@@ -1,4 +1,4 @@
-package bus
+package wire
 
 import (
 	"crypto/x509"
@@ -9,11 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// remoteError is the Op of a net.OpError that is a TLS alert from the other side, for which crypto/tls has no type.
-const remoteError = "remote error"
+// RemoteError is the Op of a net.OpError that is a TLS alert from the other side, for which crypto/tls has no type.
+const RemoteError = "remote error"
 
-// remedy returns what to do about a connection that could not be made.
-func remedy(err error) string {
+// Remedy returns what to do about a connection that could not be made.
+func Remedy(err error) string {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -28,13 +28,13 @@ func remedy(err error) string {
 		return "the server needs a new certificate, unless the clock of this machine is wrong"
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return "the server offers no TLS: remove the authority (NATS_CA, or ca in the nats context) and tls:// from the URL, or configure TLS at the server"
-	case errors.As(err, &remote) && remote.Op == remoteError:
+	case errors.As(err, &remote) && remote.Op == RemoteError:
 		return "the server refuses the certificate of this client: name one that its authority has signed, and its key, in NATS_CERT and NATS_KEY"
 	case errors.Is(err, nats.ErrTLS): // cut off after the handshake, in which the client was not told of a refusal yet
 		return "the server may have refused the certificate of this client: see its log, and name one that its authority has signed, and its key, in NATS_CERT and NATS_KEY"
 	case errors.As(err, &file):
 		return "check the path"
-	case errors.Is(err, nats.ErrAuthExpired):
+	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAccountAuthExpired):
 		return "the credentials have expired: issue new ones, and name their file in NATS_CREDS"
 	case errors.Is(err, nats.ErrAuthRevoked):
 		return "the credentials have been revoked: issue new ones, and name their file in NATS_CREDS"
@@ -42,4 +42,9 @@ func remedy(err error) string {
 		return "the server refuses the user: check NATS_USER and NATS_PASSWORD, NATS_CREDS, NATS_NKEY, NATS_TOKEN or the nats context"
 	}
 	return "check NATS_URL or the nats context"
+}
+
+// isRefusal reports whether a server has refused or ended a connection because of its credentials.
+func isRefusal(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
 }
