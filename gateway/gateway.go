@@ -33,7 +33,7 @@ type Config struct {
 	// any.
 	Hosts []string `kong:"-"`
 	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
-	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of an answer."`
+	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response."`
 	Logger       *slog.Logger  `kong:"-"`
 }
 
