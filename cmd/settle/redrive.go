@@ -162,7 +162,7 @@ func redrive(ctx context.Context, io streams, _ *bus.Bus, client *settle.Client,
 type dismissCmd struct {
 	connection
 	letterChoice
-	Reason string `help:"The reason; \"settle dead --dismissed\" prints it." placeholder:"TEXT"`
+	Reason string `help:"The reason, which \"settle dead --dismissed\" prints." placeholder:"TEXT"`
 }
 
 // Run dismisses one dead letter, or all.
