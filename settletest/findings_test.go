@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// Findings that fail a test automatically, and their messages.
+// These tests cover the findings that fail a test automatically, and their messages.
 
 var (
 	count = settle.NewCell[int64]("count")
@@ -20,7 +20,7 @@ var (
 	bump  = settle.NewRequest[struct{}, int64]("bump")
 )
 
-// bumping is a program with a counter, a computation of it, and a handler that does more.
+// bumping is a program with a counter, a computation of result, and a handler that calls more.
 func bumping(compute func(v *settle.View) (int64, error), more func(tx *settle.Tx) error, options ...settle.Option) *settle.Program {
 	p := settle.NewProgram("bumping")
 	bump.Handle(p, func(tx *settle.Tx, _ struct{}) (int64, error) {
@@ -63,7 +63,7 @@ func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *tes
 				}
 			})
 			if len(r.errors) == 0 || !strings.Contains(r.errors[0], "node result is not idempotent: result: ") || !strings.Contains(r.errors[0], "no clock") {
-				t.Errorf("the test has told %v", r.errors)
+				t.Errorf("the test reported %v", r.errors)
 			}
 		})
 	}
@@ -114,17 +114,17 @@ func TestAFindingOfACellThatIsReadNamesTheLineOfTheTest(t *testing.T) {
 	} {
 		r := failing(t, func(tb *recorder) { read(settletest.New(tb, fails).Space("home")) })
 		if len(r.errors) == 0 || !strings.Contains(r.errors[0], "\n    at findings_test.go:") {
-			t.Errorf("%s: the test has told %v", name, r.errors)
+			t.Errorf("%s: the test reported %v", name, r.errors)
 		}
 	}
 	r := failing(t, func(tb *recorder) { settletest.New(tb, fails).Space("home").Get("result") })
 	r.wantFailure("no rates today")
 	if strings.Contains(r.errors[0], "findings_test.go") { // testing names the line
-		t.Errorf("the test has told %v", r.errors)
+		t.Errorf("the test reported %v", r.errors)
 	}
 }
 
-// ending is a recorder of a test that ends.
+// ending is a recorder that can run the cleanup of its test.
 type ending struct {
 	*recorder
 	atEnd func()
@@ -194,7 +194,8 @@ func TestWhatAHandlerHasSentMustNotFail(t *testing.T) {
 	}).wantNone()
 }
 
-// Of an event that the test has sent itself it has the receipt.
+// A test receives the receipts of the events that it sends itself, so it decides whether a failure is
+// expected.
 func TestAFailedReceiptIsTheTestsToJudge(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, func(*settle.Tx) error { return errors.New("not today") })
@@ -238,7 +239,7 @@ func TestNodesThatGoRoundInACircleFailTheTest(t *testing.T) {
 		other.Get(settletest.New(tb, p, settletest.WithoutValidator()).Space("home"))
 	})
 	if len(r.errors) == 0 || !strings.Contains(r.errors[0], "does not come to rest") {
-		t.Errorf("the test has told %v", r.errors)
+		t.Errorf("the test reported %v", r.errors)
 	}
 }
 
@@ -319,7 +320,7 @@ func TestExpectRuns_SaysWhyANodeRan(t *testing.T) {
 	}).wantFailure("has no node reslut; it has result")
 }
 
-// A test can leave out the payload of an event that has none, and of no other.
+// A test may omit the payload of an event that has none, and of no other.
 func TestAPayloadIsPassedWhereThereIsOne(t *testing.T) {
 	t.Parallel()
 	note := settle.NewStream[string]("note")
