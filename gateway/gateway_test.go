@@ -139,7 +139,7 @@ func (s *site) body(r *http.Response) string {
 
 const doc = "/v1/spaces/alice/documents/total"
 
-func TestGet_IsTheDocumentAndItsRevisionTheETag(t *testing.T) {
+func TestGet_ReturnsTheDocumentWithItsRevisionAsETag(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.answer = live.Answer{Revision: 17, Found: true, Value: []byte(`{"n":1}`)}
 	r := s.get(doc)
@@ -244,7 +244,7 @@ func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 
 // A browser that reconnects requests the address of the page again, and reports in a header the last event
 // that it received. The header wins.
-func TestWatch_WhatABrowserHasSeenCountsForMoreThanItsAddress(t *testing.T) {
+func TestWatch_LastEventIDOverridesTheAddress(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
 	r := s.get(doc+"/watch?from=3", "Last-Event-ID", "16")
@@ -255,7 +255,7 @@ func TestWatch_WhatABrowserHasSeenCountsForMoreThanItsAddress(t *testing.T) {
 }
 
 // A temporary error must not be an error status: a browser would never reconnect.
-func TestWatch_WhatWillPassMakesABrowserComeBack(t *testing.T) {
+func TestWatch_ATemporaryErrorMakesABrowserReconnect(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.err = &model.ServiceError{Code: model.CodeUnavailable, Text: "busy"}
 	if r := s.get(doc + "/watch"); r.StatusCode != 200 || s.body(r) != "retry: 1000\n\n: busy (503)\n\n" {
@@ -293,7 +293,7 @@ func (s *slow) Get(ctx context.Context, q live.Get) (live.Answer, error) {
 }
 
 // A worker that leaves still answers pending gets.
-func TestGet_IsAnsweredByAWorkerThatLeaves(t *testing.T) {
+func TestGet_IsAnsweredByALeavingWorker(t *testing.T) {
 	g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func TestWatch_EndsWhenTheWorkerLeaves(t *testing.T) {
 }
 
 // A client that stops reading is disconnected after a while, and delays nothing else.
-func TestWatch_OneThatDoesNotReadIsLetGo(t *testing.T) {
+func TestWatch_AClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	s := newSite(t, gateway.Config{WriteTimeout: 50 * time.Millisecond})
 	big := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for i := range 64 {
@@ -384,7 +384,7 @@ func TestListen_AnOpenAddressNeedsAToken(t *testing.T) {
 	g.Close()
 }
 
-func TestGuard_WhoMayAsk(t *testing.T) {
+func TestGuard_ChecksOriginHostAndToken(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		cfg     gateway.Config
@@ -429,7 +429,7 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 	}
 }
 
-func TestGuard_ABrowserAsksFirst(t *testing.T) {
+func TestGuard_AnswersPreflightRequests(t *testing.T) {
 	s := newSite(t, gateway.Config{Token: "secret", Origins: []string{"https://board.example.com"}})
 	r := s.ask(http.MethodOptions, doc, "Origin", "https://board.example.com", "Access-Control-Request-Headers", "authorization")
 	if r.StatusCode != http.StatusNoContent || r.Header.Get("Access-Control-Allow-Origin") != "https://board.example.com" || !strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") {

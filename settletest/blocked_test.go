@@ -27,7 +27,7 @@ func blocking(do func()) *settle.Program {
 	return p
 }
 
-func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
+func TestABlockedComputationIsReportedWithItsState(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	release, full := make(chan struct{}), make(chan int)

@@ -23,7 +23,7 @@ func doubling() *settle.Program {
 }
 
 // The runs of a row are counted by its key, whatever characters it has, even before the row has a node.
-func TestExpectRuns_OfARowThatNobodyHasLookedAtIsNone(t *testing.T) {
+func TestExpectRuns_OfAnUnobservedRowIsZero(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"a", "two words", "/x.y", strings.Repeat("long", 40)} {
 		s := settletest.New(t, doubling()).Space("s")
@@ -39,7 +39,7 @@ func TestExpectRuns_OfARowThatNobodyHasLookedAtIsNone(t *testing.T) {
 }
 
 // To expect runs of a row that does not exist, once all rows have run, is a mistake in the test.
-func TestExpectRuns_OfARowThatIsNotThereIsAMistake(t *testing.T) {
+func TestExpectRuns_OfAMissingRowFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[string]string{
 		"doubles--b": "has no node doubles--b; it has doubles, doubles--a",
@@ -90,7 +90,7 @@ func TestExpect_RowsOfAnotherSpace(t *testing.T) {
 }
 
 // A link is compared by the place that it points to: a document, a part of one, or one of another space.
-func TestExpect_LinksAreComparedByWhereTheyLead(t *testing.T) {
+func TestExpect_LinksAreComparedByTheirTarget(t *testing.T) {
 	t.Parallel()
 	type pair struct {
 		Whole settle.Ref[map[string]int64] `json:"whole"`
@@ -107,7 +107,7 @@ func TestExpect_LinksAreComparedByWhereTheyLead(t *testing.T) {
 }
 
 // A failed expectation names the rows that differ, those that exist, and a missing document.
-func TestExpect_TellsWhichRowsDiffer(t *testing.T) {
+func TestExpect_NamesTheRowsThatDiffer(t *testing.T) {
 	t.Parallel()
 	for want, expect := range map[string]func(s *settletest.Space){
 		"@s/doubles is not what is wanted\n    /a\n        got   2\n        want  3\n    /c\n        got   nothing\n        want  5": func(s *settletest.Space) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Mistakes with tasks are reported at the call, or when the program is built.
-func TestTasks_MisuseIsToldInWords(t *testing.T) {
+func TestTasks_MisuseIsReported(t *testing.T) {
 	t.Parallel()
 	other := settle.NewAction[int, int]("other")
 	elsewhere := settle.NewInput[int]("else")
@@ -86,7 +86,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 }
 
 // A computation that reads an undeclared input fails the test at the read.
-func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
+func TestTasks_ReadingAnUndeclaredInputFailsTheTest(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		p := settle.NewProgram("cafe")
@@ -96,7 +96,7 @@ func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
 }
 
 // Finished tasks are kept for a day, at most a thousand of them.
-func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
+func TestTasks_AreForgottenADayAfterTheirEnd(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, warehouse(shipFor5), settletest.WithoutValidator())
 	s := w.Space("w")
@@ -124,7 +124,7 @@ func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 }
 
 // The failure reminds the test's author that tasks are not performed automatically.
-func TestTasks_AFailedExpectationNamesThoseThatWait(t *testing.T) {
+func TestTasks_AFailedExpectationNamesPendingTasks(t *testing.T) {
 	t.Parallel()
 	r := failing(t, func(tb *recorder) {
 		s := settletest.New(tb, warehouse(shipFor5)).Space("w")

@@ -74,7 +74,7 @@ func warehouse(shipper func(ctx context.Context, key, what string) (int64, error
 
 func shipFor5(context.Context, string, string) (int64, error) { return 5, nil }
 
-func TestTasks_WhatATestSaysOfATaskIsHandledAsInADeployment(t *testing.T) {
+func TestTasks_CompleteAndGiveUpAreHandledAsInADeployment(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "tea")
@@ -96,7 +96,7 @@ func TestTasks_WhatATestSaysOfATaskIsHandledAsInADeployment(t *testing.T) {
 	settletest.Expect(s, owed, 7)
 }
 
-func TestTasks_OfAHandlerThatFailedNothingIsPerformed(t *testing.T) {
+func TestTasks_OfAFailedHandlerAreNotPerformed(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(func(_ context.Context, key, _ string) (int64, error) {
 		t.Errorf("task %s was performed", key)
@@ -157,7 +157,7 @@ func TestTasks_AnInputIsFetchedAgainWhenItIsRefreshedOrForgotten(t *testing.T) {
 	}
 }
 
-func TestTasks_WhatFollowsFromTheEndOfATaskCanBeRedriven(t *testing.T) {
+func TestTasks_AFailedDoneCanBeRedriven(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "glass")

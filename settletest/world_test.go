@@ -81,7 +81,7 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 }
 
 // An event that is delivered twice takes effect once.
-func TestSendID_IsOneEventHoweverOftenItIsSent(t *testing.T) {
+func TestSendID_RepeatedSendsAreOneEvent(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, links()).Space("a")
 	first := settletest.SendID(s, bump, settle.ID("e1"))
@@ -151,7 +151,7 @@ func TestCrash_KeepsWhatWasConfirmed(t *testing.T) {
 }
 
 // A test is deterministic, including the order of runs.
-func TestWorlds_DoTheSameEveryTime(t *testing.T) {
+func TestWorlds_AreDeterministic(t *testing.T) {
 	t.Parallel()
 	story := func() string {
 		w := settletest.New(t, links())
@@ -174,7 +174,7 @@ func TestWorlds_DoTheSameEveryTime(t *testing.T) {
 	}
 }
 
-func TestSpace_IsWrittenBeforeATestBegins(t *testing.T) {
+func TestSpace_SetPreparesTheState(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, airport()).Space("HAM")
 	stats.Set(s, Stats{Departures: 4, Late: 1})
