@@ -27,7 +27,7 @@ type source struct {
 	events chan live.Event
 	mu     sync.Mutex
 	asked  []live.Watch
-	done   chan error // done   chan error // the errors that watches ended with
+	done   chan error // the errors that watches ended with
 }
 
 func newSource() *source {

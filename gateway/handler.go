@@ -61,7 +61,7 @@ func (h handler) watch(w http.ResponseWriter, r *http.Request) {
 	q := live.Watch{Space: r.PathValue("space"), Document: r.PathValue("document"), From: from}
 	err = h.source.Watch(r.Context(), q, s.event)
 	switch said, is := errors.AsType[*model.ServiceError](err); {
-	case s.begun: // case s.begun: // ending the stream makes a browser reconnect
+	case s.begun: // ending the stream makes a browser reconnect
 	case is && said.Code != model.CodeUnavailable:
 		fail(w, said.Code, said.Text)
 	case r.Context().Err() == nil:

@@ -138,7 +138,7 @@ func TestOrdersAreShipped(t *testing.T) {
 	settletest.GiveUp(s, ship, "cups", errors.New("the road is closed"))
 	settletest.Expect(s, owed, 7)
 	settletest.Call(s, order, "spoons")
-	s.Perform() // s.Perform() // calls the function that the program has registered
+	s.Perform() // calls the function that the program has registered
 	settletest.Expect(s, owed, 12)
 }
 
@@ -157,7 +157,7 @@ func TestTheTotalIsComputedOncePerOrder(t *testing.T) {
 	s.Mark()
 	w.Restart()
 	settletest.Expect(s, total, 35)
-	s.ExpectRuns("total", 0) // s.ExpectRuns("total", 0) // nothing that it reads has changed
+	s.ExpectRuns("total", 0) // nothing that it reads has changed
 }
 
 func TestOrdersSurviveTheirWorkers(t *testing.T) {

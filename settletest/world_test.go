@@ -126,7 +126,7 @@ func TestRestart_RunsNothingThatIsUpToDate(t *testing.T) {
 	settletest.Expect(a, abroad, 3)
 	a.ExpectRuns("abroad", 0)
 	b.ExpectRuns("result", 0)
-	w.Restart() // w.Restart() // a second time, from the state that the first one saved
+	w.Restart() // a second time, from the state that the first one saved
 	w.Advance(time.Hour)
 	settletest.Expect(a, abroad, 5)
 	if got := fmt.Sprint(seen.Values()); got != "[1 3 5]" {
