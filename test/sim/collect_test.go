@@ -33,7 +33,7 @@ func collect(i uint64) {
 	ended.Wait()
 }
 
-// useStack calls f with about size bytes of the stack in use.
+// useStack calls f with about this many bytes of the stack in use.
 //
 //go:noinline
 func useStack(bytes int, f func()) (used byte) {
