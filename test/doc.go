@@ -4,11 +4,9 @@
 //
 //   - path, fleet, trace: the whole path of an event, while processes start and stop.
 //   - lineage, receipts: I10 and I11 between runtimes. A stage holds their commits back
-//
-// and releases them in the order that the test needs; nothing is left to chance.
+//     and releases them in the order that the test needs; nothing is left to chance.
 //   - race: sixteen runtimes handle the same events, in whatever order the machine schedules them.
 //   - history: concurrent clients record their requests and answers, while
-//
-// workers die and leaders change; porcupine looks for a sequential history that a lane with
-// receipts allows (model), and draws a history that has none.
+//     workers die and leaders change; porcupine looks for a sequential history that a lane with
+//     receipts allows (model), and draws a history that has none.
 package test
