@@ -23,8 +23,8 @@ func wantMarkers(t *testing.T, d *diagnosis, want ...string) {
 
 func TestE14_APassThatDeferredNothingLeavesNoMarker(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
-	if d.deferred(1, nil) || d.deferred(2, []string{}) || d.unrest {
-		t.Error("a clean pass end is taken for unrest")
+	if d.deferred(1, nil) || d.deferred(2, []string{}) || d.deferring {
+		t.Error("a clean pass end is taken for deferring")
 	}
 	wantMarkers(t, d)
 }
@@ -37,7 +37,7 @@ func TestE15_MarkersCountAndNameWhatWasDeferred(t *testing.T) {
 	if d.deferred(2, []string{"y", "x"}) {
 		t.Error("the second marker of the episode warns again")
 	}
-	if !d.unrest {
+	if !d.deferring {
 		t.Error("settles, though the last pass deferred something")
 	}
 	wantMarkers(t, d, "pass 1 deferred 1: x", "pass 2 deferred 2: y, x")
@@ -47,8 +47,8 @@ func TestE15_ACleanPassEndsTheEpisodeAndKeepsItsMarkers(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	d.deferred(1, []string{"x"})
 	d.deferred(2, nil)
-	if d.unrest {
-		t.Error("unrest after a clean pass end")
+	if d.deferring {
+		t.Error("deferring after a clean pass end")
 	}
 	if !d.deferred(3, []string{"x"}) {
 		t.Error("a new episode does not warn")
