@@ -38,7 +38,7 @@ func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
 		t.Errorf("the causes are %v then", got)
 	}
 	checkGraph(t, g)
-	h.hear(put("a", 2)) // reads what it has not read before, which pulls two nodes
+	h.hear(put("a", 2)) // a new read, which pulls two nodes
 	wantValue(t, h, "either", "6")
 	h.hear(model.Write{Doc: "a", Delete: true})
 	wantValue(t, h, "either", "1")
