@@ -15,7 +15,7 @@ func patient(c *Config) { c.DocumentWait = time.Minute }
 
 // An event fails when a document of another space that it reads does not arrive in time, with an error that
 // names the document; then the next event is handled. Ready.Wake is exactly that time.
-func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
+func TestAnEventDoesNotWaitForeverForAForeignDocument(t *testing.T) {
 	for _, stream := range []string{"buy", "read"} { // the handler reads it, or a computation that the handler reads
 		t.Run(stream, func(t *testing.T) {
 			w := newWorld(t)

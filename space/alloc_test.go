@@ -13,7 +13,7 @@ import (
 
 // A run that makes the same reads as before allocates nothing, not even for the paths: they are slices that
 // the caller makes, and do not escape.
-func TestAReadOfWhatWasReadBeforeAllocatesNothing(t *testing.T) {
+func TestARepeatedReadAllocatesNothing(t *testing.T) {
 	p := newProgram(t).add(NodeSpec{ID: "same", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
 		tx.Get("doc", "a", "b")
 		tx.GetShallow("doc", "a")

@@ -16,7 +16,7 @@ func withoutEvents(c *Config) { c.WithoutEvents = true }
 // pause, and must not conclude that their predecessor died.
 func careless(c *Config) { c.LostAttempts = -1 }
 
-func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
+func TestAttachingDoesNotDeposeTheOwner(t *testing.T) {
 	w := newWorld(t)
 	owner := w.owner("w1", counter(t).Program)
 	app := w.attached("app", counter(t).Program)
@@ -40,7 +40,7 @@ func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
 }
 
 // Owners change, and other runtimes join: an attached runtime keeps making transactions under its own epoch.
-func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
+func TestAnAttachedRuntimeIsNeverDeposed(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	app := w.attached("app", counter(t).Program)

@@ -48,7 +48,7 @@ func TestExpires_TheHeadIsGivenUpWhenItsTimeHasPassed(t *testing.T) {
 
 // A mark written by another runtime ends the head at once, although its pause is not over, and is then
 // removed.
-func TestCancel_TheHeadThatWaitsIsTakenBack(t *testing.T) {
+func TestCancel_TheWaitingHeadIsCancelled(t *testing.T) {
 	w, h := waitingHead(t, 0)
 	other := w.attached("app", newProgram(t).Program, func(c *Config) { c.WithoutEvents = true })
 	if _, err := other.core.Transact("cancel", func(tx *Tx) error {
@@ -100,7 +100,7 @@ func TestCancel_AMarkThatIsFirstUndoesTheHandling(t *testing.T) {
 
 // The timer's time has come, so it is in the lane, behind an event that waits at the head. When another
 // runtime cancels it, it leaves the lane.
-func TestTimers_OneInTheLaneIsCancelledByAnotherRuntime(t *testing.T) {
+func TestTimers_ATimerInTheLaneIsCancelledByAnotherRuntime(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t).set()
 	program := func() *Program {

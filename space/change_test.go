@@ -32,7 +32,7 @@ func (h *host) change(p program) {
 }
 
 // Unchanged nodes do not run, and changed ones run only if they are needed.
-func TestChange_RunsWhatHasAnotherVersionAndIsNeeded(t *testing.T) {
+func TestChange_RunsNeededNodesOfAnotherVersion(t *testing.T) {
 	base := func() program { return newProgram(t).set().versioned("same", "same", "1", 0, "in") }
 	w := newWorld(t)
 	h := w.owner("r1", base().versioned("other", "other", "1", 0, "in").versioned("dormant", "dormant", "1", 0, "in").
@@ -86,7 +86,7 @@ func TestChange_BackToTheVersionThatRanLastRunsNothing(t *testing.T) {
 }
 
 // The roles of documents change: derived ones become written ones, and the other way round.
-func TestChange_WhatWasDerivedMayBeWrittenAndWhatWasWrittenDerived(t *testing.T) {
+func TestChange_DerivedAndWrittenDocumentsMaySwapRoles(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("r1", newProgram(t).set().versioned("a", "a", "1", 0, "in").Program)
 	w.send(home, "set", "e1", map[string]any{"in": 1, "b": 7})
@@ -113,7 +113,7 @@ func TestChange_WhatWasDerivedMayBeWrittenAndWhatWasWrittenDerived(t *testing.T)
 }
 
 // One program has made all transactions of a commit, and the log names it.
-func TestI8_ACommitIsOfOneProgramAndTheLogSaysWhich(t *testing.T) {
+func TestI8_ACommitIsOfOneProgramNamedInTheLog(t *testing.T) {
 	v := func(version string) program {
 		p := newProgram(t).handle("who", func(tx *Tx, _ *model.Event) any { tx.Set("by", version); return version })
 		p.Version = version
@@ -343,7 +343,7 @@ func (i interval) Next(after time.Time) time.Time {
 
 // A child without a version runs the previous program's code until its maker, which is held for a while, has
 // registered it again. Until then its observation is not valid for runtimes with the new program.
-func TestChange_WhatAFormerProgramsChildHasSeenIsNotSaved(t *testing.T) {
+func TestChange_ObservationsOfAPreviousProgramsChildAreNotSaved(t *testing.T) {
 	v := func(k int64) program {
 		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Hour}, Run: func(tx *Tx) (model.Value, error) {
 			tx.Node(NodeSpec{ID: "row", Kind: Computation, Output: "row", Run: func(tx *Tx) (model.Value, error) {

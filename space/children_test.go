@@ -354,7 +354,7 @@ func (s *garden) tryPut(w model.Write) {
 // Whatever happens, in the end there are exactly the nodes of the plan, with the values of a naive
 // evaluation; and in the meantime unneeded nodes do not run, except once when they have just been made.
 // (host.settle audits the graph after every step.)
-func TestNodesThatNodesMakeAreThoseThatTheDocumentsSay(t *testing.T) {
+func TestChildrenFollowTheDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		var gardens []*garden

@@ -32,7 +32,7 @@ func TestTimeIsNotNegative(t *testing.T) {
 }
 
 // A declared read of a node's own output has no effect on other nodes.
-func TestANodeThatDeclaresToReadItsOutputDoesNotMatterByThat(t *testing.T) {
+func TestADeclaredReadOfTheNodesOwnOutputHasNoEffect(t *testing.T) {
 	h := newWorld(t).owner("w1", newProgram(t).Program)
 	h.register(NodeSpec{
 		ID: "n", Kind: Computation, Output: "o", DeclaredReads: []Address{{Doc: "o"}},

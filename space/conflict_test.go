@@ -23,7 +23,7 @@ func (h *host) refuseAgain() Ready {
 
 // The pauses after conflicts: none after the first, then 25 ms doubled up to 1 s, shortened by up to a
 // quarter. They are the same in a repetition of the same story, and different in another runtime.
-func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
+func TestThePausesAfterConflictsGrowAndDifferBetweenRuntimes(t *testing.T) {
 	pauses := func(runtime, event string) []time.Duration {
 		w := newWorld(t)
 		h := w.owner(runtime, counter(t).Program, func(c *Config) { c.ConflictWindow = time.Hour })
@@ -77,7 +77,7 @@ func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
 // The first event pauses after conflicts, or waits for a computation, when a commit of another runtime
 // arrives that contains its receipt, without taking the space over. Then the event is neither handled nor
 // retried, and does not delay the next one.
-func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
+func TestAnEventHandledElsewhereDoesNotDelayTheNext(t *testing.T) {
 	for _, way := range []string{"pauses", "transient", "parked"} {
 		t.Run(way, func(t *testing.T) {
 			handled := map[string]int{}
@@ -152,7 +152,7 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 // Whatever happens to the first event (conflicts, transient errors, parking, or a receipt by another
 // runtime), the space always waits for something: an answer, a time, a document. Without further disturbance
 // all events are handled, in order. Two runtimes of the same name do the same with the same inputs.
-func TestALaneNeverStandsStill(t *testing.T) {
+func TestALaneNeverStalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		story := func(draw func(label string, n int) int) string {
 			p := NewProgram("moody")
@@ -257,7 +257,7 @@ func TestALaneNeverStandsStill(t *testing.T) {
 
 // A hook that panics is skipped for that call; the event gets its receipt, the next one is handled, and the
 // other hooks are called.
-func TestL12_AHookThatPanicsHarmsNobody(t *testing.T) {
+func TestL12_AHookThatPanicsIsContained(t *testing.T) {
 	p := counter(t).handle("bad", func(*Tx, *model.Event) any { return errors.New("no such item") })
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)

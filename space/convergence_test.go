@@ -33,7 +33,7 @@ func (h *host) hear(writes ...model.Write) {
 
 // The entries that are read after a refusal may be unreadable, or missing for a while. The work is kept until
 // they arrive, and nothing runs on a state that is known to be stale.
-func TestK04_ARefusedRunIsMadeAgainHoweverLongTheCatchUpTakes(t *testing.T) {
+func TestK04_ARefusedRunIsRepeatedHoweverLongTheCatchUpTakes(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).sum("total", "a").Program)
 	h.observe("total")
@@ -140,7 +140,7 @@ func TestK06_K12_AnOutputOverTheLimitIsAFailedRun(t *testing.T) {
 }
 
 // A result that is not a value, or that panics while it is converted to one, is a failed run as well.
-func TestK12_WhatIsNoValueIsAFailedRun(t *testing.T) {
+func TestK12_AResultThatIsNoValueIsAFailedRun(t *testing.T) {
 	for name, bad := range map[string]any{
 		"channel":  make(chan int),
 		"function": func() {},
@@ -181,7 +181,7 @@ type panics struct{}
 func (panics) MarshalJSON() ([]byte, error) { panic("no") }
 
 // Evicting a pair for lack of room ends its episode like any other reason, and reports it.
-func TestY05_Y07_APairThatIsEvictedLetsItsNodeGo(t *testing.T) {
+func TestY05_Y07_EvictingAPairReleasesItsNode(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t)
 	for _, doc := range []string{"d", "e"} {

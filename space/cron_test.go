@@ -38,7 +38,7 @@ func (w *world) runsJobs(p *Program, runtime string, wall int64) *host {
 	return h
 }
 
-func TestCron_CatchUpPoliciesOfWhatNobodyWasThereFor(t *testing.T) {
+func TestCron_CatchUpPoliciesForMissedTimes(t *testing.T) {
 	for _, c := range []struct {
 		policy CatchUp
 		limit  int
@@ -138,7 +138,7 @@ func TestCron_AnotherScheduleOrNoneTakesEffectWithTheNextOwner(t *testing.T) {
 	}
 }
 
-func TestCron_AJobGoesOnWhenItsHandlerFailsAndWhenTheClockComesBackFromAfar(t *testing.T) {
+func TestCron_AJobContinuesWhenItsHandlerFailsAndWhenTheClockIsCorrected(t *testing.T) {
 	p := newProgram(t).handle("tick", func(tx *Tx, _ *model.Event) any { return fmt.Errorf("no") }).Program
 	if err := p.Cron(CronSpec{Name: "job", Stream: "tick", Schedule: every(1000), Spec: "s"}); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func chain(t *testing.T) program {
 		sum("spare", "base")
 }
 
-func TestI2_WhatNobodyObservesNeverRuns(t *testing.T) {
+func TestI2_UnobservedNodesNeverRun(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	for i := range 5 {
@@ -31,7 +31,7 @@ func TestI2_WhatNobodyObservesNeverRuns(t *testing.T) {
 	}
 }
 
-func TestObservationRunsWhatTheDocumentNeedsAndNoMore(t *testing.T) {
+func TestObservationRunsOnlyWhatTheDocumentNeeds(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("b")
@@ -79,7 +79,7 @@ func TestI3_UnchangedOutputRunsNothingDownstream(t *testing.T) {
 }
 
 // A change beside the value that was read concerns no reader.
-func TestI3_ASiblingOfWhatWasReadRunsNothing(t *testing.T) {
+func TestI3_AChangedSiblingRunsNothing(t *testing.T) {
 	p := newProgram(t).
 		handle("set", func(tx *Tx, ev *model.Event) any {
 			tx.Set("doc", ev.Payload, "a", ev.ID)
@@ -163,7 +163,7 @@ func TestI9_ADiamondRunsEachNodeOnceInOrder(t *testing.T) {
 }
 
 // A node that reads both ends of a chain runs after the chain, even while only the near end is invalid.
-func TestI9_AReaderComesAfterAllThatMayChangeWhatItReads(t *testing.T) {
+func TestI9_AReaderComesAfterAllNodesThatMayChangeItsReads(t *testing.T) {
 	p := newProgram(t).set().
 		sum("d", "base", "c").
 		sum("c", "b").sum("b", "a").sum("a", "base")
@@ -287,7 +287,7 @@ func TestDemandReturnsThroughACleanNode(t *testing.T) {
 }
 
 // A circle of computations does not keep itself alive.
-func TestI2_ACircleIsDormantOnceNobodyObservesIt(t *testing.T) {
+func TestI2_AnUnobservedCircleIsDormant(t *testing.T) {
 	p := newProgram(t).set().
 		compute("a", func(tx *Tx) any { return max(num(tx.Get("b")), num(tx.Get("base"))) }).
 		sum("b", "a").
@@ -332,7 +332,7 @@ func TestObservationsTakeNoMoreRoomThanThereAreAtATime(t *testing.T) {
 	}
 }
 
-func TestI8_ATransactionSaysWhoMadeItAndWhy(t *testing.T) {
+func TestI8_ATransactionNamesItsWriterAndCauses(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("b")

@@ -223,7 +223,7 @@ func TestY05_RetiringANodeClearsItsPairsInOrderOfDocuments(t *testing.T) {
 	wantUntil(t, b, "m", 11500*time.Millisecond)
 }
 
-func TestY05_ATrippedPairThatIsEvictedSaysSo(t *testing.T) {
+func TestY05_EvictionOfATrippedPairIsReported(t *testing.T) {
 	b := newEchoBreaker(echoSettings{pairs: 2})
 	tripPairs(t, b, [2]string{"n", "d"})
 	b.step("m", "d", 12*time.Second)

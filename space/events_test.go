@@ -20,7 +20,7 @@ func counter(t *testing.T) program {
 }
 
 // The receipt for a misspelt stream lists the existing ones.
-func TestAnEventThatNothingHandlesIsRefusedWithWhatIsHandled(t *testing.T) {
+func TestTheReceiptOfAnUnhandledStreamListsTheHandledOnes(t *testing.T) {
 	for n, want := range map[int]string{ // any order: each stream is registered once
 		0: "",
 		2: "; it has: a, b",
@@ -37,7 +37,7 @@ func TestAnEventThatNothingHandlesIsRefusedWithWhatIsHandled(t *testing.T) {
 	}
 }
 
-func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
+func TestAReceiptContainsTheHandlersResult(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 2)
@@ -50,7 +50,7 @@ func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
 }
 
 // A handler that fails is called once and leaves nothing behind but its receipt; the next event is handled.
-func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
+func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneContinues(t *testing.T) {
 	bad := map[string]func(tx *Tx) any{
 		"error":        func(*Tx) any { return errors.New("no such item") },
 		"panic":        func(*Tx) any { panic("no such item") },
@@ -112,7 +112,7 @@ func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 }
 
 // The text of the receipt is the same each time the handler panics; the stack is only for the host.
-func TestAPanicTellsItsStackToTheHostOnly(t *testing.T) {
+func TestTheStackOfAPanicIsForTheHostOnly(t *testing.T) {
 	p := newProgram(t).handle("bad", func(*Tx, *model.Event) any { panic("boom") })
 	w := newWorld(t)
 	var stack string
@@ -130,7 +130,7 @@ func TestAPanicTellsItsStackToTheHostOnly(t *testing.T) {
 	}
 }
 
-func TestAnEventNobodyHandlesIsRefused(t *testing.T) {
+func TestAnEventWithoutAHandlerIsRefused(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, "unheard", "e1", nil)
@@ -178,7 +178,7 @@ func list(v model.Value) []model.Value {
 }
 
 // Follow-ups queue behind the waiting events, and are handled in the same suffix.
-func TestFollowUpsAreHandledInOrderBehindWhatWaits(t *testing.T) {
+func TestFollowUpsAreHandledInOrderBehindWaitingEvents(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", relay(t).Program)
 	w.send(home, "start", "e1", nil)
@@ -455,7 +455,7 @@ func TestALargeOutputIsNotStarvedByEvents(t *testing.T) {
 }
 
 // The oldest events of an overfull lane are kept; the others are read again.
-func TestRefillReadsWhatFoundNoRoom(t *testing.T) {
+func TestRefillReadsEventsThatFoundNoRoom(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program, func(c *Config) { c.LaneLimit = 4; c.MaxGroup = 3 })
 	for i := range 50 {
@@ -499,7 +499,7 @@ func TestHoldFinishesAndStartsNothing(t *testing.T) {
 	}
 }
 
-func TestProgramsRefuseWhatCannotWork(t *testing.T) {
+func TestProgramsRefuseInvalidRegistrations(t *testing.T) {
 	run := func(*Tx) (model.Value, error) { return model.Value{}, nil }
 	on := func(*Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
 	p := NewProgram("p")

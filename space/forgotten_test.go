@@ -118,7 +118,7 @@ func TestI7_ADeletionThatIsForgottenIsAChange(t *testing.T) {
 }
 
 // What has not changed costs nothing, and neither does what was always absent.
-func TestI7_WhatWasNeverThereIsNoChange(t *testing.T) {
+func TestI7_AnAbsentDocumentThatStaysAbsentIsNoChange(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t).
 		compute("nothing", func(tx *Tx) any { return tx.Get("never", "a") }).
@@ -149,7 +149,7 @@ func memoryOf(t *testing.T, h *host) memory {
 }
 
 // A foreign document that was null and is now absent has changed as well.
-func TestI7_NothingAbroadIsNotNull(t *testing.T) {
+func TestI7_AnAbsentForeignDocumentIsNotNull(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		before, then model.Write
@@ -181,7 +181,7 @@ func answerOf(v any) string { return model.MustOf(v).String() }
 
 // A child is resumed in the middle of a pass: writes of this runtime that are not in the log yet count as
 // changes too.
-func TestI7_AChildIsComparedWithWhatIsNotConfirmedYet(t *testing.T) {
+func TestI7_AChildIsComparedWithUnconfirmedWrites(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		then func(tx *Tx)

@@ -48,7 +48,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 }
 
 // A failure upstream of a document is reported for the document until the node runs again.
-func TestFreshness_OfWhatIsComputedFromSomethingThatFails(t *testing.T) {
+func TestFreshness_DownstreamOfAFailingComputation(t *testing.T) {
 	p := newProgram(t).set().sum("c", "b").sum("b", "a").sum("spare", "base")
 	p.add(NodeSpec{ID: "a", Kind: Computation, Output: "a", Run: func(tx *Tx) (model.Value, error) {
 		if n, _ := tx.Get("base").AsInt(); n < 0 {

@@ -197,7 +197,7 @@ func pair(t *testing.T) program {
 		})
 }
 
-func TestI6_WhatDoesNotConvergeIsBoundedAndGatedLongerAndLonger(t *testing.T) {
+func TestI6_NodesThatDoNotConvergeBackOff(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)
 	h.observe("ping")
@@ -230,7 +230,7 @@ func TestI6_WhatDoesNotConvergeIsBoundedAndGatedLongerAndLonger(t *testing.T) {
 	}
 }
 
-func TestI6_WhatDoesNotConvergeStarvesNobodyElse(t *testing.T) {
+func TestI6_NodesThatDoNotConvergeDoNotStarveOthers(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)
 	h.observe("ping")
@@ -250,7 +250,7 @@ func TestI6_WhatDoesNotConvergeStarvesNobodyElse(t *testing.T) {
 }
 
 // A value that never converges does not block the lane.
-func TestI6_AnEventThatReadsWhatDoesNotConvergeIsHandledInTheEnd(t *testing.T) {
+func TestI6_AnEventThatReadsANonConvergingNodeIsHandledInTheEnd(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)
 	w.send(home, "read", "e1", "ping")

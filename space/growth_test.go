@@ -11,7 +11,7 @@ import (
 
 // Many paths lead up through a node that is held back. Each node is visited once, not each path: forty rungs
 // have a trillion of them.
-func TestWhatIsHeldBackIsSoughtOnce(t *testing.T) {
+func TestAHeldNodeIsVisitedOncePerSearch(t *testing.T) {
 	p := newProgram(t)
 	held := func(id string, inputs ...string) {
 		p = p.add(NodeSpec{

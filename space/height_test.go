@@ -247,7 +247,7 @@ func TestHeightsDoNotGrowWithTheChildrenThatComeAndGo(t *testing.T) {
 }
 
 // When heights are recomputed, the nodes in the queue move to their new places.
-func TestHeightsAreGivenAnewUnderWhatWaits(t *testing.T) {
+func TestHeightsAreRecomputedWhileNodesAreQueued(t *testing.T) {
 	var q queue
 	high := &node{ordinal: 1, height: 900}
 	low := &node{ordinal: 2, height: 700}

@@ -41,7 +41,7 @@ func (h *host) transact(doc string, v any) {
 	}
 }
 
-func TestANodeThatWaitsIsHeldOnceHoweverOftenItIsInvalidated(t *testing.T) {
+func TestAWaitingNodeIsHeldOnceHoweverOftenItIsInvalidated(t *testing.T) {
 	const n = 100
 	h := held(t, n)
 	for i := range 1000 {
@@ -61,7 +61,7 @@ func TestANodeThatWaitsIsHeldOnceHoweverOftenItIsInvalidated(t *testing.T) {
 }
 
 // Nor within one pass: a burst of events, each of which invalidates waiting nodes.
-func TestANodeThatWaitsIsHeldOnceHoweverManyEventsAPassHas(t *testing.T) {
+func TestAWaitingNodeIsHeldOnceHoweverManyEventsAPassHas(t *testing.T) {
 	h := held(t, 10)
 	for i := range 500 {
 		h.w.send(home, "set", fmt.Sprint("e", i), map[string]any{"a": i})
@@ -73,7 +73,7 @@ func TestANodeThatWaitsIsHeldOnceHoweverManyEventsAPassHas(t *testing.T) {
 }
 
 // Gates that are set again and again leave nothing behind either.
-func TestANodeThatWaitsIsHeldOnceHoweverOftenItsGateIsSet(t *testing.T) {
+func TestAWaitingNodeIsHeldOnceHoweverOftenItsGateIsSet(t *testing.T) {
 	h := held(t, 1)
 	h.transact("a", 1)
 	h.settleAll()
@@ -91,7 +91,7 @@ func TestANodeThatWaitsIsHeldOnceHoweverOftenItsGateIsSet(t *testing.T) {
 }
 
 // Rows come and go while they wait for a time in the far future.
-func TestANodeThatGoesIsNotHeldAnyMore(t *testing.T) {
+func TestARemovedNodeIsNotHeld(t *testing.T) {
 	h := held(t, 0)
 	for i := range 1000 {
 		h.addRow(i, time.Hour)

@@ -106,7 +106,7 @@ func places(v Violation) string {
 	return strings.Join(out, ", ")
 }
 
-func TestCheckIdempotency_LeavesHandlersAloneThatDoTheSame(t *testing.T) {
+func TestCheckIdempotency_AcceptsHandlersThatDoTheSame(t *testing.T) {
 	w, found := repeated(t, 0, func(tx *Tx, ev *model.Event) any {
 		tx.Set("n", num(tx.Get("n"))+1)
 		tx.Set("log", num(tx.Get("double")), ev.ID)

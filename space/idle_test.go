@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestR07_ASubscriberThatPanicsDoesNotKeepTheOthersFromBeingTold(t *testing.T) {
+func TestR07_ASubscriberThatPanicsDoesNotAffectTheOthers(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	var told []bool

@@ -219,7 +219,7 @@ func (w *twoGraphs) change(after model.Value, paths []model.Path) {
 
 // A document notifies the same readers of a change with and without an index, while their number rises and
 // falls past the bounds at which the index is made and dropped.
-func TestADocumentWithAnIndexTellsWhomOneWithoutTells(t *testing.T) {
+func TestTheIndexNotifiesTheSameReadersAsAScan(t *testing.T) {
 	made, dropped := false, false
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwoGraphs(t)

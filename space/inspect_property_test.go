@@ -145,7 +145,7 @@ func shown(s *inspect.Snapshot) string {
 
 // After every move of a random program the tables agree with a plain walk over the hot records, and earlier
 // snapshots show what they showed before. Another goroutine reads one of them all the time.
-func TestInspect_TheTablesShowWhatTheHotRecordsSay(t *testing.T) {
+func TestInspect_TheTablesAgreeWithTheHotRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := genFormulas(t)
 		p := fs.program(t)
@@ -191,7 +191,7 @@ func TestInspect_TheTablesShowWhatTheHotRecordsSay(t *testing.T) {
 
 // The tables show waiting events with their state: before they are in the log, after that, and when they
 // become due.
-func TestInspect_TheTablesHaveWhatWaitsForATime(t *testing.T) {
+func TestInspect_TheTablesListWaitingEvents(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "w1")
 	pending := func() (out []string) {
@@ -232,7 +232,7 @@ func TestInspect_TheTablesHaveWhatWaitsForATime(t *testing.T) {
 }
 
 // An event whose time has come is in the queue, and not among the waiting events as well.
-func TestInspect_WhatHasComeDueIsListedOnce(t *testing.T) {
+func TestInspect_ADueEventIsListedOnce(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "w1", func(c *Config) { c.MaxGroup = 1 })
 	w.send(home, "plan", "e1", "set a 1000\nset b 1000\nset c 5000")
@@ -253,7 +253,7 @@ func TestInspect_WhatHasComeDueIsListedOnce(t *testing.T) {
 }
 
 // Changes by another runtime's commits are shown before the space processes them.
-func TestInspect_WhatOthersHaveCancelledDoesNotWait(t *testing.T) {
+func TestInspect_EventsThatOthersCancelledDoNotWait(t *testing.T) {
 	w := newWorld(t)
 	one := w.plans(t, "w1")
 	w.send(home, "plan", "e1", "set a 1000\nset b 2000")

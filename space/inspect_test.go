@@ -87,7 +87,7 @@ func TestInspect_TablesAreKeptWhileTheyAreRead(t *testing.T) {
 	checkTables(t, h.core)
 }
 
-func TestNodesTellWhereTheyStand(t *testing.T) {
+func TestNodesReportTheirState(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("a")

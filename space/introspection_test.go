@@ -116,7 +116,7 @@ func TestU06_DiagnosticsDecideNothing(t *testing.T) {
 
 // Every scenario has the same output when everything is recorded, and queried between any two steps, except
 // for scenarios that print what is recorded.
-func TestU06_TheMinutesAreTheSameWhoeverAsks(t *testing.T) {
+func TestU06_TheMinutesDoNotDependOnQueries(t *testing.T) {
 	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" {
 		return // TestScenarios rewrites them
 	}

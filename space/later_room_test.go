@@ -19,7 +19,7 @@ const maxQueued = 1024
 // More events are due than fit into the lane, and its head waits for its next attempt, or the commit is full.
 // Whatever makes room causes a Settle anyway, so Ready.Due must not name a time that has passed, again and
 // again.
-func TestLater_WhatIsDueAlreadyAsksForNoTimeWhileSomethingIsInItsWay(t *testing.T) {
+func TestLater_EventsThatAreDueButBlockedRequestNoWakeUp(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t)
 	block := false
@@ -57,7 +57,7 @@ func TestLater_WhatIsDueAlreadyAsksForNoTimeWhileSomethingIsInItsWay(t *testing.
 
 // The number of waiting events is limited. A timer that is set again takes no further room, and one that is
 // handled or cancelled frees its room.
-func TestTimers_OneThatIsSetAgainNeedsNoRoom(t *testing.T) {
+func TestTimers_SettingATimerAgainNeedsNoRoom(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1", func(c *Config) { c.MaxLater = 2 })
 	w.sendAt("e1", 0, "set a 1000\nset b 5000")

@@ -65,7 +65,7 @@ func (w *world) wantReceipts(want ...string) {
 	}
 }
 
-func TestLater_AnEventThatComesEarlyWaitsAndHoldsNobodyUp(t *testing.T) {
+func TestLater_AnEarlyEventWaitsWithoutDelayingOthers(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
 	w.sendAt("late", noon+1000, "")
@@ -97,7 +97,7 @@ func TestLater_AnEventThatComesEarlyWaitsAndHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestLater_WhatWaitsIsKeptOverACrashWhateverWasSaved(t *testing.T) {
+func TestLater_WaitingEventsSurviveACrashWhateverWasSaved(t *testing.T) {
 	for _, save := range []string{"nothing", "half", "all", "all, then more"} {
 		t.Run(save, func(t *testing.T) {
 			w := newWorld(t)
@@ -144,7 +144,7 @@ func TestLater_WhatWaitsIsKeptOverACrashWhateverWasSaved(t *testing.T) {
 }
 
 // I10: what an undone transaction sent for later does not exist, and what it cancelled still waits.
-func TestI10_ARefusalTakesBackWhatWaitsAndWhatWasCancelled(t *testing.T) {
+func TestI10_ARefusalUndoesDelayedSendsAndCancellations(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
 	w.send(home, "plan", "first", "set x 1000\nset y 100")
@@ -168,7 +168,7 @@ func TestI10_ARefusalTakesBackWhatWaitsAndWhatWasCancelled(t *testing.T) {
 }
 
 // A timer that is in the lane because its time has come can still be cancelled or postponed.
-func TestTimers_OneThatIsDueIsCancelledByWhatIsHandledBeforeIt(t *testing.T) {
+func TestTimers_ADueTimerCanBeCancelledByAnEarlierEvent(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
 	w.send(home, "plan", "e1", "set x 100\nset y 100")
@@ -388,7 +388,7 @@ func TestLater_ATakeoverByAnOwnerWhoseClockIsAnHourOff(t *testing.T) {
 
 // The transaction that set a timer to a later time is undone, so the timer waits for its earlier time again.
 // That time has passed, and it precedes that of an event that is in the lane already.
-func TestTimers_OneThatARefusalPutsBackIsHandledBeforeWhatCameDueAfterIt(t *testing.T) {
+func TestTimers_ATimerThatARefusalRestoresKeepsItsPlace(t *testing.T) {
 	w := newWorld(t)
 	p, tries := planner(t), 0
 	if err := p.Handle("once", func(tx *Tx, _ *model.Event) (model.Value, error) {

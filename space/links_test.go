@@ -98,7 +98,7 @@ func genLinkPath() *rapid.Generator[model.Path] {
 // Random documents full of links, within a space and to another, to a computation's output, to nowhere and in
 // circles. After every change, each reader has seen what following the links yields and depends on exactly
 // the hops, and the computation is live exactly if the hops of a reader lead to it.
-func TestReadingThroughLinksIsFollowingThem(t *testing.T) {
+func TestReadingThroughLinksEqualsFollowingThem(t *testing.T) {
 	rounds, foreign, derived := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := NewProgram("links")
@@ -275,7 +275,7 @@ func (docs plainDocs) write(doc string, path model.Path, v model.Value) (after p
 
 // Reads and writes follow the permitted number of hops; one more is reported as a circle, with the requested
 // address.
-func TestLinksAreFollowedSoFar(t *testing.T) {
+func TestLinksAreFollowedUpToALimit(t *testing.T) {
 	for hops, ok := range map[int]bool{1: true, maxHops: true, maxHops + 1: false} {
 		p := newProgram(t).handle("read", func(tx *Tx, _ *model.Event) any { return tx.Get("l0", "x") }).
 			handle("write", func(tx *Tx, _ *model.Event) any {
@@ -309,7 +309,7 @@ func TestLinksAreFollowedSoFar(t *testing.T) {
 
 // A link that is read in another space, without following it, names that space: following it leads where
 // reading through it does.
-func TestALinkKnowsWhereItStands(t *testing.T) {
+func TestALinkNamesItsSpace(t *testing.T) {
 	var got []string
 	p := newProgram(t).add(NodeSpec{ID: "n", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
 		l, ok := tx.Link("a", "x")

@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
+func TestMarksAreResetBeforeTheyOverflow(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t).sum("total", "a", "b").sum("twice", "total", "total").compute("either", func(tx *Tx) any {
 		if num(tx.Get("a")) > 1 {

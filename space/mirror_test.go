@@ -135,7 +135,7 @@ func TestFollowingIsDemand(t *testing.T) {
 
 // A computation that was clean when its foreign document was released is not up to date for a later observer:
 // the document may have changed in between (I4). If it has not, there is nothing to run (I3).
-func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
+func TestI4_AReaderOfAnUnfollowedDocumentIsNotUpToDate(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
 	w.put("bank", put("rate", 7))
@@ -194,7 +194,7 @@ func TestI4_TheGateReachesThroughForeignDocuments(t *testing.T) {
 }
 
 // A value that is delivered after the document was unfollowed may be out of date, and is ignored.
-func TestALateDeliveryIsNotTaken(t *testing.T) {
+func TestALateDeliveryIsIgnored(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
 	w.put("bank", put("rate", 7))

@@ -129,7 +129,7 @@ func step(t *rapid.T) model.Write {
 // node runs more often, and everything live has the same value. (A dormant node whose inputs have changed and
 // changed back runs in the runtime that kept running, and is found to be clean by the other. One whose output
 // is not in the log runs once more when it is needed again, and so may its readers.)
-func TestI7_V01_ARestartedSpaceRunsWhatAnotherWouldHave(t *testing.T) {
+func TestI7_V01_ARestartedSpaceRunsTheSameAsOneThatKeptRunning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tt := tester(t)
 		p := resumable(t, tt)

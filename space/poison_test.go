@@ -81,7 +81,7 @@ func TestAHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 
 // If the incarnation that first meets the event has made a receipt before, the next one does not record
 // attempts either, and the handler runs once more, as docs/rejections.md describes.
-func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testing.T) {
+func TestAHandlerThatKillsAProcessWithReceiptsRunsFiveTimes(t *testing.T) {
 	w := newWorld(t)
 	deaths := map[string]int{}
 	p := deadly(t, deaths)
@@ -104,7 +104,7 @@ func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testin
 }
 
 // The first incarnation, and one that follows an incarnation with receipts, record no attempts in the log.
-func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
+func TestNoAttemptRecordsAfterAnIncarnationWithReceipts(t *testing.T) {
 	w := newWorld(t)
 	for n := range 3 {
 		h := w.owner(fmt.Sprint("w", n+1), counter(t).Program)
@@ -123,7 +123,7 @@ func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
 
 // After an incarnation without receipts, the events that are waiting are handled one by one, each after an
 // attempt record. Later events are handled as usual.
-func TestWhoFollowsOnABarrenLifeHandlesWhatThereIsOneByOne(t *testing.T) {
+func TestAfterAnIncarnationWithoutReceiptsEventsAreHandledOneByOne(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	for i := range 3 {
@@ -157,7 +157,7 @@ func TestWhoFollowsOnABarrenLifeHandlesWhatThereIsOneByOne(t *testing.T) {
 
 // Processes come and go while the head waits, for a computation that is held or after a transient error: its
 // handler returns each time, so none of these attempts counts as lost.
-func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
+func TestAnEventWhoseHandlerReturnsIsNotGivenUp(t *testing.T) {
 	for _, way := range []string{"waits", "transient"} {
 		t.Run(way, func(t *testing.T) {
 			w := newWorld(t)
@@ -207,7 +207,7 @@ func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
 }
 
 // A process that is stopped while the attempt record is on its way makes no attempt, and removes the record.
-func TestAnAttemptThatIsNotMadeIsTakenBack(t *testing.T) {
+func TestTheRecordOfAnAttemptThatIsNotMadeIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
@@ -254,7 +254,7 @@ func TestConflictsDoNotCountAsLostAttempts(t *testing.T) {
 
 // The receipt of an attempt that succeeds after lost ones contains their number. The checkpoint contains the
 // count, too.
-func TestAReceiptSaysHowManyAttemptsThereWere(t *testing.T) {
+func TestAReceiptContainsTheNumberOfAttempts(t *testing.T) {
 	w := newWorld(t)
 	left := 3
 	p := counter(t).handle("moody", func(*Tx, *model.Event) any {
@@ -326,7 +326,7 @@ func TestAnEventIsTriedAtAMomentOfItsOwnAfterItsProcessHasDied(t *testing.T) {
 	}
 }
 
-func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
+func TestWithANegativeLimitNoAttemptIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
@@ -339,7 +339,7 @@ func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
 }
 
 // An attached runtime records no attempts, and counts none: others may be handling the same event.
-func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
+func TestAnAttachedRuntimeCountsNoLostAttempts(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
@@ -362,7 +362,7 @@ func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
 
 // An incarnation that is informed of an attempt which did not return counts it, records the next ones, and
 // ends the event after enough of them; another event is not affected.
-func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
+func TestAnAttemptThatDidNotReturnCountsAsLost(t *testing.T) {
 	w := newWorld(t)
 	deaths := map[string]int{}
 	p := deadly(t, deaths)
@@ -443,7 +443,7 @@ func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
 
 // A node that did not return is held until a time, wherever it is registered, and is reported as failed; an
 // event that reads its output gets the present value.
-func TestANodeThatDidNotReturnRests(t *testing.T) {
+func TestANodeThatDidNotReturnIsHeld(t *testing.T) {
 	w := newWorld(t)
 	runs := 0
 	p := counter(t)

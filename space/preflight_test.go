@@ -121,7 +121,7 @@ func TestM10_OneStaleSideWriterOfManyIsFoundAtOnce(t *testing.T) {
 
 // The cost of an event does not depend on the number of unneeded stale nodes that it does not depend on, nor
 // on the number of absent documents of other spaces that these have read.
-func TestStaleNodesThatAreNoneOfTheEventsBusinessCostNothing(t *testing.T) {
+func TestUnrelatedStaleNodesCostAnEventNothing(t *testing.T) {
 	cost := func(strangers int, observed bool) uint64 {
 		p := hub(t, 4).sum("tail", "hub")
 		for i := range strangers {

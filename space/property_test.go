@@ -547,7 +547,7 @@ func (m *machine) checkTwin() {
 // Random programs under random observations, events, transactions, refusals, takeovers and crashes (I1, I2,
 // I3, I4, I9, I10, I11). The twin is watched through every hook, and its runs are rehearsed; it must do the
 // same.
-func TestI1_AtQuiescenceEverythingLiveIsWhatANaiveEvaluationSays(t *testing.T) {
+func TestI1_AtQuiescenceEverythingLiveEqualsANaiveEvaluation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := genFormulas(t)
 		p := fs.program(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // A node that a run pulls may write to a document that the run has begun to write (I7).
-func TestI7_WhatARunPullsIsNotWrittenOver(t *testing.T) {
+func TestI7_WritesOfPulledNodesAreNotOverwritten(t *testing.T) {
 	at := func(path string) []Address { return []Address{{Doc: "d", Path: model.Path{path}}} }
 	inner := NodeSpec{ID: "inner", Kind: Computation, Output: "o", Writes: at("inner")}
 	inner.Run = func(tx *Tx) (model.Value, error) {
@@ -29,7 +29,7 @@ func TestI7_WhatARunPullsIsNotWrittenOver(t *testing.T) {
 
 // A node that a run pulls may change something that the running node read last time but no longer reads. That
 // is no reason for another run.
-func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
+func TestI3_AnAddressThatIsNoLongerReadIsNoCause(t *testing.T) {
 	child := NodeSpec{ID: "child", Kind: Computation, Output: "o", Writes: []Address{{Doc: "d"}}}
 	child.Run = func(tx *Tx) (model.Value, error) {
 		tx.Set("d", 1)
@@ -56,7 +56,7 @@ func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
 
 // A run whose side-write has no effect, because the value is there already, writes nothing. If that value is
 // then undone, the node runs again: no other writer would restore it.
-func TestI1_AWriteThatWasThereAlreadyIsMadeWhenItIsUndone(t *testing.T) {
+func TestI1_AWriteThatWasThereAlreadyIsRepeatedWhenItIsUndone(t *testing.T) {
 	at := model.Path{"x"}
 	side := NodeSpec{ID: "side", Kind: Computation, Writes: []Address{{Doc: "d", Path: at}}}
 	side.Run = func(tx *Tx) (model.Value, error) {

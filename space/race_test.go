@@ -162,7 +162,7 @@ func TestI3_AnUndoneOutputIsComputedAgain(t *testing.T) {
 
 // Another owner's program may have computed something else. This runtime must not take that for its own
 // output.
-func TestI1_AnOutputThatSomebodyElseWroteIsComputedAgain(t *testing.T) {
+func TestI1_AnOutputThatAnotherRuntimeWroteIsComputedAgain(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)
 	w.send(home, "set", "e1", map[string]any{"base": 5})
@@ -229,7 +229,7 @@ func TestI7_CheckpointAndLogTailReloadTheSameState(t *testing.T) {
 
 // A restart without saved observations runs each observed computation once, and nothing else; nothing
 // changes.
-func TestI7_ARestartRunsWhatIsObservedAndChangesNothing(t *testing.T) {
+func TestI7_ARestartRunsObservedNodesAndChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("b")
@@ -247,7 +247,7 @@ func TestI7_ARestartRunsWhatIsObservedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestIntegrateRefusesWhatItCannotRead(t *testing.T) {
+func TestIntegrateRefusesUnreadableCommits(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	for _, data := range []string{"", "nonsense", `{"v":99,"sp":"home","rt":"x","cur":{}}`} {

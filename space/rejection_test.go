@@ -22,7 +22,7 @@ func (c consequences) of(column string) consequence {
 }
 
 // The table in docs/rejections.md equals that of the code, and the page explains every class and consequence.
-func TestRejections_ThePageSaysWhatTheTableSays(t *testing.T) {
+func TestRejections_ThePageShowsTheTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/rejections.md")
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (h *host) register(spec NodeSpec) {
 // An effect that is being removed still has some of its reads. If there is a circle anywhere, so that the
 // counts alone do not determine liveness, the effect must not count as the only root of nodes that others
 // need, too.
-func TestI2_ARemovedEffectTakesNoDemandWithItThatIsNotItsOwn(t *testing.T) {
+func TestI2_ARemovedEffectEndsOnlyItsOwnDemand(t *testing.T) {
 	p := newProgram(t).sum("a", "in").sum("b", "a").
 		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).
 		compute("y", func(tx *Tx) any { return min(3, num(tx.Get("x"))+1) }).
@@ -102,7 +102,7 @@ func TestATakeoverThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
 
 // A circle ends at several places, one after the other. Nodes that have become dormant must not become live
 // again because other counts are not updated yet.
-func TestI2_ACircleThatEndsDoesNotComeBack(t *testing.T) {
+func TestI2_ACircleThatEndsStaysDormant(t *testing.T) {
 	p := newProgram(t).
 		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).
 		compute("z", func(tx *Tx) any { return min(3, num(tx.Get("beside"))+1) }).

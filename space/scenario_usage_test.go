@@ -195,7 +195,7 @@ func (s *stage) spaces() []string {
 	return slices.Compact(out)
 }
 
-func TestScenarios_EveryCommandSaysWhatItTakes(t *testing.T) {
+func TestScenarios_EveryCommandHasUsages(t *testing.T) {
 	for _, c := range commands {
 		if _, ok := usages[c.name]; !ok && c.name != "case" {
 			t.Errorf("usages has no %s", c.name)
@@ -203,7 +203,7 @@ func TestScenarios_EveryCommandSaysWhatItTakes(t *testing.T) {
 	}
 }
 
-func TestScenarios_RefuseWhatACommandDoesNotTake(t *testing.T) {
+func TestScenarios_RefuseInvalidArguments(t *testing.T) {
 	s := newStage(t)
 	if err := s.do("register s : computation total = a"); err != nil {
 		t.Fatal(err)

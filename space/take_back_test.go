@@ -37,7 +37,7 @@ func parentOf(h *host) string {
 
 // A run that fails changes nothing: a child that it has adopted from another node returns to that node, with
 // its function, and is removed when that node no longer makes it.
-func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
+func TestAFailedRunReturnsTheChildItAdopted(t *testing.T) {
 	var ran []string
 	w := newWorld(t)
 	h := w.owner("w1", makers(t, &ran).Program)

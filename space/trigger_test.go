@@ -228,7 +228,7 @@ func TestEdges_EveryLineOfTheTable(t *testing.T) {
 // Edges cover every write inside a surface that changes the result of a read. They do not cover everything
 // that triggers: a write may create the path to its place, which makes a reader next to it reachable without
 // changing its result; and, for a shallow reader, it may create a key on the level between the two.
-func TestEdges_ForeseeWhatAWriteChanges(t *testing.T) {
+func TestEdges_CoverWhatAWriteChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := genTree(3).Draw(t, "before")
 		w := model.Write{Doc: "d", Path: genIndexPath(4).Draw(t, "at"), Value: genTree(1).Draw(t, "value")}

@@ -58,7 +58,7 @@ func TestWritesAreToThePathAsItWas(t *testing.T) {
 }
 
 // Writing an equal value writes nothing, and concerns no reader.
-func TestI5_AWriteOfTheSameValueIsNone(t *testing.T) {
+func TestI5_AWriteOfTheSameValueWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)
 	h.observe("out")

@@ -10,7 +10,7 @@ import (
 
 // A program without a handler for failure notices lets them succeed: refusing them would add a failure to the
 // one that the notice reports.
-func TestAFailureNoticeNobodyHandlesEndsWell(t *testing.T) {
+func TestAFailureNoticeWithoutAHandlerSucceeds(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, model.Undelivered, "e1", nil)

@@ -29,7 +29,7 @@ func TestE14_APassThatDeferredNothingLeavesNoMarker(t *testing.T) {
 	wantMarkers(t, d)
 }
 
-func TestE15_MarkersCountAndNameWhatWasDeferred(t *testing.T) {
+func TestE15_MarkersCountAndNameDeferredNodes(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	if !d.deferred(1, []string{"x"}) {
 		t.Error("the first marker does not warn")
@@ -386,7 +386,7 @@ func TestS10_ManyWaysAroundAreNotTriedOneByOne(t *testing.T) {
 	}
 }
 
-func TestS10_ComponentsAreWhatLeadsToEachOther(t *testing.T) {
+func TestS10_ComponentsAreMutuallyReachableNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 7
 		next := make([][]causalStep, n)

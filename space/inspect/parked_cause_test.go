@@ -7,7 +7,7 @@ import (
 
 // Each cause of waiting has a word, and a sentence that names what the event waits for, the number of
 // attempts, and the time of the next one.
-func TestParked_SaysWhyInAWordAndASentence(t *testing.T) {
+func TestParked_CauseIsAWordAndASentence(t *testing.T) {
 	clock := func(at time.Duration) string { return "at+" + at.String() }
 	for _, c := range []struct {
 		p          Parked
