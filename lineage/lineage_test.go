@@ -15,7 +15,7 @@ const home = "home"
 
 func send(to string) model.Send { return model.Send{To: to, Stream: "s"} }
 
-func TestLaunch_NumbersWhatLeavesTheSpace(t *testing.T) {
+func TestLaunch_NumbersSendsToOtherSpaces(t *testing.T) {
 	r := New(home, map[string]model.Sent{"north": {Position: 4}})
 	sends := []model.Send{send("north"), send(home), send("south"), send("north")}
 	r.Launch(model.TxID{Space: home, Epoch: 7, N: 3}, nil, sends)
@@ -46,7 +46,7 @@ func TestI10_P14_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
 
 // Whatever is confirmed or cancelled is done with: a second answer, one to a transaction
 // that was never heard of, or one that comes after the other, changes nothing.
-func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
+func TestI10_P14_ALaunchIsSettledOnce(t *testing.T) {
 	tx := func(n uint64) model.TxID { return model.TxID{Space: home, Epoch: 7, N: n} }
 	r := New(home, nil)
 	r.Confirm(99) // without launches

@@ -11,7 +11,7 @@ import (
 
 var ev = &model.Event{Space: "cart", Stream: "add", ID: "e1", Lane: 12, Position: 3}
 
-func TestAReceiptSaysWhichEventEndedAndHow(t *testing.T) {
+func TestAReceiptNamesTheEventAndItsOutcome(t *testing.T) {
 	for _, c := range []struct {
 		rc      *model.Receipt
 		outcome model.Outcome
@@ -33,7 +33,7 @@ func TestAReceiptSaysWhichEventEndedAndHow(t *testing.T) {
 }
 
 // A failing handler cannot make its own failure too large, or too odd, to record.
-func TestAnErrorIsCutToWhatAReceiptHolds(t *testing.T) {
+func TestAnErrorIsCutToTheRoomOfAReceipt(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", MaxErrorLen+1), strings.Repeat("é", MaxErrorLen), "x" + strings.Repeat("😀", MaxErrorLen)} {
 		got := Failed(ev, errors.New(text)).Error
 		if len(got) > MaxErrorLen+len(" …") || !strings.HasSuffix(got, " …") {
