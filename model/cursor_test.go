@@ -18,7 +18,7 @@ func upTo(n int, step func(i int) uint64) (list []uint64) {
 	return list
 }
 
-// Logs without many events that are held are the same bytes that they were, and read by old programs.
+// Cursors with few held events are stored in the same bytes as before, and old programs can read them.
 func TestCursor_OfFewHeldEventsIsStoredAsItWas(t *testing.T) {
 	for _, c := range []struct {
 		cursor Cursor
@@ -42,7 +42,8 @@ func TestCursor_OfFewHeldEventsIsStoredAsItWas(t *testing.T) {
 	}
 }
 
-// Old programs, which would take all of them for done, refuse what names many by its version.
+// Old programs refuse the version of a cursor with many held events, because they would consider all of them
+// done.
 func TestCursor_OfManyHeldEventsIsOfAnotherVersion(t *testing.T) {
 	held := upTo(17, func(int) uint64 { return 2 })
 	c := Cursor{Floor: 90, Held: held}
@@ -50,7 +51,7 @@ func TestCursor_OfManyHeldEventsIsOfAnotherVersion(t *testing.T) {
 	if !strings.HasPrefix(string(data), `{"v":2,`) || !strings.Contains(string(data), `"cur":{"f":90,"hs":"2,2,2`) {
 		t.Errorf("stored as %s", data)
 	}
-	for split, want := range map[bool]string{false: `{"v":3,`, true: `{"v":4,`} { // any order: each on its own
+	for split, want := range map[bool]string{false: `{"v":3,`, true: `{"v":4,`} { // any order: each is independent
 		m := Mark{Version: MarkVersion, Cursor: c}
 		if split {
 			m.Version = SplitMarkVersion
@@ -93,7 +94,7 @@ func TestCursor_IsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-// The old form is read whatever its length.
+// The old form is accepted with any length.
 func TestCursor_OldLogsStayReadable(t *testing.T) {
 	held := upTo(5000, func(int) uint64 { return 2 })
 	list := strings.ReplaceAll(strings.Trim(fmt.Sprint(held), "[]"), " ", ",")

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However letters and notes are divided into pages, the totals are what an index of all of them
-// counts: also of a letter that was stored behind a note about it, and of a note about none.
+// However letters and notes are divided into pages, the totals equal those of an index of all of them: even
+// for a letter that was stored after a note about it, and for a note without a letter.
 func TestDeadTotals_CountWhatAnIndexCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []DeadName
@@ -48,7 +48,7 @@ func TestDeadTotals_CountWhatAnIndexCounts(t *testing.T) {
 	})
 }
 
-// Streams and spaces that are too many are not counted one by one, and their totals stay right.
+// If there are too many streams or spaces, their individual counts are dropped, and the totals stay correct.
 func TestDeadTotals_OfTooManyOnlyTheSumIsKept(t *testing.T) {
 	var totals DeadTotals
 	for i := range maxDeadTotals + 1 {

@@ -32,7 +32,7 @@ func TestAReceiptNamesTheEventAndItsOutcome(t *testing.T) {
 	}
 }
 
-// A failing handler cannot make its own failure too large, or too odd, to record.
+// A failing handler cannot make its own failure too large, or too malformed, to record.
 func TestAnErrorIsCutToTheRoomOfAReceipt(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", MaxErrorLen+1), strings.Repeat("é", MaxErrorLen), "x" + strings.Repeat("😀", MaxErrorLen)} {
 		got := Failed(ev, errors.New(text)).Error
