@@ -51,7 +51,7 @@ func (g *poisonGuard) recorded(stream, event string) bool {
 func (g *poisonGuard) beginLife() {
 	lives := &g.confirmed.Lives
 	g.left, g.record = 0, nil
-	if g.cfg.LostAttempts > 0 && g.at.role == Owner && (lives.Barren > 0 || lives.Trying != nil || g.overran != nil) {
+	if g.cfg.LostAttempts > 0 && g.at.role == Owner && (lives.WithoutReceipt > 0 || lives.Trying != nil || g.overran != nil) {
 		g.left = g.cfg.MaxGroup
 	}
 }

@@ -223,7 +223,7 @@ func (m *Mark) check() error {
 	b.number("ep", m.Epoch)
 	b.number("trm", m.Term)
 	b.cursor(&m.Cursor)
-	b.count("bar", m.Barren)
+	b.count("bar", m.WithoutReceipt)
 	b.trying(m.Trying)
 	b.number("tryep", m.Tried)
 	b.number("fst", m.First)

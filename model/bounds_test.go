@@ -123,7 +123,7 @@ func TestBounds_EveryFieldOfAStoredMessageHasOne(t *testing.T) {
 }
 
 // Values at the bounds are accepted.
-func TestBounds_WhatIsWithinThemIsDecoded(t *testing.T) {
+func TestBounds_ValuesAtTheBoundsAreDecoded(t *testing.T) {
 	most := fmt.Sprint(uint64(MaxNumber))
 	for _, text := range []string{
 		commitWith(`"ep":`+most+`,"at":`+most+`,"trm":`+most, `"rc":{"ev":"e","o":"handled","ln":`+most+`,"pos":`+most+`,"rk":`+huge+`}`),

@@ -123,9 +123,9 @@ const (
 	Expired Outcome = "expired"
 )
 
-// CameToNothing reports whether an event ended without a call of its handler: the space that sent it then
+// NeverRan reports whether an event ended without a call of its handler: the space that sent it then
 // gets a notice.
-func (o Outcome) CameToNothing() bool { return o == Refused || o == Cancelled || o == Expired }
+func (o Outcome) NeverRan() bool { return o == Refused || o == Cancelled || o == Expired }
 
 // Lost reports whether an event ended in a way that is probably unintended: it becomes a dead letter.
 func (o Outcome) Lost() bool { return o == Failed || o == Refused }

@@ -183,7 +183,7 @@ func TestAppendTx_AWriteOfNothingIsADeletion(t *testing.T) {
 }
 
 // A commit can be read whatever error message it contains.
-func TestAppendCommit_MendsTextThatIsNotUTF8(t *testing.T) {
+func TestAppendCommit_RepairsTextThatIsNotUTF8(t *testing.T) {
 	c := &Commit{Version: CommitVersion, Space: "s", Txs: []Tx{{Receipt: &Receipt{Event: "e", Outcome: Failed, Error: "bad \xff\xfe byte"}}}}
 	back, err := DecodeCommit(AppendCommit(nil, c, nil))
 	if err != nil {
@@ -203,7 +203,7 @@ func TestDecodeCommit_RefusesAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestDecodeCommit_RefusesWhatIsNoCommit(t *testing.T) {
+func TestDecodeCommit_RefusesOtherInput(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"v":1`, `{"v":1,"tx":[{"w":[["d"]]}]}`, `{"v":1,"tx":[{"w":[["","/a",1]]}]}`} {
 		if _, err := DecodeCommit([]byte(text)); err == nil {
 			t.Errorf("%s was decoded", text)
@@ -279,8 +279,8 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 				InAgain:  rapid.MapOf(genName(), rapid.SliceOfN(genNumber(), 0, 2*maxTerms)).Draw(t, "received again"),
 				OutTerms: rapid.MapOf(genName(), genNumber()).Draw(t, "terms sent"),
 			},
-			Own:    some(t, "own", genSend()),
-			Barren: rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),
+			Own:            some(t, "own", genSend()),
+			WithoutReceipt: rapid.IntRange(0, 9).Draw(t, "barren"), HasReceipt: rapid.Bool().Draw(t, "fruitful"),
 			Trying: genTrying().Draw(t, "trying"), Tried: genNumber().Draw(t, "tried"),
 		}
 		data, err := m.Encode()

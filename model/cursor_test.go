@@ -44,7 +44,7 @@ func TestCursor_OfFewHeldEventsIsStoredAsItWas(t *testing.T) {
 
 // Old programs refuse the version of a cursor with many held events, because they would consider all of them
 // done.
-func TestCursor_OfManyHeldEventsIsOfAnotherVersion(t *testing.T) {
+func TestCursor_OfManyHeldEventsHasAnotherVersion(t *testing.T) {
 	held := upTo(17, func(int) uint64 { return 2 })
 	c := Cursor{Floor: 90, Held: held}
 	data := AppendCommit(nil, &Commit{Version: CommitVersion, Space: "s", Cursor: c}, nil)
@@ -83,7 +83,7 @@ func TestCursor_TwentyThousandHeldEventsAreFewBytes(t *testing.T) {
 	}
 }
 
-func TestCursor_IsReadAsItWasWritten(t *testing.T) {
+func TestCursor_RoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Uint64Range(1, 4), 0, 60).Draw(t, "steps")
 		want := Cursor{Held: upTo(len(steps), func(i int) uint64 { return steps[i] }), Floor: 1000}
@@ -104,7 +104,7 @@ func TestCursor_OldLogsStayReadable(t *testing.T) {
 	}
 }
 
-func TestCursor_RangesThatCannotBeAreRefused(t *testing.T) {
+func TestCursor_InvalidRangesAreRefused(t *testing.T) {
 	for _, text := range []string{"x", "1,", "0", "1,0", "-1", "1+x", "1+-1", "1+4000000000", "18446744073709551615,1", "18446744073709551615+1", "1+16777215,1", "+1", "1+"} {
 		_, err := DecodeCommit([]byte(`{"v":2,"sp":"s","rt":"w","cur":{"f":9,"hs":"` + text + `"}}`))
 		if err == nil {

@@ -9,7 +9,7 @@ import (
 
 // However letters and notes are divided into pages, the totals equal those of an index of all of them: even
 // for a letter that was stored after a note about it, and for a note without a letter.
-func TestDeadTotals_CountWhatAnIndexCounts(t *testing.T) {
+func TestDeadTotals_EqualTheCountsOfAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []DeadName
 		for e := range rapid.IntRange(1, 8).Draw(t, "events") {
@@ -49,7 +49,7 @@ func TestDeadTotals_CountWhatAnIndexCounts(t *testing.T) {
 }
 
 // If there are too many streams or spaces, their individual counts are dropped, and the totals stay correct.
-func TestDeadTotals_OfTooManyOnlyTheSumIsKept(t *testing.T) {
+func TestDeadTotals_KeepOnlyTheSumOfTooManyKeys(t *testing.T) {
 	var totals DeadTotals
 	for i := range maxDeadTotals + 1 {
 		if _, kept := totals.Of("s0", ""); !kept {

@@ -40,7 +40,7 @@ func TestTimeOfEventID_OtherIDsCarryNone(t *testing.T) {
 	}
 }
 
-func TestCheckEventAge_RefusesWhatMayBeForgotten(t *testing.T) {
+func TestCheckEventAge_RefusesIDsThatMayBeForgotten(t *testing.T) {
 	const horizon = 7 * 24 * time.Hour
 	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	id := TimedEventID(made, "x")

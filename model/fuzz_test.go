@@ -120,7 +120,7 @@ func FuzzStateKey(f *testing.F) {
 
 // If one bit of a real message is flipped, the decoder returns an error or another message. It uses no more
 // memory than the message justifies.
-func TestBounds_OneFlippedBitHurtsNoDecoder(t *testing.T) {
+func TestBounds_DecodersSurviveFlippedBits(t *testing.T) {
 	for name, decode := range map[string]func([]byte) error{ // any order: each is independent
 		"commit": commitError, "mark": markError, "positions": positionsError, "waiting": waitingError, "dead": deadError, "ahead": aheadError,
 		"quarantine": func(data []byte) error { _, err := DecodeQuarantined(data); return err },

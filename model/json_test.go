@@ -232,7 +232,7 @@ func TestUnmarshalJSONFrom_LenientDecoder(t *testing.T) {
 	}
 }
 
-func TestMarshal_RefusesWhatCannotBeRead(t *testing.T) {
+func TestMarshal_RefusesWhatParseValueWould(t *testing.T) {
 	v := Null()
 	for range MaxDepth + 1 {
 		v = Array(v)

@@ -26,11 +26,11 @@ type Mark struct {
 	Owner   string `json:"rt"`
 	Term    uint64 `json:"trm,omitzero"` // of the last takeover or join
 	Cursor  Cursor `json:"cur"`
-	// Barren, Fruitful, Trying and Tried are those of replica.Lives.
-	Barren   int     `json:"bar,omitzero"`
-	Fruitful bool    `json:"fru,omitzero"`
-	Trying   *Trying `json:"try,omitzero"`
-	Tried    uint64  `json:"tryep,omitzero"`
+	// WithoutReceipt, HasReceipt, Trying and Tried are those of replica.Lives.
+	WithoutReceipt int     `json:"bar,omitzero"`
+	HasReceipt     bool    `json:"fru,omitzero"`
+	Trying         *Trying `json:"try,omitzero"`
+	Tried          uint64  `json:"tryep,omitzero"`
 	// First is the bucket's revision of the first mark of this epoch, 0 in that mark. Before holds revision
 	// and log sequence of the mark that the owner loaded. See Standing.
 	First  uint64   `json:"fst,omitzero"`

@@ -41,14 +41,14 @@ func TestIsName_AgreesWithCheckName(t *testing.T) {
 	})
 }
 
-func TestCheckName_NamesTheCharacterThatDoesNotFit(t *testing.T) {
+func TestCheckName_NamesTheInvalidCharacter(t *testing.T) {
 	if err := CheckName("stream", "orders.>"); err == nil || !strings.Contains(err.Error(), `'.'`) {
 		t.Errorf("error %v does not name the dot", err)
 	}
 }
 
 // No client can choose an id that Settle mints.
-func TestO04_CheckEventID_KeepsClientsOffMintedIDs(t *testing.T) {
+func TestO04_CheckEventID_RefusesMintedIDsFromClients(t *testing.T) {
 	minted := TxID{Space: "cart", Epoch: 7, N: 3}.Event(0)
 	if CheckEventID(minted) == nil {
 		t.Errorf("a client may send %s", minted)
@@ -75,7 +75,7 @@ func genTxID() *rapid.Generator[TxID] {
 
 // An id that a client may choose contains no delimiter of a minted id or of a subject, and so cannot be
 // mistaken for one.
-func TestO04_NothingAClientMayUseHoldsADelimiter(t *testing.T) {
+func TestO04_ClientIDsContainNoDelimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.StringMatching(`[a-z0-9]{0,4}`), rapid.String()), 1, 5).Draw(t, "parts")
 		id := strings.Join(parts, rapid.SampledFrom([]string{":", ".", "/", " ", "*", ">", "=", "", "-"}).Draw(t, "joined with"))
@@ -93,7 +93,7 @@ func TestO04_NothingAClientMayUseHoldsADelimiter(t *testing.T) {
 
 // A minted id is always the same for the same arguments, and different if the space, the epoch, the
 // transaction or the number of the send differs.
-func TestO03_MintedIDsDifferInAllThatTheyAreMadeOf(t *testing.T) {
+func TestO03_MintedIDsDependOnAllTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		few := rapid.Custom(func(t *rapid.T) TxID { // so that some are equal
 			return TxID{
@@ -123,7 +123,7 @@ func TestOriginOf_IsTheInverseOfEvent(t *testing.T) {
 	})
 }
 
-func TestOriginOf_IsFalseForWhatNobodyMinted(t *testing.T) {
+func TestOriginOf_IsFalseForIDsThatAreNotMinted(t *testing.T) {
 	for _, id := range []string{
 		"", "e1", "cart:1:2", "cart:1:2:3:4", ":1:2:3", "cart:x:2:3", "cart:1:-2:3", "cart:1:2:",
 		"cart:18446744073709551616:2:3", "cart:1:2:4294967296",
@@ -200,7 +200,7 @@ func TestPartitionOf_SpreadsSpaces(t *testing.T) {
 }
 
 // Names made from keys are stored, for instance as names of timers and nodes, so they must not change.
-func TestNameOf_IsTheKeyOrElseOneThatStays(t *testing.T) {
+func TestNameOf_IsTheKeyOrAStableHash(t *testing.T) {
 	long := strings.Repeat("x", MaxNameLen)
 	for key, want := range map[string]string{
 		"order-7": "order-7", long: long,
@@ -234,7 +234,7 @@ func TestRowNode_IsANameForEveryKey(t *testing.T) {
 
 // Outsiders may choose keys: a key may be the hashed name of another key. Nor do two documents whose names
 // begin alike share a node.
-func TestNameOf_KeysThatWereMadeToCollideDoNot(t *testing.T) {
+func TestNameOf_CraftedKeysDoNotCollide(t *testing.T) {
 	for _, pair := range [][2]string{{"two words", NameOf("two words")}, {"é", NameOf("é")}} {
 		if NameOf(pair[0]) == NameOf(pair[1]) {
 			t.Errorf("%q and %q have the same name, %s", pair[0], pair[1], NameOf(pair[0]))

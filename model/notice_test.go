@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNotice_HasAnIDThatNobodyElseCanChooseOrSend(t *testing.T) {
+func TestNotice_HasAReservedIDAndStream(t *testing.T) {
 	minted := TxID{Space: strings.Repeat("s", MaxNameLen), Epoch: 1<<64 - 1, N: 1<<64 - 1}.Event(1 << 30)
 	id := NoticeID(minted)
 	if err := CheckAnyEventID(id); err != nil {
@@ -25,7 +25,7 @@ func TestNotice_HasAnIDThatNobodyElseCanChooseOrSend(t *testing.T) {
 	}
 }
 
-func TestNotice_SaysEverythingWhateverTheReasonHolds(t *testing.T) {
+func TestNotice_CarriesAnyReason(t *testing.T) {
 	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff", Depth: 4}
 	m := n.Message("a", Trace{Parent: "p"})
 	v, err := ParseValue(m.Payload)

@@ -66,7 +66,7 @@ func TestPath_Overlaps(t *testing.T) {
 	}
 }
 
-func TestSet_SaysWhatIsInTheWay(t *testing.T) {
+func TestSet_ReportsTheObstacle(t *testing.T) {
 	v := parse(t, `{"s":"x","n":null,"a":[1,{"k":2}]}`)
 	for _, c := range []struct{ path, want string }{
 		{"/s/x", `set /s/x: there is a string at "/s"`},
@@ -113,7 +113,7 @@ func TestSet_KeepsWithinMaxDepth(t *testing.T) {
 	}
 }
 
-func TestSet_SharesWhatItDoesNotTouch(t *testing.T) {
+func TestSet_SharesUnchangedParts(t *testing.T) {
 	v := parse(t, `{"a":{"x":1},"b":[1,2],"c":3}`)
 	w, err := v.Set(Path{"a", "x"}, Int(2))
 	if err != nil {

@@ -82,7 +82,7 @@ func TestReceived_Judge(t *testing.T) {
 	}
 }
 
-func TestReceived_TakesThePlaceOfWhatWasLost(t *testing.T) {
+func TestReceived_ALaterTermReplacesLostPositions(t *testing.T) {
 	r := received([2]uint64{1, 10}, [2]uint64{2, 10}, [2]uint64{3, 20}, [2]uint64{4, 20}, [2]uint64{5, 20})
 	again := r
 	if !again.Take(4, 30) {
@@ -167,7 +167,7 @@ func TestNextTerm_OnlyGrows(t *testing.T) {
 
 // The sends of a handling have the same keys when its event is handled again, in whatever transaction; all
 // other sends have other keys.
-func TestKeySends_AreThoseOfTheCause(t *testing.T) {
+func TestKeySends_DependOnTheCause(t *testing.T) {
 	event := func(id string, key uint64) *Event { return &Event{Space: "s", Stream: "add", ID: id, ReplayKey: key} }
 	sends := func() []Send {
 		return []Send{{To: "b", Stream: "x"}, {To: "b", Stream: "x"}, {To: "c", Stream: "x"}, {To: "b", Stream: "y"}}

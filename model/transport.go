@@ -68,8 +68,10 @@ type RewindNote struct {
 // RewindFor is how long a rewind is reported that no operator has acknowledged.
 const RewindFor = 7 * 24 * time.Hour
 
-// IsNews reports whether a rewind must still be reported.
-func (n *RewindNote) IsNews(now time.Time) bool { return !n.Acknowledged && now.Sub(n.At) < RewindFor }
+// ShouldReport reports whether a rewind must still be reported.
+func (n *RewindNote) ShouldReport(now time.Time) bool {
+	return !n.Acknowledged && now.Sub(n.At) < RewindFor
+}
 
 // Append is a request to append one commit to a space's log.
 type Append struct {

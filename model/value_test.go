@@ -146,7 +146,7 @@ func TestIterators_Stop(t *testing.T) {
 	}
 }
 
-func TestString_MendsInvalidUTF8(t *testing.T) {
+func TestString_RepairsInvalidUTF8(t *testing.T) {
 	if s, _ := String("a\xffb").AsString(); s != "a\uFFFDb" {
 		t.Errorf("got %q", s)
 	}

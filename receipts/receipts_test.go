@@ -49,7 +49,7 @@ func TestAnErrorIsCutToTheRoomOfAReceipt(t *testing.T) {
 	}
 }
 
-func TestO03_Find_TellsStreamsApart(t *testing.T) {
+func TestO03_Find_DistinguishesStreams(t *testing.T) {
 	c := &model.Commit{Txs: []model.Tx{
 		{N: 1, By: "compute total"},
 		{N: 2, By: By("add"), Receipt: &model.Receipt{Event: "e1"}},
