@@ -108,7 +108,7 @@ func (l *Ledger) Overran(stream, event string, recorded bool) {
 // AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now.
 func (l *Ledger) AttemptRecorded(stream, event string) bool { return l.poison.recorded(stream, event) }
 
-// Hold makes the ledger finish: it begins no transactions any more, and those that exist are still sealed and
+// Hold makes the ledger finish: it begins no further transactions, and those that exist are still sealed and
 // confirmed. It cannot be reversed.
 func (l *Ledger) Hold() {
 	l.standing.finishing = true

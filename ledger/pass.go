@@ -54,7 +54,7 @@ func (l *Ledger) Due() int64 {
 	return due
 }
 
-// nextDue returns the time of the next event that must enter the lane, 0 if this runtime moves none.
+// nextDue returns the time of the next event that must enter the lane, 0 if this runtime handles no events.
 func (l *Ledger) nextDue() int64 {
 	if l.cfg.WithoutEvents || !l.Begins() {
 		return 0

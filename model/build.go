@@ -20,7 +20,7 @@ func KeysOf(keys []string) (Keys, error) {
 			return Keys{}, fmt.Errorf("key %q: %w", k, errUTF8)
 		}
 		if i > 0 && keys[i-1] == k {
-			return Keys{}, fmt.Errorf("key %q: stands twice in an object", k)
+			return Keys{}, fmt.Errorf("key %q: occurs twice in an object", k)
 		}
 	}
 	return Keys{keys}, nil

@@ -71,9 +71,9 @@ func TestSet_ReportsTheObstacle(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"/s/x", `set /s/x: there is a string at "/s"`},
 		{"/n/x", `set /n/x: there is a null at "/n"`},
-		{"/a/3", `set /a/3: "3" is no index of the array of 2 at "/a"`},
-		{"/a/-", `set /a/-: "-" is no index`},
-		{"/a/01", `set /a/01: "01" is no index`},
+		{"/a/3", `set /a/3: "3" is not an index of the array of 2 at "/a"`},
+		{"/a/-", `set /a/-: "-" is not an index`},
+		{"/a/01", `set /a/01: "01" is not an index`},
 		{"/a/0/x", `set /a/0/x: there is a int at "/a/0"`},
 	} {
 		p, _ := ParsePath(c.path)

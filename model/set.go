@@ -82,7 +82,7 @@ func (v Value) setMember(p Path, depth int, x Value) (Value, error) {
 func (v Value) setElement(p Path, depth int, x Value) (Value, error) {
 	i, ok := arrayIndex(p[depth])
 	if !ok || i > v.Len() {
-		return v, fmt.Errorf("set %s: %q is no index of the array of %d at %q", p, p[depth], v.Len(), p[:depth].String())
+		return v, fmt.Errorf("set %s: %q is not an index of the array of %d at %q", p, p[depth], v.Len(), p[:depth].String())
 	}
 	was := v.Index(i)
 	child, err := was.set(p, depth+1, x)

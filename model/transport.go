@@ -33,7 +33,7 @@ var (
 	// ErrRewound: the store has gone back to an earlier state (a power cut without fsync, a snapshot of its
 	// machine, an older copy). Its content differs from what was known of it: requests that depend on that
 	// knowledge are refused, and it must be read again.
-	ErrRewound = errors.New("the store has gone back: what was known of it is not in it any more")
+	ErrRewound = errors.New("the store has gone back: it no longer contains what was known of it")
 	// ErrNoStream: a stream of the deployment does not exist: it was deleted, or never created.
 	ErrNoStream = errors.New("no such stream")
 )

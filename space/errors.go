@@ -73,7 +73,7 @@ type ConvergenceError struct {
 
 func (e *ConvergenceError) Error() string {
 	if e.Event == "" {
-		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; other runtimes change the space too often. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
+		return fmt.Sprintf("transaction of %s: all %d attempts met a conflict, because other runtimes change the space too often. The transaction is given up, and nothing of it is in the log", e.By, e.Conflicts)
 	}
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
 }
@@ -112,7 +112,7 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	if e.Node != "" {
-		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. What takes long belongs in an action or an input", e.Node, e.Limit)
+		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. Move slow work into an action or an input", e.Node, e.Limit)
 	}
 	attempts := ""
 	if e.Attempts > 0 {
@@ -121,7 +121,7 @@ func (e *LimitError) Error() string {
 	if e.Limit == 0 {
 		return fmt.Sprintf("event %s: the handler of stream %s has not returned%s: it has ended its goroutine (runtime.Goexit, as FailNow of a test does)", e.Event, e.Stream, attempts)
 	}
-	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. Move slow work into an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
 }
 
 // EchoError reports that a node and another runtime keep answering each other's writes of a document with

@@ -20,7 +20,7 @@ func (s *Space) Begin() (end func()) {
 	}
 }
 
-// Close ends the space: it runs nothing and requests nothing any more, not even a wake-up, and is idle. If a
+// Close ends the space: from now on it runs nothing and requests nothing, not even a wake-up, and is idle. If a
 // run calls it, that run still completes; transactions that are not in the log by then are lost. Close cannot
 // be reversed, and a second call has no effect.
 func (s *Space) Close() {

@@ -74,7 +74,7 @@ type extra struct {
 	waited uint64
 	// provisional is set while demand includes provisional demand.
 	provisional bool
-	// remote are the own surfaces that other runtimes' commits have changed since the last run.
+	// remote are surfaces of this node that other runtimes' commits have changed since the last run.
 	remote []*doc
 	// outdated reports that the node was made under a previous program, renewing that it has made such nodes
 	// and must make them again.

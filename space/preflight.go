@@ -82,7 +82,7 @@ func (s *staleness) isStale(n *node) bool {
 // preflight is a search for stale nodes among its roots and upstream of them. The roots are one node, or all
 // writers of what a handler reads. The search alternates between both ends, one edge at a time: up from the
 // roots, and down from all stale nodes. Whichever side finishes first decides, so an event stays cheap both
-// below a hub with a thousand writers of which one is stale, and in a space full of unrelated stale nodes.
+// below a hub with one stale writer among a thousand, and in a space full of unrelated stale nodes.
 type preflight struct {
 	in   *staleness
 	node *node

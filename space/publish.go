@@ -172,7 +172,7 @@ func halted(l *ledger.Ledger) string {
 	case !l.Entered():
 		return "this runtime does not own it"
 	case !l.Running():
-		return "a commit was refused, and others' are to be taken in first"
+		return "a commit was refused, and the commits of other runtimes must be integrated first"
 	case !l.Begins():
 		return "it is finishing"
 	case l.Crowded():

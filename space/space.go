@@ -185,7 +185,7 @@ func (s *Space) Register(spec NodeSpec) error {
 
 // Remove removes a node that Register has added, with all of its children. Its demand ends; its writes stay,
 // except for a volatile output. It reports whether there was such a node. Removing other nodes makes no
-// sense: a node of the program would be missing for good, and a child is made again by its parent's next run.
+// sense: a node of the program would be missing for good, and a child returns with its parent's next run.
 func (s *Space) Remove(id string) bool {
 	defer s.stepped()
 	n := s.graph.byID[id]

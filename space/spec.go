@@ -38,7 +38,7 @@ type Address struct {
 
 func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }
 
-// docKey addresses a document; space is "" for the own space.
+// docKey addresses a document; space is "" for this space.
 type docKey struct{ space, doc string }
 
 func (k docKey) String() string {
