@@ -69,7 +69,7 @@ type Gateway struct {
 const (
 	// writeTimeout is the default of Config.WriteTimeout.
 	writeTimeout = 10 * time.Second
-	// retryAfter is when a browser that has lost the connection should reconnect.
+	// retryAfter is the delay after which a browser that has lost the connection reconnects.
 	retryAfter = time.Second
 )
 
@@ -111,8 +111,8 @@ func (g *Gateway) Addr() string { return g.listener.Addr().String() }
 // Close releases the address if Serve is not called.
 func (g *Gateway) Close() { _ = g.listener.Close() } // nothing was written
 
-// Serve answers requests until leaving is closed. Then it ends watches in a way that makes browsers
-// reconnect, and completes gets. It stops at once when ctx ends.
+// Serve answers requests until leaving is closed. Then it ends watches so that browsers reconnect, and
+// completes pending gets. It stops at once when ctx ends.
 func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Source) {
 	server := &http.Server{
 		Handler: g.Handler(source), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
@@ -135,12 +135,12 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	select {
 	case <-leaving:
 		last, cancel := context.WithTimeout(ctx, writeTimeout)
-		_ = server.Shutdown(last) // cuts off what has not completed by then
+		_ = server.Shutdown(last) // cuts off requests that have not completed by then
 		cancel()
 	case <-ctx.Done():
 	case <-ended:
 	}
-	_ = server.Close() // as above
+	_ = server.Close() // the same
 	<-ended
 }
 
