@@ -14,15 +14,15 @@ type Budgets struct {
 	// MaxIterations bounds the sweeps of one pass, and RunBudget the runs of any one node in it; both 10 by
 	// default and at least 1, RunBudget at most 250. With a RunBudget below MaxIterations, a node that still
 	// discovers its reads would be held back although it converges (docs/adr/0009).
-	MaxIterations int `help:"How often a pass collects the nodes that are due."`
-	RunBudget     int `help:"Runs of one node in a pass; 250 at most."`
+	MaxIterations int `help:"How often a pass collects due nodes."`
+	RunBudget     int `help:"Runs of one node in a pass; at most 250."`
 	// BackoffMin is how long a node that exhausted its budget is held back, doubled for each such pass in a
 	// row up to BackoffMax; defaults 250 ms and 2 s.
-	BackoffMin time.Duration `help:"How long a node is held back that has used up its budget; doubled each time in a row."`
+	BackoffMin time.Duration `help:"How long a node that has used up its budget is held back; doubled each consecutive time."`
 	BackoffMax time.Duration `help:"The longest time for which a node is held back."`
 	// RunRetries is how many times a node that fails with a transient error is retried at once; default 9,
 	// negative for never.
-	RunRetries int `help:"Runs again of a node that fails with a transient error; negative: none."`
+	RunRetries int `help:"Retries of a node that fails with a transient error; negative: none."`
 }
 
 // maxRunBudget is the largest count that fits into the node's run counter.
