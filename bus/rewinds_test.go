@@ -98,7 +98,7 @@ func TestRewinds_AreAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range notes {
-			if notes[i].IsNews(now) {
+			if notes[i].ShouldReport(now) {
 				of = append(of, fmt.Sprint(notes[i].Stream, " ", now.Sub(notes[i].At)))
 			}
 		}

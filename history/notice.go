@@ -10,7 +10,7 @@ import "github.com/settlehq/settle/model"
 // sets a position there.
 func NoticeTo(rc *model.Receipt) string {
 	origin, minted := model.OriginOf(rc.Event)
-	if !rc.Outcome.CameToNothing() || rc.Pos == 0 || !minted || model.CheckName("space", origin.Space) != nil {
+	if !rc.Outcome.NeverRan() || rc.Pos == 0 || !minted || model.CheckName("space", origin.Space) != nil {
 		return ""
 	}
 	return origin.Space

@@ -8,13 +8,14 @@ import (
 
 // Contents are the events of a lane at one time. Neither the lane nor readers change them.
 type Contents struct {
-	// Undecided events were taken, and no commit that handles them is confirmed; Queue is what waits, in order.
+	// Undecided events were taken, but no commit that handles them is confirmed; Queue has the waiting
+	// events, in order.
 	Undecided, Queue []*model.Event
 	// FollowUps were sent by the space to itself, and queue behind an event that has not been read yet.
 	FollowUps []*model.Event
 	// Early are events that arrived before their predecessor, in lane order.
 	Early []Early
-	// Unread reports that further events are to be read from the stream.
+	// Unread reports that further events must be read from the stream.
 	Unread bool
 }
 
@@ -26,7 +27,7 @@ type Early struct {
 	Event    *model.Event
 }
 
-// Contents copies the order of the events, and not the events: it costs a few words for each.
+// Contents copies the order of the events but not the events: it costs a few words per event.
 func (l *Lane) Contents() Contents {
 	c := Contents{
 		Undecided: slices.Clone(l.entries[:l.next]), Queue: slices.Clone(l.entries[l.next:]),

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// look is what a lane contained at one time, and that as text.
+// look is the contents of a lane at one time, and the same as text.
 type look struct {
 	contents Contents
 	was      string
@@ -29,7 +29,7 @@ func lookAt(t *rapid.T, l *Lane) look {
 	}
 	early, own := l.held.all(), l.own
 	if len(c.Early) != len(early) || len(c.FollowUps) != len(own) || c.Unread != (len(l.reclaim) > 0 || l.refused > l.seen) {
-		t.Fatalf("the contents are %+v; the lane has %d early events and %v behind one to come", c, len(early), ids(own))
+		t.Fatalf("the contents are %+v; the lane has %d early events, and follow-ups %v behind an unread event", c, len(early), ids(own))
 	}
 	for i, e := range c.Early {
 		if (turn{e.Origin, e.Position}) != early[i].turn || e.Lane != early[i].lane || e.Event != early[i].ev {

@@ -8,12 +8,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// at returns an event as it stands in the lane stream, at a sequence.
+// at returns an event with a sequence in the lane stream.
 func at(seq uint64) model.Event {
 	return model.Event{Space: "alice", Stream: "pay", ID: fmt.Sprint("e", seq), Lane: seq}
 }
 
-// sentBy returns the event that a space has sent as its n-th to this one, at a sequence.
+// sentBy returns the n-th event from a space to this one, with a sequence in the lane stream.
 func sentBy(origin string, n, seq uint64) model.Event {
 	ev := at(seq)
 	ev.ID, ev.Position = model.TxID{Space: origin, Epoch: 1, N: n}.Event(0), n
@@ -29,8 +29,8 @@ func handleAll(l *lanes.Lane) {
 	fmt.Println(strings.Join(ids, " "))
 }
 
-// A lane by hand: events are offered as they are read, handled in order, and done when the
-// commit with their receipts is stored. The next owner needs only the cursor of that commit.
+// A lane used directly: events are offered as they are read, handled in order, and done when the commit with
+// their receipts is stored. The next owner needs only the cursor of that commit.
 func Example() {
 	l := lanes.New(lanes.State{}, 0)
 	for seq := uint64(1); seq <= 3; seq++ {
@@ -38,11 +38,11 @@ func Example() {
 	}
 	fmt.Println("handle", l.Peek().ID)
 	l.Take()
-	cursor := l.Cursor(l.Undecided()) // goes into the commit, beside what the handler wrote
+	cursor := l.Cursor(l.Undecided()) // goes into the commit, together with the handler's writes
 	// ... the log has accepted the commit:
 	l.Confirm(1, cursor)
 
-	// This process dies. The next one reads the log, and the stream again:
+	// This process dies. The next one reads the log, and then the stream again:
 	next := lanes.New(lanes.State{Cursor: cursor}, 0)
 	for seq := next.ReadAfter() + 1; seq <= 3; seq++ {
 		next.Offer(at(seq))
@@ -101,7 +101,7 @@ func ExampleLane_Undecided() {
 	// Output: 1
 }
 
-// Two owners at once: the log refuses the commit of the one that did not know of the other's.
+// Two owners at once: the log refuses the commit of the one that did not know the other's.
 func ExampleLane_Integrate() {
 	l := lanes.New(lanes.State{}, 0)
 	for seq := uint64(1); seq <= 3; seq++ {
@@ -109,7 +109,7 @@ func ExampleLane_Integrate() {
 	}
 	l.Take()
 	l.Take()
-	// Refused: another has committed e1.
+	// Refused: another owner has committed e1.
 	l.Rewind(func(*model.Event) bool { return false })
 	l.Integrate(lanes.State{Cursor: model.Cursor{Floor: 1}})
 	handleAll(l)
@@ -117,8 +117,8 @@ func ExampleLane_Integrate() {
 }
 
 func ExampleNew() {
-	// What the log adds up to (package replica): everything up to 7 is done but 5, alice's
-	// third event for us was the last that was handled, and one of our own waits behind 6.
+	// The state of the log (package replica): everything up to 7 is done except 5, alice's third event to
+	// this space was the last one handled, and a follow-up waits behind 6.
 	l := lanes.New(lanes.State{
 		Cursor:  model.Cursor{Floor: 7, Held: []uint64{5}},
 		Inbound: map[string]model.Received{"alice": {Position: 3}},
@@ -127,7 +127,7 @@ func ExampleNew() {
 	after, again := l.Refill()
 	fmt.Println("read after", after, again)
 	l.Offer(at(5))
-	l.Offer(sentBy("alice", 3, 8)) // had its turn
+	l.Offer(sentBy("alice", 3, 8)) // handled already
 	l.Offer(sentBy("alice", 4, 9))
 	handleAll(l)
 	// Output:
@@ -135,7 +135,7 @@ func ExampleNew() {
 	// e5 own alice:1:4:0
 }
 
-// What does not fit stays in the stream, and is asked for when there is room.
+// Events that do not fit stay in the stream, and are requested when there is room.
 func ExampleLane_Offer() {
 	l := lanes.New(lanes.State{}, 2)
 	for seq := uint64(1); seq <= 4; seq++ {
@@ -155,7 +155,7 @@ func ExampleLane_Offer() {
 
 func ExampleLane_LeftInStream() {
 	l := lanes.New(lanes.State{}, 0)
-	l.LeftInStream(9) // the process had no room for it on the way here
+	l.LeftInStream(9) // the process had no room for it
 	after, again := l.Refill()
 	fmt.Println(after, again, l.Done())
 	// Output: 0 true false
@@ -174,8 +174,7 @@ func ExampleLane_ReadAfter() {
 	// Output: 4
 }
 
-// An event that another space has sent waits for the one before it, in whatever order they
-// arrive, and is taken once.
+// An event from another space waits for the one before it, in whatever order they arrive, and is taken once.
 func ExampleLane_Held() {
 	l := lanes.New(lanes.State{}, 0)
 	l.Offer(sentBy("bob", 2, 1))
@@ -190,7 +189,7 @@ func ExampleLane_Held() {
 	// bob:1:1:0 bob:1:2:0
 }
 
-// What a handler sends to its own space queues behind what is there, and remembers that place.
+// An event that a handler sends to its own space queues behind those in the lane, and remembers that place.
 func ExampleLane_Follow() {
 	l := lanes.New(lanes.State{}, 0)
 	l.Offer(at(1))
@@ -205,7 +204,7 @@ func ExampleLane_Follow() {
 	// e2 own e3
 }
 
-// A refused commit takes its follow-ups with it: they never were.
+// The follow-ups of a refused commit vanish.
 func ExampleLane_Rewind() {
 	l := lanes.New(lanes.State{}, 0)
 	l.Offer(at(1))
@@ -234,7 +233,7 @@ func ExampleLane_Peek() {
 	// e1 e1
 }
 
-// An event that is taken is undecided until a commit is confirmed that carries it.
+// An event that is taken is undecided until a commit with it is confirmed.
 func ExampleLane_Take() {
 	l := lanes.New(lanes.State{}, 0)
 	l.Offer(at(1))
@@ -264,8 +263,8 @@ func ExampleLane_Seen() {
 	// Output: 4
 }
 
-// The cursor of a commit covers as much as is handled with it. What came out of order, and is
-// still open, is listed.
+// The cursor of a commit covers everything handled up to it. An event that came out of order and is not
+// handled yet is listed.
 func ExampleLane_Cursor() {
 	l := lanes.New(lanes.State{}, 0)
 	l.Offer(sentBy("bob", 2, 1)) // waits for bob's first
@@ -275,8 +274,8 @@ func ExampleLane_Cursor() {
 	// Output: {0 []} {2 [1]}
 }
 
-// The log of alice has lost its end: position 4 is assigned again, in a later term. The event that was handled under it is in the receipts;
-// the key of an event distinguishes a repeated send of alice from a new one.
+// The log of alice has lost its end: position 4 is assigned again, in a later term. The receipts have the
+// event that was handled under it; the key of an event distinguishes a repeated send by alice from a new one.
 func ExampleLane_Recall() {
 	l := lanes.New(lanes.State{Inbound: map[string]model.Received{"alice": {Position: 5, Terms: []model.TermStart{{Term: 100, First: 1}}}}}, 0)
 	for i, key := range []uint64{71, 72} {

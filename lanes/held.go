@@ -7,9 +7,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DefaultHeld is the number of events that arrived before their predecessor and that a lane keeps in
-// memory. Of further ones it keeps only the sequence; they are read from the stream again when
-// their turn has come.
+// DefaultHeld is the number of events that arrived before their predecessor and that a lane keeps in memory.
+// For further ones it keeps only the sequence; they are read from the stream again at their turn.
 const DefaultHeld = 4096
 
 // turn is the position of an event among those of its origin.
@@ -32,15 +31,15 @@ func entryOf(ev *model.Event) early {
 	return early{turn: turn{ev.Origin(), ev.Position}, term: ev.Term, prevTerm: ev.PrevTerm, lane: ev.Lane, ev: ev}
 }
 
-// judge classifies the event, given the last position that was taken of its origin.
+// judge classifies the event, given the last position taken from its origin.
 func (e *early) judge(r *model.Received) model.Verdict { return r.Judge(e.pos, e.term, e.prevTerm) }
 
-// held are the events that arrived before their predecessor. Adding and removing one costs
-// the same however many there are.
+// held are the events that arrived before their predecessor. Adding and removing one costs the same
+// regardless of their number.
 type held struct {
 	limit int // number of events kept in memory
-	// at usually has one event for each turn, and several of different terms where an origin has assigned a position
-	// again.
+	// at usually has one event for each turn, and several of different terms where an origin has assigned a
+	// position again.
 	at map[turn][]*early
 	n  int
 	// of counts the events by origin.
@@ -54,7 +53,7 @@ type held struct {
 
 func (h *held) len() int { return h.n }
 
-// add holds an event, unless its place is taken: then it is a duplicate.
+// add holds an event. If its place is taken, it is a duplicate and is dropped.
 func (h *held) add(e early) {
 	h.steps++
 	if slices.ContainsFunc(h.at[e.turn], func(o *early) bool { return o.term == e.term }) {
@@ -85,7 +84,7 @@ func (h *held) insert(e *early) {
 	h.order = slices.Insert(h.order, i, e)
 }
 
-// tidy drops removed entries when they are the majority.
+// tidy drops removed entries when they are in the majority.
 func (h *held) tidy() {
 	if len(h.order) < 2*h.n+64 {
 		return
@@ -144,7 +143,7 @@ func (h *held) remove(there *early) early {
 	return e
 }
 
-// collect keeps a held event that was read again, if there is room.
+// collect adds the contents of a held event that was read again, if there is room.
 func (h *held) collect(ev *model.Event) {
 	if h.kept == h.n || h.kept >= h.limit {
 		return
@@ -158,7 +157,7 @@ func (h *held) collect(ev *model.Event) {
 	}
 }
 
-// below returns the lane sequences of the held events up to one.
+// below returns the lane sequences of the held events up to seq.
 func (h *held) below(seq uint64) (list []uint64) {
 	for _, e := range h.order {
 		if !e.gone && e.lane <= seq {

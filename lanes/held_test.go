@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// flood returns a lane into which n events of one origin come, in an order, each behind the one before
-// which it is to be handled; and the one for which all of them wait.
+// flood returns n events of one origin that arrive in a given order, each before its predecessor, and the
+// event that all of them wait for.
 func flood(n int, order func(positions []uint64)) (stream []model.Event) {
 	positions := make([]uint64, n)
 	for i := range positions {
@@ -30,7 +30,7 @@ var orders = map[string]func([]uint64){
 	},
 }
 
-// readAgain is what the host of a lane does: it reads what the lane asks for, a page at a time.
+// readAgain does what the host of a lane does: it reads the events that the lane requests, a page at a time.
 func readAgain(t *testing.T, l *Lane, stream []model.Event) {
 	t.Helper()
 	after, ok := l.Refill()
@@ -45,10 +45,10 @@ func readAgain(t *testing.T, l *Lane, stream []model.Event) {
 	}
 }
 
-// Twenty thousand events that come before their predecessor took minutes: each was compared with
-// all the others. Now each costs about what one of a few does.
-func TestWhatAnEarlyEventCostsDoesNotGrowWithThoseThatAreHeld(t *testing.T) {
-	for name, order := range orders { // any order: each on its own
+// Twenty thousand events that arrived before their predecessor took minutes, because each was compared with
+// all the others. Now each costs about the same as one of a few.
+func TestTheCostOfAnEarlyEventDoesNotGrowWithTheHeldOnes(t *testing.T) {
+	for name, order := range orders { // any order: each is independent
 		t.Run(name, func(t *testing.T) {
 			const n = 20_000
 			stream := flood(n, order)
@@ -57,19 +57,18 @@ func TestWhatAnEarlyEventCostsDoesNotGrowWithThoseThatAreHeld(t *testing.T) {
 				l.Offer(ev)
 			}
 			if most := 40 * n; l.held.steps > most {
-				t.Errorf("%d steps for %d events; %d are the most", l.held.steps, n, most)
+				t.Errorf("%d steps for %d events, want at most %d", l.held.steps, n, most)
 			}
 			if l.Waiting() != n+1 || l.Held() != 0 {
-				t.Errorf("%d wait and %d are held, of %d", l.Waiting(), l.Held(), n+1)
+				t.Errorf("of %[3]d events %[1]d wait and %[2]d are held", l.Waiting(), l.Held(), n+1)
 			}
 		})
 	}
 }
 
-// Of those that are held only some are in memory, and all are handled, in order; and so they are
-// by the next owner.
+// Only some of the held events are in memory, but all are handled, in order, even by the next owner.
 func TestAFloodOfEarlyEventsIsHandledWithFewInMemory(t *testing.T) {
-	for name, order := range orders { // any order: each on its own
+	for name, order := range orders { // any order: each is independent
 		t.Run(name, func(t *testing.T) {
 			const n, holds = 3000, 64
 			stream := flood(n, order)
@@ -78,7 +77,7 @@ func TestAFloodOfEarlyEventsIsHandledWithFewInMemory(t *testing.T) {
 				l.Offer(ev)
 			}
 			if l.held.kept != holds || l.Held() != n {
-				t.Fatalf("%d are kept, %d are held", l.held.kept, l.Held())
+				t.Fatalf("%d events are in memory, %d are held", l.held.kept, l.Held())
 			}
 			c := l.Cursor(0)
 			next := newLane(State{Cursor: model.Cursor{Floor: l.seen, Held: l.held.below(l.seen)}}, 128, holds)
@@ -90,26 +89,26 @@ func TestAFloodOfEarlyEventsIsHandledWithFewInMemory(t *testing.T) {
 					}
 				}
 				if len(handled) != n+1 || !l.Done() {
-					t.Errorf("%d of %d are handled after %d rounds, %d are held", len(handled), n+1, rounds, l.Held())
+					t.Errorf("%d of %d events are handled after %d rounds, %d are held", len(handled), n+1, rounds, l.Held())
 				}
 			}
 		})
 	}
 }
 
-// handleAll handles what there is until nothing more comes.
+// handleAll handles the events that it can, until there are no more.
 func handleAll(t *testing.T, l *Lane, stream []model.Event, holds int) (handled []uint64, rounds int) {
 	t.Helper()
 	for idle := 0; idle < 20 && rounds < 100_000; rounds++ {
 		readAgain(t, l, stream)
-		l.Offer(stream[len(stream)-1]) // the live reader: it is offered once, and known after that
+		l.Offer(stream[len(stream)-1]) // the live reader offers it once; the lane knows it after that
 		before := len(handled)
 		for ev := l.Peek(); ev != nil; ev = l.Peek() {
 			handled = append(handled, ev.Position)
 			l.Take()
 		}
 		if l.held.kept > holds {
-			t.Fatalf("%d are kept in memory", l.held.kept)
+			t.Fatalf("%d events are kept in memory", l.held.kept)
 		}
 		l.Confirm(l.Undecided(), l.Cursor(l.Undecided()))
 		if idle++; len(handled) > before {

@@ -6,12 +6,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Integrate continues from st, the confirmed state after a commit that another
-// runtime made to the same space. Events that the commit decided are not handled
-// here any more, events that it sent are, and all events are in the order of a
-// lane that was newly created from st. The lane must be rewound:
-// no event may be undecided. Events that have waited for their time have no place in that
-// order: those that still wait stay in front if they were there, and otherwise come last.
+// Integrate continues from st, the confirmed state after a commit that another runtime made to the same
+// space. Events that the commit decided are not handled here again, events that it sent are queued, and all
+// events get the order of a lane that was newly created from st. The lane must have been rewound: no event
+// may be undecided. Events that have waited for their time have no place in that order: those that still wait
+// stay in front if they were there, and otherwise come last.
 func (l *Lane) Integrate(st State) {
 	due := l.due(st.Waits)
 	first := len(l.entries) > 0 && l.entries[0].Slot > 0
@@ -30,7 +29,7 @@ func (l *Lane) Integrate(st State) {
 	l.refused, l.recalled = refused, recalled
 	if l.restoreAll(known) {
 		if seen > l.seen {
-			l.releaseOwn(seen) // the missing events up to there were duplicates
+			l.releaseOwn(seen) // the missing events up to that point were duplicates
 			l.seen = seen
 		}
 		if gap > l.seen {
@@ -46,7 +45,7 @@ func (l *Lane) Integrate(st State) {
 	}
 }
 
-// due returns the events that were queued when their time had come, and still wait.
+// due returns the events that were queued when their time had come, and that still wait.
 func (l *Lane) due(waits func(*model.Event) bool) (list []*model.Event) {
 	for _, ev := range l.entries {
 		if ev.Slot > 0 && waits != nil && waits(ev) {
@@ -61,9 +60,8 @@ func (l *Lane) due(waits func(*model.Event) bool) (list []*model.Event) {
 	return list
 }
 
-// restoreAll is Offer for events that are, or whose sequence is, in memory already: there is
-// always room for them. It reports false if it has left some in the stream, because an earlier one
-// has to be read again.
+// restoreAll is Offer for events that are in memory already, or whose sequence is: there is always room for
+// them. It returns false if it has left some in the stream, because an earlier one has to be read again.
 func (l *Lane) restoreAll(known []early) bool {
 	for _, e := range known {
 		unread := e.ev == nil && e.origin == ""

@@ -7,56 +7,55 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DefaultLimit is the number of waiting events that a lane keeps in memory. At a
-// few hundred bytes an event it is about a megabyte for a flooded space.
+// DefaultLimit is the number of waiting events that a lane keeps in memory. At a few hundred bytes per event
+// it is about a megabyte for a flooded space.
 const DefaultLimit = 4096
 
 // Lane is the lane of one space. The zero value is not usable; see New.
 type Lane struct {
 	limit int
 
-	// entries is the queue in order; entries[:next] are undecided, the rest waits.
-	// They are pointers because the queue is moved about far more often than its
-	// events are looked at.
+	// entries is the queue in order; entries[:next] are undecided, the rest waits. They are pointers because
+	// entries are moved far more often than events are read.
 	entries []*model.Event
 	next    int
-	// jumbled is set if an event may be queued behind one with a higher lane
-	// sequence, or one that the cursor has passed; it is cleared when the queue runs empty.
+	// jumbled is set if an event may be queued behind one with a higher lane sequence, or one that the cursor
+	// has passed; it is cleared when the queue becomes empty.
 	jumbled bool
 
 	// floor is the confirmed cursor: every event up to it is done, except the held ones.
 	floor uint64
 	// seen is the highest lane sequence that was queued, held or dropped here.
 	seen uint64
-	// gap and refused are the lowest and the highest lane sequence that were
-	// offered and left in the stream. The lane is behind while refused exceeds
-	// seen; nothing beyond gap is taken before the event at gap (0: not known).
+	// gap and refused are the lowest and the highest lane sequence that were offered and left in the stream.
+	// The lane is behind while refused exceeds seen; nothing beyond gap is taken before the event at gap (0:
+	// unknown).
 	gap, refused uint64
 
-	// reclaim are events that a commit set aside and that are still to be read
-	// again. They precede all later events of the stream.
+	// reclaim are events that a commit set aside and that have yet to be read again. They precede all later
+	// events of the stream.
 	reclaim []uint64
 	// held are events that arrived before their predecessor.
 	held held
-	// inbound is the last position that was taken per origin space.
+	// inbound is the last position taken per origin space.
 	inbound map[string]model.Received
-	// recalled is what Recall has received per origin space, asks what Reissued requests.
+	// recalled has what Recall has received per origin space, asks what Reissued requests.
 	recalled map[string]recalled
 	asks     map[string]model.Reissued
 	// own are follow-ups that wait for the event that they queue behind, in order.
 	own []model.Event
 }
 
-// State is the part of the past that a lane needs: the confirmed state of its
-// space, as the log and the checkpoint have it.
+// State is the part of the past that a lane needs: the confirmed state of its space, from the log and the
+// checkpoint.
 type State struct {
 	Cursor model.Cursor
-	// Inbound is the last position that was handled per origin space.
+	// Inbound is the last position handled per origin space.
 	Inbound map[string]model.Received
-	// Own are the follow-ups that are committed and not handled, in order.
+	// Own are the follow-ups that are committed but not handled, in order.
 	Own []model.Event
-	// Waits reports whether an event that was queued when its time had come still waits,
-	// see Lane.Integrate; nil for none.
+	// Waits reports whether an event that was queued when its time had come still waits, see Lane.Integrate;
+	// nil means that none does.
 	Waits func(ev *model.Event) bool
 }
 
@@ -86,8 +85,8 @@ func newLane(st State, limit, holds int) *Lane {
 	return l
 }
 
-// ReadAfter returns the lane sequence after which the space's events must be read to
-// miss none that this lane still needs.
+// ReadAfter returns the lane sequence after which the space's events must be read, so that the lane misses
+// none that it needs.
 func (l *Lane) ReadAfter() uint64 {
 	if len(l.reclaim) > 0 && l.reclaim[0] <= l.seen {
 		return l.reclaim[0] - 1
@@ -95,10 +94,9 @@ func (l *Lane) ReadAfter() uint64 {
 	return l.seen
 }
 
-// Offer passes an event that was read from the stream to the lane. Events must be
-// offered in lane order and without gaps, apart from the duplicates that reading
-// again brings. Offer reports false if the event was left in the stream; a reader of
-// the past must then stop, and Refill returns the sequence to read from again.
+// Offer passes an event that was read from the stream to the lane. Events must be offered in lane order and
+// without gaps, apart from duplicates due to reading again. Offer returns false if the event was left in the
+// stream; a reader of past events must then stop, and Refill returns the sequence to read from again.
 func (l *Lane) Offer(ev model.Event) bool {
 	switch {
 	case l.isReclaimed(ev.Lane):
@@ -133,9 +131,8 @@ func (l *Lane) reclaimOne(e early) {
 	l.releaseOwn(l.seen)
 }
 
-// takes reports whether the event at seq, which is beyond seen, can be queued now:
-// there is room, the set-aside events have been read, and no event that was left in the
-// stream precedes it.
+// takes reports whether the event at seq, which is beyond seen, can be queued now: there is room, the
+// set-aside events have been read, and no event that was left in the stream precedes it.
 func (l *Lane) takes(seq uint64) bool {
 	switch {
 	case len(l.reclaim) > 0 || l.Waiting() >= l.limit:
@@ -163,8 +160,8 @@ func (l *Lane) accept(e early) {
 	l.releaseOwn(e.lane)
 }
 
-// LeftInStream records that an event of the space, at lane sequence seq, was not
-// offered because there was no room in the caller.
+// LeftInStream records that an event of the space, at lane sequence seq, was not offered because the caller
+// had no room.
 func (l *Lane) LeftInStream(seq uint64) {
 	if seq > l.seen {
 		l.refused = max(l.refused, seq)
@@ -195,8 +192,8 @@ func (l *Lane) place(e early) {
 	}
 }
 
-// follow queues the next event of an origin, and reports whether it
-// is in memory. If not, it is read again, before any later event.
+// follow queues the next event of an origin, and reports whether the event is in memory. If not, it is read
+// again, before any later event.
 func (l *Lane) follow(e early) bool {
 	if e.ev == nil {
 		l.readAgain(e)
@@ -220,8 +217,9 @@ func (l *Lane) push(ev *model.Event) {
 	l.entries = append(l.entries, ev)
 }
 
-// releaseHeld queues the events that waited for the position that an origin has just reached. If that was no step to the next
-// position of a term, or two events have the same turn, the held events of the origin are classified again.
+// releaseHeld queues the events that waited for the position that an origin has just reached. If that was not
+// the next position of a term, or two events have the same turn, the held events of the origin are classified
+// again.
 func (l *Lane) releaseHeld(origin string, was model.Received) {
 	for l.held.of[origin] > 0 {
 		r := l.inbound[origin]
@@ -244,9 +242,8 @@ func (l *Lane) releaseHeld(origin string, was model.Received) {
 	}
 }
 
-// releaseOwn queues the follow-ups whose place is after lane sequence reached or
-// before it. Events that were set aside come first: they were queued before any
-// follow-up that is still to be handled, or they stay held.
+// releaseOwn queues the follow-ups whose place is at or before lane sequence reached. Events that were set
+// aside come first: they were queued before any follow-up that is not handled yet, or they stay held.
 func (l *Lane) releaseOwn(reached uint64) {
 	if len(l.reclaim) > 0 {
 		return
@@ -260,8 +257,8 @@ func (l *Lane) releaseOwn(reached uint64) {
 	l.own = l.own[n:]
 }
 
-// Follow queues a follow-up that the space sent to itself and returns it with
-// Behind filled in. Follow-ups never overtake each other.
+// Follow queues a follow-up that the space sent to itself, and returns it with Behind set. Follow-ups never
+// overtake each other.
 func (l *Lane) Follow(ev model.Event) model.Event {
 	ev.Behind = l.Seen()
 	if len(l.own) > 0 || len(l.reclaim) > 0 {
@@ -272,8 +269,8 @@ func (l *Lane) Follow(ev model.Event) model.Event {
 	return ev
 }
 
-// Withdraw removes the events for which gone reports true among those that have waited for
-// their time (Event.Slot), unless they are undecided.
+// Withdraw removes the events for which gone returns true among those that had waited for their time
+// (Event.Slot), unless they are undecided.
 func (l *Lane) Withdraw(gone func(ev *model.Event) bool) {
 	due := func(ev *model.Event) bool { return ev.Slot > 0 && gone(ev) }
 	kept := slices.DeleteFunc(slices.Clone(l.entries[l.next:]), due)
@@ -302,9 +299,8 @@ func (l *Lane) Room() int { return max(0, l.limit-l.Waiting()) }
 // Undecided returns the number of events whose handling is not in the log yet.
 func (l *Lane) Undecided() int { return l.next }
 
-// Seen returns the lane sequence after which a follow-up that is sent now will queue:
-// the highest that was offered to the lane, or the place of a follow-up that
-// is still to come.
+// Seen returns the lane sequence behind which a follow-up that is sent now will queue: the highest that was
+// offered to the lane, or the place of a follow-up that is not queued yet.
 func (l *Lane) Seen() uint64 {
 	if n := len(l.own); n > 0 {
 		return max(l.seen, l.own[n-1].Behind)
@@ -315,22 +311,21 @@ func (l *Lane) Seen() uint64 {
 // Held returns the number of events that arrived before their predecessor.
 func (l *Lane) Held() int { return l.held.len() }
 
-// Quiet reports whether no event waits: none is queued and not taken, held, or to be
-// read from the stream. Some may be undecided.
+// Quiet reports whether no event waits: none is queued and not taken, held, or still to be read from the
+// stream. Some may be undecided.
 func (l *Lane) Quiet() bool {
 	return l.Waiting() == 0 && l.held.len() == 0 && len(l.own) == 0 &&
 		len(l.reclaim) == 0 && l.refused <= l.seen
 }
 
-// Done reports whether no work is left: no event is queued, held, or
-// to be read from the stream.
+// Done reports whether no work is left: no event is queued, held, or still to be read from the stream.
 func (l *Lane) Done() bool {
 	return len(l.entries) == 0 && l.Quiet()
 }
 
-// Refill reports whether events must be read from the stream again, and the
-// sequence after which: those that were left there for lack of room, and those that an
-// earlier owner had set aside or that are not kept here, once there is room.
+// Refill reports whether events must be read from the stream again, and the sequence after which. These are
+// events that were left there for lack of room and, once there is room, those that an earlier owner had set
+// aside or that are not kept in memory.
 func (l *Lane) Refill() (after uint64, ok bool) {
 	switch {
 	case l.Waiting() > l.limit/2:
@@ -356,8 +351,8 @@ func (l *Lane) Cursor(n int) model.Cursor {
 	return c
 }
 
-// floorAfter returns everything seen if no lane event is left after the first n
-// entries, and otherwise the sequence that those entries reach.
+// floorAfter returns everything seen if no lane event is left after the first n entries, and otherwise the
+// sequence that those entries reach.
 func (l *Lane) floorAfter(n int) uint64 {
 	if !slices.ContainsFunc(l.entries[n:], func(ev *model.Event) bool { return ev.Lane != 0 }) {
 		return l.seen
@@ -369,8 +364,8 @@ func (l *Lane) floorAfter(n int) uint64 {
 	return floor
 }
 
-// openBelow returns the lane events at or below floor that the first n entries do not
-// decide: held ones, and those that were queued out of lane order behind them.
+// openBelow returns the lane events at or below floor that the first n entries do not decide: held ones, and
+// those that were queued behind the n entries, out of lane order.
 func (l *Lane) openBelow(floor uint64, n int) []uint64 {
 	open := l.held.below(floor)
 	if !l.jumbled {
@@ -384,8 +379,7 @@ func (l *Lane) openBelow(floor uint64, n int) []uint64 {
 	return open
 }
 
-// Confirm makes the first n undecided entries done: the commit that carried
-// cursor c is in the log.
+// Confirm makes the first n undecided entries done: the commit with cursor c is in the log.
 func (l *Lane) Confirm(n int, c model.Cursor) {
 	if n > l.next {
 		panic(fmt.Sprintf("lanes: %d entries confirmed, %d were taken", n, l.next))
@@ -396,9 +390,9 @@ func (l *Lane) Confirm(n int, c model.Cursor) {
 	l.jumbled = l.jumbled && len(l.entries) > 0
 }
 
-// Rewind puts every undecided entry back to the front: the commit that carried them
-// was refused. Follow-ups for which dead reports true are removed wherever they
-// are, because the transactions that sent them are no more (I10).
+// Rewind returns every undecided entry to the front of the queue: the commit with them was refused.
+// Follow-ups for which dead returns true are removed, wherever they are, because the transactions that sent
+// them were undone (I10).
 func (l *Lane) Rewind(dead func(ev *model.Event) bool) {
 	l.next = 0
 	gone := func(ev *model.Event) bool { return ev.Lane == 0 && dead(ev) }

@@ -50,9 +50,9 @@ func TestAnEventIsHeldUntilItsPredecessorIsQueued(t *testing.T) {
 	wantOrder(t, drain(l), "e2", "o:1:1:0", "o:1:2:0")
 }
 
-// A position counts what one space has sent to another. A client that makes one up
-// does not have its event held for a predecessor that does not exist.
-func TestAPositionWithoutAnOriginCountsForNothing(t *testing.T) {
+// A position counts what one space has sent to another. An event with a position but without an origin, made
+// by a client, is not held for a predecessor that does not exist.
+func TestAPositionWithoutAnOriginIsIgnored(t *testing.T) {
 	l := New(State{}, 0)
 	for seq := uint64(1); seq <= 3; seq++ {
 		ev := external(seq)
@@ -87,7 +87,7 @@ func TestRepetitionsTakeNoRoom(t *testing.T) {
 	}
 }
 
-func TestTheLaneTakesNoMoreThanItsLimitAndAsksForTheRestLater(t *testing.T) {
+func TestTheLaneKeepsToItsLimitAndRequestsTheRestLater(t *testing.T) {
 	l := New(State{}, 2)
 	for seq := uint64(1); seq <= 5; seq++ {
 		if took := l.Offer(external(seq)); took != (seq <= 2) {
@@ -95,7 +95,7 @@ func TestTheLaneTakesNoMoreThanItsLimitAndAsksForTheRestLater(t *testing.T) {
 		}
 	}
 	if _, ok := l.Refill(); ok {
-		t.Error("it asks for more while it is full")
+		t.Error("the lane requests more events while it is full")
 	}
 	if l.Done() {
 		t.Error("done, with three events in the stream")
@@ -106,9 +106,9 @@ func TestTheLaneTakesNoMoreThanItsLimitAndAsksForTheRestLater(t *testing.T) {
 	}
 }
 
-// A reader that goes on after an event was left, while room is made, must not make
-// the lane forget the one that was left.
-func TestNothingOvertakesWhatWasLeftInTheStream(t *testing.T) {
+// A reader that continues after an event was left in the stream must not make the lane forget that event,
+// even if there is room by then.
+func TestNothingOvertakesAnEventLeftInTheStream(t *testing.T) {
 	l := New(State{}, 1)
 	l.Offer(external(1))
 	for seq := uint64(2); seq <= 4; seq++ {
@@ -125,13 +125,13 @@ func TestNothingOvertakesWhatWasLeftInTheStream(t *testing.T) {
 		wantOrder(t, drain(l), fmt.Sprintf("e%d", seq))
 	}
 	if _, ok := l.Refill(); ok {
-		t.Error("everything is read, and still it asks for more")
+		t.Error("everything is read, but the lane still requests events")
 	}
 }
 
-// What an earlier owner had set aside was queued before anything that follows in
-// the stream, and before the follow-ups that are not handled.
-func TestWhatWasSetAsideComesBeforeWhatFollows(t *testing.T) {
+// Events that an earlier owner had set aside were queued before any later event of the stream, and before the
+// follow-ups that are not handled.
+func TestEventsSetAsideComeBeforeLaterOnes(t *testing.T) {
 	pending := followUp(1)
 	pending.Behind = 9
 	l := New(State{
@@ -156,7 +156,7 @@ func TestWhatWasSetAsideComesBeforeWhatFollows(t *testing.T) {
 	wantOrder(t, drain(l), "o:1:2:0", "home:7:1:0", "home:7:2:0", "e12")
 }
 
-func TestWhatIsYetToBeReadAgainStaysSetAside(t *testing.T) {
+func TestUnreadEventsStaySetAside(t *testing.T) {
 	l := New(State{Cursor: model.Cursor{Floor: 9, Held: []uint64{3, 5}}, Inbound: map[string]model.Received{"o": {Position: 1}}}, 0)
 	l.Offer(from("o", 2, 3))
 	wantOrder(t, drain(l), "o:1:2:0")
@@ -168,8 +168,8 @@ func TestWhatIsYetToBeReadAgainStaysSetAside(t *testing.T) {
 	wantOrder(t, drain(l), "o:1:3:0", "home:7:1:0")
 }
 
-// Follow-ups keep the order in which they were sent, even if the new owner has not
-// read as far as the one that sent them.
+// Follow-ups keep the order in which they were sent, even if the new owner has not read as far as the one
+// that sent them.
 func TestFollowUpsDoNotOvertakeEachOther(t *testing.T) {
 	early := followUp(1)
 	early.Behind = 8
@@ -184,20 +184,19 @@ func TestFollowUpsDoNotOvertakeEachOther(t *testing.T) {
 	wantOrder(t, drain(l), "e8", "home:7:1:0", "home:7:2:0", "e9")
 }
 
-func TestI10_RewindRemovesTheFollowUpsOfDeadTransactionsWhereverTheyAre(t *testing.T) {
+func TestI10_RewindRemovesTheFollowUpsOfUndoneTransactions(t *testing.T) {
 	committed := followUp(1)
 	committed.Behind = 8
 	l := New(State{Cursor: model.Cursor{Floor: 5}, Own: []model.Event{committed}}, 0)
 	l.Offer(external(6))
 	drain(l)
-	l.Follow(followUp(2)) // behind the one above, which is still to come
+	l.Follow(followUp(2)) // behind the previous one, which has not been read
 	l.Rewind(func(ev *model.Event) bool { return ev.ID == followUp(2).ID })
 	l.Offer(external(8))
 	wantOrder(t, drain(l), "e6", "e8", "home:7:1:0")
 }
 
-// A commit of another runtime that both sends and handles a follow-up leaves
-// nothing to do.
+// A commit of another runtime that both sends and handles a follow-up leaves nothing to do.
 func TestI11_AFollowUpThatItsOwnCommitHandledIsNotHandledAgain(t *testing.T) {
 	l := New(State{}, 0)
 	l.Offer(external(1))

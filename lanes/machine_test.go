@@ -8,16 +8,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/settlehq/settle/internal/seeded" // see there
+	_ "github.com/settlehq/settle/internal/seeded" // see the package
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/replica"
 )
 
-// The world of this test: one lane stream, one log with a compare-and-set on its
-// head, and two owners that take the space from each other, crash, come back and
-// read the stream by fits and starts. Every commit that reaches the log is checked
-// against a referee that knows nothing of lanes, only what must be true of the
-// order in which events are handled.
+// The world of this test: one lane stream, one log with a compare-and-set on its head, and two owners that
+// take the space from each other, crash, return and read the stream at irregular intervals. Every commit in
+// the log is checked by a referee that does not know lanes, only the rules for the order in which events are
+// handled.
 
 const testSpace = "home"
 
@@ -26,7 +25,7 @@ type world struct {
 	log    []*model.Commit // sequence i+1 at index i
 	// sent is the highest position that each origin has released so far.
 	sent map[string]uint64
-	// ahead is how far beyond those a position may be.
+	// ahead is how far beyond sent a position may be.
 	ahead   int
 	referee referee
 }
@@ -35,7 +34,7 @@ func newWorld() *world { return &world{sent: map[string]uint64{}, ahead: 2, refe
 
 func (w *world) publish(ev model.Event) {
 	ev.Space, ev.Stream = testSpace, "any"
-	ev.Lane = w.end() + 3 // other spaces of the partition have sequences too
+	ev.Lane = w.end() + 3 // other spaces of the partition have sequences, too
 	w.stream = append(w.stream, ev)
 }
 
@@ -56,7 +55,7 @@ func (w *world) release(origin string, pos uint64) {
 	w.sent[origin] = max(w.sent[origin], pos)
 }
 
-// after returns the stream behind a sequence.
+// after returns the stream after a sequence.
 func (w *world) after(seq uint64) []model.Event {
 	i, _ := slices.BinarySearchFunc(w.stream, seq+1, func(ev model.Event, s uint64) int {
 		return int(ev.Lane) - int(s)
@@ -78,8 +77,8 @@ func (w *world) append(t *rapid.T, expect uint64, c *model.Commit) bool {
 type referee struct {
 	handled map[string]bool
 	origin  map[string]uint64 // the last position handled
-	lane    uint64            // the last event from outside
-	pending []model.Event     // committed follow-ups, in the order they were sent
+	lane    uint64            // the last external event
+	pending []model.Event     // committed follow-ups, in the order in which they were sent
 }
 
 func newReferee() referee { return referee{handled: map[string]bool{}, origin: map[string]uint64{}} }
@@ -133,7 +132,7 @@ func (r *referee) followUp(t *rapid.T, w *world, id string) {
 	r.pending = r.pending[1:]
 }
 
-// cursor checks that a commit claims nothing that is not done.
+// cursor checks that a commit does not claim events that are not done.
 func (r *referee) cursor(t *rapid.T, w *world, c model.Cursor) {
 	open := map[string]bool{}
 	for _, ev := range w.stream {
@@ -168,16 +167,16 @@ func ids(evs []model.Event) []string {
 	return out
 }
 
-// owner is a runtime that has the space in memory.
+// owner is a runtime that has loaded the space.
 type owner struct {
 	w       *world
 	name    string
 	limit   int
-	holds   int // how many early events are kept in memory
+	holds   int // number of early events that are kept in memory
 	lane    *Lane
 	replica *replica.Replica
 	epoch   uint64
-	live    uint64 // the live reader has offered everything up to here
+	live    uint64 // how far the live reader has offered the stream
 
 	lastTx  uint64
 	open    []model.Tx
@@ -196,8 +195,8 @@ func stateOf(r *replica.Replica) State {
 	return State{Cursor: r.Cursor, Inbound: r.Inbound, Own: r.Own}
 }
 
-// reload is a crash and what follows it: nothing but the log survives, and a few
-// pages of the stream are read from where the new lane says.
+// reload crashes the owner and loads the space again: only the log survives, and a few pages of the stream
+// are read from where the new lane requests them.
 func (o *owner) reload(t *rapid.T, pages int) {
 	r := replica.New(testSpace)
 	for i, c := range o.w.log {
@@ -213,7 +212,7 @@ func (o *owner) reload(t *rapid.T, pages int) {
 		}
 	}
 	o.live = o.w.end()
-	o.lane.LeftInStream(o.live) // if the reading ended before that
+	o.lane.LeftInStream(o.live) // the reading may have ended before that
 }
 
 func (o *owner) offerAll(evs []model.Event) bool {
@@ -225,7 +224,7 @@ func (o *owner) offerAll(evs []model.Event) bool {
 	return true
 }
 
-// deliver lets the live reader offer its next event, or leave it.
+// deliver lets the live reader offer its next event, or skip it.
 func (o *owner) deliver(t *rapid.T) {
 	next := o.w.after(o.live)
 	if len(next) == 0 {
@@ -239,7 +238,7 @@ func (o *owner) deliver(t *rapid.T) {
 	}
 	before, beyond := o.lane.Waiting(), ev.Lane > o.lane.seen && !slices.Contains(o.lane.reclaim, ev.Lane)
 	if took := o.lane.Offer(ev); took && beyond && before >= o.limit {
-		t.Fatalf("%d events waiting, limit %d, and %s was taken", before, o.limit, ev.ID)
+		t.Fatalf("%d events waiting, limit %d, but %s was taken", before, o.limit, ev.ID)
 	}
 }
 
@@ -284,7 +283,7 @@ func (o *owner) seal() {
 	o.open = nil
 }
 
-// decide has the log judge what was sealed.
+// decide makes the log accept or refuse what was sealed.
 func (o *owner) decide(t *rapid.T) {
 	if o.sealed == nil {
 		return
@@ -302,7 +301,7 @@ func (o *owner) decide(t *rapid.T) {
 	o.lane.Confirm(o.decides, c.Cursor)
 }
 
-// undo drops what is not in the log.
+// undo drops everything that is not in the log.
 func (o *owner) undo() {
 	dead := map[string]bool{}
 	note := func(txs []model.Tx) {
@@ -330,7 +329,7 @@ func (o *owner) integrate(t *rapid.T) {
 	}
 }
 
-// takeOver makes o the owner if it is not, given that nothing of it is undecided.
+// takeOver makes o the owner if it is not, provided that nothing of it is undecided.
 func (o *owner) takeOver(t *rapid.T) {
 	if o.epoch != 0 {
 		return
@@ -346,14 +345,13 @@ func (o *owner) takeOver(t *rapid.T) {
 	o.epoch, o.lastTx = o.replica.Seq, 0
 }
 
-// checkOrder compares what is in memory, once undone, with a lane that was just
-// made of the confirmed state and has read the same stretch of the stream: a crash
-// must not change the order of anything.
+// checkOrder compares the events in memory, after an undo, with a lane that was newly made from the confirmed
+// state and has read the same part of the stream: a crash must not change the order of anything.
 func (o *owner) checkOrder(t *rapid.T) {
 	o.undo()
 	o.integrate(t)
 	if len(o.lane.reclaim) > 0 || o.holds < DefaultHeld {
-		return // has not read what the other has, or holds less
+		return // it has not read as far as the other, or holds less
 	}
 	fresh := New(stateOf(o.replica), 1<<20)
 	for _, ev := range o.w.after(fresh.ReadAfter()) {
@@ -369,11 +367,11 @@ func (o *owner) checkOrder(t *rapid.T) {
 	}
 }
 
-// finish lets one owner do all the work that is left.
+// finish lets one owner do all the remaining work.
 func (o *owner) finish(t *rapid.T) {
 	for i := 0; ; i++ {
 		if i > 10000 {
-			t.Fatalf("the lane does not come to an end: %+v", o.lane)
+			t.Fatalf("the lane is never done: %+v", o.lane)
 		}
 		o.takeOver(t)
 		o.refillAll()
@@ -399,8 +397,7 @@ func (o *owner) refillAll() {
 	}
 }
 
-// steps are what can happen, as often as it should. The first is what a failing run
-// is shrunk to.
+// steps are the possible steps, repeated by weight. rapid shrinks a failing run to the first.
 var steps = rapid.SampledFrom(slices.Concat([]string{"nothing"},
 	slices.Repeat([]string{"deliver"}, 8), slices.Repeat([]string{"handle"}, 8),
 	slices.Repeat([]string{"external", "release", "seal", "decide", "refill"}, 3),
@@ -413,7 +410,7 @@ func step(t *rapid.T, w *world, o *owner) {
 		w.external()
 	case "release":
 		origin := rapid.SampledFrom([]string{"north", "south"}).Draw(t, "origin")
-		// The next position, an earlier one again, or one ahead of its turn.
+		// The next position, a repetition, or a position that is too early.
 		w.release(origin, uint64(rapid.IntRange(1, int(w.sent[origin])+w.ahead).Draw(t, "position")))
 	case "deliver":
 		o.deliver(t)
@@ -438,13 +435,13 @@ func step(t *rapid.T, w *world, o *owner) {
 	}
 }
 
-// Every event is handled exactly once and in the right order (I4, I11), whatever
-// is repeated, reordered, refused, left for want of room or lost in a crash.
+// Every event is handled exactly once and in the right order (I4, I11), whatever is repeated, reordered,
+// refused, left for lack of room or lost in a crash.
 func TestI11_EveryEventIsHandledOnceInOrderWhateverCrashes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { crashes(t, newWorld(), rapid.Just(DefaultHeld)) })
 }
 
-// The same where positions come far too early, and next to none of them is kept in memory.
+// The same with positions that arrive far too early, and almost none of them kept in memory.
 func TestI11_EveryEventIsHandledOnceInOrderWhereFewAreHeld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -472,7 +469,7 @@ func crashes(t *rapid.T, w *world, holds *rapid.Generator[int]) {
 	}
 	for _, origin := range slices.Sorted(maps.Keys(w.sent)) {
 		for pos := uint64(1); pos <= w.sent[origin]; pos++ {
-			w.release(origin, pos) // the predecessors of whatever was ahead
+			w.release(origin, pos) // the predecessors of all early positions
 		}
 	}
 	last := pick.Draw(t, "last")
@@ -487,6 +484,6 @@ func crashes(t *rapid.T, w *world, holds *rapid.Generator[int]) {
 		}
 	}
 	if held := last.replica.Cursor.Held; len(held) > 0 {
-		t.Fatalf("%v are held although nothing is left", held)
+		t.Fatalf("events %v are held although nothing is left", held)
 	}
 }

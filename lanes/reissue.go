@@ -7,20 +7,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// An origin assigns positions again if the commits are lost that had assigned them before. They are distinguished by
-// their terms (docs/adr/0035). The event that is sent under such a position may be a new one, or the one that was handled there or
-// at another reassigned position, because the origin has handled the same event once more. The receipts of this space
-// decide which, and those are in its log: the lane requests them (Reissued), and holds such events until it receives them
-// (Recall).
+// If an origin loses commits that had assigned positions, it assigns those positions again. Terms distinguish
+// the two (docs/adr/0035). The event under such a position may be a new one, or one that was handled under
+// the same or another position, because the origin has handled the causing event again. The receipts of this
+// space decide which, and those are in its log: the lane requests them (Reissued), and holds such events
+// until it receives them (Recall).
 
-// recalled are the handled events of an origin that it may send again.
+// recalled are the handled events of an origin that the origin may send again.
 type recalled struct {
 	of      model.Reissued
 	handled map[uint64]*model.Receipt // by ReplayKey
 }
 
-// unsure reports whether the lane needs the handled events of the origin before it takes the event, which is classified as
-// the next one; if so, it requests them.
+// unsure reports whether the lane needs the handled events of the origin before it takes the event, which is
+// classified as the next one; if so, it requests them.
 func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
 	of, is := r.Reissued(e.origin, v, e.pos, e.term)
 	if !is || e.term == 0 || l.recalled[e.origin].of == of {
@@ -33,8 +33,8 @@ func (l *Lane) unsure(e *early, r *model.Received, v model.Verdict) bool {
 	return true
 }
 
-// Reissued returns the positions whose handled events the lane needs, see Recall; false if there are none, or not yet: events with
-// such a position may still be queued.
+// Reissued returns the positions whose handled events the lane needs, see Recall; false if there are none, or
+// not yet: events with such a position may still be queued.
 func (l *Lane) Reissued() (model.Reissued, bool) {
 	if len(l.asks) == 0 {
 		return model.Reissued{}, false // as always
@@ -47,11 +47,11 @@ func (l *Lane) Reissued() (model.Reissued, bool) {
 	return model.Reissued{}, false
 }
 
-// Recall passes the events to the lane that were handled under positions that their origin has assigned again. Those that arrive once
-// more, under another id, carry the receipt that they had (Event.Earlier).
+// Recall passes to the lane the events that were handled under positions which their origin has assigned
+// again. Events among them that arrive again, under another id, carry their receipt (Event.Earlier).
 func (l *Lane) Recall(of model.Reissued, handled []model.Receipt) {
 	if l.asks[of.Origin] != of {
-		return // it requests others by now
+		return // it requests other positions by now
 	}
 	delete(l.asks, of.Origin)
 	if l.recalled == nil {
@@ -72,7 +72,7 @@ func (l *Lane) judgeAgain(origin string) {
 	}
 }
 
-// withEarlier returns the event with the receipt that it had under another id, if any.
+// withEarlier returns the event with the receipt that it got under another id, if any.
 func (l *Lane) withEarlier(ev *model.Event) *model.Event {
 	var earlier *model.Receipt
 	if ev.ReplayKey != 0 {
@@ -106,7 +106,7 @@ func (l *Lane) refuse(e early) {
 	l.push(&c)
 }
 
-// asOffered returns a queued event as it was before it was queued.
+// asOffered returns a queued event in its state before it was queued.
 func asOffered(ev *model.Event) *model.Event {
 	if ev.Invalid != outOfTerm {
 		return ev

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// inTerm returns the event at a position of the origin "o" in a term. prev is the term of the one before it, 0 for the same one. The key
-// says what it stands for.
+// inTerm returns the event at a position of the origin "o" in a term. prev is the term of the previous
+// position, 0 for the same term. The key identifies the cause of the event.
 func inTerm(pos, term, prev, key, seq uint64) model.Event {
 	return model.Event{ID: model.TxID{Space: "o", Epoch: term, N: pos}.Event(0), Position: pos, Term: term, PrevTerm: prev, ReplayKey: key, Lane: seq}
 }
@@ -26,34 +26,34 @@ func handled(evs ...model.Event) (list []model.Receipt) {
 	return list
 }
 
-// confirmAll has the log confirm everything that was taken.
+// confirmAll makes the log confirm everything that was taken.
 func confirmAll(l *Lane) { l.Confirm(l.Undecided(), l.Cursor(l.Undecided())) }
 
-func TestReissue_ALaterTermGoesOnWhereTheEarlierOneEnded(t *testing.T) {
+func TestReissue_ALaterTermContinuesWhereTheEarlierOneEnded(t *testing.T) {
 	l := New(State{}, 0)
 	for _, ev := range []model.Event{inTerm(1, 10, model.NoTerm, 1, 1), inTerm(3, 20, 0, 3, 2), inTerm(2, 20, 10, 2, 3), inTerm(4, 30, 20, 4, 4)} {
 		l.Offer(ev)
 	}
 	if _, asked := l.Reissued(); asked {
-		t.Error("it asks for what was given out again")
+		t.Error("the lane requests receipts although no position was reassigned")
 	}
 	wantOrder(t, drain(l), "o:10:1:0", "o:20:2:0", "o:20:3:0", "o:30:4:0")
 }
 
-// Events of a lost term that were handled are not handled again; new ones are. Until the lane can distinguish them, it holds the
-// events of the origin, and no others.
-func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
+// Events of a lost term that were handled are not handled again; new ones are. Until the lane can distinguish
+// them, it holds the events of the origin, but no others.
+func TestReissue_NewEventsAreDistinguishedFromHandledOnes(t *testing.T) {
 	l := New(State{}, 0)
 	lost := []model.Event{inTerm(2, 10, 0, 102, 2), inTerm(3, 10, 0, 103, 3)}
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
 	l.Offer(lost[0])
 	l.Offer(lost[1])
 	drain(l)
-	l.Offer(inTerm(2, 20, 10, 103, 4)) // 102 is lost to the origin, too: all others are earlier by one
+	l.Offer(inTerm(2, 20, 10, 103, 4)) // the origin has lost 102, too, so all later events have moved by one position
 	l.Offer(inTerm(3, 20, 0, 104, 5))
 	l.Offer(external(6))
 	if _, asked := l.Reissued(); asked {
-		t.Error("it asks before what was handled is in the log")
+		t.Error("the lane requests receipts before the handled events are in the log")
 	}
 	wantOrder(t, drain(l), "e6")
 	confirmAll(l)
@@ -62,11 +62,11 @@ func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
 	}
 	of, asked := l.Reissued()
 	if want := (model.Reissued{Origin: "o", Again: model.Again{Term: 20, First: 2, Last: 3}}); !asked || of != want {
-		t.Fatalf("it asks for %+v, want %+v", of, want)
+		t.Fatalf("the lane requests %+v, want %+v", of, want)
 	}
 	l.Recall(of, handled(lost...))
 	if _, asked := l.Reissued(); asked {
-		t.Error("it asks once more")
+		t.Error("the lane repeats the request")
 	}
 	ev := l.Peek()
 	if ev == nil || ev.ID != "o:20:2:0" || ev.Earlier == nil || ev.Earlier.Event != "o:10:3:0" {
@@ -78,9 +78,9 @@ func TestReissue_WhatIsNewIsToldFromWhatWasHandled(t *testing.T) {
 	}
 }
 
-// The lane ignores receipts that it has not asked for: it would forget what was handled. An event that is in the log
-// under the id that it comes with has no earlier receipt.
-func TestReissue_OnlyWhatWasAskedForIsTakenIn(t *testing.T) {
+// The lane ignores receipts that it has not requested: otherwise it would forget what was handled. An event
+// that is in the log under the same id has no earlier receipt.
+func TestReissue_OnlyRequestedReceiptsAreAccepted(t *testing.T) {
 	l := New(State{}, 0)
 	lost := []model.Event{inTerm(2, 10, 0, 102, 2), inTerm(3, 10, 0, 103, 3), inTerm(4, 10, 0, 104, 4)}
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
@@ -93,7 +93,7 @@ func TestReissue_OnlyWhatWasAskedForIsTakenIn(t *testing.T) {
 	l.Offer(own)
 	of, asked := l.Reissued()
 	if !asked {
-		t.Fatal("it does not ask")
+		t.Fatal("the lane requests nothing")
 	}
 	l.Recall(of, append(handled(lost[0], lost[2]), handled(own)...))
 	l.Recall(of, nil)
@@ -107,9 +107,9 @@ func TestReissue_OnlyWhatWasAskedForIsTakenIn(t *testing.T) {
 	}
 }
 
-// An event that the cursor has set aside, and that is queued after Recall, is open until it is handled: the cursor keeps
-// naming it, even if it is the last event that the lane has seen.
-func TestReissue_WhatIsQueuedBehindTheCursorIsNamedByIt(t *testing.T) {
+// An event that the cursor has set aside, and that is queued after Recall, is open until it is handled: the
+// cursor keeps listing it, even if it is the last event that the lane has seen.
+func TestReissue_TheCursorListsAnEventQueuedBehindIt(t *testing.T) {
 	l := New(State{}, 0)
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
 	drain(l)
@@ -131,8 +131,9 @@ func TestReissue_WhatIsQueuedBehindTheCursorIsNamedByIt(t *testing.T) {
 	}
 }
 
-// What a lost term had sent and comes late is refused, not dropped and not handled: it may be that the clock of the server was set back.
-func TestReissue_WhatALostTermHasSentAndComesLateIsRefused(t *testing.T) {
+// An event of a lost term that arrives late is refused, not dropped and not handled: the clock of the server
+// may have been set back.
+func TestReissue_ALateEventOfALostTermIsRefused(t *testing.T) {
 	l := New(State{}, 0)
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
 	l.Offer(inTerm(4, 10, 0, 104, 2)) // its predecessor never arrives
@@ -153,26 +154,27 @@ func TestReissue_WhatALostTermHasSentAndComesLateIsRefused(t *testing.T) {
 	}
 }
 
-// An event of a version that knows no terms, or that came by way of one, counts by its position.
+// An event from a version without terms, or relayed by one, counts by its position.
 func TestReissue_WithoutTermsPositionsCount(t *testing.T) {
 	l := New(State{}, 0)
 	l.Offer(inTerm(1, 10, model.NoTerm, 101, 1))
 	l.Offer(inTerm(2, 0, 0, 0, 2))
-	l.Offer(inTerm(3, 20, 0, 103, 3)) // the first one of its term came without
+	l.Offer(inTerm(3, 20, 0, 103, 3)) // the first one of its term had none
 	l.Offer(inTerm(2, 0, 0, 0, 4))
 	l.Offer(inTerm(5, 0, 0, 0, 5))
 	l.Offer(inTerm(4, 20, 0, 104, 6))
 	wantOrder(t, drain(l), "o:10:1:0", "o:0:2:0", "o:20:3:0", "o:20:4:0", "o:0:5:0")
 }
 
-// remake is the world of a property test: an origin that loses the end of its log, and with it what it had given out, coordinators that release
-// in any order, more than once and too late, and a target that crashes. Every cause is something that the origin has to tell the target.
+// remake is the world of a property test: an origin that loses the end of its log, and with it the positions
+// that it had assigned, coordinators that release in any order, more than once and too late, and a target
+// that crashes. Every cause is something that the origin must send to the target.
 type remake struct {
 	term     uint64
-	log      []model.Event // of the origin: what it has sent
-	causes   []uint64      // that it has to handle again
+	log      []model.Event // of the origin: the events that it has sent
+	causes   []uint64      // causes that it has to handle again
 	cause    uint64
-	flight   []model.Event // read in a log, and not released yet
+	flight   []model.Event // read from a log, but not released yet
 	stream   []model.Event
 	stored   map[string]bool
 	ids      uint64
@@ -186,7 +188,7 @@ type remake struct {
 
 func (w *remake) takeOver() { w.term += 10 }
 
-// send sends what the origin handles next.
+// send sends the event of the cause that the origin handles next.
 func (w *remake) send(again bool) {
 	cause := w.cause + 1
 	if again && len(w.causes) > 0 {
@@ -208,7 +210,7 @@ func (w *remake) send(again bool) {
 	w.flight = append(w.flight, ev)
 }
 
-// lose has the origin lose the end of its log. Some of the causes are lost, too.
+// lose makes the origin lose the end of its log. Some of the causes are lost, too.
 func (w *remake) lose(t *rapid.T, n int) {
 	keep := len(w.log) - min(n, len(w.log))
 	var again []uint64
@@ -225,7 +227,7 @@ func (w *remake) lose(t *rapid.T, n int) {
 	w.takeOver()
 }
 
-// release puts one of those that are on their way into the lane of the target.
+// release puts one of the events on their way into the lane of the target.
 func (w *remake) release(i int) {
 	ev := w.flight[i]
 	w.flight = slices.Delete(w.flight, i, i+1)
@@ -237,13 +239,13 @@ func (w *remake) release(i int) {
 	w.stream = append(w.stream, ev)
 }
 
-// load makes the lane of what the log of the target adds up to.
+// load makes the lane from the state of the target's log.
 func (w *remake) load(limit, holds int) {
 	w.open = nil
 	w.lane = newLane(stateOf(w.target), limit, holds)
 }
 
-// read offers what is in the stream.
+// read offers the events of the stream.
 func (w *remake) read() {
 	after := w.lane.ReadAfter()
 	if again, is := w.lane.Refill(); is {
@@ -265,7 +267,7 @@ func (w *remake) read() {
 	}
 }
 
-// handle handles what is next.
+// handle handles the next event.
 func (w *remake) handle() bool {
 	ev := w.lane.Peek()
 	if ev == nil {
@@ -283,7 +285,7 @@ func (w *remake) handle() bool {
 	return true
 }
 
-// commit confirms what was handled.
+// commit confirms the handled events.
 func (w *remake) commit(t *rapid.T) {
 	n := w.lane.Undecided()
 	c := &model.Commit{Txs: w.open, Cursor: w.lane.Cursor(n)}
@@ -298,14 +300,14 @@ func (w *remake) commit(t *rapid.T) {
 			continue
 		}
 		if was, is := w.done[rc.ReplayKey]; is {
-			t.Fatalf("cause %d is handled as %s, and was as %s", rc.ReplayKey, rc.Event, was)
+			t.Fatalf("cause %d is handled as %s, but was handled as %s before", rc.ReplayKey, rc.Event, was)
 		}
 		w.done[rc.ReplayKey] = rc.Event
 	}
 	w.open = nil
 }
 
-// settle releases all that the origin has sent, and has the target handle it.
+// settle releases everything that the origin has sent, and makes the target handle it.
 func (w *remake) settle(t *rapid.T) {
 	w.flight = append(w.flight, w.log...)
 	for len(w.flight) > 0 {
@@ -320,7 +322,7 @@ func (w *remake) settle(t *rapid.T) {
 	}
 }
 
-// check holds the log of the origin against what the target has handled, in its order.
+// check compares the log of the origin with what the target has handled, in its order.
 func (w *remake) check(t *rapid.T) {
 	at := map[string]int{}
 	for i, rc := range w.receipts {
@@ -329,7 +331,7 @@ func (w *remake) check(t *rapid.T) {
 		}
 		at[rc.Event] = i
 		if rc.Outcome == model.Refused && slices.ContainsFunc(w.log, func(ev model.Event) bool { return ev.ID == rc.Event }) {
-			t.Fatalf("%s is in the log of its origin, and refused", rc.Event)
+			t.Fatalf("%s is in the log of its origin, but was refused", rc.Event)
 		}
 	}
 	before := -1
@@ -342,7 +344,7 @@ func (w *remake) check(t *rapid.T) {
 			t.Fatalf("cause %d never took effect", ev.ReplayKey)
 		}
 		if i < before {
-			t.Fatalf("%s comes before the one that was sent before it", ev.ID)
+			t.Fatalf("%s is handled before an earlier event", ev.ID)
 		}
 		before = i
 	}
@@ -355,9 +357,9 @@ func (w *remake) check(t *rapid.T) {
 	}
 }
 
-// Whatever an origin loses, and whenever what it had sent arrives: everything that its log has arrives once and in order, and no cause
-// takes effect twice.
-func TestReissue_WhatIsInTheLogOfTheOriginTakesEffectOnce(t *testing.T) {
+// Whatever an origin loses, and whenever its events arrive: every event in its log takes effect once and in
+// order, and no cause takes effect twice.
+func TestReissue_EveryEventInTheLogOfTheOriginTakesEffectOnce(t *testing.T) {
 	met := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w := &remake{term: 100, stored: map[string]bool{}, target: replica.New(testSpace), done: map[uint64]string{}}
@@ -366,7 +368,7 @@ func TestReissue_WhatIsInTheLogOfTheOriginTakesEffectOnce(t *testing.T) {
 		for range 60 {
 			switch rapid.SampledFrom([]string{"send", "send", "send", "release", "release", "release", "read", "handle", "handle", "commit", "lose", "take over", "crash"}).Draw(t, "step") {
 			case "send":
-				w.send(len(w.causes) > 0) // what was handled before comes first
+				w.send(len(w.causes) > 0) // handle lost causes again first
 			case "release":
 				if n := len(w.flight); n > 0 {
 					w.release(rapid.IntRange(0, min(n-1, 4)).Draw(t, "which"))

@@ -12,13 +12,13 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Events may wait for a time (docs/adr/0018): they were sent with one, or are timers. An
-// event of the lane that comes early is taken out of it by a transaction of its own, and is part of the
-// state of the space from then on; what a handler sends to its own space for later begins to wait with
-// the handler's transaction. When the time has come, the event is queued behind what is in the lane. It
-// waits until a receipt, or its cancellation, is in the log.
+// Events may wait for a time (docs/adr/0018): they were sent with one, or are timers. A transaction of its
+// own takes an event that arrives early out of the lane, and makes it part of the state of the space; a
+// delayed send of a handler to its own space begins to wait with the handler's transaction. When the time has
+// come, the event is queued behind those in the lane. It waits until its receipt, or its cancellation, is in
+// the log.
 
-// agenda is what waits, as the undecided transactions leave it: an overlay over replica.Later.
+// agenda has the waiting events as the undecided transactions leave them: an overlay over replica.Later.
 type agenda struct {
 	cfg       *Config
 	clock     *clock
@@ -26,19 +26,21 @@ type agenda struct {
 	lane      *lanes.Lane
 
 	bySlot map[uint64]*waiting // nil while nothing waits
-	// timers are the slots of those that have a name.
+	// timers are the slots of named events.
 	timers map[string]uint64
-	// queue orders those that are not in the lane.
+	// queue orders the events that are not in the lane.
 	queue replica.Queue
-	// free are slots in which nothing waits any more; the last one is used next. When free is empty, the next one is
-	// the first from low on that is not in bySlot. Such slots are not listed: an event may wait in any slot.
+	// free are slots that have become vacant; the last one is used next. If free is empty, the next slot is
+	// the first from low on that is not in bySlot. Such slots are not listed, because an event may wait in
+	// any slot.
 	free []uint64
 	low  uint64
-	// queued counts those that are in the lane.
+	// queued counts the waiting events that are in the lane.
 	queued int
 	nth    int
-	// made is set once the agenda follows from the confirmed state, stale while it has to be made anew, and isNew
-	// after that until the next pass. unsure is set while a transaction may be undone that has changed any of this.
+	// made is set once the agenda has been built from the confirmed state, stale while it must be rebuilt,
+	// and isNew from then until the next pass. unsure is set while a transaction that changed the agenda may
+	// still be undone.
 	made, unsure, stale, isNew bool
 }
 
@@ -48,11 +50,11 @@ type waiting struct {
 	queued bool // its time has come, and it is in the lane
 }
 
-// maxQueued bounds the events that are in the lane because their time has come. They would fill it when
-// an owner comes back after a week.
+// maxQueued bounds the events that are in the lane because their time has come. After a week without an owner
+// they would otherwise fill it.
 const maxQueued = 1024
 
-// renewed is the agenda, made anew if the confirmed state has moved on without it.
+// renewed returns the agenda, rebuilt if the confirmed state has changed independently of it.
 func (a *agenda) renewed() *agenda {
 	if a.made && !a.stale {
 		return a
@@ -83,7 +85,7 @@ func (a *agenda) enter(w *model.Waiting) {
 	a.queue.Add(w)
 }
 
-// slot is the i-th of those where the next events can wait. It is taken by add.
+// slot returns the i-th slot in which the next events can wait; add takes it.
 func (a *agenda) slot(i int) uint64 {
 	if n := len(a.free); i < n {
 		return a.free[n-1-i]
@@ -100,7 +102,7 @@ func (a *agenda) slot(i int) uint64 {
 	}
 }
 
-// passTaken moves low behind slots that are taken.
+// passTaken advances low past slots that are taken.
 func (a *agenda) passTaken() {
 	a.low = max(a.low, 1)
 	for a.bySlot[a.low] != nil {
@@ -108,8 +110,8 @@ func (a *agenda) passTaken() {
 	}
 }
 
-// add takes in an event that begins to wait with a transaction that is undecided. Such ones come behind
-// those that are in the log already.
+// add adds an event that begins to wait with an undecided transaction. Such events come after those in the
+// log.
 func (a *agenda) add(w model.Waiting) {
 	a.unsure = true
 	a.nth++
@@ -125,7 +127,7 @@ func (a *agenda) add(w model.Waiting) {
 	a.passTaken()
 }
 
-// remove takes in that an event waits no more. It reports whether it is in the lane.
+// remove removes an event that no longer waits. It reports whether the event is in the lane.
 func (a *agenda) remove(slot uint64, id string) (queued bool) {
 	w := a.bySlot[slot]
 	if w == nil || w.ID != id {
@@ -143,8 +145,8 @@ func (a *agenda) remove(slot uint64, id string) (queued bool) {
 	return w.queued
 }
 
-// next is the first event whose time has not come, or for which there was no room in the lane, nil if
-// there is none.
+// next returns the first event whose time has not come, or for which the lane had no room, nil if there is
+// none.
 func (a *agenda) next() *model.Waiting {
 	return a.queue.First(func(w *model.Waiting) bool {
 		at := a.bySlot[w.Slot]
@@ -152,7 +154,7 @@ func (a *agenda) next() *model.Waiting {
 	})
 }
 
-// due puts the events into the lane whose time has come, in order, as many as there is room for.
+// due moves events whose time has come into the lane, in order, as far as there is room.
 func (a *agenda) due() {
 	for a.queued < maxQueued {
 		w := a.next()
@@ -164,14 +166,14 @@ func (a *agenda) due() {
 	}
 }
 
-// queueUp puts an event that waits into the lane.
+// queueUp puts a waiting event into the lane.
 func (a *agenda) queueUp(w *waiting) {
 	w.queued = true
 	a.queued++
 	a.lane.Follow(w.Event(a.confirmed.Space))
 }
 
-// endCancelled puts cancelled events that wait for their time into the lane, where they end.
+// endCancelled moves cancelled events into the lane, where they end.
 func (a *agenda) endCancelled(marks model.Value) {
 	for _, mark := range marks.All() { // any order: sorted keys
 		slot, _ := mark.Get("slot").AsInt()
@@ -179,15 +181,15 @@ func (a *agenda) endCancelled(marks model.Value) {
 		if slot <= 0 || w == nil || w.queued || marks.Get(CancelKey(w.Stream, w.ID)).IsAbsent() {
 			continue
 		}
-		a.unsure = true // as the mark may be
+		a.unsure = true // the mark may be undone
 		a.queueUp(w)
 	}
 }
 
-// takeBackEarly takes events out of the lane whose time is to come: the clock was set back, or they had been
-// cancelled by a transaction that is undone. It reports whether there was any.
-func (a *agenda) takeBackEarly() (taken bool) {
-	return a.takeBack(func(w *waiting) bool {
+// withdrawEarly removes events from the lane whose time lies ahead again: the clock was set back, or a
+// transaction that cancelled them was undone. It reports whether there were any.
+func (a *agenda) withdrawEarly() (taken bool) {
+	return a.withdraw(func(w *waiting) bool {
 		early := w.NotBefore > a.clock.wall
 		if early {
 			a.queue.Add(w.Waiting)
@@ -196,21 +198,21 @@ func (a *agenda) takeBackEarly() (taken bool) {
 	})
 }
 
-// takeBackOvertaking takes events out of the lane that came due while an event did not wait that comes before
-// them: an undone transaction had cancelled it, or put it off. They are queued again behind it. It
-// reports whether it has looked for any.
-func (a *agenda) takeBackOvertaking() bool {
+// withdrawOvertaking removes events from the lane that came due while an event before them did not wait,
+// because a transaction that is now undone had cancelled or postponed it. They are queued again behind that
+// event. It reports whether it has looked for any.
+func (a *agenda) withdrawOvertaking() bool {
 	first := a.next()
 	if first == nil || a.queued == 0 {
 		return false
 	}
-	a.takeBack(func(w *waiting) bool { return first.Before(w.Waiting) })
+	a.withdraw(func(w *waiting) bool { return first.Before(w.Waiting) })
 	return true
 }
 
-// takeBack takes those events out of the lane that wait and for which gone returns true. It reports whether
-// there was any.
-func (a *agenda) takeBack(gone func(w *waiting) bool) (taken bool) {
+// withdraw removes the waiting events from the lane for which gone returns true. It reports whether there
+// were any.
+func (a *agenda) withdraw(gone func(w *waiting) bool) (taken bool) {
 	a.lane.Withdraw(func(ev *model.Event) bool {
 		w := a.bySlot[ev.Slot]
 		if w == nil || !gone(w) {
@@ -224,8 +226,8 @@ func (a *agenda) takeBack(gone func(w *waiting) bool) (taken bool) {
 	return taken
 }
 
-// change takes in what a transaction has changed that has joined the suffix. What it has cancelled
-// leaves the lane too.
+// change applies the changes by a transaction that has joined the suffix. Events that it cancels also leave
+// the lane.
 func (a *agenda) change(tx *model.Tx) {
 	if rc := tx.Receipt; rc != nil && rc.Slot > 0 {
 		a.remove(rc.Slot, rc.Event)
@@ -245,14 +247,14 @@ func (a *agenda) change(tx *model.Tx) {
 	}
 }
 
-// changes reports whether a transaction changes what waits.
+// changes reports whether a transaction changes the waiting events.
 func changes(tx model.Tx) bool {
 	return tx.Later != nil || len(tx.Cancels) > 0 || tx.Receipt != nil && tx.Receipt.Slot > 0 ||
 		slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.Slot > 0 })
 }
 
-// place gives the sends of a transaction that wait their slots, and lists what it cancels. A timer that
-// is set again keeps its slot.
+// place assigns slots to the delayed sends of a transaction, and lists what it cancels. A timer that is set
+// again keeps its slot.
 func (a *agenda) place(d *Draft, tx *model.Tx) {
 	for _, name := range d.Cancels {
 		if slot, set := a.timers[name]; set {
@@ -276,7 +278,7 @@ func (a *agenda) place(d *Draft, tx *model.Tx) {
 	}
 }
 
-// cancel has a transaction cancel what waits in a slot, unless that is what it handles.
+// cancel makes a transaction cancel the event in a slot, unless that is the event that it handles.
 func (a *agenda) cancel(d *Draft, tx *model.Tx, slot uint64) {
 	w := a.bySlot[slot]
 	c := model.Cancel{ID: w.ID, Slot: slot}
@@ -286,11 +288,11 @@ func (a *agenda) cancel(d *Draft, tx *model.Tx, slot uint64) {
 	tx.Cancels = append(tx.Cancels, c)
 }
 
-// leaves is how many of the events that wait do so no more when a transaction commits, one that it is
-// about to send included. A timer that is set again takes the place of the one before, and what is
-// handled, or cancelled, leaves one, but if the event is to have a successor in its place.
+// leaves returns how many waiting events stop waiting when a transaction with one more send commits. A timer
+// that is set again replaces the previous one. An event that is handled or cancelled counts, unless a
+// successor takes its place.
 func (a *agenda) leaves(d *Draft, sent *model.Send, succeeded bool) (n int) {
-	gone := map[uint64]bool{0: true} // slots that are counted; 0 is none
+	gone := map[uint64]bool{0: true} // slots that are counted; 0 means none
 	leave := func(slot uint64) {
 		if !gone[slot] {
 			gone[slot] = true
@@ -310,7 +312,7 @@ func (a *agenda) leaves(d *Draft, sent *model.Send, succeeded bool) (n int) {
 	return n
 }
 
-// Timer returns what waits under the name of a timer, nil for nothing.
+// Timer returns the event that waits under a timer's name, nil if there is none.
 func (a *agenda) Timer(name string) *model.Waiting {
 	slot, set := a.renewed().timers[name]
 	if !set {
@@ -322,8 +324,9 @@ func (a *agenda) Timer(name string) *model.Waiting {
 // Timers returns the names of the timers that are set, sorted.
 func (a *agenda) Timers() []string { return slices.Sorted(maps.Keys(a.renewed().timers)) }
 
-// Later returns the events that wait for their time, timers and those in the lane because it has come included, in no
-// order. They must not be modified. It changes nothing: an agenda that is out of date is read from the confirmed state.
+// Later returns the events that wait for their time, in no order, including timers and events that are in the
+// lane because it has come. They must not be modified. Later changes nothing: if the agenda is out of date,
+// it reads the confirmed state.
 func (a *agenda) Later() (list []*model.Waiting) {
 	if !a.made || a.stale {
 		list = make([]*model.Waiting, 0, a.confirmed.Later.Len())
@@ -331,14 +334,14 @@ func (a *agenda) Later() (list []*model.Waiting) {
 		return list
 	}
 	list = make([]*model.Waiting, 0, len(a.bySlot))
-	for _, w := range a.bySlot { // any order: Later promises none
+	for _, w := range a.bySlot { // any order: the result has none
 		list = append(list, w.Waiting)
 	}
 	return list
 }
 
-// mayWait returns why one more event cannot wait until a time, nil if it can. n counts those that are about to,
-// that one included, less those that will not wait any more.
+// mayWait returns why one more event cannot wait until a time, nil if it can. n is the number of events about
+// to wait, including this one, minus those that are about to stop.
 func (a *agenda) mayWait(at int64, n int) error {
 	if most := a.cfg.MaxLater; n > 0 && len(a.renewed().bySlot)+n > most {
 		return fmt.Errorf("%d events wait for their time in space %s, which is as many as may (MaxLater); send it later, or use fewer spaces' worth of events", most, a.confirmed.Space)
@@ -346,8 +349,9 @@ func (a *agenda) mayWait(at int64, n int) error {
 	return model.CheckNotBefore(time.UnixMilli(at), time.UnixMilli(a.clock.wall))
 }
 
-// CheckWait returns why an event cannot wait here that a transaction is about to send to its own space for a
-// time, nil if it can. succeeded is set if the event that is being handled leaves its place to another.
+// CheckWait returns why an event that a transaction is about to send to its own space with a delay cannot
+// wait here, nil if it can. succeeded is set if the event that is being handled leaves its room to a
+// successor.
 func (a *agenda) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
 	n := 1
 	for i := range d.Sends {
@@ -361,17 +365,17 @@ func (a *agenda) CheckWait(d *Draft, s *model.Send, succeeded bool) error {
 	return a.mayWait(s.NotBefore, n-a.renewed().leaves(d, s, succeeded))
 }
 
-// integrated takes in a commit of another runtime.
+// integrated processes a commit of another runtime.
 func (a *agenda) integrated(c *model.Commit) {
 	if slices.ContainsFunc(c.Txs, changes) {
 		a.stale = true
 	}
 }
 
-// refused takes in that the undecided transactions are undone.
+// refused records that the undecided transactions were undone.
 func (a *agenda) refused() { a.stale = a.stale || a.unsure }
 
-// nextDue returns when the next event that waits is to be put into the lane, 0 if there is none.
+// nextDue returns the time of the next event that must enter the lane, 0 if there is none.
 func (a *agenda) nextDue() int64 {
 	if w := a.renewed().next(); w != nil {
 		return w.NotBefore
@@ -382,8 +386,8 @@ func (a *agenda) nextDue() int64 {
 // hasRoom reports whether the lane has room for an event whose time has come.
 func (a *agenda) hasRoom() bool { return a.queued < maxQueued }
 
-// stillWaits reports whether an event that is in the lane because its time had come waits, as far as
-// that is in the log.
+// stillWaits reports whether, according to the log, an event still waits that is in the lane because its time
+// had come.
 func (a *agenda) stillWaits(ev *model.Event) bool {
 	w := a.confirmed.Later.At(ev.Slot)
 	return w != nil && w.ID == ev.ID

@@ -31,7 +31,7 @@ func nextSlots(a *agenda, n int) (list []uint64) {
 	return list
 }
 
-// A commit of 250 bytes must not decide how much memory its readers take.
+// A commit of 250 bytes must not decide how much memory its readers use.
 func TestAgenda_AHugeSlotTakesNoMemory(t *testing.T) {
 	var before, after mem.MemStats
 	mem.ReadMemStats(&before)
@@ -59,7 +59,7 @@ func TestAgenda_TheLowestSlotsAreUsedFirst(t *testing.T) {
 	want("when two are taken", 5, 6, 8)
 	a.remove(7, "e")
 	a.remove(2, "e")
-	want("one that is free again is used next", 2, 7, 5, 6, 8)
+	want("a vacated slot is used next", 2, 7, 5, 6, 8)
 	a.add(model.Waiting{ID: "n3", Slot: 2})
 	a.add(model.Waiting{ID: "n4", Slot: 7})
 	a.add(model.Waiting{ID: "n5", Slot: 5})

@@ -3,12 +3,12 @@ package ledger
 import "github.com/settlehq/settle/model"
 
 // An event can be cancelled until it is handled: a mark is written into a document of the space, in a
-// transaction like any other, so the log decides which came first. Once the mark is in the log, the event ends as
-// cancelled, in any runtime in which it reaches the head of the lane; a concurrent handling expects a head of the log that
-// has moved, is refused, and finds the mark when it is repeated. The transaction with the receipt removes
-// the mark.
+// transaction like any other, so the log decides which came first. Once the mark is in the log, the event
+// ends as cancelled, in any runtime in which it reaches the head of the lane; a concurrent handling expects a
+// head of the log that has moved, is refused, and finds the mark when it is repeated. The transaction with
+// the receipt removes the mark.
 
-// CancelDoc is the document with the marks: an object with a member for each event.
+// CancelDoc is the document with the marks: an object with one member per event.
 const CancelDoc = "settle-cancelled"
 
 // CancelKey returns the key of an event in CancelDoc.
@@ -17,11 +17,11 @@ func CancelKey(stream, id string) string { return stream + "/" + id }
 // marks reads CancelDoc.
 type marks struct {
 	docs *suffix
-	// maybe is cleared once the document is empty, and set again when it changes.
+	// maybe is cleared when the document is found empty, and set again when it changes.
 	maybe bool
 }
 
-// changed takes in that a document has changed.
+// changed records that a document has changed.
 func (m *marks) changed(doc string) { m.maybe = m.maybe || doc == CancelDoc }
 
 // all returns the document with the marks, absent if there is none.

@@ -4,47 +4,48 @@ import "github.com/settlehq/settle/model"
 
 // Draft is a transaction before it is recorded.
 type Draft struct {
-	// Event is the event that it handles or ends. If it is nil, By names the author of the transaction.
+	// Event is the event that the transaction handles or ends. If it is nil, By names the author.
 	Event  *model.Event
 	By     string
 	Writes []model.Write
 	Sends  []model.Send
-	// Cancels are the timers that are cancelled.
+	// Cancels are the names of timers to cancel.
 	Cancels []string
 	// Direct is set on a transaction of the application that hosts the space: if it is undone, its number is
 	// in Dropped.Direct.
 	Direct bool
 	Group  string
 	Trace  model.Trace
-	// Context is the host's own.
+	// Context belongs to the host.
 	Context any
 }
 
-// Attempt is one try at handling an event, or its end without one.
+// Attempt is one attempt at handling an event, or its end without one.
 type Attempt struct {
 	Draft
 	Receipt *model.Receipt
-	// Err is the error that the event ends in, nil if it is handled, cancelled or refused. MayPass is set if another
-	// attempt may succeed.
+	// Err is the error that the event ends in, nil if it is handled, cancelled or refused. MayPass is set if
+	// another attempt may succeed.
 	Err     error
 	MayPass bool
-	// Waits is set if the attempt has no result, because it needs documents that are missing or not up to date.
+	// Waits is set if the attempt has no result, because documents that it needs are missing or not up to
+	// date.
 	Waits bool
 }
 
-// Postponement is why nothing is kept of an attempt for now.
+// Postponement is the reason why an attempt is discarded for now.
 type Postponement uint8
 
 const (
 	// Parked means that the event waits for documents that the attempt needed.
 	Parked Postponement = iota
-	// PutOff means that another attempt follows an error that may pass.
+	// PutOff means that another attempt follows a transient error.
 	PutOff
-	// Crowded means that the open group has no room for it.
+	// Crowded means that the open group has no room for the result.
 	Crowded
 )
 
-// waitsIn reports whether anything that the transaction sends is to wait in the space that sends it.
+// waitsIn reports whether any send of the transaction is to wait in the sending space.
 func (d *Draft) waitsIn(space string) bool {
 	for i := range d.Sends {
 		if waitsIn(space, &d.Sends[i]) {
@@ -54,5 +55,5 @@ func (d *Draft) waitsIn(space string) bool {
 	return false
 }
 
-// waitsIn reports whether a send is to wait in the space that sends it.
+// waitsIn reports whether a send is to wait in the sending space.
 func waitsIn(space string, s *model.Send) bool { return s.To == space && s.NotBefore != 0 }

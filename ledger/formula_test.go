@@ -9,23 +9,24 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// formula is a handler that was drawn: what it writes and sends follows from the documents that it reads.
+// formula is a random handler: its writes and sends follow from the documents that it reads.
 type formula struct {
 	reads   []string
 	writes  []assignment
 	sends   []delivery
 	cancels string // a timer, "" for none
-	// An attempt fails for good, or most times, or waits for the document of the world.
+	// An attempt fails permanently, or most of the time, or waits for the document of the world.
 	fails, flaky, waits bool
 }
 
-// assignment writes the sum of what was read, and more, to a document.
+// assignment writes the sum of the reads, plus something, to a document.
 type assignment struct {
 	doc  string
 	plus int64
 }
 
-// delivery sends the sum to a stream of the own space, in a while if in is not 0; under the name of a timer if it has one.
+// delivery sends the sum to a stream of its own space, delayed if in is not 0, and as a timer if it has a
+// name.
 type delivery struct {
 	stream string
 	in     int64
@@ -37,7 +38,7 @@ var (
 	formulaDocs    = []string{"d0", "d1", "d2"}
 )
 
-// drawFormulas draws a handler for each stream. Each sends to those behind it only, so that every chain ends.
+// drawFormulas draws a handler for each stream. Each sends only to later ones, so that every chain ends.
 func drawFormulas(t *rapid.T) map[string]*formula {
 	doc := rapid.SampledFrom(formulaDocs)
 	fs := map[string]*formula{}
@@ -69,7 +70,7 @@ func drawFormulas(t *rapid.T) map[string]*formula {
 	return fs
 }
 
-// apply makes the writes and sends over documents as value shows them, and returns the result.
+// apply makes the writes and sends over documents as value returns them, and returns the result.
 func (f *formula) apply(d *Draft, value func(doc string) model.Value, wall int64, send func(stream string, at int64, timer string)) model.Value {
 	var sum int64
 	for _, doc := range f.reads {
@@ -92,7 +93,7 @@ func (f *formula) apply(d *Draft, value func(doc string) model.Value, wall int64
 	return model.Object(model.F("sum", sum), model.F("wall", wall))
 }
 
-// check compares a transaction in the log with what the formula makes over the documents of the log.
+// check compares a transaction in the log with the result of the formula over the documents of the log.
 func (f *formula) check(t failer, tx *model.Tx, docs map[string]model.Value, timers map[string]string) {
 	wall, _ := tx.Receipt.Result.Get("wall").AsInt()
 	var want Draft
@@ -100,7 +101,7 @@ func (f *formula) check(t failer, tx *model.Tx, docs map[string]model.Value, tim
 		want.Sends = append(want.Sends, model.Send{Stream: stream, NotBefore: at, Timer: timer})
 	})
 	if !model.Equal(result, tx.Receipt.Result) {
-		t.Fatalf("%s has seen %s, and the documents of the log give %s", tx.Receipt.Event, tx.Receipt.Result, result)
+		t.Fatalf("%s has seen %s, but the documents of the log give %s", tx.Receipt.Event, tx.Receipt.Result, result)
 	}
 	if got, want := fmt.Sprint(tx.Writes), fmt.Sprint(want.Writes); got != want {
 		t.Fatalf("%s writes %s, want %s", tx.Receipt.Event, got, want)

@@ -7,30 +7,30 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// head is what is known of the event at the head of the lane. What it waits for besides a time, the host
-// knows (see Host.Lacks).
+// head is what is known of the event at the head of the lane. The host knows what else it waits for besides a
+// time (see Host.Lacks).
 type head struct {
 	cfg   *Config
 	clock *clock
 
-	of receipts.Key // zero: nothing is known
-	// failures counts the attempts that ended in an error that may pass, and notBefore is when the next may
-	// be made.
+	of receipts.Key // zero if nothing is known
+	// failures counts the attempts that ended in a transient error, and notBefore is the time before which
+	// the next one may not be made.
 	failures  int
 	notBefore time.Duration
-	// conflicts outlive a refusal, and everything else that is known of the head; nil: there was none.
+	// conflicts outlives a refusal, unlike the other fields; nil if there were none.
 	conflicts *conflicts
 }
 
-// conflicts is how an event fares whose attempts the commits of other runtimes undo.
+// conflicts describes an event whose attempts are undone by the commits of other runtimes.
 type conflicts struct {
 	event receipts.Key
 	n     int
 	since time.Duration
-	// reported is set once the window has ended, which is reported once.
+	// reported is set once the end of the window has been reported.
 	reported bool
-	// pending is set when a refusal has undone an attempt at the head of the lane. When the next may be
-	// made is decided when the time is known.
+	// pending is set when a refusal has undone an attempt at the head of the lane. The time of the next
+	// attempt is set when the present time is known.
 	pending bool
 }
 
@@ -39,27 +39,27 @@ func keyOf(ev *model.Event) receipts.Key { return receipts.Key{Stream: ev.Stream
 // knows reports whether there was an attempt at ev, or a pause before the first one.
 func (h *head) knows(ev *model.Event) bool { return h.of == keyOf(ev) }
 
-// forget forgets what is known, but for conflicts.
+// forget discards everything but conflicts.
 func (h *head) forget() { h.of, h.failures, h.notBefore = receipts.Key{}, 0, 0 }
 
 // pauses reports whether the next attempt has to wait for a time.
 func (h *head) pauses() bool { return h.notBefore > h.clock.now }
 
-// pause has ev wait before the next attempt.
+// pause makes ev wait before the next attempt.
 func (h *head) pause(ev *model.Event, wait time.Duration) {
 	h.of, h.notBefore = keyOf(ev), h.clock.now+wait
 }
 
-// parks takes in that an attempt at ev was given up because documents are missing.
+// parks records that an attempt at ev was abandoned because documents are missing.
 func (h *head) parks(ev *model.Event) { h.of = keyOf(ev) }
 
-// failed takes in an attempt at ev that has ended in an error that may pass.
+// failed records an attempt at ev that ended in a transient error.
 func (h *head) failed(ev *model.Event) {
 	h.failures++
 	h.pause(ev, Doubled(h.cfg.RetryMin, h.cfg.RetryMax, h.failures))
 }
 
-// conflicted takes in that a refusal has undone an attempt at the head of the lane.
+// conflicted records that a refusal has undone an attempt at the head of the lane.
 func (h *head) conflicted() {
 	if h.conflicts == nil {
 		h.conflicts = &conflicts{}
@@ -67,9 +67,9 @@ func (h *head) conflicted() {
 	h.conflicts.pending = true
 }
 
-// pauseAfterConflict sets when the next attempt at ev, the head of the lane, may be made, if a refusal has
-// undone one: at once after the first, then after growing delays. Conflicts never use up the budget of
-// retries. It returns the number of conflicts once that is to be reported, else 0.
+// pauseAfterConflict sets the time of the next attempt at ev, the head of the lane, if a refusal has undone
+// one: at once after the first, then after growing delays. Conflicts never use up the budget of retries. It
+// returns the number of conflicts if they are to be reported now, else 0.
 func (h *head) pauseAfterConflict(ev *model.Event) (report int) {
 	c := h.conflicts
 	if c == nil || !c.pending {

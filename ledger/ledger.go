@@ -18,11 +18,11 @@ type Append struct {
 	Data   []byte // Commit, encoded
 }
 
-// Ledger is one space as one runtime serves it: what its log has, and on top of that what this runtime has
-// done and the log has not confirmed. It is not safe for concurrent use.
+// Ledger is one space as one runtime serves it: the content of its log, and on top of that what this runtime
+// has done and the log has not confirmed. It is not safe for concurrent use.
 //
-// Each of its parts owns its state and knows those before it at most; the Ledger decides in which order they
-// take part in what happens.
+// Each of its parts owns its state and knows at most those before it; the Ledger decides the order in which
+// they take part in an operation.
 type Ledger struct {
 	cfg  *Config
 	host Host
@@ -40,12 +40,12 @@ type Ledger struct {
 	poison poisonGuard
 	outcomes
 
-	// version is of the program that runs, logged the one that the log has of this runtime.
+	// version is that of the running program, logged the one that the log has for this runtime.
 	version, logged string
 }
 
-// New makes a ledger out of the confirmed state of a space. It makes no transactions until TakeOver or
-// Attach has been answered by Confirm.
+// New makes a ledger from the confirmed state of a space. It makes no transactions until Confirm has answered
+// TakeOver or Attach.
 func New(cfg *Config, host Host, r *replica.Replica) *Ledger {
 	l := &Ledger{
 		cfg: cfg, host: host, replica: r,
@@ -61,12 +61,12 @@ func New(cfg *Config, host Host, r *replica.Replica) *Ledger {
 	return l
 }
 
-// laneState returns the lane's state as the log has it.
+// laneState returns the confirmed state of the lane.
 func laneState(r *replica.Replica) lanes.State {
 	return lanes.State{Cursor: r.Cursor, Inbound: r.Inbound, Own: r.Own}
 }
 
-// unhandled is Host.Unhandled of a host without it.
+// unhandled implements Host.Unhandled for a host without it.
 func (l *Ledger) unhandled(ev *model.Event, rc *model.Receipt) *Attempt {
 	a := &Attempt{Draft: Draft{Event: ev, Trace: ev.Trace}, Receipt: rc}
 	if !l.marks.of(ev.Stream, ev.ID).IsAbsent() {
@@ -75,11 +75,11 @@ func (l *Ledger) unhandled(ev *model.Event, rc *model.Receipt) *Attempt {
 	return a
 }
 
-// apply is Host.Recorded of a host without it.
+// apply implements Host.Recorded for a host without it.
 func (l *Ledger) apply(a *Attempt, _ uint64) {
 	for i := range a.Writes {
 		w := &a.Writes[i]
-		if v, err := w.Apply(l.Value(w.Doc)); err == nil { // an attempt has made them
+		if v, err := w.Apply(l.Value(w.Doc)); err == nil { // the attempt has applied them before
 			l.Note(w.Doc, v)
 		}
 	}
@@ -91,15 +91,16 @@ func (l *Ledger) Replica() *replica.Replica { return l.replica }
 // Lane returns the queue of events. A host offers events to it; only the ledger takes them.
 func (l *Ledger) Lane() *lanes.Lane { return l.lane }
 
-// Runs sets the version of the program that runs from now on. The first commit with it names it. What was
-// known of the head of the lane is forgotten: another handler may need other documents.
+// Runs sets the version of the program that runs from now on. The first commit with it names it. What is
+// known of the head of the lane is discarded, because another handler may need other documents.
 func (l *Ledger) Runs(version string) {
 	l.version = version
-	l.letGo()
+	l.resetHead()
 }
 
-// Overran records that the handler of an event did not return in an earlier life of the space in this
-// process, and whether the log had a record of that attempt (AttemptRecorded). It is called before the runtime enters.
+// Overran records that the handler of an event did not return in an earlier incarnation of the space in this
+// process, and whether the log had a record of that attempt (AttemptRecorded). It is called before the
+// runtime enters.
 func (l *Ledger) Overran(stream, event string, recorded bool) {
 	l.poison.overran, l.poison.counted = &receipts.Key{Stream: stream, ID: event}, recorded
 }
@@ -107,8 +108,8 @@ func (l *Ledger) Overran(stream, event string, recorded bool) {
 // AttemptRecorded reports whether the log has a record of the attempt at an event that is being made now.
 func (l *Ledger) AttemptRecorded(stream, event string) bool { return l.poison.recorded(stream, event) }
 
-// Hold has the ledger finish: no transaction is begun any more, and those that are made are still sealed
-// and confirmed. There is no way back.
+// Hold makes the ledger finish: it begins no further transactions, and those that exist are still sealed and
+// confirmed. It cannot be reversed.
 func (l *Ledger) Hold() {
 	l.standing.finishing = true
 	l.poison.retract()
@@ -119,14 +120,14 @@ func (l *Ledger) Settled() bool {
 	return l.standing.entry == nil && !l.standing.wants() && l.poison.record == nil && !l.suffix.undecided()
 }
 
-// Note takes in the value that a document has after the transactions that are made so far.
+// Note records the value of a document after the transactions made so far.
 func (l *Ledger) Note(doc string, v model.Value) {
 	l.suffix.note(doc, v)
 	l.marks.changed(doc)
 }
 
-// Append returns the commit to be appended now, nil for none: the entry if one is requested, else the open group
-// unless an append is in flight. It is answered by exactly one Confirm or Refuse.
+// Append returns the commit to append now, nil if there is none: the entry if one is requested, else the open
+// group unless an append is in flight. It must be answered by exactly one Confirm or Refuse.
 func (l *Ledger) Append() *Append {
 	switch {
 	case l.standing.phase == Asking:
@@ -157,7 +158,7 @@ func (l *Ledger) sendsAway(tx model.Tx) bool {
 	return slices.ContainsFunc(tx.Sends, func(m model.Send) bool { return m.To != l.replica.Space })
 }
 
-// Confirm takes in that the append in flight is in the log at seq. It reports whether the runtime has entered
+// Confirm records that the append in flight is in the log at seq. It reports whether the runtime has entered
 // with it.
 func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
 	if c := l.standing.entry; c != nil {
@@ -187,14 +188,14 @@ func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
 	return false, nil
 }
 
-// Refuse takes in that the append in flight was refused: another runtime's commit is at the head. Everything
-// undecided is undone, and nothing happens until the host has passed every commit after the replica's
-// sequence to Integrate and calls Resume. The host gives the documents that the dropped transactions have
-// written their confirmed values back.
+// Refuse records that the append in flight was refused: another runtime's commit is at the head. Everything
+// undecided is undone, and the ledger stands still until the host has passed every commit after the replica's
+// sequence to Integrate and calls Resume. The host restores the confirmed values of the documents that the
+// dropped transactions wrote.
 func (l *Ledger) Refuse() Dropped {
 	l.standing.refused()
 	l.poison.record = nil
-	l.letGo()
+	l.resetHead()
 	gone := l.suffix.drop()
 	followUps := l.registry.Cancel()
 	l.outcomes.refused(&gone, followUps)
@@ -203,9 +204,9 @@ func (l *Ledger) Refuse() Dropped {
 	return gone
 }
 
-// Integrate takes in commits that other runtimes have made, in log order; those that are known already are
-// passed over. If an append is in flight it has failed, and Refuse comes first. The error is model.ErrPurged
-// if commits are missing between what is known and these: the space must be loaded anew.
+// Integrate applies commits that other runtimes have made, in log order; known ones are skipped. If an append
+// is in flight, it has failed, and Refuse must be called first. The error is model.ErrPurged if commits are
+// missing before these: the space must then be loaded anew.
 func (l *Ledger) Integrate(entries ...model.LogEntry) error {
 	before := l.replica.Seq
 	for i := range entries {
@@ -216,7 +217,7 @@ func (l *Ledger) Integrate(entries ...model.LogEntry) error {
 	if l.replica.Seq > before {
 		st := laneState(l.replica)
 		st.Waits = l.agenda.stillWaits
-		l.lane.Integrate(st) // once for all: it costs what the lane holds
+		l.lane.Integrate(st) // once for all commits: the cost is proportional to the lane
 		l.recheckHead()
 	}
 	return nil
@@ -251,15 +252,15 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 		return err
 	}
 	if c.Takeover && l.standing.overtaken() {
-		l.letGo()
+		l.resetHead()
 		l.head.conflicts = nil
 		l.poison.endLife()
 	}
 	return nil
 }
 
-// Resume ends the standstill after Refuse. It returns the handlings that were undone, now that all of the
-// commits are known that stood in the way.
+// Resume ends the standstill after Refuse. It returns the handlings that were undone, now that all
+// conflicting commits are known.
 func (l *Ledger) Resume() []Undone {
 	l.standing.take(stepResume)
 	undone := l.outcomes.takeUndone()

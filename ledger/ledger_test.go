@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// alone is a ledger whose log the test writes.
+// alone is a ledger with a log that the test writes.
 type alone struct {
 	*testing.T
 	l    *Ledger
@@ -18,8 +18,8 @@ type alone struct {
 	now  time.Duration
 	wall int64
 	seq  uint64
-	// failing are the streams whose events fail in a way that may pass; handled the events that were
-	// recorded, with how they ended.
+	// failing are the streams whose events fail transiently; handled are the recorded events, with their
+	// outcomes.
 	failing map[string]bool
 	handled []string
 }
@@ -97,8 +97,8 @@ func (w *alone) refuse(a *Append) Dropped {
 	return gone
 }
 
-// An event that waits for its time is cancelled, and comes into the lane to end there, behind one that has to wait.
-// Then the transaction with the mark is undone: the event waits for its time again.
+// An event that waits for its time is cancelled, and enters the lane to end there, behind one that has to
+// wait. Then the transaction with the mark is undone: the event waits for its time again.
 func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	w := newAlone(t)
 	w.offer("late", "add", w.wall+1000)
@@ -117,7 +117,7 @@ func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	}
 	w.l.apply(&Attempt{Draft: *d}, n)
 	if a := w.pass(); w.l.Lane().Waiting() != 2 {
-		t.Fatalf("%d events are in the lane: the one that was cancelled does not end there", w.l.Lane().Waiting())
+		t.Fatalf("%d events are in the lane, without the cancelled one", w.l.Lane().Waiting())
 	} else if gone := w.refuse(a); len(gone.Direct) != 1 || gone.Direct[0] != n {
 		t.Fatalf("undone: %+v", gone)
 	}
@@ -125,7 +125,7 @@ func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	w.now += time.Second
 	w.confirm(w.pass())
 	if len(w.handled) != 1 || w.handled[0] != "first handled" {
-		t.Fatalf("handled: %v, before the time of the other", w.handled)
+		t.Fatalf("handled %v before the time of the other event", w.handled)
 	}
 	w.wall += 1000
 	w.confirm(w.pass())
@@ -134,7 +134,7 @@ func TestAnEventWhoseCancellationIsUndoneWaitsForItsTimeAgain(t *testing.T) {
 	}
 }
 
-// A refusal gives events back to the lane, and the numbers of transactions are never used again.
+// A refusal returns events to the lane, and the numbers of transactions are never reused.
 func TestARefusalLeavesNothingButTheNumbers(t *testing.T) {
 	w := newAlone(t)
 	w.offer("e1", "add", 0)
@@ -157,7 +157,7 @@ func TestARefusalLeavesNothingButTheNumbers(t *testing.T) {
 	}
 }
 
-// While an append is in flight, what happens shares the next one, and a refusal undoes both.
+// Transactions made while an append is in flight share the next one, and a refusal undoes both.
 func TestTransactionsShareACommitWhileOneIsUnderWay(t *testing.T) {
 	w := newAlone(t)
 	w.offer("e1", "add", 0)
@@ -165,11 +165,11 @@ func TestTransactionsShareACommitWhileOneIsUnderWay(t *testing.T) {
 	for _, id := range []string{"e2", "e3"} {
 		w.offer(id, "add", 0)
 		if a := w.pass(); a != nil {
-			t.Fatalf("a second append is made: %+v", a)
+			t.Fatalf("a second append is requested: %+v", a)
 		}
 	}
 	if w.l.Appends() != 2 {
-		t.Errorf("%d appends to go", w.l.Appends())
+		t.Errorf("%d unconfirmed appends", w.l.Appends())
 	}
 	w.confirm(first)
 	second := w.pass()
@@ -182,8 +182,9 @@ func TestTransactionsShareACommitWhileOneIsUnderWay(t *testing.T) {
 	}
 }
 
-// A host that finishes begins nothing, and what is in flight is confirmed; one that is closed requests nothing.
-func TestHoldLetsWhatIsUnderWayComeToItsEnd(t *testing.T) {
+// A host that finishes begins nothing, and what is in flight is confirmed; one that is closed requests
+// nothing.
+func TestHoldLetsWorkInFlightFinish(t *testing.T) {
 	w := newAlone(t)
 	w.offer("e1", "add", 0)
 	a := w.pass()
@@ -201,9 +202,10 @@ func TestHoldLetsWhatIsUnderWayComeToItsEnd(t *testing.T) {
 	}
 }
 
-// A foreign commit that is integrated over own transactions would be applied to documents that it never saw.
+// A foreign commit that is integrated over own transactions would be applied to documents that it was not
+// based on.
 func TestIntegrateRefusesOwnTransactionsFirst(t *testing.T) {
-	for name, far := range map[string]func(w *alone){ // any order: each for itself
+	for name, far := range map[string]func(w *alone){ // any order: each is independent
 		"open":      func(w *alone) { _, _ = w.l.Record(&Draft{By: "app"}) },
 		"in flight": func(w *alone) { w.offer("e1", "add", 0); w.pass() },
 	} {

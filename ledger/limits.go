@@ -10,21 +10,21 @@ import (
 	"github.com/settlehq/settle/lineage"
 )
 
-// Config configures ledgers, and does not change. All of it must be set; see Limits.Fill.
+// Config configures ledgers, and does not change. All fields must be set; see Limits.Fill.
 type Config struct {
-	// Runtime names the process that serves the space here.
+	// Runtime names the process that serves the space.
 	Runtime string
 	// WithoutEvents leaves the events of the space to other runtimes.
 	WithoutEvents bool
 	Limits
-	// PauseMin, doubled up to PauseMax, is the pause after conflicts, from the second on. PauseMax also bounds the
-	// pause before the second attempt at an event whose first ended with the process.
+	// PauseMin, doubled up to PauseMax, is the pause after conflicts, from the second on. PauseMax also
+	// bounds the pause before the second attempt at an event whose first attempt ended with the process.
 	PauseMin, PauseMax time.Duration
 }
 
-// Limits bound what one space may do: the sizes of its commits and queues, how often an event is
-// tried, and how far events cause each other. The zero value of each field stands for its default.
-// The help tags are the texts of the flags that package options derives.
+// Limits bound what one space may do: the sizes of its commits and queues, the attempts at an event, and
+// chains of events. The zero value of each field stands for its default. The help tags are the texts of the
+// flags that package options derives.
 type Limits struct {
 	// MaxCommitBytes is the largest encoded size of a commit, in bytes: what one transaction writes,
 	// returns and sends. A transaction beyond it fails. Default 512 KiB, and in a worker half of the
@@ -99,14 +99,14 @@ func (l *Limits) check() error {
 	return nil
 }
 
-// ConflictPause returns how long to wait before the next attempt at what has met its n-th conflict, the second
-// or a later one: 25 ms, doubled up to 1 s, less up to a quarter, by which runtimes differ.
+// ConflictPause returns how long to wait before the next attempt after the n-th conflict, where n is at least
+// 2: 25 ms, doubled up to 1 s, less up to a quarter, by which runtimes differ.
 func (c *Config) ConflictPause(id string, n int) time.Duration {
 	wait := Doubled(c.PauseMin, c.PauseMax, n-1)
 	return wait - wait/4*time.Duration(jitter(c.Runtime, id, n))/256
 }
 
-// Doubled returns from, doubled for each of n after the first, but no more than most.
+// Doubled returns from, doubled n-1 times, but no more than most.
 func Doubled(from, most time.Duration, n int) time.Duration {
 	for ; n > 1 && from < most; n-- {
 		from *= 2
@@ -114,8 +114,8 @@ func Doubled(from, most time.Duration, n int) time.Duration {
 	return min(from, most)
 }
 
-// jitter returns a number below 256 that differs between runtimes, so that two that have met do not meet
-// again, and that is the same for the same arguments.
+// jitter returns a number below 256 that differs between runtimes, so that two that have conflicted do not
+// conflict again, and that is the same for the same arguments.
 func jitter(runtime, event string, n int) uint8 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %s %d", runtime, event, n)

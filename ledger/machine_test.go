@@ -12,12 +12,12 @@ import (
 )
 
 // Any number of ledgers share one space: owners that depose each other, and attached ones. They crash, their
-// appends are refused, their answers come late. What is in the log is compared with an oracle that keeps a list
-// of transactions, and knows nothing else: of each event, one receipt; a document is what the handlers in the log
-// come to, one after the other; what a handler has sent is handled if and only if that is in the log; what waits
-// for a time is not handled before it.
+// appends are refused, their answers arrive late. The log is compared with an oracle that only keeps a list
+// of transactions: each event has one receipt; a document is the result of the handlers in the log, one after
+// the other; what a handler has sent is handled if and only if the handler's transaction is in the log; an
+// event that waits for a time is not handled before it.
 
-// step is one round of a runtime: what the loop of a worker does.
+// step is one round of a runtime, as in the loop of a worker.
 func (r *runtime) step(t *rapid.T) {
 	r.dies(func() {
 		if r.answer != nil && rapid.IntRange(0, 2).Draw(t, "answered") > 0 {
@@ -31,7 +31,8 @@ func (r *runtime) step(t *rapid.T) {
 	})
 }
 
-// goOn has a runtime whose entry was refused ask again, and one that was deposed end, or take the space back.
+// goOn makes a runtime whose entry was refused request it again, and one that was deposed end or take the
+// space over again.
 func (r *runtime) goOn(t *rapid.T) {
 	switch {
 	case r.l.Phase() == Outside:
@@ -44,7 +45,7 @@ func (r *runtime) goOn(t *rapid.T) {
 	}
 }
 
-// transact makes a transaction of the application: it adds to the count, or cancels an event.
+// transact makes a transaction of the application, which adds to the count or cancels an event.
 func (r *runtime) transact(t *rapid.T) {
 	if !r.l.Begins() {
 		return
@@ -61,7 +62,7 @@ func (r *runtime) transact(t *rapid.T) {
 	r.l.apply(&Attempt{Draft: d}, n)
 }
 
-// marks returns the write that cancels an event: one of the lane, or one that waits for its time.
+// marks returns the write that cancels an event: one in the lane, or one that waits for its time.
 func (r *runtime) marks(t *rapid.T) []model.Write {
 	var stream, id string
 	var slot int64
@@ -126,7 +127,7 @@ func (w *world) act(t *rapid.T) {
 	}
 }
 
-// finish has one owner come to the end of everything.
+// finish lets one owner finish everything.
 func (w *world) finish(t *rapid.T) {
 	for _, r := range w.runtimes {
 		r.dead = true
@@ -136,7 +137,7 @@ func (w *world) finish(t *rapid.T) {
 	r := w.start(t, false)
 	for rounds := 0; ; rounds++ {
 		if rounds > 2000 {
-			t.Fatalf("it does not come to an end: %s, head %+v, poison %+v", r.l.Phase(), r.l.head, r.l.poison)
+			t.Fatalf("the ledger does not finish: %s, head %+v, poison %+v", r.l.Phase(), r.l.head, r.l.poison)
 		}
 		if r.dead {
 			r = w.start(t, false)
@@ -160,18 +161,18 @@ func (w *world) finish(t *rapid.T) {
 			t.Fatalf("%s on %s has no receipt", ev.ID, ev.Stream)
 		}
 	}
-	for id := range w.oracle.sent { // any order: the first that is wrong ends it
+	for id := range w.oracle.sent { // any order: the first error ends the test
 		if _, done := w.oracle.handled[id]; done == w.oracle.cancelled[id] {
 			t.Fatalf("%s: handled is %v, cancelled %v", id, done, w.oracle.cancelled[id])
 		}
 	}
-	for doc, want := range w.oracle.docs { // any order: the first that is wrong ends it
+	for doc, want := range w.oracle.docs { // any order: the first error ends the test
 		if v := r.l.Value(doc); !model.Equal(v, want) {
 			t.Fatalf("%s is %s, want %s", doc, v, want)
 		}
 	}
 	if v := r.l.Value(CancelDoc); v.Len() > 0 && !slices.Contains(slices.Collect(maps.Values(w.oracle.marked)), true) {
-		t.Fatalf("marks are left: %s", v)
+		t.Fatalf("marks remain: %s", v)
 	}
 }
 

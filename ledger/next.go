@@ -8,33 +8,33 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Progress is what became of the event at the head of the lane.
+// Progress is the result of a step for the event at the head of the lane.
 type Progress uint8
 
 const (
 	// Idle means that there is no event.
 	Idle Progress = iota
-	// Handled means that it has a receipt now, or waits outside of the lane.
+	// Handled means that the event now has a receipt, or waits outside the lane.
 	Handled
-	// Blocked means that it waits for documents, a time, room in a commit, or the log.
+	// Blocked means that it waits for documents, a time, room in a commit, or an answer of the log.
 	Blocked
 )
 
-// Next takes the next step for the event at the head of the lane. All possible outcomes
-// of an event are decided here; an outcome takes effect with its commit.
+// Next takes the next step for the event at the head of the lane. It decides all possible outcomes of an
+// event; an outcome takes effect with its commit.
 //
 //	handled under another id     it gets the receipt of that id (see lanes.Lane.Recall)
-//	cancelled, or expired        it ends without its handler
+//	cancelled, or expired        it ends without a call of its handler
 //	waits for documents          it stays where it is; it fails when that has taken too long
 //	before its time              it leaves the lane, and waits in the state of the space
 //	after its time               another transaction takes its place
 //	may have ended a process     the log gets a record of the attempt first, or it fails
 //	else                         its handler is called:
-//	    lacks documents            the attempt is given up without a trace
+//	    lacks documents            the attempt is abandoned without a trace
 //	    has a transient error      it is retried later, within a budget
-//	    else                       it ends in a receipt, and the lane moves on
+//	    else                       it ends in a receipt, and the lane advances
 //	an end without room          it is attempted again in the next commit
-//	an end that no commit holds  it fails
+//	an end too large to commit   it fails
 func (l *Ledger) Next() Progress {
 	ev := l.Head()
 	if ev == nil {
@@ -43,7 +43,7 @@ func (l *Ledger) Next() Progress {
 	if ev.Earlier != nil {
 		return l.end(l.host.Unhandled(ev, receipts.Repeated(ev)))
 	}
-	if rc := l.takenBack(ev); rc != nil {
+	if rc := l.cancelledOrExpired(ev); rc != nil {
 		return l.end(l.host.Unhandled(ev, rc))
 	}
 	if l.headWaits() {
@@ -56,9 +56,9 @@ func (l *Ledger) Next() Progress {
 		return l.letWait(ev)
 	}
 	if d := l.host.Instead(ev); d != nil {
-		l.letGo()
+		l.resetHead()
 		if _, err := l.Record(d); err != nil {
-			return Blocked // there is room in the next one
+			return Blocked // the next group has room
 		}
 		return Handled
 	}
@@ -68,8 +68,8 @@ func (l *Ledger) Next() Progress {
 	return l.attempt(ev)
 }
 
-// takenBack returns the receipt of an event that was cancelled or has expired, nil if it is to be handled.
-func (l *Ledger) takenBack(ev *model.Event) *model.Receipt {
+// cancelledOrExpired returns the receipt of an event that was cancelled or has expired, nil if it must be handled.
+func (l *Ledger) cancelledOrExpired(ev *model.Event) *model.Receipt {
 	if mark := l.marks.of(ev.Stream, ev.ID); !mark.IsAbsent() {
 		why, _ := mark.Get("why").AsString()
 		return receipts.Cancelled(ev, why)
@@ -80,8 +80,8 @@ func (l *Ledger) takenBack(ev *model.Event) *model.Receipt {
 	return nil
 }
 
-// attemptCarefully calls the handler of ev once the log has a record of the attempt, and not after too many
-// attempts that were lost.
+// attemptCarefully calls the handler of ev after the log has recorded the attempt, unless too many attempts
+// were lost.
 func (l *Ledger) attemptCarefully(ev *model.Event) Progress {
 	if l.logAnswersFirst() {
 		return Blocked
@@ -106,8 +106,8 @@ func (l *Ledger) attemptCarefully(ev *model.Event) Progress {
 	return p
 }
 
-// staggers has ev wait for a moment of its own, once in a life, before it is tried again. It reports whether it
-// is to wait now.
+// staggers delays the first attempt at ev in this incarnation if earlier ones were lost. It reports whether
+// ev must wait now.
 func (l *Ledger) staggers(ev *model.Event, lost int) bool {
 	if l.head.knows(ev) || l.poison.ofThisLife() {
 		return false
@@ -139,7 +139,7 @@ func (l *Ledger) attempt(ev *model.Event) Progress {
 	return l.end(a)
 }
 
-// fail ends an event with an error that is not its handler's.
+// fail ends an event with an error that did not come from its handler.
 func (l *Ledger) fail(ev *model.Event, err error, tries int) Progress {
 	a := l.host.Unhandled(ev, receipts.Failed(ev, err))
 	a.Err = err
@@ -147,8 +147,8 @@ func (l *Ledger) fail(ev *model.Event, err error, tries int) Progress {
 	return l.end(a)
 }
 
-// end makes the end of an event a transaction, and goes on to the next. An end that no commit could carry
-// becomes a failure. If the open group has no room, the attempt is to be made again.
+// end records the end of an event as a transaction, and advances the lane. An end that no commit could carry
+// becomes a failure. If the open group has no room, the attempt must be repeated.
 func (l *Ledger) end(a *Attempt) Progress {
 	ev := a.Event
 	l.host.Conclude(a, false)
@@ -178,7 +178,7 @@ func (l *Ledger) end(a *Attempt) Progress {
 	return Handled
 }
 
-// attempts returns how often the handler of ev was tried, this time included.
+// attempts returns how often the handler of ev was tried, including this time.
 func (l *Ledger) attempts(ev *model.Event) int {
 	n := 1
 	if l.head.knows(ev) {
@@ -190,13 +190,14 @@ func (l *Ledger) attempts(ev *model.Event) int {
 	return n
 }
 
-// failInstead makes an attempt a failed one that no commit could carry.
+// failInstead turns an attempt that no commit could carry into a failed one.
 func (l *Ledger) failInstead(a *Attempt, err error) {
 	*a.Receipt = *receipts.Failed(a.Event, err)
 	l.host.Conclude(a, true)
 }
 
-// letWait has an event of the lane wait for its time, in the state of the space. One that may not is refused.
+// letWait moves an event of the lane that came early into the state of the space. One that cannot wait is
+// refused.
 func (l *Ledger) letWait(ev *model.Event) Progress {
 	err := l.agenda.mayWait(ev.NotBefore, 1)
 	if err == nil {
@@ -217,14 +218,14 @@ func (l *Ledger) letWait(ev *model.Event) Progress {
 	return l.end(l.host.Unhandled(ev, receipts.Refused(ev, err.Error())))
 }
 
-// passHead takes the event at the head out of the lane, as a transaction has decided it.
+// passHead takes the event at the head off the lane, because a transaction has decided it.
 func (l *Ledger) passHead() {
-	l.letGo()
+	l.resetHead()
 	l.lane.Take()
 }
 
-// Record makes a transaction that answers no event, and returns its number. The host applies what it has
-// written, by Note. The error is ErrNoRoom or ErrTooLarge.
+// Record makes a transaction that handles no event, and returns its number. The host applies its writes by
+// calling Note. The error is ErrNoRoom or ErrTooLarge.
 func (l *Ledger) Record(d *Draft) (uint64, error) {
 	tx := model.Tx{N: l.NextTx(), By: d.By, Writes: d.Writes, Group: d.Group}
 	if err := l.join(&tx, d); err != nil {
@@ -237,9 +238,8 @@ func (l *Ledger) Record(d *Draft) (uint64, error) {
 	return tx.N, nil
 }
 
-// join makes a transaction part of the suffix: it completes its sends, ties them to it, and takes in what
-// begins to wait and what does not any more. A transaction for which there is no room leaves no trace but
-// its number.
+// join makes a transaction part of the suffix: it completes and registers its sends, and updates the agenda.
+// A transaction that does not fit leaves no trace but its number.
 func (l *Ledger) join(tx *model.Tx, d *Draft) error {
 	if len(d.Cancels) > 0 || d.waitsIn(l.replica.Space) {
 		l.agenda.renewed().place(d, tx)
@@ -264,7 +264,7 @@ func (l *Ledger) join(tx *model.Tx, d *Draft) error {
 	return nil
 }
 
-// followUp queues the sends that stay in the space and wait for no time.
+// followUp queues the sends that stay in the space and do not wait for a time.
 func (l *Ledger) followUp(sends []model.Send) {
 	for i := range sends {
 		if sends[i].To == l.replica.Space && sends[i].Slot == 0 {

@@ -5,29 +5,29 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Counts are what a ledger has done.
+// Counts counts what a ledger has done.
 type Counts struct {
-	// Handled, Failed and Refusals are events, by outcome, when that is confirmed.
+	// Handled, Failed and Refusals count events, by outcome, once that is confirmed.
 	Handled, Failed, Refusals uint64
-	// Attempts at handling events that were not given up, undone ones included.
+	// Attempts counts attempts at handling events, including undone ones but not abandoned ones.
 	Attempts uint64
-	// Refused appends.
+	// Refused counts refused appends.
 	Refused uint64
-	// Unconverged events met conflicts for longer than the window.
+	// Unconverged counts events that met conflicts for longer than the window.
 	Unconverged uint64
-	// Conflicts, KnownReceipts and LostOrigins are handlings that a refusal has undone, by Why.
+	// Conflicts, KnownReceipts and LostOrigins count handlings that a refusal has undone, by Why.
 	Conflicts, KnownReceipts, LostOrigins uint64
 }
 
-// Why is why a refusal has undone a handling.
+// Why is the reason why a refusal has undone a handling.
 type Why uint8
 
 const (
 	// Conflict means that another runtime's commit was first.
 	Conflict Why = iota + 1
-	// Receipt means that this commit has handled the same event.
+	// Receipt means that the other runtime's commit has handled the same event.
 	Receipt
-	// Origin means that the transaction that had sent the event was undone with it.
+	// Origin means that the transaction that sent the event was undone with it.
 	Origin
 )
 
@@ -46,7 +46,7 @@ type outcomes struct {
 // Counts returns the counters.
 func (o *outcomes) Counts() Counts { return o.counts }
 
-// confirmed counts the events of a commit that is in the log now.
+// confirmed counts the events of a commit that is now in the log.
 func (o *outcomes) confirmed(txs []model.Tx) {
 	for i := range txs {
 		rc := txs[i].Receipt
@@ -63,7 +63,7 @@ func (o *outcomes) confirmed(txs []model.Tx) {
 }
 
 // refused lists the handlings that a refusal has undone. followUps are the events that the undone
-// transactions had sent to their own space.
+// transactions sent to their own space.
 func (o *outcomes) refused(gone *Dropped, followUps map[string]bool) {
 	o.counts.Refused++
 	o.undone = nil
@@ -83,7 +83,7 @@ func (o *outcomes) refused(gone *Dropped, followUps map[string]bool) {
 	}
 }
 
-// integrated takes in a commit that stood in the way: it may have handled the same events.
+// integrated processes a conflicting commit, which may have handled the same events.
 func (o *outcomes) integrated(c *model.Commit) {
 	for i := range o.undone {
 		if receipts.Find(c, o.undone[i].Event) != nil {
@@ -92,7 +92,7 @@ func (o *outcomes) integrated(c *model.Commit) {
 	}
 }
 
-// takeUndone returns the handlings that were undone, and counts and forgets them.
+// takeUndone counts, returns and clears the list of undone handlings.
 func (o *outcomes) takeUndone() []Undone {
 	undone := o.undone
 	o.undone = nil

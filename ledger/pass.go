@@ -6,9 +6,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// BeginPass takes in the time: an event that conflicts have undone may have to wait, and those whose time has
-// come go into the lane, as many as there is room for. It reports whether the clock was set back since it was
-// called last.
+// BeginPass starts a pass at the current time: an event that conflicts have undone may have to wait, and
+// events whose time has come enter the lane, as far as there is room. It reports whether the clock was set
+// back since the last call.
 func (l *Ledger) BeginPass() (setBack bool) {
 	if n := l.head.pauseAfterConflict(l.Head()); n > 0 {
 		l.outcomes.counts.Unconverged++
@@ -20,7 +20,7 @@ func (l *Ledger) BeginPass() (setBack bool) {
 	a := l.agenda.renewed()
 	if setBack = l.clock.setBack; setBack || a.isNew {
 		l.clock.setBack = false
-		if a.takeBackEarly() || setBack {
+		if a.withdrawEarly() || setBack {
 			l.recheckHead()
 		}
 	}
@@ -29,7 +29,7 @@ func (l *Ledger) BeginPass() (setBack bool) {
 	}
 	if a.isNew {
 		a.isNew = false
-		if a.takeBackOvertaking() {
+		if a.withdrawOvertaking() {
 			l.recheckHead()
 		}
 	}
@@ -37,10 +37,10 @@ func (l *Ledger) BeginPass() (setBack bool) {
 	return setBack
 }
 
-// Due returns the wall time, in milliseconds since 1970, at which there is something to do again for an event
-// that waits for its time, or at which the event at the head of the lane expires; 0 for never. It is never one that
-// has passed. What keeps an event out of the lane that is due already is that the lane is full, or that a
-// commit is: it comes in when an event is handled or the commit answered.
+// Due returns the wall time, in milliseconds since 1970, at which an event that waits for its time becomes
+// due, or at which the event at the head of the lane expires; 0 for never. It never lies in the past: an
+// event that is due and not in the lane waits because the lane or a commit is full, and enters when an event
+// is handled or the commit is answered.
 func (l *Ledger) Due() int64 {
 	due := l.nextDue()
 	if due <= l.clock.wall {
@@ -54,7 +54,7 @@ func (l *Ledger) Due() int64 {
 	return due
 }
 
-// nextDue returns when the next event that waits is to be put into the lane, 0 if this runtime puts none.
+// nextDue returns the time of the next event that must enter the lane, 0 if this runtime handles no events.
 func (l *Ledger) nextDue() int64 {
 	if l.cfg.WithoutEvents || !l.Begins() {
 		return 0
@@ -62,7 +62,7 @@ func (l *Ledger) nextDue() int64 {
 	return l.agenda.nextDue()
 }
 
-// Head returns the event that this runtime is to handle next, nil if there is none.
+// Head returns the event that this runtime must handle next, nil if there is none.
 func (l *Ledger) Head() *model.Event {
 	if l.cfg.WithoutEvents {
 		return nil
@@ -70,18 +70,18 @@ func (l *Ledger) Head() *model.Event {
 	return l.lane.Peek()
 }
 
-// HeadInfo is what is known of the event at the head of the lane.
+// HeadInfo describes the event at the head of the lane.
 type HeadInfo struct {
 	Event *model.Event
-	// Known is set if there was an attempt at it, or a pause before the first.
+	// Known is set if there was an attempt at it, or a pause before the first attempt.
 	Known bool
-	// Attempts is how many attempts ended in an error that may pass, 0 if nothing is known.
+	// Attempts is the number of attempts that ended in a transient error, 0 if none is known.
 	Attempts int
-	// Lost is how many attempts the log has a record of that have ended without a result.
+	// Lost is the number of attempts recorded in the log that ended without a result.
 	Lost int
 }
 
-// HeadInfo returns what is known of the event at the head of the lane, false if there is none.
+// HeadInfo describes the event at the head of the lane; false if there is none.
 func (l *Ledger) HeadInfo() (HeadInfo, bool) {
 	ev := l.Head()
 	if ev == nil {
@@ -97,11 +97,11 @@ func (l *Ledger) HeadInfo() (HeadInfo, bool) {
 	return h, true
 }
 
-// NotBefore returns the time before which nothing is done with the head of the lane, which may have passed.
+// NotBefore returns the time before which the head of the lane is not handled; it may have passed.
 func (l *Ledger) NotBefore() time.Duration { return l.head.notBefore }
 
-// HasWork reports whether another pass at this time would do something for events: the one at the head of the lane can
-// be handled, or is not to be handled any more; or the lane has room for one whose time has come.
+// HasWork reports whether another pass at this time would process any event: the one at the head of the lane
+// can be handled or ended, or the lane has room for one whose time has come.
 func (l *Ledger) HasWork() bool {
 	if l.headReady() {
 		return true
@@ -110,33 +110,31 @@ func (l *Ledger) HasWork() bool {
 	return due != 0 && due <= l.clock.wall && l.agenda.hasRoom()
 }
 
-// headReady reports whether the event at the head of the lane can be handled, or is not to be handled any
-// more.
+// headReady reports whether the event at the head of the lane can be handled or ended.
 func (l *Ledger) headReady() bool {
 	ev := l.Head()
-	return ev != nil && (ev.Earlier != nil || l.takenBack(ev) != nil || !l.headWaits() && !l.logAnswersFirst())
+	return ev != nil && (ev.Earlier != nil || l.cancelledOrExpired(ev) != nil || !l.headWaits() && !l.logAnswersFirst())
 }
 
 // headWaits reports whether the event at the head of the lane waits for a time or for documents.
 func (l *Ledger) headWaits() bool { return l.head.pauses() || l.host.Lacks() }
 
-// logAnswersFirst reports whether the log is to answer before the next event can be handled: the record of
-// an attempt goes into the commit that decides the event before it.
+// logAnswersFirst reports whether the next event must wait for the log's answer: the record of an attempt
+// goes into the commit that decides the event before it.
 func (l *Ledger) logAnswersFirst() bool {
 	return l.poison.careful() && (l.poison.record != nil || l.suffix.sealed != nil)
 }
 
-// recheckHead forgets what is known of the head if another event is in front now, because another
-// runtime has handled it: what it waited for, and its pauses, are not those of the next one.
+// recheckHead discards what is known of the head if another runtime has handled it, because its needs and
+// pauses are not those of the next event.
 func (l *Ledger) recheckHead() {
 	if ev := l.Head(); ev == nil || !l.head.knows(ev) {
-		l.letGo()
+		l.resetHead()
 	}
 }
 
-// letGo forgets what is known of the head of the lane: what it was found to need, its pause, and the
-// attempts that have failed.
-func (l *Ledger) letGo() {
+// resetHead discards what is known of the head of the lane: its needs, its pause, and its failed attempts.
+func (l *Ledger) resetHead() {
 	l.head.forget()
 	l.host.Release()
 }

@@ -5,14 +5,14 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Phase is the relation of a runtime to the log of a space: whether it makes transactions, and what has
-// to happen before it does.
+// Phase is the relation of a runtime to the log of a space: whether it makes transactions, and what must
+// happen before it does.
 type Phase uint8
 
 const (
-	// Outside means that it makes no transactions, and has not asked to.
+	// Outside means that it makes no transactions, and has not requested to.
 	Outside Phase = iota
-	// Asking means that it has asked to, and the commit by which it enters is the next one.
+	// Asking means that it has requested to, and the commit by which it enters is the next one.
 	Asking
 	// Entering means that this commit is in flight.
 	Entering
@@ -52,7 +52,7 @@ const (
 // same marks a step that does not change the phase.
 const same = phaseCount
 
-// transitions has the phase that follows each phase by each step. No other code decides that.
+// transitions has the phase that follows each phase after each step. No other code changes the phase.
 var transitions = [phaseCount][stepCount]Phase{
 	//          ask        send      enter    refuse   resume   overtake close
 	Outside:   {Asking, same, same, same, same, Deposed, Closed},
@@ -80,7 +80,7 @@ const (
 type standing struct {
 	phase Phase
 	role  Role
-	// finishing is set once no transaction is begun any more. It is never reset.
+	// finishing is set when no further transactions may begin. It is never reset.
 	finishing bool
 	// epoch is the log sequence of the entry, 0 while the runtime makes no transactions.
 	epoch uint64
@@ -90,17 +90,18 @@ type standing struct {
 	termAt uint64
 }
 
-// TakeOver requests to become the owner: the next Append is a takeover or, if an entry is in flight, the first
-// one after that is refused. It has no effect on a runtime that takes part already.
+// TakeOver requests to become the owner: the next Append is a takeover or, if an entry is in flight, the
+// first one after that is refused. It has no effect on a runtime that takes part already.
 func (s *standing) TakeOver() { s.ask(Owner) }
 
-// Attach requests to take part beside the owner, likewise (docs/adr/0013). The compare-and-set on the head
-// alone keeps such runtimes apart: the second one is refused, integrates, and repeats the work that is still left.
+// Attach requests to take part beside the owner, in the same way (docs/adr/0013). The compare-and-set on the
+// head is all that coordinates such runtimes: the second one to append is refused, integrates, and repeats
+// the work that is left.
 func (s *standing) Attach() { s.ask(Attached) }
 
 // TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
-// term of that time (docs/adr/0035). Without it the entry begins none, and positions that are assigned again
-// after the log has lost its tail cannot be distinguished from earlier ones.
+// term of that time (docs/adr/0035). Without it the entry begins no term, and positions that are assigned
+// again after the log has lost its tail cannot be distinguished from earlier ones.
 func (s *standing) TermAt(at uint64) { s.termAt = at }
 
 // Close ends the ledger for good: it makes no transactions and requests nothing.
@@ -115,7 +116,7 @@ func (s *standing) Role() Role { return s.role }
 // Epoch returns the log sequence of the entry, 0 while the runtime makes no transactions.
 func (s *standing) Epoch() uint64 { return s.epoch }
 
-// Entered reports whether the runtime takes part as the owner or attached, between a refusal and Resume too.
+// Entered reports whether the runtime takes part as the owner or attached, even between a refusal and Resume.
 func (s *standing) Entered() bool { return s.phase == Serving || s.phase == Refused }
 
 // Closed reports whether Close was called.
@@ -124,7 +125,7 @@ func (s *standing) Closed() bool { return s.phase == Closed }
 // Running reports whether transactions can be made now.
 func (s *standing) Running() bool { return s.phase == Serving }
 
-// Begins reports whether transactions may be begun now: the ledger runs, and is not finishing.
+// Begins reports whether transactions may begin now: the ledger runs, and is not finishing.
 func (s *standing) Begins() bool { return s.phase == Serving && !s.finishing }
 
 // Finishing reports whether Hold was called.
@@ -147,7 +148,7 @@ func (s *standing) ask(role Role) {
 	}
 }
 
-// wants reports whether an entry is still to be made.
+// wants reports whether an entry has yet to be sent.
 func (s *standing) wants() bool { return s.phase == Asking || s.phase == Insisting }
 
 // enter returns the commit by which the runtime enters, which is in flight from now on.
@@ -161,8 +162,8 @@ func (s *standing) enter(runtime, program string, confirmed *replica.Replica) *m
 	return s.entry
 }
 
-// entered records that the entry is in the log at seq. The runtime has the role that its commit names,
-// whatever was requested since.
+// entered records that the entry is in the log at seq. The runtime has the role that its commit names, even
+// if another one was requested since.
 func (s *standing) entered(seq uint64) {
 	s.role = Owner
 	if s.entry.Join {
@@ -180,8 +181,7 @@ func (s *standing) refused() {
 	s.entry = nil
 }
 
-// overtaken records that another runtime has taken the space over, and reports whether that deposes
-// this one.
+// overtaken records that another runtime has taken the space over, and reports whether that deposes this one.
 func (s *standing) overtaken() bool {
 	if s.role == Attached || !s.take(stepOvertake) {
 		return false

@@ -7,9 +7,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The phases as sentences: what a runtime goes through, and where it stands after it.
-func TestPhases_StoriesEndWhereTheyShould(t *testing.T) {
-	for name, story := range map[string]struct { // any order: each for itself
+// Sequences of steps, described in words, and the phase after them.
+func TestPhases_StepsLeadToTheExpectedPhase(t *testing.T) {
+	for name, story := range map[string]struct { // any order: each is independent
 		steps []step
 		end   Phase
 	}{
@@ -43,8 +43,8 @@ func TestPhases_StoriesEndWhereTheyShould(t *testing.T) {
 	}
 }
 
-// From every phase but the last a runtime can come to serve, and from every phase it can be closed.
-func TestPhases_NoneIsADeadEndButTheLast(t *testing.T) {
+// From every phase but the last a runtime can get to Serving, and from every phase it can be closed.
+func TestPhases_OnlyTheLastIsFinal(t *testing.T) {
 	for from := range Closed {
 		reached := []Phase{from}
 		for i := 0; i < len(reached); i++ {
@@ -82,9 +82,9 @@ func TestPhases_ATakeoverDeposesTheOwnerAlone(t *testing.T) {
 	}
 }
 
-// A runtime that has asked to attach, and then to own, enters as what it has asked for last; what it enters as is
-// what its commit says.
-func TestPhases_TheEntrySaysAsWhat(t *testing.T) {
+// A runtime that has requested first to attach and then to own enters in the role requested last; the role
+// with which it has entered is that of its commit.
+func TestPhases_TheEntryDecidesTheRole(t *testing.T) {
 	s := standing{}
 	s.ask(Attached)
 	s.ask(Owner)
@@ -96,15 +96,15 @@ func TestPhases_TheEntrySaysAsWhat(t *testing.T) {
 	s.ask(Attached)
 	s.entered(3)
 	if s.role != Owner || s.phase != Serving {
-		t.Errorf("it has entered with a takeover: %+v", s)
+		t.Errorf("the runtime entered with a takeover: %+v", s)
 	}
 	if s.ask(Attached); s.role != Owner {
-		t.Error("an owner that asks to attach is one still")
+		t.Error("an owner that requests to attach does not stay the owner")
 	}
 }
 
-// Holding does not depend on the phase: the runtime begins nothing any more once it serves.
-func TestPhases_WhatIsFinishingBeginsNothing(t *testing.T) {
+// Holding does not depend on the phase: the runtime begins nothing once it serves.
+func TestPhases_AFinishingLedgerBeginsNothing(t *testing.T) {
 	s := standing{finishing: true}
 	s.ask(Owner)
 	s.take(stepSend)

@@ -9,35 +9,34 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// A handler may kill its process: it uses all memory, or calls os.Exit. The next owner would handle
-// the same event and end likewise, and so on, if the log did not record the number of attempts
-// (docs/adr/0016). So an owner whose predecessor left no receipt, or an attempt without a result,
-// is careful:
+// A handler may kill its process: it uses all memory, or calls os.Exit. The next owner would handle the same
+// event and end in the same way, and so on, if the log did not record the number of attempts (docs/adr/0016).
+// So an owner whose predecessor left no receipt, or an attempt without a result, is careful:
 //
 //	before an attempt at the head of the lane, the log gets a record with the number of attempts
 //	one event goes into each commit, so that others are not lost with it
 //	after Config.LostAttempts of them the event fails
 //
-// until it has handled as many events as a commit may hold, or all events in the lane. An attempt that returns
-// without a result (it has to wait, or is to be retried) is retracted in the log: only the end of a process
-// counts. An attached runtime does none of this: it would mistake a slow runtime for a dead one.
+// until it has handled as many events as a commit may hold, or all events in the lane. An attempt that
+// returns without a result (it has to wait, or will be retried) is retracted in the log: only the end of a
+// process counts. An attached runtime does none of this: it would mistake a slow runtime for a dead one.
 //
-// A handler that does not return ends the ledger of its space, and not the process. The next ledger,
-// which is notified by Overran, is careful too, and the attempt counts.
+// A handler that does not return ends the ledger of its space, but not the process. The next ledger, which is
+// notified by Overran, is careful, too, and the attempt counts.
 
-// poisonGuard keeps an event whose handler ends its process from ending one process after another.
+// poisonGuard prevents an event whose handler ends its process from ending one process after another.
 type poisonGuard struct {
 	cfg       *Config
 	at        *standing
 	confirmed *replica.Replica
 	lane      *lanes.Lane
 
-	// left is how many events are to be handled with care, as far as they are there.
+	// left is the number of events that are still to be handled with attempt records.
 	left int
-	// record is the record of an attempt that goes into the next commit.
+	// record is the attempt record that goes into the next commit.
 	record *model.Trying
-	// overran is the last attempt that did not return, of an earlier life; counted reports that the log has a
-	// record of it.
+	// overran is the last attempt in an earlier incarnation that did not return; counted reports that the log
+	// has a record of it.
 	overran *receipts.Key
 	counted bool
 }
@@ -48,22 +47,22 @@ func (g *poisonGuard) recorded(stream, event string) bool {
 	return t != nil && !t.Back && g.ofThisLife()
 }
 
-// beginLife decides whether the runtime, which has just entered, is to be careful.
+// beginLife decides whether the runtime, which has just entered, is careful.
 func (g *poisonGuard) beginLife() {
 	lives := &g.confirmed.Lives
 	g.left, g.record = 0, nil
-	if g.cfg.LostAttempts > 0 && g.at.role == Owner && (lives.Barren > 0 || lives.Trying != nil || g.overran != nil) {
+	if g.cfg.LostAttempts > 0 && g.at.role == Owner && (lives.WithoutReceipt > 0 || lives.Trying != nil || g.overran != nil) {
 		g.left = g.cfg.MaxGroup
 	}
 }
 
-// endLife forgets everything, as the runtime is deposed.
+// endLife resets the guard when the runtime is deposed.
 func (g *poisonGuard) endLife() { g.left, g.record, g.overran, g.counted = 0, nil, nil, false }
 
 // careful reports whether attempts are recorded now.
 func (g *poisonGuard) careful() bool { return g.left > 0 }
 
-// tried returns the record of attempts at an event that the log has, nil if there is none.
+// tried returns the log's record of attempts at an event, nil if there is none.
 func (g *poisonGuard) tried(stream, event string) *model.Trying {
 	if t := g.confirmed.Trying; t != nil && t.Event == event && t.By == receipts.By(stream) {
 		return t
@@ -71,11 +70,11 @@ func (g *poisonGuard) tried(stream, event string) *model.Trying {
 	return nil
 }
 
-// ofThisLife reports whether this runtime has made the last record of attempts, since it has entered.
+// ofThisLife reports whether this runtime has made the last attempt record, since it entered.
 func (g *poisonGuard) ofThisLife() bool { return g.confirmed.TriedBy == g.at.epoch }
 
-// lost returns how many attempts at an event have ended without a result, and whether the last of them did
-// not return.
+// lost returns the number of attempts at an event that ended without a result, and whether the last of them
+// did not return.
 func (g *poisonGuard) lost(ev *model.Event) (n int, overran bool) {
 	t := g.tried(ev.Stream, ev.ID)
 	if t != nil {
@@ -83,26 +82,26 @@ func (g *poisonGuard) lost(ev *model.Event) (n int, overran bool) {
 	}
 	overran = g.overran != nil && *g.overran == keyOf(ev)
 	if overran && !g.counted && (t == nil || t.Back && !g.ofThisLife()) {
-		n++ // that attempt had no record
+		n++ // the attempt that did not return had no record
 	}
 	return n, overran
 }
 
-// recordAttempt has the next commit record that an attempt at ev is about to be made, after n that were lost.
+// recordAttempt makes the next commit record that an attempt at ev is about to be made, after n lost ones.
 func (g *poisonGuard) recordAttempt(ev *model.Event, n int) {
 	g.record = &model.Trying{By: receipts.By(ev.Stream), Event: ev.ID, Tries: n + 1}
 }
 
-// stagger returns how long an event is to wait before it is tried again, after n attempts that were lost: a
-// second at most, then four, and so on. A process that ends takes other spaces with it, whose events were
-// being tried at that time and are not to blame; and runtimes that take a space from each other, or share
-// it, may find the record of a runtime that is alive and about to commit.
+// stagger returns how long an event waits before the next attempt, after n lost ones: at most a second, then
+// four, and so on. A process that ends takes other spaces with it, whose events were being handled at that
+// time and are not to blame; and runtimes that take a space from each other, or share it, may find the record
+// of a runtime that is alive and about to commit.
 func (g *poisonGuard) stagger(ev *model.Event, n int) time.Duration {
 	return g.cfg.PauseMax / 256 * time.Duration(jitter(g.confirmed.Space, ev.ID, n)) << (2 * min(n-1, 4))
 }
 
-// retract has the log forget the attempt that it has a record of, if that has had no result, and
-// an attempt that has not begun.
+// retract removes the log's record of an attempt that had no result, and a pending record of an attempt that
+// has not begun.
 func (g *poisonGuard) retract() {
 	g.record = nil
 	t := g.confirmed.Trying
@@ -112,7 +111,7 @@ func (g *poisonGuard) retract() {
 	g.record = &model.Trying{By: t.By, Event: t.Event, Tries: t.Tries - 1, Back: true}
 }
 
-// handled takes in that an event was handled while the runtime is careful.
+// handled records that an event was handled while the runtime is careful.
 func (g *poisonGuard) handled() {
 	if g.left--; g.lane.Waiting() == 0 {
 		g.left = 0

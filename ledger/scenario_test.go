@@ -14,9 +14,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// TestScenarios plays the scenario files: what happens to ledgers that share a space, in the language of
-// testdata/README.md, and what they make of it, line by line. Each log is compared with the oracle of the properties,
-// too. With -rewrite the test writes down what happened instead; the difference is then to be reviewed.
+// TestScenarios plays the scenario files: ledgers that share a space, with commands in the language of
+// testdata/README.md and the output line by line. Each log is also compared with the oracle of the property
+// tests. With -rewrite it writes the actual output; review the difference.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) < 8 {
@@ -35,13 +35,13 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// Every command that the scenarios know is described, and every scenario begins with why the case is hard.
+// The README describes every command, and every scenario begins with a comment.
 func TestScenariosAreDescribed(t *testing.T) {
 	readme, err := os.ReadFile("testdata/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cmd := range commands { // any order: each by itself
+	for cmd := range commands { // any order: each is independent
 		if !strings.Contains(string(readme), "| `"+cmd) {
 			t.Errorf("testdata/README.md does not describe the command %s", cmd)
 		}
@@ -54,7 +54,7 @@ func TestScenariosAreDescribed(t *testing.T) {
 	}
 }
 
-// stage is a world whose events a scenario names one by one.
+// stage is a world in which a scenario names each event.
 type stage struct {
 	*testing.T
 	world *world
@@ -70,7 +70,7 @@ var commands = map[string]func(s *stage, d *datadriven.TestData){
 	"hold": (*stage).hold, "close": (*stage).close, "enter": (*stage).enter, "state": (*stage).state, "program": (*stage).program, "log": (*stage).logs,
 }
 
-// play carries out a command, and returns what came of it.
+// play executes a command, and returns its output.
 func (s *stage) play(d *datadriven.TestData) string {
 	command := commands[d.Cmd]
 	if command == nil {
@@ -103,7 +103,7 @@ func (s *stage) runtime(d *datadriven.TestData) *runtime {
 	return nil
 }
 
-// number returns an argument, and before if it is missing.
+// number returns an argument, or before if it is absent.
 func (s *stage) number(d *datadriven.TestData, key string, before int) (n int) {
 	n = before
 	d.MaybeScanArgs(s.T, key, &n)
@@ -113,7 +113,7 @@ func (s *stage) number(d *datadriven.TestData, key string, before int) (n int) {
 func (s *stage) setUp(d *datadriven.TestData) {
 	l := &s.world.limits
 	l.MaxGroup = s.number(d, "group", 4)
-	l.LostAttempts = s.number(d, "lost", -1) // a story that is not about this has no records in it
+	l.LostAttempts = s.number(d, "lost", -1) // scenarios about other things should contain no attempt records
 	l.EventRetries = s.number(d, "retries", 3)
 	l.MaxLater = s.number(d, "later", 5)
 	l.ConflictWindow = time.Duration(s.number(d, "window", 1000)) * time.Millisecond
@@ -125,7 +125,7 @@ func (s *stage) start(d *datadriven.TestData) {
 	s.load(r, d)
 }
 
-// load has a runtime load the space once more, under its name.
+// load makes a runtime load the space again, under its name.
 func (s *stage) load(r *runtime, d *datadriven.TestData) {
 	r.load(s)
 	var program string
@@ -176,7 +176,7 @@ func (s *stage) append(r *runtime, a *Append) {
 func (s *stage) store(d *datadriven.TestData) {
 	r := s.runtime(d)
 	if r.inFlight == nil {
-		s.Fatalf("%s: nothing of %s is in flight", d.Pos, r.name)
+		s.Fatalf("%s: no append of %s is in flight", d.Pos, r.name)
 	}
 	if seq := r.store(s); seq != 0 {
 		s.tell("in the log at %d", seq)
@@ -187,7 +187,7 @@ func (s *stage) store(d *datadriven.TestData) {
 
 func (s *stage) answer(d *datadriven.TestData) { s.runtime(d).answer(s) }
 
-// run has a runtime go on until nothing more happens at this time.
+// run runs a runtime until nothing more happens at this time.
 func (s *stage) run(d *datadriven.TestData) {
 	r := s.runtime(d)
 	r.dies(func() {
@@ -203,7 +203,7 @@ func (s *stage) hear(d *datadriven.TestData) { s.runtime(d).catchUp(s) }
 
 func (s *stage) crash(d *datadriven.TestData) { s.runtime(d).dead = true }
 
-// restart begins another life of a runtime.
+// restart starts another incarnation of a runtime.
 func (s *stage) restart(d *datadriven.TestData) {
 	r := s.runtime(d)
 	r.dead, r.offered, r.inFlight, r.answer, r.lacks = false, 0, nil, nil, false

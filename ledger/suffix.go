@@ -9,9 +9,8 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// suffix is the overlay of transactions that this runtime has made and that the log has not confirmed:
-// at most one sealed commit that is in flight, and the open group that the next commit will carry
-// (group commit).
+// suffix is the overlay of transactions that this runtime has made and the log has not confirmed: at most one
+// sealed commit that is in flight, and the open group that becomes the next commit (group commit).
 //
 //	log | sealed (in flight) | open |
 //	    ^ replica            ^      ^ what documents show
@@ -21,24 +20,24 @@ type suffix struct {
 
 	sealed *sealed
 	open   group
-	// spare are the buffers of the last confirmed group, for the next.
+	// spare are the buffers of the last confirmed group, for reuse.
 	spare group
-	// lastTx is the number of the last transaction made in this epoch. It grows over refusals too, so
-	// that no id is used twice.
+	// lastTx is the number of the last transaction made in this epoch. Refusals do not reset it, so that no
+	// id is used twice.
 	lastTx uint64
 	// attempt numbers the appends of this epoch.
 	attempt uint64
-	// crowded is set once a transaction has found no room in the open group: nothing more is added to it,
+	// crowded is set when a transaction did not fit into the open group: nothing more is added to the group,
 	// and that transaction goes first in the next one.
 	crowded bool
 }
 
-// group is a sequence of transactions with the documents as they are after it.
+// group is a sequence of transactions with the documents after it.
 type group struct {
 	txs   []model.Tx
 	data  []byte // the transactions, encoded
 	after map[string]model.Value
-	// direct are the numbers of those that answer no event and that the application made.
+	// direct are the numbers of the transactions that the application made without an event.
 	direct []uint64
 }
 
@@ -46,23 +45,23 @@ type group struct {
 type sealed struct {
 	group
 	commit *model.Commit
-	// taken is how many entries of the lane it decides.
+	// taken is the number of lane entries that it decides.
 	taken int
 }
 
 var (
 	// ErrTooLarge is returned for a transaction that no commit could carry.
 	ErrTooLarge = errors.New("transaction too large")
-	// ErrNoRoom is returned for a transaction that must wait for the next group: it may be made again
-	// when the append in flight has been answered.
+	// ErrNoRoom is returned for a transaction that must wait for the next group: it may be retried when the
+	// append in flight has been answered.
 	ErrNoRoom = errors.New("no room in the open group")
 )
 
-// FrameBytes is what a commit needs around its transactions: names, numbers and the cursor with a few
-// dozen events set aside.
+// FrameBytes is the size of a commit without its transactions: names, numbers and the cursor with a few dozen
+// events set aside.
 const FrameBytes = 4 << 10
 
-// direct notes that the application made a transaction of the open group (see Draft.Direct).
+// direct records that the application made a transaction of the open group (see Draft.Direct).
 func (x *suffix) direct(tx uint64) { x.open.direct = append(x.open.direct, tx) }
 
 // NextTx returns a number for a transaction. No number is returned twice in an epoch.
@@ -71,8 +70,9 @@ func (x *suffix) NextTx() uint64 {
 	return x.lastTx
 }
 
-// Add appends a transaction that sends nothing, with a number of NextTx, to the open group. The error is
-// ErrNoRoom if that has no room for it, and ErrTooLarge if no commit has.
+// Add appends a transaction that sends nothing, with a number from NextTx, to the open group. The error is
+// ErrNoRoom if the transaction does not fit into the group, and ErrTooLarge if it does not fit into any
+// commit.
 func (x *suffix) Add(tx *model.Tx) error {
 	room := x.cfg.MaxCommitBytes - FrameBytes
 	data := model.AppendTx(x.open.data, tx)
@@ -88,16 +88,16 @@ func (x *suffix) Add(tx *model.Tx) error {
 	return nil
 }
 
-// Full reports whether the open group should take no more events. The half of it that they leave is for
-// the computations that follow from them.
+// Full reports whether the open group should take no more events. They fill at most half of it; the
+// rest is for the computations that follow from them.
 func (x *suffix) Full() bool {
 	return len(x.open.txs) > 0 && (x.crowded || len(x.open.txs) >= x.cfg.MaxGroup || len(x.open.data) >= x.cfg.MaxCommitBytes/2)
 }
 
-// Crowded reports whether a transaction has found no room in the open group, which takes nothing more then.
+// Crowded reports whether a transaction did not fit into the open group; the group then takes nothing more.
 func (x *suffix) Crowded() bool { return x.crowded }
 
-// TakeTurn reports whether a transaction that has found no room can go first now.
+// TakeTurn reports whether a transaction that did not fit can go first now.
 func (x *suffix) TakeTurn() bool {
 	turn := x.crowded && len(x.open.txs) == 0
 	if turn {
@@ -106,10 +106,10 @@ func (x *suffix) TakeTurn() bool {
 	return turn
 }
 
-// Open reports whether there is a transaction that is not in flight to the log.
+// Open reports whether there are transactions that are not in flight to the log.
 func (x *suffix) Open() bool { return len(x.open.txs) > 0 }
 
-// Appends returns how many appends it takes until every transaction is in the log, if none is refused.
+// Appends returns the number of appends until every transaction is in the log, if none is refused.
 func (x *suffix) Appends() (n int) {
 	if x.sealed != nil {
 		n++
@@ -120,10 +120,10 @@ func (x *suffix) Appends() (n int) {
 	return n
 }
 
-// undecided reports whether there is any transaction that the log has not confirmed.
+// undecided reports whether there are transactions that the log has not confirmed.
 func (x *suffix) undecided() bool { return x.sealed != nil || len(x.open.txs) > 0 }
 
-// note records the value that a document has after the open group.
+// note records the value of a document after the open group.
 func (x *suffix) note(doc string, v model.Value) {
 	if x.open.after == nil {
 		x.open.after = map[string]model.Value{}
@@ -162,11 +162,10 @@ func (x *suffix) seal(c *model.Commit, taken int) {
 	x.open, x.spare = x.spare, group{}
 }
 
-// spareDocs is the size up to which a map is used again: to clear one costs as much as the most it has
-// ever held.
+// spareDocs is the size up to which a map is reused: clearing a map costs as much as its largest size so far.
 const spareDocs = 512
 
-// confirm forgets the sealed group, which is in the log, and keeps its buffers.
+// confirm discards the sealed group, which is in the log, and keeps its buffers.
 func (x *suffix) confirm() {
 	g := &x.sealed.group
 	clear(g.txs)
@@ -179,7 +178,7 @@ func (x *suffix) confirm() {
 }
 
 // ReleaseMemory drops the buffers that are kept for the next group. A host with many ledgers calls it for one
-// that has nothing to do for now.
+// that is idle.
 func (x *suffix) ReleaseMemory() {
 	x.spare = group{}
 	if len(x.open.txs) == 0 && len(x.open.after) == 0 {
@@ -187,8 +186,8 @@ func (x *suffix) ReleaseMemory() {
 	}
 }
 
-// Dropped are the transactions that a refusal has undone: of the commit that was in flight, and of the group
-// behind it. Direct are the numbers of those that the application made (see Draft.Direct).
+// Dropped are the transactions that a refusal has undone: those of the commit that was in flight, and of the
+// group behind it. Direct are the numbers of those that the application made (see Draft.Direct).
 type Dropped struct {
 	UnderWay, Open []model.Tx
 	Direct         []uint64
@@ -204,5 +203,5 @@ func (x *suffix) drop() Dropped {
 	return gone
 }
 
-// restart begins the numbers of an epoch; before is the number below its first transaction's.
+// restart begins the numbers of an epoch; before is the number before its first transaction's.
 func (x *suffix) restart(before uint64) { x.lastTx, x.attempt = before, 0 }

@@ -15,27 +15,27 @@ import (
 
 const home = "home"
 
-// failer is a test of any kind.
+// failer is any kind of test.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// world is the log and the lane of one space, and the processes that serve it. What comes into the log is
-// compared with an oracle that keeps a list of transactions, and knows nothing else.
+// world is the log and the lane of one space, and the processes that serve it. Each commit is compared with
+// an oracle that only keeps a list of transactions.
 type world struct {
 	limits   Limits
 	lane     []model.Event
 	log      []model.LogEntry
 	wall     int64
-	high     int64 // the latest that wall has been: it is set back sometimes
+	high     int64 // the highest value of wall so far, which is sometimes set back
 	started  int
 	runtimes []*runtime
-	deadly   map[string]int      // how often the handler of an event ends its process yet
-	flaky    map[string]int      // how often the handler of an event fails yet
-	present  bool                // whether the document is there that some handlers wait for
-	formulas map[string]*formula // of streams whose handlers are drawn
+	deadly   map[string]int      // how many more times the handler of an event ends its process
+	flaky    map[string]int      // how many more times the handler of an event fails
+	present  bool                // whether the document exists that some handlers wait for
+	formulas map[string]*formula // random handlers, by stream
 	oracle   oracle
 }
 
@@ -66,7 +66,7 @@ type runtime struct {
 	trace []string
 }
 
-// patience is for how long an event waits for the document of the world.
+// patience is how long an event waits for the document of the world.
 const patience = 200 * time.Millisecond
 
 // start starts a process, which loads the space from the log.
@@ -145,7 +145,7 @@ func (r *runtime) enter() {
 	}
 }
 
-// handle is the application: a handler for each stream (see testdata/README.md).
+// handle is the application, with a handler for each stream (see testdata/README.md).
 func (r *runtime) handle(ev *model.Event) *Attempt {
 	a := &Attempt{Draft: Draft{Event: ev, Trace: ev.Trace}}
 	if ev.Invalid != "" {
@@ -230,10 +230,10 @@ func failed(a *Attempt, err error, mayPass bool) *Attempt {
 	return a
 }
 
-// ended is what a handler panics with that ends its process.
+// ended is the panic value of a handler that ends its process.
 type ended struct{}
 
-// dies calls f, and reports whether a handler in it has ended the process.
+// dies calls f, and reports whether a handler has ended the process.
 func (r *runtime) dies(f func()) (died bool) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -247,14 +247,15 @@ func (r *runtime) dies(f func()) (died bool) {
 	return false
 }
 
-// settle makes one pass, and sends what is to be appended.
+// settle makes one pass, and sends the resulting append.
 func (r *runtime) settle(t failer) {
 	if r.pass(t) != nil {
 		r.store(t)
 	}
 }
 
-// pass is what the loop of a worker does: it handles what there is, and returns what is to be appended.
+// pass does what the loop of a worker does: it handles the events that it can, and returns what is to be
+// appended.
 func (r *runtime) pass(t failer) *Append {
 	r.l.Clock(time.UnixMilli(r.world.wall))
 	r.l.Tick(r.now)
@@ -277,14 +278,14 @@ func (r *runtime) pass(t failer) *Append {
 	return a
 }
 
-// store has the log answer the append in flight. The answer is on its way from then on.
+// store makes the log answer the append in flight. The answer is then on its way.
 func (r *runtime) store(t failer) (seq uint64) {
 	seq = r.world.append(t, r.inFlight)
 	r.answer = func(t failer) { r.answered(t, seq) }
 	return seq
 }
 
-// deliver offers what is in the lane and was not offered yet, or left in the stream for want of room.
+// deliver offers the events in the lane that were not offered yet, or left in the stream for lack of room.
 func (r *runtime) deliver() {
 	from := max(r.offered, r.l.Lane().ReadAfter())
 	if after, ok := r.l.Lane().Refill(); ok {
@@ -336,7 +337,7 @@ func (w *world) append(t failer, a *Append) uint64 {
 	if a.Expect != head {
 		return 0
 	}
-	seq := head + uint64(1+len(w.log)%3) // other spaces of the partition have sequences too
+	seq := head + uint64(1+len(w.log)%3) // other spaces of the partition have sequences, too
 	w.log = append(w.log, model.LogEntry{Space: home, Seq: seq, Data: a.Data, Prev: head})
 	c, err := model.DecodeCommit(a.Data)
 	if err != nil {
@@ -363,19 +364,19 @@ type oracle struct {
 	epoch   uint64
 	joined  map[uint64]bool
 	handled map[string]model.Outcome
-	// count and docs are what the documents come to.
+	// count and docs are the values of the documents.
 	count int64
 	docs  map[string]model.Value
-	// sent are the events that transactions in the log have sent to the own space, with the time before
-	// which they are not to be handled, and cancelled those that a transaction has cancelled. waiting are those that wait
-	// for a time, timers the last event under each name.
+	// sent are the events that transactions in the log have sent to their own space, each with the time
+	// before which it must not be handled; cancelled are those that a transaction has cancelled; waiting are
+	// those that wait for a time; timers has the last event under each name.
 	sent      map[string]int64
 	cancelled map[string]bool
 	waiting   map[string]bool
 	timers    map[string]string
 	away      uint64
-	// marked are the events with a mark of their cancellation in the log, undone the transactions of
-	// applications that are known to be.
+	// marked are the events with a cancellation mark in the log, undone the transactions of applications that
+	// are known to be undone.
 	marked map[string]bool
 	undone map[model.TxID]bool
 }
@@ -403,7 +404,7 @@ func (o *oracle) commit(t failer, w *world, seq uint64, c *model.Commit) {
 	}
 	for i := range c.Txs {
 		if id := (model.TxID{Space: home, Epoch: c.Epoch, N: c.Txs[i].N}); o.undone[id] {
-			t.Fatalf("%v is in the log, and was said to be undone", id)
+			t.Fatalf("%v is in the log, but was reported as undone", id)
 		}
 		o.take(t, w, &c.Txs[i])
 	}
@@ -435,7 +436,7 @@ func (o *oracle) take(t failer, w *world, tx *model.Tx) {
 	}
 	for _, c := range tx.Cancels {
 		if !o.waiting[c.ID] {
-			t.Fatalf("%s is cancelled, which does not wait", c.ID)
+			t.Fatalf("%s is cancelled, but does not wait", c.ID)
 		}
 		o.gone(c.ID)
 		o.cancelled[c.ID] = true
@@ -463,17 +464,17 @@ func (o *oracle) take(t failer, w *world, tx *model.Tx) {
 		}
 	}
 	if len(o.waiting) > w.limits.MaxLater {
-		t.Fatalf("%d events wait for their time, and %d may", len(o.waiting), w.limits.MaxLater)
+		t.Fatalf("%d events wait for their time, but only %d may", len(o.waiting), w.limits.MaxLater)
 	}
 }
 
-// gone takes in that an event waits for its time no more.
+// gone records that an event no longer waits for its time.
 func (o *oracle) gone(event string) {
 	delete(o.waiting, event)
 	maps.DeleteFunc(o.timers, func(_, id string) bool { return id == event })
 }
 
-// end compares the end of an event with what is known of it.
+// end compares the end of an event with what is known of the event.
 func (o *oracle) end(t failer, w *world, tx *model.Tx) {
 	rc := tx.Receipt
 	stream, _ := receipts.Stream(tx.By)
@@ -485,9 +486,9 @@ func (o *oracle) end(t failer, w *world, tx *model.Tx) {
 	at, sent := o.sent[rc.Event]
 	switch {
 	case !external && !sent:
-		t.Fatalf("%s is handled, and no transaction has sent it", rc.Event)
+		t.Fatalf("%s is handled, but no transaction has sent it", rc.Event)
 	case o.cancelled[rc.Event]:
-		t.Fatalf("%s is handled, and was cancelled", rc.Event)
+		t.Fatalf("%s is handled, but was cancelled", rc.Event)
 	case at > w.high && rc.Outcome != model.Cancelled:
 		t.Fatalf("%s is handled at %d, before %d", rc.Event, w.high, at)
 	case o.marked[key] != (rc.Outcome == model.Cancelled):
@@ -500,12 +501,13 @@ func (o *oracle) end(t failer, w *world, tx *model.Tx) {
 	o.effect(t, w, stream, tx)
 }
 
-// effect compares what a handling has written with what a handler would over the documents in the log.
+// effect compares the writes of a handling with those that a handler would make over the documents in the
+// log.
 func (o *oracle) effect(t failer, w *world, stream string, tx *model.Tx) {
 	rc := tx.Receipt
 	if rc.Outcome != model.Handled {
 		if len(tx.Writes)+len(tx.Sends)+len(tx.Cancels) > 0 && rc.Outcome != model.Cancelled {
-			t.Fatalf("%s is %s, and has written or sent", rc.Event, rc.Outcome)
+			t.Fatalf("%s is %s, but has written or sent", rc.Event, rc.Outcome)
 		}
 		return
 	}
@@ -514,7 +516,7 @@ func (o *oracle) effect(t failer, w *world, stream string, tx *model.Tx) {
 		return
 	}
 	if seen, _ := rc.Result.AsInt(); seen != o.count {
-		t.Fatalf("%s has seen %d, and the log says %d", rc.Event, seen, o.count)
+		t.Fatalf("%s has seen %d, but the log says %d", rc.Event, seen, o.count)
 	}
 	o.count += map[string]int64{"add": 1, "send": 10, "flaky": 100, "wait": 10_000, "deadly": 1000}[stream]
 	for _, m := range tx.Writes {

@@ -6,12 +6,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// DefaultMaxChain is the largest length of a chain of events, each sent by the handling of the one before.
+// DefaultMaxChain is the maximum length of a chain of events, each of which is sent by the handling of the
+// one before.
 const DefaultMaxChain = 10_000
 
-// Next returns the depth of events that the handling of an event sends without a delay: one more
-// than its own (docs/adr/0030). A depth of more than most is an error, unless most is
-// negative.
+// Next returns the depth of the events that the handling of an event sends without a delay: one more than its
+// own (docs/adr/0030). A depth above most is an error, unless most is negative.
 func Next(of *model.Event, most int) (uint64, error) {
 	if most < 0 || of.Depth < uint64(most) {
 		return of.Depth + 1, nil

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/settlehq/settle/internal/seeded" // see there
+	_ "github.com/settlehq/settle/internal/seeded" // see the package
 	"github.com/settlehq/settle/model"
 )
 
@@ -15,7 +15,7 @@ const home = "home"
 
 func send(to string) model.Send { return model.Send{To: to, Stream: "s"} }
 
-func TestLaunch_NumbersWhatLeavesTheSpace(t *testing.T) {
+func TestLaunch_NumbersSendsToOtherSpaces(t *testing.T) {
 	r := New(home, map[string]model.Sent{"north": {Position: 4}})
 	sends := []model.Send{send("north"), send(home), send("south"), send("north")}
 	r.Launch(model.TxID{Space: home, Epoch: 7, N: 3}, nil, sends)
@@ -44,14 +44,14 @@ func TestI10_P14_CancelNamesTheFollowUpsThatMustNotBeHandled(t *testing.T) {
 	}
 }
 
-// Whatever is confirmed or cancelled is done with: a second answer, one to a transaction
-// that was never heard of, or one that comes after the other, changes nothing.
-func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
+// A launch is confirmed or cancelled once: a second answer, one to an unknown transaction, or one that
+// arrives after the other changes nothing.
+func TestI10_P14_ALaunchIsSettledOnce(t *testing.T) {
 	tx := func(n uint64) model.TxID { return model.TxID{Space: home, Epoch: 7, N: n} }
 	r := New(home, nil)
 	r.Confirm(99) // without launches
 	if gone := r.Cancel(); len(gone) > 0 {
-		t.Errorf("cancelled %v of nothing", gone)
+		t.Errorf("cancelled %v, but nothing was launched", gone)
 	}
 
 	r.Launch(tx(1), nil, []model.Send{send(home), send("north"), send(home)})
@@ -60,7 +60,7 @@ func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
 	r.Confirm(1)
 	r.Confirm(0)
 	if gone := r.Cancel(); len(gone) != 1 || !gone["home:7:2:0"] {
-		t.Errorf("cancelled %v, want what transaction 2 has sent: the first is confirmed", gone)
+		t.Errorf("cancelled %v, want the sends of transaction 2: the first is confirmed", gone)
 	}
 	r.Confirm(2) // too late
 	if gone := r.Cancel(); len(gone) > 0 {
@@ -74,17 +74,17 @@ func TestI10_P14_WhatIsSettledIsSettledOnce(t *testing.T) {
 	}
 }
 
-// party is a runtime that launches, seals, and has its commits judged by the log.
+// party is a runtime that launches and seals, and whose commits the log accepts or refuses.
 type party struct {
 	registry     *Registry
 	epoch, n     uint64
 	open, sealed []model.Tx
-	read         int // commits of the log taken in
+	read         int // commits of the log processed so far
 }
 
 type ledger struct {
 	commits []model.Commit
-	ids     map[string]bool // every id ever minted, whatever became of it
+	ids     map[string]bool // every id ever minted, even if it was undone
 	sent    map[string]model.Sent
 }
 
@@ -129,7 +129,7 @@ func (p *party) launch(t *rapid.T, l *ledger) {
 	p.open = append(p.open, tx)
 }
 
-// decide has the log judge what is sealed.
+// decide makes the log accept or refuse what is sealed.
 func (p *party) decide(t *rapid.T, l *ledger) {
 	if len(p.sealed) == 0 {
 		return
@@ -143,7 +143,7 @@ func (p *party) decide(t *rapid.T, l *ledger) {
 	p.catchUp(l)
 }
 
-// giveUp cancels everything undecided, and checks that exactly its follow-ups go.
+// giveUp cancels everything undecided, and checks that exactly its follow-ups are cancelled.
 func (p *party) giveUp(t *rapid.T) {
 	gone := p.registry.Cancel()
 	for _, tx := range slices.Concat(p.sealed, p.open) {
@@ -155,7 +155,7 @@ func (p *party) giveUp(t *rapid.T) {
 		}
 	}
 	if len(gone) > 0 {
-		t.Fatalf("%v are cancelled although they are committed, or never were", gone)
+		t.Fatalf("%v are cancelled although they are committed, or never existed", gone)
 	}
 	p.sealed, p.open = nil, nil
 }
@@ -167,8 +167,7 @@ func (p *party) catchUp(l *ledger) {
 	}
 }
 
-// Ids are never minted twice, over refusals and takeovers; positions are dense
-// among what is committed.
+// Ids are never minted twice, even after refusals and takeovers; committed positions are dense.
 func TestI10_IDsAreFreshAndCommittedPositionsAreDense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &ledger{ids: map[string]bool{}, sent: map[string]model.Sent{}}
@@ -193,7 +192,7 @@ func TestI10_IDsAreFreshAndCommittedPositionsAreDense(t *testing.T) {
 					p.epoch, p.n = uint64(len(l.commits)), 0
 				}
 			case "reload":
-				// What a replica that has read the log knows.
+				// The state of a replica that has read the log.
 				*p = party{registry: New(home, l.sent), read: len(l.commits)}
 			}
 		}

@@ -10,16 +10,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/settlehq/settle/internal/seeded" // see there
+	_ "github.com/settlehq/settle/internal/seeded" // see the package
 )
 
-// Writes as a program without this package would apply them: encoding/json reads
-// the text of a document and that of a write, and plain trees are changed.
+// Writes as a program without this package would apply them: encoding/json reads the texts of a document and
+// of a write, and plain trees are changed.
 
-// nothing is the oracle's word for absent.
+// nothing represents absent in the oracle.
 type nothing struct{}
 
-// oracleTree is v as encoding/json reads it.
+// oracleTree returns v as encoding/json reads it.
 func oracleTree(t rapid.TB, v Value) any {
 	if v.IsAbsent() {
 		return nothing{}
@@ -31,7 +31,7 @@ func oracleTree(t rapid.TB, v Value) any {
 	return x
 }
 
-// oracleApply makes a write, read from its JSON form, to root.
+// oracleApply applies a write, read from its JSON form, to root.
 func oracleApply(root any, write any) (any, error) {
 	w := write.([]any)
 	var p Path
@@ -103,7 +103,7 @@ func TestWriteApply_AgreesWithOracle(t *testing.T) {
 			}
 			if err != nil {
 				if !same(got, v) {
-					t.Fatalf("%s to %s failed and made it %s", w, v, got)
+					t.Fatalf("%s to %s failed, but changed it to %s", w, v, got)
 				}
 				continue
 			}
@@ -151,8 +151,7 @@ func TestDiff_AgreesWithOracle(t *testing.T) {
 	})
 }
 
-// Of takes plain trees apart by itself; it must see in them what encoding/json
-// sees.
+// Of converts plain trees itself; the result must be what encoding/json would produce.
 func TestOf_AgreesWithEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := plainTree(genValue(3).Draw(t, "v"))
@@ -176,7 +175,7 @@ func TestOf_AgreesWithEncodingJSON(t *testing.T) {
 	})
 }
 
-// plainTree is v out of what Go programs are made of.
+// plainTree returns v as a tree of plain Go types.
 func plainTree(v Value) any {
 	switch v.Kind() {
 	case KindBool:
@@ -207,7 +206,7 @@ func plainTree(v Value) any {
 	return nil
 }
 
-// floats returns a plain tree with every number a float64, as decoding into any has it.
+// floats returns a plain tree in which every number is a float64, as when decoding into any.
 func floats(x any) any {
 	switch x := x.(type) {
 	case int64:
@@ -217,7 +216,7 @@ func floats(x any) any {
 			x[i] = floats(x[i])
 		}
 	case map[string]any:
-		for k := range x { // any order: each value is replaced on its own
+		for k := range x { // any order: each is independent
 			x[k] = floats(x[k])
 		}
 	}

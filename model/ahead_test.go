@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAhead_IsReadAsItWasStored(t *testing.T) {
+func TestAhead_RoundTrips(t *testing.T) {
 	long := strings.Repeat("x", MaxNameLen)
 	for _, a := range []Ahead{
 		{},
@@ -31,7 +31,7 @@ func TestAhead_IsReadAsItWasStored(t *testing.T) {
 	}
 }
 
-func TestAhead_WhatIsNoneIsRefused(t *testing.T) {
+func TestAhead_RefusesInvalidInput(t *testing.T) {
 	many := `{"up_to":1,"aside":[` + strings.TrimSuffix(strings.Repeat(`{"space":"s","done":1},`, MaxAside+1), ",") + `]}`
 	for _, text := range []string{
 		"", "7", `{"up_to":-1}`, `{"up_to":"x"}`, `{"up_to":1,"aside":[{"space":"","done":1}]}`,

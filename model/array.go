@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// arrayptr points to the first element of an array, whose length is in num. It is nil for the empty
-// array. Nothing writes to the elements once they are in a Value.
+// arrayptr points to the first element of an array, whose length is in num. It is nil for the empty array.
+// Nothing writes to the elements once they are in a Value.
 //
-// Changing one element copies all of them (24 bytes each). That is fine for the arrays that
-// documents should have; a large collection belongs in an object or in documents of its own.
+// Changing one element copies all of them (24 bytes each). That is fine for the arrays that documents should
+// have; a large collection belongs in an object or in documents of its own.
 type arrayptr *Value
 
 // Array returns the array of the elements, which are copied. Absent ones become null, because JSON

@@ -2,13 +2,14 @@ package model
 
 import "fmt"
 
-// The bounds of what decoders accept. A stored message may come from any program with the right to publish, so a
-// number in it must not decide how much memory or time its readers take. The bounds are far beyond what Settle writes.
+// The bounds of what decoders accept. A stored message may come from any program with the right to publish,
+// so a number in it must not decide how much memory or time its readers use. The bounds are far beyond what
+// Settle writes.
 const (
 	// MaxNumber bounds sequences, revisions, positions, terms and counts of transactions: it is exact in the
-	// numbers of every JSON reader, and adding to it does not overflow.
+	// numbers of every JSON reader, and additions to it do not overflow.
 	MaxNumber = 1 << 53
-	// MaxSlot bounds the slots of waiting events (Waiting.Slot), and with it the number of those.
+	// MaxSlot bounds the slots of waiting events (Waiting.Slot), and with them the number of these events.
 	MaxSlot = 1 << 32
 	// MaxHeld bounds the events that a cursor has set aside.
 	MaxHeld = 1 << 20
@@ -16,9 +17,9 @@ const (
 	MaxMillis = 253_402_300_799_999
 	// maxCount bounds counts of attempts, and of events in one commit.
 	maxCount = 1 << 31
-	// maxParent and maxState bound a trace, which travels in headers.
+	// maxParent and maxState bound a trace, which is sent in headers.
 	maxParent, maxState = 512, 8 << 10
-	// maxShort bounds, in bytes, texts of which only names are made, maxLong those that are for people.
+	// maxShort bounds, in bytes, texts that names are made of, maxLong texts for people.
 	maxShort, maxLong = 1 << 10, 64 << 10
 )
 
@@ -42,7 +43,7 @@ func (b *bounds) fail(field string, value any, limit string, args ...any) {
 	}
 }
 
-// clipped formats a value for an error: no more than a line of it.
+// clipped formats a value for an error, cut to one line.
 func clipped(value any) string {
 	const most = 80
 	text := fmt.Sprint(value)
@@ -90,7 +91,7 @@ func (b *bounds) line(field, text string, most int) {
 	}
 }
 
-// in adds the place of what was checked to an error.
+// in adds the place that was checked to an error.
 func (b *bounds) in(what string, i int) {
 	if b.err != nil {
 		b.err = fmt.Errorf("%s %d: %w", what, i, b.err)
@@ -117,7 +118,7 @@ func (b *bounds) trying(t *Trying) {
 	}
 }
 
-// check returns an error unless the commit is within bounds, and consistent in itself.
+// check returns an error unless the commit is within bounds, and internally consistent.
 func (c *Commit) check() error {
 	var b bounds
 	b.name("sp", c.Space)
@@ -222,7 +223,7 @@ func (m *Mark) check() error {
 	b.number("ep", m.Epoch)
 	b.number("trm", m.Term)
 	b.cursor(&m.Cursor)
-	b.count("bar", m.Barren)
+	b.count("bar", m.WithoutReceipt)
 	b.trying(m.Trying)
 	b.number("tryep", m.Tried)
 	b.number("fst", m.First)

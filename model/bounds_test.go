@@ -10,7 +10,7 @@ import (
 
 const huge = "18446744073709551615"
 
-// commitWith is a commit of space s with some members, and a transaction with others.
+// commitWith returns a commit of space s with the given members, and a transaction with the given members.
 func commitWith(members, tx string) string {
 	text := `{"v":1,"sp":"s","rt":"w1"`
 	if members != "" {
@@ -98,7 +98,7 @@ func waitingError(data []byte) error   { _, err := DecodeWaiting(data); return e
 func deadError(data []byte) error      { _, err := DecodeDead(data); return err }
 func aheadError(data []byte) error     { _, err := DecodeAhead(data); return err }
 
-// A field that no version of Settle writes is refused with its name, and with little memory.
+// A field that no version of Settle writes is refused by name, with little memory.
 func TestBounds_EveryFieldOfAStoredMessageHasOne(t *testing.T) {
 	for i, c := range bounded {
 		t.Run(fmt.Sprintf("%d %s", i, c.field), func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestBounds_EveryFieldOfAStoredMessageHasOne(t *testing.T) {
 	}
 }
 
-// What is at the bounds is decoded.
-func TestBounds_WhatIsWithinThemIsDecoded(t *testing.T) {
+// Values at the bounds are accepted.
+func TestBounds_ValuesAtTheBoundsAreDecoded(t *testing.T) {
 	most := fmt.Sprint(uint64(MaxNumber))
 	for _, text := range []string{
 		commitWith(`"ep":`+most+`,"at":`+most+`,"trm":`+most, `"rc":{"ev":"e","o":"handled","ln":`+most+`,"pos":`+most+`,"rk":`+huge+`}`),
@@ -138,7 +138,7 @@ func TestBounds_WhatIsWithinThemIsDecoded(t *testing.T) {
 }
 
 func TestBounds_OfAnnouncementsAndLeases(t *testing.T) {
-	for field, m := range map[string]Member{ // any order: each on its own
+	for field, m := range map[string]Member{ // any order: each is independent
 		"id": {ID: "a.b"}, "beat": {ID: "w", Beat: MaxNumber + 1}, "weight": {ID: "w", Weight: 1e300}, "holds": {ID: "w", Holds: []int{-1}},
 		"wants": {ID: "w", Wants: []int{1 << 30}}, "done": {ID: "w", Done: make([]uint64, maxPartitions+1)},
 		"full": {ID: "w", Full: []FullLane{{Partition: 1 << 30}}}, "host": {ID: "w", Host: strings.Repeat("x", maxShort+1)},

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Keys are the keys shared by objects with the same keys, such as all objects made from one Go
-// struct type: an object made of Keys costs a single allocation, and Equal of two of them does not
-// compare keys.
+// Keys are the keys shared by objects with the same keys, such as all objects made from one Go struct type:
+// an object made with Keys costs a single allocation, and Equal of two of them does not compare keys.
 //
 // The zero Keys are those of the empty object.
 type Keys struct{ sorted []string }
@@ -21,15 +20,15 @@ func KeysOf(keys []string) (Keys, error) {
 			return Keys{}, fmt.Errorf("key %q: %w", k, errUTF8)
 		}
 		if i > 0 && keys[i-1] == k {
-			return Keys{}, fmt.Errorf("key %q: stands twice in an object", k)
+			return Keys{}, fmt.Errorf("key %q: occurs twice in an object", k)
 		}
 	}
 	return Keys{keys}, nil
 }
 
-// Object calls value for each key, in sorted order, and returns the object of the results. Absent
-// values are left out; such an object has keys of its own. The first error of value is returned.
-// Nesting deeper than MaxDepth is an error.
+// Object calls value for each key, in sorted order, and returns the object of the results. Absent values are
+// omitted; such an object has keys of its own. The first error of value is returned. Nesting deeper than
+// MaxDepth is an error.
 func (k Keys) Object(value func(i int) (Value, error)) (Value, error) {
 	cells, absent := newCells(len(k.sorted)), 0
 	for i := range k.sorted {

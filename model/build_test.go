@@ -45,7 +45,7 @@ func TestKeysObject_ObjectsShareTheirKeys(t *testing.T) {
 	v, _ := keys.Object(number)
 	w, _ := keys.Object(number)
 	if a, _ := v.members(); &a[0] != &keys.sorted[0] {
-		t.Error("an object has keys of its own")
+		t.Error("an object does not share its keys")
 	}
 	if !Equal(v, w) {
 		t.Errorf("%s is not %s", v, w)
@@ -57,7 +57,7 @@ func TestKeysObject_ObjectsShareTheirKeys(t *testing.T) {
 
 func TestBuild_Refuses(t *testing.T) {
 	if _, err := KeysOf([]string{"a", "b", "a"}); err == nil {
-		t.Error("a key may stand twice")
+		t.Error("a duplicate key is accepted")
 	}
 	if _, err := KeysOf([]string{"\xff"}); !errors.Is(err, errUTF8) {
 		t.Errorf("invalid UTF-8: %v", err)

@@ -6,23 +6,22 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// CommitVersion is the version of the encoding below, RangedCommitVersion that of a commit whose
-// cursor is stored in the longer form. A reader refuses versions that it does not know.
+// CommitVersion is the version of the encoding below, RangedCommitVersion that of a commit whose cursor is
+// stored in the longer form. Readers refuse unknown versions.
 const (
 	CommitVersion       = 1
 	RangedCommitVersion = 2
 )
 
-// Commit is the message that a runtime appends to a space's log. It is atomic because a message is.
+// Commit is the message that a runtime appends to a space's log. It is atomic because it is one message.
 //
-// It is JSON, so that `nats stream view` shows it; docs/adr/0002 has the measurements behind that
-// decision.
+// It is JSON, so that `nats stream view` shows it; docs/adr/0002 has the measurements behind that decision.
 type Commit struct {
 	Version int    `json:"v"`
 	Space   string `json:"sp"`
-	// Runtime is the id of the process that made the commit; Epoch is the log sequence of the
-	// takeover or join under which it did (0 in such a commit itself, whose own sequence becomes
-	// the epoch); Attempt counts the runtime's appends in that epoch.
+	// Runtime is the id of the process that made the commit; Epoch is the log sequence of the takeover or
+	// join under which it did (0 in a takeover or join, whose own sequence becomes the epoch); Attempt counts
+	// the runtime's appends in that epoch.
 	Runtime string `json:"rt"`
 	Epoch   uint64 `json:"ep,omitzero"`
 	Attempt uint64 `json:"at,omitzero"`
@@ -31,11 +30,11 @@ type Commit struct {
 	// Join is set if Runtime takes part from this commit on, beside the owner: it does not end the
 	// owner's epoch, and no takeover ends its own.
 	Join bool `json:"join,omitzero"`
-	// Term is the term of the space in which the commit was made (docs/adr/0035): of a takeover or a join the one
-	// that begins with it. It is left out of commits that send nothing to other spaces.
+	// Term is the term of the space in which the commit was made (docs/adr/0035); a takeover or join has the
+	// one that begins with it. It is omitted from commits that send nothing to other spaces.
 	Term uint64 `json:"trm,omitzero"`
-	// Program is the version of the program that Runtime runs from this commit of its epoch on: it
-	// is in the first commit of each epoch. "" means that of the commit before.
+	// Program is the version of the program that Runtime runs from this commit of its epoch on: it is in the
+	// first commit of each epoch. "" means that of the previous commit.
 	Program string `json:"pg,omitzero"`
 	// Trying records that an attempt at an event follows, or that it returned.
 	Trying *Trying `json:"try,omitzero"`
@@ -45,8 +44,8 @@ type Commit struct {
 	Cursor Cursor `json:"cur"`
 }
 
-// Trying counts the attempts at an event that may have ended with their process. It is logged
-// before each attempt at an event that may crash the process.
+// Trying counts the attempts at an event that may have ended with their process. It is logged before each
+// attempt at an event that may crash the process.
 type Trying struct {
 	// By is Tx.By of the handling, Event its event.
 	By    string `json:"by"`
@@ -57,8 +56,8 @@ type Trying struct {
 	Back bool `json:"back,omitzero"`
 }
 
-// ID names the commit among those of its runtime's life. Two lives under one name may use it twice:
-// see Append.ID.
+// ID identifies the commit among those of its runtime's incarnation. Two incarnations with the same name may
+// use the same id: see Append.ID.
 func (c *Commit) ID() string {
 	return fmt.Sprintf("%s/%d/%d", c.Runtime, c.Epoch, c.Attempt)
 }
@@ -92,19 +91,18 @@ type Receipt struct {
 	Event string `json:"ev"`
 	Lane  uint64 `json:"ln,omitzero"`
 	Pos   uint64 `json:"pos,omitzero"` // Event.Position
-	// Term and ReplayKey are those of an event that another space has sent.
+	// Term and ReplayKey are those of an event from another space.
 	Term      uint64  `json:"trm,omitzero"`
 	ReplayKey uint64  `json:"rk,omitzero"`
 	Outcome   Outcome `json:"o"`
 	Result    Value   `json:"r,omitzero"`
 	Error     string  `json:"err,omitzero"`
-	// Attempts is how often the handler was called, if more than once; calls that were undone by
+	// Attempts is the number of calls of the handler, if there was more than one; calls that were undone by
 	// another runtime's commit or had to wait for a document do not count.
 	Attempts int `json:"n,omitzero"`
-	// Slot is that of an event which has waited for its time, see Waiting.
+	// Slot is that of an event that has waited for its time, see Waiting.
 	Slot uint64 `json:"sl,omitzero"`
-	// Depth is Event.Depth if the event was refused: the notice about it is the next event of the
-	// chain.
+	// Depth is Event.Depth if the event was refused: the notice about it is the next event of the chain.
 	Depth uint64 `json:"dp,omitzero"`
 }
 
@@ -114,11 +112,10 @@ type Outcome string
 const (
 	// Handled: the handler ran and its writes are in the log.
 	Handled Outcome = "handled"
-	// Failed: the handler returned an error or panicked. Nothing of what it wrote
-	// was kept; the receipt carries the error.
+	// Failed: the handler returned an error or panicked. Nothing that it wrote was kept; the receipt contains
+	// the error.
 	Failed Outcome = "failed"
-	// Refused: no handler ever ran: the stream is unknown to the program, or the
-	// payload is not JSON.
+	// Refused: no handler ran: the program does not know the stream, or the payload is not JSON.
 	Refused Outcome = "refused"
 	// Cancelled: an operator or a client cancelled the event before it was handled.
 	Cancelled Outcome = "cancelled"
@@ -126,12 +123,11 @@ const (
 	Expired Outcome = "expired"
 )
 
-// CameToNothing reports whether an event ended without a handler having run: the space that sent it
-// then gets a notice.
-func (o Outcome) CameToNothing() bool { return o == Refused || o == Cancelled || o == Expired }
+// NeverRan reports whether an event ended without a call of its handler: the space that sent it then
+// gets a notice.
+func (o Outcome) NeverRan() bool { return o == Refused || o == Cancelled || o == Expired }
 
-// Lost reports whether an event ended in a way that is probably unintended: it becomes a dead
-// letter.
+// Lost reports whether an event ended in a way that is probably unintended: it becomes a dead letter.
 func (o Outcome) Lost() bool { return o == Failed || o == Refused }
 
 // Send is an event that a transaction emitted. It is stored in the origin's commit; a send to
@@ -157,7 +153,7 @@ type Send struct {
 	NotBefore int64 `json:"nb,omitzero"`
 	// Expires is Event.Expires.
 	Expires int64 `json:"ex,omitzero"`
-	// Slot is where a send within the space waits for its time (see Waiting), 0 for one that is
+	// Slot is the slot in which a send within the space waits for its time (see Waiting), 0 for one that is
 	// queued at once. Timer is the name of the timer, if it is one.
 	Slot  uint64 `json:"sl,omitzero"`
 	Timer string `json:"tm,omitzero"`
@@ -196,7 +192,7 @@ func DecodeCommit(data []byte) (*Commit, error) {
 	return &c, nil
 }
 
-// stampSends gives what leaves the space the term of the commit.
+// stampSends sets the term of the commit on sends to other spaces.
 func (c *Commit) stampSends() {
 	if c.Term == 0 {
 		return

@@ -13,8 +13,7 @@ import (
 
 func genName() *rapid.Generator[string] { return rapid.StringMatching(`[A-Za-z0-9_-]{1,12}`) }
 
-// genText is any text that may turn up in a commit: an error message, a trace
-// state, an address.
+// genText generates any text that may occur in a commit: an error message, a trace state, an address.
 func genText() *rapid.Generator[string] {
 	return rapid.OneOf(genName(), rapid.String(), rapid.Just("<script> & \"quotes\" \\ \u2028 \x00\x1f\x7f"))
 }
@@ -28,7 +27,7 @@ func genTrace() *rapid.Generator[Trace] {
 	})
 }
 
-// genMaybe is absent half of the time.
+// genMaybe generates absent half of the time.
 func genMaybe() *rapid.Generator[Value] {
 	return rapid.OneOf(rapid.Just(Value{}), genValue(2))
 }
@@ -71,7 +70,7 @@ func genSend() *rapid.Generator[Send] {
 	})
 }
 
-// some draws a few of them, and nil for none, which is what decoding gives.
+// some draws a few values, and nil for none, as decoding returns.
 func some[T any](t *rapid.T, what string, g *rapid.Generator[T]) []T {
 	if list := rapid.SliceOfN(g, 0, 3).Draw(t, what); len(list) > 0 {
 		return list
@@ -119,7 +118,7 @@ func genCommit() *rapid.Generator[*Commit] {
 
 func genNumber() *rapid.Generator[uint64] { return rapid.Uint64Max(MaxNumber) }
 
-// genCursor is a cursor with events that are set aside, in order, and not behind its floor.
+// genCursor generates a cursor with held events, in order and not above its floor.
 func genCursor() *rapid.Generator[Cursor] {
 	return rapid.Custom(func(t *rapid.T) Cursor {
 		c := Cursor{Floor: genNumber().Draw(t, "floor")}
@@ -134,8 +133,7 @@ func genCursor() *rapid.Generator[Cursor] {
 	})
 }
 
-// The hand-written encoder says what the reflective one says, and what it says is
-// read back as what was written.
+// The hand-written encoder writes the same as the reflective one, and decoding returns what was encoded.
 func TestAppendCommit_AgreesWithTheReflectiveEncoderAndRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := genCommit().Draw(t, "commit")
@@ -184,8 +182,8 @@ func TestAppendTx_AWriteOfNothingIsADeletion(t *testing.T) {
 	}
 }
 
-// Whatever an error message contains, the commit that records it can be read.
-func TestAppendCommit_MendsTextThatIsNotUTF8(t *testing.T) {
+// A commit can be read whatever error message it contains.
+func TestAppendCommit_RepairsTextThatIsNotUTF8(t *testing.T) {
 	c := &Commit{Version: CommitVersion, Space: "s", Txs: []Tx{{Receipt: &Receipt{Event: "e", Outcome: Failed, Error: "bad \xff\xfe byte"}}}}
 	back, err := DecodeCommit(AppendCommit(nil, c, nil))
 	if err != nil {
@@ -205,7 +203,7 @@ func TestDecodeCommit_RefusesAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestDecodeCommit_RefusesWhatIsNoCommit(t *testing.T) {
+func TestDecodeCommit_RefusesOtherInput(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"v":1`, `{"v":1,"tx":[{"w":[["d"]]}]}`, `{"v":1,"tx":[{"w":[["","/a",1]]}]}`} {
 		if _, err := DecodeCommit([]byte(text)); err == nil {
 			t.Errorf("%s was decoded", text)
@@ -242,7 +240,7 @@ func TestAppendCommit_Golden(t *testing.T) {
 	}
 }
 
-// What terms add to a commit are members of their own: a version that does not know them reads the rest.
+// Terms add members of their own to a commit: a version that does not know them reads the rest.
 func TestAppendCommit_GoldenOfTerms(t *testing.T) {
 	c := &Commit{
 		Version: 1, Space: "cart", Runtime: "w1", Epoch: 7, Attempt: 3, Term: 1800000000123,
@@ -281,8 +279,8 @@ func TestMark_RoundTripsAndRefusesAnotherVersion(t *testing.T) {
 				InAgain:  rapid.MapOf(genName(), rapid.SliceOfN(genNumber(), 0, 2*maxTerms)).Draw(t, "received again"),
 				OutTerms: rapid.MapOf(genName(), genNumber()).Draw(t, "terms sent"),
 			},
-			Own:    some(t, "own", genSend()),
-			Barren: rapid.IntRange(0, 9).Draw(t, "barren"), Fruitful: rapid.Bool().Draw(t, "fruitful"),
+			Own:            some(t, "own", genSend()),
+			WithoutReceipt: rapid.IntRange(0, 9).Draw(t, "barren"), HasReceipt: rapid.Bool().Draw(t, "fruitful"),
 			Trying: genTrying().Draw(t, "trying"), Tried: genNumber().Draw(t, "tried"),
 		}
 		data, err := m.Encode()

@@ -11,16 +11,15 @@ import (
 )
 
 // Of converts a Go value. A Value is used as it is, a Link as its Value; nil is null; scalars,
-// map[string]any, map[string]Value, []any, []Value and []string are converted directly, and
-// everything else through its JSON encoding by github.com/go-json-experiment/json, with `json`
-// tags.
+// map[string]any, map[string]Value, []any, []Value and []string are converted directly, and everything else
+// through its JSON encoding by github.com/go-json-experiment/json, with `json` tags.
 //
-// Unlike the constructors, Of does not repair: NaN, the infinities, invalid UTF-8 and a Link with
-// names that CheckName refuses are errors, and so is nesting deeper than MaxDepth (a map that
-// contains itself, for example). An integer beyond int64 becomes a float.
+// Unlike the constructors, Of does not repair: NaN, the infinities, invalid UTF-8 and a Link with names that
+// CheckName refuses are errors, and so is nesting deeper than MaxDepth (a map that contains itself, for
+// example). An integer beyond int64 becomes a float.
 //
-// Values that are not converted directly are written as text and parsed again, which costs five
-// times as much as the typed cells of package settle, with the same result.
+// Values that are not converted directly are written as text and parsed again, which costs five times as much
+// as the typed cells of package settle, with the same result.
 func Of(x any) (Value, error) {
 	v, err := convert(x, 0)
 	if err != nil {
@@ -154,8 +153,8 @@ func viaJSON(x any, depth int) (Value, error) {
 	return v, checkDepth(v, depth)
 }
 
-// Decode stores v in the Go value that into points to, as github.com/go-json-experiment/json does
-// with v's text. An absent v leaves it unchanged, as a missing key leaves a struct's field.
+// Decode stores v in the Go value that into points to, as github.com/go-json-experiment/json does with v's
+// text. An absent v leaves it unchanged, as a missing key leaves a struct's field.
 //
 // It writes v as text and parses that, like Of in the other direction.
 func (v Value) Decode(into any) error {

@@ -10,12 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cursor is the place in a lane that a commit has reached. Every lane event of the space with a
-// sequence up to Floor is done, except those in Held, which were set aside and still wait.
+// Cursor is the place in a lane that a commit has reached. Every lane event of the space with a sequence up
+// to Floor is done, except those in Held, which were set aside and still wait.
 //
-// Usually few are held, and the list is stored as it is. A longer list is stored as ranges, under a
-// format version of its own, because a program that cannot read the ranges would take all held
-// events for done.
+// Usually few are held, and the list is stored as it is. A longer list is stored as ranges, under a format
+// version of its own, because a program that cannot read the ranges would consider all held events done.
 //
 //	{"f":90,"h":[7,8,40]}        {"f":90,"hs":"7+1,32"}
 type Cursor struct {
@@ -48,8 +47,8 @@ func appendCursor(dst []byte, c Cursor) []byte {
 	return closeObject(dst, start)
 }
 
-// appendRanges writes for each range the distance of its first number from the last number of the
-// range before, and after a plus sign the number of further ones.
+// appendRanges writes, for each range, the distance of its first number from the last number of the previous
+// range and, after a plus sign, the number of further ones.
 func appendRanges(dst []byte, list []uint64) []byte {
 	last := uint64(0)
 	for i := 0; i < len(list); {

@@ -18,7 +18,7 @@ func upTo(n int, step func(i int) uint64) (list []uint64) {
 	return list
 }
 
-// Logs without many events that are held are the same bytes that they were, and read by old programs.
+// Cursors with few held events are stored in the same bytes as before, and old programs can read them.
 func TestCursor_OfFewHeldEventsIsStoredAsItWas(t *testing.T) {
 	for _, c := range []struct {
 		cursor Cursor
@@ -42,15 +42,16 @@ func TestCursor_OfFewHeldEventsIsStoredAsItWas(t *testing.T) {
 	}
 }
 
-// Old programs, which would take all of them for done, refuse what names many by its version.
-func TestCursor_OfManyHeldEventsIsOfAnotherVersion(t *testing.T) {
+// Old programs refuse the version of a cursor with many held events, because they would consider all of them
+// done.
+func TestCursor_OfManyHeldEventsHasAnotherVersion(t *testing.T) {
 	held := upTo(17, func(int) uint64 { return 2 })
 	c := Cursor{Floor: 90, Held: held}
 	data := AppendCommit(nil, &Commit{Version: CommitVersion, Space: "s", Cursor: c}, nil)
 	if !strings.HasPrefix(string(data), `{"v":2,`) || !strings.Contains(string(data), `"cur":{"f":90,"hs":"2,2,2`) {
 		t.Errorf("stored as %s", data)
 	}
-	for split, want := range map[bool]string{false: `{"v":3,`, true: `{"v":4,`} { // any order: each on its own
+	for split, want := range map[bool]string{false: `{"v":3,`, true: `{"v":4,`} { // any order: each is independent
 		m := Mark{Version: MarkVersion, Cursor: c}
 		if split {
 			m.Version = SplitMarkVersion
@@ -82,7 +83,7 @@ func TestCursor_TwentyThousandHeldEventsAreFewBytes(t *testing.T) {
 	}
 }
 
-func TestCursor_IsReadAsItWasWritten(t *testing.T) {
+func TestCursor_RoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Uint64Range(1, 4), 0, 60).Draw(t, "steps")
 		want := Cursor{Held: upTo(len(steps), func(i int) uint64 { return steps[i] }), Floor: 1000}
@@ -93,7 +94,7 @@ func TestCursor_IsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-// The old form is read whatever its length.
+// The old form is accepted with any length.
 func TestCursor_OldLogsStayReadable(t *testing.T) {
 	held := upTo(5000, func(int) uint64 { return 2 })
 	list := strings.ReplaceAll(strings.Trim(fmt.Sprint(held), "[]"), " ", ",")
@@ -103,7 +104,7 @@ func TestCursor_OldLogsStayReadable(t *testing.T) {
 	}
 }
 
-func TestCursor_RangesThatCannotBeAreRefused(t *testing.T) {
+func TestCursor_InvalidRangesAreRefused(t *testing.T) {
 	for _, text := range []string{"x", "1,", "0", "1,0", "-1", "1+x", "1+-1", "1+4000000000", "18446744073709551615,1", "18446744073709551615+1", "1+16777215,1", "+1", "1+"} {
 		_, err := DecodeCommit([]byte(`{"v":2,"sp":"s","rt":"w","cur":{"f":9,"hs":"` + text + `"}}`))
 		if err == nil {

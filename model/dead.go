@@ -11,7 +11,7 @@ import (
 // DeadVersion is the version of a dead letter's encoding.
 const DeadVersion = 1
 
-// DeadLetter is an event that failed or was refused, stored apart from the log that contains its
+// DeadLetter is an event that failed or was refused, stored separately from the log that contains its
 // receipt: for inspection, and for sending it again under another id.
 type DeadLetter struct {
 	Version int    `json:"v"`
@@ -21,10 +21,10 @@ type DeadLetter struct {
 	// Outcome is Failed or Refused; Error is the reason.
 	Outcome Outcome `json:"outcome"`
 	Error   string  `json:"error"`
-	// Attempts is how often the handler was called, if more than once.
+	// Attempts is the number of calls of the handler, if there was more than one.
 	Attempts int `json:"attempts,omitzero"`
-	// Payload is the payload of the event, absent if it had none; Raw is one that is not JSON. Lost
-	// is why the payload is missing, if there was one.
+	// Payload is the payload of the event, absent if it had none; Raw is a payload that is not JSON. Lost is
+	// the reason if the event had a payload that is missing.
 	Payload Value  `json:"payload,omitzero"`
 	Raw     []byte `json:"raw,omitzero"`
 	Lost    string `json:"lost,omitzero"`
@@ -35,8 +35,7 @@ type DeadLetter struct {
 	// Ended is when that commit was stored.
 	Ended time.Time `json:"ended,omitzero"`
 	Trace
-	// Seq is the letter's place among all dead letters, by which they are paged; 0 until it is
-	// stored.
+	// Seq is the letter's sequence among all dead letters, used for paging; 0 until it is stored.
 	Seq uint64 `json:"-"`
 }
 
@@ -51,13 +50,12 @@ func (n DeadName) Check() error {
 // Name returns the name under which the letter is stored.
 func (d *DeadLetter) Name() DeadName { return DeadName{d.Space, d.Stream, d.Event} }
 
-// Note returns the name of a note about the event of a letter.
+// Note returns the name of a note of a kind about a letter.
 func (n DeadName) Note(kind Outcome) DeadName {
 	return DeadName{n.Space, n.Stream, NoteOf(n.Event, kind)}
 }
 
-// Letter returns the name of the letter that a note of that name is about; n itself if it is no
-// note's.
+// Letter returns the name of the letter that the note n is about; n itself if it is not the name of a note.
 func (n DeadName) Letter() DeadName {
 	if event, is := strings.CutSuffix(n.Event, noteSuffix[Dismissed]); is {
 		return DeadName{n.Space, n.Stream, event}
@@ -72,10 +70,10 @@ func (n DeadName) Letter() DeadName {
 
 // The outcomes of notes, which record what was done about a letter.
 const (
-	// Redriven: the event was sent again. The lane forgets that after the horizon, while redriving
-	// it twice must remain impossible.
+	// Redriven: the event was sent again. The lane forgets that after the horizon, while redriving it twice
+	// must remain impossible.
 	Redriven Outcome = "redriven"
-	// Dismissed: an operator decided to leave the letter. Error is the reason, if one was given.
+	// Dismissed: an operator has dismissed the letter. Error is the reason, if one was given.
 	Dismissed Outcome = "dismissed"
 )
 
@@ -104,7 +102,7 @@ func (d *DeadLetter) Check() error {
 	return CheckAnyEventID(d.Event)
 }
 
-// Bytes returns the payload as the event had it.
+// Bytes returns the payload in its original form.
 func (d *DeadLetter) Bytes() []byte {
 	switch {
 	case d.Raw != nil:

@@ -1,7 +1,7 @@
 package model
 
-// DeadIndex is the set of names of all dead letters and notes at one moment, which is enough to
-// tell the open letters.
+// DeadIndex is the set of names of all dead letters and notes at one moment, which is enough to determine the
+// open letters.
 type DeadIndex map[DeadName]bool
 
 // DeadCounts counts dead letters. A letter that was both redriven and dismissed counts as both.
@@ -26,14 +26,14 @@ func (n DeadName) RedrivenNote() DeadName {
 	return DeadName{n.Space, n.Stream, RedriveID(n.Event)}.Note(Redriven)
 }
 
-// Open reports whether there is such a letter that was neither redriven nor dismissed.
+// Open reports whether the letter exists and was neither redriven nor dismissed.
 func (x DeadIndex) Open(n DeadName) bool {
 	return x[n] && !IsNoteID(n.Event) && !x[n.RedrivenNote()] && !x[n.Note(Dismissed)]
 }
 
-// Count counts the letters whose names meant accepts.
+// Count counts the letters whose names are accepted by meant.
 func (x DeadIndex) Count(meant func(DeadName) bool) (c DeadCounts) {
-	for n := range x { // any order: they are counted
+	for n := range x { // any order: only counted
 		if meant(n) {
 			c.change(DeadCounts{}, x.of(n))
 		}
@@ -41,8 +41,8 @@ func (x DeadIndex) Count(meant func(DeadName) bool) (c DeadCounts) {
 	return c
 }
 
-// of returns the counts of one letter: each is 0 or 1. They are 0 for a note, and for a letter that
-// is not there.
+// of returns the counts of one letter, each 0 or 1. They are 0 for a note, and for a letter that does not
+// exist.
 func (x DeadIndex) of(n DeadName) (c DeadCounts) {
 	if !x[n] || IsNoteID(n.Event) {
 		return c

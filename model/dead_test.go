@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestDeadLetter_ComesBackAsItWasStored(t *testing.T) {
+func TestDeadLetter_RoundTrips(t *testing.T) {
 	for _, payload := range []string{"", `{"n":1}`, "null", "not { JSON", "\x00\xff"} {
 		d := &DeadLetter{
 			Version: DeadVersion, Space: "s", Stream: "add", Event: "s:1:2:0", Outcome: Refused, Error: "why",

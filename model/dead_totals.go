@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// maxDeadTotals bounds the streams, and the spaces, of which DeadTotals keeps counts.
+// maxDeadTotals bounds the streams, and the spaces, for which DeadTotals keeps counts.
 const maxDeadTotals = 500
 
-// DeadTotals counts the first messages of the store of dead letters: letters and notes, up to one
-// of them. Since a message is never changed, and none is stored before another, later counts are
-// these and the messages behind.
+// DeadTotals counts the messages of the store of dead letters, both letters and notes, from the first one up
+// to a sequence. Messages are never changed and are only appended, so later counts are these plus those of
+// the messages after Seq.
 type DeadTotals struct {
-	// Seq is the sequence of the last message that is counted, and Stored when it was stored: what
-	// has another time is another message, and the totals are of another store.
+	// Seq is the sequence of the last counted message, and Stored the time when it was stored: if a message
+	// of that sequence has another time, the totals are those of another store.
 	Seq    uint64    `json:"seq"`
 	Stored time.Time `json:"stored"`
-	// Begun is when the count began at the first message, by the clock of the process that counts.
+	// Begun is when the count began at the first message, by the clock of the counting process.
 	Begun time.Time `json:"begun"`
-	// Messages is the number of messages that were counted, of any kind. If the store has
-	// another number, up to Seq, messages were removed from it, and all have to be counted anew.
+	// Messages is the number of counted messages, of any kind. If the store has another number of messages up
+	// to Seq, some were removed, and all must be counted again.
 	Messages uint64     `json:"messages"`
 	All      DeadCounts `json:"all"`
-	// Streams and Spaces are the counts of each. ManyStreams and ManySpaces are set if they were
-	// more than 500; then their counts are not kept.
+	// Streams and Spaces are the counts of each. ManyStreams and ManySpaces are set if there were more than
+	// 500; their counts are not kept then.
 	Streams     map[string]DeadCounts `json:"streams,omitempty"`
 	Spaces      map[string]DeadCounts `json:"spaces,omitempty"`
 	ManyStreams bool                  `json:"many_streams,omitempty"`
@@ -51,8 +51,9 @@ func (t *DeadTotals) Of(space, stream string) (DeadCounts, bool) {
 	return DeadCounts{}, false
 }
 
-// DeadTouched returns the names of the letters on whose counts messages of those names, letters or
-// notes, have an effect, and of all notes about these: what Add has to know.
+// DeadTouched returns the names of the letters whose counts change when messages with the given names,
+// letters or notes, are added, and the names of those letters together with all notes about them: Add needs
+// to know which of them exist.
 func DeadTouched(names []DeadName) (letters, all []DeadName) {
 	x := make(DeadIndex, len(names))
 	for _, n := range names {
@@ -67,8 +68,8 @@ func DeadTouched(names []DeadName) (letters, all []DeadName) {
 	return letters, all
 }
 
-// Add counts further messages, whose names are given. before has, of the names that DeadTouched
-// returns for them, those that were counted already.
+// Add counts further messages, given their names. before contains those of the names returned by DeadTouched
+// that were counted already.
 func (t *DeadTotals) Add(names []DeadName, before DeadIndex) {
 	letters, all := DeadTouched(names)
 	after := NewDeadIndex(names)
@@ -85,7 +86,7 @@ func (t *DeadTotals) Add(names []DeadName, before DeadIndex) {
 	}
 }
 
-// changed applies a change to the counts of one key, and gives the counts up if they are too many.
+// changed applies a change to the counts of one key, and drops all counts if there are too many.
 func changed(of map[string]DeadCounts, many bool, key string, was, is DeadCounts) (map[string]DeadCounts, bool) {
 	if many || was == is {
 		return of, many
@@ -109,8 +110,8 @@ func (c *DeadCounts) change(was, is DeadCounts) {
 	c.Dismissed += is.Dismissed - was.Dismissed
 }
 
-// MostOpen returns the stream with most open letters, the first by name of several, and how many
-// those are; "" if there is none, or if the streams are too many to be kept.
+// MostOpen returns the stream with the most open letters, the first by name in case of a tie, and their
+// number; "" if there is none, or if the counts of streams are not kept.
 func (t *DeadTotals) MostOpen() (stream string, n int) {
 	for _, of := range slices.Sorted(maps.Keys(t.Streams)) {
 		if c := t.Streams[of]; c.Open > n {

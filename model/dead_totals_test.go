@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However letters and notes are divided into pages, the totals are what an index of all of them
-// counts: also of a letter that was stored behind a note about it, and of a note about none.
-func TestDeadTotals_CountWhatAnIndexCounts(t *testing.T) {
+// However letters and notes are divided into pages, the totals equal those of an index of all of them: even
+// for a letter that was stored after a note about it, and for a note without a letter.
+func TestDeadTotals_EqualTheCountsOfAnIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []DeadName
 		for e := range rapid.IntRange(1, 8).Draw(t, "events") {
@@ -48,8 +48,8 @@ func TestDeadTotals_CountWhatAnIndexCounts(t *testing.T) {
 	})
 }
 
-// Streams and spaces that are too many are not counted one by one, and their totals stay right.
-func TestDeadTotals_OfTooManyOnlyTheSumIsKept(t *testing.T) {
+// If there are too many streams or spaces, their individual counts are dropped, and the totals stay correct.
+func TestDeadTotals_KeepOnlyTheSumOfTooManyKeys(t *testing.T) {
 	var totals DeadTotals
 	for i := range maxDeadTotals + 1 {
 		if _, kept := totals.Of("s0", ""); !kept {

@@ -1,9 +1,9 @@
 package model
 
-// Diff returns the writes that turn the document from before into after: applied in order, they
-// produce a document Equal to after. Objects are compared key by key, so that the writes touch only
-// what changed; arrays and scalars are written as a whole. Equal values need no writes. The writes
-// are ordered by path, key by key.
+// Diff returns the writes that turn the document from before into after: applied in order, they produce a
+// document Equal to after. Objects are compared key by key, so that the writes contain only what changed;
+// arrays and scalars are written as a whole. Equal values need no writes. The writes are ordered by path, key
+// by key.
 //
 // Parts that the two versions share are not compared.
 func Diff(doc string, before, after Value) []Write {

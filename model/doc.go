@@ -1,7 +1,6 @@
-// Package model defines the vocabulary that every other package uses: names, addresses, values,
-// events, commits and receipts. It contains the rules that concern a single one of them (a name is
-// valid, a value equals another, a commit encodes to these bytes); their interaction is the subject
-// of other packages.
+// Package model defines the vocabulary of all other packages: names, addresses, values, events, commits and
+// receipts. It contains the rules that concern a single one of them (a name is valid, two values are equal, a
+// commit encodes to these bytes); their interaction is the subject of other packages.
 //
 // # Terms
 //
@@ -27,8 +26,7 @@
 //
 // # Identity
 //
-// Taking a space over is itself a commit; the log sequence of that commit is the
-// owner's epoch. A transaction is (space, epoch, n), unique after any crash
-// without a durable counter, and an event that it sends is (transaction, k).
-// Neither a clock nor a random number is needed to mint an id.
+// Taking a space over is itself a commit; the log sequence of that commit is the owner's epoch. A transaction
+// is (space, epoch, n), unique even after a crash without a durable counter, and an event that it sends is
+// (transaction, k). Minting an id needs neither a clock nor a random number.
 package model

@@ -6,12 +6,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The encoder is written by hand because it runs once per event, on the way into the log; a test
-// compares it with the reflective one. Decoding, which happens once per commit at a follower, uses
-// the library.
+// The encoder is written by hand because it runs once per event, on the way into the log; a test compares it
+// with the reflective one. Decoding, which happens once per commit at a follower, uses the library.
 
-// AppendTx appends the encoding of tx to dst, after a comma unless dst is empty: the encodings of a
-// group lie in one buffer, whose size is thereby known before the commit is sealed.
+// AppendTx appends the encoding of tx to dst, after a comma unless dst is empty: the encodings of a group are
+// in one buffer, so that their size is known before the commit is sealed.
 func AppendTx(dst []byte, tx *Tx) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ',')

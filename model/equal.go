@@ -2,12 +2,12 @@ package model
 
 import "unsafe"
 
-// Equal reports whether a and b are the same JSON value. Absent equals only absent. Shared
-// containers are equal without being compared, so that comparing two versions of a document costs
-// as much as their difference.
+// Equal reports whether a and b are the same JSON value. Absent equals only absent. Shared containers are
+// equal without being compared, so that comparing two versions of a document costs as much as their
+// difference.
 func Equal(a, b Value) bool {
 	if a.num != b.num {
-		return false // another content, length or height
+		return false // different content, length or height
 	}
 	switch p := a.any.(type) {
 	case Kind:
@@ -36,7 +36,7 @@ func equalObjects(a, b Value) bool {
 // their memory.
 func same(a, b Value) bool { return a.num == b.num && a.any == b.any }
 
-// equalAll compares values of the same number.
+// equalAll compares two slices of the same length.
 func equalAll(a, b []Value) bool {
 	for i := range a {
 		if !Equal(a[i], b[i]) {
@@ -46,7 +46,7 @@ func equalAll(a, b []Value) bool {
 	return true
 }
 
-// equalKeys compares keys of the same number.
+// equalKeys compares two slices of the same length.
 func equalKeys(a, b []string) bool {
 	if unsafe.SliceData(a) == unsafe.SliceData(b) {
 		return true

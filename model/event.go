@@ -11,14 +11,13 @@ type Trace struct {
 type Event struct {
 	Space  string
 	Stream string
-	// ID is unique within the space, for the horizon at least. Sending an id twice has the effect
-	// of sending it once.
+	// ID is unique within the space, at least during the horizon. Sending an id twice has the effect of
+	// sending it once.
 	ID      string
 	Payload Value
 
-	// Lane is the event's sequence in its partition's LANE stream, and so its place in the space's
-	// order. It is 0 for a follow-up that a space sent to itself, which never passes through LANE
-	// (see Behind).
+	// Lane is the event's sequence in its partition's LANE stream, and so its place in the space's order. It
+	// is 0 for a follow-up that a space sent to itself, which never passes through LANE (see Behind).
 	Lane uint64
 	// Behind is set on follow-ups only: the lane sequence after which the
 	// follow-up was queued, so that a later owner rebuilds the same order.
@@ -27,18 +26,18 @@ type Event struct {
 	// without gaps; 0 for events from outside. Receivers handle positions in order and once each,
 	// which makes a repeated or reordered release harmless.
 	Position uint64
-	// Term is the term of the origin in which it was sent, and PrevTerm that of the event before it, 0 for the same one
-	// (docs/adr/0035). Both are 0 without a Position, and of an event of which no term is known.
+	// Term is the term in which the origin sent it, and PrevTerm that of the event before it, 0 for the same
+	// term (docs/adr/0035). Both are 0 without a Position, and for an event whose term is unknown.
 	Term, PrevTerm uint64
-	// ReplayKey is the same for what a space sends when it handles an event again after the commit that handled it was
-	// lost, and differs between all other events; 0 if it is not known.
+	// ReplayKey is the same for an event that a space sends again because it handles the causing event again
+	// after the commit was lost, and differs between all other events; 0 if unknown.
 	ReplayKey uint64
-	// Earlier is the receipt of the event that this one repeats under another id: its origin has sent it again, as
-	// the commit that had sent it was lost. nil for any other event.
+	// Earlier is the receipt of the event that this one repeats under another id: the commit that had sent
+	// that event was lost, and its origin has sent it again. nil for any other event.
 	Earlier *Receipt
-	// Depth is the event's place in a chain of events that cause each other: 0 for the first, and
-	// one more than the event whose handling sent it for the others. An event that was sent for a
-	// future time starts a chain of its own (docs/adr/0030).
+	// Depth is the event's place in a chain of events that cause each other: 0 for the first, and one more
+	// than the causing event's for the others. An event that was sent for a future time starts a new chain
+	// (docs/adr/0030).
 	Depth uint64
 	// NotBefore is the earliest time at which the event may be handled, in milliseconds since 1970
 	// by the clock of the runtime that handles it; 0 for at once.
@@ -50,7 +49,7 @@ type Event struct {
 	// timer if it is one.
 	Slot  uint64
 	Timer string
-	// Invalid is why the event cannot be handled at all (its payload is not JSON, for example); ""
+	// Invalid is the reason why the event cannot be handled at all (its payload is not JSON, for example); ""
 	// for an event that can. An invalid event ends in a refused receipt.
 	Invalid string
 	// Trace is the trace context in which the event was created.

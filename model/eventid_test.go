@@ -29,7 +29,7 @@ func TestTimeOfEventID_OtherIDsCarryNone(t *testing.T) {
 	for _, id := range []string{
 		"", "at-", "e1", "order-17", "at-019ca941f8fa", "at-019ca941f8fa-", "at-019ca941f8f-order", "at-019ca941f8faorder",
 		"at-+19ca941f8fa-x", "at-0_9ca941f8fa-x", "AT-019ca941f8fa-x", "at-019ca941f8fg-x", "s:1:2:3", "at-019ca9450afa-x:r1",
-		"0195f3a5-7c1e-7abc-8def-0123456789ab", // a UUIDv7: it may name something that lives longer
+		"0195f3a5-7c1e-7abc-8def-0123456789ab", // a UUIDv7: it may identify something that lives longer
 	} {
 		if at, ok := TimeOfEventID(id); ok {
 			t.Errorf("%s: %v", id, at)
@@ -40,7 +40,7 @@ func TestTimeOfEventID_OtherIDsCarryNone(t *testing.T) {
 	}
 }
 
-func TestCheckEventAge_RefusesWhatMayBeForgotten(t *testing.T) {
+func TestCheckEventAge_RefusesIDsThatMayBeForgotten(t *testing.T) {
 	const horizon = 7 * 24 * time.Hour
 	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	id := TimedEventID(made, "x")
@@ -53,7 +53,7 @@ func TestCheckEventAge_RefusesWhatMayBeForgotten(t *testing.T) {
 		{made.Add(horizon + time.Millisecond), "168h0m0s ago, and events are remembered for 168h0m0s"},
 		{made.Add(-MaxClockSkew), ""},
 		{made.Add(-MaxClockSkew - time.Second), "1h0m1s in the future"},
-		{time.Time{}, ""}, // not known
+		{time.Time{}, ""}, // unknown
 	} {
 		err := CheckEventAge(id, c.at, horizon)
 		var expired *ExpiredError

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// stored reads the real messages of testdata/stored that begin with a name.
+// stored reads the real messages in testdata/stored whose names begin with a prefix.
 func stored(t testing.TB, name string) (list [][]byte) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "stored", name+"*"))
@@ -25,7 +25,7 @@ func stored(t testing.TB, name string) (list [][]byte) {
 	return list
 }
 
-// flipped returns n copies of a message, each with up to four bits flipped. They are the same in each run.
+// flipped returns n copies of a message, each with up to four bits flipped, the same ones in each run.
 func flipped(data []byte, n int) (list [][]byte) {
 	random := rand.New(rand.NewPCG(41, uint64(len(data))))
 	for range n {
@@ -38,8 +38,8 @@ func flipped(data []byte, n int) (list [][]byte) {
 	return list
 }
 
-// fuzz tries a decoder on real messages, on such with flipped bits, and on what the fuzzer makes of them. What it accepts is
-// the same after it was encoded again.
+// fuzz runs a decoder on real messages, on copies with flipped bits, and on inputs of the fuzzer. An accepted
+// input must be the same after it was encoded and decoded again.
 func fuzz[T any](f *testing.F, name string, decode func([]byte) (T, error), encode func(T) ([]byte, error)) {
 	for _, data := range stored(f, name) {
 		f.Add(data)
@@ -54,7 +54,7 @@ func fuzz[T any](f *testing.F, name string, decode func([]byte) (T, error), enco
 		}
 		once, err := encode(v)
 		if err != nil {
-			t.Fatalf("%q is decoded, and cannot be encoded: %v", data, err)
+			t.Fatalf("%q was decoded, but cannot be encoded: %v", data, err)
 		}
 		back, err := decode(once)
 		if err != nil {
@@ -94,7 +94,7 @@ func FuzzDecodeQuarantined(f *testing.F) {
 	fuzz(f, "quarantine", DecodeQuarantined, (*Quarantined).Encode)
 }
 
-// Keys and ids come from subjects, which any client chooses.
+// Keys and ids come from subjects, which clients choose.
 func FuzzStateKey(f *testing.F) {
 	for _, key := range []string{"stats", "=node.total", "=origins.255", "=later.7", "=due", "=quarantine.7", "=later.18446744073709551616", "=origins.-1", "=later.+1", ""} {
 		f.Add(key)
@@ -118,10 +118,10 @@ func FuzzStateKey(f *testing.F) {
 	})
 }
 
-// Of a real message with one bit flipped, a decoder says what is wrong, or decodes another message. It takes no more than the
-// message can be worth.
-func TestBounds_OneFlippedBitHurtsNoDecoder(t *testing.T) {
-	for name, decode := range map[string]func([]byte) error{ // any order: each on its own
+// If one bit of a real message is flipped, the decoder returns an error or another message. It uses no more
+// memory than the message justifies.
+func TestBounds_DecodersSurviveFlippedBits(t *testing.T) {
+	for name, decode := range map[string]func([]byte) error{ // any order: each is independent
 		"commit": commitError, "mark": markError, "positions": positionsError, "waiting": waitingError, "dead": deadError, "ahead": aheadError,
 		"quarantine": func(data []byte) error { _, err := DecodeQuarantined(data); return err },
 	} {

@@ -9,14 +9,13 @@ import "fmt"
 // and marshalling.
 const MaxDepth = 1000
 
-// A container's num holds its length in the lower 48 bits and its height in the
-// upper 16, so that checking MaxDepth never walks a tree. The height of a scalar
-// is 0, that of a container one more than its highest child's. Being a function
-// of the content, it also tells most unequal containers apart.
+// A container's num holds its length in the lower 48 bits and its height in the upper 16, so that checking
+// MaxDepth never walks a tree. The height of a scalar is 0, that of a container one more than its highest
+// child's. Since it is a function of the content, it also distinguishes many unequal containers.
 const (
 	lenBits   = 48
 	lenMask   = 1<<lenBits - 1
-	maxHeight = 1<<16 - 1 // far above MaxDepth: beyond it, heights are all the same
+	maxHeight = 1<<16 - 1 // far above MaxDepth; greater heights are stored as this
 )
 
 func pack(n, height int) uint64 {
@@ -40,8 +39,8 @@ func heightOver(children []Value) int {
 	return h + 1
 }
 
-// reheight returns heightOver(children) after one of the children of a container of the given
-// height has changed from was to is. It seldom looks at the others.
+// reheight returns heightOver(children) after one child of a container of the given height has changed from
+// was to is. It rarely visits the other children.
 func reheight(height int, was, is Value, children []Value) int {
 	switch {
 	case is.height()+1 >= height:

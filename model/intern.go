@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// interned remembers keys, and the key sets of objects, that were read before. Documents repeat
-// them: a list of flights has the same ten keys in every element, and a thousand spaces have it in
-// a thousand documents. Sharing them saves most of the allocations of parsing and a good part of
-// the heap, and makes Equal compare one pointer instead of ten keys.
+// interned caches keys, and the key sets of objects, that were read before. Documents repeat them: a list of
+// flights has the same ten keys in every element, and a thousand spaces have the same list in a thousand
+// documents. Sharing them saves most of the allocations of parsing and a good part of the heap, and lets
+// Equal compare one pointer instead of ten keys.
 //
-// Both tables have a fixed size and overwrite old entries, so keys that are ids do no harm. An
-// entry is only a hint: it is compared before it is used.
-// harm. An entry is only ever a hint: it is compared before it is used.
+// Both tables have a fixed size and overwrite old entries, so keys that are ids do no harm. An entry is only
+// a hint: it is compared before it is used.
 type interned struct {
 	names [256]pair[string]
 	sets  [64]pair[[]string]
 }
 
-// pair holds the two newest entries with the same hash: among a few dozen keys, two that would
-// evict each other are common.
+// pair holds the two newest entries with the same hash: even with a few dozen keys, some pairs would keep
+// evicting each other.
 type pair[T any] struct{ newer, older T }
 
 func (p *pair[T]) add(x T) { p.newer, p.older = x, p.newer }

@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendJSON appends the JSON text of v to dst. The text is canonical: values are Equal if and only
-// if their texts are. Keys are sorted bytewise, there is no white space, numbers are written as
-// encoding/json writes an int64 or a float64, and strings escape only what JSON requires (not '<',
-// for example). An absent value is written as null.
+// AppendJSON appends the JSON text of v to dst. The text is canonical: values are Equal if and only if their
+// texts are. Keys are sorted bytewise, there is no white space, numbers are written as encoding/json writes
+// an int64 or a float64, and strings escape only what JSON requires (not '<', for example). An absent value
+// is written as null.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch a := v.any.(type) {
 	case stringptr:

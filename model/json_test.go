@@ -55,7 +55,7 @@ func TestParseValue_Refuses(t *testing.T) {
 	}
 }
 
-// Reusing the buffer of the bytes must not change the value.
+// Reusing the buffer of the input must not change the value.
 func TestParseValue_KeepsNothingOfItsInput(t *testing.T) {
 	data := []byte(`{"key":"text","esc\n":["\u00e9",1234567]}`)
 	v, err := ParseValue(data)
@@ -71,7 +71,7 @@ func TestParseValue_KeepsNothingOfItsInput(t *testing.T) {
 	}
 }
 
-// What the pooled parsers share is only ever read.
+// Pooled parsers only read what they share.
 func TestParseValue_OnManyGoroutines(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -110,7 +110,7 @@ func TestJSON_AgreesWithEncodingJSON(t *testing.T) {
 			t.Fatalf("encoding/json reads %s differently", text)
 		}
 
-		// The other way round: what encoding/json writes, in all its spellings.
+		// The other way round: whatever encoding/json writes, in all its spellings.
 		indented, err := stdjson.MarshalIndent(stdjson.RawMessage(text), "", "\t")
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestJSON_ScalarsAreWrittenAsEncodingJSONDoes(t *testing.T) {
 		enc := stdjson.NewEncoder(&buf)
 		enc.SetEscapeHTML(false)
 		_ = enc.Encode(s)
-		// These two are escaped by encoding/json for the sake of JavaScript.
+		// encoding/json escapes these two for JavaScript.
 		text := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(buf.String(), "\n"))
 		if !strings.Contains(s, `\u202`) && String(s).String() != text {
 			t.Fatalf("%q: got %s, want %s", s, String(s), text)
@@ -213,8 +213,7 @@ func TestJSON_InStructs(t *testing.T) {
 	}
 }
 
-// A lenient decoder cannot produce a text that a Value must not
-// hold.
+// A lenient decoder must not produce a text that a Value cannot contain.
 func TestUnmarshalJSONFrom_LenientDecoder(t *testing.T) {
 	var v Value
 	err := json.Unmarshal([]byte(`{"a":1,"a":2}`), &v, jsontext.AllowDuplicateNames(true))
@@ -233,16 +232,16 @@ func TestUnmarshalJSONFrom_LenientDecoder(t *testing.T) {
 	}
 }
 
-func TestMarshal_RefusesWhatCannotBeRead(t *testing.T) {
+func TestMarshal_RefusesWhatParseValueWould(t *testing.T) {
 	v := Null()
 	for range MaxDepth + 1 {
 		v = Array(v)
 	}
 	if _, err := json.Marshal(v); err == nil {
-		t.Error("v2 wrote it")
+		t.Error("v2 marshalled it")
 	}
 	if _, err := stdjson.Marshal(v); err == nil {
-		t.Error("v1 wrote it")
+		t.Error("v1 marshalled it")
 	}
 	if _, err := json.Marshal(v.Index(0)); err != nil {
 		t.Errorf("the limit itself: %v", err)
@@ -365,9 +364,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What ParseValue accepts, encoding/json accepts and reads the same way, and what
-// is written of it parses to the same bytes again. What it refuses, encoding/json
-// refuses too, but for the strictness that is asked for.
+// What ParseValue accepts, encoding/json accepts and reads the same way, and its encoding parses to the same
+// bytes again. What it refuses, encoding/json refuses, too, except where ParseValue is deliberately stricter.
 func FuzzParseValue(f *testing.F) {
 	for _, s := range []string{
 		`{"a":[1,-0,1.5e3,12345678901234567890,"\ud83d\ude00\u0000"],"b":{"c":null}}`,
@@ -379,7 +377,7 @@ func FuzzParseValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { agreesOnParsing(t, data) })
 }
 
-// The same with texts that are nearly JSON, which a blind byte seldom is.
+// The same with texts that are almost JSON, which random bytes rarely are.
 func TestParseValue_AgreesWithEncodingJSONOnBrokenText(t *testing.T) {
 	splinters := []string{
 		`{`, `}`, `[`, `]`, `,`, `:`, `"`, `\`, `\u`, `\ud83d`, `\udc00`, "\xff", "\x00", " ", "\n",
@@ -405,7 +403,7 @@ func agreesOnParsing(t rapid.TB, data []byte) {
 			t.Fatalf("%q: error without an offset: %v", data, err)
 		}
 		if stdErr == nil && !asked(err) {
-			t.Fatalf("%q: encoding/json has no objection, but %v", data, err)
+			t.Fatalf("%q: encoding/json accepts it, but %v", data, err)
 		}
 		return
 	}
@@ -423,7 +421,7 @@ func agreesOnParsing(t rapid.TB, data []byte) {
 	}
 }
 
-// asked reports whether err is one that encoding/json would not have.
+// asked reports whether err comes from a deliberately stricter rule.
 func asked(err error) bool {
 	for _, reason := range []string{"duplicate object member name", "UTF-8", "surrogate", "nested deeper"} {
 		if strings.Contains(err.Error(), reason) {

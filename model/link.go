@@ -9,8 +9,7 @@ import (
 //
 //	{"$link":{"doc":"flights","path":["BT600","gate"],"space":"RIX"}}
 //
-// This package never follows links. Comparing two links compares the addresses, not the values
-// there.
+// This package never follows links. Comparing two links compares the addresses, not the values there.
 type Link struct {
 	// Space is the space of the document; "" is the space that contains the link.
 	Space string
@@ -19,7 +18,7 @@ type Link struct {
 	Path Path
 }
 
-// The keys of a link's JSON form.
+// The keys of the JSON form of a link.
 const (
 	linkKey   = "$link"
 	linkDoc   = "doc"
@@ -27,9 +26,8 @@ const (
 	linkSpace = "space"
 )
 
-// Value returns the link as a value. An empty Space or Path is left out. A Link whose names
-// CheckName refuses becomes plain data, which AsLink does not take for a link; Of reports it as an
-// error instead.
+// Value returns the link as a value. An empty Space or Path is omitted. A Link whose names CheckName refuses
+// becomes plain data, which AsLink does not accept as a link; Of returns an error instead.
 func (l Link) Value() Value {
 	target := []Field{{linkDoc, String(l.Doc)}}
 	if len(l.Path) > 0 {
@@ -45,9 +43,8 @@ func (l Link) Value() Value {
 	return Object(Field{linkKey, Object(target...)})
 }
 
-// IsLink reports whether v is a link, that is whether AsLink returns true. It does not allocate,
-// and for anything but an object of one key it looks only at v itself, because every step of every
-// read calls it.
+// IsLink reports whether v is a link, that is whether AsLink returns true. It does not allocate, and for
+// anything but an object of one key it examines only v itself, because every step of every read calls it.
 func (v Value) IsLink() bool {
 	_, isObject := v.any.(objectptr)
 	return isObject && v.num&lenMask == 1 && v.holdsLink()
@@ -95,10 +92,9 @@ func isPathValue(v Value) bool {
 	return v.Kind() == KindArray
 }
 
-// AsLink returns v as a link, and false if v is plain data. It is strict: an object with more keys
-// than a link, without one of them, or with other values under them, is plain data. An empty path
-// is accepted, although Value leaves it out: [] and no path lead to the same location but are not
-// Equal.
+// AsLink returns v as a link, and false if v is plain data. It is strict: an object with more keys than a
+// link, without one of them, or with other values under them, is plain data. An empty path is accepted,
+// although Value omits it: [] and no path lead to the same location but are not Equal.
 func (v Value) AsLink() (Link, bool) {
 	if !v.IsLink() {
 		return Link{}, false
@@ -117,8 +113,7 @@ func (v Value) AsLink() (Link, bool) {
 	return l, true
 }
 
-// String formats the link for people: "-> @space/doc/path", without "@space/" if it stays in its
-// space.
+// String formats the link for people: "-> @space/doc/path", without "@space/" for a link within its space.
 func (l Link) String() string {
 	if l.Space == "" {
 		return "-> " + l.Doc + l.Path.String()
@@ -126,7 +121,7 @@ func (l Link) String() string {
 	return "-> @" + l.Space + "/" + l.Doc + l.Path.String()
 }
 
-// check reports what Value would turn into plain data or repair.
+// check reports links that Value would turn into plain data or repair.
 func (l Link) check() error {
 	if err := CheckName("document", l.Doc); err != nil {
 		return err
@@ -144,8 +139,8 @@ func (l Link) check() error {
 	return nil
 }
 
-// MarshalJSON writes the text of Value, so that a struct may contain a Link. It refuses what AsLink
-// would not read back.
+// MarshalJSON writes the text of Value, so that a struct may contain a Link. It refuses what AsLink would not
+// accept.
 func (l Link) MarshalJSON() ([]byte, error) {
 	if err := l.check(); err != nil {
 		return nil, fmt.Errorf("marshal link: %w", err)

@@ -58,15 +58,15 @@ func TestAsLink_IsStrict(t *testing.T) {
 	} {
 		v := parse(t, text)
 		if l, ok := v.AsLink(); ok || v.IsLink() {
-			t.Errorf("%s was taken for the link %s", text, l)
+			t.Errorf("%s was accepted as the link %s", text, l)
 		}
 	}
 	if (Value{}).IsLink() {
-		t.Error("absent was taken for a link")
+		t.Error("absent was accepted as a link")
 	}
 }
 
-// What cannot be a link must not turn into one that leads somewhere else.
+// A link with invalid names must not turn into one that leads somewhere else.
 func TestLink_OfInvalidNamesIsPlainData(t *testing.T) {
 	for _, l := range []Link{{}, {Doc: "a/b"}, {Space: "\xff", Doc: "d"}, {Space: "s"}} {
 		if v := l.Value(); v.IsLink() {
@@ -117,8 +117,7 @@ func genLink() *rapid.Generator[Link] {
 	})
 }
 
-// genLinked makes links, objects that are links but for a detail, values that
-// contain links, and any others.
+// genLinked makes links, objects that are almost links, values that contain links, and others.
 func genLinked() *rapid.Generator[Value] {
 	link := rapid.Map(genLink(), Link.Value)
 	return rapid.OneOf(link, genNearLink(), genValue(2), rapid.Custom(func(t *rapid.T) Value {
@@ -131,7 +130,7 @@ func genLinked() *rapid.Generator[Value] {
 	}))
 }
 
-// genNearLink makes links with a part or two exchanged or added; some fit.
+// genNearLink makes links with one or two parts exchanged or added; some are valid.
 func genNearLink() *rapid.Generator[Value] {
 	name := rapid.OneOf(
 		rapid.SampledFrom([]Value{String("d"), String(""), String("a/b"), String(strings.Repeat("x", MaxNameLen+1)), Null(), {}}),
@@ -163,7 +162,7 @@ func genNearLink() *rapid.Generator[Value] {
 
 var oracleName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// oracleLink is AsLink spelled out.
+// oracleLink is a naive AsLink.
 func oracleLink(x any) (Link, bool) {
 	outer, ok := x.(map[string]any)
 	target, isMap := outer["$link"].(map[string]any)

@@ -5,22 +5,21 @@ import (
 	"fmt"
 )
 
-// LossError reports that a stream of a partition lacks messages that other streams refer to, so
-// that operations which contradict it are refused until an operator accepts the loss.
+// LossError reports that a stream of a partition lacks messages that other streams refer to, so that
+// conflicting operations are refused until an operator accepts the loss.
 type LossError struct {
 	Kind      LossKind
 	Partition int
 	// Space is the refused space, "" if the whole partition is refused.
 	Space string
-	// Known is the sequence up to which the stream is known to have reached, Found the one at which
-	// it ends. For a state, they are the commit that it has to reflect, and the one that it does; 0
-	// if that is not known.
+	// Known is the sequence that the stream is known to have reached, Found the one at which it ends. For a
+	// state, they are the commit that it should reflect and the one that it does reflect; 0 if unknown.
 	Known, Found uint64
 	// Why is set for LossOfCommit: the reason why the commit Known cannot be read.
 	Why string
 }
 
-// LossKind is what lacks messages.
+// LossKind is the kind of stream that lacks messages.
 type LossKind string
 
 // The kinds of LossError.
@@ -28,12 +27,13 @@ const (
 	LossOfLane  LossKind = "lane"  // the lane ends before events that were handled
 	LossOfLog   LossKind = "log"   // the log ends before commits that are covered by saved state
 	LossOfState LossKind = "state" // the state was lost, and the log no longer has the commits to replace it
-	// LossOfCommit: a commit of the log, or an item of the saved state, is there, and cannot be read (UnreadableError).
+	// LossOfCommit: a commit of the log, or an item of the saved state, exists but cannot be read
+	// (UnreadableError).
 	LossOfCommit LossKind = "commit"
 )
 
-// LossOf returns the loss in an error, nil if there is none. A stored message that cannot be read sets its space aside as a
-// loss does.
+// LossOf returns the loss in an error, nil if there is none. A stored message that cannot be read sets its
+// space aside like a loss.
 func LossOf(err error) *LossError {
 	if e, is := errors.AsType[*UnreadableError](err); is {
 		return &LossError{Kind: LossOfCommit, Space: e.Space, Known: e.Seq, Why: e.Error()}

@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// MarkVersion is the version of a checkpoint mark's encoding, SplitMarkVersion that of one whose
-// positions are saved in pieces beside it: a program that does not read the pieces would assume
-// that there are no positions. The other two are those of a mark whose cursor is stored as ranges;
-// they are used in this file only.
+// MarkVersion is the version of a checkpoint mark's encoding, SplitMarkVersion that of a mark whose positions
+// are saved in pieces beside it: a program that does not read the pieces would assume that there are no
+// positions. The other two are those of marks whose cursor is stored as ranges; they are used in this file
+// only.
 const (
 	MarkVersion      = 1
 	SplitMarkVersion = 2
@@ -18,24 +18,24 @@ const (
 	rangedSplitMarkVersion = 4
 )
 
-// Mark is the part of a checkpoint that is not documents: the rest of the state that the commits of
-// a space up to StateDoc.Seq produce.
+// Mark is the part of a checkpoint that is not documents: the rest of the state after the commits of a space
+// up to StateDoc.Seq.
 type Mark struct {
 	Version int    `json:"v"`
 	Epoch   uint64 `json:"ep"`
 	Owner   string `json:"rt"`
 	Term    uint64 `json:"trm,omitzero"` // of the last takeover or join
 	Cursor  Cursor `json:"cur"`
-	// Barren, Fruitful, Trying and Tried are those of replica.Lives.
-	Barren   int     `json:"bar,omitzero"`
-	Fruitful bool    `json:"fru,omitzero"`
-	Trying   *Trying `json:"try,omitzero"`
-	Tried    uint64  `json:"tryep,omitzero"`
-	// First is the bucket's revision of the first mark of this epoch, 0 in that one. Before holds
-	// revision and log sequence of the mark that the owner loaded. See Standing.
+	// WithoutReceipt, HasReceipt, Trying and Tried are those of replica.Lives.
+	WithoutReceipt int     `json:"bar,omitzero"`
+	HasReceipt     bool    `json:"fru,omitzero"`
+	Trying         *Trying `json:"try,omitzero"`
+	Tried          uint64  `json:"tryep,omitzero"`
+	// First is the bucket's revision of the first mark of this epoch, 0 in that mark. Before holds revision
+	// and log sequence of the mark that the owner loaded. See Standing.
 	First  uint64   `json:"fst,omitzero"`
 	Before Standing `json:"bef,omitzero"`
-	// Purged lists marks of this owner older than the purged markers of deleted documents.
+	// Purged lists marks of this owner that are older than the purged markers of deleted documents.
 	Purged []Standing `json:"pur,omitzero"`
 	Positions
 	// Own lists the follow-ups that are committed but not handled, in order.
@@ -49,10 +49,10 @@ type Standing struct {
 	Seq uint64 `json:"s,omitzero"`
 }
 
-// Positions are the positions of events exchanged with other spaces: Inbound is the highest
-// position handled per origin space, Outbound the highest position sent per target space. InTerms and InAgain
-// are Received.Numbers per origin space, OutTerms the terms of the highest positions sent; versions without terms
-// leave them out. Of two known values of a space, the further one is valid (Received.After).
+// Positions are the positions of events exchanged with other spaces: Inbound is the highest position handled
+// per origin space, Outbound the highest position sent per target space. InTerms and InAgain are
+// Received.Numbers per origin space, OutTerms the terms of the highest positions sent; versions without terms
+// omit them. Of two known values for a space, the further one is valid (Received.After).
 type Positions struct {
 	Inbound  map[string]uint64   `json:"in,omitzero"`
 	InTerms  map[string][]uint64 `json:"intrm,omitzero"`
@@ -61,7 +61,7 @@ type Positions struct {
 	OutTerms map[string]uint64   `json:"outtrm,omitzero"`
 }
 
-// Receive notes what was handled of an origin.
+// Receive records the handled events of an origin.
 func (p *Positions) Receive(origin string, r *Received) {
 	if p.Inbound == nil {
 		p.Inbound = map[string]uint64{}
@@ -82,7 +82,7 @@ func (p *Positions) Receive(origin string, r *Received) {
 	}
 }
 
-// Send notes what was sent to a target.
+// Send records the last position sent to a target.
 func (p *Positions) Send(to string, s Sent) {
 	if p.Outbound == nil {
 		p.Outbound = map[string]uint64{}

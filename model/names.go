@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// MaxNameLen bounds the names of spaces, documents, streams and workers, so
-	// that a subject built of them stays well below what a server accepts.
+	// MaxNameLen bounds the names of spaces, documents, streams and workers, so that a subject built of them
+	// stays well below the server's limit.
 	MaxNameLen = 64
-	// MaxEventIDLen bounds event ids, including those that Settle mints itself
-	// out of a space name and three numbers.
+	// MaxEventIDLen bounds event ids, including those that Settle mints from a space name and three numbers.
 	MaxEventIDLen = 160
 	// MaxAnyEventIDLen bounds ids that Settle mints, including those with a suffix: see NoticeID
 	// and RedriveID.
 	MaxAnyEventIDLen = MaxEventIDLen + 20
 )
 
-// NameError reports which name is invalid and why. Names become tokens of NATS subjects, so they
-// are checked once, at the edge, and trusted afterwards.
+// NameError reports which name is invalid and why. Names become tokens of NATS subjects, so they are checked
+// once, at the edge, and trusted afterwards.
 type NameError struct {
 	What string // "space", "document", "stream", "event id", ...
 	Name string
@@ -33,14 +32,13 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("%s %q: %s", e.What, e.Name, e.Why)
 }
 
-// CheckName returns an error unless name is valid for a what (a space, a document, a stream, a
-// worker): 1 to MaxNameLen letters, digits, '-' or '_'. The error is a *NameError that names the
-// first invalid character.
+// CheckName returns an error unless name is valid for what (a space, a document, a stream, a worker): 1 to
+// MaxNameLen letters, digits, '-' or '_'. The error is a *NameError that names the first invalid character.
 func CheckName(what, name string) error {
 	return checkToken(what, name, MaxNameLen, "")
 }
 
-// isName reports whether CheckName returns nil. It formats no error, and so does not allocate.
+// isName reports whether CheckName returns nil. It does not format an error, and so does not allocate.
 func isName(name string) bool {
 	if name == "" || len(name) > MaxNameLen {
 		return false
@@ -69,8 +67,8 @@ const pieceKeyPrefix = "=origins."
 // Pieces is the number of pieces in which the positions of a space are saved if there are many.
 const Pieces = 256
 
-// PieceOf returns the number of the piece that holds the positions of another space. The mapping is
-// part of the stored format.
+// PieceOf returns the number of the piece that holds the positions of another space. The mapping is part of
+// the stored format.
 func PieceOf(space string) int { return PartitionOf(space, Pieces) }
 
 // StateKeyOfPiece returns the StateDoc.Doc of a piece of the positions.
@@ -119,14 +117,13 @@ func CheckStateKey(key string) error {
 	return CheckName("document", key)
 }
 
-// CheckEventID returns an error unless id can name an event from outside. The alphabet is that of
-// CheckName. A ':' is reserved for the ids that Settle mints (see TxID.Event), so that no client
-// can choose one of those.
+// CheckEventID returns an error unless id may name an event from outside. The alphabet is that of CheckName.
+// A ':' is reserved for ids that Settle mints (see TxID.Event), so that no client can choose one of those.
 func CheckEventID(id string) error {
 	return checkToken("event id", id, MaxEventIDLen, "")
 }
 
-// CheckAnyEventID accepts client ids and minted ones: the ids that can occur in a lane.
+// CheckAnyEventID accepts client ids and minted ones: all ids that can occur in a lane.
 func CheckAnyEventID(id string) error {
 	return checkToken("event id", id, MaxAnyEventIDLen, ":")
 }
@@ -158,8 +155,8 @@ func PartitionOf(space string, n int) int {
 	return int(h.Sum64() % uint64(n))
 }
 
-// TxID names a transaction that the runtime of Epoch sealed into a commit of Space. N counts those
-// transactions, from BeforeFirstTx of the term on that began with the epoch. Epoch is the log sequence
+// TxID identifies a transaction that the runtime of Epoch sealed into a commit of Space. N counts these
+// transactions, starting after BeforeFirstTx of the term that began with the epoch. Epoch is the log sequence
 // of the commit by which that runtime took over or joined the space.
 type TxID struct {
 	Space string
@@ -176,9 +173,8 @@ func (t TxID) Event(k int) string {
 	return t.String() + ":" + strconv.Itoa(k)
 }
 
-// OriginOf returns the transaction that sent an event, and false for an event from outside. The
-// space in it is as trustworthy as the lane: only users with permission to write to a lane can put
-// a minted id there.
+// OriginOf returns the transaction that sent an event, and false for an event from outside. The space in it
+// is as trustworthy as the lane: only users with permission to write to a lane can put a minted id there.
 func OriginOf(eventID string) (TxID, bool) {
 	parts := strings.Split(eventID, ":")
 	if len(parts) != 4 {
@@ -193,10 +189,10 @@ func OriginOf(eventID string) (TxID, bool) {
 	return TxID{Space: parts[0], Epoch: epoch, N: n}, true
 }
 
-// NameOf returns a name for a key: the key itself if it is a valid name (see CheckName), otherwise
-// a name made of its hash, such as "-key-k0vhqo8m8nll7b8mo6nl8r50f4". The mapping is part of the
-// stored format. Collisions are infeasible even for keys chosen by an adversary, which is why a key
-// that looks like a hashed name is hashed, too.
+// NameOf returns a name for a key: the key itself if it is a valid name (see CheckName), otherwise a name
+// made of its hash, such as "-key-k0vhqo8m8nll7b8mo6nl8r50f4". The mapping is part of the stored format.
+// Collisions are infeasible even for keys chosen by an adversary, because a key that looks like a hashed name
+// is hashed, too.
 func NameOf(key string) string {
 	if isName(key) && !strings.HasPrefix(key, hashMark) {
 		return key
@@ -220,9 +216,9 @@ func hashName(key string) string {
 // row.
 const RowMark = "--"
 
-// RowNode returns the id of the node that derives the row of a key: it contains the key if the
-// result is a valid node name, otherwise a hash of document and key. Of a long document name it
-// contains only the beginning.
+// RowNode returns the id of the node that derives the row of a key: it contains the key if the result is a
+// valid node name, otherwise a hash of document and key. It contains only the beginning of a long document
+// name.
 func RowNode(doc, key string) string {
 	if id := doc + RowMark + key; isName(id) && !strings.HasPrefix(key, hashMark) {
 		return id

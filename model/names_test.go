@@ -16,7 +16,7 @@ func TestCheckName(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	// What would split, widen or end a subject, and what looks like another name.
+	// Names that would split, widen or end a subject, or resemble another name.
 	for _, name := range []string{"", long + "n", "a.b", "*", ">", "a b", "a\nb", "a:b", "$SYS", "/", "é", "a\x00", "\xff"} {
 		err := CheckName("space", name)
 		var bad *NameError
@@ -26,7 +26,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Links are recognised by isName, which must have the opinion of CheckName.
+// Links are recognised by isName, which must agree with CheckName.
 func TestIsName_AgreesWithCheckName(t *testing.T) {
 	for _, name := range []string{"", "a", "é", "a\xe9", strings.Repeat("x", MaxNameLen), strings.Repeat("x", MaxNameLen+1)} {
 		if isName(name) != (CheckName("document", name) == nil) {
@@ -41,14 +41,14 @@ func TestIsName_AgreesWithCheckName(t *testing.T) {
 	})
 }
 
-func TestCheckName_NamesTheCharacterThatDoesNotFit(t *testing.T) {
+func TestCheckName_NamesTheInvalidCharacter(t *testing.T) {
 	if err := CheckName("stream", "orders.>"); err == nil || !strings.Contains(err.Error(), `'.'`) {
 		t.Errorf("error %v does not name the dot", err)
 	}
 }
 
-// No client can guess its way into an id that Settle mints.
-func TestO04_CheckEventID_KeepsClientsOffMintedIDs(t *testing.T) {
+// No client can choose an id that Settle mints.
+func TestO04_CheckEventID_RefusesMintedIDsFromClients(t *testing.T) {
 	minted := TxID{Space: "cart", Epoch: 7, N: 3}.Event(0)
 	if CheckEventID(minted) == nil {
 		t.Errorf("a client may send %s", minted)
@@ -73,9 +73,9 @@ func genTxID() *rapid.Generator[TxID] {
 	})
 }
 
-// Whatever a client makes up: if it may be an id, it has nothing in it that holds the parts
-// of a minted id or of a subject together, and so cannot pass for one.
-func TestO04_NothingAClientMayUseHoldsADelimiter(t *testing.T) {
+// An id that a client may choose contains no delimiter of a minted id or of a subject, and so cannot be
+// mistaken for one.
+func TestO04_ClientIDsContainNoDelimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.StringMatching(`[a-z0-9]{0,4}`), rapid.String()), 1, 5).Draw(t, "parts")
 		id := strings.Join(parts, rapid.SampledFrom([]string{":", ".", "/", " ", "*", ">", "=", "", "-"}).Draw(t, "joined with"))
@@ -86,14 +86,14 @@ func TestO04_NothingAClientMayUseHoldsADelimiter(t *testing.T) {
 			t.Fatalf("%q is accepted", id)
 		}
 		if tx, ok := OriginOf(id); ok {
-			t.Fatalf("%q passes for an event that %v has sent", id, tx)
+			t.Fatalf("%q is mistaken for an event sent by %v", id, tx)
 		}
 	})
 }
 
-// An id that Settle mints is the same whenever it is asked for, and another one when the
-// space, the epoch, the transaction or the number of the send is.
-func TestO03_MintedIDsDifferInAllThatTheyAreMadeOf(t *testing.T) {
+// A minted id is always the same for the same arguments, and different if the space, the epoch, the
+// transaction or the number of the send differs.
+func TestO03_MintedIDsDependOnAllTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		few := rapid.Custom(func(t *rapid.T) TxID { // so that some are equal
 			return TxID{
@@ -109,7 +109,7 @@ func TestO03_MintedIDsDifferInAllThatTheyAreMadeOf(t *testing.T) {
 	})
 }
 
-// What is minted fits into a lane, and says where it came from.
+// A minted id is valid in a lane, and identifies its origin.
 func TestOriginOf_IsTheInverseOfEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tx, k := genTxID().Draw(t, "tx"), rapid.IntRange(0, 1<<20).Draw(t, "k")
@@ -123,7 +123,7 @@ func TestOriginOf_IsTheInverseOfEvent(t *testing.T) {
 	})
 }
 
-func TestOriginOf_IsFalseForWhatNobodyMinted(t *testing.T) {
+func TestOriginOf_IsFalseForIDsThatAreNotMinted(t *testing.T) {
 	for _, id := range []string{
 		"", "e1", "cart:1:2", "cart:1:2:3:4", ":1:2:3", "cart:x:2:3", "cart:1:-2:3", "cart:1:2:",
 		"cart:18446744073709551616:2:3", "cart:1:2:4294967296",
@@ -151,8 +151,8 @@ func TestEvent_Origin(t *testing.T) {
 	}
 }
 
-// The mapping is part of the stored format. If this test fails, every deployment
-// would look for its spaces in the wrong place: the change is wrong, not the test.
+// The mapping is part of the stored format. If this test fails, every deployment would look for its spaces in
+// the wrong place: the change is wrong, not the test.
 func TestPartitionOf_Golden(t *testing.T) {
 	for _, c := range []struct {
 		space string
@@ -199,8 +199,8 @@ func TestPartitionOf_SpreadsSpaces(t *testing.T) {
 	}
 }
 
-// The names that stand for keys are stored, as those of timers and nodes: they stay what they are.
-func TestNameOf_IsTheKeyOrElseOneThatStays(t *testing.T) {
+// Names made from keys are stored, for instance as names of timers and nodes, so they must not change.
+func TestNameOf_IsTheKeyOrAStableHash(t *testing.T) {
 	long := strings.Repeat("x", MaxNameLen)
 	for key, want := range map[string]string{
 		"order-7": "order-7", long: long,
@@ -232,9 +232,9 @@ func TestRowNode_IsANameForEveryKey(t *testing.T) {
 	}
 }
 
-// Keys may be chosen by strangers: one may be the name of another. Nor do two documents share
-// a node whose names begin alike.
-func TestNameOf_KeysThatWereMadeToCollideDoNot(t *testing.T) {
+// Outsiders may choose keys: a key may be the hashed name of another key. Nor do two documents whose names
+// begin alike share a node.
+func TestNameOf_CraftedKeysDoNotCollide(t *testing.T) {
 	for _, pair := range [][2]string{{"two words", NameOf("two words")}, {"é", NameOf("é")}} {
 		if NameOf(pair[0]) == NameOf(pair[1]) {
 			t.Errorf("%q and %q have the same name, %s", pair[0], pair[1], NameOf(pair[0]))

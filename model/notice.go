@@ -2,13 +2,12 @@ package model
 
 import "strings"
 
-// Undelivered is the stream of failure notices: a space gets one when an event that it sent was
-// refused by the target without a handler having run. Only coordinators may send to it. A program
-// may handle it like any other stream; without a handler, a notice ends as handled and has no
-// effect.
+// Undelivered is the stream of failure notices: a space gets one when an event that it sent was refused by
+// the target without a call of its handler. Only coordinators may send to it. A program may handle it like
+// any other stream; without a handler, a notice ends as handled and has no effect.
 const Undelivered = "undelivered"
 
-// Notice tells the space that sent an event that no handler ran for it, and why.
+// Notice reports to the space that sent an event that no handler ran for it, and why.
 type Notice struct {
 	// Event is the id of the send; To and Stream are its target.
 	Event, To, Stream string
@@ -17,10 +16,9 @@ type Notice struct {
 	Depth uint64
 }
 
-// Message returns the notice as it is sent to the origin, with the payload {event, to, stream,
-// reason}. Its id follows from that of the send, so sending it twice is harmless, and no client can
-// choose it. It has no position, because it comes from no transaction; hence there are no notices
-// about notices.
+// Message returns the notice as it is sent to the origin, with the payload {event, to, stream, reason}. Its
+// id follows from that of the send, so sending it twice is harmless, and no client can choose it. It has no
+// position, because it comes from no transaction; hence there are no notices about notices.
 func (n *Notice) Message(origin string, t Trace) Message {
 	p := appendText([]byte(`{"event":`), n.Event)
 	p = appendText(append(p, `,"to":`...), n.To)
@@ -32,8 +30,8 @@ func (n *Notice) Message(origin string, t Trace) Message {
 // NoticeID returns the id of the notice about an event.
 func NoticeID(event string) string { return event + ":" + Undelivered }
 
-// CheckSendStream returns an error unless programs and clients may send to a stream: its name must
-// be valid and not reserved.
+// CheckSendStream returns an error unless programs and clients may send to a stream: its name must be valid
+// and not reserved.
 func CheckSendStream(stream string) error {
 	if stream == Undelivered {
 		return &NameError{"stream", stream, "is kept for notices about events that could not be delivered; use another name"}
@@ -45,9 +43,9 @@ func CheckSendStream(stream string) error {
 // for dismissing a dead letter.
 const MaxReasonLen = 500
 
-// Tombstone returns the message that takes the place of an event that could not be delivered: it
-// has the id and the position of the event, so that later events need not wait, and a reason
-// instead of the payload. The target refuses it.
+// Tombstone returns the message that takes the place of an event that could not be delivered: it has the id
+// and the position of the event, so that later events need not wait, and a reason instead of the payload. The
+// target refuses it.
 func (m *Message) Tombstone(why string) Message {
 	why = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -63,7 +61,7 @@ func (m *Message) Tombstone(why string) Message {
 		Depth: m.Depth, Trace: m.Trace, Invalid: why,
 	}
 	if CheckName("stream", t.Stream) != nil {
-		t.Stream = Undelivered // the stream name itself was the obstacle
+		t.Stream = Undelivered // the stream name itself was the problem
 	}
 	return t
 }

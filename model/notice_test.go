@@ -5,27 +5,27 @@ import (
 	"testing"
 )
 
-func TestNotice_HasAnIDThatNobodyElseCanChooseOrSend(t *testing.T) {
+func TestNotice_HasAReservedIDAndStream(t *testing.T) {
 	minted := TxID{Space: strings.Repeat("s", MaxNameLen), Epoch: 1<<64 - 1, N: 1<<64 - 1}.Event(1 << 30)
 	id := NoticeID(minted)
 	if err := CheckAnyEventID(id); err != nil {
-		t.Errorf("no lane would take it: %v", err)
+		t.Errorf("no lane accepts it: %v", err)
 	}
 	if CheckEventID(id) == nil {
 		t.Error("a client could choose it")
 	}
 	if _, minted := OriginOf(id); minted {
-		t.Error("it passes for the send of a transaction, which it is not")
+		t.Error("it is mistaken for the send of a transaction")
 	}
 	if NoticeID(minted) != id {
-		t.Error("telling twice is not one event")
+		t.Error("sending the notice twice does not give one event")
 	}
 	if CheckSendStream(Undelivered) == nil || CheckSendStream("add") != nil || CheckSendStream("a.b") == nil {
-		t.Error("the stream is not kept for notices alone")
+		t.Error("the stream is not reserved for notices")
 	}
 }
 
-func TestNotice_SaysEverythingWhateverTheReasonHolds(t *testing.T) {
+func TestNotice_CarriesAnyReason(t *testing.T) {
 	n := Notice{Event: "a:1:2:0", To: "b", Stream: "add", Reason: "bad \"quote\"\n\xff", Depth: 4}
 	m := n.Message("a", Trace{Parent: "p"})
 	v, err := ParseValue(m.Payload)

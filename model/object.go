@@ -7,15 +7,13 @@ import (
 	"unsafe"
 )
 
-// objectptr points to the cells of an object: its keys in cell 0 (as a keysptr
-// with their number), then its values in the order of the keys. One allocation
-// holds an object that way, and the keys, sorted and in an allocation of their
-// own, are shared with every other version of the object that has the same ones.
-// Nothing writes to cells or keys once they are in a Value.
+// objectptr points to the cells of an object: its keys in cell 0 (as a keysptr with their number), then its
+// values in the order of the keys. So an object takes one allocation; the keys are sorted, in an allocation
+// of their own, and shared with every other version of the object that has the same keys. Nothing writes to
+// cells or keys once they are in a Value.
 //
-// Changing one value copies all of them (24 bytes each); adding or removing a key
-// copies the keys too (16 bytes each). Objects of thousands of keys that change
-// often belong in documents of their own.
+// Changing one value copies all of them (24 bytes each); adding or removing a key also copies the keys (16
+// bytes each). Objects of thousands of keys that change often belong in documents of their own.
 type objectptr *Value
 
 // keysptr points to the first key of an object; nil if there is none.
@@ -31,8 +29,8 @@ type Field struct {
 // use it for literals and for types known to convert.
 func F(key string, v any) Field { return Field{key, MustOf(v)} }
 
-// Object returns the object of the fields, in any order. Of two fields with the same key the latter
-// counts; absent values are left out, and bytes of a key that are not valid UTF-8 become U+FFFD.
+// Object returns the object of the fields, in any order. Of two fields with the same key the latter counts;
+// absent values are omitted, and bytes of a key that are not valid UTF-8 become U+FFFD.
 func Object(fields ...Field) Value {
 	if !plainFields(fields) {
 		fields = normalFields(fields)
@@ -102,7 +100,7 @@ func (v Value) members() (keys []string, values []Value) {
 // indexOf returns the index of key in the sorted keys, or -1.
 func indexOf(keys []string, key string) int {
 	from := 0
-	for to := len(keys); to-from > 8; { // a few comparisons for equality beat a search
+	for to := len(keys); to-from > 8; { // for few keys, comparing for equality beats a search
 		if mid := int(uint(from+to) >> 1); keys[mid] <= key {
 			from = mid
 		} else {

@@ -13,11 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The oracle of the value tests is the plainest thing there is: trees of nil,
-// bool, *big.Rat, string, []any and map[string]any, changed in place, read and
-// written by encoding/json.
+// The oracle of the value tests is as simple as possible: trees of nil, bool, *big.Rat, string, []any and
+// map[string]any, changed in place, read and written by encoding/json.
 
-// oracleOf returns the oracle's tree of v; absent is the only thing it has no word for.
+// oracleOf returns the oracle's tree of v, which must not be absent.
 func oracleOf(v Value) any {
 	switch v.Kind() {
 	case KindNull:
@@ -50,8 +49,8 @@ func oracleOf(v Value) any {
 	panic("no oracle for " + v.Kind().String())
 }
 
-// oracleParse reads JSON by encoding/json. Integers within int64 are exact, all
-// other numbers what float64 makes of them.
+// oracleParse reads JSON with encoding/json. Integers within int64 are exact, all other numbers are rounded
+// to float64.
 func oracleParse(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -93,7 +92,7 @@ func oracleNumbers(x any) (any, error) {
 	return x, nil
 }
 
-// oracleEqual is equality spelled out, sharing no thought with Equal.
+// oracleEqual is an implementation of equality independent of Equal.
 func oracleEqual(a, b any) bool {
 	switch a := a.(type) {
 	case *big.Rat:
@@ -113,7 +112,7 @@ func oracleEqual(a, b any) bool {
 	return a == b
 }
 
-// wellFormed checks what every Value promises.
+// wellFormed checks the invariants of every Value.
 func wellFormed(t interface{ Fatalf(string, ...any) }, v Value) {
 	if v.IsAbsent() {
 		return
@@ -146,7 +145,7 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, v Value) {
 	}
 }
 
-// Generators. Keys are few, so that random paths and random values meet.
+// Generators. There are few keys, so that random paths and random values match.
 
 func genKey() *rapid.Generator[string] {
 	return rapid.OneOf(
@@ -170,7 +169,7 @@ func genScalar() *rapid.Generator[Value] {
 	)
 }
 
-// genValue makes any value but an absent one, nested no deeper than depth.
+// genValue makes any value that is not absent, nested no deeper than depth.
 func genValue(depth int) *rapid.Generator[Value] {
 	if depth == 0 {
 		return genScalar()

@@ -21,10 +21,9 @@ var (
 	errMore    = errors.New("more after the end of the value")
 )
 
-// ParseValue reads one JSON text. Strictly: a key that occurs twice in an object,
-// invalid UTF-8 (also as half a surrogate pair), a number beyond float64, nesting
-// deeper than MaxDepth and anything after the value are errors, which name the
-// byte offset. The Value does not keep data alive.
+// ParseValue parses one JSON text, strictly: a duplicate key in an object, invalid UTF-8 (including half a
+// surrogate pair), a number beyond float64, nesting deeper than MaxDepth and anything after the value are
+// errors, which name the byte offset. The Value does not keep data alive.
 func ParseValue(data []byte) (Value, error) {
 	p := parsers.get()
 	defer p.release()
@@ -35,7 +34,7 @@ func ParseValue(data []byte) (Value, error) {
 	return v, nil
 }
 
-// parseError gives an error the same text whether the decoder or the parser found it.
+// parseError returns an error with the same text, whether the decoder or the parser found it.
 func parseError(err error, data []byte) error {
 	if errors.Is(err, io.EOF) { // not even the beginning of a value
 		err = &jsontext.SyntacticError{ByteOffset: int64(len(data)), Err: io.ErrUnexpectedEOF}
@@ -85,8 +84,8 @@ type parser struct {
 	own   jsontext.Decoder
 	input bytes.Buffer
 
-	// The members and elements of the containers that are not complete yet, those
-	// of an inner one behind those of the outer.
+	// The members and elements of the containers that are not complete yet, those of an inner container after
+	// those of the outer one.
 	members  []member
 	elements []Value
 	unquoted []byte
@@ -106,7 +105,7 @@ var parsers pool[parser]
 
 // release resets p and returns it to the pool.
 func (p *parser) release() {
-	const keep = 1 << 10 // entries; larger buffers, grown for one huge document, are dropped
+	const keep = 1 << 10 // in entries; larger buffers, grown for one huge document, are dropped
 	if p.dec == &p.own {
 		p.input = bytes.Buffer{}
 		p.own.Reset(&p.input)
@@ -121,7 +120,7 @@ func (p *parser) release() {
 	if cap(p.unquoted) > keep {
 		p.unquoted = nil
 	}
-	// Only an error leaves anything here: complete containers are popped.
+	// Only errors leave entries here: complete containers are popped.
 	p.members, p.elements = pop(p.members, 0), pop(p.elements, 0)
 	parsers.put(p)
 }
@@ -149,7 +148,7 @@ func (p *parser) document(data []byte) (Value, error) {
 	return v, nil
 }
 
-// fail returns err with a byte offset of the input.
+// fail returns err with a byte offset in the input.
 func (p *parser) fail(offset int64, err error) error {
 	return &jsontext.SyntacticError{ByteOffset: offset, JSONPointer: p.dec.StackPointer(), Err: err}
 }
@@ -189,7 +188,7 @@ func (p *parser) value(depth int) (Value, error) {
 	return v, nil
 }
 
-// open reads the token that begins a container, the depth-th.
+// open reads the token that begins a container at the given depth.
 func (p *parser) open(depth int) error {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return err

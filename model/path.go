@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Path is a location inside a document, as a sequence of object keys or array indices. The empty
-// path is the root. Paths are shared: treat a Path as immutable once it was passed on.
+// Path is a location inside a document, as a sequence of object keys or array indices. The empty path is the
+// root. Paths are shared: treat a Path as immutable once it was passed on.
 type Path []string
 
 // ParsePath parses a JSON Pointer (RFC 6901): "" is the root, "/flights/0/gate" three steps down.
@@ -87,8 +87,8 @@ func (p Path) HasPrefix(prefix Path) bool {
 	return true
 }
 
-// Overlaps reports whether one of the paths is at or below the other, so that a change at one is
-// visible at the other.
+// Overlaps reports whether one of the paths is at or below the other, so that a change at one is visible at
+// the other.
 func (p Path) Overlaps(q Path) bool {
 	return p.HasPrefix(q) || q.HasPrefix(p)
 }
@@ -101,9 +101,8 @@ func (p Path) child(step string) Path {
 	return own
 }
 
-// arrayIndex parses a step as an array index as in RFC 6901: digits without leading zeros. "-"
-// (after the last element) is not accepted, because a stored write must mean the same whenever it
-// is applied.
+// arrayIndex parses a step as an array index as in RFC 6901: digits without leading zeros. "-" (after the
+// last element) is not accepted, because a stored write must mean the same whenever it is applied.
 func arrayIndex(step string) (int, bool) {
 	if step == "" || len(step) > 9 || len(step) > 1 && step[0] == '0' {
 		return 0, false

@@ -66,14 +66,14 @@ func TestPath_Overlaps(t *testing.T) {
 	}
 }
 
-func TestSet_SaysWhatIsInTheWay(t *testing.T) {
+func TestSet_ReportsTheObstacle(t *testing.T) {
 	v := parse(t, `{"s":"x","n":null,"a":[1,{"k":2}]}`)
 	for _, c := range []struct{ path, want string }{
 		{"/s/x", `set /s/x: there is a string at "/s"`},
 		{"/n/x", `set /n/x: there is a null at "/n"`},
-		{"/a/3", `set /a/3: "3" is no index of the array of 2 at "/a"`},
-		{"/a/-", `set /a/-: "-" is no index`},
-		{"/a/01", `set /a/01: "01" is no index`},
+		{"/a/3", `set /a/3: "3" is not an index of the array of 2 at "/a"`},
+		{"/a/-", `set /a/-: "-" is not an index`},
+		{"/a/01", `set /a/01: "01" is not an index`},
 		{"/a/0/x", `set /a/0/x: there is a int at "/a/0"`},
 	} {
 		p, _ := ParsePath(c.path)
@@ -103,7 +103,7 @@ func TestSet_KeepsWithinMaxDepth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ParseValue(v.AppendJSON(nil)); err != nil {
-		t.Fatalf("what was set cannot be read: %v", err)
+		t.Fatalf("the result of Set cannot be read: %v", err)
 	}
 	if _, err := v.Set(Path{"a"}, Array(deep)); err == nil {
 		t.Error("one level too many was accepted")
@@ -113,7 +113,7 @@ func TestSet_KeepsWithinMaxDepth(t *testing.T) {
 	}
 }
 
-func TestSet_SharesWhatItDoesNotTouch(t *testing.T) {
+func TestSet_SharesUnchangedParts(t *testing.T) {
 	v := parse(t, `{"a":{"x":1},"b":[1,2],"c":3}`)
 	w, err := v.Set(Path{"a", "x"}, Int(2))
 	if err != nil {
@@ -132,7 +132,7 @@ func TestSet_SharesWhatItDoesNotTouch(t *testing.T) {
 	}
 }
 
-// The model of Set and Delete: plain trees, changed in place.
+// The oracle for Set and Delete: plain trees, changed in place.
 
 func oracleSet(root any, p Path, x any) (any, error) {
 	if len(p) == 0 {
@@ -194,7 +194,7 @@ func oracleAt(root any, p Path) (any, bool) {
 	return root, true
 }
 
-// oracleDelete reports whether p may be deleted; the root is not its business.
+// oracleDelete reports whether p may be deleted; it does not check the root.
 func oracleDelete(root any, p Path) error {
 	if _, has := oracleAt(root, p); !has {
 		return nil
@@ -208,8 +208,8 @@ func oracleDelete(root any, p Path) error {
 	return nil
 }
 
-// One long run over one document: every version agrees with the model when it is
-// made, and is still what it was when the run is over.
+// One long run over one document: every version agrees with the oracle when it is made, and has not changed
+// when the run is over.
 func TestSetDeleteAt_AgreeWithOracleAndChangeNoOldVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genObject(3).Draw(t, "v")
@@ -245,7 +245,7 @@ func TestSetDeleteAt_AgreeWithOracleAndChangeNoOldVersion(t *testing.T) {
 				t.Fatalf("change of %s at %s: got %s, want %v", v, p, w, model)
 			}
 			if Equal(v, w) != same(v, w) {
-				t.Fatalf("change of %s at %s made an equal copy", v, p)
+				t.Fatalf("a change of %s at %s made an equal copy", v, p)
 			}
 			wellFormed(t, w)
 			v = w

@@ -15,7 +15,7 @@ func TestStateKeys_OfPiecesAreTheirOwn(t *testing.T) {
 		}
 	}
 	if CheckStateKey("=origins.256") == nil {
-		t.Error("a piece that cannot be may be saved")
+		t.Error("a key of an impossible piece is accepted")
 	}
 	for _, name := range []string{"a", "some-space", "s1"} {
 		if n := PieceOf(name); n < 0 || n >= Pieces {

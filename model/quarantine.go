@@ -15,22 +15,24 @@ import (
 // QuarantineVersion is the version of the encoding of a Quarantined.
 const QuarantineVersion = 1
 
-// Quarantined is the record of a commit that no reader can go on behind: it is an item of the saved state of its space. The
-// space is set aside until an operator decides (docs/adr/0041).
+// Quarantined is the record of a commit that readers cannot get past: it is an item of the saved state of its
+// space. The space is set aside until an operator decides (docs/adr/0041).
 type Quarantined struct {
 	Version int `json:"v"`
-	// Seq is the log sequence of the commit, and Sum the hash of its bytes: another commit of that sequence is none of it.
+	// Seq is the log sequence of the commit, and Sum the hash of its bytes: the record does not apply to
+	// another commit of that sequence.
 	Seq uint64 `json:"seq"`
 	Sum string `json:"sum"`
-	// Why is the reason, and By the process that found it at Since, by its clock.
+	// Why is the reason, and By the process that found the commit, at Since by its clock.
 	Why   string    `json:"why"`
 	By    string    `json:"by,omitzero"`
 	Since time.Time `json:"since,omitzero"`
-	// Decision is what an operator has decided at Decided, "" for nothing, and Note what the operator has said about it.
+	// Decision is the operator's decision, made at Decided, "" if there is none, and Note the operator's
+	// remark.
 	Decision Decision  `json:"decision,omitzero"`
 	Decided  time.Time `json:"decided,omitzero"`
 	Note     string    `json:"note,omitzero"`
-	// Commit is the commit that all readers take instead.
+	// Commit is the commit that all readers use instead.
 	Commit jsontext.Value `json:"commit,omitzero"`
 }
 
@@ -38,7 +40,7 @@ type Quarantined struct {
 type Decision string
 
 const (
-	// Skipped: the space goes on as if the commit said nothing.
+	// Skipped: the space continues as if the commit were empty.
 	Skipped Decision = "skipped"
 	// Restored: the space continues with a copy of the commit.
 	Restored Decision = "restored"
@@ -70,7 +72,7 @@ func SumOf(data []byte) string {
 // IsOf reports whether the record is about a commit in the log.
 func (q *Quarantined) IsOf(e *LogEntry) bool { return q.Seq == e.Seq && q.Sum == SumOf(e.Data) }
 
-// StandIn returns the commit that is taken instead of an entry, nil if no operator has decided about that entry.
+// StandIn returns the commit that replaces an entry, nil if no operator has decided about that entry.
 func (q *Quarantined) StandIn(e *LogEntry) (*Commit, error) {
 	if q.Decision == "" || !q.IsOf(e) {
 		return nil, nil

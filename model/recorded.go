@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Record is a value that the deployment stores under a key beside its spaces, such as a version of
-// a program.
+// Record is a value that the deployment stores under a key, independent of its spaces, such as a version of a
+// program.
 type Record struct {
 	Key  string
 	Data []byte
-	// Rev is the revision under which it is stored, which grows with every write to the store; 0
-	// means that nothing is stored.
+	// Rev is the revision under which it is stored, which grows with every write to the store; 0 means that
+	// nothing is stored.
 	Rev uint64
 	// Stored is when it was stored, by the server's clock.
 	Stored time.Time

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// RedriveID returns the id under which a failed event is sent again: its own with a number
-// appended, so that redriving it twice creates one event, and no client can choose the id. A
-// redriven event that fails again gets the next number.
+// RedriveID returns the id under which a failed event is sent again: its own id with a number appended, so
+// that redriving it twice creates one event, and no client can choose the id. A redriven event that fails
+// again gets the next number.
 func RedriveID(event string) string {
 	base, n := drives(event)
 	return base + ":r" + strconv.Itoa(n+1)

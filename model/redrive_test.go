@@ -13,7 +13,7 @@ func TestRedriveID_NumbersTheAttempts(t *testing.T) {
 			t.Errorf("%s is redriven as %s, then as %s", id, first, second)
 		}
 		if _, minted := OriginOf(first); minted || CheckEventID(first) == nil || CheckAnyEventID(first) != nil {
-			t.Errorf("%s passes for a send or a client's, or no lane takes it", first)
+			t.Errorf("%s is mistaken for a send or a client's id, or no lane accepts it", first)
 		}
 		if of, ok := RedriveOf(second); !ok || of != first {
 			t.Errorf("%s is a redrive of %q", second, of)

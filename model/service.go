@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Service is a set of endpoints that a process answers, possibly one of several that do. Names must
-// satisfy CheckName.
+// Service is a set of endpoints that a process serves, possibly alongside other processes. Names must satisfy
+// CheckName.
 type Service struct {
 	Name, Description string
 	Endpoints         []Endpoint
@@ -15,24 +15,23 @@ type Service struct {
 // Endpoint is one kind of request.
 type Endpoint struct {
 	Name, Description string
-	// Answer returns the reply to a request. Its errors are sent to the requester; a *ServiceError
-	// unchanged, any other with the code CodeFailed. Requests of one process to one endpoint are
-	// answered one after the other, and may arrive twice.
+	// Answer returns the reply to a request. Its errors are sent to the requester; a *ServiceError unchanged,
+	// any other with the code CodeFailed. Requests to one endpoint of one process are answered one after the
+	// other, and may arrive twice.
 	Answer func(request []byte) ([]byte, error)
-	// Open, instead of Answer, accepts a request that is answered later or in several parts. It
-	// must not block or call the bus; it may be called again while earlier answers are in progress.
-	// The outlet must be closed.
+	// Open, instead of Answer, accepts a request that is answered later or in several parts. It must not
+	// block or call the bus; it may be called again while earlier answers are in progress. The outlet must be
+	// closed.
 	Open func(request []byte, to Outlet)
 }
 
 // Outlet sends the parts of an answer. It must not be used by several goroutines at a time.
 type Outlet interface {
-	// Say sends a part. Parts are not acknowledged: one may get lost, and is lost if the requester
-	// has gone. Parts arrive in order. The error is ErrTooLarge, ErrStopped, or reports that
-	// nothing was sent.
+	// Say sends a part. Parts are not acknowledged: one may get lost, and is lost if the requester has gone.
+	// Parts arrive in order. The error is ErrTooLarge, ErrStopped, or reports that nothing was sent.
 	Say(Part) error
-	// Gone is closed when a part that was sent found no listener. That is noticed only by sending,
-	// and possibly late: send a part regularly.
+	// Gone is closed when a part that was sent found no listener. Only sending reveals that, and possibly
+	// late: send a part regularly.
 	Gone() <-chan struct{}
 	// Close ends the answer.
 	Close()

@@ -23,13 +23,13 @@ func (v Value) step(step string) Value {
 	return v.Get(step)
 }
 
-// Set returns v with x at p. It copies the containers along the path and shares everything else
-// with v, which does not change. Objects missing along the way are created. An array index may be
-// at most the length of the array, which appends. An absent x deletes.
+// Set returns v with x at p. It copies the containers along the path and shares everything else with v, which
+// does not change. Objects missing along the way are created. An array index may be at most the length of the
+// array, which appends. An absent x deletes.
 //
-// If x is the value at p already, Set returns v itself. It is an error, and v is returned, if a
-// scalar or null is in the way, if a step is not an index of the array that it addresses, if a new
-// key is not valid UTF-8, and if the result would be nested deeper than MaxDepth.
+// If x is the value at p already, Set returns v itself. It returns v and an error if a scalar or null is in
+// the way, if a step is not an index of the array that it addresses, if a new key is not valid UTF-8, or if
+// the result would be nested deeper than MaxDepth.
 func (v Value) Set(p Path, x Value) (Value, error) {
 	if x.IsAbsent() {
 		return v.Delete(p)
@@ -82,7 +82,7 @@ func (v Value) setMember(p Path, depth int, x Value) (Value, error) {
 func (v Value) setElement(p Path, depth int, x Value) (Value, error) {
 	i, ok := arrayIndex(p[depth])
 	if !ok || i > v.Len() {
-		return v, fmt.Errorf("set %s: %q is no index of the array of %d at %q", p, p[depth], v.Len(), p[:depth].String())
+		return v, fmt.Errorf("set %s: %q is not an index of the array of %d at %q", p, p[depth], v.Len(), p[:depth].String())
 	}
 	was := v.Index(i)
 	child, err := was.set(p, depth+1, x)
@@ -112,9 +112,9 @@ func checkKey(p Path, i int) error {
 	return nil
 }
 
-// Delete returns v without the object key at p, or absent if p is the root. If there is nothing to
-// delete it returns v itself. An element cannot be removed from an array, because that would
-// renumber the following ones: write the whole array.
+// Delete returns v without the object key at p, or absent if p is the root. If there is nothing to delete it
+// returns v itself. An element cannot be removed from an array, because that would renumber the following
+// ones: write the whole array.
 func (v Value) Delete(p Path) (Value, error) {
 	return v.delete(p, 0)
 }

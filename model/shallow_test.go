@@ -45,7 +45,7 @@ func TestShallowEqual(t *testing.T) {
 		{link, `[1]`, false},
 		{link, `1`, false},
 		{link, ``, false},
-		// Not all that looks like a link is one, and what is not is compared by its keys.
+		// An object that only resembles a link is compared by its keys.
 		{link, `{"$link":{"doc":"d","path":[1]}}`, false},
 		{`{"$link":1}`, `{"$link":{"doc":""}}`, true},
 		// A link further inside is content.
@@ -85,9 +85,9 @@ func TestShallowEqual_AgreesWithOracle(t *testing.T) {
 		values := rapid.OneOf(genLinked(), genLinked(), rapid.Just(Value{}))
 		a, b := values.Draw(t, "a"), values.Draw(t, "b")
 		if derived := rapid.IntRange(0, 2).Draw(t, "derived"); derived > 0 && !a.IsAbsent() {
-			b = a // all shared
+			b = a // everything shared
 			if derived == 2 {
-				b = parse2(t, a) // nothing shared but, perhaps, keys
+				b = parse2(t, a) // nothing shared except, perhaps, keys
 			}
 			for n := rapid.IntRange(0, 2).Draw(t, "changes"); n > 0; n-- {
 				x := rapid.OneOf(genScalar(), rapid.Just(Value{})).Draw(t, "x")

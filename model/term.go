@@ -7,15 +7,17 @@ import (
 	"strings"
 )
 
-// A term of a space begins with a commit by which a runtime takes the space over or joins it (docs/adr/0035). Its number is
-// the time of that by the server's clock, in milliseconds since 1970, and greater than any that the log had before. So the
-// terms of a log only grow, and those that follow on commits that are lost are greater than those of the lost ones.
+// A term of a space begins with a commit by which a runtime takes the space over or joins it (docs/adr/0035).
+// Its number is the time of that commit by the server's clock, in milliseconds since 1970, and greater than
+// any previous one in the log. So the terms of a log only grow, and those that begin after commits were lost
+// are greater than the lost ones.
 
-// NoTerm stands in Send.PrevTerm for a predecessor that there is none of, or whose term is not known: no term is
-// as small.
+// NoTerm is used in Send.PrevTerm if there is no previous event, or its term is unknown: no real term is as
+// small.
 const NoTerm = 1
 
-// NextTerm returns the number of a term that begins at a time, given the one before it. The time 0 begins none.
+// NextTerm returns the number of a term that begins at a time, given the previous one. The time 0 begins no
+// term.
 func NextTerm(at, before uint64) uint64 {
 	if at == 0 {
 		return 0
@@ -23,59 +25,60 @@ func NextTerm(at, before uint64) uint64 {
 	return max(at, before+1)
 }
 
-// Transaction numbers begin anew with an epoch. Two epochs may have the same log sequence, if one of them is in commits that are lost; so
-// that no name is given out twice, they begin at txsPerMilli for each millisecond of the time at which the term began, which is
-// more than a runtime makes in that time. The numbers come round after txMillis, a day and a half.
+// Transaction numbers start anew with an epoch. If commits are lost, two epochs may have the same log
+// sequence; so that no id is used twice, numbers start at txsPerMilli for each millisecond of the time at
+// which the term began, which is more than a runtime makes in that time. The numbers repeat after txMillis, a
+// day and a half.
 const (
 	txsPerMilli = 1 << 7
 	txMillis    = 1 << 27
 )
 
-// BeforeFirstTx returns the number below that of the first transaction of the epoch that began with a term.
+// BeforeFirstTx returns the number before that of the first transaction of the epoch that began with a term.
 func BeforeFirstTx(term uint64) uint64 { return term % txMillis * txsPerMilli }
 
-// Sent is the position that was given out last to a target, and the term in which it was.
+// Sent is the last position assigned to a target, and its term.
 type Sent struct{ Position, Term uint64 }
 
-// maxTerms bounds how many terms of an origin are remembered.
+// maxTerms bounds the remembered terms of an origin.
 const maxTerms = 4
 
-// TermStart says from which position on a space has handled what an origin has sent in a term. Term 0 stands for
-// events of which the term is not known: a version that has no terms has sent or released them.
+// TermStart is the first position of an origin that a space has handled in a term. Term 0 stands for events
+// whose term is unknown, because a version without terms has sent or released them.
 type TermStart struct{ Term, First uint64 }
 
-// Again are positions that an origin has given out again, in Term at the latest: events that it had sent in earlier terms, under First
-// to Last, were handled, and the commits that had sent them are lost. The zero Again is none.
+// Again are positions that an origin has assigned again, in Term at the latest: the events that it had sent
+// under First to Last, in earlier terms, were handled, but the commits that had sent them are lost. The zero
+// Again means none.
 type Again struct{ Term, First, Last uint64 }
 
-// againFor is for how long, in milliseconds, an origin may take to send once more what it had sent before it has gone back: it handles
-// its lane in order, and what it had handled comes first.
+// againFor is how long, in milliseconds, an origin may take to send again what it had sent before it lost
+// commits: it handles its lane in order, and the events that it had handled come first.
 const againFor = 24 * 60 * 60 * 1000
 
-// Received is what a space has handled of the events of one origin. The slice is never changed, so that copies
-// may share it.
+// Received describes the handled events of one origin. The slice is never changed, so copies may share it.
 type Received struct {
 	Position uint64
-	// Terms are the last few terms, in their order.
+	// Terms are the last few terms, in order.
 	Terms []TermStart
 	Again Again
 }
 
-// Verdict says what a position of an origin is to a space.
+// Verdict is the classification of a position of an origin.
 type Verdict uint8
 
 // Verdicts of Received.Judge.
 const (
 	// InTurn: it is the next one.
 	InTurn Verdict = iota
-	// Early: one before it has to come first.
+	// Early: a position before it must be handled first.
 	Early
-	// Repetition: it has had its turn.
+	// Repetition: it has been handled.
 	Repetition
-	// Reissue: it is the next one, and others have had its turn that are lost to the origin.
+	// Reissue: it is the next one, and takes the place of handled events that the origin has lost.
 	Reissue
-	// Conflict: it is of a term before the last one that was handled, and has not had its turn. The commit that has sent it
-	// is lost, or the server's clock was set back.
+	// Conflict: it is of an earlier term than the last one handled, and has not been handled. The commit that
+	// sent it is lost, or the server's clock was set back.
 	Conflict
 )
 
@@ -86,7 +89,7 @@ func (r *Received) last() TermStart {
 	return TermStart{}
 }
 
-// termOf returns the term in which a position was handled that is not above Position; 0 if that is not known.
+// termOf returns the term in which a position up to Position was handled; 0 if unknown.
 func (r *Received) termOf(position uint64) uint64 {
 	for _, t := range slices.Backward(r.Terms) {
 		if t.First <= position {
@@ -96,9 +99,9 @@ func (r *Received) termOf(position uint64) uint64 {
 	return 0
 }
 
-// Judge says what a position is, given the term in which it was sent and that of the event before it, 0 for the
-// same one. Positions of one log follow each other, each term on an earlier one; so what follows on a position that was
-// handled, in a later term, takes the place of all behind that.
+// Judge classifies a position, given the term in which it was sent and that of the event before it, 0 for the
+// same term. Positions of one log follow each other, and each term an earlier one; so an event of a later
+// term whose predecessor was handled takes the place of everything handled after that predecessor.
 func (r *Received) Judge(position, term, prevTerm uint64) Verdict {
 	last := r.last()
 	switch {
@@ -134,7 +137,7 @@ func (r *Received) byPosition(position uint64) Verdict {
 func (r *Received) beforeLast(position, term uint64) Verdict {
 	switch {
 	case position < r.Terms[0].First:
-		return Repetition // its turn was before anything that is remembered
+		return Repetition // handled before anything that is remembered
 	case position > r.Position:
 		return Conflict
 	}
@@ -144,8 +147,9 @@ func (r *Received) beforeLast(position, term uint64) Verdict {
 	return Conflict
 }
 
-// Take notes that a position was handled. One that cannot have been the next, because an earlier commit has it or it ended as a
-// Conflict, changes nothing. It reports whether anything has changed.
+// Take records that a position was handled. It has no effect on a position that cannot have been the next
+// one, because an earlier commit contains it or it ended as a Conflict. It reports whether anything has
+// changed.
 func (r *Received) Take(position, term uint64) bool {
 	last := r.last()
 	switch {
@@ -164,7 +168,7 @@ func (r *Received) Take(position, term uint64) bool {
 	return true
 }
 
-// begin notes the first position of a term, and forgets what it takes the place of.
+// begin records the first position of a term, and discards what it takes the place of.
 func (r *Received) begin(t TermStart) {
 	r.Again = r.againWith(t.First, t.Term)
 	var kept []TermStart
@@ -177,7 +181,7 @@ func (r *Received) begin(t TermStart) {
 	r.Position, r.Terms = t.First, kept[max(len(kept)-maxTerms, 0):]
 }
 
-// againWith returns the positions that are given out again when an event is the first one of a term.
+// againWith returns the positions that are assigned again if an event is the first one of a term.
 func (r *Received) againWith(position, term uint64) Again {
 	a := r.Again
 	if a.Term > 0 && term > a.Term+againFor {
@@ -197,7 +201,7 @@ func (r *Received) Steps(o *Received) bool {
 	return r.Position == o.Position+1 && len(r.Terms) == len(o.Terms) && r.last() == o.last()
 }
 
-// After reports whether r is further than o: what is known of two of a space, the further one holds.
+// After reports whether r is further than o. Of two known states of a space, the further one is valid.
 func (r *Received) After(o *Received) bool {
 	a, b := r.highest(), o.highest()
 	return a > b || a == b && r.Position > o.Position
@@ -210,7 +214,8 @@ func (r *Received) highest() (term uint64) {
 	return term
 }
 
-// Numbers returns the terms, and those positions if there are any, as they are stored: two numbers for each term, and three for those.
+// Numbers returns the terms and Again in their stored form: two numbers for each term, and three for Again,
+// if it is set.
 func (r *Received) Numbers() (terms, again []uint64) {
 	for _, t := range r.Terms {
 		terms = append(terms, t.Term, t.First)
@@ -233,14 +238,14 @@ func ReceivedOf(position uint64, terms, again []uint64) Received {
 	return r
 }
 
-// Reissued are positions that an origin has given out again.
+// Reissued are positions that an origin has assigned again.
 type Reissued struct {
 	Origin string
 	Again
 }
 
-// Reissued returns the positions of which an event of the origin may be one that was handled under another id, given that it is judged
-// InTurn, or a Reissue; false if there are none.
+// Reissued returns the positions for which an event of the origin may be one that was handled under another
+// id, given its verdict of InTurn or Reissue; false if there are none.
 func (r *Received) Reissued(origin string, v Verdict, position, term uint64) (Reissued, bool) {
 	a := r.Again
 	if v == Reissue {
@@ -249,13 +254,13 @@ func (r *Received) Reissued(origin string, v Verdict, position, term uint64) (Re
 	return Reissued{origin, a}, a.Term > 0
 }
 
-// Concerns reports whether an event was sent under one of those positions before they were given out again.
+// Concerns reports whether an event was sent under one of those positions before they were assigned again.
 func (of *Reissued) Concerns(ev *Event) bool {
 	return ev.Position >= of.First && ev.Position <= of.Last && ev.Position > 0 && ev.Term < of.Term && ev.Origin() == of.Origin
 }
 
-// CauseKey identifies the cause of an event, whichever transaction has sent it: that of a minted event is
-// its ReplayKey, that of any other follows from its name. It is 0 if that is not known.
+// CauseKey identifies the cause of an event, independent of the transaction that has sent it: for a minted
+// event it is the ReplayKey, for any other a hash of its name. It is 0 if unknown.
 func (e *Event) CauseKey() uint64 {
 	if e.ReplayKey != 0 {
 		return e.ReplayKey
@@ -266,9 +271,10 @@ func (e *Event) CauseKey() uint64 {
 	return hashOf(e.Space, e.Stream, e.ID)
 }
 
-// KeySends gives the sends of a handling their ReplayKeys: the same ones when the event is handled again.
+// KeySends sets the ReplayKeys of a handling's sends: the same ones when the event is handled again.
 //
-// A timer that no event has set, as that of a cron job, has one that follows from its name and its time.
+// A timer that no event has set, such as that of a cron job, has a key that follows from its name and its
+// time.
 func KeySends(cause uint64, sends []Send) {
 	for k := range sends {
 		switch s := &sends[k]; {
@@ -280,11 +286,11 @@ func KeySends(cause uint64, sends []Send) {
 	}
 }
 
-// hashOf is never 0.
+// hashOf returns a nonzero hash.
 func hashOf(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, part := range parts {
-		_, _ = h.Write(append([]byte(part), 0)) // which cannot fail
+		_, _ = h.Write(append([]byte(part), 0)) // never fails
 	}
 	return max(h.Sum64(), 1)
 }

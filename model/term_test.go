@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// received returns what was handled of positions and terms, one after the other.
+// received returns the state after positions and terms were handled, one after the other.
 func received(list ...[2]uint64) (r Received) {
 	for _, at := range list {
 		r.Take(at[0], at[1])
@@ -21,7 +21,7 @@ func TestReceived_Judge(t *testing.T) {
 			of.Take(p, term)
 		}
 	}
-	var plain, known, mixed, late Received // 5 positions without terms; 1-3 of term 10, 4-6 of 20, 7-8 of 30; 1-3 of 10, 4-5 without; 1-5 without, 6-7 of 20
+	var plain, known, mixed, late Received // plain: 5 positions without terms; known: 1-3 of term 10, 4-6 of 20, 7-8 of 30; mixed: 1-3 of 10, 4-5 without; late: 1-5 without, 6-7 of 20
 	upTo(5, 0, &plain)
 	upTo(3, 10, &known)
 	upTo(6, 20, &known)
@@ -30,11 +30,11 @@ func TestReceived_Judge(t *testing.T) {
 	upTo(5, 0, &mixed)
 	upTo(5, 0, &late)
 	upTo(7, 20, &late)
-	var parted Received // 1-3 of 10, 4 without, as another coordinator has released it, 5 of 10
+	var parted Received // 1-3 of 10, 4 without a term because another coordinator released it, 5 of 10
 	upTo(3, 10, &parted)
 	upTo(4, 0, &parted)
 	upTo(5, 10, &parted)
-	for name, c := range map[string]struct { // any order: each by itself
+	for name, c := range map[string]struct { // any order: each is independent
 		of                       *Received
 		position, term, prevTerm uint64
 		want                     Verdict
@@ -82,34 +82,34 @@ func TestReceived_Judge(t *testing.T) {
 	}
 }
 
-func TestReceived_TakesThePlaceOfWhatWasLost(t *testing.T) {
+func TestReceived_ALaterTermReplacesLostPositions(t *testing.T) {
 	r := received([2]uint64{1, 10}, [2]uint64{2, 10}, [2]uint64{3, 20}, [2]uint64{4, 20}, [2]uint64{5, 20})
 	again := r
 	if !again.Take(4, 30) {
-		t.Error("nothing has changed")
+		t.Error("Take reports no change")
 	}
 	want := Received{Position: 4, Terms: []TermStart{{10, 1}, {20, 3}, {30, 4}}, Again: Again{30, 4, 5}}
 	if again.Position != want.Position || !slices.Equal(again.Terms, want.Terms) || again.Again != want.Again {
 		t.Errorf("%+v, want %+v", again, want)
 	}
 	if len(r.Terms) != 2 || r.Position != 5 {
-		t.Errorf("the copy has changed: %+v", r)
+		t.Errorf("Take has changed the copy: %+v", r)
 	}
 	if !again.After(&r) || r.After(&again) {
-		t.Error("what is in a later term is not further")
+		t.Error("the state with the later term is not further")
 	}
 	again.Take(5, 30)
-	again.Take(2, 40) // and once more
+	again.Take(2, 40) // the same again
 	if want := (Again{40, 2, 5}); again.Again != want || len(again.Terms) != 2 {
 		t.Errorf("%+v, want %+v", again, want)
 	}
 	again.Take(3, 40+againFor+1)
 	if want := (Again{}); again.Again != want {
-		t.Errorf("a day later it is %+v", again.Again)
+		t.Errorf("a day later Again is %+v", again.Again)
 	}
-	for _, of := range [][2]uint64{{1, 10}, {9, 20}, {3, 30}, {2, 40 + againFor + 1}} { // what has been, and conflicts
+	for _, of := range [][2]uint64{{1, 10}, {9, 20}, {3, 30}, {2, 40 + againFor + 1}} { // repetitions and conflicts
 		if before := again; again.Take(of[0], of[1]) || again.Position != before.Position {
-			t.Errorf("position %d of term %d has changed it to %+v", of[0], of[1], again)
+			t.Errorf("position %d of term %d has changed the state to %+v", of[0], of[1], again)
 		}
 	}
 }
@@ -138,8 +138,8 @@ func TestReceived_IsStoredAndReadBack(t *testing.T) {
 	})
 }
 
-// Two epochs of the same log sequence name no transaction alike, though the first had made as many as it could in the time
-// between.
+// Two epochs with the same log sequence share no transaction id, even if the first one made as many
+// transactions as possible in the time between them.
 func TestBeforeFirstTx_TwoTermsShareNoNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := rapid.Uint64Range(1, 1<<42).Draw(t, "term")
@@ -165,8 +165,9 @@ func TestNextTerm_OnlyGrows(t *testing.T) {
 	}
 }
 
-// What a handling sends has the same keys when its event is handled again, whatever transaction it is; all others have others.
-func TestKeySends_AreThoseOfTheCause(t *testing.T) {
+// The sends of a handling have the same keys when its event is handled again, in whatever transaction; all
+// other sends have other keys.
+func TestKeySends_DependOnTheCause(t *testing.T) {
 	event := func(id string, key uint64) *Event { return &Event{Space: "s", Stream: "add", ID: id, ReplayKey: key} }
 	sends := func() []Send {
 		return []Send{{To: "b", Stream: "x"}, {To: "b", Stream: "x"}, {To: "c", Stream: "x"}, {To: "b", Stream: "y"}}
@@ -188,12 +189,12 @@ func TestKeySends_AreThoseOfTheCause(t *testing.T) {
 		}
 	}
 	if key := event("s:1:2:0", 0).CauseKey(); key != 0 {
-		t.Errorf("what a transaction has sent without a key stands for %d", key)
+		t.Errorf("a send without a key stands for %d", key)
 	}
 	none, timer := sends(), []Send{{To: "s", Stream: "tick", Timer: "cron", NotBefore: 5}, {To: "s", Stream: "tick", Timer: "cron", NotBefore: 6}}
 	KeySends(0, none)
 	KeySends(0, timer)
 	if none[0].ReplayKey != 0 || timer[0].ReplayKey == 0 || timer[0].ReplayKey == timer[1].ReplayKey {
-		t.Errorf("of no event: %d, %d and %d", none[0].ReplayKey, timer[0].ReplayKey, timer[1].ReplayKey)
+		t.Errorf("without an event: %d, %d and %d", none[0].ReplayKey, timer[0].ReplayKey, timer[1].ReplayKey)
 	}
 }

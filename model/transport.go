@@ -8,8 +8,8 @@ import (
 
 // Errors of a bus. Test for them with errors.Is.
 var (
-	// ErrRefused: the head of the space was not where the append expected it. Nothing was stored;
-	// another runtime's commit is there and must be read.
+	// ErrRefused: the head of the space was not where the append expected it. Nothing was stored; another
+	// runtime's commit is there and must be read.
 	ErrRefused = errors.New("append refused: the space's log has moved on")
 	// ErrTooLarge: the message exceeds the server's limit. Nothing was stored, and sending it again
 	// will not help.
@@ -17,8 +17,8 @@ var (
 	// ErrLaneFull: the LANE stream has reached a limit and refuses events. The
 	// event was not stored; it can be sent again later.
 	ErrLaneFull = errors.New("lane is full")
-	// ErrForbidden: the server does not let this user store messages there. Nothing was stored,
-	// unless an earlier attempt was whose answer got lost; sending it again will not help until the
+	// ErrForbidden: the server does not allow this user to store messages there. Nothing was stored, except
+	// possibly by an earlier attempt whose answer was lost; sending it again will not help until the
 	// permissions are changed.
 	ErrForbidden = errors.New("the user of this connection may not publish there")
 	// ErrStopped: the bus was closed before the answer was known. The message may or may not be
@@ -30,11 +30,11 @@ var (
 	// ErrPurged: the commits to read next are no longer in the log. A checkpoint covers them:
 	// discard the state in memory and load it again.
 	ErrPurged = errors.New("the commits in between have been purged from the log")
-	// ErrRewound: the store has gone back to an earlier state (a power cut without fsync, a
-	// snapshot of its machine, an older copy). What was known is not what is stored: nothing
-	// that rests on it is stored any more, and it has to be read anew.
-	ErrRewound = errors.New("the store has gone back: what was known of it is not in it any more")
-	// ErrNoStream: a stream of the deployment is not there: it was deleted, or never made.
+	// ErrRewound: the store has gone back to an earlier state (a power cut without fsync, a snapshot of its
+	// machine, an older copy). Its content differs from what was known of it: requests that depend on that
+	// knowledge are refused, and it must be read again.
+	ErrRewound = errors.New("the store has gone back: it no longer contains what was known of it")
+	// ErrNoStream: a stream of the deployment does not exist: it was deleted, or never created.
 	ErrNoStream = errors.New("no such stream")
 )
 
@@ -43,12 +43,12 @@ type Rewind struct {
 	// At is when the process noticed it, by its clock.
 	At     time.Time `json:"at"`
 	Stream string    `json:"stream"`
-	// Known is the sequence up to which the stream was known, Found the one that it has now.
+	// Known is the last known sequence of the stream, Found the last one that it now has.
 	Known uint64 `json:"known"`
 	Found string `json:"found"`
 }
 
-// sameRewind is how far apart two processes may notice one rewind.
+// sameRewind is how far apart in time two processes may notice the same rewind.
 const sameRewind = 10 * time.Minute
 
 // IsSame reports whether two processes have noticed the same rewind.
@@ -56,35 +56,37 @@ func (r *Rewind) IsSame(o *Rewind) bool {
 	return r.Stream == o.Stream && o.At.Sub(r.At).Abs() < sameRewind
 }
 
-// RewindNote is a Rewind that a process has noted in the deployment, for operators.
+// RewindNote is a Rewind that a process has recorded in the deployment, for operators.
 type RewindNote struct {
 	Rewind
 	// By names the process that noticed it: its role and its id.
 	By string `json:"by"`
-	// Acknowledged is set if an operator knows of it. It is not in the note itself.
+	// Acknowledged is set if an operator has acknowledged it. It is not part of the stored note.
 	Acknowledged bool `json:"-"`
 }
 
-// RewindFor is for how long a rewind is reported that no operator has acknowledged.
+// RewindFor is how long a rewind is reported that no operator has acknowledged.
 const RewindFor = 7 * 24 * time.Hour
 
-// IsNews reports whether a rewind is to be reported still.
-func (n *RewindNote) IsNews(now time.Time) bool { return !n.Acknowledged && now.Sub(n.At) < RewindFor }
+// ShouldReport reports whether a rewind must still be reported.
+func (n *RewindNote) ShouldReport(now time.Time) bool {
+	return !n.Acknowledged && now.Sub(n.At) < RewindFor
+}
 
 // Append is a request to append one commit to a space's log.
 type Append struct {
 	Space string
-	// ID distinguishes this append from all others: Commit.ID and a nonce of the runtime, since a
-	// restarted runtime counts its attempts from the start. It travels in a header, so that the
-	// append can be recognised in the log without decoding.
+	// ID distinguishes this append from all others: Commit.ID and a nonce of the runtime, since a restarted
+	// runtime counts its attempts from the start. It is sent in a header, so that the append can be
+	// recognised in the log without decoding.
 	ID string
-	// Expect is the log sequence of the space's last commit, 0 for a space without one. The append
-	// is refused if the space has another last commit.
+	// Expect is the log sequence of the space's last commit, 0 for a space without one. The append is refused
+	// if the space has another last commit.
 	Expect uint64
 	Data   []byte
 	Trace  Trace
-	// Epoch is the bus's Epoch before anything of the space was read. The append fails in any other
-	// epoch, in which Expect may be the sequence of a different commit.
+	// Epoch is the bus's Epoch before anything of the space was read. The append fails in any other epoch, in
+	// which Expect may be the sequence of a different commit.
 	Epoch uint64
 }
 
@@ -97,8 +99,8 @@ type LogEntry struct {
 	Data []byte // encoded Commit
 	// Stored is when the server stored it, by its own clock.
 	Stored time.Time
-	// Prev is the sequence of the previous commit of the space, 0 for the first one. That commit
-	// may have been purged meanwhile.
+	// Prev is the sequence of the previous commit of the space, 0 for the first one. That commit may have
+	// been purged since.
 	Prev uint64
 }
 
@@ -124,7 +126,7 @@ type LogState struct {
 	Now time.Time
 }
 
-// Message is an event to be stored in a lane, or as read from there.
+// Message is an event to be stored in a lane, or as read from a lane.
 type Message struct {
 	Space  string
 	Stream string
@@ -141,15 +143,15 @@ type Message struct {
 	// Expires is Event.Expires.
 	Expires int64
 	Trace   Trace
-	// Invalid, if not "", makes the message a tombstone: it is the reason why the event whose place
-	// this is could not be delivered.
+	// Invalid, if not "", makes the message a tombstone: it is the reason why the event in this place could
+	// not be delivered.
 	Invalid string
-	// Seq is the LANE sequence, and Stored the time by the server's clock at which the
-	// event was stored; both are zero until then.
+	// Seq is the LANE sequence, and Stored the time by the server's clock at which the event was stored; both
+	// are zero until then.
 	Seq    uint64
 	Stored time.Time
-	// Bound marks an event that follows from what was read in Epoch of the store: in another epoch
-	// the send fails with ErrRewound. Neither field is stored.
+	// Bound marks an event that follows from what was read in Epoch of the store: in another epoch the send
+	// fails with ErrRewound. Neither field is stored.
 	Bound bool
 	Epoch uint64
 }
@@ -159,14 +161,14 @@ type SendResult struct {
 	// Seq is the LANE sequence under which the event was stored, 0 if it was a
 	// duplicate.
 	Seq uint64
-	// Duplicate: an event with this id is in the lane already. That is a success.
+	// Duplicate reports that an event with this id is in the lane already. That counts as success.
 	Duplicate bool
 }
 
 // StateDoc is one document in the STATE bucket.
 type StateDoc struct {
 	Doc  string
-	Data []byte // JSON; nil if the document does not exist (any more)
+	Data []byte // JSON; nil if the document does not exist
 	// Seq is the log sequence of the last commit that changed the document.
 	Seq uint64
 	// Rev is the bucket's revision of the key, 0 if it has none. A save is a compare-and-set on it,
@@ -177,18 +179,18 @@ type StateDoc struct {
 // SpaceState is the state of a space in the STATE bucket.
 type SpaceState struct {
 	Docs []StateDoc
-	// Observations are the observations of nodes, see StateKeyOfNode. Their Seq is the log sequence
-	// up to which the node is up to date.
+	// Observations are the saved observations of nodes, see StateKeyOfNode. Their Seq is the log sequence up
+	// to which the node is up to date.
 	Observations []StateDoc
-	// Pieces hold positions that do not fit into the mark, if there are many: see StateKeyOfPiece.
-	// One may be newer than the mark.
+	// Pieces hold positions that do not fit into the mark, see StateKeyOfPiece. A piece may be newer than the
+	// mark.
 	Pieces []StateDoc
-	// Later are the events that wait for their time, see StateKeyOfSlot; Due is when the space must
-	// be loaded for them, see DueKey.
+	// Later are the events that wait for their time, see StateKeyOfSlot.
 	Later []StateDoc
-	// Due has at most one item.
+	// Due, which has at most one item, is when the space must be loaded for them, see DueKey.
 	Due []StateDoc
-	// Quarantine are the records of commits that cannot be read, see Quarantined. Their Seq counts their changes.
+	// Quarantine are the records of commits that cannot be read, see Quarantined. Their Seq counts their
+	// changes.
 	Quarantine []StateDoc
 	// Mark is the space's checkpoint mark (an encoded Mark), which is saved after the documents.
 	// Its Seq is the log sequence after which the log must be read. The zero StateDoc means that
@@ -196,8 +198,8 @@ type SpaceState struct {
 	Mark StateDoc
 }
 
-// Newest returns the highest log sequence that any part of the state reflects, except observations,
-// which only save work.
+// Newest returns the highest log sequence that any part of the state reflects, except observations, which
+// only save work.
 func (s *SpaceState) Newest() (seq uint64) {
 	for _, items := range [][]StateDoc{s.Docs, s.Pieces, s.Later} {
 		for i := range items {
@@ -234,12 +236,12 @@ type Due struct {
 	At int64
 }
 
-// LeaseTTL is how long an observation outlives its observer; observers renew theirs three times in
-// that time. It limits how long computations continue for a client that has vanished.
+// LeaseTTL is how long an observation outlives its observer; observers renew their leases three times in that
+// period. It limits how long computations continue for a client that has vanished.
 const LeaseTTL = 6 * time.Second
 
-// Lease makes an observer keep a document observed, and with it the computations that the document
-// needs, until it expires; observers renew their leases.
+// Lease makes an observer keep a document observed until it expires, and with it the computations that the
+// document depends on; observers renew their leases.
 type Lease struct {
 	Space   string        `json:"space"`
 	Doc     string        `json:"doc"`
@@ -247,12 +249,12 @@ type Lease struct {
 	TTL     time.Duration `json:"ttl"`     // 0 ends the observation
 }
 
-// Member is a process of the fleet as it announces itself. All fields but ID, Beat and Left may be
-// missing in announcements of earlier versions.
+// Member is a process of the fleet, as it announces itself. All fields but ID, Beat and Left may be missing
+// from announcements of earlier versions.
 type Member struct {
 	ID string `json:"id"`
-	// Beat counts the announcements of this member. A member whose beat does not change for longer
-	// than the membership TTL is considered gone.
+	// Beat counts the announcements of this member. A member whose beat has not changed for the membership
+	// TTL is considered gone.
 	Beat uint64 `json:"beat"`
 	// Weight is its share of the partitions relative to other members; 0 means 1.
 	Weight float64 `json:"weight,omitzero"`
@@ -261,53 +263,52 @@ type Member struct {
 
 	// Life distinguishes this process from earlier ones with the same ID.
 	Life string `json:"life,omitzero"`
-	// Leaving is set when the member begins to leave: it gets no more partitions, but still has
-	// those in Holds.
+	// Leaving is set when the member begins to leave: it gets no more partitions, but still has those in
+	// Holds.
 	Leaving bool `json:"leaving,omitzero"`
-	// Holds are the partitions that it serves until it has released them. Wants are those that it
-	// is about to serve unless another member has claimed them earlier.
+	// Holds are the partitions that it serves until it has released them. Wants are those that it is about to
+	// serve unless another member has claimed them earlier.
 	Holds []int `json:"holds,omitzero"`
 	Wants []int `json:"wants,omitzero"`
 
-	// Role is what the process does, "" for a worker. A coordinator is never given a partition; it
-	// sets Left as well, for members of versions that do not read Role.
+	// Role is what the process does, "" for a worker. A coordinator is never given a partition; it also sets
+	// Left, for members of versions that do not read Role.
 	Role string `json:"role,omitzero"`
-	// Program is the worker's label for the programs that it hosts, "" if it has none. All workers
-	// of a deployment should host the same programs: nothing depends on the label, but differing
-	// labels are reported to operators.
+	// Program is the worker's label for the programs that it hosts, "" if it has none. All workers of a
+	// deployment should host the same programs: nothing depends on the label, but differing labels are
+	// reported to operators.
 	Program string `json:"program,omitzero"`
-	// Host, Version, Connection and Since are informative: the machine, the version of the
-	// executable, the name of its connection in the server's listings, and its start by its own
-	// clock.
+	// Host, Version, Connection and Since are informative: the machine, the version of the executable, the
+	// name of its connection in the server's listings, and its start by its own clock.
 	Host       string    `json:"host,omitzero"`
 	Version    string    `json:"version,omitzero"`
 	Connection string    `json:"connection,omitzero"`
 	Since      time.Time `json:"since,omitzero"`
 	// Done is how far a coordinator has released the log of each partition.
 	Done []uint64 `json:"done,omitzero"`
-	// Full are, of a coordinator, the lanes that have no room for what it is to release.
+	// Full are the lanes that have no room for events that this coordinator must release.
 	Full []FullLane `json:"full,omitzero"`
 }
 
-// FullLane is a lane that has no room for events that spaces have sent to those of its partition.
+// FullLane is a lane that has no room for events that other spaces have sent to spaces of its partition.
 type FullLane struct {
 	Partition int `json:"partition"`
-	// Space is what the first event was sent to that found none, at Since by the clock of the coordinator. Waiting
-	// is how many wait; those that stand behind them in their logs are not counted.
+	// Space is the target of the first event that found no room, at Since by the clock of the coordinator.
+	// Waiting is the number of waiting events, not counting those behind them in their logs.
 	Space   string    `json:"space"`
 	Since   time.Time `json:"since"`
 	Waiting int       `json:"waiting"`
 }
 
-// RoleCoordinator is the Role of a coordinator, RoleOrdered that of a server of package
-// ordered, which has partitions like a worker.
+// RoleCoordinator is the Role of a coordinator, RoleOrdered that of a server of package ordered, which has
+// partitions like a worker.
 const (
 	RoleCoordinator = "coordinator"
 	RoleOrdered     = "ordered"
 )
 
-// Key returns the name under which a member's announcements are stored: a coordinator may have the
-// ID of a worker. No ID contains a '='.
+// Key returns the name under which a member's announcements are stored: a coordinator may have the ID of a
+// worker. No ID contains a '='.
 func (m *Member) Key() string {
 	if m.Role == "" {
 		return m.ID

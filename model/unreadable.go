@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// UnreadableError reports a stored message that a space cannot go on behind: it cannot be decoded, or it is not what its
-// place requires. The space is set aside until an operator decides (docs/adr/0041).
+// UnreadableError reports a stored message that a space cannot get past: it cannot be decoded, or does not
+// fit its place. The space is set aside until an operator decides (docs/adr/0041).
 type UnreadableError struct {
 	Space string
-	// Seq is the sequence of the commit in the log. For an item of the saved state it is the revision, and Item its key.
+	// Seq is the sequence of the commit in the log. For an item of the saved state it is the revision, and
+	// Item its key.
 	Seq  uint64
 	Item string
 	// Sum is the hash of the bytes of the commit, see Quarantined.
@@ -32,8 +33,8 @@ func (e *LogEntry) Unreadable(why error) *UnreadableError {
 	return &UnreadableError{Space: e.Space, Seq: e.Seq, Sum: SumOf(e.Data), Why: why}
 }
 
-// Commit decodes the commit of an entry, and checks it against the subject and the id under which it was appended. The
-// error is an *UnreadableError.
+// Commit decodes the commit of an entry, and checks it against the subject and the id under which it was
+// appended. The error is an *UnreadableError.
 func (e *LogEntry) Commit() (*Commit, error) {
 	c, err := DecodeCommit(e.Data)
 	if err != nil {
@@ -42,7 +43,7 @@ func (e *LogEntry) Commit() (*Commit, error) {
 	if c.Space != e.Space {
 		return nil, e.Unreadable(fmt.Errorf("it is a commit of space %s", clipped(c.Space)))
 	}
-	// The id has a nonce behind that of the commit. Entries that were not read from a store have none.
+	// The id is that of the commit followed by a nonce. Entries that were not read from a store have none.
 	if id := c.ID(); e.ID != "" && e.ID != id && !strings.HasPrefix(e.ID, id+"/") {
 		return nil, e.Unreadable(fmt.Errorf("it was appended as %s, and is %s", clipped(e.ID), clipped(id)))
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A commit is one of the space in whose log it is, and by the author that its id names.
-func TestLogEntry_ACommitIsWhatItsPlaceSays(t *testing.T) {
+// A commit must belong to the space in whose log it is, and to the author that its id names.
+func TestLogEntry_ACommitMustFitItsPlace(t *testing.T) {
 	c := &Commit{Version: CommitVersion, Space: "s", Runtime: "w1", Epoch: 3, Attempt: 4}
 	data := AppendCommit(nil, c, nil)
 	for _, test := range []struct {

@@ -93,7 +93,7 @@ func BenchmarkValueParse1K(b *testing.B) {
 	}
 }
 
-// What most people do today, to compare with.
+// The usual alternative, for comparison.
 func BenchmarkValueParse1KAsMap(b *testing.B) {
 	b.ReportAllocs()
 	text := benchDoc(b).AppendJSON(nil)
@@ -153,7 +153,7 @@ func BenchmarkDiffOneLeaf(b *testing.B) {
 	}
 }
 
-// benchWrites returns what a small transaction leaves in a commit.
+// benchWrites returns the writes that a small transaction adds to a commit.
 func benchWrites() []Write {
 	return []Write{
 		{Doc: "flights", Path: Path{"flight07", "gate"}, Value: Object(F("name", "C1"), F("open", true))},
@@ -196,7 +196,7 @@ func BenchmarkWriteApply(b *testing.B) {
 	}
 }
 
-// The counts that everything above rests on; unlike times, they can be asserted.
+// The benchmarks above depend on these counts, which, unlike times, can be asserted.
 func TestAllocations(t *testing.T) {
 	v := benchDoc(t)
 	w, _ := v.Set(benchPath, String("C1"))

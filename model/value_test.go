@@ -32,8 +32,7 @@ func TestValue_ZeroIsAbsentAndNotNull(t *testing.T) {
 	}
 }
 
-// A number has one representation, so that a program cannot see whether a value
-// has been through the log.
+// A number has one representation, so that a program cannot see whether a value has been through the log.
 func TestValue_NumbersAreCanonical(t *testing.T) {
 	for _, c := range []struct {
 		v    Value
@@ -95,10 +94,10 @@ func TestValue_AccessorsAnswerOnlyTheirKind(t *testing.T) {
 		}
 	}
 	if a := Array(Int(1)); !a.Index(-1).IsAbsent() || !a.Index(1).IsAbsent() {
-		t.Error("an index outside of the array leads somewhere")
+		t.Error("an index outside the array yields a value")
 	}
 	if o := Object(F("k", 1)); !o.Get("").IsAbsent() || !Object().Get("k").IsAbsent() {
-		t.Error("a key that is not there leads somewhere")
+		t.Error("a missing key yields a value")
 	}
 }
 
@@ -110,7 +109,7 @@ func TestObject_NormalizesItsFields(t *testing.T) {
 	}
 	for i := range fields {
 		if fields[i].Key != before[i].Key || !Equal(fields[i].Value, before[i].Value) {
-			t.Fatal("Object changed the slice it was given")
+			t.Fatal("Object changed its argument")
 		}
 	}
 }
@@ -135,19 +134,19 @@ func TestKeys_BelongToTheCaller(t *testing.T) {
 func TestIterators_Stop(t *testing.T) {
 	for k := range Object(F("a", 1), F("b", 2)).All() {
 		if k != "a" {
-			t.Errorf("went on to %q", k)
+			t.Errorf("continued with %q", k)
 		}
 		break
 	}
 	for e := range Array(Int(1), Int(2)).Elements() {
 		if !Equal(e, Int(1)) {
-			t.Errorf("went on to %s", e)
+			t.Errorf("continued with %s", e)
 		}
 		break
 	}
 }
 
-func TestString_MendsInvalidUTF8(t *testing.T) {
+func TestString_RepairsInvalidUTF8(t *testing.T) {
 	if s, _ := String("a\xffb").AsString(); s != "a\uFFFDb" {
 		t.Errorf("got %q", s)
 	}
@@ -159,7 +158,7 @@ func TestEqual_AgreesWithOracle(t *testing.T) {
 		if derived := rapid.IntRange(0, 2).Draw(t, "derived"); derived > 0 {
 			b = a
 			if derived == 2 {
-				b = parse2(t, a) // equal, and nothing shared
+				b = parse2(t, a) // equal, with nothing shared
 			}
 			if x, err := b.Set(genPath(a).Draw(t, "at"), genScalar().Draw(t, "x")); err == nil {
 				b = x
@@ -175,7 +174,7 @@ func TestEqual_AgreesWithOracle(t *testing.T) {
 	})
 }
 
-// parse2 is v rebuilt from its text.
+// parse2 returns v rebuilt from its text.
 func parse2(t *rapid.T, v Value) Value {
 	x, err := ParseValue(v.AppendJSON(nil))
 	if err != nil {

@@ -25,14 +25,13 @@ type Waiting struct {
 	// Lane and Position are those of the event, if it came through the lane.
 	Lane     uint64 `json:"ln,omitzero"`
 	Position uint64 `json:"pos,omitzero"`
-	// Term is Event.Term, if it came by the lane, and ReplayKey is Event.ReplayKey.
+	// Term is Event.Term if the event came through the lane, and ReplayKey is Event.ReplayKey.
 	Term      uint64 `json:"trm,omitzero"`
 	ReplayKey uint64 `json:"rk,omitzero"`
-	// Depth is Event.Depth: more than 0 only for an event whose time had passed when it was sent.
+	// Depth is Event.Depth: nonzero only for an event whose time had already passed when it was sent.
 	Depth uint64 `json:"dp,omitzero"`
-	// Seq is the log sequence of the commit since which it waits, and Nth its place in that commit:
-	// of two events with the same time, the one that waits longer is first. Seq is 0 inside a
-	// commit.
+	// Seq is the log sequence of the commit in which it began to wait, and Nth its index in that commit: of
+	// two events with the same time, the one that has waited longer is first. Seq is 0 inside a commit.
 	Seq uint64 `json:"sq,omitzero"`
 	Nth int    `json:"i,omitzero"`
 	Trace
@@ -44,8 +43,7 @@ type Cancel struct {
 	Slot uint64 `json:"sl"`
 }
 
-// MaxDelay bounds how long an event may wait: a time further ahead is taken for a mistake in the
-// unit.
+// MaxDelay bounds how long an event may wait: a time further ahead is probably a mistake in the unit.
 const MaxDelay = 10 * 366 * 24 * time.Hour
 
 // CheckNotBefore returns an error unless an event may wait from now until a time.
@@ -56,8 +54,8 @@ func CheckNotBefore(at, now time.Time) error {
 	return fmt.Errorf("it is to wait until %s: more than ten years are not accepted; the unit may be wrong", at.UTC().Format(time.RFC3339))
 }
 
-// NotBefore converts a time to Event.NotBefore: milliseconds since 1970, rounded up, because
-// nothing is handled before its time. A time before 1970 becomes one that has passed.
+// NotBefore converts a time to Event.NotBefore: milliseconds since 1970, rounded up, because nothing is
+// handled before its time. A time before 1970 becomes a time that has passed.
 func NotBefore(at time.Time) int64 {
 	ms := at.UnixMilli()
 	if at.After(time.UnixMilli(ms)) {
@@ -66,7 +64,7 @@ func NotBefore(at time.Time) int64 {
 	return max(ms, 1)
 }
 
-// Waits returns the send in the form in which it waits in its space.
+// Waits returns the form in which a send waits in its space.
 func (s *Send) Waits() Waiting {
 	return Waiting{
 		ID: s.ID, Stream: s.Stream, Payload: s.Payload, NotBefore: s.NotBefore, Expires: s.Expires,
@@ -74,7 +72,7 @@ func (s *Send) Waits() Waiting {
 	}
 }
 
-// Event returns the event that is handled when the time has come. It has no place in the lane.
+// Event returns the event that is handled when the time has come. It has no lane sequence.
 func (w *Waiting) Event(space string) Event {
 	return Event{
 		Space: space, Stream: w.Stream, ID: w.ID, Payload: w.Payload, Position: w.Position, Term: w.Term, ReplayKey: w.ReplayKey,

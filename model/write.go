@@ -15,7 +15,7 @@ import (
 type Write struct {
 	Doc  string
 	Path Path
-	// Value is what to put at Path. Absent means the same as Delete.
+	// Value is the value to set at Path. Absent means the same as Delete.
 	Value Value
 	// Delete removes the value at Path; Value is ignored.
 	Delete bool
@@ -24,7 +24,7 @@ type Write struct {
 // deletes reports whether w removes a value.
 func (w Write) deletes() bool { return w.Delete || w.Value.IsAbsent() }
 
-// Apply returns the document root after w. It fails as Set and Delete do, and then returns root.
+// Apply returns the document root after w. It fails like Set and Delete, and then returns root.
 func (w Write) Apply(root Value) (Value, error) {
 	x := w.Value
 	if w.Delete {
@@ -55,7 +55,7 @@ func (w Write) appendJSON(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// check reports what could be written but not read back unchanged.
+// check reports a write that could be encoded but not decoded unchanged.
 func (w Write) check() error {
 	if w.Doc == "" {
 		return errNoDoc
@@ -87,7 +87,7 @@ func (w Write) MarshalJSON() ([]byte, error) {
 	return w.appendJSON(nil), nil
 }
 
-// MarshalJSONTo writes the JSON form of w. It refuses what UnmarshalJSONFrom would not read back.
+// MarshalJSONTo writes the JSON form of w. It refuses what UnmarshalJSONFrom would not accept.
 func (w Write) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := w.check(); err != nil {
 		return fmt.Errorf("marshal write: %w", err)
@@ -100,8 +100,8 @@ func (w *Write) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, w)
 }
 
-// UnmarshalJSONFrom reads the JSON form of a write, strictly: another number of elements, an empty
-// document name or a path that is not a JSON Pointer is an error.
+// UnmarshalJSONFrom reads the JSON form of a write, strictly: a wrong number of elements, an empty document
+// name or a path that is not a JSON Pointer is an error.
 func (w *Write) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if k := dec.PeekKind(); k != jsontext.KindBeginArray && k != jsontext.KindInvalid {
 		return errNoWrite

@@ -7,13 +7,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Noticed is what the bus of a process knows of incidents: figures that workers and coordinators report.
+// Noticed is what the bus of a process knows about incidents: figures that workers and coordinators report.
 type Noticed struct {
 	// Denied is the last permissions violation of the process's NATS user within the last ten
 	// minutes, "" if there was none.
 	Denied string
-	// Rewinds are the streams that have gone back to an earlier state since the process was started, each with
-	// the last time of detection, the newest first, 20 at most; RewindCount is the number of all.
+	// Rewinds are the streams that have gone back to an earlier state since the process started, each with
+	// the time of the latest detection, newest first, at most 20; RewindCount is the total number.
 	Rewinds     []model.Rewind
 	RewindCount int
 }
@@ -21,11 +21,12 @@ type Noticed struct {
 const (
 	// deniedFor is how long a permissions violation is reported.
 	deniedFor = 10 * time.Minute
-	// maxRewinds is how many streams that have gone back are named.
+	// maxRewinds bounds the rewound streams that are listed.
 	maxRewinds = 20
 )
 
-// NoticedBy returns what a bus has noticed; nothing of a bus that keeps no such record, as the one in memory.
+// NoticedBy returns what a bus has noticed; the zero Noticed for a bus that keeps no such record, such as the
+// one in memory.
 func NoticedBy(bus any) (n Noticed) {
 	if knows, can := bus.(interface{ LastDenial() (time.Time, string) }); can {
 		if at, why := knows.LastDenial(); time.Since(at) < deniedFor {

@@ -7,42 +7,40 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// PartitionReader reads what the streams of a whole partition hold, and how far it is done.
+// PartitionReader reads the streams of a whole partition, and how far each has been processed.
 type PartitionReader interface {
-	// FollowLog delivers the entries of all spaces of a partition after a sequence, existing and
-	// future ones. It leaves out purged entries.
+	// FollowLog delivers the entries of all spaces of a partition after a sequence, existing and future ones.
+	// It omits purged entries.
 	FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error
-	// LogState returns the size of a partition's log, and up to which sequence its entries are
-	// older than age by the server's clock. It asks the leader, and may be out of date.
+	// LogState returns the size of a partition's log, and the sequence up to which its entries are older than
+	// age by the server's clock. It asks the leader, and may be out of date.
 	LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error)
-	// LogTail returns the last entries of a partition's log that were not purged, n at most. It
-	// may miss the newest.
+	// LogTail returns the last n entries of a partition's log that were not purged. It may miss the newest.
 	LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error)
-	// LogSpaces lists the spaces of a partition of which the log holds more than one commit,
-	// sorted.
+	// LogSpaces returns the spaces of a partition with more than one commit in the log, sorted.
 	LogSpaces(ctx context.Context, partition int) ([]string, error)
-	// FollowLane delivers the events in the lane of a partition after a sequence. Some may belong
-	// to spaces of another partition, since any client can publish there.
+	// FollowLane delivers the events in the lane of a partition after a sequence. Some may belong to spaces
+	// of another partition, because any client can publish there.
 	FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error
 	// LaneEnd returns the last sequence of a partition's lane.
 	LaneEnd(ctx context.Context, partition int) (uint64, error)
-	// LaneEvent returns the message at a sequence of a partition's lane. It returns false if there
-	// is none, or none any more. A message that is not an event has no Space.
+	// LaneEvent returns the message at a sequence of a partition's lane. It returns false if there is none,
+	// or it was removed. A message that is not an event has no Space.
 	LaneEvent(ctx context.Context, partition int, seq uint64) (model.Message, bool, error)
 	// LaneBefore returns the last sequence of a partition's lane up to which every message was
 	// stored before a time, by the server's clock.
 	LaneBefore(ctx context.Context, partition int, at time.Time) (uint64, error)
-	// DueSpaces lists the spaces of a partition that are to be woken at a time (see model.DueKey).
-	// It may miss the newest.
+	// DueSpaces returns the spaces of a partition that must be loaded at a time (see model.DueKey). It may
+	// miss the newest.
 	DueSpaces(ctx context.Context, partition int) ([]model.Due, error)
 	// SavedSpaces lists the spaces of a partition that have a mark, sorted. It may miss the newest.
 	SavedSpaces(ctx context.Context, partition int) ([]string, error)
-	// LoadPosition returns a number that is kept for a partition under a name.
+	// LoadPosition returns the number that is stored for a partition under a name.
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)
-	// PositionStored returns when a position was saved last, by the server's clock; the zero time
-	// if it never was.
+	// PositionStored returns when a position was last saved, by the server's clock; the zero time if it never
+	// was.
 	PositionStored(ctx context.Context, partition int, name string) (time.Time, error)
-	// LoadAhead returns how far a partition is done with its lane except for a few spaces. It is
-	// the zero Ahead if none was saved, or if it cannot be read.
+	// LoadAhead returns how far a partition is done with its lane except for a few spaces. It returns the
+	// zero Ahead if none was saved, or if it cannot be read.
 	LoadAhead(ctx context.Context, partition int) (model.Ahead, error)
 }

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// ErrNoServer ends the wait of a process that leaves while no server can be reached.
+// ErrNoServer ends the wait of a process that is leaving while no server can be reached.
 var ErrNoServer = errors.New("no server could be reached")
 
 // reachable is a bus that knows whether it is connected to a server. A bus that does not implement
 // it counts as connected.
 type reachable interface{ Reachable() bool }
 
-// looksPerLimit is how many times WhileReachable looks at the connection within its limit.
+// looksPerLimit is the number of times WhileReachable checks the connection within its limit.
 const looksPerLimit = 10
 
-// WhileReachable returns a context that ends with ctx, or with the cause ErrNoServer once the bus
-// has reached no server for the whole of the limit. The function that it returns ends the context
-// at once.
+// WhileReachable returns a context that ends with ctx, or with the cause ErrNoServer once the bus has reached
+// no server for the whole limit. The returned function ends the context at once.
 func WhileReachable(ctx context.Context, bus any, limit time.Duration) (context.Context, context.CancelFunc) {
 	r, knows := bus.(reachable)
 	if !knows {

@@ -8,11 +8,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Session returns a bus as seen from one epoch of its store (see Bus.Epoch), which is the present
-// one. After the store was found to have gone back, each attempt to follow, store or remove
-// something through it ends with model.ErrRewound. A process that keeps in memory what it has read
-// reaches the bus through a session, and begins anew with another one. An append is refused
-// at the moment at which it is sent, and so are other requests that store or remove something.
+// Session returns a bus as seen from one epoch of its store, the present one (see Bus.Epoch). After the store
+// was found to have gone back, each attempt to follow, store or remove something through it ends with
+// model.ErrRewound. A process that keeps what it has read in memory uses the bus through a session, and
+// starts afresh with another one. Appends are refused when they are sent, and so are other requests that
+// store or remove something.
 func Session(b Bus) Bus { return session{b, b.Epoch()} }
 
 type session struct {
@@ -20,10 +20,10 @@ type session struct {
 	epoch uint64
 }
 
-// Epoch returns the session's own.
+// Epoch returns the epoch of the session.
 func (s session) Epoch() uint64 { return s.epoch }
 
-// Over says why a session is over, nil if it is not.
+// Over returns why a session is over, nil if it is not.
 func Over(b Bus) error {
 	if s, is := b.(session); is {
 		return s.over()
@@ -38,12 +38,12 @@ func (s session) over() error {
 	return nil
 }
 
-// epochKey is the key of a context's epoch.
+// epochKey is the context key of the epoch.
 type epochKey struct{}
 
-// WithEpoch returns a context for requests that depend on what was read in an epoch of the store: a bus does not
-// carry them out in another one, even if the store goes back after the request was made. An epoch that the context
-// has already stays.
+// WithEpoch returns a context for requests that depend on what was read in an epoch of the store: a bus does
+// not execute them in another one, even if the store goes back after the request was made. An epoch that the
+// context has already is kept.
 func WithEpoch(ctx context.Context, epoch uint64) context.Context {
 	if _, has := ctx.Value(epochKey{}).(uint64); has {
 		return ctx
@@ -64,7 +64,7 @@ func (s session) Append(a model.Append, done func(seq uint64, err error)) {
 	s.Bus.Append(a, done)
 }
 
-// Send refuses, as Append does, what follows from an earlier past: in the present one another event may
+// Send refuses, like Append, an event that depends on an earlier epoch: in the present one another event may
 // have its id and its position.
 func (s session) Send(m model.Message, done func(model.SendResult, error)) {
 	m.Bound, m.Epoch = true, s.epoch

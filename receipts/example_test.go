@@ -10,9 +10,9 @@ import (
 
 var payment = model.Event{Space: "alice", Stream: "pay", ID: "invoice-7", Lane: 12}
 
-// Receipts by hand: a handling is a transaction whose receipt stands beside its writes in one
-// commit. A receipt in the log proves that the event has had its effect, and
-// has its outcome; a worker that is about to handle the event again finds it first.
+// Receipts used directly: a handling is a transaction with its receipt and its writes in one commit. A
+// receipt in the log proves that the event has taken effect, and contains its outcome; a worker that is about
+// to handle the event again finds the receipt first.
 func Example() {
 	tx := model.Tx{
 		N: 1, By: receipts.By(payment.Stream),
@@ -95,7 +95,8 @@ func ExampleStream() {
 	// false
 }
 
-// The origin of an event has lost the commit that had sent it, and has sent it again under another id: it ends as it did then.
+// The origin of an event has lost the commit that sent it, and has sent it again under another id: it gets
+// the same result as before.
 func ExampleRepeated() {
 	again := model.Event{Space: "alice", Stream: "pay", ID: "shop:9:2:0", Lane: 31, Position: 7}
 	again.Earlier = &model.Receipt{Event: "shop:4:2:0", Outcome: model.Handled, Result: model.Int(95)}

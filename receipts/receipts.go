@@ -17,11 +17,10 @@
 //
 // # Without Settle's workers
 //
-// A program that handles events without Settle's workers (package ordered does) makes one of these
-// receipts for each event, and stores it as Tx.Receipt of the transaction that also contains the
-// writes and sends, with By as Tx.By: Find and the settle command look for it in that form. With
-// any outcome but Handled the transaction must contain nothing else. The example of the package
-// shows such a commit.
+// A program that handles events without Settle's workers (as package ordered does) makes one of these
+// receipts for each event, and stores it as Tx.Receipt of the transaction that also contains the writes and
+// sends, with By as Tx.By: Find and the settle command expect that form. With any outcome but Handled the
+// transaction must contain nothing else. The example of the package shows such a commit.
 package receipts
 
 import (
@@ -70,7 +69,7 @@ func Expired(ev *model.Event) *model.Receipt {
 	return r
 }
 
-// Repeated returns the receipt of an event that repeats another one: it has the outcome and the result of that one.
+// Repeated returns the receipt of an event that repeats another one: it has the same outcome and result.
 func Repeated(ev *model.Event) *model.Receipt {
 	r := base(ev, ev.Earlier.Outcome)
 	r.Result = ev.Earlier.Result

@@ -11,7 +11,7 @@ import (
 
 var ev = &model.Event{Space: "cart", Stream: "add", ID: "e1", Lane: 12, Position: 3}
 
-func TestAReceiptSaysWhichEventEndedAndHow(t *testing.T) {
+func TestAReceiptNamesTheEventAndItsOutcome(t *testing.T) {
 	for _, c := range []struct {
 		rc      *model.Receipt
 		outcome model.Outcome
@@ -32,8 +32,8 @@ func TestAReceiptSaysWhichEventEndedAndHow(t *testing.T) {
 	}
 }
 
-// A failing handler cannot make its own failure too large, or too odd, to record.
-func TestAnErrorIsCutToWhatAReceiptHolds(t *testing.T) {
+// A failing handler cannot make its own failure too large, or too malformed, to record.
+func TestAnErrorIsCutToTheRoomOfAReceipt(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", MaxErrorLen+1), strings.Repeat("é", MaxErrorLen), "x" + strings.Repeat("😀", MaxErrorLen)} {
 		got := Failed(ev, errors.New(text)).Error
 		if len(got) > MaxErrorLen+len(" …") || !strings.HasSuffix(got, " …") {
@@ -49,7 +49,7 @@ func TestAnErrorIsCutToWhatAReceiptHolds(t *testing.T) {
 	}
 }
 
-func TestO03_Find_TellsStreamsApart(t *testing.T) {
+func TestO03_Find_DistinguishesStreams(t *testing.T) {
 	c := &model.Commit{Txs: []model.Tx{
 		{N: 1, By: "compute total"},
 		{N: 2, By: By("add"), Receipt: &model.Receipt{Event: "e1"}},

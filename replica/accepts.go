@@ -6,11 +6,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Accepts returns an error unless a commit can be the next one of the space. The error is an *model.UnreadableError.
+// Accepts returns an error unless a commit can be the next one of the space. The error is an
+// *model.UnreadableError.
 //
-// It is checked against what the log has before it: the commit that it was appended behind, its epoch, which has begun by
-// then, the cursor, which never goes back, and the positions of what it sends, which are dense. Whose its epoch is, the
-// replica does not know of runtimes that have joined.
+// It checks the commit against the log before it: the commit that it was appended after, its epoch, which
+// must have begun, the cursor, which never goes back, and the positions of its sends, which are dense. It
+// does not check the author, because a replica does not know the runtimes that have joined.
 func (r *Replica) Accepts(e *model.LogEntry, c *model.Commit) error {
 	if err := r.accepts(e, c); err != nil {
 		return e.Unreadable(err)
@@ -20,7 +21,7 @@ func (r *Replica) Accepts(e *model.LogEntry, c *model.Commit) error {
 
 func (r *Replica) accepts(e *model.LogEntry, c *model.Commit) error {
 	begins := c.Takeover || c.Join
-	fills := !begins && len(c.Txs) == 0 // `settle accept-loss` fills a log whose end is lost
+	fills := !begins && len(c.Txs) == 0 // `settle accept-loss` fills a log that has lost its end
 	switch {
 	case r.Seq == 0:
 		return nil

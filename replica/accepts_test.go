@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A commit is the next one of its space only if it follows on what the log has.
-func TestAccepts_ACommitFollowsOnWhatTheLogHas(t *testing.T) {
+// A commit is accepted as the next one of its space only if it follows the log's last commit.
+func TestAccepts_ACommitMustFollowTheLog(t *testing.T) {
 	sends := func(positions ...uint64) []model.Tx {
 		tx := model.Tx{N: 1, By: "handle add"}
 		for _, p := range positions {

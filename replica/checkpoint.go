@@ -8,17 +8,16 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Checkpoint is the state to be saved so that the space can be loaded from it and the log after
-// Mark.Seq.
+// Checkpoint is the state to save so that the space can be loaded from it and the log after Mark.Seq.
 type Checkpoint struct {
 	// Docs are documents, and pieces of the positions (see positions.go).
 	Docs []model.StateDoc
 	Mark model.StateDoc
 }
 
-// Checkpoint returns the documents and the waiting events that changed since the last call, and the
-// mark. The caller must save the documents before the mark, and must not lose them: pass a
-// checkpoint that could not be saved to Spoil. Rev is 0, for the caller to fill in.
+// Checkpoint returns the documents and the waiting events that changed since the last call, and the mark. The
+// caller must save the documents before the mark, and must not lose them: pass a checkpoint that could not be
+// saved to Spoil. Rev is 0, for the caller to fill in.
 func (r *Replica) Checkpoint() (Checkpoint, error) {
 	r.positions.splitIfMany(r)
 	data, err := r.mark().Encode()
@@ -81,7 +80,7 @@ func (r *Replica) mark() *model.Mark {
 	m := &model.Mark{
 		Version: model.MarkVersion, Epoch: r.Epoch, Owner: r.Owner, Term: r.Term,
 		First: r.first, Before: r.before, Purged: r.purged,
-		Cursor: r.Cursor, Barren: r.Barren, Fruitful: r.Fruitful, Trying: r.Trying, Tried: r.TriedBy,
+		Cursor: r.Cursor, WithoutReceipt: r.WithoutReceipt, HasReceipt: r.HasReceipt, Trying: r.Trying, Tried: r.TriedBy,
 	}
 	if r.positions.split {
 		m.Version = model.SplitMarkVersion
@@ -102,7 +101,7 @@ func (r *Replica) mark() *model.Mark {
 	return m
 }
 
-// Load returns the replica of the saved state. It is current once the log after Seq was applied.
+// Load returns the replica from the saved state. It is current once the log after Seq has been applied.
 func Load(space string, st model.SpaceState) (*Replica, error) {
 	r := New(space)
 	old, err := readStale(&st.Mark)
@@ -138,17 +137,16 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	return r, nil
 }
 
-// MarkStands records that a mark was saved, and its standing in the bucket. A mark whose save was
-// in flight during the takeover is not the owner's first: it does not cover what was committed
-// until then.
+// MarkStands records that a mark was saved, and its standing in the bucket. A mark whose save was in flight
+// during the takeover is not the owner's first: it does not cover the commits before the takeover.
 func (r *Replica) MarkStands(m model.Standing) {
 	if r.first == 0 && m.Seq >= r.Epoch {
 		r.first = m.Rev
 	}
 }
 
-// MarkersGo records marks before whose standing markers of deleted documents may be purged from now
-// on. Every later checkpoint contains them; see stale.
+// MarkersGo records marks before whose standing markers of deleted documents may be purged from now on. Every
+// later checkpoint contains them; see stale.
 func (r *Replica) MarkersGo(behind []model.Standing) { r.purged = behind }
 
 func parse(data []byte) (model.Value, error) {
@@ -160,7 +158,7 @@ func parse(data []byte) (model.Value, error) {
 
 func (r *Replica) restore(seq uint64, m *model.Mark) {
 	r.Seq, r.Epoch, r.Owner, r.Term, r.Cursor = seq, m.Epoch, m.Owner, m.Term, m.Cursor
-	r.Lives = Lives{Began: true, Barren: m.Barren, Fruitful: m.Fruitful, Trying: m.Trying, TriedBy: m.Tried}
+	r.Lives = Lives{Began: true, WithoutReceipt: m.WithoutReceipt, HasReceipt: m.HasReceipt, Trying: m.Trying, TriedBy: m.Tried}
 	r.know(&m.Positions)
 	r.positions.split = m.Version == model.SplitMarkVersion
 	for i := range m.Own {

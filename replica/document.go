@@ -10,14 +10,14 @@ import (
 type Document struct {
 	ID    string
 	Value model.Value
-	// Seq is the log sequence of the last commit that changed the document. It serves as the
-	// document's revision: it only grows, whichever worker owns the space.
+	// Seq is the log sequence of the last commit that changed the document. It serves as the document's
+	// revision: it only grows, whichever worker owns the space.
 	Seq uint64
 	// Read is the log sequence up to which the log has been read.
 	Read uint64
 }
 
-// LoadDocument returns the document of the saved state. It is current once the log after Read was
+// LoadDocument returns the document from the saved state. It is current once the log after Read has been
 // applied.
 func LoadDocument(id string, st model.SpaceState) (*Document, error) {
 	d := &Document{ID: id, Read: st.Mark.Seq}
@@ -44,7 +44,7 @@ func (d *Document) Apply(e model.LogEntry) (bool, error) {
 	return d.Take(&e, e.Commit)
 }
 
-// Take is Apply, given how the commit of the entry is had.
+// Take is Apply with a function that returns the commit of the entry.
 func (d *Document) Take(e *model.LogEntry, read func() (*model.Commit, error)) (bool, error) {
 	if e.Seq <= d.Read {
 		return false, nil

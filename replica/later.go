@@ -7,20 +7,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Later holds the events of a space that wait for their time, by slot (docs/adr/0018). Like a
-// document, a slot has the log sequence of the last commit that changed it. Empty slots keep theirs
-// while it may be needed, since the saved state of a slot may be ahead of the mark.
+// Later holds the events of a space that wait for their time, by slot (docs/adr/0018). Like a document, a
+// slot has the log sequence of the last commit that changed it. Empty slots keep theirs while it may be
+// needed, since the saved state of a slot may be ahead of the mark.
 type Later struct {
 	slots map[uint64]slot
 	n     int
-	// dues orders the waiting events; entries of events that no longer wait are dropped when they
-	// come up.
+	// dues orders the waiting events; entries of events that no longer wait are dropped when they are first.
 	dues  Queue
 	dirty map[uint64]bool
 }
 
 type slot struct {
-	w   *model.Waiting // nil if no event waits there
+	w   *model.Waiting // nil if no event waits in the slot
 	seq uint64
 }
 
@@ -34,7 +33,7 @@ func (l *Later) At(n uint64) *model.Waiting { return l.slots[n].w }
 
 // Each calls f for every waiting event, in no particular order.
 func (l *Later) Each(f func(*model.Waiting)) {
-	for _, s := range l.slots { // any order: Each promises none
+	for _, s := range l.slots { // any order: the caller expects none
 		if s.w != nil {
 			f(s.w)
 		}
@@ -49,8 +48,8 @@ func (l *Later) Next() int64 {
 	return 0
 }
 
-// take applies the changes of a transaction of the commit at seq. n counts the events that the
-// commit has added so far.
+// take applies the changes by a transaction of the commit at seq. n counts the events that the commit has
+// added so far.
 func (l *Later) take(seq uint64, tx *model.Tx, space string, n *int) {
 	if rc := tx.Receipt; rc != nil && rc.Slot > 0 {
 		l.clear(seq, rc.Slot, rc.Event)
@@ -103,7 +102,7 @@ func (l *Later) set(n uint64, s slot) {
 	}
 }
 
-// tidy removes entries of events that no longer wait when they are the majority.
+// tidy removes entries of events that no longer wait when they are in the majority.
 func (l *Later) tidy() {
 	if l.dues.Len() < 2*l.n+64 {
 		return
@@ -133,7 +132,7 @@ func (l *Later) load(items []model.StateDoc) error {
 	return nil
 }
 
-// item returns a slot as it is saved.
+// item returns a slot in its saved form.
 func (l *Later) item(n uint64) (model.StateDoc, error) {
 	s := l.slots[n]
 	d := model.StateDoc{Doc: model.StateKeyOfSlot(n), Seq: s.seq}

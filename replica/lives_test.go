@@ -40,8 +40,8 @@ func TestLives(t *testing.T) {
 		if r.Trying != nil {
 			tries = r.Trying.Tries
 		}
-		if r.Barren != c.barren || tries != c.tries || (tries > 0) != (r.TriedBy == 7) {
-			t.Errorf("%s: %d lives without receipts, %d tries by %d; want %d and %d", c.name, r.Barren, tries, r.TriedBy, c.barren, c.tries)
+		if r.WithoutReceipt != c.barren || tries != c.tries || (tries > 0) != (r.TriedBy == 7) {
+			t.Errorf("%s: %d lives without receipts, %d tries by %d; want %d and %d", c.name, r.WithoutReceipt, tries, r.TriedBy, c.barren, c.tries)
 		}
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// positions tracks what must be saved of Inbound and Outbound. A space with few peers saves them in
-// its mark. With many they would exceed the size of a message, and would all be written again with
-// every checkpoint; such a space saves them in pieces, by the name of the other space, and only
-// those that changed.
+// positions tracks which of Inbound and Outbound must be saved. A space with few peers saves them in its
+// mark. With many they would exceed the size of a message, and all be written again with every checkpoint;
+// such a space saves them in pieces, by the name of the other space, and only those that changed.
 //
-// A piece that was saved without its mark is newer than the mark. Positions only grow, or continue
-// in a later term, and replaying the log after the mark brings all others up to that piece, so of several values
-// the furthest is valid.
+// A piece that was saved without its mark is newer than the mark. Positions only grow, or continue in a later
+// term, and replaying the log after the mark brings all others up to that piece, so of several values the
+// furthest is valid.
 type positions struct {
 	split bool
 	many  int          // up to this number the mark holds them
@@ -60,23 +59,23 @@ func (p *positions) changed(r *Replica) ([]model.StateDoc, error) {
 	return docs, nil
 }
 
-// know merges positions that were saved.
+// know merges saved positions.
 func (r *Replica) know(p *model.Positions) {
-	for origin, pos := range p.Inbound { // any order: each on its own
+	for origin, pos := range p.Inbound { // any order: each is independent
 		in, known := model.ReceivedOf(pos, p.InTerms[origin], p.InAgain[origin]), r.Inbound[origin]
 		if in.After(&known) {
 			r.Inbound[origin] = in
 		}
 	}
-	for to, pos := range p.Outbound { // any order: each on its own
+	for to, pos := range p.Outbound { // any order: each is independent
 		if pos > r.Outbound[to].Position {
 			r.Outbound[to] = model.Sent{Position: pos, Term: p.OutTerms[to]}
 		}
 	}
 }
 
-// Handled returns the highest position of the events of an origin that a space had handled when it
-// was last saved, 0 if that is not known.
+// Handled returns the highest position of the events of an origin that a space had handled when it was last
+// saved, 0 if unknown.
 func Handled(st model.SpaceState, origin string) (uint64, error) {
 	r, err := Load("", model.SpaceState{Mark: st.Mark, Pieces: st.Pieces})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // A space that has exchanged events with 40,000 others could not be saved in one message.
-func TestPositions_OfManyOthersAreSavedInPiecesAndOnlyWhatHasChanged(t *testing.T) {
+func TestPositions_OfManyPeersAreSavedInChangedPieces(t *testing.T) {
 	const others = 40_000
 	r := New(home)
 	handles := func(seq uint64, names ...string) {
@@ -53,7 +53,7 @@ func TestPositions_OfManyOthersAreSavedInPiecesAndOnlyWhatHasChanged(t *testing.
 		saved[d.Doc] = d
 	}
 	st := model.SpaceState{Mark: second.Mark}
-	for _, d := range saved { // any order: each on its own
+	for _, d := range saved { // any order: each is independent
 		st.Pieces = append(st.Pieces, d)
 	}
 	loaded, err := Load(home, st)
@@ -64,16 +64,17 @@ func TestPositions_OfManyOthersAreSavedInPiecesAndOnlyWhatHasChanged(t *testing.
 		t.Error("what was loaded is not what was saved")
 	}
 	if n, err := Handled(st, name(7)); n != 2 || err != nil {
-		t.Errorf("handled up to %d, %v", n, err)
+		t.Errorf("Handled returned %d, %v", n, err)
 	}
 	again, err := loaded.Checkpoint()
 	if err != nil || len(again.Docs) != 0 {
-		t.Errorf("%d items of what has not changed, %v", len(again.Docs), err)
+		t.Errorf("%d unchanged items, %v", len(again.Docs), err)
 	}
 }
 
-// The mark holds the positions until they are too many. Those that have not changed since are saved in pieces with the others then.
-func TestPositions_TheFirstPiecesHoldWhatTheMarkHad(t *testing.T) {
+// The mark holds the positions until there are too many. The pieces then contain all of them, including
+// unchanged ones.
+func TestPositions_TheFirstPiecesHoldThePositionsOfTheMark(t *testing.T) {
 	r := New(home)
 	handles := func(seq uint64, first, last int) Checkpoint {
 		c := &model.Commit{}
@@ -91,20 +92,20 @@ func TestPositions_TheFirstPiecesHoldWhatTheMarkHad(t *testing.T) {
 		return saved
 	}
 	if saved := handles(1, 1, manyOthers); len(saved.Docs) > 0 {
-		t.Errorf("%d pieces are saved of what the mark can hold", len(saved.Docs))
+		t.Errorf("%d pieces are saved of positions that fit into the mark", len(saved.Docs))
 	}
 	saved := handles(2, manyOthers+1, manyOthers+1)
 	loaded, err := Load(home, model.SpaceState{Mark: saved.Mark, Pieces: saved.Docs})
 	if err != nil || !reflect.DeepEqual(loaded.Inbound, r.Inbound) {
-		t.Errorf("of %d positions %d were saved, %v", len(r.Inbound), len(loaded.Inbound), err)
+		t.Errorf("%[2]d of %[1]d positions were saved, %[3]v", len(r.Inbound), len(loaded.Inbound), err)
 	}
 }
 
-// A piece that is older than what is known puts nothing back.
+// A piece that is older than the known positions does not lower them.
 func TestPositions_TheFurthestOfSeveralIsValid(t *testing.T) {
 	r := New(home)
 	var older, newer model.Positions
-	for space, pos := range map[string][2]uint64{"a": {3, 5}, "b": {7, 2}} { // any order: each by itself
+	for space, pos := range map[string][2]uint64{"a": {3, 5}, "b": {7, 2}} { // any order: each is independent
 		older.Receive(space, &model.Received{Position: pos[0]})
 		older.Send(space, model.Sent{Position: pos[0]})
 		newer.Receive(space, &model.Received{Position: pos[1]})
@@ -112,9 +113,9 @@ func TestPositions_TheFurthestOfSeveralIsValid(t *testing.T) {
 	}
 	r.know(&older)
 	r.know(&newer)
-	for space, want := range map[string]uint64{"a": 5, "b": 7} { // any order: each by itself
+	for space, want := range map[string]uint64{"a": 5, "b": 7} { // any order: each is independent
 		if in, out := r.Inbound[space].Position, r.Outbound[space].Position; in != want || out != want {
-			t.Errorf("of %s, %d was received and %d sent, want %d", space, in, out, want)
+			t.Errorf("for %s, position %d was received and %d sent, want %d", space, in, out, want)
 		}
 	}
 }
@@ -122,9 +123,9 @@ func TestPositions_TheFurthestOfSeveralIsValid(t *testing.T) {
 func TestPositions_APieceThatCannotBeReadIsAnError(t *testing.T) {
 	st := model.SpaceState{Pieces: []model.StateDoc{{Doc: model.StateKeyOfPiece(3), Data: []byte(`{`), Seq: 3}}}
 	if _, err := Load(home, st); err == nil {
-		t.Error("it was loaded")
+		t.Error("an unreadable piece was loaded")
 	}
 	if _, err := Handled(st, "s"); err == nil {
-		t.Error("it was taken for nothing")
+		t.Error("an unreadable piece was ignored")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Queue orders waiting events, the next one first. Events that no longer wait may stay in it; they
-// are dropped when they come up.
+// Queue orders waiting events, the next one first. Events that no longer wait may stay in it; they are
+// dropped when they are first.
 type Queue struct{ h byTime }
 
 // Len returns the number of entries, including those that no longer wait.

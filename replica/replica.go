@@ -1,10 +1,9 @@
-// Package replica folds a log into state: the documents of a space and everything else that its
-// commits determine, as of one log sequence. Owners, followers, mirrors and checkers all use this
-// one fold, so they cannot disagree.
+// Package replica folds a log into state: the documents of a space and everything else that its commits
+// determine, as of one log sequence. Owners, followers, mirrors and checkers all use this fold, so they
+// cannot disagree.
 //
-// A replica holds confirmed state only. Transactions of the owner that are not in the log yet are
-// an overlay that package space keeps beside it; undoing them drops the overlay and never restores
-// remembered values.
+// A replica holds confirmed state only. Transactions of the owner that are not in the log yet are an overlay
+// that package space keeps beside it; undoing them drops the overlay and never restores remembered values.
 //
 //	checkpoint --Load--> replica --Apply(commit)--> replica --Checkpoint--> ...
 package replica
@@ -20,8 +19,7 @@ import (
 // Replica is the confirmed state of one space.
 type Replica struct {
 	Space string
-	// Seq is the log sequence of the last commit applied, 0 for none. The next append must expect
-	// it.
+	// Seq is the log sequence of the last commit applied, 0 for none. The next append must expect it.
 	Seq uint64
 	// Epoch is the sequence of the last takeover, Owner the runtime that made it.
 	Epoch uint64
@@ -42,8 +40,8 @@ type Replica struct {
 	// dirty are the documents that changed since the last Checkpoint.
 	dirty     map[string]bool
 	positions positions
-	// loaded is the standing of the mark that was loaded, before that of the mark that the owner
-	// loaded, and first the revision of the owner's first mark; see stale.
+	// loaded is the standing of the mark that was loaded, before that of the mark that the owner loaded, and
+	// first the revision of the owner's first mark; see stale.
 	loaded, before model.Standing
 	first          uint64
 	purged         []model.Standing
@@ -51,7 +49,7 @@ type Replica struct {
 
 // Doc is a document and the log sequence of the last commit that changed it.
 type Doc struct {
-	Value model.Value // absent once deleted
+	Value model.Value // absent if deleted
 	Seq   uint64
 }
 
@@ -84,14 +82,14 @@ func (r *Replica) DocIDs() []string {
 	return ids
 }
 
-// Apply applies the commit at log sequence seq and returns the documents that it changed, in the
-// order of their first write. Applying a commit again has no effect. An error means that this
-// program interprets a write differently from the one that made it; the replica is then what it was before.
+// Apply applies the commit at log sequence seq and returns the documents that it changed, in the order of
+// their first write. Applying a commit again has no effect. An error means that this program interprets a
+// write differently from the one that made it; the replica is then unchanged.
 func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err error) {
 	if seq <= r.Seq {
 		return nil, nil
 	}
-	after := map[string]model.Value{} // of changed: a commit may write thousands
+	after := map[string]model.Value{} // of changed documents: a commit may write thousands
 	for i := range c.Txs {
 		for j := range c.Txs[i].Writes {
 			w := &c.Txs[i].Writes[j]
@@ -115,8 +113,8 @@ func (r *Replica) Apply(seq uint64, c *model.Commit) (changed []string, err erro
 	return changed, nil
 }
 
-// Adopt applies the commit at seq like Apply, given the documents as they are after it. The owner
-// that made the commit has them already and so does not apply the writes twice.
+// Adopt applies the commit at seq like Apply, given the documents after it. The owner that made the commit
+// has them already and so does not apply the writes twice.
 func (r *Replica) Adopt(seq uint64, c *model.Commit, after map[string]model.Value) {
 	for id, v := range after { // any order: each document once
 		r.set(id, Doc{Value: v, Seq: seq})
@@ -129,7 +127,7 @@ func (r *Replica) set(id string, d Doc) {
 	r.dirty[id] = true
 }
 
-// advance applies everything of a commit but its writes.
+// advance applies everything in a commit except its writes.
 func (r *Replica) advance(seq uint64, c *model.Commit) {
 	r.Seq = seq
 	if c.Takeover {
@@ -148,7 +146,7 @@ func (r *Replica) advance(seq uint64, c *model.Commit) {
 		if w := tx.Later; w != nil && w.Position > 0 {
 			r.handledTo(w.ID, w.Position, w.Term)
 		}
-		r.Lives.bear(tx)
+		r.Lives.takeTx(tx)
 		r.Later.take(seq, tx, r.Space, &added)
 		r.noteSends(tx.Sends)
 	}
@@ -196,9 +194,9 @@ func (r *Replica) sentTo(s *model.Send) {
 	}
 }
 
-// LaneDone returns the lane sequence up to which the space has no work left: every event up to it
-// is handled, none is set aside, and no follow-up caused by one of them waits. Reading the lane
-// after it finds all remaining work.
+// LaneDone returns the lane sequence up to which the space has no work left: every event up to it is handled,
+// none is set aside, and no follow-up caused by one of them waits. Reading the lane after it finds all
+// remaining work.
 func (r *Replica) LaneDone() uint64 {
 	done := r.Cursor.Floor
 	if len(r.Cursor.Held) > 0 {

@@ -9,14 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/settlehq/settle/internal/seeded" // see there
+	_ "github.com/settlehq/settle/internal/seeded" // see the package
 	"github.com/settlehq/settle/model"
 )
 
 const home = "home"
 
-// genLog makes a log as owners write them: patches that apply, sends, receipts of
-// follow-ups, positions, takeovers.
+// genLog makes a log as owners write it: patches that apply, sends, receipts of follow-ups, positions,
+// takeovers.
 func genLog(t *rapid.T) []*model.Commit {
 	g := logGen{docs: map[string]model.Value{}, in: map[string]uint64{}, out: map[string]uint64{}}
 	for range rapid.IntRange(1, 12).Draw(t, "commits") {
@@ -92,7 +92,7 @@ func (g *logGen) tx(t *rapid.T, seq uint64) model.Tx {
 	return tx
 }
 
-// write draws a write that the documents allow.
+// write draws a write that is possible in the documents.
 func (g *logGen) write(t *rapid.T) (model.Write, bool) {
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	w := model.Write{
@@ -118,10 +118,10 @@ func applyAll(t *rapid.T, r *Replica, log []*model.Commit) *Replica {
 	return r
 }
 
-// describe is everything that a replica knows.
+// describe returns everything in a replica as text.
 func describe(r *Replica) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "began %v receiptless %d fruitful %v tried by %d ", r.Began, r.Barren, r.Fruitful, r.TriedBy)
+	fmt.Fprintf(&b, "began %v receiptless %d fruitful %v tried by %d ", r.Began, r.WithoutReceipt, r.HasReceipt, r.TriedBy)
 	if r.Trying != nil {
 		fmt.Fprintf(&b, "%+v ", *r.Trying)
 	}
@@ -142,15 +142,14 @@ func mustEqual(t *rapid.T, what string, got, want *Replica) {
 	}
 }
 
-// saved is a bucket: documents and the mark, each as it was last written, in
-// whatever order that happened and however often it was cut short.
+// saved is a bucket: documents and the mark, each as it was last written, in whatever order that happened and
+// however often it was interrupted.
 type saved struct {
 	docs map[string]model.StateDoc
 	mark model.StateDoc
 }
 
-// save writes the documents of a checkpoint, then the mark, and may crash between
-// any two of them.
+// save writes the documents of a checkpoint, then the mark, and may crash between any two of them.
 func (s *saved) save(t *rapid.T, c Checkpoint) (whole bool) {
 	for _, d := range c.Docs {
 		if rapid.IntRange(0, 5).Draw(t, "crash") == 0 {
@@ -180,8 +179,8 @@ func (s *saved) load(t *rapid.T) *Replica {
 	return r
 }
 
-// A space is loaded from a checkpoint and the log after it; it does not matter
-// when checkpoints were made, nor where saving them broke off.
+// A space is loaded from a checkpoint and the log after it; it does not matter when checkpoints were made, or
+// where saving them was interrupted.
 func TestCheckpointAndLogTailAreTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := genLog(t)
@@ -213,9 +212,9 @@ func TestCheckpointAndLogTailAreTheLog(t *testing.T) {
 	})
 }
 
-// A document that was saved ahead of the mark is not changed twice by the log
-// between the two, even by several writes of one commit.
-func TestApply_SkipsWhatASavedDocumentHasSeen(t *testing.T) {
+// A document that was saved ahead of the mark is not changed twice by the log between the two, even by
+// several writes of one commit.
+func TestApply_SkipsWritesThatASavedDocumentReflects(t *testing.T) {
 	write := func(key string, v int64) model.Write {
 		return model.Write{Doc: "x", Path: model.Path{key}, Value: model.Int(v)}
 	}
@@ -263,7 +262,7 @@ func TestAdoptIsApply(t *testing.T) {
 	})
 }
 
-func TestApply_OfWhatWasAppliedDoesNothing(t *testing.T) {
+func TestApply_AgainHasNoEffect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := genLog(t)
 		r := applyAll(t, New(home), log)
@@ -288,7 +287,7 @@ func TestClone_IsIndependent(t *testing.T) {
 	})
 }
 
-// A document that is followed alone shows what the whole replica shows.
+// A document that is followed by itself shows the same as the whole replica.
 func TestDocument_FollowsTheReplica(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := genLog(t)
@@ -321,8 +320,8 @@ func TestDocument_FollowsTheReplica(t *testing.T) {
 	})
 }
 
-// LaneDone promises that reading the lane after it finds all work: nothing at or
-// below it is set aside, and no follow-up is left of it.
+// LaneDone promises that reading the lane after it finds all work: nothing at or below it is set aside, and
+// no follow-up of those events is left.
 func TestLaneDone_IsBelowEverythingThatIsOpen(t *testing.T) {
 	for _, c := range []struct {
 		cursor model.Cursor
@@ -344,7 +343,7 @@ func TestLaneDone_IsBelowEverythingThatIsOpen(t *testing.T) {
 	}
 }
 
-func TestLoad_RefusesWhatItCannotRead(t *testing.T) {
+func TestLoad_RefusesUnreadableState(t *testing.T) {
 	for _, st := range []model.SpaceState{
 		{Docs: []model.StateDoc{{Doc: "x", Data: []byte(`{"a":`)}}},
 		{Mark: model.StateDoc{Data: []byte(`{"v":99}`), Seq: 3}},

@@ -6,18 +6,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// stale identifies documents that were restored by mistake. The marker of a deleted document is
-// purged after a while. An owner that was deposed long ago, and still has an old state of the
-// document to save, then finds nothing newer in its place, and stores it.
+// stale identifies documents that were restored by mistake. The marker of a deleted document is purged after
+// a while. If an owner that was deposed long ago still has an old state of the document to save, it then
+// finds nothing newer in its place, and stores it.
 //
-// Everything that a mark covers was stored before it, and an owner stores everything that was
-// committed before its epoch before its first mark. So a document was restored by mistake if it was
+// Everything that a mark covers was stored before it, and an owner stores everything that was committed
+// before its epoch before its first mark. So a document was restored by mistake if it was
 //
 //   - stored after a mark that covers it: the last one, or the one that the last owner loaded;
 //   - or stored after the first mark of the last owner, but committed before that owner's epoch;
 //   - or stored after a mark that covers it and that was in the bucket when the last owner purged
 //     markers: a save of the owner's own that arrived a second time.
-//     markers: a save of its own that arrived a second time.
 type stale struct {
 	mark *model.Mark // nil if there is none
 	at   model.Standing

@@ -6,10 +6,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A mark of the owner that took the space at 60, which had loaded the mark that covered up to
-// 50 under revision 100. Its own first mark has revision 200, this one, up to 90, has 300. It has
-// purged markers behind those of 65, which had revision 220, and of 75, which had 260.
-func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {
+// A mark of the owner that took the space over at 60, after loading the mark that covered up to 50 with
+// revision 100. Its own first mark has revision 200, this one, up to 90, has 300. It has purged markers
+// behind the mark of 65, which had revision 220, and the mark of 75, which had 260.
+func TestStale_RestoredDocumentsAreIdentifiedByTheirRevision(t *testing.T) {
 	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Before: model.Standing{Rev: 100, Seq: 50}, Purged: []model.Standing{{Rev: 220, Seq: 65}, {Rev: 260, Seq: 75}}}).Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -42,13 +42,13 @@ func TestStale_WhatWasPutBackIsToldByWhereItStands(t *testing.T) {
 		}
 		d.Data = nil
 		if s.has(d) {
-			t.Errorf("%s: a marker is what should be there", c.what)
+			t.Errorf("%s: a marker should be there", c.what)
 		}
 	}
 }
 
-// A mark that was under way when the space was taken over is not the new owner's first.
-func TestStale_AMarkOfBeforeTheTakeoverIsNotTheOwnersFirst(t *testing.T) {
+// A mark that was being saved when the space was taken over is not the new owner's first mark.
+func TestStale_AMarkFromBeforeTheTakeoverIsNotTheOwnersFirst(t *testing.T) {
 	r := New("s")
 	take := func(seq uint64) {
 		c := &model.Commit{Space: "s", Runtime: "w", Takeover: true}
@@ -59,7 +59,7 @@ func TestStale_AMarkOfBeforeTheTakeoverIsNotTheOwnersFirst(t *testing.T) {
 	take(10)
 	r.MarkStands(model.Standing{Rev: 5, Seq: 9})
 	if r.first != 0 {
-		t.Errorf("the first mark is %d, and none covers the takeover", r.first)
+		t.Errorf("the first mark is %d, although none covers the takeover", r.first)
 	}
 	r.MarkStands(model.Standing{Rev: 6, Seq: 10})
 	r.MarkStands(model.Standing{Rev: 7, Seq: 11})

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// withTerms returns a replica of a space that has exchanged events with others in several terms, one of which has gone back, and that has sent
-// some to itself.
+// withTerms returns a replica of a space that has exchanged events with others in several terms, including an
+// origin that has gone back, and that has sent some to itself.
 func withTerms(t *testing.T) *Replica {
 	t.Helper()
 	r := New(home)
@@ -67,8 +67,8 @@ func TestTerms_AreSavedAndLoaded(t *testing.T) {
 	}
 }
 
-// A piece that was saved without its mark may have a lower position, in a later term: it is further all the same.
-func TestTerms_OfTwoThatAreSavedTheLaterTermHolds(t *testing.T) {
+// A piece that was saved without its mark may have a lower position in a later term, and is still further.
+func TestTerms_OfTwoSavedPositionsTheLaterTermWins(t *testing.T) {
 	r := withTerms(t)
 	mark := &model.Mark{Version: model.MarkVersion}
 	before := model.Received{Position: 3, Terms: []model.TermStart{{Term: 10, First: 1}}}

@@ -13,9 +13,9 @@ import (
 
 func patient(c *Config) { c.DocumentWait = time.Minute }
 
-// An event that reads a document of another space which does not come fails when its time is up, and
-// says which; the one behind it is handled. The core wants to be called just then.
-func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
+// An event fails when a document of another space that it reads does not arrive in time, with an error that
+// names the document; then the next event is handled. Ready.Wake is exactly that time.
+func TestAnEventDoesNotWaitForeverForAForeignDocument(t *testing.T) {
 	for _, stream := range []string{"buy", "read"} { // the handler reads it, or a computation that the handler reads
 		t.Run(stream, func(t *testing.T) {
 			w := newWorld(t)
@@ -28,16 +28,16 @@ func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
 			w.send(home, "set", "e2", map[string]any{"a": 1})
 			h.run()
 			if until := time.Minute + time.Second; h.last.Wake != until {
-				t.Fatalf("it wants to be called at %s, want %s", h.last.Wake, until)
+				t.Fatalf("the wake is at %s, want %s", h.last.Wake, until)
 			}
 			h.now = time.Minute
 			h.run()
 			if got := w.receipts(home); len(got) > 0 {
-				t.Fatalf("%v, before the time is up", got)
+				t.Fatalf("receipts %v before the time is up", got)
 			}
 			p, _ := h.core.Inspect().Parked()
 			if cause, why := p.Cause(time.Duration.String); cause != inspect.CauseDocument || !strings.Contains(why, "@bank/rate") || !strings.HasSuffix(why, "; the event fails at 1m1s") {
-				t.Errorf("it is said to wait: %s: %s", cause, why)
+				t.Errorf("the cause is %s: %s", cause, why)
 			}
 			h.now = time.Minute + time.Second
 			h.run()
@@ -53,14 +53,14 @@ func TestAnEventDoesNotWaitForEverForAForeignDocument(t *testing.T) {
 				t.Errorf("told were %+v", told)
 			}
 			if h.core.Stats().Attempts != 1 {
-				t.Errorf("%d attempts were counted: the handler of e1 never came to a result", h.core.Stats().Attempts)
+				t.Errorf("%d attempts were counted, although the handler of e1 never returned a result", h.core.Stats().Attempts)
 			}
 		})
 	}
 }
 
-// Each document has its time: one that comes late, and then another one that is missing, are not
-// added up. Nor does the time of one event count for the next.
+// Each document has its own limit: the wait for one that arrives late is not added to the wait for the next.
+// Nor does the wait of one event count for the next event.
 func TestEachForeignDocumentHasItsTime(t *testing.T) {
 	w := newWorld(t)
 	p := exchange(t)
@@ -74,7 +74,7 @@ func TestEachForeignDocumentHasItsTime(t *testing.T) {
 	h.now = 100 * time.Second
 	h.run()
 	if got := w.receipts(home); len(got) > 0 {
-		t.Fatalf("%v, though the second document is missing for 50 s only", got)
+		t.Fatalf("receipts %v, although the second document has been missing for only 50 s", got)
 	}
 	h.core.Mirror("bank", "fee", model.Int(2))
 	h.run()
@@ -86,11 +86,11 @@ func TestEachForeignDocumentHasItsTime(t *testing.T) {
 	h.now = 150 * time.Second
 	h.run()
 	if got := w.receipts(home); len(got) != 1 {
-		t.Errorf("receipts %v, though the next event waits for 50 s only", got)
+		t.Errorf("receipts %v, although the next event has waited for only 50 s", got)
 	}
 }
 
-// Without a bound it waits on, and so does a runtime that is attached: the owner decides that.
+// Without a limit the event keeps waiting, and so does an attached runtime: that decision is the owner's.
 func TestWithoutABoundAnEventWaitsForAForeignDocument(t *testing.T) {
 	for name, enter := range map[string]func(w *world, p *Program) *host{
 		"an owner without a bound": func(w *world, p *Program) *host { return w.owner("w1", p) },
@@ -105,7 +105,7 @@ func TestWithoutABoundAnEventWaitsForAForeignDocument(t *testing.T) {
 			h.now = 24 * time.Hour
 			h.run()
 			if got := w.receipts(home); len(got) > 0 || h.last.Wake != 0 {
-				t.Errorf("receipts %v; it wants to be called at %s", got, h.last.Wake)
+				t.Errorf("receipts %v; the wake is at %s", got, h.last.Wake)
 			}
 		})
 	}

@@ -6,61 +6,60 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Work outside of the space cannot be part of a transaction: it reaches the world outside, takes its
-// time and may fail (docs/adr/0029). So a piece of work is state of the space, a task, which is done if
-// and only if the transaction that started it is in the log. The core stores tasks and does not perform
-// them: the host does, which examines the confirmed documents, or any process that can send an event.
+// Work outside the space cannot be part of a transaction: it has effects elsewhere, takes time and may fail
+// (docs/adr/0029). So a piece of work is recorded in the space as a task, which is performed if and only if
+// the transaction that started it is in the log. The core stores tasks and does not perform them: that is up
+// to the host, which looks for tasks in the confirmed documents, or to any process that can send an event.
 //
 //	action   an outbox: handlers start tasks, in the document with the action's name
 //	             {"tasks": {KEY: {"state": "pending", "n": 1, "in": ...}}}
-//	input    a cache of values from outside: a computation requests a missing value, by a write
+//	input    a cache of external values: a computation requests a missing value by a write,
 //	         beside its output, to a separate document that no node reads
 //	             NAME-wanted   {KEY: 1}
 //	             NAME          {"tasks": {KEY: {"state": "done", "n": 1, "out": ...}}}
 //
-// (If the requests were in the document that is read, each of its readers would be demand for all the
-// nodes that make requests.)
+// (If requests were in the document that nodes read, each of its readers would keep all the requesting nodes
+// live.)
 //
 // The performer of a task reports it by an event to the stream with the action's name:
 //
 //	{"key": KEY, "n": 1, "out": ...}       or
-//	{"key": KEY, "n": 1, "error": TEXT}    or, if it will be retried,
+// The performer of a task reports the outcome by an event to the stream with the action's name:
 //	{"key": KEY, "n": 1, "error": TEXT, "attempt": 3}
 //
-// n identifies one start of a key. Without it the event refers to the pending start, whichever that
-// is. An event about a start that is no longer pending ends well and has no effect, so several
-// performers may complete a task, or report it twice.
+// n identifies one start of a key. Without n, the event refers to the pending start. An event about a start
+// that is no longer pending succeeds without effect, so several performers may complete a task, or report it
+// twice.
 //
-// A task ends in the transaction that handles such an event, however that ends: if the
-// reaction to the end of the task (Done) fails, the task is stored as failed,
-// the event becomes a dead letter, and a redrive calls Done again.
+// A task ends in the transaction that handles such an event, whatever the outcome. If the Done callback
+// fails, the task is stored as failed, the event becomes a dead letter, and a redrive calls Done again.
 
 // ActionSpec describes an action or an input. It must not be changed once a space runs its program.
 type ActionSpec struct {
 	// Name names the action, the document that holds its tasks, and the stream that receives the ends of its
 	// tasks.
 	Name string
-	// Input makes it an input.
+	// Input makes it an input rather than an action.
 	Input bool
-	// Keep is for how long an ended task of an action stays visible and keeps its key from being started again;
-	// default 24 hours. At most the last 1000 ended tasks are kept.
+	// Keep is how long an ended task of an action stays visible and its key cannot be started again; default
+	// 24 hours. At most the last 1000 ended tasks are kept.
 	Keep time.Duration
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
-	// Performer makes attempts at the tasks, nil if no worker does.
+	// Performer makes attempts at the tasks; nil if no worker does.
 	Performer Performer
-	// External makes it an action whose tasks another system performs.
+	// External marks an action whose tasks another system performs.
 	External bool
 }
 
-// Performer makes attempts at the tasks of an action, or fetches an input, beside the space: the core
+// Performer makes attempts at the tasks of an action, or fetches an input. It runs beside the space: the core
 // calls none of its methods. Package worker/tasks has an implementation.
 type Performer interface {
 	// Concurrency returns how many attempts may run at the same time in one space.
 	Concurrency() int
-	// Attempt makes one attempt at a task, and returns when ctx ends. It calls late, on another goroutine,
-	// with the reason why ctx has ended if the attempt goes on for long after that: until it returns, it
-	// holds up others.
+	// Attempt makes one attempt at a task, and returns when ctx ends. If it is still running long after that,
+	// it calls late, on another goroutine, with the reason why ctx ended: it blocks other attempts until it
+	// returns.
 	Attempt(ctx Context, key string, in model.Value, late func(why error)) (model.Value, error)
 	// Tell returns the completion to report after an attempt at a task.
 	Tell(t *Task, out model.Value, err error) *Completion
@@ -68,8 +67,8 @@ type Performer interface {
 	Pause(n int) time.Duration
 }
 
-// Context is context.Context, spelled out: the core, which neither has contexts nor waits for anything,
-// passes one on between its host and the code that the host calls.
+// Context has the methods of context.Context. The core uses no contexts and waits for nothing; it only passes
+// one from its host to the code that the host calls.
 type Context interface {
 	Deadline() (deadline time.Time, ok bool)
 	Done() <-chan struct{}
@@ -77,10 +76,9 @@ type Context interface {
 	Value(key any) any
 }
 
-// Pending returns the document that shows what is pending.
+// Pending returns the document that lists the pending tasks.
 func (a *ActionSpec) Pending() string { return a.list().pending() }
 
-// list returns the documents of the tasks.
 func (a *ActionSpec) list() *taskList { return &taskList{name: a.Name, input: a.Input, keep: a.Keep} }
 
 // Entries returns the entries of the document Pending, by key.
@@ -91,7 +89,7 @@ func (a *ActionSpec) Entries(doc model.Value) model.Value {
 	return doc.Get(inTasks)
 }
 
-// PendingTask returns the task of an entry of the document Pending, and false if it is not pending.
+// PendingTask decodes an entry of the document Pending. It returns false if the task is not pending.
 func (a *ActionSpec) PendingTask(key string, entry model.Value) (Task, bool) {
 	if a.Input {
 		n, ok := entry.AsInt()
@@ -101,5 +99,5 @@ func (a *ActionSpec) PendingTask(key string, entry model.Value) (Task, bool) {
 	return t, t.State == TaskPending
 }
 
-// Wants returns the place where a node writes to request an input: it is one of the node's Writes.
+// Wants returns the place that a node writes to request an input; the node declares it in Writes.
 func (a *ActionSpec) Wants() Address { return Address{Doc: a.Pending()} }

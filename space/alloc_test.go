@@ -9,11 +9,11 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// Neither with the race detector nor with invariants, both of which do more.
+// Neither with the race detector nor with invariants, because both allocate.
 
-// A run that reads what it read before allocates nothing, not even for the paths that it
-// reads: they are slices that the callers make, and stay with them.
-func TestAReadOfWhatWasReadBeforeAllocatesNothing(t *testing.T) {
+// A run that makes the same reads as before allocates nothing, not even for the paths: they are slices that
+// the caller makes, and do not escape.
+func TestARepeatedReadAllocatesNothing(t *testing.T) {
 	p := newProgram(t).add(NodeSpec{ID: "same", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
 		tx.Get("doc", "a", "b")
 		tx.GetShallow("doc", "a")
@@ -38,8 +38,8 @@ func TestAReadOfWhatWasReadBeforeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// An event costs its handler's writes and its record in the log: what serves tests and tools
-// alone (Config.CheckIdempotency, Trace) costs nothing where it is not asked for.
+// An event costs its handler's writes and its record in the log: features for tests and tools
+// (Config.CheckIdempotency, Trace) cost nothing unless they are enabled.
 func TestAnEventAllocatesNoMoreThanItMust(t *testing.T) {
 	const group, most = 256, 8
 	p := NewProgram("test")

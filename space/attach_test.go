@@ -12,21 +12,21 @@ import (
 
 func withoutEvents(c *Config) { c.WithoutEvents = true }
 
-// careless runtimes do not take each other for dead: here they take a space from each other
-// without any pause.
+// careless turns off the poison guard: in these tests runtimes take a space from each other without any
+// pause, and must not conclude that their predecessor died.
 func careless(c *Config) { c.LostAttempts = -1 }
 
-func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
+func TestAttachingDoesNotDeposeTheOwner(t *testing.T) {
 	w := newWorld(t)
 	owner := w.owner("w1", counter(t).Program)
 	app := w.attached("app", counter(t).Program)
 	w.send(home, "add", "e1", 1)
-	owner.run() // its first append is refused: the join stands in the way
+	owner.run() // its first append is refused, because the join was first
 	if !owner.core.Owned() || owner.core.Deposed() || owner.core.Attached() {
-		t.Error("the owner does not own the space any more")
+		t.Error("the owner no longer owns the space")
 	}
 	if app.core.Owned() || !app.core.Attached() {
-		t.Error("the attached runtime takes itself for the owner")
+		t.Error("the attached runtime believes that it is the owner")
 	}
 	if got := w.replica(home).Owner; got != "w1" {
 		t.Errorf("the log says that %s owns the space", got)
@@ -39,9 +39,8 @@ func TestARuntimeThatAttachesDeposesNobody(t *testing.T) {
 	}
 }
 
-// Owners change, and other runtimes join: an attached runtime makes transactions under its own epoch all the
-// time.
-func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
+// Owners change, and other runtimes join: an attached runtime keeps making transactions under its own epoch.
+func TestAnAttachedRuntimeIsNeverDeposed(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	app := w.attached("app", counter(t).Program)
@@ -60,7 +59,7 @@ func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
 	app.direct("app", func(tx *Tx) error { tx.Set("x", 2); return nil })
 	app.settle()
 	if !app.decide() {
-		t.Fatal("refused, and nothing is in the way")
+		t.Fatal("refused, although no other commit was first")
 	}
 	last := w.logs[home][len(w.logs[home])-1]
 	if c := w.commit(last); c.Epoch != epoch || c.Runtime != "app" || c.Txs[0].N != 2 {
@@ -68,8 +67,7 @@ func TestNobodyDeposesARuntimeThatIsAttached(t *testing.T) {
 	}
 }
 
-// A takeover that is in the way of a join is none of its business; the join is asked for
-// again, as it was.
+// A join that loses against a takeover is requested again, unchanged.
 func TestAJoinThatIsRefusedIsStillAJoin(t *testing.T) {
 	w := newWorld(t)
 	app := w.host("app", counter(t).Program)
@@ -98,14 +96,14 @@ func TestARuntimeWithoutEventsLeavesThemToTheOwner(t *testing.T) {
 	app.direct("app", func(tx *Tx) error { tx.Send(home, "start", nil); return nil })
 	app.run()
 	if !app.core.Idle() || app.last.Wake != 0 || app.last.More {
-		t.Errorf("idle: %v, it waits for %+v", app.core.Idle(), app.last)
+		t.Errorf("idle: %v, Ready is %+v", app.core.Idle(), app.last)
 	}
 	if got := w.receipts(home); len(got) > 0 {
-		t.Fatalf("it has handled %v", got)
+		t.Fatalf("the attached runtime has handled %v", got)
 	}
 	last := w.commit(w.logs[home][len(w.logs[home])-1])
 	if last.Cursor.Floor != 0 {
-		t.Errorf("its commit says that the lane is done up to %d", last.Cursor.Floor)
+		t.Errorf("its commit moves the lane cursor to %d", last.Cursor.Floor)
 	}
 	owner.integrate()
 	owner.run()
@@ -131,7 +129,7 @@ func TestI11_AnOwnerAndAnAttachedRuntimeRaceForEvents(t *testing.T) {
 			first, second = app, owner
 		}
 		if !first.decide() || second.decide() {
-			t.Fatalf("event %d: both or none of the two got it", i)
+			t.Fatalf("event %d was accepted by both runtimes or by neither", i)
 		}
 		second.run()
 	}
@@ -146,7 +144,7 @@ func TestI11_AnOwnerAndAnAttachedRuntimeRaceForEvents(t *testing.T) {
 	}
 }
 
-// direct makes a transaction of the application's.
+// direct makes a transaction of the application.
 func (h *host) direct(by string, f func(*Tx) error) {
 	h.t.Helper()
 	if _, err := h.core.Transact(by, f); err != nil {
@@ -154,11 +152,10 @@ func (h *host) direct(by string, f func(*Tx) error) {
 	}
 }
 
-// Whatever a few runtimes do to a space at the same time, owning it in turns or attached to
-// it: each event has one receipt, in the order of the lane; each follow-up of a committed
-// handling too; no transaction has the id of another, and no send to another space its
-// position; a write of an application is in the log if it was not undone; and all come to
-// the same.
+// Whatever a few runtimes do to a space at the same time, owning it in turns or attached to it: each event
+// has one receipt, in the order of the lane, and so has each follow-up of a committed handling; no two
+// transactions have the same id, and no two sends to another space the same position; a write of an
+// application is in the log if it was not undone; and all runtimes end in the same state.
 func TestI10_I11_AnyNumberOfRuntimesMakeOneLog(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)
@@ -202,7 +199,7 @@ func TestI10_I11_AnyNumberOfRuntimesMakeOneLog(t *testing.T) {
 	})
 }
 
-// racers counts events, of which each sends itself on twice, and derives from that.
+// racers counts events, each of which sends itself on twice, and derives a document from the count.
 func racers(t *rapid.T) *Program {
 	p := NewProgram("racers")
 	err := p.Handle("add", func(tx *Tx, ev *model.Event) (model.Value, error) {
@@ -246,7 +243,7 @@ func (w *world) settleDown(hosts []*host, made map[*host]int) {
 			return
 		}
 	}
-	w.t.Fatalf("they do not come to rest")
+	w.t.Fatalf("the hosts do not become idle")
 }
 
 func (w *world) checkRace(t *rapid.T, hosts []*host, made map[*host]int) {
@@ -257,13 +254,13 @@ func (w *world) checkRace(t *rapid.T, hosts []*host, made map[*host]int) {
 	for _, e := range w.logs[home] {
 		c := w.commit(e)
 		if c.Cursor.Floor < floor {
-			t.Fatalf("commit %d takes the cursor back from %d to %d", e.Seq, floor, c.Cursor.Floor)
+			t.Fatalf("commit %d moves the cursor back from %d to %d", e.Seq, floor, c.Cursor.Floor)
 		}
 		floor = c.Cursor.Floor
 		for _, tx := range c.Txs {
 			id := model.TxID{Space: home, Epoch: c.Epoch, N: tx.N}
 			if ids[id] {
-				t.Fatalf("two transactions are called %s", id)
+				t.Fatalf("two transactions have the id %s", id)
 			}
 			ids[id] = true
 			for _, s := range tx.Sends {

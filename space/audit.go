@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// audit compares the incremental bookkeeping of the graph with a rebuild from its roots, and checks the rules
-// that node states. It returns the violations. It visits everything, so it is for tests and for the build tag
+// audit compares the incremental bookkeeping of the graph with a rebuild from its roots, checks the
+// invariants of node, and returns the violations. It visits everything, so it is for tests and the build tag
 // invariants.
 func (g *graph) audit() []string {
 	a := &audit{g: g, live: map[*node]bool{}, refs: map[*doc]int32{}, surfaces: map[*surface]int32{}}
@@ -45,7 +45,7 @@ func (a *audit) fail(format string, args ...any) {
 	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
 }
 
-// mark marks a node and all that it needs as live.
+// mark marks a node and everything it depends on as live.
 func (a *audit) mark(n *node) {
 	for work := []*node{n}; len(work) > 0; {
 		n, work = work[len(work)-1], work[:len(work)-1]

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// runTimes has the statistics of one node's runs. The core has no clock: the host measures the durations and
-// reports them.
+// runTimes has the run statistics of one node. The core has no clock: the host measures and reports
+// durations.
 type runTimes struct {
 	runCount    uint64
 	totalTime   time.Duration
-	lastRunTime time.Duration // duration of the last run
+	lastRunTime time.Duration
 }
 
 // ran records the duration of a run.
@@ -28,11 +28,11 @@ func (r *runTimes) averageTime() time.Duration {
 	return r.totalTime / time.Duration(r.runCount)
 }
 
-// autoDebounceSettings define a slow effect. Zero fields have defaults.
+// autoDebounceSettings define which effects are slow. Zero fields have defaults.
 type autoDebounceSettings struct {
-	average time.Duration // at least this long on average; 50 ms
-	runs    uint64        // over at least this many runs; 3
-	delay   time.Duration // the debounce that it gets; 100 ms
+	average time.Duration // minimum average run time; default 50 ms
+	runs    uint64        // minimum number of runs; default 3
+	delay   time.Duration // the debounce that a slow effect gets; default 100 ms
 }
 
 func (s autoDebounceSettings) filled() autoDebounceSettings {
@@ -42,17 +42,17 @@ func (s autoDebounceSettings) filled() autoDebounceSettings {
 	return s
 }
 
-// autoDebounce gives a slow effect a debounce automatically. A single slow first run does not count, since
-// everything was cold; and an effect that becomes fast loses its debounce as the average falls.
+// autoDebounce debounces slow effects automatically. A single slow first run does not count, because caches
+// were cold; and an effect that becomes fast loses its debounce as the average falls.
 //
-// The zero value keeps statistics and never delays. That is right for a computation, which others wait for, and
-// for a node that has opted out.
+// The zero value keeps statistics and never delays. Computations, which others wait for, and nodes that have
+// opted out use it.
 type autoDebounce struct {
 	runTimes
-	policy *autoDebounceSettings // nil never delays. All nodes of a space share it
+	policy *autoDebounceSettings // shared by all nodes of a space; nil disables the debounce
 }
 
-// delay returns the debounce that the node should have now, 0 for none.
+// delay returns the debounce in force, 0 for none.
 func (p *autoDebounce) delay() time.Duration {
 	if p.policy == nil || p.runCount < p.policy.runs || p.averageTime() < p.policy.average {
 		return 0

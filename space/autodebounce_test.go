@@ -16,7 +16,7 @@ func debouncedAfter(tooks ...time.Duration) *autoDebounce {
 	return p
 }
 
-func TestF13_ASlowEffectIsDebouncedByItself(t *testing.T) {
+func TestF13_ASlowEffectIsDebouncedAutomatically(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name  string
@@ -39,7 +39,7 @@ func TestF13_ASlowEffectIsDebouncedByItself(t *testing.T) {
 	}
 }
 
-func TestF13_AnEffectThatBecomesFastIsNotDebouncedAnyMore(t *testing.T) {
+func TestF13_AnEffectThatBecomesFastIsNoLongerDebounced(t *testing.T) {
 	p := debouncedAfter(60*time.Millisecond, 60*time.Millisecond, 60*time.Millisecond)
 	if p.delay() == 0 {
 		t.Fatal("no delay after three slow runs")

@@ -37,9 +37,9 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkRegisterDormant makes a space of n unobserved nodes with their read sets, as they are resumed after
-// a restart. ns/node and B/node are the cost of each, including its output document and its share of the
-// documents that it reads, without the program. With looked=true a snapshot of the structure was taken.
+// BenchmarkRegisterDormant makes a space of n unobserved nodes with their read sets, as they are resumed
+// after a restart. ns/node and B/node are the cost of each, including its output document and its share of
+// the documents that it reads, but not the program. With looked=true a snapshot was taken first.
 func BenchmarkRegisterDormant(b *testing.B) {
 	for _, n := range dormantSizes {
 		p := dormantProgram(b, n)
@@ -83,8 +83,8 @@ func observationsOf(p *Program) []Observation {
 	return saved
 }
 
-// BenchmarkMatchDormant changes documents at random of which each has two dormant
-// readers, among n, and settles: matching, marking, and a pass that finds nothing to do.
+// BenchmarkMatchDormant changes random documents and settles. Of n dormant nodes two read each document: it
+// measures matching, marking, and a pass that finds nothing to do.
 func BenchmarkMatchDormant(b *testing.B) {
 	for _, n := range dormantSizes {
 		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
@@ -113,8 +113,8 @@ func BenchmarkMatchDormant(b *testing.B) {
 	}
 }
 
-// BenchmarkMatchHot changes one field of a document of which n dormant nodes read one field
-// each: one is concerned.
+// BenchmarkMatchHot changes one field of a document of which n dormant nodes read one field each. The change
+// concerns one of them.
 func BenchmarkMatchHot(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// inspected makes a space of n computations that are up to date, each of two documents.
+// inspected makes a space with n computations that are up to date, each over two documents.
 func inspected(b *testing.B, n int) (*bench, []*doc) {
 	b.Helper()
 	p := dormantProgram(b, n)
@@ -28,8 +28,8 @@ func inspected(b *testing.B, n int) (*bench, []*doc) {
 	return h, docs
 }
 
-// BenchmarkInspect is what a snapshot costs a space of n nodes: the first one, and a further one after a pass in which one
-// document has changed, which two nodes read.
+// BenchmarkInspect measures snapshots of a space of n nodes: the first one, and another one after a pass that
+// changed one document, which two nodes read.
 func BenchmarkInspect(b *testing.B) {
 	for _, n := range []int{30, 300, 10_000, 100_000} {
 		h, docs := inspected(b, n)
@@ -58,7 +58,7 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// BenchmarkInspectLane is a snapshot of a space in which so many events wait in the lane, or for a time.
+// BenchmarkInspectLane measures a snapshot of a space in which n events wait in the lane, or for a time.
 func BenchmarkInspectLane(b *testing.B) {
 	for _, n := range []int{4096, 100_000} {
 		b.Run(fmt.Sprint("waiting=", n), func(b *testing.B) {
@@ -91,7 +91,7 @@ func BenchmarkInspectLane(b *testing.B) {
 	}
 }
 
-// BenchmarkSettleInspected is BenchmarkObservedComputation while a snapshot is taken once in so many events.
+// BenchmarkSettleInspected is BenchmarkObservedComputation with a snapshot once every n events.
 func BenchmarkSettleInspected(b *testing.B) {
 	for _, every := range []int{1, 1000} {
 		b.Run(fmt.Sprint("every=", every), func(b *testing.B) {
@@ -119,7 +119,7 @@ func BenchmarkSettleInspected(b *testing.B) {
 	}
 }
 
-// BenchmarkNew makes a small space, as it is loaded: three computations and a handler.
+// BenchmarkNew measures loading a small space: three computations and a handler.
 func BenchmarkNew(b *testing.B) {
 	p := dormantProgram(b, 3)
 	b.ReportAllocs()

@@ -8,10 +8,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The shapes that the system behind the seeds measures (graph benchmarks, section 8), with
-// everything that a space does: a change is a transaction of the application's, outputs go
-// into commits, commits are confirmed at once. Building the graph is not in the time. What
-// is counted stands beside it, and is the figure to compare.
+// Benchmarks of standard graph shapes, with everything that a space does: a change is a transaction of the
+// application, outputs go into commits, and commits are confirmed at once. Building the graph is not
+// measured. The reported counts are the figures to compare.
 
 // seedShape is a program and a space that runs it.
 type seedShape struct {
@@ -33,7 +32,7 @@ func (s *seedShape) add(n NodeSpec) {
 	}
 }
 
-// sum is a computation of one more than the sum of what it reads.
+// sum adds a computation of one more than the sum of what it reads.
 func (s *seedShape) sum(output string, inputs ...string) {
 	s.add(NodeSpec{ID: output, Kind: Computation, Output: output, Run: func(tx *Tx) (model.Value, error) {
 		total := int64(1)
@@ -45,7 +44,7 @@ func (s *seedShape) sum(output string, inputs ...string) {
 	}})
 }
 
-// effects watch n times what all of inputs hold.
+// effects adds n effects that read all of inputs.
 func (s *seedShape) effects(n int, inputs ...string) {
 	for i := range n {
 		s.add(NodeSpec{ID: fmt.Sprintf("watch-%s-%d", inputs[0], i), Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
@@ -57,7 +56,7 @@ func (s *seedShape) effects(n int, inputs ...string) {
 	}
 }
 
-// reader is a handler that reads documents and notes what it has seen.
+// reader adds a handler that reads documents and records what it has seen.
 func (s *seedShape) reader(stream string, read func(tx *Tx)) {
 	err := s.p.Handle(stream, func(tx *Tx, _ *model.Event) (model.Value, error) {
 		read(tx)
@@ -74,7 +73,7 @@ func (s *seedShape) start() {
 	s.settle()
 }
 
-// set gives documents a new value.
+// set gives documents new values.
 func (s *seedShape) set(docs ...string) {
 	s.v++
 	_, err := s.core.Transact("bench", func(tx *Tx) error {
@@ -100,10 +99,10 @@ func (s *seedShape) observe(doc string) {
 	}
 }
 
-// run measures op, and what it did.
+// run measures op, and counts its work.
 func (s *seedShape) run(op func()) {
 	s.b.Helper()
-	for range 3 { // until reads and buffers are as they will be
+	for range 3 { // until reads and buffers have reached their final sizes
 		op()
 	}
 	was := s.core.Stats()
@@ -235,7 +234,7 @@ func BenchmarkSeedSettle(b *testing.B) {
 	})
 }
 
-// chain makes prefix0 of src, and each next of the one before.
+// chain adds computations: prefix0 of src, and each next one of the one before.
 func (s *seedShape) chain(prefix string, n int) {
 	last := "src"
 	for i := range n {
@@ -371,8 +370,7 @@ func BenchmarkSeedMaterializer(b *testing.B) {
 	})
 }
 
-// BenchmarkSeedResume is a restart with saved observations: of n nodes none has to run, or
-// one.
+// BenchmarkSeedResume is a restart with saved observations after which none, or one, of n nodes has to run.
 func BenchmarkSeedResume(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		for _, dirty := range []int{0, 1} {

@@ -7,9 +7,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// shape is a graph over one mirrored source whose outputs are not logged: what is
-// measured is the scheduler alone. The standard shapes stand in bench/peers, beside
-// other engines.
+// shape is a graph over one mirrored source with outputs that are not logged, so that only the scheduler is
+// measured. The standard shapes are in bench/peers, beside other engines.
 type shape struct {
 	*bench
 	p *Program
@@ -27,7 +26,7 @@ func (s *shape) node(n NodeSpec) {
 	}
 }
 
-// plus adds 1 to what it reads; the first one reads the source.
+// plus adds a computation of 1 more than what it reads; the first one reads the source.
 func (s *shape) plus(output, input string) {
 	s.node(NodeSpec{Kind: Computation, Output: output, Volatile: true, Run: func(tx *Tx) (model.Value, error) {
 		v := model.Value{}
@@ -62,7 +61,7 @@ func (s *shape) update() {
 	}
 }
 
-// run reports the time per update, and what was done for it.
+// run reports the time per update, and the work per update.
 func (s *shape) run() {
 	s.start()
 	before := s.core.Stats()

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// bench is the least host there is: every append is accepted at once.
+// bench is the simplest possible host: every append is accepted at once.
 type bench struct {
 	b    *testing.B
 	core *Space
@@ -64,7 +64,7 @@ func benchProgram(b *testing.B) *Program {
 	return p
 }
 
-// ids are minted by clients; their cost is not the core's.
+// Clients mint ids, so their cost is not the core's.
 func eventIDs(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -73,8 +73,8 @@ func eventIDs(n int) []string {
 	return ids
 }
 
-// BenchmarkCounterEvent is one event: offered, handled, encoded, sealed and confirmed
-// in a group of 256.
+// BenchmarkCounterEvent measures one event: offered, handled, encoded, sealed and confirmed in a group of
+// 256.
 func BenchmarkCounterEvent(b *testing.B) {
 	const group = 256
 	h := newBench(b, benchProgram(b))
@@ -92,8 +92,8 @@ func BenchmarkCounterEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkObservedComputation is one event and the run of the one computation that
-// is observed and reads what it changed, in a commit of their own.
+// BenchmarkObservedComputation measures one event, and the run of the one observed computation that reads
+// what it changed, in a commit of their own.
 func BenchmarkObservedComputation(b *testing.B) {
 	p := benchProgram(b)
 	err := p.Add(NodeSpec{ID: "double", Kind: Computation, Output: "double", Run: func(tx *Tx) (model.Value, error) {
@@ -115,8 +115,8 @@ func BenchmarkObservedComputation(b *testing.B) {
 	}
 }
 
-// BenchmarkSettleComputation is the pass alone: a document changes, and the observed
-// computation that reads it runs.
+// BenchmarkSettleComputation measures the pass alone: a document changes, and the observed computation that
+// reads it runs.
 func BenchmarkSettleComputation(b *testing.B) {
 	for _, nodes := range []int{1, 100, 10000} {
 		b.Run(fmt.Sprint("dormant=", nodes-1), func(b *testing.B) {
@@ -139,7 +139,7 @@ func BenchmarkSettleComputation(b *testing.B) {
 			n := int64(0)
 			b.ReportAllocs()
 			for b.Loop() {
-				n += 2 // the output stays as it is, so nothing is committed
+				n += 2 // the output does not change, so nothing is committed
 				h.core.graph.change(in, model.Int(n), origin{})
 				h.core.Settle(0)
 			}
@@ -147,8 +147,8 @@ func BenchmarkSettleComputation(b *testing.B) {
 	}
 }
 
-// BenchmarkGatedEvent is an event whose handler reads a derived document that the
-// event before it has changed: two attempts and a run.
+// BenchmarkGatedEvent measures an event whose handler reads a derived document that the previous event has
+// changed: two attempts and a run.
 func BenchmarkGatedEvent(b *testing.B) {
 	p := NewProgram("bench")
 	must := func(err error) {
@@ -177,8 +177,7 @@ func BenchmarkGatedEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkWideReader is one computation that reads a thousand documents, one of
-// which changes.
+// BenchmarkWideReader measures one computation that reads a thousand documents, one of which changes.
 func BenchmarkWideReader(b *testing.B) {
 	p := benchProgram(b)
 	names := make([]string, 1000)

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// waitingHead returns a host whose first event, e1, waits at the head: it has met an error that may pass. e2
-// is behind it.
+// waitingHead returns a host whose first event, e1, waits at the head after a transient error. e2 is behind
+// it.
 func waitingHead(t *testing.T, expires int64) (*world, *host) {
 	t.Helper()
 	w := newWorld(t)
@@ -25,17 +25,16 @@ func waitingHead(t *testing.T, expires int64) (*world, *host) {
 	return w, h
 }
 
-// One that waits at the head expires there: the host is asked to come back at that time, and what is
-// behind goes on.
+// An event that waits at the head expires there: Ready.Due is that time, and then the next event is handled.
 func TestExpires_TheHeadIsGivenUpWhenItsTimeHasPassed(t *testing.T) {
 	w, h := waitingHead(t, zeroHour+10)
 	if h.last.Due != zeroHour+11 {
-		t.Errorf("the host is to come back at %d, want %d", h.last.Due, zeroHour+11)
+		t.Errorf("Ready.Due is %d, want %d", h.last.Due, zeroHour+11)
 	}
 	h.wall = zeroHour + 10
 	h.run()
 	if all := w.receipts(home); len(all) > 0 {
-		t.Fatalf("it has ended before it expires: %v", all)
+		t.Fatalf("it has ended before it expired: %v", all)
 	}
 	h.wall = zeroHour + 11
 	h.run()
@@ -43,12 +42,13 @@ func TestExpires_TheHeadIsGivenUpWhenItsTimeHasPassed(t *testing.T) {
 		t.Errorf("the receipt is %+v", rc)
 	}
 	if rc := w.receipt(home, "e2"); rc.Outcome != model.Handled {
-		t.Errorf("the receipt of what is behind is %+v", rc)
+		t.Errorf("the receipt of the next event is %+v", rc)
 	}
 }
 
-// A mark of another runtime ends the head at once, although its pause is not over, and is gone then.
-func TestCancel_TheHeadThatWaitsIsTakenBack(t *testing.T) {
+// A mark written by another runtime ends the head at once, although its pause is not over, and is then
+// removed.
+func TestCancel_TheWaitingHeadIsCancelled(t *testing.T) {
 	w, h := waitingHead(t, 0)
 	other := w.attached("app", newProgram(t).Program, func(c *Config) { c.WithoutEvents = true })
 	if _, err := other.core.Transact("cancel", func(tx *Tx) error {
@@ -64,14 +64,14 @@ func TestCancel_TheHeadThatWaitsIsTakenBack(t *testing.T) {
 		t.Errorf("the receipt is %+v", rc)
 	}
 	if rc := w.receipt(home, "e2"); rc.Outcome != model.Handled {
-		t.Errorf("the receipt of what is behind is %+v", rc)
+		t.Errorf("the receipt of the next event is %+v", rc)
 	}
 	if v := h.core.Value(CancelDoc); len(v.Keys()) > 0 {
 		t.Errorf("the mark is left: %v", v)
 	}
 }
 
-// The handling is made on a head that the mark has moved: it is refused, and what it did is undone.
+// The handling is based on a head before the mark, so its commit is refused and its writes are undone.
 func TestCancel_AMarkThatIsFirstUndoesTheHandling(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().Program)
@@ -98,9 +98,9 @@ func TestCancel_AMarkThatIsFirstUndoesTheHandling(t *testing.T) {
 	}
 }
 
-// The time of a timer has come, so it is in the lane, behind an event that waits at the head. Another
-// runtime cancels it: it leaves the lane.
-func TestTimers_OneInTheLaneIsCancelledByAnotherRuntime(t *testing.T) {
+// The timer's time has come, so it is in the lane, behind an event that waits at the head. When another
+// runtime cancels it, it leaves the lane.
+func TestTimers_ATimerInTheLaneIsCancelledByAnotherRuntime(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t).set()
 	program := func() *Program {

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// causes are the reasons why a node runs: the changed reads, in order of arrival, and others. They are marks on
-// the reads, so they do not grow while a dormant node is invalidated for years. Names are made on demand.
+// causes are the reasons why a node runs: the changed reads, in order of arrival, and others. They are marks
+// on the reads, so a dormant node that is invalidated for years does not accumulate them. Names are made on
+// demand.
 type causes struct {
 	reads []*dep
 	other []string
 }
 
-// maxCauses is the largest number of addresses that are named.
+// maxCauses bounds the addresses that names lists.
 const maxCauses = 16
 
 // names returns the addresses, or "*" for more than maxCauses.
@@ -40,7 +41,6 @@ func (n *node) addCause(cause string) {
 	}
 }
 
-// causes returns the present causes of a node.
 func (n *node) causes() causes {
 	var c causes
 	for _, d := range n.deps {
@@ -55,7 +55,6 @@ func (n *node) causes() causes {
 	return c
 }
 
-// hasCause reports whether the node has a cause.
 func (n *node) hasCause() bool {
 	return n.more != nil && len(n.more.causes) > 0 ||
 		slices.ContainsFunc(n.deps, func(d *dep) bool { return d.fired != 0 })

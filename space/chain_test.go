@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// stepper returns a program whose event of depth n sends the next one, in the way that the payload of
-// the first names.
+// stepper returns a program whose event of depth n sends the next one, in the way that the payload of the
+// first event names.
 func stepper(t testing.TB, ways map[string]func(tx *Tx, ev *model.Event)) *Program {
 	p := newProgram(t)
 	for way, next := range ways { // any order: they are registered
@@ -28,7 +28,7 @@ func chained(most int) func(*Config) {
 	return func(cfg *Config) { cfg.MaxChain, cfg.MaxGroup, cfg.LostAttempts = most, 1, -1 }
 }
 
-// The bound strikes at the same event, whatever dies, is saved or is refused before it.
+// The chain ends at the same event, whatever dies, is saved or is refused before it.
 func TestChain_EndsAtTheSameDepthWhateverHappens(t *testing.T) {
 	p := stepper(t, map[string]func(tx *Tx, ev *model.Event){
 		"on":   func(tx *Tx, _ *model.Event) { tx.Send(home, "on", nil) },
@@ -61,18 +61,18 @@ func TestChain_EndsAtTheSameDepthWhateverHappens(t *testing.T) {
 			h.advance(time.Second)
 		}
 		h.run()
-		h.advance(2 * time.Second) // after refusals it pauses
+		h.advance(2 * time.Second) // refusals are followed by pauses
 		h.run()
 		got := w.allReceipts(home)
 		if len(got) != most+1 || got[most].Outcome != model.Failed || !strings.Contains(got[most].Error, "MaxChain") {
-			t.Fatalf("%v; want %d that are handled, and one that is not", w.receipts(home), most)
+			t.Fatalf("receipts %v; want %d that are handled, and one that is not", w.receipts(home), most)
 		}
 		wantValue(t, h, "steps", model.Int(int64(most)).String())
 	})
 }
 
-// A timer that was repeatedly set after the former one, while no worker served the space, catches up on all of
-// it, and is not a chain.
+// A timer that sets itself again, starting in the past because no worker served the space, catches up on all
+// of its times, and is not a chain.
 func TestChain_ATimerThatMakesUpForThePastDoesNotEnd(t *testing.T) {
 	p := stepper(t, map[string]func(tx *Tx, ev *model.Event){
 		"ring": func(tx *Tx, ev *model.Event) {
@@ -91,8 +91,8 @@ func TestChain_ATimerThatMakesUpForThePastDoesNotEnd(t *testing.T) {
 	wantValue(t, h, "steps", "60")
 }
 
-// Its time had passed by the clock of the sender, so it is a link of its chain, also here, where it has to
-// wait.
+// The time has passed by the sender's clock, so the event is a link of the sender's chain, even though it
+// still has to wait by this clock.
 func TestChain_AnEventThatWaitsByThisClockOnlyKeepsItsDepth(t *testing.T) {
 	p := stepper(t, map[string]func(tx *Tx, ev *model.Event){
 		"on": func(tx *Tx, _ *model.Event) { tx.Send(home, "on", nil) },
@@ -114,8 +114,7 @@ func TestChain_AnEventThatWaitsByThisClockOnlyKeepsItsDepth(t *testing.T) {
 	}
 }
 
-// What a transaction sends that answers no event is the first of a chain, and a negative bound
-// is none.
+// A transaction that handles no event begins a new chain with each send, and a negative bound means no bound.
 func TestChain_BeginsWithATransactionAndMayBeWithoutEnd(t *testing.T) {
 	p := stepper(t, map[string]func(tx *Tx, ev *model.Event){
 		"on": func(tx *Tx, ev *model.Event) {

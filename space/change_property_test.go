@@ -11,20 +11,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The programs of this test say of each of a few documents whether it is written by handlers or
-// derived, from documents of lower number, and what they add; of some, a node makes the
-// nodes. Everything that can be different between two versions is: names of nodes, outputs,
-// what is read, volatile or not, versions.
+// The programs of this test decide for each of a few documents whether handlers write it or it is derived,
+// from which documents of lower number, and what is added. Some of the nodes are children of another node.
+// Everything that can differ between two versions does: names of nodes, outputs, reads, volatility, versions.
 
 const changedDocs = 6
 
 func changedDoc(i int) string { return fmt.Sprint("d", i) }
 
-// role is what a program makes of a document.
+// role is what a program does with a document.
 type role struct {
 	derived  bool
 	id       string
-	child    bool // a node makes the node
+	child    bool // another node makes the node
 	volatile bool
 	reads    []int
 	plus     int64
@@ -35,7 +34,7 @@ type roles []role
 
 func drawRoles(t *rapid.T) roles {
 	rs := make(roles, changedDocs)
-	for i := 2; i < changedDocs; i++ { // the first are always written
+	for i := 2; i < changedDocs; i++ { // the first two are always written
 		r := &rs[i]
 		if r.derived = rapid.IntRange(0, 3).Draw(t, "derived") > 0; !r.derived {
 			continue
@@ -83,7 +82,7 @@ func (rs roles) program(t tester) *Program {
 			must(p.Add(rs[i].spec(changedDoc(i))))
 		}
 	}
-	makes := "makes" // which nodes, and not which code: those say that themselves
+	makes := "makes" // the version covers which nodes it makes, not their code: that has versions of its own
 	for i := range rs {
 		if rs[i].derived && rs[i].child {
 			makes += fmt.Sprint(" ", i, rs[i].id)
@@ -100,7 +99,7 @@ func (rs roles) program(t tester) *Program {
 	return p
 }
 
-// naive returns what a document should be.
+// naive computes the expected value of a document.
 func (rs roles) naive(h *host, i int) int64 {
 	r := &rs[i]
 	if !r.derived {
@@ -118,7 +117,7 @@ type changed struct {
 	*host
 	roles    roles
 	observed map[string]bool
-	// ranAs is the version of which a node has run last, empty after a refusal.
+	// ranAs is the version with which each node last ran, empty after a refusal.
 	ranAs map[string]string
 	n     int
 	saved memory
@@ -131,18 +130,19 @@ func (s *changed) versionOf(node string) string {
 	return ""
 }
 
-// ran: nothing runs for the sake of its version that has run as that.
+// ran checks that no node runs because of its version if it last ran with that version.
 func (s *changed) ran(i RunInfo) {
 	v := s.versionOf(i.Node)
 	before, known := s.ranAs[i.Node]
 	if known && slices.Equal(i.Causes, []string{"version"}) && v != "" && before == v {
-		s.t.Errorf("%s runs again because of its version, which is %s as before", i.Node, v)
+		s.t.Errorf("%s runs again because of its version, but last ran with %s", i.Node, v)
 	}
 	s.ranAs[i.Node] = v
 }
 
-// forgetVersions forgets what children have run as that the new program makes with another version. A child that is
-// registered with another version runs again, also if it did not run before it is registered with the first one.
+// forgetVersions discards the versions of children that the new program makes with another version. A child
+// that is registered with another version runs again, even if it did not run before it is registered with the
+// first one again.
 func (s *changed) forgetVersions() {
 	for _, r := range s.roles {
 		if r.derived && r.child && s.ranAs[r.id] != r.version {
@@ -203,8 +203,8 @@ func (s *changed) move(t *rapid.T) {
 	}
 }
 
-// restartNow is a crash at rest: what is of the same version and shape, and is not volatile
-// or of no version, does not run.
+// restartNow crashes an idle host: nodes with the same version and shape that are neither volatile nor
+// without a version must not run.
 func (s *changed) restartNow() {
 	s.saved.save(s.t, s.host)
 	s.checkpoint()
@@ -220,7 +220,7 @@ func (s *changed) restartNow() {
 		}
 	}
 	s.core.Rehydrate(good)
-	for doc, on := range s.observed { // any order: each by itself
+	for doc, on := range s.observed { // any order: each is independent
 		if on {
 			s.observe(doc)
 		}
@@ -241,7 +241,7 @@ func (s *changed) restartNow() {
 	clear(s.ranAs)
 }
 
-// upset reports whether something that a document is made of is not taken up after a restart.
+// upset reports whether something that a document is derived from is not resumed after a restart.
 func (s *changed) upset(i int) bool {
 	r := &s.roles[i]
 	up := r.derived && (r.volatile || r.version == "" || r.child || s.ranAs[r.id] != r.version)
@@ -264,7 +264,7 @@ func (s *changed) check() {
 			want[s.roles[i].id] = true
 		}
 	}
-	for _, n := range s.core.graph.byID { // any order: each by itself
+	for _, n := range s.core.graph.byID { // any order: each is independent
 		if _, observes := want[n.id()], n.spec.Kind == Effect; !want[n.id()] && !observes {
 			s.t.Errorf("node %s is not of the program", n.id())
 		}
@@ -275,8 +275,8 @@ func (s *changed) check() {
 	}
 }
 
-// Whatever changes into whatever, at whatever moment: documents that are observed are what the
-// program says that came last, and the nodes are its nodes; what runs has a reason to.
+// Any program is changed to any other at any moment. Observed documents then have the values that the latest
+// program derives, the nodes are those of the latest program, and each run has a cause.
 func TestChange_AnyProgramIntoAnyOtherAtAnyTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -32,7 +32,7 @@ func (h *host) change(p program) {
 }
 
 // Unchanged nodes do not run, and changed ones run only if they are needed.
-func TestChange_RunsWhatHasAnotherVersionAndIsNeeded(t *testing.T) {
+func TestChange_RunsNeededNodesOfAnotherVersion(t *testing.T) {
 	base := func() program { return newProgram(t).set().versioned("same", "same", "1", 0, "in") }
 	w := newWorld(t)
 	h := w.owner("r1", base().versioned("other", "other", "1", 0, "in").versioned("dormant", "dormant", "1", 0, "in").
@@ -85,8 +85,8 @@ func TestChange_BackToTheVersionThatRanLastRunsNothing(t *testing.T) {
 	wantStory(t, h.told(), "run observe:idle")
 }
 
-// The roles of documents change: what was derived is written, and the other way round.
-func TestChange_WhatWasDerivedMayBeWrittenAndWhatWasWrittenDerived(t *testing.T) {
+// The roles of documents change: derived ones become written ones, and the other way round.
+func TestChange_DerivedAndWrittenDocumentsMaySwapRoles(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("r1", newProgram(t).set().versioned("a", "a", "1", 0, "in").Program)
 	w.send(home, "set", "e1", map[string]any{"in": 1, "b": 7})
@@ -112,8 +112,8 @@ func TestChange_WhatWasDerivedMayBeWrittenAndWhatWasWrittenDerived(t *testing.T)
 	wantValue(t, h, "b", "6")
 }
 
-// The transactions of one commit were all made by one program, and the log says by which.
-func TestI8_ACommitIsOfOneProgramAndTheLogSaysWhich(t *testing.T) {
+// One program has made all transactions of a commit, and the log names it.
+func TestI8_ACommitIsOfOneProgramNamedInTheLog(t *testing.T) {
 	v := func(version string) program {
 		p := newProgram(t).handle("who", func(tx *Tx, _ *model.Event) any { tx.Set("by", version); return version })
 		p.Version = version
@@ -140,9 +140,9 @@ func TestI8_ACommitIsOfOneProgramAndTheLogSaysWhich(t *testing.T) {
 	h.run()
 	h.change(v("three"))
 	h.change(v("four"))
-	send("e5") // under way
+	send("e5") // under way when it is refused
 	h.change(v("five"))
-	h.refuse(put("else", 1)) // and is done again
+	h.refuse(put("else", 1)) // and is repeated
 	h.run()
 	got, by := map[string]string{}, ""
 	for _, e := range w.logs[home] {
@@ -157,7 +157,7 @@ func TestI8_ACommitIsOfOneProgramAndTheLogSaysWhich(t *testing.T) {
 		}
 	}
 	want := map[string]string{"e1": `"one" one`, "e2": `"one" one`, "e3": `"one" one`, "e4": `"two" two`, "e5": `"five" five`}
-	for id := range want { // any order: each on its own
+	for id := range want { // any order: each is independent
 		if got[id] != want[id] {
 			t.Errorf("%s was handled by %s, want %s", id, got[id], want[id])
 		}
@@ -199,7 +199,7 @@ func listed(t *testing.T, maker, version string, k int64, output func(name strin
 	}})
 }
 
-// Children are made again by the new program: those of the same version do not run.
+// The new program makes the children again: those of the same version do not run.
 func TestChange_OfAThousandChildrenOfTheSameVersionNoneRuns(t *testing.T) {
 	names, set := []any{}, map[string]any{}
 	for i := range 1000 {
@@ -221,11 +221,11 @@ func TestChange_OfAThousandChildrenOfTheSameVersionNoneRuns(t *testing.T) {
 	w.send(home, "set", "e2", map[string]any{"in-7": 70})
 	h.run()
 	wantStory(t, h.told(), "handled e2", "run row-7, changed", "run observe:out-7")
-	h.change(listed(t, "1", "2", 1000, out)) // they are all of another version: one is observed
+	h.change(listed(t, "1", "2", 1000, out)) // all with another version; one is observed
 	h.run()
 	wantStory(t, h.told(), "run list", "run row-7, changed", "run observe:out-7")
 	wantValue(t, h, "out-7", "1070")
-	h.change(listed(t, "1", "", 2000, out)) // and of none
+	h.change(listed(t, "1", "", 2000, out)) // and without a version
 	h.run()
 	h.change(listed(t, "1", "", 3000, out))
 	h.run()
@@ -233,7 +233,7 @@ func TestChange_OfAThousandChildrenOfTheSameVersionNoneRuns(t *testing.T) {
 	h.told()
 	h.change(listed(t, "1", "2", 1000, func(name string) string { return "new-" + name }))
 	h.run()
-	wantValue(t, h, "new-8", "1008") // of another shape, each is another, and runs once
+	wantValue(t, h, "new-8", "1008") // with another output each is a new node, and runs once
 	wantValue(t, h, "out-8", "8")
 	h.change(newProgram(t).set())
 	h.run()
@@ -242,8 +242,8 @@ func TestChange_OfAThousandChildrenOfTheSameVersionNoneRuns(t *testing.T) {
 	}
 }
 
-// A child of a former program does not run its code just because its maker is not needed, even if the maker is
-// held for a while.
+// A child of the previous program does not run old code just because its maker is not needed, even if the
+// maker is held for a while.
 func TestChange_ADormantMakerRunsOnceSoThatItsChildrenAreOfTheNewProgram(t *testing.T) {
 	v := func(k int64) program {
 		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Second}, Run: func(tx *Tx) (model.Value, error) {
@@ -269,11 +269,11 @@ func TestChange_ADormantMakerRunsOnceSoThatItsChildrenAreOfTheNewProgram(t *test
 	wantValue(t, h, "row", "10")
 	h.run()
 	if n := h.core.graph.byID["maker"]; n.live {
-		t.Error("the maker is not needed, and it is live")
+		t.Error("the maker is live, although nothing needs it")
 	}
 }
 
-// Gates are those of the new program, and what the former has brought upon itself is forgiven.
+// Gates are those of the new program, and backoffs that the previous program caused are lifted.
 func TestChange_TheGatesAreTheNewOnes(t *testing.T) {
 	v := func(version string, debounce time.Duration) program {
 		return newProgram(t).set().add(NodeSpec{ID: "sum", Kind: Computation, Output: "sum", Version: version, Gate: GateSpec{Debounce: debounce}, Run: func(tx *Tx) (model.Value, error) {
@@ -334,16 +334,16 @@ func TestChange_JobsGetTheNewSchedules(t *testing.T) {
 	want("=cron.jh 02:00")
 }
 
-// interval is a schedule: every so often, counted from 1970.
+// interval is a schedule with equal intervals, counted from 1970.
 type interval time.Duration
 
 func (i interval) Next(after time.Time) time.Time {
 	return after.Truncate(time.Duration(i)).Add(time.Duration(i))
 }
 
-// A child without a version runs the former program's code until its maker, which is held for a while, has made
-// it anew. Its observation is void for runtimes with the new program.
-func TestChange_WhatAFormerProgramsChildHasSeenIsNotSaved(t *testing.T) {
+// A child without a version runs the previous program's code until its maker, which is held for a while, has
+// registered it again. Until then its observation is not valid for runtimes with the new program.
+func TestChange_ObservationsOfAPreviousProgramsChildAreNotSaved(t *testing.T) {
 	v := func(k int64) program {
 		return newProgram(t).set().add(NodeSpec{ID: "maker", Kind: Computation, Output: "made", Gate: GateSpec{Debounce: time.Hour}, Run: func(tx *Tx) (model.Value, error) {
 			tx.Node(NodeSpec{ID: "row", Kind: Computation, Output: "row", Run: func(tx *Tx) (model.Value, error) {
@@ -371,19 +371,19 @@ func TestChange_WhatAFormerProgramsChildHasSeenIsNotSaved(t *testing.T) {
 	h.advance(2 * time.Hour)
 	h.run()
 	if got := saved(h); !slices.Contains(got, "row") {
-		t.Fatalf("saved is what was seen by %v", got)
+		t.Fatalf("the saved observations are of %v", got)
 	}
 	h.change(v(100))
 	w.send(home, "set", "e1", map[string]any{"in": 5})
 	h.run()
-	wantValue(t, h, "row", "5") // by the former code
+	wantValue(t, h, "row", "5") // by the previous code
 	if got := saved(h); slices.Contains(got, "row") {
-		t.Errorf("saved is what was seen by %v, and row has run the former program's code", got)
+		t.Errorf("the saved observations are of %v, although row has run the previous program's code", got)
 	}
 	h.advance(2 * time.Hour)
 	h.run()
 	wantValue(t, h, "row", "105")
 	if got := saved(h); !slices.Contains(got, "row") {
-		t.Errorf("saved is what was seen by %v", got)
+		t.Errorf("the saved observations are of %v", got)
 	}
 }

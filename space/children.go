@@ -4,19 +4,19 @@ import (
 	"fmt"
 )
 
-// Nodes create nodes. A computation or effect may register others while it runs: for each row of a list, for
-// each device. Children that its next run registers again stay and do not run because of that; the others are
-// removed. So a run declares its children, and the difference is applied, as with reads.
+// A computation or effect may register further nodes while it runs, for instance one per row of a list or per
+// device. Children that its next run registers again stay, and do not run because of that; the others are
+// removed. So a run declares its children and the difference is applied, as with reads.
 //
-// None of this is in the log. A handler starts something by writing a document from which a node makes its
+// None of this is in the log. To start something, a handler writes a document from which a node makes its
 // children; so what an attempt starts is kept or undone together with what it wrote (I10), on every runtime.
 
-// Node registers a child of the running node: a node that lasts as long as its parent registers it in every
-// run. A new child has provisional demand: it runs once, so that its purpose shows, and is dormant after that
-// if nothing reads it. A child of this id that belongs to another node becomes a child of this one.
+// Node registers a child of the running node, which exists as long as its parent registers it in every run. A
+// new child has provisional demand: it runs once, to show what it is for, and is dormant after that if
+// nothing reads it. If another node has a child of this id, the child moves to this one.
 //
-// If the child exists, its function is replaced. Variables that the function captures are not tracked, so it
-// should read what may change, or get another Version.
+// If the child exists already, its function is replaced. Variables that the function captures are not
+// tracked, so it should read whatever may change, or get another Version.
 func (t *Tx) Node(spec NodeSpec) {
 	if t.err != nil || t.rehearsal {
 		return
@@ -64,7 +64,7 @@ func (t *Tx) register(spec *declaration) error {
 	return nil
 }
 
-// keep updates a child that exists.
+// keep updates an existing child.
 func (t *Tx) keep(n *node, spec *declaration) error {
 	g := t.graph
 	switch {
@@ -93,7 +93,7 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 	return nil
 }
 
-// noteFormer saves what a failed run has to restore.
+// noteFormer saves the state of a child for the case that the run fails.
 func (t *Tx) noteFormer(n *node) {
 	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed, outdated: n.more.outdated}
 	if f.parent != nil {
@@ -112,8 +112,8 @@ func (n *node) descendsFrom(maker *node) bool {
 	return false
 }
 
-// makeWay removes a node of a former program that its successor registers with another shape, or under another
-// id with the same output.
+// makeWay removes a node of the previous program if the new program registers it with another shape, or
+// registers another node with its output.
 func (t *Tx) makeWay(spec *declaration) {
 	outdated := func(n *node) bool { return n.more != nil && n.more.outdated && !n.running && n != t.node }
 	if n := t.graph.byID[spec.ID]; n != nil && outdated(n) && !t.node.descendsFrom(n) && !sameShape(n.spec, spec) {

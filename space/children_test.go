@@ -16,15 +16,15 @@ import (
 //
 //	plan/a/kind           the kind of node a
 //	plan/a/reads          its inputs, which it adds up
-//	plan/a/kids/x/...     the nodes that it makes, likewise
+//	plan/a/kids/x/...     its children, in the same form
 //
-// a and b are made by an effect, c and d by a computation that is sometimes observed. A name is followed by its
-// kind, because a node with other fixed properties needs another id.
+// An effect makes a and b, a computation that is sometimes observed makes c and d. A name ends with the kind,
+// because a node with other fixed properties needs another id.
 
 var planKinds = []string{"sum", "see", "side", "deed"}
 
-// outputOf returns where a node's sum is to be found: in a document of its own, in a place of a
-// document that all share, or, for effects that only look, nowhere.
+// outputOf returns the place of a node's sum: a document of its own, a place in a shared document, or nothing
+// for effects that only observe.
 func outputOf(id string) (doc string, path []string) {
 	switch name, kind, _ := strings.Cut(id, "-"); kind {
 	case "sum":
@@ -35,13 +35,13 @@ func outputOf(id string) (doc string, path []string) {
 	return "", nil
 }
 
-// planted is one node as the plan says it should be.
+// planted is one node as the plan describes it.
 type planted struct {
 	id, parent string
 	at         []string // in the plan
 }
 
-// kidsOf lists the nodes that the plan has at a place, for the names that are given.
+// kidsOf returns the nodes with the given names that the plan has at a place.
 func kidsOf(kids model.Value, parent string, at []string, names ...string) (out []planted) {
 	for _, name := range names {
 		if kind, ok := kids.At([]string{name, "kind"}).AsString(); ok {
@@ -57,7 +57,7 @@ func kidsOf(kids model.Value, parent string, at []string, names ...string) (out 
 type garden struct {
 	*host
 	seen map[string]int64
-	// passes counts them, and began is in which one a node has first run.
+	// passes counts the passes, and began is the pass in which each node first ran.
 	passes int
 	began  map[*node]int
 }
@@ -83,14 +83,14 @@ func (s *garden) program() *Program {
 				key, _ := p.AsString()
 				path = append(path, key)
 			}
-			tx.Set(doc, e.Get("v"), path...) // absent: gone
+			tx.Set(doc, e.Get("v"), path...) // absent: deleted
 		}
 		return model.Value{}, nil
 	}))
 	return p
 }
 
-// plant makes the nodes of the upper level; it fails as long as the plan demands that.
+// plant makes the nodes of the upper level; it fails while the plan requires that.
 func (s *garden) plant(tx *Tx, parent string, names ...string) (model.Value, error) {
 	n := 0
 	for _, name := range names {
@@ -103,7 +103,7 @@ func (s *garden) plant(tx *Tx, parent string, names ...string) (model.Value, err
 		n++
 	}
 	if fail, _ := tx.Get("plan", "fail").AsBool(); fail {
-		return model.Value{}, fmt.Errorf("the plan is not to be had")
+		return model.Value{}, fmt.Errorf("the plan is unavailable")
 	}
 	return model.Int(int64(n)), nil
 }
@@ -138,8 +138,8 @@ func (s *garden) spec(p planted) NodeSpec {
 	return spec
 }
 
-// addUp returns what a node comes to. A read is the id of another node, or of an input with
-// the output of the same name.
+// addUp returns the sum of a node. A read is the id of another node, or of an input with the output of the
+// same name.
 func addUp(reads model.Value, read func(id string) int64) int64 {
 	total := int64(1)
 	for e := range reads.Elements() {
@@ -149,7 +149,7 @@ func addUp(reads model.Value, read func(id string) int64) int64 {
 	return total % 5
 }
 
-// check holds what is there when nothing is left to do against the plan.
+// check compares the nodes with the plan when nothing is left to do.
 func (s *garden) check() {
 	plan := s.core.Value("plan")
 	nodes := map[string]NodeState{}
@@ -159,7 +159,7 @@ func (s *garden) check() {
 	where := map[string]planted{}
 	s.checkKids(nodes, where, nodes["root"], kidsOf(plan, "root", nil, "a", "b"))
 	s.checkKids(nodes, where, nodes["lazy"], kidsOf(plan, "lazy", nil, "c", "d"))
-	for _, top := range slices.Collect(maps.Values(where)) { // any order: each by itself
+	for _, top := range slices.Collect(maps.Values(where)) { // any order: each is independent
 		at := append(slices.Clone(top.at), "kids")
 		s.checkKids(nodes, where, nodes[top.id], kidsOf(plan.At(at), top.id, at, "x", "y"))
 	}
@@ -170,8 +170,8 @@ func (s *garden) check() {
 	}
 }
 
-// checkKids: a node that is clean has made what the plan says, no more and no less. One
-// that is dormant may have been overtaken by it.
+// checkKids checks that a clean node has made exactly the children of the plan. A dormant node may not have
+// seen the latest plan.
 func (s *garden) checkKids(nodes map[string]NodeState, where map[string]planted, parent NodeState, kids []planted) {
 	var want, got []string
 	for _, kid := range kids {
@@ -193,7 +193,7 @@ func (s *garden) checkKids(nodes map[string]NodeState, where map[string]planted,
 	}
 }
 
-// placeOf returns where the plan would have a node.
+// placeOf returns the place of a node in the plan.
 func placeOf(id string) []string {
 	name, _, _ := strings.Cut(id, "-")
 	top, kid, nested := strings.Cut(name, "_")
@@ -203,14 +203,14 @@ func placeOf(id string) []string {
 	return []string{top}
 }
 
-// checkValue: what is live shows what a naive evaluation comes to.
+// checkValue checks that a live node shows the value of a naive evaluation.
 func (s *garden) checkValue(n NodeState, plan model.Value) {
 	if n.Status != Clean {
 		s.t.Fatalf("%s is live and %s at quiescence", n.ID, n.Status)
 	}
 	want := s.naive(n.ID, plan)
 	if got := s.seen[n.ID]; n.Kind == Effect && got != want {
-		s.t.Fatalf("effect %s came to %d, want %d", n.ID, got, want)
+		s.t.Fatalf("effect %s saw %d, want %d", n.ID, got, want)
 	}
 	if doc, path := outputOf(n.ID); doc != "" {
 		if got := num(s.core.Value(doc).At(path)); got != want {
@@ -219,8 +219,8 @@ func (s *garden) checkValue(n NodeState, plan model.Value) {
 	}
 }
 
-// naive evaluates a node by evaluating its reads. An input, or a node that is not computed any more, stays as
-// it is.
+// naive evaluates a node by evaluating its reads. An input, or a node that is no longer computed, keeps its
+// value.
 func (s *garden) naive(id string, plan model.Value) int64 {
 	return addUp(plan.At(append(placeOf(id), "reads")), func(read string) int64 {
 		if s.core.graph.byID[read] != nil {
@@ -231,7 +231,7 @@ func (s *garden) naive(id string, plan model.Value) int64 {
 	})
 }
 
-// watch checks the reason of every run: a node that is not needed runs in the pass that has made it, and not
+// watch checks the reason of every run: a node that is not needed runs in the pass that made it, and not
 // again.
 func (s *garden) watch(i RunInfo) {
 	n := s.core.graph.byID[i.Node]
@@ -242,11 +242,11 @@ func (s *garden) watch(i RunInfo) {
 		return
 	}
 	if n.more == nil || !n.more.provisional || s.began[n] != s.passes {
-		s.t.Fatalf("%s runs, for the %d. time, and it is not needed", i.Node, n.runs)
+		s.t.Fatalf("%s has run %d times, although it is not needed", i.Node, n.runs)
 	}
 }
 
-// planIDs returns all nodes that there may be, so that each reads only what comes before it.
+// planIDs returns all possible nodes, in an order in which each reads only nodes before it.
 func planIDs() []string {
 	ids := []string{"in0-sum", "in1-sum"} // inputs, which are not computed
 	for _, top := range []string{"a", "b", "c", "d"} {
@@ -277,7 +277,7 @@ func drawNode(t *rapid.T, name string, nested bool) map[string]any {
 	return node
 }
 
-// drawWrite draws a change: of an input, or of the plan in large or in little.
+// drawWrite draws a change of an input, or of a large or small part of the plan.
 func drawWrite(t *rapid.T) model.Write {
 	top := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "node")
 	kid := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "kid")
@@ -344,17 +344,17 @@ func (s *garden) move(t *rapid.T, i int) {
 	}
 }
 
-// tryPut is a put, unless the write is impossible because its container was removed.
+// tryPut is put, unless the write is impossible because its container was removed.
 func (s *garden) tryPut(w model.Write) {
 	if _, err := w.Apply(s.w.replica(home).Doc(w.Doc).Value); err == nil {
 		s.w.put(home, w)
 	}
 }
 
-// Whatever happens, in the end there are the nodes of the plan, with the values of a naive evaluation; and on
-// the way unneeded nodes do not run, but each runs once when it has just been made. (host.settle compares the
-// bookkeeping of every step.)
-func TestNodesThatNodesMakeAreThoseThatTheDocumentsSay(t *testing.T) {
+// Whatever happens, in the end there are exactly the nodes of the plan, with the values of a naive
+// evaluation; and in the meantime unneeded nodes do not run, except once when they have just been made.
+// (host.settle audits the graph after every step.)
+func TestChildrenFollowTheDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		var gardens []*garden
@@ -386,8 +386,8 @@ func TestNodesThatNodesMakeAreThoseThatTheDocumentsSay(t *testing.T) {
 	})
 }
 
-// A list shows 100 of many rows, with a node for each, and moves on by one again and again.
-// What it does not show any more is nowhere.
+// A list shows 100 of many rows, with a node for each, and moves on by one again and again. Nothing remains
+// of the rows that it no longer shows.
 func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	const window = 100
 	p := NewProgram("list")
@@ -431,7 +431,7 @@ func TestG09_AWindowOfChildrenTakesNoMoreRoomThanItShows(t *testing.T) {
 	}
 	for _, c := range list.more.children {
 		if c.parent() != list {
-			t.Errorf("%s is listed by a parent that is not its own", c.id())
+			t.Errorf("%s is listed as a child by another node than its parent", c.id())
 		}
 	}
 }

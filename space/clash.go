@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Clash describes two computations of which one writes the same place as the other, or inside it. The value
-// there depends on which ran last, so that at rest it may differ from a full recomputation (I1).
+// Clash describes two computations that write the same place, or one inside the other. The value there
+// depends on which ran last, so it may differ from a full recomputation (I1).
 type Clash struct{ First, Second Writer }
 
-// Writer is a place that a node is registered to write.
+// Writer is a node and a place that it is registered to write.
 type Writer struct {
 	Node  string
 	Place Address
@@ -21,8 +21,8 @@ func (c *Clash) Error() string {
 }
 
 // Clash returns the first clash among the program's computations, nil if there is none. Add does not refuse
-// clashes: the core runs such programs, and layers that accept programs from users call Clash. Any number of
-// nodes may want the same value of an input.
+// clashes: the core runs such programs, and layers that accept programs from users call Clash. Requests for
+// an input never clash: any number of nodes may request the same value.
 func (p *Program) Clash() *Clash {
 	of := map[string][]Writer{}
 	for _, n := range p.nodes {
@@ -45,7 +45,7 @@ func (p *Program) Clash() *Clash {
 
 func (w Writer) meets(o Writer) bool { return w.Node != o.Node && w.Place.Path.Overlaps(o.Place.Path) }
 
-// isWanted reports whether a document lists the wanted values of an input.
+// isWanted reports whether a document lists the requested values of an input.
 func (p *Program) isWanted(doc string) bool {
 	a := p.actions[p.tasks.owner[doc]]
 	return a != nil && a.Input && a.Pending() == doc

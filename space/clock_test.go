@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A host whose clock is set back delays no node that is not gated.
+// A host whose clock is set back does not delay nodes without gates.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	p := newProgram(t).sum("out", "in")
 	h := newWorld(t).owner("w1", p.Program)
@@ -21,7 +21,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// Nor does one that begins below zero.
+// Nor does one whose clock starts below zero.
 func TestTimeIsNotNegative(t *testing.T) {
 	h := newWorld(t).host("w1", newProgram(t).sum("out", "in").Program)
 	h.now = -time.Hour
@@ -32,7 +32,7 @@ func TestTimeIsNotNegative(t *testing.T) {
 }
 
 // A declared read of a node's own output has no effect on other nodes.
-func TestANodeThatDeclaresToReadItsOutputDoesNotMatterByThat(t *testing.T) {
+func TestADeclaredReadOfTheNodesOwnOutputHasNoEffect(t *testing.T) {
 	h := newWorld(t).owner("w1", newProgram(t).Program)
 	h.register(NodeSpec{
 		ID: "n", Kind: Computation, Output: "o", DeclaredReads: []Address{{Doc: "o"}},

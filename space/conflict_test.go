@@ -14,16 +14,16 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// refuseAgain has the append under way refused, and settles once.
+// refuseAgain refuses the append under way, and settles once.
 func (h *host) refuseAgain() Ready {
 	h.t.Helper()
 	h.refuse(put("other", h.w.seq))
 	return h.settle()
 }
 
-// The pauses after conflicts: none after the first, then 25 ms doubled up to 1 s, less a
-// quarter at most; the same whenever the same is done, and not those of another runtime.
-func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
+// The pauses after conflicts: none after the first, then 25 ms doubled up to 1 s, shortened by up to a
+// quarter. They are the same in a repetition of the same story, and different in another runtime.
+func TestThePausesAfterConflictsGrowAndDifferBetweenRuntimes(t *testing.T) {
 	pauses := func(runtime, event string) []time.Duration {
 		w := newWorld(t)
 		h := w.owner(runtime, counter(t).Program, func(c *Config) { c.ConflictWindow = time.Hour })
@@ -31,7 +31,7 @@ func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
 		h.deliver()
 		h.settle()
 		if r := h.refuseAgain(); r.Append == nil {
-			t.Fatal("it is not done again at once after the first conflict")
+			t.Fatal("the event is not retried at once after the first conflict")
 		}
 		var out []time.Duration
 		for range 12 {
@@ -42,11 +42,11 @@ func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
 			out = append(out, r.Wake-h.now)
 			h.now = r.Wake - 1
 			if early := h.settle(); early.Append != nil || early.Wake != r.Wake {
-				t.Fatalf("it is done again before its time: %+v", early)
+				t.Fatalf("the event is retried too early: %+v", early)
 			}
 			h.now = r.Wake
 			if h.settle().Append == nil {
-				t.Fatal("it is not done again at its time")
+				t.Fatal("the event is not retried in time")
 			}
 		}
 		h.decide()
@@ -67,17 +67,17 @@ func TestThePausesAfterConflictsGrowAndTellRuntimesApart(t *testing.T) {
 		}
 	}
 	if again := pauses("w1", "e1"); !slices.Equal(again, got) {
-		t.Errorf("the same story has other pauses: %v, %v", got, again)
+		t.Errorf("the same story had different pauses: %v, %v", got, again)
 	}
 	if other := pauses("w2", "e1"); slices.Equal(other, got) {
-		t.Error("another runtime has the same pauses, so that the two would meet again")
+		t.Error("another runtime has the same pauses, so the two would conflict again")
 	}
 }
 
-// The event in front pauses after conflicts, or waits for a computation, when a commit of another runtime
-// arrives that has its receipt, without taking the space over. Then the event is neither handled nor retried,
-// and does not delay the next.
-func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
+// The first event pauses after conflicts, or waits for a computation, when a commit of another runtime
+// arrives that contains its receipt, without taking the space over. Then the event is neither handled nor
+// retried, and does not delay the next one.
+func TestAnEventHandledElsewhereDoesNotDelayTheNext(t *testing.T) {
 	for _, way := range []string{"pauses", "transient", "parked"} {
 		t.Run(way, func(t *testing.T) {
 			handled := map[string]int{}
@@ -115,7 +115,7 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 				h.refuseAgain()
 			}
 			if got := w.receipts(home); len(got) > 0 {
-				t.Fatalf("e1 is done: %v", got)
+				t.Fatalf("e1 was handled: %v", got)
 			}
 			attempts := handled["e1"]
 
@@ -149,10 +149,10 @@ func TestAnEventHandledElsewhereHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// Whatever happens to the event in front, conflicts, transient errors, parking, or a receipt by another
-// runtime, the space always waits for something: an answer, a time, a document; and without further disturbance
-// everything is handled, in order. Two runtimes of the same name with the same inputs do the same.
-func TestALaneNeverStandsStill(t *testing.T) {
+// Whatever happens to the first event (conflicts, transient errors, parking, or a receipt by another
+// runtime), the space always waits for something: an answer, a time, a document. Without further disturbance
+// all events are handled, in order. Two runtimes of the same name do the same with the same inputs.
+func TestALaneNeverStalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		story := func(draw func(label string, n int) int) string {
 			p := NewProgram("moody")
@@ -205,7 +205,7 @@ func TestALaneNeverStandsStill(t *testing.T) {
 				log = append(log, fmt.Sprintf("%v %v %v %v", r.Wake, r.More, r.Append != nil, h.core.Stats().Attempts))
 				waits := r.More || r.Wake > h.now || h.inFlight != nil || h.core.graph.pending > 0
 				if h.core.ledger.Lane().Peek() != nil && !waits {
-					t.Fatalf("the event in front waits for nothing: %+v", h.core.handling.needs)
+					t.Fatalf("the first event waits for nothing: %+v", h.core.handling.needs)
 				}
 			}
 			for range 200 {
@@ -239,7 +239,7 @@ func TestALaneNeverStandsStill(t *testing.T) {
 		first := story(func(label string, n int) int {
 			k := rapid.IntRange(0, n-1).Draw(t, label)
 			if len(drawn) > 2000 {
-				k = n - 1 // the disturbance ends some time
+				k = n - 1 // the disturbance ends at some point
 			}
 			drawn = append(drawn, k)
 			return k
@@ -250,14 +250,14 @@ func TestALaneNeverStandsStill(t *testing.T) {
 			return k
 		})
 		if first != second {
-			t.Fatalf("the same was done to two, and they differ:\n%s\n\n%s", first, second)
+			t.Fatalf("two runtimes with the same inputs differ:\n%s\n\n%s", first, second)
 		}
 	})
 }
 
-// A hook that panics is skipped for that time; the event has its receipt, the next one is handled, and the
+// A hook that panics is skipped for that call; the event gets its receipt, the next one is handled, and the
 // other hooks are called.
-func TestL12_AHookThatPanicsHarmsNobody(t *testing.T) {
+func TestL12_AHookThatPanicsIsContained(t *testing.T) {
 	p := counter(t).handle("bad", func(*Tx, *model.Event) any { return errors.New("no such item") })
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
@@ -277,8 +277,8 @@ func TestL12_AHookThatPanicsHarmsNobody(t *testing.T) {
 	wantValue(t, h, "count", "1")
 }
 
-// The history of a handler that writes forty documents names some of them, and says how
-// many there were and that it does not name them all.
+// The history of a handler that writes forty documents lists some of them, reports their total, and reports
+// that the list is cut.
 func TestL18_AHistoryDoesNotNameFortyWrites(t *testing.T) {
 	p := newProgram(t).handle("fill", func(tx *Tx, ev *model.Event) any {
 		for i := range num(ev.Payload) {
@@ -297,10 +297,10 @@ func TestL18_AHistoryDoesNotNameFortyWrites(t *testing.T) {
 		t.Fatalf("%d entries, want 2", len(runs))
 	}
 	if e := runs[0]; e.Wrote != 40 || len(e.Writes) != 25 || e.Writes[24] != "doc24" || !e.Cut() {
-		t.Errorf("the first wrote %d, of which it names %v; cut: %v", e.Wrote, e.Writes, e.Cut())
+		t.Errorf("the first wrote %d documents and lists %v; cut: %v", e.Wrote, e.Writes, e.Cut())
 	}
 	if e := runs[1]; e.Wrote != 25 || len(e.Writes) != 25 || e.Cut() {
-		t.Errorf("the second wrote %d, of which it names %v; cut: %v", e.Wrote, e.Writes, e.Cut())
+		t.Errorf("the second wrote %d documents and lists %v; cut: %v", e.Wrote, e.Writes, e.Cut())
 	}
 	wantValue(t, h, "doc39", `"e1"`)
 }

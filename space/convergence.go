@@ -8,21 +8,19 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// Nodes that do not converge wait for longer and longer.
-
-// budgets bounds the runs of a pass, and holds back nodes that do not converge.
+// budgets bounds the runs of a pass, and holds back nodes that do not converge, with growing delays.
 type budgets struct {
 	cfg      *Config
 	graph    *graph
 	recorder *inspect.Recorder
-	// ran are the nodes that ran in this pass; spent are those that are invalid again after their budget was
-	// used up.
+	// ran are the nodes that ran in this pass; spent are those that became invalid again after they exhausted
+	// their budget.
 	ran, spent []*node
 	// nonConverged are nodes of a circle that is held back which happen to be clean.
 	nonConverged []*node
 	// nonConverging is set during an episode of deferred nodes, see note.
 	nonConverging bool
-	// passes counts the passes that did anything.
+	// passes counts the passes that did any work.
 	passes uint64
 }
 
@@ -38,7 +36,7 @@ func (b *budgets) charge(n *node) {
 	}
 }
 
-// setAside keeps a node that may not run now.
+// setAside records a due node that may not run now.
 func (b *budgets) setAside(n *node) {
 	if n.eligibleAt() > b.graph.now {
 		b.graph.hold(n)
@@ -51,8 +49,8 @@ func (b *budgets) setAside(n *node) {
 	}
 }
 
-// converged renews the budgets of clean nodes after an event was handled: their next runs are due to the event
-// and no sign of non-convergence.
+// converged renews the budgets of clean nodes after an event was handled: their next runs are caused by the
+// event and are no sign of non-convergence.
 func (b *budgets) converged() {
 	b.ran = slices.DeleteFunc(b.ran, func(n *node) bool {
 		if n.status != Clean {
@@ -79,7 +77,7 @@ func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
 	for _, n := range b.unfinished(outOfRounds) {
 		n.queued = false
 		switch {
-		case !n.due(): // a dormant node does not have to run
+		case !n.due(): // a dormant node need not run
 		case n.eligibleAt() > g.now:
 			g.hold(n) // it would not have run anyway
 		default:
@@ -95,10 +93,10 @@ func (b *budgets) end(outOfRounds, cutShort bool) (deferred []string) {
 	return deferred
 }
 
-// settle resets the backoff of the nodes that are clean at the end of a pass. In a circle it is chance which
-// one is clean: if any node was deferred, a node that has run many times counts as not converged, too, until
-// the circle has come to rest. Otherwise the members would take turns, none would be held for longer and
-// longer, and the space would never be idle.
+// settle resets the backoff of the nodes that are clean at the end of a pass. Which node of a circle is clean
+// is a matter of chance: if any node was deferred, a node that has run many times counts as not converged
+// too, until no node is deferred. Otherwise the members would take turns, none would back off further, and
+// the space would never be idle.
 func (b *budgets) settle(deferred bool) {
 	for _, n := range b.ran {
 		switch {
@@ -119,7 +117,7 @@ func (b *budgets) settle(deferred bool) {
 }
 
 // carry carries the budgets of a pass that a full commit cut short over to the next one. Otherwise a circle
-// with large outputs would start afresh with each commit, and never be held back. Handling an event still
+// with large outputs would start afresh with each commit and never be held back. Handling an event still
 // renews them.
 func (b *budgets) carry() {
 	b.ran = slices.DeleteFunc(b.ran, func(n *node) bool {
@@ -130,8 +128,8 @@ func (b *budgets) carry() {
 	})
 }
 
-// note reports episodes. An episode begins with a pass that defers nodes and ends with a pass after which none
-// is held back for that. The passes in between, one for each answer of the log, are not reported.
+// note reports episodes. An episode begins with a pass that defers nodes, and ends with a pass after which no
+// node is held back for that reason. The passes in between, one per confirmed append, are not reported.
 func (b *budgets) note(deferred []string) {
 	switch {
 	case len(deferred) > 0:
@@ -152,8 +150,8 @@ func (b *budgets) note(deferred []string) {
 	}
 }
 
-// unfinished removes and returns the nodes that this pass cannot bring to an end: those that have used up their
-// budget and, after the last iteration, all that are left. Of the idle materializers these are the ones that
+// unfinished removes and returns the nodes that this pass cannot settle: those that have exhausted their
+// budget and, after the last iteration, all that remain. Of the idle materializers it returns only those that
 // have run: a circle through one of them would continue in the next pass at once.
 func (b *budgets) unfinished(outOfRounds bool) []*node {
 	spent := b.spent
@@ -174,7 +172,7 @@ func (b *budgets) unfinished(outOfRounds bool) []*node {
 	return spent
 }
 
-// backOff holds back a node that is still invalid. No node is forced to run or to be clean.
+// backOff holds back a node that is still invalid.
 func (b *budgets) backOff(n *node) {
 	gt := &n.ext().gate
 	gt.streak++

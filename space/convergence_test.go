@@ -9,8 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// refuseOnly has the log refuse what is under way, because of a commit that this runtime
-// does not know yet.
+// refuseOnly refuses the append under way, because of a commit that this runtime does not know yet.
 func (h *host) refuseOnly(writes ...model.Write) {
 	h.t.Helper()
 	if h.inFlight == nil {
@@ -24,7 +23,7 @@ func (h *host) refuseOnly(writes ...model.Write) {
 	h.core.Refuse()
 }
 
-// hear has a foreign commit come in, and runs until nothing is left to do.
+// hear delivers a foreign commit, and runs until nothing is left to do.
 func (h *host) hear(writes ...model.Write) {
 	h.t.Helper()
 	h.w.put(home, writes...)
@@ -32,9 +31,9 @@ func (h *host) hear(writes ...model.Write) {
 	h.run()
 }
 
-// What is read after a refusal may be nonsense, or nothing for a while. The work is kept
-// until the entries are here, and nothing runs on a state that is known to be stale.
-func TestK04_ARefusedRunIsMadeAgainHoweverLongTheCatchUpTakes(t *testing.T) {
+// The entries that are read after a refusal may be unreadable, or missing for a while. The work is kept until
+// they arrive, and nothing runs on a state that is known to be stale.
+func TestK04_ARefusedRunIsRepeatedHoweverLongTheCatchUpTakes(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).sum("total", "a").Program)
 	h.observe("total")
@@ -49,7 +48,7 @@ func TestK04_ARefusedRunIsMadeAgainHoweverLongTheCatchUpTakes(t *testing.T) {
 			t.Errorf("%q is integrated", data)
 		}
 		if r := h.settle(); r.Append != nil || r.More || h.core.Idle() {
-			t.Errorf("after %q the space goes on, or is idle: %+v", data, r)
+			t.Errorf("after %q the space continues, or is idle: %+v", data, r)
 		}
 	}
 	h.advance(1e12)
@@ -66,11 +65,11 @@ func TestK04_ARefusedRunIsMadeAgainHoweverLongTheCatchUpTakes(t *testing.T) {
 		t.Errorf("the log says %s", got)
 	}
 	if got := h.core.Stats().Runs; got != before+2 { // total, and its observer
-		t.Errorf("%d runs to make up for one refusal", got-before)
+		t.Errorf("%d runs after one refusal", got-before)
 	}
 }
 
-// The log says why a run was made, however often it had to be.
+// The log contains the causes of a run, even if it had to be repeated several times.
 func TestD07_TheLogHasTheCausesOfARunThatWasRefused(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).sum("total", "a", "b").Program)
@@ -100,15 +99,15 @@ func TestD07_TheLogHasTheCausesOfARunThatWasRefused(t *testing.T) {
 	}
 }
 
-// large returns a program with a computation a with n bytes, and a reader of it.
+// large returns a program with a computation a that returns n bytes, and a reader of it.
 func large(t *testing.T) program {
 	return newProgram(t).compute("blob", func(tx *Tx) any {
 		return strings.Repeat("x", int(num(tx.Get("n"))))
 	}).compute("side", func(tx *Tx) any { return num(tx.Get("n")) + 1 })
 }
 
-// An output that no commit can carry breaks a rule for good. It is not tried again before
-// something that was read has changed, and takes nothing of the budget for what may pass.
+// An output that is too large for any commit breaks a rule permanently. The run is not repeated until one of
+// its reads has changed, and uses none of the budget for transient errors.
 func TestK06_K12_AnOutputOverTheLimitIsAFailedRun(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", large(t).Program)
@@ -120,19 +119,19 @@ func TestK06_K12_AnOutputOverTheLimitIsAFailedRun(t *testing.T) {
 	h.hear(put("n", 1<<20))
 	wantValue(t, h, "side", "1048577")
 	if got := len(h.core.Value("blob").String()); got != 12 {
-		t.Errorf("the former output is gone: %d bytes", got)
+		t.Errorf("the previous output is gone: %d bytes", got)
 	}
 	if len(told) != 1 || told[0].Node != "blob" || told[0].Transient || !strings.Contains(told[0].Err.Error(), "bytes") {
 		t.Fatalf("errors told: %+v", told)
 	}
 	n := h.core.graph.byID["blob"]
 	if n.status != Clean || n.more.retries != 0 || n.runs != 2 {
-		t.Errorf("it is %s after %d runs, %d of them tried again", n.status, n.runs, n.more.retries)
+		t.Errorf("the node is %s after %d runs, with %d retries", n.status, n.runs, n.more.retries)
 	}
 	h.advance(1e12)
 	h.run()
 	if n.runs != 2 {
-		t.Errorf("%d runs, though nothing has changed", n.runs)
+		t.Errorf("%d runs, although nothing has changed", n.runs)
 	}
 	h.hear(put("n", 20))
 	if got := len(h.core.Value("blob").String()); got != 22 || n.runs != 3 {
@@ -140,8 +139,8 @@ func TestK06_K12_AnOutputOverTheLimitIsAFailedRun(t *testing.T) {
 	}
 }
 
-// What is no value, and what panics while it is made one, is a failed run likewise.
-func TestK12_WhatIsNoValueIsAFailedRun(t *testing.T) {
+// A result that is not a value, or that panics while it is converted to one, is a failed run as well.
+func TestK12_AResultThatIsNoValueIsAFailedRun(t *testing.T) {
 	for name, bad := range map[string]any{
 		"channel":  make(chan int),
 		"function": func() {},
@@ -181,8 +180,8 @@ type panics struct{}
 
 func (panics) MarshalJSON() ([]byte, error) { panic("no") }
 
-// A count that had to go for want of room is let go of aloud, like any other.
-func TestY05_Y07_APairThatIsEvictedLetsItsNodeGo(t *testing.T) {
+// Evicting a pair for lack of room ends its episode like any other reason, and reports it.
+func TestY05_Y07_EvictingAPairReleasesItsNode(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t)
 	for _, doc := range []string{"d", "e"} {
@@ -204,14 +203,14 @@ func TestY05_Y07_APairThatIsEvictedLetsItsNodeGo(t *testing.T) {
 	}
 	until := func() int64 { return int64(h.core.graph.byID["fix-d"].eligibleAt()) }
 	if until() == 0 {
-		t.Fatal("twelve echoes, and nothing is held back")
+		t.Fatal("twelve echoes, but nothing is held back")
 	}
 	h.hear(put("e", 1000))
 	if want := []string{"fix-d d ", "fix-d d evicted"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	if until() != 0 {
-		t.Error("it is held back by a count that is not there any more")
+		t.Error("the node is held back by a pair that was evicted")
 	}
 	var echo *EchoError
 	if len(errs) != 1 || !errors.As(errs[0], &echo) || *echo != (EchoError{Node: "fix-d", Doc: "d"}) {

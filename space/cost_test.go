@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// cost is what a step has cost, in things that were looked at.
+// cost is the work of a step, as counted by the space.
 type cost struct{ runs, visits, matched, indexWrites uint64 }
 
 func (h *host) cost(step func()) cost {
@@ -66,7 +66,7 @@ func TestAnUpdateCostsWhatItConcerns(t *testing.T) {
 	})
 	t.Run("dormant nodes that have read something else of the document", func(t *testing.T) {
 		same(t, func(n int) cost {
-			n += manyReaders // below, testing them all is faster than finding out which
+			n += manyReaders // below that, testing them all is faster than an index
 			p := newProgram(t)
 			for i := range n {
 				p = p.compute(fmt.Sprint("c", i), func(tx *Tx) any { return tx.Get("in", "y") })
@@ -115,7 +115,7 @@ func TestAnUpdateCostsWhatItConcerns(t *testing.T) {
 	})
 }
 
-// A link of a chain costs the same wherever it is, and a chain is one sweep.
+// A link of a chain costs the same wherever it is, and a chain takes one sweep.
 func TestAChainCostsItsLength(t *testing.T) {
 	of := func(n int) cost {
 		p := newProgram(t)
@@ -136,8 +136,8 @@ func TestAChainCostsItsLength(t *testing.T) {
 	}
 }
 
-// Demand is kept in the edges that change: one observer more or less costs the same however
-// many there are, and however deep it is what they observe.
+// Demand is maintained along the edges that change: one more or one fewer observer costs the same regardless
+// of how many there are, and of the depth of what they observe.
 func TestDemandCostsTheEdgesThatChange(t *testing.T) {
 	t.Run("observers", func(t *testing.T) {
 		same(t, func(n int) cost {
@@ -162,7 +162,7 @@ func TestDemandCostsTheEdgesThatChange(t *testing.T) {
 		same(t, func(n int) cost {
 			p := newProgram(t)
 			last := "in"
-			for i := range min(n, 500) { // what is pulled link by link stands on the stack
+			for i := range min(n, 500) { // what is pulled link by link nests on the stack
 				input := last
 				last = fmt.Sprint("c", i)
 				p = p.compute(last, func(tx *Tx) any { return tx.Get(input) })

@@ -11,22 +11,22 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Schedule computes the times of a job: the first one after a time, and the zero time if there is none. It must
-// be deterministic.
+// Schedule computes the times of a job: the first one after a given time, and the zero time if there is none.
+// It must be deterministic.
 type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// CatchUp decides about the times of a job that passed while the space was not loaded, because no worker ran,
-// or because a clock has jumped.
+// CatchUp decides what happens to the times of a job that passed while the space was not loaded, because no
+// worker ran or because a clock jumped.
 type CatchUp uint8
 
 const (
-	// FireOnce: one event stands for all of them, and has their number.
+	// FireOnce: one event stands for all missed times, and carries their number.
 	FireOnce CatchUp = iota
 	// Skip: times older than CronSpec.Grace are not handled.
 	Skip
-	// All: each is handled, in order, up to CronSpec.Limit of them in a row. The others are skipped, and
+	// All: each time is handled, in order, up to CronSpec.Limit of them in a row. The others are skipped and
 	// reported as an error.
 	All
 )
@@ -44,14 +44,14 @@ func (c CatchUp) String() string {
 	}
 }
 
-// CronSpec is a recurring job of every space of a program: an event to a stream. Its next time is a timer of
-// the space.
+// CronSpec is a recurring job of every space of a program: it sends an event to a stream at each scheduled
+// time. The next time is a timer of the space.
 type CronSpec struct {
 	// Name names the job within the program.
 	Name   string
 	Stream string
-	// Schedule computes the times. Spec is its text: when that changes, a space adopts the new schedule as it
-	// gets the program.
+	// Schedule computes the times. Spec is its text: if that differs in the program that a space changes to,
+	// the space adopts the new schedule.
 	Schedule Schedule
 	Spec     string
 	CatchUp  CatchUp
@@ -61,13 +61,13 @@ type CronSpec struct {
 	Limit int
 }
 
-// Defaults and bounds of jobs. Missed times beyond maxMissed are not counted.
+// Missed times beyond maxMissed are not counted.
 const (
 	defaultGrace = time.Minute
 	defaultLimit = 1000
 	maxMissed    = 10_000
-	byCron       = "cron"   // of the transactions that set the timers
-	cronPrefix   = "=cron." // of the timer's name, which no program can choose
+	byCron       = "cron"   // by which the timers are set
+	cronPrefix   = "=cron." // prefix of the timers' names; programs cannot use it
 )
 
 func (c *CronSpec) check() error {
@@ -96,10 +96,10 @@ func (c *CronSpec) check() error {
 	return nil
 }
 
-// JobOfTimer returns the name of the job whose next time a timer is, and false for any other timer.
+// JobOfTimer returns the name of the job that a timer belongs to, and false for any other timer.
 func JobOfTimer(timer string) (job string, is bool) { return strings.CutPrefix(timer, cronPrefix) }
 
-// jobTimers maintains the timers of the program's jobs in the space.
+// jobTimers maintains the timers of the program's jobs.
 type jobTimers struct {
 	space  string
 	specs  map[string]*CronSpec
@@ -110,7 +110,7 @@ type jobTimers struct {
 	missed Missed
 }
 
-// of returns the job whose timer an event is, nil if it is none.
+// of returns the job that an event's timer belongs to, nil if there is none.
 func (j *jobTimers) of(ev *model.Event) *CronSpec {
 	name, ok := JobOfTimer(ev.Timer)
 	if !ok || ev.Slot == 0 {
@@ -122,7 +122,7 @@ func (j *jobTimers) of(ev *model.Event) *CronSpec {
 // occurrence is one time of a job, the payload of its event.
 type occurrence struct {
 	at int64
-	// missed counts the earlier times that this one stands for.
+	// missed counts the earlier times that this occurrence stands for.
 	missed int
 	// prev is the last time that was handled, 0 if there was none: when the clock is set back, the schedule
 	// continues after it. late counts the consecutive times that were handled to catch up.
@@ -150,7 +150,7 @@ func readOccurrence(at int64, v model.Value) (o occurrence, spec string) {
 	return occurrence{at: at, missed: int(number("missed")), prev: number("prev"), late: int(number("late"))}, spec
 }
 
-// after returns the first time of the job after another, 0 if there is none.
+// after returns the first time of the job after ms, 0 if there is none.
 func (c *CronSpec) after(ms int64) int64 {
 	next := c.Schedule.Next(time.UnixMilli(ms).UTC())
 	if next.IsZero() {
@@ -159,7 +159,7 @@ func (c *CronSpec) after(ms int64) int64 {
 	return max(model.NotBefore(next), ms+1)
 }
 
-// count counts the times after from, up to a bound, and returns their number and the first time after them.
+// count counts the times after from, up to bound, and returns their number and the first time after them.
 func (c *CronSpec) count(from, bound int64) (n int, next int64) {
 	for next = c.after(from); next != 0 && next <= bound; next = c.after(next) {
 		if n++; n == maxMissed {
@@ -169,7 +169,7 @@ func (c *CronSpec) count(from, bound int64) (n int, next int64) {
 	return n, next
 }
 
-// seen returns the occurrence for the handler, and the next one, which does not exist if next.at is 0.
+// seen returns the occurrence for the handler, and the next one; next.at is 0 if there is none.
 func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	o, _ = readOccurrence(ev.NotBefore, ev.Payload)
 	next = occurrence{prev: o.at}
@@ -191,7 +191,7 @@ func (j *jobTimers) seen(c *CronSpec, ev *model.Event) (o, next occurrence) {
 	return o, next
 }
 
-// seenBy returns the event with the payload for the handler of a job.
+// seenBy returns the event with the payload that the job's handler sees.
 func (j *jobTimers) seenBy(ev *model.Event) model.Event {
 	handed := *ev // a copy, because the handler may change it
 	if c := j.of(ev); c != nil {
@@ -203,7 +203,7 @@ func (j *jobTimers) seenBy(ev *model.Event) model.Event {
 	return handed
 }
 
-// setNext adds the next timer to the transaction that ends the event of a job, however the event has ended.
+// setNext adds the next timer to the transaction that ends the event of a job, whatever its outcome.
 func (j *jobTimers) setNext(d *ledger.Draft, ev *model.Event) {
 	c := j.of(ev)
 	if c == nil {
@@ -217,7 +217,7 @@ func (j *jobTimers) setNext(d *ledger.Draft, ev *model.Event) {
 	j.set(d, c, next)
 }
 
-// noteMissed records how many times a job skips with the event that was due at a time.
+// noteMissed records that a job skips times with the event that was due at the given time.
 func (j *jobTimers) noteMissed(c *CronSpec, times int, at int64) {
 	if times > 0 {
 		j.missed = Missed{c.Name, times, at}
@@ -239,7 +239,7 @@ func (j *jobTimers) tooLate(ev *model.Event) bool {
 	return c != nil && c.CatchUp == Skip && ev.NotBefore < j.ledger.Wall()-c.Grace.Milliseconds()
 }
 
-// skip fills in the transaction that ends an event which is too late: it sets the timer of the next time that
+// skip fills in the transaction that ends an event which is too late: it sets the timer to the next time that
 // is not.
 func (j *jobTimers) skip(d *ledger.Draft, ev *model.Event) {
 	c := j.of(ev)
@@ -252,9 +252,8 @@ func (j *jobTimers) skip(d *ledger.Draft, ev *model.Event) {
 	}
 }
 
-// checkTimers sets the timers of jobs after the space was loaded or got another program: missing ones, and
-// those that another program has set. After the clock was set back, it moves back timers that lie too far
-// ahead.
+// checkTimers sets the timers of jobs after the space was loaded or changed its program: missing ones, and
+// those that another program set. After the clock was set back, it moves timers that lie too far ahead.
 func (j *jobTimers) checkTimers(d *ledger.Draft) {
 	d.By = byCron
 	timers := j.ledger.Timers()
@@ -280,7 +279,7 @@ func (j *jobTimers) checkTimer(d *ledger.Draft, c *CronSpec) {
 	}
 	o, spec := readOccurrence(w.NotBefore, w.Payload)
 	if w.NotBefore <= j.ledger.Wall() {
-		return // it is about to be handled, which sets the next one
+		return // it is about to be handled, and that sets the next one
 	}
 	at := c.after(max(j.ledger.Wall(), o.prev))
 	if same := spec == c.Spec && w.Stream == c.Stream; !same || at != 0 && at < w.NotBefore {

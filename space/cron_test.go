@@ -10,14 +10,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// every is a schedule of every so many milliseconds.
+// every is a schedule with equal intervals in milliseconds.
 type every int64
 
 func (e every) Next(after time.Time) time.Time {
 	return time.UnixMilli((after.UnixMilli()/int64(e) + 1) * int64(e))
 }
 
-// jobs returns a program with one job, each second, that notes what it sees.
+// jobs returns a program with one job, every second, that records what it sees.
 func jobs(t *testing.T, seen *[]string, spec string, step every, c CatchUp, limit int) *Program {
 	p := newProgram(t).handle("tick", func(tx *Tx, ev *model.Event) any {
 		o, _ := readOccurrence(ev.NotBefore, ev.Payload)
@@ -38,7 +38,7 @@ func (w *world) runsJobs(p *Program, runtime string, wall int64) *host {
 	return h
 }
 
-func TestCron_CatchUpPoliciesOfWhatNobodyWasThereFor(t *testing.T) {
+func TestCron_CatchUpPoliciesForMissedTimes(t *testing.T) {
 	for _, c := range []struct {
 		policy CatchUp
 		limit  int
@@ -65,7 +65,7 @@ func TestCron_CatchUpPoliciesOfWhatNobodyWasThereFor(t *testing.T) {
 				t.Errorf("seen %v, want %v first", seen, c.want)
 			}
 			if n := w.replica(home).Later.Len(); n != 1 {
-				t.Errorf("%d wait, want the next one", n)
+				t.Errorf("%d timers wait, want only the next one", n)
 			}
 			if all := len(seen); c.policy == All && c.limit == 0 && all != 103 {
 				t.Errorf("%d were seen, want each of 103", all)
@@ -114,7 +114,7 @@ func TestI11_CronFiresEachTimeOnceWhateverHappens(t *testing.T) {
 	}
 	for ms, n := range at {
 		if n != 1 {
-			t.Errorf("%d was set %d times", (ms-noon)/1000, n)
+			t.Errorf("second %d was set %d times", (ms-noon)/1000, n)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestCron_AnotherScheduleOrNoneTakesEffectWithTheNextOwner(t *testing.T) {
 	}
 }
 
-func TestCron_AJobGoesOnWhenItsHandlerFailsAndWhenTheClockComesBackFromAfar(t *testing.T) {
+func TestCron_AJobContinuesWhenItsHandlerFailsAndWhenTheClockIsCorrected(t *testing.T) {
 	p := newProgram(t).handle("tick", func(tx *Tx, _ *model.Event) any { return fmt.Errorf("no") }).Program
 	if err := p.Cron(CronSpec{Name: "job", Stream: "tick", Schedule: every(1000), Spec: "s"}); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestCron_AJobGoesOnWhenItsHandlerFailsAndWhenTheClockComesBackFromAfar(t *t
 	h.wall -= 3_600_000
 	h.run()
 	if next := w.replica(home).Later.Next(); next != noon+5000 {
-		t.Errorf("the clock is back, and the next one is in %d s", (next-h.wall)/1000)
+		t.Errorf("the clock was set back, and the next time is in %d s", (next-h.wall)/1000)
 	}
 }
 

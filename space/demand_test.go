@@ -15,7 +15,7 @@ func chain(t *testing.T) program {
 		sum("spare", "base")
 }
 
-func TestI2_WhatNobodyObservesNeverRuns(t *testing.T) {
+func TestI2_UnobservedNodesNeverRun(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	for i := range 5 {
@@ -27,11 +27,11 @@ func TestI2_WhatNobodyObservesNeverRuns(t *testing.T) {
 	}
 	wantValue(t, h, "a", "absent")
 	if !h.core.Idle() {
-		t.Error("not idle, although what is invalid is dormant")
+		t.Error("not idle, although all invalid nodes are dormant")
 	}
 }
 
-func TestObservationRunsWhatTheDocumentNeedsAndNoMore(t *testing.T) {
+func TestObservationRunsOnlyWhatTheDocumentNeeds(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("b")
@@ -59,7 +59,7 @@ func TestI3_AnEqualValueRunsNothing(t *testing.T) {
 	wantStory(t, h.told(), "handled e2")
 }
 
-// Cutoff: a computation whose output comes out unchanged runs nothing downstream.
+// A computation whose output does not change runs nothing downstream.
 func TestI3_UnchangedOutputRunsNothingDownstream(t *testing.T) {
 	p := newProgram(t).set().
 		compute("capped", func(tx *Tx) any { return min(num(tx.Get("base")), 10) }).
@@ -78,8 +78,8 @@ func TestI3_UnchangedOutputRunsNothingDownstream(t *testing.T) {
 	wantStory(t, h.told(), "handled e3", "run capped, changed", "run down, changed", "run observe:down")
 }
 
-// A change beside the read value concerns no reader.
-func TestI3_ASiblingOfWhatWasReadRunsNothing(t *testing.T) {
+// A change beside the value that was read concerns no reader.
+func TestI3_AChangedSiblingRunsNothing(t *testing.T) {
 	p := newProgram(t).
 		handle("set", func(tx *Tx, ev *model.Event) any {
 			tx.Set("doc", ev.Payload, "a", ev.ID)
@@ -98,7 +98,7 @@ func TestI3_ASiblingOfWhatWasReadRunsNothing(t *testing.T) {
 	wantStory(t, h.told(), "handled e2")
 }
 
-// A path that is changed between two reads must not change what the first has read.
+// A path that is changed between two reads must not change what the first one has read.
 func TestReadsAreOfThePathAsItWas(t *testing.T) {
 	p := newProgram(t).
 		handle("set", func(tx *Tx, ev *model.Event) any {
@@ -123,7 +123,7 @@ func TestReadsAreOfThePathAsItWas(t *testing.T) {
 	wantValue(t, h, "out", "6")
 }
 
-// An own write does not run the node again, though it reads what it writes.
+// A node's own write does not run it again, even though it reads what it writes.
 func TestI5_AnOwnWriteDoesNotInvalidate(t *testing.T) {
 	p := newProgram(t).set().
 		compute("seen", func(tx *Tx) any { return max(num(tx.Get("seen")), num(tx.Get("base"))) })
@@ -135,7 +135,7 @@ func TestI5_AnOwnWriteDoesNotInvalidate(t *testing.T) {
 		h.run()
 	}
 	wantValue(t, h, "seen", "7")
-	// The first event comes before the first run; from then on, a run for each.
+	// The first event is handled before the first run; from then on, there is one run per event.
 	if got := h.runs["seen"]; got != 4 {
 		t.Errorf("%d runs for 4 values of base, want 4", got)
 	}
@@ -144,8 +144,8 @@ func TestI5_AnOwnWriteDoesNotInvalidate(t *testing.T) {
 	}
 }
 
-// Writers run before their readers, whatever the order of registration: one change
-// costs every node of a diamond one run (I9).
+// Writers run before their readers, regardless of the order of registration: a change costs every node of a
+// diamond one run (I9).
 func TestI9_ADiamondRunsEachNodeOnceInOrder(t *testing.T) {
 	p := newProgram(t).set().
 		sum("bottom", "left", "right").
@@ -162,9 +162,8 @@ func TestI9_ADiamondRunsEachNodeOnceInOrder(t *testing.T) {
 	wantStory(t, h.told(), "handled e1", "run top, changed", "run left, changed", "run right, changed", "run bottom, changed", "run observe:bottom")
 }
 
-// A reader of both ends of a chain comes after the chain, though only its near end is
-// invalid yet.
-func TestI9_AReaderComesAfterAllThatMayChangeWhatItReads(t *testing.T) {
+// A node that reads both ends of a chain runs after the chain, even while only the near end is invalid.
+func TestI9_AReaderComesAfterAllNodesThatMayChangeItsReads(t *testing.T) {
 	p := newProgram(t).set().
 		sum("d", "base", "c").
 		sum("c", "b").sum("b", "a").sum("a", "base")
@@ -178,7 +177,7 @@ func TestI9_AReaderComesAfterAllThatMayChangeWhatItReads(t *testing.T) {
 	wantStory(t, h.told(), "handled e1", "run a, changed", "run b, changed", "run c, changed", "run d, changed", "run observe:d")
 }
 
-// Among nodes that do not read each other, the order is that of registration.
+// Nodes that do not read each other run in order of registration.
 func TestI9_TiesGoByRegistration(t *testing.T) {
 	p := newProgram(t).set().sum("z", "base").sum("a", "base").sum("m", "base")
 	w := newWorld(t)
@@ -196,7 +195,7 @@ func TestI9_TiesGoByRegistration(t *testing.T) {
 	}
 }
 
-// A burst of events costs an observed computation one run, not one for each.
+// A burst of events costs an observed computation one run, not one per event.
 func TestABatchOfEventsCostsOneRunPerPass(t *testing.T) {
 	p := newProgram(t).
 		handle("add", func(tx *Tx, ev *model.Event) any {
@@ -255,7 +254,7 @@ func TestUnobserveMakesDormant(t *testing.T) {
 	h.run()
 	wantValue(t, h, "c", "4")
 	h.core.Unobserve("c")
-	h.core.Unobserve("c") // once too often does nothing
+	h.core.Unobserve("c") // one Unobserve too many has no effect
 	h.core.Unobserve("never")
 	h.told()
 	w.send(home, "set", "e2", map[string]any{"base": 2})
@@ -266,7 +265,7 @@ func TestUnobserveMakesDormant(t *testing.T) {
 	wantValue(t, h, "c", "8")
 }
 
-// Demand that comes back through a clean node wakes the invalid one above it.
+// Demand that returns through a clean node wakes the invalid node above it.
 func TestDemandReturnsThroughACleanNode(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
@@ -288,7 +287,7 @@ func TestDemandReturnsThroughACleanNode(t *testing.T) {
 }
 
 // A circle of computations does not keep itself alive.
-func TestI2_ACircleIsDormantOnceNobodyObservesIt(t *testing.T) {
+func TestI2_AnUnobservedCircleIsDormant(t *testing.T) {
 	p := newProgram(t).set().
 		compute("a", func(tx *Tx) any { return max(num(tx.Get("b")), num(tx.Get("base"))) }).
 		sum("b", "a").
@@ -333,7 +332,7 @@ func TestObservationsTakeNoMoreRoomThanThereAreAtATime(t *testing.T) {
 	}
 }
 
-func TestI8_ATransactionSaysWhoMadeItAndWhy(t *testing.T) {
+func TestI8_ATransactionNamesItsWriterAndCauses(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("b")
@@ -358,8 +357,7 @@ func TestI8_ATransactionSaysWhoMadeItAndWhy(t *testing.T) {
 	}
 }
 
-// Causes are kept apart up to a number; a node that is dormant for years does not
-// grow.
+// Causes are listed individually up to a bound, so a node that is dormant for years does not grow.
 func TestCausesAreBounded(t *testing.T) {
 	p := newProgram(t).set().compute("out", func(tx *Tx) any {
 		for i := range 100 {
@@ -384,8 +382,8 @@ func TestCausesAreBounded(t *testing.T) {
 	}
 }
 
-// A chain that is only discovered link by link, from its end, settles in one pass,
-// and no link runs on a value that is about to change.
+// A chain that is discovered link by link, from its far end, settles in one pass, and no link runs on a value
+// that is about to change.
 func TestADiscoveredChainSettlesInOnePass(t *testing.T) {
 	const links = 100
 	p := newProgram(t).set()

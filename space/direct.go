@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Transact makes a transaction without an event: a write by the application that hosts the space. It applies at
-// once and is committed with the next group. It returns the transaction's number; if another runtime's commit
-// wins, the transaction is undone, and the number is in Ready.Undone.
+// Transact makes a transaction without an event: a write by the application that hosts the space. It applies
+// at once and is committed with the next group. It returns the transaction's number; if another runtime's
+// commit wins, the transaction is undone and its number is in Ready.Undone.
 //
 // Derived documents are read in their present state, even if they are not up to date. by names the writer in
 // the log.
@@ -41,14 +41,14 @@ func (s *Space) Transact(by string, f func(tx *Tx) error) (uint64, error) {
 	return n, nil
 }
 
-// leastConflicts is the least number of conflicts before a transaction is given up: between two of them, code
-// that does not return may take as long as ConflictWindow.
+// leastConflicts is the minimum number of conflicts before a transaction is given up: with slow code, just
+// two of them may span ConflictWindow.
 const leastConflicts = 8
 
-// AfterConflict returns the delay before a transaction of Transact is made again that has been undone for the
-// n-th time: none after the first, then as long as for an event. lasting is the time since the first conflict;
-// when it has reached Config.ConflictWindow, after leastConflicts, the result is a ConvergenceError, and the
-// transaction must be given up.
+// AfterConflict returns the delay before a transaction of Transact is repeated after it was undone for the
+// n-th time: none after the first, then as for an event. lasting is the time since the first conflict. When
+// that has reached Config.ConflictWindow, after at least leastConflicts, AfterConflict returns a
+// ConvergenceError, and the transaction must be given up.
 func (s *Space) AfterConflict(by string, n int, lasting time.Duration) (time.Duration, error) {
 	if lasting >= s.cfg.ConflictWindow && n >= leastConflicts {
 		err := &ConvergenceError{By: by, Conflicts: n}

@@ -2,18 +2,18 @@ package space
 
 import "github.com/settlehq/settle/model"
 
-// documents has the records of documents, of the space's own and of those that it mirrors.
+// documents has the records of documents: the space's own and those that it mirrors.
 //
 // The first mention of a document creates its record. The record is removed when the document is absent and
-// nothing reads or writes it, so that a space which uses ever new names, or deletes documents, does not grow
-// with all past names.
+// nothing reads or writes it, so a space that keeps using new names, or deletes documents, does not grow with
+// every name it has ever seen.
 type documents struct {
 	docs map[string]*doc // of this space
 	far  map[docKey]*doc // of other spaces
 	// spareDocs are preallocated records.
 	spareDocs []doc
-	// follows are the foreign documents that may have become needed or unneeded. Of those that have not
-	// arrived, away are the ones that are read, and pending counts the ones that are needed.
+	// follows are the foreign documents for which the need may have begun or ended. Of the documents that
+	// have not arrived, away are those that are read, and pending counts those that are needed.
 	follows []*doc
 	away    []*doc
 	pending int
@@ -23,7 +23,7 @@ type documents struct {
 // local returns the record of a document of this space, or nil.
 func (ds *documents) local(id string) *doc { return ds.docs[id] }
 
-// known returns the record of a document of this space that exists, and restores a forgotten one.
+// known returns the record of a document of this space that exists, restoring one that was forgotten.
 func (ds *documents) known(id string) *doc {
 	d := ds.docs[id]
 	if d == nil {
@@ -42,8 +42,8 @@ func (ds *documents) lookup(key docKey) *doc {
 	return ds.far[key]
 }
 
-// ensureDoc returns the record of a document and creates it if necessary. It validates names that code makes
-// up, once each.
+// ensureDoc returns the record of a document, creating it if necessary. It validates each name once, because
+// user code may make up names.
 func (ds *documents) ensureDoc(key docKey) (*doc, error) {
 	if d := ds.lookup(key); d != nil {
 		return d, nil
@@ -74,7 +74,7 @@ func (ds *documents) newDoc() *doc {
 	return d
 }
 
-// setLoaded records that a foreign document has arrived, or is not followed any more.
+// setLoaded records that a foreign document has arrived, or is no longer followed.
 func (ds *documents) setLoaded(d *doc, loaded bool) {
 	if d.loaded == loaded {
 		return
@@ -90,14 +90,14 @@ func (ds *documents) setLoaded(d *doc, loaded bool) {
 	ds.keepAway(d)
 }
 
-// keepAway adds a document to away, or removes it.
+// keepAway adds a document to away, or removes it, depending on its state.
 func (ds *documents) keepAway(d *doc) {
 	keep(&ds.away, d, !d.loaded && len(d.readers) > 0, (*doc).awayPlace)
 }
 
 func (d *doc) awayPlace() *int32 { return &d.awayAt }
 
-// needDoc counts a reason to mirror a document.
+// needDoc adds or removes one reason to mirror a document.
 func (ds *documents) needDoc(d *doc, more bool) {
 	edge := int32(0) // the count at which the need for the document changes
 	if more {
@@ -144,13 +144,14 @@ func (ds *documents) dropUnused() {
 	ds.leaving = ds.leaving[:0]
 }
 
-// inUse reports whether the record has information that an absent one would not.
+// inUse reports whether the record holds anything that a new one would not.
 func (d *doc) inUse() bool {
 	here := d.key.space == "" && !d.value.IsAbsent()
 	return here || d.followed || d.refs > 0 || len(d.readers) > 0 || d.writer != nil || len(d.others) > 0
 }
 
-// keep adds x to a list or removes it. x itself stores its place there, counted from 1; 0 means none.
+// keep adds x to a list or removes it. place returns where x stores its position, counted from 1; 0 means
+// none.
 func keep[T any](list *[]*T, x *T, want bool, place func(*T) *int32) {
 	switch at := place(x); {
 	case want && *at == 0:

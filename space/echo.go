@@ -2,21 +2,21 @@ package space
 
 import (
 	"cmp"
-	linked "container/list" // list is a name in the tests
+	linked "container/list" // "list" is taken in the tests
 	"maps"
 	"slices"
 	"time"
 )
 
-// echoSettings are the limits of the remote-echo breaker. Zero is the default.
+// echoSettings are the limits of the remote-echo breaker. Zero fields have defaults.
 type echoSettings struct {
 	trip   int           // echo steps within the window that trip a pair; 12
 	window time.Duration // 60 s
 	// deferral is how long a node waits after each step of a tripped pair; 500 ms. Both sides continue, but
-	// slowly enough to do no harm.
+	// slowly enough to be harmless.
 	deferral time.Duration
-	quiet    time.Duration // a tripped pair without a step for so long is cleared; 120 s
-	pairs    int           // in the table; 4096
+	quiet    time.Duration // a tripped pair without a step for this long is cleared; 120 s
+	pairs    int           // capacity of the table; 4096
 }
 
 func (s echoSettings) filled() echoSettings {
@@ -43,34 +43,33 @@ type echoCleared struct {
 }
 
 // echoBreaker slows down a node that competes with another runtime for a document: each writes a value that
-// makes the other write a different one. Every run succeeds and every pass comes to rest, so no budget bounds
-// it.
+// makes the other write a different one. Every run succeeds and every pass settles, so no budget bounds it.
 //
-// An echo step is a run that was triggered by a remote change of a document, and wrote a different value to
+// An echo step is a run that was triggered by a remote change of a document and wrote a different value to
 // that same document. A run that was triggered by this runtime's own commit is not an echo step, and must not
-// be passed to step. Steps are counted per pair of node and document. A pair with too many of them is tripped,
-// and stays in force until it is cleared; each further step defers its node again.
+// be passed to step. Steps are counted per pair of node and document. A pair with too many of them trips, and
+// stays in force until it is cleared; each further step defers its node again.
 //
 // Times must not decrease. Without echoes, nothing is allocated or visited.
 type echoBreaker struct {
 	settings echoSettings
 	nodes    map[string]*echoNode
-	recent   linked.List // of *echoPair, the latest step in front
+	recent   linked.List // of *echoPair, latest step first
 	inForce  int         // pairs that are tripped
 }
 
 // echoNode is a node with a pair in the table.
 type echoNode struct {
 	pairs   map[string]*echoPair // by document
-	inForce int                  // of these
+	inForce int                  // tripped pairs among them
 	until   time.Duration        // the node is deferred until then; 0 if no pair is in force
 }
 
 type echoPair struct {
 	node, doc string
 	at        *linked.Element
-	// steps are the times of the steps within the window, oldest first. A tripped pair has none, because it
-	// does not count steps.
+	// steps are the times of the steps within the window, oldest first. A tripped pair does not count steps
+	// and has none.
 	steps   []time.Duration
 	last    time.Duration // the latest step
 	tripped bool
@@ -81,8 +80,9 @@ func newEchoBreaker(s echoSettings) *echoBreaker {
 }
 
 // step records an echo step: a run of node that was triggered by a remote change of doc and wrote a different
-// value to it. It reports whether the pair trips, once per episode. cleared is an episode that ended meanwhile:
-// of a pair that made room for this one, or of this same pair if it was not swept.
+// value to it. It reports whether the pair trips, once per episode. cleared is an episode that this ends:
+// that of a pair evicted to make room, or of this pair if its quiet time was over but sweep had not cleared
+// it yet.
 func (b *echoBreaker) step(node, doc string, now time.Duration) (trip bool, cleared *echoCleared) {
 	p := b.find(node, doc)
 	if p != nil && b.over(p, now) {
@@ -113,8 +113,8 @@ func (b *echoBreaker) judge(p *echoPair, now time.Duration) (trip bool) {
 	return trip
 }
 
-// count adds a step and removes those that have left the window. The window slides: with fixed windows of 60 s,
-// a burst across a boundary would be missed.
+// count adds a step and removes those that have left the window. The window slides: fixed windows of 60 s
+// would miss a burst across a boundary.
 func (p *echoPair) count(now, window time.Duration) int {
 	old := 0
 	for old < len(p.steps) && now-p.steps[old] > window {
@@ -124,8 +124,8 @@ func (p *echoPair) count(now, window time.Duration) int {
 	return len(p.steps)
 }
 
-// quietRun records that a run of node left doc equal: the two agree, and the count starts over. The result is
-// nil if the pair was not in force.
+// quietRun records that a run of node left doc equal: the runtimes agree, and the count starts over. The
+// result is nil if the pair was not in force.
 func (b *echoBreaker) quietRun(node, doc string) (cleared *echoCleared) {
 	if p := b.find(node, doc); p != nil {
 		return b.drop(p, echoEqual)
@@ -140,7 +140,7 @@ func (b *echoBreaker) sweep(now time.Duration) (cleared []echoCleared) {
 	for e := b.recent.Back(); e != nil; {
 		p := e.Value.(*echoPair)
 		if now-p.last < young {
-			break // the earlier ones are quieter still
+			break // the others are more recent
 		}
 		e = e.Prev()
 		if b.over(p, now) {
@@ -150,8 +150,8 @@ func (b *echoBreaker) sweep(now time.Duration) (cleared []echoCleared) {
 	return cleared
 }
 
-// sweepAt returns when the next sweep has something to clear, 0 if no pair is in force. Without a wake-up then,
-// the end of the last episode in a quiet space would never be reported.
+// sweepAt returns when the next sweep has something to clear, 0 if no pair is in force. Without a wake-up at
+// that time, the end of the last episode in a quiet space would never be reported.
 func (b *echoBreaker) sweepAt() time.Duration {
 	if b.inForce == 0 {
 		return 0
@@ -163,7 +163,7 @@ func (b *echoBreaker) sweepAt() time.Duration {
 	return e.Value.(*echoPair).last + b.settings.quiet
 }
 
-// retire removes a node, and returns its episodes in order of documents.
+// retire removes a node, and returns its episodes sorted by document.
 func (b *echoBreaker) retire(node string) (cleared []echoCleared) {
 	n := b.nodes[node]
 	if n == nil {
@@ -214,8 +214,8 @@ func (b *echoBreaker) add(node, doc string) *echoPair {
 	return p
 }
 
-// drop removes p from the table. The node stays deferred as long as another of its pairs is in force. The
-// result is nil if p was not.
+// drop removes p from the table. The node stays deferred while another of its pairs is in force. The result
+// is nil if p was not in force.
 func (b *echoBreaker) drop(p *echoPair, reason string) *echoCleared {
 	n := b.nodes[p.node]
 	b.recent.Remove(p.at)

@@ -10,8 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// echoes makes n echo steps of one pair, gap apart, the first at from, and counts how
-// many of them trip it.
+// echoes makes n echo steps of one pair, gap apart, starting at from, and returns how many of them trip it.
 func echoes(t *testing.T, b *echoBreaker, node, doc string, from, gap time.Duration, n int) (trips int) {
 	t.Helper()
 	for i := range n {
@@ -26,7 +25,7 @@ func echoes(t *testing.T, b *echoBreaker, node, doc string, from, gap time.Durat
 	return trips
 }
 
-// tripPairs has each of the pairs in force, stepped for the last time at 11 s.
+// tripPairs trips each of the pairs, with the last step at 11 s.
 func tripPairs(t *testing.T, b *echoBreaker, pairs ...[2]string) {
 	t.Helper()
 	for i := range 12 {
@@ -53,8 +52,8 @@ func wantUntil(t *testing.T, b *echoBreaker, node string, want time.Duration) {
 	}
 }
 
-// This is the breaker's half of Y01. That a run triggered by its own commit is no step
-// is the caller's.
+// This is the breaker's part of Y01. The caller is responsible for not reporting runs triggered by its own
+// commits.
 func TestAnEchoStepCountsOnceAndNothingElseDoes(t *testing.T) {
 	b := newEchoBreaker(echoSettings{})
 	for i := range 11 {
@@ -88,7 +87,7 @@ func TestY02_AQuietRunClearsTheCountWithoutABackoff(t *testing.T) {
 		wantUntil(t, b, "n", 0)
 	}
 	if b.recent.Len() != 0 || len(b.nodes) != 0 {
-		t.Error("a count of nothing is kept")
+		t.Error("an empty count is kept")
 	}
 }
 
@@ -104,7 +103,7 @@ func TestY03_TheTwelfthEchoTripsTheBreaker(t *testing.T) {
 	wantUntil(t, b, "other", 0)
 }
 
-// Twelve at one instant are within any window, and so are twelve that span exactly one.
+// Twelve steps at one instant are within any window, and so are twelve that span exactly one window.
 func TestY03_TheWindowIncludesItsEnds(t *testing.T) {
 	for _, gap := range []time.Duration{0, 60 * time.Second / 11} {
 		b := newEchoBreaker(echoSettings{})
@@ -224,7 +223,7 @@ func TestY05_RetiringANodeClearsItsPairsInOrderOfDocuments(t *testing.T) {
 	wantUntil(t, b, "m", 11500*time.Millisecond)
 }
 
-func TestY05_ATrippedPairThatIsEvictedSaysSo(t *testing.T) {
+func TestY05_EvictionOfATrippedPairIsReported(t *testing.T) {
 	b := newEchoBreaker(echoSettings{pairs: 2})
 	tripPairs(t, b, [2]string{"n", "d"})
 	b.step("m", "d", 12*time.Second)
@@ -272,7 +271,7 @@ func TestY05_ACountThatIsNotInForceDoesNotHoldTheDeferral(t *testing.T) {
 
 func TestY06_EchoesSpreadOverMoreThanAWindowNeverTrip(t *testing.T) {
 	b := newEchoBreaker(echoSettings{})
-	// The first and the last of any twelve are 60 s and 5 ns apart.
+	// The first and the last of any twelve steps are 60 s and 5 ns apart.
 	if trips := echoes(t, b, "n", "d", 0, 60*time.Second/11+1, 1000); trips != 0 {
 		t.Errorf("%d trips", trips)
 	}
@@ -281,8 +280,7 @@ func TestY06_EchoesSpreadOverMoreThanAWindowNeverTrip(t *testing.T) {
 	}
 }
 
-// A window that began anew every 60 s would see six steps at its end and six at its
-// beginning.
+// Fixed windows of 60 s would see six steps at the end of one and six at the beginning of the next.
 func TestY06_ABurstAcrossTheEndOfAWindowTrips(t *testing.T) {
 	b := newEchoBreaker(echoSettings{})
 	echoes(t, b, "n", "d", 0, 0, 1)
@@ -334,7 +332,7 @@ func TestY07_TheTableIsBoundedAndLosesTheOneSteppedLeastRecently(t *testing.T) {
 		t.Errorf("%d pairs, want 4096", n)
 	}
 	if b.find("second", "d") != nil || b.find("first", "d") == nil {
-		t.Error("the pair that was stepped least recently is not the one that went")
+		t.Error("another pair than the least recently stepped one was evicted")
 	}
 }
 
@@ -351,7 +349,8 @@ func TestY07_AnEmptyTableCostsNothing(t *testing.T) {
 	}
 }
 
-// slowEcho is a naive breaker, written from the rows: it keeps all steps and counts again each time.
+// slowEcho is a naive breaker, written from the specification: it keeps all steps and counts them again each
+// time.
 type slowEcho struct {
 	pairs []*slowEchoPair // in order of their latest steps
 	until map[string]time.Duration
@@ -365,7 +364,7 @@ type slowEchoPair struct {
 
 func (p *slowEchoPair) last() time.Duration { return p.steps[len(p.steps)-1] }
 
-// end removes the pairs that are chosen and lists those of them that were in force.
+// end removes the chosen pairs, and returns those of them that were in force.
 func (o *slowEcho) end(reason string, chosen func(*slowEchoPair) bool) (cleared []echoCleared) {
 	o.pairs = slices.DeleteFunc(o.pairs, func(p *slowEchoPair) bool {
 		if chosen(p) && p.tripped {
@@ -406,8 +405,8 @@ func (o *slowEcho) step(s echoSettings, node, doc string, now time.Duration) (tr
 	return trip, cleared
 }
 
-// sweep forgets counts that are outside the window, like the breaker: whether they
-// take room in the table decides what is evicted.
+// sweep drops counts that have left the window, as the breaker does: the room that they take in the table
+// decides what is evicted.
 func (o *slowEcho) sweep(s echoSettings, now time.Duration) []echoCleared {
 	o.end("", func(p *slowEchoPair) bool { return !p.tripped && now-p.last() > s.window })
 	return o.end(echoQuiet, func(p *slowEchoPair) bool { return p.tripped && now-p.last() >= s.quiet })

@@ -2,17 +2,16 @@ package space
 
 import "slices"
 
-// echoguard.go reports runs to the breaker of echo.go, and holds back the nodes that it defers.
-
-// echoGuard slows down nodes that answer another runtime's writes with their own.
+// echoGuard slows down nodes that answer another runtime's writes with their own. It reports runs to the
+// breaker and holds back the nodes that the breaker defers.
 type echoGuard struct {
 	breaker *echoBreaker
 	graph   *graph
 	hooks   *hooks
 }
 
-// note examines what a run did to the documents that other runtimes had changed. after has the documents that
-// it is about to write.
+// note compares the documents that other runtimes changed before the run with what it did to them. after has
+// the documents that the run is about to write.
 func (e *echoGuard) note(n *node, after []docValue) {
 	if n.more == nil || len(n.more.remote) == 0 {
 		return
@@ -55,7 +54,7 @@ func (e *echoGuard) over(c echoCleared) {
 	}
 }
 
-// sweep releases the nodes of pairs that have been quiet.
+// sweep releases the nodes of pairs that have been quiet for long enough.
 func (e *echoGuard) sweep() {
 	for _, c := range e.breaker.sweep(e.graph.now) {
 		e.over(c)

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// Errors and output of user code go, with their origin, to registered functions. The core itself writes no
+// Errors and output of user code are passed, with their origin, to registered functions. The core writes no
 // logs.
 
 // ErrorInfo is an error of user code, and its origin.
@@ -23,7 +23,7 @@ type ErrorInfo struct {
 	Err    error
 	// Rejection is the class of the error; 0 for an error that rejects nothing, such as a ConvergenceError.
 	Rejection Rejection
-	// Transient reports that the code is retried automatically, Attempt how many attempts were made.
+	// Transient reports that the code is retried automatically; Attempt is the number of attempts so far.
 	Transient bool
 	Attempt   int
 	Stack     []byte // of a panic
@@ -39,13 +39,13 @@ type ConsoleInfo struct {
 	Args           []any
 }
 
-// hooks are the registered functions. A panic in one of them is contained, because it must not harm the space.
+// hooks are the registered functions. A panic in one of them is recovered, so that it cannot harm the space.
 type hooks struct {
 	space, program string
 	onError        []func(ErrorInfo)
 	onConsole      []func(ConsoleInfo)
 	onDurable      []func(bool)
-	locals         []any // a variable for each type, see Local
+	locals         []any // one variable per type, see Local
 }
 
 func (h *hooks) report(info ErrorInfo) {
@@ -56,24 +56,24 @@ func (h *hooks) report(info ErrorInfo) {
 func tellAll[T any](fs []func(T), info T) {
 	for _, f := range fs {
 		func() {
-			defer func() { _ = recover() }() // contained: see hooks
+			defer func() { _ = recover() }() // see hooks
 			f(info)
 		}()
 	}
 }
 
-// ConvergenceError reports that an event, or a transaction of the application, met conflicts for as long as
-// Config.ConflictWindow: other runtimes change the space faster than this one can. An event is kept and retried
-// at the slowest rate. A transaction is given up, without a trace in the log.
+// ConvergenceError reports that an event, or a transaction of the application, met conflicts for
+// Config.ConflictWindow: other runtimes change the space faster than this one can. An event is kept and
+// retried at the slowest rate. A transaction is given up, and nothing of it is in the log.
 type ConvergenceError struct {
-	Event     string // or
-	By        string // names the writer of the transaction
+	Event     string // or, for a transaction:
+	By        string // its writer
 	Conflicts int
 }
 
 func (e *ConvergenceError) Error() string {
 	if e.Event == "" {
-		return fmt.Sprintf("transaction of %s: all of %d attempts met a conflict; other runtimes change the space too often. It is given up, and nothing of it is in the log", e.By, e.Conflicts)
+		return fmt.Sprintf("transaction of %s: all %d attempts met a conflict, because other runtimes change the space too often. The transaction is given up, and nothing of it is in the log", e.By, e.Conflicts)
 	}
 	return "event " + e.Event + ": every attempt met a conflict; another runtime changes the space all the time. It is kept and tried again"
 }
@@ -105,14 +105,14 @@ type LimitError struct {
 	// Stream and Event are those of the handler, or Node is the node.
 	Stream, Event string
 	Node          string
-	Limit         time.Duration // 0 for a handler that has ended its goroutine
+	Limit         time.Duration // 0 for a handler that ended its goroutine
 	// Attempts is the number of attempts that never returned; 0 if one returned too late.
 	Attempts int
 }
 
 func (e *LimitError) Error() string {
 	if e.Node != "" {
-		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. What takes long belongs in an action or an input", e.Node, e.Limit)
+		return fmt.Sprintf("node %s has not returned within %s and is given up; its document stays as it was. Move slow work into an action or an input", e.Node, e.Limit)
 	}
 	attempts := ""
 	if e.Attempts > 0 {
@@ -121,11 +121,11 @@ func (e *LimitError) Error() string {
 	if e.Limit == 0 {
 		return fmt.Sprintf("event %s: the handler of stream %s has not returned%s: it has ended its goroutine (runtime.Goexit, as FailNow of a test does)", e.Event, e.Stream, attempts)
 	}
-	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. What takes long belongs in an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
+	return fmt.Sprintf("event %s: the handler of stream %s has not returned within %s%s. Move slow work into an action, whose end is an event; settle.Within gives a handler another limit", e.Event, e.Stream, e.Limit, attempts)
 }
 
-// EchoError reports that a node and another runtime write different values to a document in answer to each
-// other. The node is slowed down.
+// EchoError reports that a node and another runtime keep answering each other's writes of a document with
+// different values. The node is slowed down.
 type EchoError struct{ Node, Doc string }
 
 func (e *EchoError) Error() string {
@@ -142,11 +142,11 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("cron %s: %d times were missed beyond those that have been made up for (Limit), and are skipped", e.Cron, e.Missed)
 }
 
-// ErrNoRoom is returned for a transaction that must wait for the next group: it may be made again when the
-// append under way has been answered.
+// ErrNoRoom is returned for a transaction that does not fit into the open group. It may be retried when the
+// append under way is answered.
 var ErrNoRoom = ledger.ErrNoRoom
 
-// ErrNotRunning is returned by what needs a space that this runtime owns and runs.
+// ErrNotRunning is returned by operations that require a space that this runtime owns and runs.
 var ErrNotRunning = errors.New("the space is not running here")
 
 // IdempotencyError reports a Violation to OnError.
@@ -154,8 +154,8 @@ type IdempotencyError struct{ Violation }
 
 func (e *IdempotencyError) Error() string { return e.String() }
 
-// Overrun describes code that did not return, for which an earlier incarnation of the space in this process was
-// abandoned.
+// Overrun describes code that did not return, for which this process abandoned an earlier incarnation of the
+// space.
 type Overrun struct {
 	// Stream and Event are those of the handler, or Node is the node.
 	Stream, Event string
@@ -167,10 +167,10 @@ type Overrun struct {
 	Until time.Duration
 }
 
-// Missed describes times of a job that passed while the space was not loaded, as after a downtime.
+// Missed describes the times of a job that passed while the space was not loaded, for instance in a downtime.
 type Missed struct {
 	Cron string
-	// Times is how many were skipped because of the job's CatchUp: they are not handled, or only counted
+	// Times is how many were skipped according to the job's CatchUp: they are not handled, or only counted
 	// (Tick.Missed) by the event that was due At, in milliseconds since 1970.
 	Times int
 	At    int64

@@ -20,7 +20,7 @@ func counter(t *testing.T) program {
 }
 
 // The receipt for a misspelt stream lists the existing ones.
-func TestAnEventThatNothingHandlesIsRefusedWithWhatIsHandled(t *testing.T) {
+func TestTheReceiptOfAnUnhandledStreamListsTheHandledOnes(t *testing.T) {
 	for n, want := range map[int]string{ // any order: each stream is registered once
 		0: "",
 		2: "; it has: a, b",
@@ -37,7 +37,7 @@ func TestAnEventThatNothingHandlesIsRefusedWithWhatIsHandled(t *testing.T) {
 	}
 }
 
-func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
+func TestAReceiptContainsTheHandlersResult(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 2)
@@ -49,9 +49,8 @@ func TestAReceiptHoldsWhatTheHandlerReturned(t *testing.T) {
 	}
 }
 
-// A handler that fails is called once, leaves nothing behind but its receipt, and the lane
-// goes on.
-func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
+// A handler that fails is called once and leaves nothing behind but its receipt; the next event is handled.
+func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneContinues(t *testing.T) {
 	bad := map[string]func(tx *Tx) any{
 		"error":        func(*Tx) any { return errors.New("no such item") },
 		"panic":        func(*Tx) any { panic("no such item") },
@@ -112,9 +111,8 @@ func TestN03_P15_AFailedHandlingKeepsNothingAndTheLaneGoesOn(t *testing.T) {
 	}
 }
 
-// What a stranger reads in a receipt is the same whenever the handler panics; where
-// it did is for the host.
-func TestAPanicTellsItsStackToTheHostOnly(t *testing.T) {
+// The text of the receipt is the same each time the handler panics; the stack is only for the host.
+func TestTheStackOfAPanicIsForTheHostOnly(t *testing.T) {
 	p := newProgram(t).handle("bad", func(*Tx, *model.Event) any { panic("boom") })
 	w := newWorld(t)
 	var stack string
@@ -132,7 +130,7 @@ func TestAPanicTellsItsStackToTheHostOnly(t *testing.T) {
 	}
 }
 
-func TestAnEventNobodyHandlesIsRefused(t *testing.T) {
+func TestAnEventWithoutAHandlerIsRefused(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, "unheard", "e1", nil)
@@ -150,7 +148,7 @@ func TestAnEventNobodyHandlesIsRefused(t *testing.T) {
 	}
 }
 
-// relay has e emit two follow-ups, one of which emits another.
+// relay has a program whose event e emits two follow-ups, one of which emits another.
 func relay(t *testing.T) program {
 	note := func(tx *Tx, what any) { tx.Set("log", append(list(tx.Get("log")), model.MustOf(what))) }
 	return newProgram(t).
@@ -179,8 +177,8 @@ func list(v model.Value) []model.Value {
 	return out
 }
 
-// Follow-ups queue behind what is waiting, and are handled in the same suffix.
-func TestFollowUpsAreHandledInOrderBehindWhatWaits(t *testing.T) {
+// Follow-ups queue behind the waiting events, and are handled in the same suffix.
+func TestFollowUpsAreHandledInOrderBehindWaitingEvents(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", relay(t).Program)
 	w.send(home, "start", "e1", nil)
@@ -198,7 +196,7 @@ func TestFollowUpsAreHandledInOrderBehindWhatWaits(t *testing.T) {
 	}
 }
 
-// sendIDs returns the ids of everything the log says was sent.
+// sendIDs returns the ids of all sends in the log.
 func (w *world) sendIDs(space string) []string {
 	var out []string
 	for _, e := range w.logs[space] {
@@ -211,8 +209,7 @@ func (w *world) sendIDs(space string) []string {
 	return out
 }
 
-// Follow-ups of a refused commit vanish, and the handling that is made again emits
-// fresh ones (I10).
+// Follow-ups of a refused commit vanish, and the repeated handling emits new ones with fresh ids (I10).
 func TestI10_FollowUpsOfARefusedCommitVanishAndAreSentAfresh(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", relay(t).Program)
@@ -240,8 +237,8 @@ func TestI10_FollowUpsOfARefusedCommitVanishAndAreSentAfresh(t *testing.T) {
 	}
 }
 
-// Follow-ups that are committed and not handled survive their owner, once each and in
-// order, also through a checkpoint.
+// Follow-ups that are committed but not handled survive their owner, once each and in order, even through a
+// checkpoint.
 func TestI10_CommittedFollowUpsSurviveTheirOwner(t *testing.T) {
 	for _, saved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("checkpoint %v", saved), func(t *testing.T) {
@@ -271,8 +268,8 @@ func TestI10_CommittedFollowUpsSurviveTheirOwner(t *testing.T) {
 	}
 }
 
-// Sends to another space lie in the commit and nowhere else; released twice and out
-// of order, they are handled once, in order.
+// Sends to another space are only in their commit until they are released. If they are released twice and out
+// of order, they are still handled once, in order.
 func TestI10_CrossSpaceSendsAreParkedInTheirCommit(t *testing.T) {
 	p := counter(t).handle("tell", func(tx *Tx, ev *model.Event) any {
 		for i := range 3 {
@@ -320,7 +317,7 @@ func TestI10_CrossSpaceSendsAreParkedInTheirCommit(t *testing.T) {
 	wantValue(t, reborn, "log", `["e10","e11","e12","e20","e21","e22"]`)
 }
 
-// Events that arrive while an append is under way ride in the next one, together.
+// Events that arrive while an append is under way share the next commit.
 func TestW11_GroupCommit(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
@@ -357,9 +354,9 @@ func TestAFullGroupWaitsForTheAnswer(t *testing.T) {
 	}
 	h.deliver()
 	h.settleAll()
-	wantValue(t, h, "count", "6") // three under way, three behind them
+	wantValue(t, h, "count", "6") // three under way, three in the open group
 	if h.last.More {
-		t.Error("More, although only an answer makes room")
+		t.Error("More is set, although only an answer makes room")
 	}
 	h.decide()
 	h.settleAll()
@@ -375,8 +372,8 @@ func TestAFullGroupWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// No commit is larger than it may be, and nothing starves for want of room.
-// (host.settle checks every commit's size.)
+// No commit exceeds its limit, and nothing starves for lack of room. (host.settle checks every commit's
+// size.)
 func TestCommitsStayWithinTheirLimit(t *testing.T) {
 	fill := func(tx *Tx, n int64, kb int) {
 		tx.Set(fmt.Sprint("doc", n%7), strings.Repeat(fmt.Sprint(n%10), kb<<10))
@@ -457,8 +454,8 @@ func TestALargeOutputIsNotStarvedByEvents(t *testing.T) {
 	}
 }
 
-// The oldest events of an overfull lane are kept, the others read again.
-func TestRefillReadsWhatFoundNoRoom(t *testing.T) {
+// The oldest events of an overfull lane are kept; the others are read again.
+func TestRefillReadsEventsThatFoundNoRoom(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program, func(c *Config) { c.LaneLimit = 4; c.MaxGroup = 3 })
 	for i := range 50 {
@@ -483,7 +480,7 @@ func TestRefillReadsWhatFoundNoRoom(t *testing.T) {
 	}
 }
 
-// Hold lets the space finish what it has begun, and begin nothing.
+// Hold lets the space finish what it has begun, and start nothing new.
 func TestHoldFinishesAndStartsNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).sum("twice", "count", "count").Program)
@@ -502,7 +499,7 @@ func TestHoldFinishesAndStartsNothing(t *testing.T) {
 	}
 }
 
-func TestProgramsRefuseWhatCannotWork(t *testing.T) {
+func TestProgramsRefuseInvalidRegistrations(t *testing.T) {
 	run := func(*Tx) (model.Value, error) { return model.Value{}, nil }
 	on := func(*Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
 	p := NewProgram("p")
@@ -513,17 +510,17 @@ func TestProgramsRefuseWhatCannotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"a second handler":       p.Handle("add", on),
-		"no handler":             p.Handle("x", nil),
-		"a bad stream":           p.Handle("a b", on),
-		"a taken id":             p.Add(NodeSpec{ID: "a", Kind: Computation, Output: "b", Run: run}),
-		"a taken output":         p.Add(NodeSpec{ID: "b", Kind: Computation, Output: "out", Run: run}),
-		"a bad output":           p.Add(NodeSpec{ID: "b", Kind: Computation, Output: "", Run: run}),
-		"a bad id":               p.Add(NodeSpec{ID: "observe:a", Kind: Effect, Run: run}),
-		"an effect that writes":  p.Add(NodeSpec{ID: "b", Kind: Effect, Output: "x", Run: run}),
-		"no function":            p.Add(NodeSpec{ID: "b", Kind: Effect}),
-		"a kind there is not":    p.Add(NodeSpec{ID: "b", Run: run}),
-		"another kind there not": p.Add(NodeSpec{ID: "b", Kind: 9, Run: run}),
+		"a second handler":      p.Handle("add", on),
+		"no handler":            p.Handle("x", nil),
+		"a bad stream":          p.Handle("a b", on),
+		"a taken id":            p.Add(NodeSpec{ID: "a", Kind: Computation, Output: "b", Run: run}),
+		"a taken output":        p.Add(NodeSpec{ID: "b", Kind: Computation, Output: "out", Run: run}),
+		"a bad output":          p.Add(NodeSpec{ID: "b", Kind: Computation, Output: "", Run: run}),
+		"a bad id":              p.Add(NodeSpec{ID: "observe:a", Kind: Effect, Run: run}),
+		"an effect that writes": p.Add(NodeSpec{ID: "b", Kind: Effect, Output: "x", Run: run}),
+		"no function":           p.Add(NodeSpec{ID: "b", Kind: Effect}),
+		"an unset kind":         p.Add(NodeSpec{ID: "b", Run: run}),
+		"an unknown kind":       p.Add(NodeSpec{ID: "b", Kind: 9, Run: run}),
 	} {
 		if err == nil {
 			t.Errorf("%s is accepted", what)
@@ -569,7 +566,7 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		"no budget":         {Space: "s", Runtime: "w1", Budgets: Budgets{RunBudget: -1}},
 		"no iterations":     {Space: "s", Runtime: "w1", Budgets: Budgets{MaxIterations: -1}},
 		"no room":           {Space: "s", Runtime: "w1", Limits: ledger.Limits{LaneLimit: -1}},
-		"a pause backwards": {Space: "s", Runtime: "w1", Budgets: Budgets{BackoffMin: -1}},
+		"a negative pause":  {Space: "s", Runtime: "w1", Budgets: Budgets{BackoffMin: -1}},
 		"a space in a name": {Space: "a b", Runtime: "w1"},
 	} {
 		if err := cfg.fill(); err == nil {

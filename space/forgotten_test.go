@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// purgeMarkers forgets what was deleted up to the saved mark, as a worker does after a while.
+// purgeMarkers purges the markers of deletions up to the saved mark, as a worker does after a while.
 func (w *world) purgeMarkers(space string) {
 	st := w.saved[space]
 	st.Docs = slices.DeleteFunc(slices.Clone(st.Docs), func(d model.StateDoc) bool {
@@ -16,8 +16,7 @@ func (w *world) purgeMarkers(space string) {
 	w.saved[space] = st
 }
 
-// sleep does what happens to an unneeded space: it is saved, its markers are purged, and it is loaded again
-// later.
+// sleep unloads an unneeded space and loads it again: it is saved, and its markers are purged in between.
 func (h *host) sleep(m memory, foreign ...string) {
 	h.t.Helper()
 	h.integrate()
@@ -42,8 +41,8 @@ func exists(v model.Value) any {
 
 func aLink(doc string, path ...string) model.Value { return model.Link{Doc: doc, Path: path}.Value() }
 
-// wayOfReading is a computation, what is there when it runs, and what is written then. The
-// document that is deleted leaves no trace: its marker is purged before the space wakes.
+// wayOfReading is a computation, the documents when it runs, and the writes after that. A deletion leaves no
+// trace: its marker is purged before the space is loaded again.
 type wayOfReading struct {
 	name   string
 	before []model.Write
@@ -85,8 +84,8 @@ var waysOfReading = []wayOfReading{
 	{"its own output", []model.Write{put("x", 1)}, func(tx *Tx) any { return num(tx.Get("x")) }, []model.Write{gone("out")}},
 }
 
-// The deletion of a document that a computation has read is a change, even if no trace of the deletion is left:
-// no reader may get the old value.
+// The deletion of a document that a computation has read is a change, even if no trace of the deletion is
+// left: no reader may see the old value.
 func TestI7_ADeletionThatIsForgottenIsAChange(t *testing.T) {
 	for _, c := range waysOfReading {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,7 +105,7 @@ func TestI7_ADeletionThatIsForgottenIsAChange(t *testing.T) {
 			}
 			h.observe("out")
 			h.run()
-			stays := w.host("w2", newProgram(t).compute("out", c.read).Program) // knows nothing of observations
+			stays := w.host("w2", newProgram(t).compute("out", c.read).Program) // without any observations
 			stays.takeOver()
 			stays.observe("out")
 			stays.run()
@@ -118,8 +117,8 @@ func TestI7_ADeletionThatIsForgottenIsAChange(t *testing.T) {
 	}
 }
 
-// What has not changed costs nothing, and neither does what was never there.
-func TestI7_WhatWasNeverThereIsNoChange(t *testing.T) {
+// What has not changed costs nothing, and neither does what was always absent.
+func TestI7_AnAbsentDocumentThatStaysAbsentIsNoChange(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t).
 		compute("nothing", func(tx *Tx) any { return tx.Get("never", "a") }).
@@ -149,8 +148,8 @@ func memoryOf(t *testing.T, h *host) memory {
 	return m
 }
 
-// A foreign document that was null and is gone has changed as well.
-func TestI7_NothingAbroadIsNotNull(t *testing.T) {
+// A foreign document that was null and is now absent has changed as well.
+func TestI7_AnAbsentForeignDocumentIsNotNull(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		before, then model.Write
@@ -180,9 +179,9 @@ func TestI7_NothingAbroadIsNotNull(t *testing.T) {
 
 func answerOf(v any) string { return model.MustOf(v).String() }
 
-// A node that another makes is taken up in the middle of a pass: what this runtime has written
-// and the log does not have yet has changed too.
-func TestI7_AChildIsComparedWithWhatIsNotConfirmedYet(t *testing.T) {
+// A child is resumed in the middle of a pass: writes of this runtime that are not in the log yet count as
+// changes too.
+func TestI7_AChildIsComparedWithUnconfirmedWrites(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		then func(tx *Tx)

@@ -6,20 +6,20 @@ import (
 
 // Freshness describes how up to date a document is.
 type Freshness struct {
-	// Pending reports that something which the document is computed from has yet to run, or has yet to arrive
-	// from another space.
+	// Pending reports that something upstream of the document has yet to run, or has yet to arrive from
+	// another space.
 	Pending bool
-	// Why is the reason. If nothing is pending, it is a problem that waiting does not solve: a computation that
-	// fails or does not converge; "" if there is none.
+	// Why is the reason, "" if there is none. If nothing is pending, it is a problem that waiting does not
+	// solve: a computation that fails or does not converge.
 	Why string
-	// Until is the earliest time at which the node in Why may run, in the time of Settle; 0 if it waits for
-	// something else.
+	// Until is the earliest time at which the node in Why may run, on the clock of Settle; 0 if it does not
+	// wait for a time.
 	Until time.Duration
 }
 
 // Freshness returns how up to date an observed document is at the end of a Settle: whether its value follows
-// from everything that this runtime knows. Events wait for the same condition, see the package comment. Without
-// an Observe a document is pending.
+// from everything that this runtime knows. Events wait for the same condition (see "The consistency gate" in
+// the package comment). A document that is not observed is pending.
 func (s *Space) Freshness(id string) Freshness {
 	o := s.observers[id]
 	switch {
@@ -50,7 +50,7 @@ func (s *Space) pending(n *node) (f Freshness) {
 	return f
 }
 
-// flaw returns the reason why the value of a document is wrong although nothing is pending.
+// flaw returns why the value of a document is wrong although nothing is pending, "" if it is not.
 func (s *Space) flaw(id string) (why string) {
 	if len(s.graph.stale) == 0 && s.graph.failing == 0 {
 		return ""
@@ -74,7 +74,7 @@ func couldNot(what string, n *node) string {
 	return what + " could not be computed: " + n.more.lastErr.Error()
 }
 
-// upstream visits n and all direct and indirect writers of what it reads, once each, nearer ones first.
+// upstream visits n and all direct and indirect writers of its reads, once each, nearer ones first.
 func (g *graph) upstream(n *node, visit func(*node)) {
 	seen, list := map[*node]bool{n: true}, []*node{n}
 	for i := 0; i < len(list); i++ {

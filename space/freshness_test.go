@@ -27,7 +27,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	h.observe("b")
 	h.observe("slow")
 	if f := h.core.Freshness("b"); !f.Pending {
-		t.Error("it is fresh before anything has run")
+		t.Error("the document is fresh before anything has run")
 	}
 	h.run()
 	wantFreshness(t, h, "b", Freshness{})
@@ -43,12 +43,12 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 		t.Errorf("confirmed: %v at %d, the log ends at %d", v, rev, h.core.Seq())
 	}
 	if n := h.core.Unconfirmed(); n != 0 {
-		t.Errorf("%d appends are missing at rest", n)
+		t.Errorf("%d appends are missing although the space is idle", n)
 	}
 }
 
-// A failure upstream of a document is reported for it, until the node runs again.
-func TestFreshness_OfWhatIsComputedFromSomethingThatFails(t *testing.T) {
+// A failure upstream of a document is reported for the document until the node runs again.
+func TestFreshness_DownstreamOfAFailingComputation(t *testing.T) {
 	p := newProgram(t).set().sum("c", "b").sum("b", "a").sum("spare", "base")
 	p.add(NodeSpec{ID: "a", Kind: Computation, Output: "a", Run: func(tx *Tx) (model.Value, error) {
 		if n, _ := tx.Get("base").AsInt(); n < 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// shop has a handler that reads an unobserved derived document: pay takes the total, which is computed from the
-// prices.
+// shop has a handler that reads an unobserved derived document: pay takes the total, which is computed from
+// the prices.
 func shop(t *testing.T) program {
 	return newProgram(t).set().
 		handle("pay", func(tx *Tx, _ *model.Event) any {
@@ -38,7 +38,7 @@ func TestI4_AHandlerWaitsForTheComputationsItReads(t *testing.T) {
 		"handled e2", "handled e3")
 }
 
-// What the event demanded is dormant again once it is handled.
+// What the event demanded is dormant again once the event is handled.
 func TestI2_TheDemandOfAnEventEndsWithIt(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", shop(t).Program)
@@ -50,8 +50,7 @@ func TestI2_TheDemandOfAnEventEndsWithIt(t *testing.T) {
 	wantStory(t, h.told(), "handled e2")
 }
 
-// A computation that is clean itself, but has something invalid upstream, is not up
-// to date either.
+// A computation that is clean itself but has an invalid node upstream is not up to date either.
 func TestI4_CleanBelowSomethingInvalidIsNotUpToDate(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", shop(t).Program)
@@ -70,8 +69,7 @@ func TestI4_CleanBelowSomethingInvalidIsNotUpToDate(t *testing.T) {
 	wantValue(t, h, "paid", "14")
 }
 
-// The gate holds the lane, not the space: the order of events is kept, and what is
-// observed goes on.
+// The gate holds the lane, not the space: events stay in order, and observed computations keep running.
 func TestI4_EventsDoNotOvertakeTheOneThatWaits(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", shop(t).Program)
@@ -87,8 +85,8 @@ func TestI4_EventsDoNotOvertakeTheOneThatWaits(t *testing.T) {
 	}
 }
 
-// Every event needs the computation anew, which is no lack of convergence: nothing
-// is put off, however many there are.
+// Every event needs the computation anew, which is no lack of convergence: nothing is deferred, however many
+// events there are.
 func TestI6_AnEventThatGetsThroughIsProgress(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", shop(t).Program)
@@ -105,7 +103,7 @@ func TestI6_AnEventThatGetsThroughIsProgress(t *testing.T) {
 	}
 }
 
-// Each of several derived documents is waited for, and stays up to date meanwhile.
+// Each of several derived documents is waited for, and stays up to date while the event waits for the next.
 func TestI4_AHandlerMayReadManyDerivedDocuments(t *testing.T) {
 	const n = 25
 	p := newProgram(t).set().handle("pay", func(tx *Tx, _ *model.Event) any {
@@ -133,7 +131,7 @@ func TestI4_AHandlerMayReadManyDerivedDocuments(t *testing.T) {
 	}
 }
 
-// A handler that fails on what is out of date has not failed.
+// A handler that fails because it read an out-of-date value has not failed.
 func TestI4_AnAttemptOnOldValuesLeavesNoTrace(t *testing.T) {
 	p := newProgram(t).set().
 		handle("pay", func(tx *Tx, _ *model.Event) any {
@@ -187,7 +185,7 @@ func TestI4_AFailedComputationIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// pair oscillates without end: each adds one to the other.
+// pair oscillates without end: each node adds one to the other.
 func pair(t *testing.T) program {
 	return newProgram(t).set().
 		compute("ping", func(tx *Tx) any { return num(tx.Get("pong")) + 1 }).
@@ -199,7 +197,7 @@ func pair(t *testing.T) program {
 		})
 }
 
-func TestI6_WhatDoesNotConvergeIsBoundedAndGatedLongerAndLonger(t *testing.T) {
+func TestI6_NodesThatDoNotConvergeBackOff(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)
 	h.observe("ping")
@@ -208,10 +206,10 @@ func TestI6_WhatDoesNotConvergeIsBoundedAndGatedLongerAndLonger(t *testing.T) {
 		t.Errorf("%d runs in a pass, the budget is %d per node", n, h.core.cfg.RunBudget)
 	}
 	if h.core.Idle() {
-		t.Error("idle, with a node gated")
+		t.Error("idle, although a node is gated")
 	}
 	if d := h.core.Stats().Deferred; d != 1 {
-		t.Errorf("%d nodes deferred; one of the two is clean", d)
+		t.Errorf("%d nodes deferred, want one: the other is clean", d)
 	}
 	for _, want := range []time.Duration{250, 500, 1000, 2000, 2000, 2000} {
 		wake := h.last.Wake
@@ -232,7 +230,7 @@ func TestI6_WhatDoesNotConvergeIsBoundedAndGatedLongerAndLonger(t *testing.T) {
 	}
 }
 
-func TestI6_WhatDoesNotConvergeStarvesNobodyElse(t *testing.T) {
+func TestI6_NodesThatDoNotConvergeDoNotStarveOthers(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)
 	h.observe("ping")
@@ -251,8 +249,8 @@ func TestI6_WhatDoesNotConvergeStarvesNobodyElse(t *testing.T) {
 	}
 }
 
-// The lane is not blocked by a value that never comes to rest.
-func TestI6_AnEventThatReadsWhatDoesNotConvergeIsHandledInTheEnd(t *testing.T) {
+// A value that never converges does not block the lane.
+func TestI6_AnEventThatReadsANonConvergingNodeIsHandledInTheEnd(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", pair(t).Program)
 	w.send(home, "read", "e1", "ping")
@@ -263,7 +261,7 @@ func TestI6_AnEventThatReadsWhatDoesNotConvergeIsHandledInTheEnd(t *testing.T) {
 	}
 	for len(w.receipts(home)) == 0 {
 		if h.last.Wake == 0 {
-			t.Fatal("an event waits, and nothing will wake it")
+			t.Fatal("an event waits, but nothing will wake it")
 		}
 		h.now = h.last.Wake
 		h.run()
@@ -276,7 +274,7 @@ func TestI6_AnEventThatReadsWhatDoesNotConvergeIsHandledInTheEnd(t *testing.T) {
 	}
 }
 
-// A node that has come to rest is not held back by what it did before.
+// A node that has converged is not held back for its past.
 func TestI6_ACleanPassClearsTheStreak(t *testing.T) {
 	p := newProgram(t).set().
 		compute("ping", func(tx *Tx) any { return min(num(tx.Get("pong"))+1, num(tx.Get("limit"))) }).
@@ -299,7 +297,7 @@ func TestI6_ACleanPassClearsTheStreak(t *testing.T) {
 	w.send(home, "set", "e3", map[string]any{"limit": 100})
 	h.run()
 	if got := h.last.Wake - h.now; got != h.core.cfg.BackoffMin {
-		t.Errorf("gated for %v, as if it had never come to rest", got)
+		t.Errorf("gated for %v, as if it had never converged", got)
 	}
 }
 

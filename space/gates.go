@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// All time gates of a node amount to one question, when it may run. All nodes that are held share one timer,
-// Ready.Wake.
-
 // eligibleAt returns the time from which the node may run. It changes nothing.
 func (n *node) eligibleAt() time.Duration {
 	if n.more == nil {
@@ -30,7 +27,7 @@ func (n *node) eligibleAt() time.Duration {
 	return at
 }
 
-// debounce returns the delay in force: the configured one or, for a slow effect, an automatic one.
+// debounce returns the debounce in force: the configured one or, for a slow effect, an automatic one.
 func (n *node) debounce() time.Duration {
 	switch {
 	case n.more == nil:
@@ -44,37 +41,37 @@ func (n *node) debounce() time.Duration {
 // maxWaitFactor is the default of MaxWait, as a multiple of the debounce.
 const maxWaitFactor = 10
 
-// longest returns how long a debounce of d holds the node at most.
+// longest returns the longest time for which a debounce of d may hold the node.
 func (gt *gate) longest(d time.Duration) time.Duration {
 	switch {
 	case gt.maxWait > 0:
 		return gt.maxWait
 	case gt.maxWait < 0:
-		return forEver
+		return beyondGates
 	}
 	return maxWaitFactor * d
 }
 
-// forEver is longer than any gate, and short enough for sums not to overflow.
-const forEver = 100 * maxGate
+// beyondGates is longer than any gate, and short enough for sums not to overflow.
+const beyondGates = 100 * maxGate
 
 // apply sets the gates as in a spec.
 func (gt *gate) apply(spec GateSpec) {
 	gt.debounce, gt.maxWait, gt.throttle, gt.noAuto = spec.Debounce, spec.MaxWait, spec.Throttle, spec.NoAutoDebounce
 }
 
-// gates hold nodes back until a time.
+// gates decide when nodes may run. All nodes that are held until a time share one timer, Ready.Wake.
 type gates struct {
 	queue *queue
 	now   time.Duration
-	// ticked reports that now is known.
+	// ticked reports that now has been set.
 	ticked bool
 	gated  gated
-	// arming are the nodes whose debounce begins when the time is next known.
+	// arming are the nodes whose debounce begins at the next tick.
 	arming []*node
 }
 
-// armGate restarts the debounce after a change. The time may not be known yet, between two calls of Settle.
+// armGate restarts the debounce after a change. Between two calls of Settle the time is not known yet.
 func (gs *gates) armGate(n *node) {
 	if n.debounce() == 0 {
 		return
@@ -110,7 +107,7 @@ func (gs *gates) tick(now time.Duration) {
 	}
 }
 
-// hold sets a node aside until it may run, or changes the time.
+// hold sets a node aside until it may run, or updates that time.
 func (gs *gates) hold(n *node) {
 	n.more.gate.heldAt = n.eligibleAt()
 	if n.held {
@@ -121,13 +118,13 @@ func (gs *gates) hold(n *node) {
 	heap.Push(&gs.gated, n)
 }
 
-// unhold returns a node that was set aside to the queue.
+// unhold returns a held node to the queue.
 func (gs *gates) unhold(n *node) {
 	gs.letGo(n)
 	gs.queue.enqueue(n)
 }
 
-// letGo releases a node from waiting for a time. A dormant node needs no timer: it would wake the space for
+// letGo stops a node from waiting for a time. A dormant node needs no timer: it would wake the space for
 // nothing.
 func (gs *gates) letGo(n *node) {
 	if n.held {
@@ -140,7 +137,7 @@ func (gs *gates) letGo(n *node) {
 func (gs *gates) changeGate(n *node, change func(*gate)) {
 	gt := &n.ext().gate
 	if n.runs > 0 && !gt.ran {
-		gt.ran, gt.ranAt = true, gs.now // the time of its last run is not known
+		gt.ran, gt.ranAt = true, gs.now // unknown, so assume now
 	}
 	change(gt)
 	gs.regate(n)
@@ -162,7 +159,7 @@ func (gs *gates) backsOff() bool {
 	return slices.ContainsFunc(gs.gated, func(n *node) bool { return n.more.gate.backoffUntil > gs.now })
 }
 
-// gated is a heap of the nodes that wait for a time, each once, the earliest first. All of them are due: a node
+// gated is a heap of the nodes that wait for a time, earliest first, each once. All of them are due: a node
 // that becomes dormant or is removed is released at once.
 type gated []*node
 

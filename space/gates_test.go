@@ -13,10 +13,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The oracle of this test knows the definition of a gate and not its implementation: no heap, no queue, no
-// counters. It observes changes and runs, visits all nodes every time, and computes when each may run.
+// The oracle of this test implements the definition of a gate without the data structures of the
+// implementation: no heap, no queue, no counters. It observes changes and runs, visits all nodes every time,
+// and computes when each may run.
 
-// clocked is a node as the oracle sees it.
+// clocked is the oracle's view of a node.
 type clocked struct {
 	id     string
 	effect bool
@@ -25,24 +26,24 @@ type clocked struct {
 	spec   GateSpec
 	gate   GateSpec
 	took   []time.Duration
-	fails  int // so many of the next runs end in a transient error
+	fails  int // number of next runs that return a transient error
 
 	present bool
-	made    bool // by the maker, and has not been seen to run yet
+	made    bool // made by the maker, and not known to have run yet
 	ran     bool
 	ranAt   time.Duration
-	noted   bool // when it ran was noted, see SetThrottle
+	noted   bool // the time of its last run was recorded, see SetThrottle
 	due     bool
 	waits   bool          // a debounce has begun since the last run
-	changed time.Duration // when it last began anew
+	changed time.Duration // when the debounce was last restarted
 	first   time.Duration // when it first began
-	owed    bool          // a run of it was undone
+	owed    bool          // one of its runs was undone
 	backoff time.Duration
-	read    map[string]bool // in the last run that has ended
-	running map[string]bool // in the one under way, nil if there is none
+	read    map[string]bool // the reads of the last completed run
+	running map[string]bool // the reads of the run under way, nil if there is none
 }
 
-// debounce returns the delay in force.
+// debounce returns the debounce in force.
 func (n *clocked) debounce() time.Duration {
 	if n.gate.Debounce > 0 || !n.effect || n.gate.NoAutoDebounce || len(n.took) < 3 {
 		return n.gate.Debounce
@@ -57,7 +58,7 @@ func (n *clocked) debounce() time.Duration {
 	return 100 * time.Millisecond
 }
 
-// eligible returns the definition.
+// eligible returns the earliest time at which the node may run, by definition.
 func (n *clocked) eligible() time.Duration {
 	at := n.backoff
 	if n.owed {
@@ -72,7 +73,7 @@ func (n *clocked) eligible() time.Duration {
 	return at
 }
 
-// longest returns how long a debounce holds the node at most.
+// longest returns the longest time for which a debounce holds the node.
 func (n *clocked) longest(d time.Duration) time.Duration {
 	switch w := n.gate.MaxWait; {
 	case w < 0:
@@ -94,7 +95,7 @@ type clockwork struct {
 	undone   []string // runs that a refusal would undo
 	events   int
 	settled  time.Duration // when Settle was last called
-	// refusing keeps the answer to an append back.
+	// refusing withholds the answer to an append.
 	refusing bool
 }
 
@@ -117,7 +118,7 @@ func (c *clockwork) writer(doc string) *clocked {
 	return nil
 }
 
-// live goes upstream from whatever is demand by itself.
+// live computes the live nodes, going upstream from every node that is live regardless of readers.
 func (c *clockwork) live() map[string]bool {
 	live := map[string]bool{}
 	var mark func(n *clocked)
@@ -140,7 +141,7 @@ func (c *clockwork) live() map[string]bool {
 	return live
 }
 
-// invalidate begins the debounce of a node anew.
+// invalidate restarts the debounce of a node.
 func (c *clockwork) invalidate(n *clocked) {
 	n.due = true
 	c.wait(n)
@@ -184,7 +185,7 @@ func (c *clockwork) hooks(trace *Trace) {
 		}
 	}
 	trace.PassEnd = func(PassInfo) {
-		for _, n := range c.nodes { // any order: each by itself
+		for _, n := range c.nodes { // any order: each is independent
 			n.made = n.made && !n.ran
 		}
 	}
@@ -194,13 +195,13 @@ func (c *clockwork) runStart(i RunInfo) {
 	n := c.nodes[i.Node]
 	switch {
 	case !n.present:
-		c.t.Fatalf("%s runs, and is gone", n.id)
+		c.t.Fatalf("%s runs, although it was removed", n.id)
 	case !c.live()[n.id]:
-		c.t.Fatalf("%s runs at %v, and is not needed", n.id, c.h.now)
+		c.t.Fatalf("%s runs at %v, although it is not needed", n.id, c.h.now)
 	case n.ran && !n.due:
-		c.t.Fatalf("%s runs at %v, and nothing that it read has changed", n.id, c.h.now)
+		c.t.Fatalf("%s runs at %v, although nothing that it read has changed", n.id, c.h.now)
 	case n.eligible() > c.h.now:
-		c.t.Fatalf("%s runs at %v, and may not before %v", n.id, c.h.now, n.eligible())
+		c.t.Fatalf("%s runs at %v, although it may not run before %v", n.id, c.h.now, n.eligible())
 	}
 	n.due, n.waits, n.owed, n.ranAt, n.running = false, false, false, c.h.now, map[string]bool{}
 	n.noted = c.h.core.graph.byID[n.id].more != nil
@@ -210,7 +211,7 @@ func (c *clockwork) runEnd(i RunInfo) {
 	n := c.nodes[i.Node]
 	n.ran, n.read, n.running = true, n.running, nil
 	if i.Err != nil {
-		n.due = true // at once, as far as the other gates go
+		n.due = true // at once, as far as the other gates permit
 	}
 	if i.Tx > 0 && i.Changed {
 		c.undone = append(c.undone, n.id)
@@ -220,7 +221,7 @@ func (c *clockwork) runEnd(i RunInfo) {
 	}
 }
 
-// makeChildren is what the maker's run comes to.
+// makeChildren returns the result of the maker's run.
 func (c *clockwork) makeChildren() {
 	mask := num(c.h.core.Value("kids"))
 	for i, id := range []string{"kid0", "kid1"} {
@@ -247,7 +248,7 @@ func kidGate(mask int64) GateSpec {
 	return GateSpec{Throttle: 70 * time.Millisecond}
 }
 
-// arrive is a node's being registered. Its statistics outlast its absence.
+// arrive records that a node was registered. Its statistics outlast its absence.
 func (c *clockwork) arrive(n *clocked, spec GateSpec) {
 	*n = clocked{id: n.id, effect: n.effect, output: n.output, reads: n.reads, took: n.took, spec: spec, gate: spec, present: true, due: true}
 	if c.live()[n.id] {
@@ -263,8 +264,8 @@ func (c *clockwork) setGate(n *clocked, change func(*GateSpec)) {
 	change(&n.gate)
 }
 
-// checkFresh: a handler has read nothing that was out of date, except for the circle, which is waited for only
-// for a while.
+// checkFresh checks that a handler has read nothing that was out of date, except values of the circle, for
+// which events wait only for a limited time.
 func (c *clockwork) checkFresh(event, doc string, seen map[string]bool) {
 	n := c.writer(doc)
 	if n == nil || seen[n.id] || n.id == "ping" || n.id == "pong" {
@@ -272,14 +273,14 @@ func (c *clockwork) checkFresh(event, doc string, seen map[string]bool) {
 	}
 	seen[n.id] = true
 	if n.due {
-		c.t.Fatalf("%s was handled at %v, and %s is not up to date", event, c.h.now, n.id)
+		c.t.Fatalf("%s was handled at %v, although %s is not up to date", event, c.h.now, n.id)
 	}
-	for doc := range n.read { // any order: all of them
+	for doc := range n.read { // any order: all are visited
 		c.checkFresh(event, doc, seen)
 	}
 }
 
-// settle does what the core wants at this time, and checks that this was all.
+// settle does what the core requests at this time, and checks that nothing else could be done.
 func (c *clockwork) settle() {
 	h := c.h
 	for range 1000 {
@@ -299,7 +300,7 @@ func (c *clockwork) settle() {
 	c.t.Fatalf("Ready.More without end")
 }
 
-// check: whatever may run has run, and the wake is when the next may.
+// check checks that every node that may run has run, and that the wake is the time when the next one may.
 func (c *clockwork) check() {
 	now, core := c.h.now, c.h.core
 	wake, held, awaited, backedOff := time.Duration(0), 0, false, false
@@ -310,7 +311,7 @@ func (c *clockwork) check() {
 		}
 		at := n.eligible()
 		if at <= now {
-			c.t.Fatalf("%s could have run at %v, and has not at %v: %+v", n.id, at, now, core.Nodes())
+			c.t.Fatalf("%s could have run at %v, but has not at %v: %+v", n.id, at, now, core.Nodes())
 		}
 		held++
 		awaited = awaited || n.effect || !n.ran
@@ -327,14 +328,14 @@ func (c *clockwork) check() {
 	}
 	pending := core.ledger.Lane().Peek() != nil
 	if pending && wake == 0 {
-		c.t.Fatalf("an event waits, and nothing will wake it")
+		c.t.Fatalf("an event waits, but nothing will wake it")
 	}
 	if got, want := core.Idle(), !pending && !awaited; !backedOff && got != want {
 		c.t.Fatalf("idle is %v, want %v: %+v", got, want, core.Nodes())
 	}
 }
 
-// advance lets time pass; the core is called when it wants to be, and not otherwise.
+// advance lets time pass; Settle is called only when the core requests it.
 func (c *clockwork) advance(d time.Duration) {
 	until := c.h.now + d
 	for c.h.last.Wake != 0 && c.h.last.Wake <= until {
@@ -374,7 +375,7 @@ func (c *clockwork) function(n *clocked) func(tx *Tx) (model.Value, error) {
 	}
 }
 
-// spec is a node as it is registered.
+// specOf returns the spec with which a node is registered.
 func (c *clockwork) specOf(n *clocked, gate GateSpec) NodeSpec {
 	spec := NodeSpec{ID: n.id, Kind: Computation, Output: n.output, Gate: gate, Run: c.function(n)}
 	if n.effect {
@@ -487,7 +488,7 @@ func (c *clockwork) write(docs ...string) map[string]any {
 
 func (c *clockwork) transact(writes map[string]any) {
 	_, err := c.h.core.Transact("application", func(tx *Tx) error {
-		for doc, v := range writes { // any order: there is one
+		for doc, v := range writes { // any order: there is only one
 			tx.Set(doc, v)
 		}
 		return nil
@@ -521,7 +522,7 @@ func (c *clockwork) move() {
 	case "read":
 		c.send("read", c.pick("out0", "out1", "out2", "out3", "kid0", "ping").output)
 	case "put":
-		for doc, v := range c.write("a", "b") { // any order: there is one
+		for doc, v := range c.write("a", "b") { // any order: there is only one
 			c.h.w.put(home, put(doc, v))
 		}
 		c.h.integrate()
@@ -592,11 +593,11 @@ func (c *clockwork) comeOrGo(n *clocked) {
 	}
 }
 
-// refuse has another runtime's commit win over a write and its runs. The undone runs must be repeated, although
-// nothing has changed for them.
+// refuse makes another runtime's commit win over a write and its runs. The undone runs must be repeated,
+// although nothing has changed for them.
 func (c *clockwork) refuse() {
 	if c.h.core.ledger.Lane().Peek() != nil {
-		return // a handling that is undone is tried again later and later, which is another matter
+		return // a handling that is undone is retried with growing pauses, which other tests cover
 	}
 	c.transact(c.write("a", "b", "spin"))
 	c.undone = nil

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// graph holds documents and nodes and the edges between them. Nodes read addresses and write surfaces;
-// node-to-node edges are derived from the two where they overlap, and never stored.
+// graph holds documents, nodes and the edges between them. Nodes read addresses and write surfaces;
+// node-to-node edges follow from where the two overlap, and are never stored.
 //
 // It is the hot state of a pass, in parts that depend only on those before them. The graph itself adds and
 // removes nodes and edges, and notifies each part.
@@ -27,7 +27,7 @@ type graph struct {
 	stats   *Stats
 	// removing is called with each node that is removed.
 	removing func(*node)
-	// arrival is called with each new node, before it is wired.
+	// arrival is called with each new node, before wire.
 	arrival func(*node)
 }
 
@@ -42,7 +42,7 @@ func newGraph(trace *Trace, stats *Stats) *graph {
 	return g
 }
 
-// expect allocates nodes and their documents in bulk: many single records would cost more than their contents.
+// expect allocates nodes and documents in bulk: many single records would cost more than their contents.
 func (g *graph) expect(nodes, docs int) {
 	g.docs = make(map[string]*doc, nodes+docs)
 	g.byID = make(map[string]*node, nodes)
@@ -51,7 +51,7 @@ func (g *graph) expect(nodes, docs int) {
 	g.spareDocs = make([]doc, nodes+docs)
 }
 
-// index adds a dep to the readers of its document: from here on it triggers, orders and demands.
+// index adds a dep to the readers of its document: from now on it triggers, orders and demands.
 func (g *graph) index(d *dep) {
 	d.indexed = true
 	d.slot = int32(len(d.doc.readers))
@@ -105,7 +105,7 @@ func (g *graph) setErr(n *node, err error) {
 	}
 }
 
-// register adds a node. Nothing runs because of it and no data is read: an effect is live and will run in the
+// register adds a node. Nothing runs and no data is read because of it: an effect is live and will run in the
 // next pass, a computation waits until something reads its output (P3).
 func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	if g.byID[spec.ID] != nil {
@@ -137,7 +137,7 @@ func (g *graph) register(spec *declaration, parent *node) (*node, error) {
 	return n, nil
 }
 
-// wire adds the node's surfaces and its declared reads, and connects nodes that read those places already.
+// wire adds the node's surfaces and declared reads, and connects the nodes that read those places already.
 func (g *graph) wire(n *node) error {
 	spec := n.spec
 	if spec.Gate != (GateSpec{}) {
@@ -200,7 +200,7 @@ func (g *graph) surfaceAdded(s *surface) {
 	g.keepStale(s.node)
 }
 
-// remove removes a node and all of its children. Its demand ends; its output stays as it is.
+// remove removes a node and all of its children. Its demand ends; its output stays.
 func (g *graph) remove(n *node) {
 	if n.removed {
 		return
@@ -238,7 +238,7 @@ func (g *graph) remove(n *node) {
 	delete(g.byID, n.id())
 }
 
-// removeAll removes children that their parent does not list any more.
+// removeAll removes children that their parent no longer registers.
 func (g *graph) removeAll(children []*node) {
 	for _, c := range children {
 		c.more.parent = nil
@@ -252,7 +252,7 @@ func (g *graph) dropSurface(s *surface) {
 	if s.doc.writer == s {
 		s.doc.writer = nil
 	} else {
-		// Not in place: a run may be iterating over them, and have pulled the node that causes this removal.
+		// Not in place: a run may be iterating over them, having pulled the node that causes this removal.
 		s.doc.others = slices.DeleteFunc(slices.Clone(s.doc.others), func(o *surface) bool { return o == s })
 	}
 	for _, d := range s.doc.readers {
@@ -270,8 +270,8 @@ func (g *graph) leaveParent(n *node) {
 	}
 }
 
-// applyReads makes the reads of a run the read set of its node, as a difference from the former one, and
-// reports whether there was any.
+// applyReads makes the reads of a run the read set of its node, applying only the difference from the
+// previous read set, and reports whether there was one.
 func (g *graph) applyReads(l *readLog) bool {
 	n := l.node
 	if l.unchanged() {
@@ -305,7 +305,7 @@ func (g *graph) inSync(n *node) bool {
 	return !slices.ContainsFunc(n.deps, func(d *dep) bool { return !d.doc.loaded })
 }
 
-// renewNode resets the marks of a node, but for its causes and their order.
+// renewNode resets the search marks of a node, but keeps its causes in order.
 func (g *graph) renewNode(n *node) {
 	n.mark, n.markDown, n.sought = 0, 0, 0
 	for _, d := range n.deps {

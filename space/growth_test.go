@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Many ways lead up through what is held back. Each place is looked at, not each way: of
-// forty rungs there are a trillion.
-func TestWhatIsHeldBackIsSoughtOnce(t *testing.T) {
+// Many paths lead up through a node that is held back. Each node is visited once, not each path: forty rungs
+// have a trillion of them.
+func TestAHeldNodeIsVisitedOncePerSearch(t *testing.T) {
 	p := newProgram(t)
 	held := func(id string, inputs ...string) {
 		p = p.add(NodeSpec{
@@ -53,8 +53,8 @@ func TestWhatIsHeldBackIsSoughtOnce(t *testing.T) {
 	}
 }
 
-// The log says what a node has read and why it ran if there is room for that, and not
-// instead of what it came to.
+// The log records what a node has read and why it ran if there is room, but never at the expense of its
+// output.
 func TestALargeReadSetDoesNotCrowdTheOutputOut(t *testing.T) {
 	long := strings.Repeat("x", 90)
 	p := newProgram(t).compute("count", func(tx *Tx) any {
@@ -73,7 +73,7 @@ func TestALargeReadSetDoesNotCrowdTheOutputOut(t *testing.T) {
 	}
 }
 
-// The reads that others cover are the same ones, however many there are.
+// Covering finds the same reads, however many there are.
 func TestManyReadsAreCoveredAsFewAre(t *testing.T) {
 	d, o := &doc{key: docKey{doc: "d"}}, &doc{key: docKey{doc: "o"}}
 	var deps []*dep

@@ -9,15 +9,16 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// Package ledger decides what is done with the event at the head of the lane (Ledger.Next). This file has the
+// Package ledger decides what to do with the event at the head of the lane (Ledger.Next). This file has the
 // space's part: the handlers, and the consistency gate.
 //
-// The consistency gate (I4): a handler must not act on a derived document that is not up to date. Its reads are
-// discovered by running it: an attempt that meets a stale computation is abandoned without a trace, the event
-// demands the computation and stays at the head until it has run. The closure found that way is exact.
+// The consistency gate (I4): a handler must not act on a derived document that is not up to date, and its
+// reads are discovered by running it. An attempt that reads the output of a stale computation is abandoned
+// without a trace; the event demands the computation and stays at the head until it has run. The dependencies
+// found that way are exact.
 //
 // The table in rejection.go decides what happens to a rejected attempt. A node's run that a refusal undoes is
-// always repeated (see revert). Its output shows the confirmed value until then.
+// always repeated (see revert); until then its output shows the confirmed value.
 
 // handling calls the handlers of events, each in a transaction.
 type handling struct {
@@ -28,10 +29,10 @@ type handling struct {
 	rehearsals *rehearsals
 
 	needs needs
-	// limit applies to a handler that did not return in an earlier incarnation.
+	// limit is that of a handler that did not return in an earlier incarnation.
 	limit  time.Duration
 	handed model.Event // a copy for the handler
-	// firstEvent reports that no event was handled since nodes last ran.
+	// firstEvent reports that no event has been handled since nodes last ran.
 	firstEvent bool
 }
 
@@ -48,8 +49,8 @@ func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) le
 	}
 }
 
-// documentWait returns how long the head waits for documents of other spaces, 0 for no limit. An attached
-// runtime always waits, because the owner may be able to read them.
+// documentWait returns how long the event at the head waits for documents of other spaces, 0 for no limit. An
+// attached runtime always waits, because the owner may be able to read them.
 func (h *handling) documentWait() time.Duration {
 	if h.ledger.Role() == ledger.Attached {
 		return 0
@@ -80,8 +81,8 @@ func (h *handling) attempt(ev *model.Event) *ledger.Attempt {
 	return a
 }
 
-// callHandler runs the handler and returns how the event ended, with the error if that was the handler's. It
-// drops the writes and sends of a handler that did not succeed from tx.
+// callHandler runs the handler and returns the event's receipt, and the handler's error if it returned one.
+// If the handler did not succeed, its writes and sends are dropped from tx.
 func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) {
 	if ev.Invalid != "" {
 		return receipts.Refused(ev, ev.Invalid), nil
@@ -107,23 +108,23 @@ func (h *handling) callHandler(tx *Tx, ev *model.Event) (*model.Receipt, error) 
 	return receipts.Handled(ev, v), nil
 }
 
-// unhandled begins the end of an event whose handler is not called. It removes the mark that cancelled the
-// event.
+// unhandled begins the transaction that ends an event without calling its handler. It removes the mark of a
+// cancelled event.
 func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt {
 	tx := h.begin(nil)
 	a := &tx.attempt
 	a.Event, a.Trace, a.Receipt, a.Err, a.MayPass, a.Waits = ev, ev.Trace, rc, nil, false, false
 	if key := CancelKey(ev.Stream, ev.ID); rc.Outcome == model.Cancelled && !h.ledger.Value(CancelDoc).Get(key).IsAbsent() {
 		tx.Delete(CancelDoc, key)
-		if tx.err != nil { // a program that derives a document of that name keeps the mark
+		if tx.err != nil { // a program that derives a document of this name keeps the mark
 			tx.drop()
 		}
 	}
 	return a
 }
 
-// conclude adds to the transaction that ends an event, however it has ended: the next time of a job, and the
-// end of a task.
+// conclude completes the transaction that ends an event, whatever the outcome: it sets the next time of a
+// job, and ends a task.
 func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	tx := a.Context.(*Tx)
 	if dropped {
@@ -140,7 +141,7 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 	}
 }
 
-// recorded applies the writes of the transaction that ends an event.
+// recorded applies the writes of the transaction that ended an event.
 func (h *handling) recorded(a *ledger.Attempt, n uint64) {
 	tx := a.Context.(*Tx)
 	h.applyWrites(tx, n)
@@ -158,7 +159,7 @@ func (h *handling) applyWrites(tx *Tx, n uint64) {
 	}
 }
 
-// postponed handles an attempt that is discarded for now. What it lacked is demanded until the next one.
+// postponed abandons an attempt for now. What it lacked is demanded until the next one.
 func (h *handling) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
 	tx := a.Context.(*Tx)
 	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
@@ -182,7 +183,6 @@ func (h *handling) traceHandled(info HandleInfo) {
 	}
 }
 
-// handleEntry converts an ended attempt for the recorder.
 func handleEntry(info *HandleInfo) inspect.RunEntry {
 	e := inspect.RunEntry{
 		Stream: info.Event.Stream, Event: info.Event.ID, By: "handler of " + info.Event.Stream + ", event " + info.Event.ID,
@@ -194,7 +194,7 @@ func handleEntry(info *HandleInfo) inspect.RunEntry {
 	return e
 }
 
-// eventFailed reports an attempt that ended in an error.
+// eventFailed reports an attempt that returned an error.
 func (h *handling) eventFailed(a *ledger.Attempt, tries int, again bool) {
 	h.hooks.report(ErrorInfo{
 		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
@@ -202,7 +202,7 @@ func (h *handling) eventFailed(a *ledger.Attempt, tries int, again bool) {
 	})
 }
 
-// lost returns the error of an event whose handler is not called any more.
+// lost returns the error for an event whose handler is not called again, because too many attempts were lost.
 func (h *handling) lost(ev *model.Event, tries int, overran bool) error {
 	if overran {
 		return &LimitError{Stream: ev.Stream, Event: ev.ID, Limit: h.limit, Attempts: tries}
@@ -210,7 +210,7 @@ func (h *handling) lost(ev *model.Event, tries int, overran bool) error {
 	return &LostError{Event: ev.ID, Attempts: tries}
 }
 
-// unconverged reports an event that has met conflicts for too long.
+// unconverged reports an event that met conflicts for too long.
 func (h *handling) unconverged(ev *model.Event, conflicts int) {
 	h.hooks.report(ErrorInfo{Stream: ev.Stream, Event: ev.ID, Err: &ConvergenceError{Event: ev.ID, Conflicts: conflicts}, Transient: true, Attempt: conflicts})
 }
@@ -221,8 +221,7 @@ func (h *handling) later(w *model.Waiting, tx uint64) {
 	}
 }
 
-// skipped returns the transaction that replaces the handling of an event of a job that is too late, nil for any
-// other event.
+// skipped returns the transaction that skips a job's event that is too late, nil for any other event.
 func (h *handling) skipped(ev *model.Event) *ledger.Draft {
 	if !h.jobs.tooLate(ev) {
 		return nil

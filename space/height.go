@@ -5,29 +5,28 @@ import (
 	"slices"
 )
 
-// Order within a pass (I9). Every node has a height above that of all nodes whose output it reads. A pass
-// visits invalid nodes from low to high, so a node comes after everything that may invalidate it, however long
-// the chain, without a visit to clean nodes (docs/adr/0005).
+// Order within a pass (I9). The height of every node is above that of all nodes whose output it reads. A pass
+// visits invalid nodes from low to high, so a node comes after everything that may invalidate it, however
+// long the chain, without a visit to clean nodes (docs/adr/0005).
 //
-// Heights change only when a new edge contradicts them, and only upward; when they have become much higher than
-// necessary, all are recomputed. An edge that closes a circle is ignored, because a circle must be entered
-// somewhere. It is rechecked when an edge was removed, which may have opened the circle.
+// Heights change only when a new edge contradicts them, and only upward; when they have become much higher
+// than necessary, all are recomputed. An edge that closes a circle is ignored, because the sweep must enter a
+// circle somewhere. It is rechecked after an edge was removed, which may have opened the circle.
 //
 // A node also comes after its maker, unless its data orders them otherwise.
 
-// heights keeps the heights of nodes.
+// heights assigns each node its height.
 type heights struct {
 	table *nodeTable
 	marks *marks
 	stats *Stats
-	// backs are the edges that close a circle, and some that did, in the order of their rechecks; unchecked
-	// counts those to be rechecked.
+	// backs are the edges that close a circle, and some that used to, in the order of their rechecks;
+	// unchecked counts those still to be rechecked.
 	backs     []*dep
 	unchecked int
-	// backEdges counts the edges that close a circle; without one, no node can keep
-	// itself live.
+	// backEdges counts the edges that close a circle; if there are none, no node can keep itself live.
 	backEdges int
-	// top is the greatest height, rebuildHeight the one from which on all are recomputed.
+	// top is the greatest height; at rebuildHeight all are recomputed.
 	top, rebuildHeight int32
 }
 
@@ -44,8 +43,8 @@ func (h *heights) orderEdge(s *surface, d *dep) {
 	h.raise(n, w.height+1)
 }
 
-// orderDep makes the reader of d come after all writers of d. It first determines which of them are downstream
-// of the reader, and only then raises nodes: d is indexed at each of them already, and raising would not
+// orderDep makes the reader of d come after all writers of d. It determines which of them are downstream of
+// the reader before it raises any node: d is indexed at each of them already, and raising would not
 // terminate.
 func (h *heights) orderDep(d *dep) {
 	n := d.node
@@ -87,8 +86,8 @@ func (h *heights) reaches(from, to *node) bool {
 	return false
 }
 
-// raise raises n to at least this height, and nodes downstream accordingly. A height above the number of nodes
-// reveals a circle that was not recognized: its last edge is then ignored like any that closes one, so that
+// raise raises n to at least this height, and nodes downstream accordingly. A height above the number of
+// nodes reveals an unrecognized circle: its last edge is then treated as closing it and ignored, so that
 // raising terminates.
 func (h *heights) raise(n *node, height int32) {
 	if n.height >= height {
@@ -138,9 +137,9 @@ func (h *heights) edgeGone() { h.unchecked = len(h.backs) }
 // maxRechecked bounds the edges that a pass rechecks.
 const maxRechecked = 16
 
-// recheckBackEdges rechecks edges that have closed a circle, in turn, after other edges were removed. Without
-// this the reader would come before its writer for good. Edges that close no circle any more are only dropped,
-// and do not count: otherwise they could come faster than they go.
+// recheckBackEdges rechecks edges that closed a circle, in turn, after other edges were removed. Otherwise
+// the reader would come before its writer for good. Edges that no longer close a circle are only dropped, and
+// do not count toward the bound: otherwise they could be added faster than they are dropped.
 func (h *heights) recheckBackEdges() {
 	if h.unchecked == 0 {
 		return
@@ -162,7 +161,7 @@ func (h *heights) recheckBackEdges() {
 }
 
 // descend makes a node come after its maker, which may be about to remove it. Data takes precedence: a parent
-// that reads what its child writes comes after it. This considers only present edges; see also
+// that reads what its child writes comes after the child. This considers only present edges; see also
 // sweeper.parentFirst.
 func (h *heights) descend(n *node) {
 	if p := n.parent(); p != nil && n.height <= p.height && !h.reaches(n, p) {
@@ -170,8 +169,8 @@ func (h *heights) descend(n *node) {
 	}
 }
 
-// lower recomputes all heights as the least possible when the highest has become twice what was needed last
-// time, and reports whether it did. Changing edges would otherwise raise each other without end.
+// lower recomputes all heights as the least possible when the highest is twice what was needed last time, and
+// reports whether it did. Otherwise edges that come and go would raise each other without end.
 func (h *heights) lower() (lowered bool) {
 	if h.top <= h.rebuildHeight {
 		return false
@@ -194,7 +193,7 @@ func (h *heights) lower() (lowered bool) {
 	return true
 }
 
-// leastHeight returns the height that n needs, given the heights of all nodes before it.
+// leastHeight returns the height that n needs. The heights of all nodes before it are final.
 func (n *node) leastHeight(done int32) (height int32) {
 	if p := n.parent(); p != nil && p.mark == done {
 		height = p.height + 1

@@ -10,9 +10,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// wired returns a program whose nodes read what the document wires says, and come to values
-// that are 0 or 1 whatever that is, so that circles come to rest. Every third writes to
-// places in a document that they share, instead of one of its own.
+// wired returns a program whose nodes read what the document wires lists, and return 0 or 1, so that circles
+// converge. Every third node writes to places in a shared document, instead of a document of its own.
 func wired(t tester, nodes int) *Program {
 	p := NewProgram("wired")
 	for i := range nodes {
@@ -79,15 +78,15 @@ func (e edges) closure() *edges {
 	return &e
 }
 
-// closes reports whether anything that d reads comes from its reader.
+// closes reports whether anything that d reads depends on its reader.
 func (e *edges) closes(d *dep) bool {
 	circle := false
 	d.eachWriter(true, func(s *surface) { circle = circle || e[d.node.handle]>>s.node.handle&1 == 1 })
 	return circle
 }
 
-// early finds a node upstream of n that is still to come in this sweep; reads that close
-// a circle are not looked through.
+// early returns a node upstream of n that has yet to run in this sweep; it does not follow reads that close a
+// circle.
 func (e *edges) early(g *graph, n *node) string {
 	var waiting []*node
 	for _, level := range g.queue.sweep.byHeight {
@@ -115,9 +114,9 @@ func (e *edges) early(g *graph, n *node) string {
 	return ""
 }
 
-// However edges change, no node has its turn while something that it depends on is still to have its own in the
-// same sweep, except for circles: present ones, and those at the beginning of the pass. Heights are sometimes
-// recomputed in between.
+// However edges change, no node runs while a node that it depends on has yet to run in the same sweep.
+// Circles are excepted: present ones, and those that existed at the beginning of the pass. Heights are
+// sometimes recomputed in between.
 func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
 	const nodes = 8
 	docs := []string{"base"}
@@ -132,7 +131,7 @@ func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
 		h = w.owner("w1", p)
 		h.core.cfg.Trace.RunStart = func(i RunInfo) {
 			if h.core.runner.nested > 0 {
-				return // pulled, and what is upstream of it was before
+				return // it was pulled, and its upstream nodes before it
 			}
 			now := before
 			now.add(h.core.graph)
@@ -173,7 +172,7 @@ func TestI9_NoNodeRunsBeforeAWriterOfWhatItReads(t *testing.T) {
 	})
 }
 
-// write is one by the application, and all that follows from it.
+// write makes a write by the application, and runs everything that follows from it.
 func (h *host) write(doc string, v any) {
 	h.t.Helper()
 	_, err := h.core.Transact("test", func(tx *Tx) error {
@@ -195,8 +194,8 @@ func highest(g *graph) (top int32) {
 	return top
 }
 
-// Two nodes read each other by turns, and each time the new reader must come after the other: both are raised,
-// one after the other. The raising must end.
+// Two nodes read each other by turns, and each time the new reader must come after the other: both are
+// raised, one after the other. The raising must end.
 func TestHeightsDoNotGrowWithTheEdgesThatComeAndGo(t *testing.T) {
 	p := newProgram(t)
 	for i, doc := range []string{"a", "b"} {
@@ -223,8 +222,8 @@ func TestHeightsDoNotGrowWithTheEdgesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// A node that makes one more child each time and reads it comes to stand above it, and the
-// next one above that.
+// A node that makes one more child each time and reads it is raised above that child, and the next child
+// above the node.
 func TestHeightsDoNotGrowWithTheChildrenThatComeAndGo(t *testing.T) {
 	p := newProgram(t).compute("total", func(tx *Tx) any {
 		total, from := int64(0), num(tx.Get("from"))
@@ -247,8 +246,8 @@ func TestHeightsDoNotGrowWithTheChildrenThatComeAndGo(t *testing.T) {
 	}
 }
 
-// When heights are given anew, what waits in the queue is put where it belongs.
-func TestHeightsAreGivenAnewUnderWhatWaits(t *testing.T) {
+// When heights are recomputed, the nodes in the queue move to their new places.
+func TestHeightsAreRecomputedWhileNodesAreQueued(t *testing.T) {
 	var q queue
 	high := &node{ordinal: 1, height: 900}
 	low := &node{ordinal: 2, height: 700}
@@ -264,9 +263,8 @@ func TestHeightsAreGivenAnewUnderWhatWaits(t *testing.T) {
 	}
 }
 
-// A node begins to read a document that two others write. One of them has to come before
-// it, the other reads what it makes: that closes a circle, and no height would be high
-// enough.
+// A node begins to read a document that two others write. One writer must come before the node; the other
+// reads the node's output, which closes a circle, and no height would be high enough.
 func TestI9_AReaderOfTwoWritersOneOfWhichItFeedsGetsAPlace(t *testing.T) {
 	at := func(key string) []Address { return []Address{{Doc: "shared", Path: model.Path{key}}} }
 	p := newProgram(t).set().sum("up").compute("n", func(tx *Tx) any {
@@ -294,7 +292,7 @@ func TestI9_AReaderOfTwoWritersOneOfWhichItFeedsGetsAPlace(t *testing.T) {
 		t.Errorf("%d edges close a circle, want 1", h.core.graph.backEdges)
 	}
 
-	// Without the one that closes it, the reader comes behind the other.
+	// Without the edge that closes the circle, the reader comes after the other node.
 	h.core.Remove("behind")
 	checkGraph(t, h.core.graph)
 	if g := h.core.graph; g.backEdges != 0 || g.byID["n"].height <= g.byID["before"].height {
@@ -302,12 +300,12 @@ func TestI9_AReaderOfTwoWritersOneOfWhichItFeedsGetsAPlace(t *testing.T) {
 	}
 }
 
-// More edges close circles and go again in a pass than are looked at again in one.
+// More edges close circles and disappear again in a pass than are rechecked in one.
 func TestEdgesThatHaveGoneAreNotKept(t *testing.T) {
 	p := newProgram(t).set().compute("hub", func(tx *Tx) any {
 		round := num(tx.Get("round"))
 		for i := range 50 {
-			tx.Get(fmt.Sprint("spoke", i), fmt.Sprint(round)) // another place each time
+			tx.Get(fmt.Sprint("spoke", i), fmt.Sprint(round)) // a different place each time
 		}
 		return 1
 	})

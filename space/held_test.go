@@ -8,10 +8,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// There may be thousands of rows that each wait for a time, and a row may be written to
-// thousands of times while it waits. Neither may make a wait expensive or leave anything.
+// Thousands of rows may each wait for a time, and a row may be written thousands of times while it waits.
+// Neither may make waiting expensive or leak anything.
 
-// held returns a space with so many effects that wait for a second of silence of one document.
+// held returns a space with n effects that wait until one document has been unchanged for a second.
 func held(t testing.TB, n int) *host {
 	h := newWorld(t).owner("w1", newProgram(t).set().Program)
 	for i := range n {
@@ -41,14 +41,14 @@ func (h *host) transact(doc string, v any) {
 	}
 }
 
-func TestANodeThatWaitsIsHeldOnceHoweverOftenItIsInvalidated(t *testing.T) {
+func TestAWaitingNodeIsHeldOnceHoweverOftenItIsInvalidated(t *testing.T) {
 	const n = 100
 	h := held(t, n)
 	for i := range 1000 {
 		h.transact("a", i)
 		h.settleAll()
 		if i%2 == 0 {
-			h.advance(time.Millisecond) // at the same time again, and at another
+			h.advance(time.Millisecond) // twice at the same time, then at another
 		}
 		if got := len(h.core.graph.gated); got != n {
 			t.Fatalf("%d entries for %d nodes after %d changes", got, n, i+1)
@@ -60,8 +60,8 @@ func TestANodeThatWaitsIsHeldOnceHoweverOftenItIsInvalidated(t *testing.T) {
 	}
 }
 
-// Within one pass, too: a burst of events each of which invalidates what waits.
-func TestANodeThatWaitsIsHeldOnceHoweverManyEventsAPassHas(t *testing.T) {
+// Nor within one pass: a burst of events, each of which invalidates waiting nodes.
+func TestAWaitingNodeIsHeldOnceHoweverManyEventsAPassHas(t *testing.T) {
 	h := held(t, 10)
 	for i := range 500 {
 		h.w.send(home, "set", fmt.Sprint("e", i), map[string]any{"a": i})
@@ -73,7 +73,7 @@ func TestANodeThatWaitsIsHeldOnceHoweverManyEventsAPassHas(t *testing.T) {
 }
 
 // Gates that are set again and again leave nothing behind either.
-func TestANodeThatWaitsIsHeldOnceHoweverOftenItsGateIsSet(t *testing.T) {
+func TestAWaitingNodeIsHeldOnceHoweverOftenItsGateIsSet(t *testing.T) {
 	h := held(t, 1)
 	h.transact("a", 1)
 	h.settleAll()
@@ -90,8 +90,8 @@ func TestANodeThatWaitsIsHeldOnceHoweverOftenItsGateIsSet(t *testing.T) {
 	}
 }
 
-// Rows that come and go while they wait, for a time that is far off.
-func TestANodeThatGoesIsNotHeldAnyMore(t *testing.T) {
+// Rows come and go while they wait for a time in the far future.
+func TestARemovedNodeIsNotHeld(t *testing.T) {
 	h := held(t, 0)
 	for i := range 1000 {
 		h.addRow(i, time.Hour)
@@ -104,7 +104,7 @@ func TestANodeThatGoesIsNotHeldAnyMore(t *testing.T) {
 		}
 	}
 	if got, limit := len(h.core.graph.arming), 10; got > limit {
-		t.Errorf("%d nodes are to be held", got)
+		t.Errorf("%d nodes are still held", got)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestF14_StatisticsAreBounded(t *testing.T) {
 	}
 }
 
-// A slow effect comes back slow, and what is over its absence is not counted twice.
+// A slow effect is still slow when it returns, and its statistics are not counted twice.
 func TestF14_StatisticsOutlastAnAbsence(t *testing.T) {
 	h := held(t, 1)
 	for range 3 {
@@ -175,6 +175,6 @@ func TestF14_StatisticsOutlastAnAbsence(t *testing.T) {
 		t.Errorf("debounce %v, want 100ms", got.Debounce)
 	}
 	if got := h.core.graph.times.gone.Len(); got != 0 {
-		t.Errorf("statistics of %d nodes that are gone, and none is", got)
+		t.Errorf("statistics of %d removed nodes, although none is removed", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// The world of these tests is a log with a compare-and-set per space, a lane per
-// space, a coordinator and saved states, all in memory and without a clock. Hosts do
-// what Ready asks, step by step, so that a test can stop between any two of them.
+// The world of these tests is a log with a compare-and-set per space, a lane per space, a coordinator and
+// saved states, all in memory and without a clock. Hosts do what Ready requests, step by step, so that a test
+// can stop between any two steps.
 
 // tester is *testing.T or *rapid.T.
 type tester interface {
@@ -28,12 +28,11 @@ const home = "home"
 
 type world struct {
 	t tester
-	// seq and lane number all log entries and all lane events, as the streams of a
-	// partition do.
+	// seq and lane number all log entries and all lane events, like the streams of a partition.
 	seq, laneSeq uint64
 	logs         map[string][]model.LogEntry
 	lanes        map[string][]model.Event
-	released     map[string]int // log entries that the coordinator has looked at
+	released     map[string]int // the log entries that the coordinator has processed
 	saved        map[string]model.SpaceState
 	folded       map[string]*replica.Replica // see replica
 	hosts        []*host
@@ -46,7 +45,7 @@ func newWorld(t tester) *world {
 	}
 }
 
-// send is what a client does: an event with a new id gets a place in the lane.
+// send does what a client does: it appends an event with a new id to the lane.
 func (w *world) send(space, stream, id string, payload any) {
 	for _, ev := range w.lanes[space] {
 		if ev.ID == id {
@@ -62,7 +61,7 @@ func (w *world) publish(ev model.Event) {
 	w.lanes[ev.Space] = append(w.lanes[ev.Space], ev)
 }
 
-// release is the coordinator: it puts committed cross-space sends into their lanes.
+// release does what the coordinator does: it puts committed cross-space sends into their lanes.
 func (w *world) release() {
 	for _, space := range slices.Sorted(maps.Keys(w.logs)) {
 		for _, e := range w.logs[space][w.released[space]:] {
@@ -95,7 +94,7 @@ func (w *world) head(space string) uint64 {
 	return log[len(log)-1].Seq
 }
 
-// append stores a commit if the head is as expected, and returns its sequence; 0 means refused.
+// append stores a commit if the head is as expected, and returns its sequence, 0 if it is refused.
 func (w *world) append(space string, a *Append) uint64 {
 	if w.head(space) != a.Expect {
 		return 0
@@ -105,7 +104,7 @@ func (w *world) append(space string, a *Append) uint64 {
 	return w.seq
 }
 
-// put is a commit of another runtime, straight to the log. It takes nothing over.
+// put appends a commit of another runtime directly to the log, without a takeover.
 func (w *world) put(space string, writes ...model.Write) { w.putAs(space, "", writes...) }
 
 // putAs is put in a change group.
@@ -118,7 +117,7 @@ func (w *world) putAs(space, group string, writes ...model.Write) {
 	w.append(space, &Append{Expect: w.head(space), Commit: c, Data: model.AppendCommit(nil, c, nil)})
 }
 
-// replica folds the whole log of a space; it is the caller's.
+// replica folds the whole log of a space. The caller owns the result.
 func (w *world) replica(space string) *replica.Replica {
 	w.t.Helper()
 	if w.folded[space] == nil {
@@ -179,19 +178,19 @@ type host struct {
 	core    *Space
 
 	now      time.Duration
-	wall     int64 // milliseconds since 1970; 0 for a host that does not tell the time
+	wall     int64 // milliseconds since 1970; 0 for a host that does not set the time
 	last     Ready // of the last Settle
 	inFlight *Append
-	offered  uint64 // the live reader's place in the lane
+	offered  uint64 // how far the live reader has read the lane
 	follows  map[Ref]uint64
 	deaf     bool // mirrors deliver nothing
 
-	// story is what the trace hooks told, in order.
+	// story has what the trace hooks reported, in order.
 	story []string
 	runs  map[string]int
 }
 
-// host brings a space to life out of what is saved and logged, without owning it.
+// host loads a space from what is saved and logged, without owning it.
 func (w *world) host(runtime string, p *Program, change ...func(*Config)) *host {
 	w.t.Helper()
 	h := &host{w: w, t: w.t, program: p, cfg: Config{Space: home, Runtime: runtime}}
@@ -212,14 +211,14 @@ func (w *world) owner(runtime string, p *Program, change ...func(*Config)) *host
 	return h
 }
 
-// attached returns a host that takes part beside the owner.
+// attached returns a host that is attached beside the owner.
 func (w *world) attached(runtime string, p *Program, change ...func(*Config)) *host {
 	w.t.Helper()
 	h := w.host(runtime, p, change...)
 	h.core.Attach()
 	h.settle()
 	if !h.decide() || !h.core.Attached() {
-		w.t.Fatalf("%s is not attached after asking for it", runtime)
+		w.t.Fatalf("%s is not attached after it joined", runtime)
 	}
 	return h
 }
@@ -246,7 +245,7 @@ func (h *host) hook(trace *Trace) {
 	}
 }
 
-// load is what a process does that has only just been started.
+// load does what a newly started process does.
 func (h *host) load() {
 	h.t.Helper()
 	r, err := replica.Load(h.cfg.Space, h.w.saved[h.cfg.Space])
@@ -272,7 +271,7 @@ func (h *host) laneEnd() uint64 {
 	return lane[len(lane)-1].Lane
 }
 
-// offerAfter reads the lane from a place and stops when there is no room.
+// offerAfter reads the lane from a place until there is no room.
 func (h *host) offerAfter(after uint64) {
 	for _, ev := range h.w.lanes[h.cfg.Space] {
 		if ev.Lane > after && !h.core.Offer(ev) {
@@ -300,7 +299,7 @@ func (h *host) takeOver() {
 	}
 }
 
-// settle does what Ready asks, but for the judgement of the append.
+// settle does what Ready requests, except for deciding the append.
 func (h *host) settle() Ready {
 	h.t.Helper()
 	if h.wall != 0 {
@@ -336,7 +335,7 @@ func (h *host) settle() Ready {
 	return r
 }
 
-// settleAll settles until the space says that there is nothing more to do now.
+// settleAll settles until the space has nothing more to do now.
 func (h *host) settleAll() {
 	h.t.Helper()
 	for range 1000 {
@@ -347,8 +346,8 @@ func (h *host) settleAll() {
 	h.t.Fatalf("Ready.More without end")
 }
 
-// decide has the log judge the append under way, and carries out the judgement. It
-// reports whether there was one and it was accepted.
+// decide makes the log accept or refuse the append under way, and passes on the answer. It reports whether
+// there was an append and it was accepted.
 func (h *host) decide() bool {
 	h.t.Helper()
 	a := h.inFlight
@@ -373,7 +372,7 @@ func (h *host) decide() bool {
 func (h *host) refuse(writes ...model.Write) {
 	h.t.Helper()
 	if h.inFlight == nil {
-		h.t.Fatalf("nothing is under way that could be refused")
+		h.t.Fatalf("no append is under way that could be refused")
 	}
 	h.w.put(h.cfg.Space, writes...)
 	h.decide()
@@ -386,7 +385,7 @@ func (h *host) integrate() {
 	}
 }
 
-// mirror delivers what is followed and new, and reports whether anything was.
+// mirror delivers followed documents that are new or have changed, and reports whether there were any.
 func (h *host) mirror() bool {
 	some := false
 	for _, ref := range slices.SortedFunc(maps.Keys(h.follows), func(a, b Ref) int { return strings.Compare(a.Doc, b.Doc) }) {
@@ -411,7 +410,7 @@ func (h *host) run() {
 		}
 		return
 	}
-	h.t.Fatalf("no quiescence; the story ends with %v", h.story[len(h.story)-20:])
+	h.t.Fatalf("the host does not become idle; the story ends with %v", h.story[len(h.story)-20:])
 }
 
 // advance lets time pass.
@@ -434,7 +433,7 @@ func (h *host) checkpoint() {
 	h.w.saved[h.cfg.Space] = st
 }
 
-// saveItems saves items, and reports whether any is saved in a newer state already.
+// saveItems saves items, and reports whether a newer state of any is saved already.
 func (h *host) saveItems(items []model.StateDoc) (outdated bool) {
 	old := h.w.saved[h.cfg.Space]
 	byKey := map[string]model.StateDoc{}
@@ -454,7 +453,7 @@ func (h *host) saveItems(items []model.StateDoc) (outdated bool) {
 	return outdated
 }
 
-// told empties the story and returns what was in it.
+// told returns the story and clears it.
 func (h *host) told() []string {
 	s := h.story
 	h.story = nil
@@ -470,7 +469,7 @@ func (h *host) observe(doc string) {
 	}
 }
 
-// checkGraph holds the bookkeeping of the graph against a rebuild.
+// checkGraph compares the bookkeeping of the graph with a rebuild.
 func checkGraph(t tester, g *graph) {
 	t.Helper()
 	for _, wrong := range g.audit() {
@@ -478,7 +477,7 @@ func checkGraph(t tester, g *graph) {
 	}
 }
 
-// Programs of the tests are written as little as possible.
+// Helpers that keep the programs of the tests short.
 
 type program struct {
 	*Program
@@ -518,7 +517,7 @@ func answer(x any) (model.Value, error) {
 	return model.Of(x)
 }
 
-// sum computes output as the sum of documents.
+// sum adds a computation of the sum of documents.
 func (p program) sum(output string, inputs ...string) program {
 	p.t.Helper()
 	return p.compute(output, func(tx *Tx) any {
@@ -530,7 +529,7 @@ func (p program) sum(output string, inputs ...string) program {
 	})
 }
 
-// set returns a handler that puts the payload's fields into documents of these names.
+// set adds a handler that stores the payload's fields in documents of the same names.
 func (p program) set() program {
 	p.t.Helper()
 	return p.handle("set", func(tx *Tx, ev *model.Event) any {

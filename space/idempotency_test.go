@@ -45,7 +45,7 @@ func mustParse(t *testing.T, json string) model.Value {
 	return v
 }
 
-// repeated runs one event of a handler with CheckIdempotency, and returns what was found.
+// repeated runs one event of a handler with CheckIdempotency, and returns the violations.
 func repeated(t *testing.T, rehearsals int, handler func(tx *Tx, ev *model.Event) any) (*world, []Violation) {
 	t.Helper()
 	var found []Violation
@@ -59,7 +59,7 @@ func repeated(t *testing.T, rehearsals int, handler func(tx *Tx, ev *model.Event
 	return w, found
 }
 
-// A handler may be called again for the same event; what it does then must be the same.
+// A handler may be called again for the same event, and must then do the same.
 func TestCheckIdempotency_FindsHandlersThatDependOnChance(t *testing.T) {
 	calls := 0
 	next := func() int { calls++; return calls }
@@ -92,7 +92,7 @@ func TestCheckIdempotency_FindsHandlersThatDependOnChance(t *testing.T) {
 				t.Errorf("found %v, want one of e1 at %s", found, c.want)
 			}
 			if got := w.receipts(home); !slices.Equal(got, []string{"e1 handled"}) {
-				t.Errorf("receipts %v: to repeat a handler must change nothing", got)
+				t.Errorf("receipts %v: repeating a handler must change nothing", got)
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func places(v Violation) string {
 	return strings.Join(out, ", ")
 }
 
-func TestCheckIdempotency_LeavesHandlersAloneThatDoTheSame(t *testing.T) {
+func TestCheckIdempotency_AcceptsHandlersThatDoTheSame(t *testing.T) {
 	w, found := repeated(t, 0, func(tx *Tx, ev *model.Event) any {
 		tx.Set("n", num(tx.Get("n"))+1)
 		tx.Set("log", num(tx.Get("double")), ev.ID)
@@ -121,7 +121,7 @@ func TestCheckIdempotency_LeavesHandlersAloneThatDoTheSame(t *testing.T) {
 	}
 }
 
-// Of two things by chance, the second is the first as often as not.
+// If the result is one of two at random, a repetition equals the first run half of the time.
 func TestRehearsals_FindWhatOneRepetitionMisses(t *testing.T) {
 	draws := []int{1, 1, 1, 2, 2}
 	for rehearsals, want := range map[int]int{1: 0, 2: 0, 3: 1} {

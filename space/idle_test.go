@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestR07_ASubscriberThatPanicsDoesNotKeepTheOthersFromBeingTold(t *testing.T) {
+func TestR07_ASubscriberThatPanicsDoesNotAffectTheOthers(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	var told []bool
@@ -22,8 +22,8 @@ func TestR07_ASubscriberThatPanicsDoesNotKeepTheOthersFromBeingTold(t *testing.T
 	}
 }
 
-// closing returns a program in which the node, or the handler, of the name closes the space; a
-// node then reads a document whose writer is dormant. What Idle said in the run is in during.
+// closing returns a program in which the named node, or the handler, closes the space; the node then reads a
+// document whose writer is dormant. during receives what Idle returned in the run.
 func closing(t *testing.T, who string, s **Space, during *[]bool) *Program {
 	run := func(name string, tx *Tx) any {
 		if name == who && *s != nil {
@@ -37,7 +37,7 @@ func closing(t *testing.T, who string, s **Space, during *[]bool) *Program {
 	}
 	p := newProgram(t).
 		add(NodeSpec{ID: "held", Kind: Effect, Gate: GateSpec{Debounce: time.Second}, Run: func(tx *Tx) (model.Value, error) {
-			return tx.Get("in"), nil // the space would be woken for it
+			return tx.Get("in"), nil // otherwise the space would be woken for it
 		}}).
 		compute("dormant", func(tx *Tx) any { return num(tx.Get("in")) + 1 }).
 		compute("first", func(tx *Tx) any { return run("first", tx) }).
@@ -83,7 +83,7 @@ func TestR09_DisposalWaitsForTheRunAndNothingFollowsIt(t *testing.T) {
 				t.Error("not idle after the run")
 			}
 			if r.Append != nil || r.More || r.Wake != 0 || r.Follow != nil || r.Refill != nil {
-				t.Errorf("a closed space asks for %+v", r)
+				t.Errorf("a closed space requests %+v", r)
 			}
 			for _, n := range []string{"first", "second", "dormant"} {
 				if h.runs[n] != c.runs[n] {

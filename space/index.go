@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// manyReaders is the number of readers from which an index by path pays; with fewer, testing every reader is
-// faster than looking up which ones to test.
+// manyReaders is the number of readers from which an index by path pays off; with fewer, testing every reader
+// is faster.
 const manyReaders = 32
 
 func (x *pathIndex) add(r *dep) {
@@ -47,7 +47,7 @@ func (t *pathNode) remove(r *dep, path model.Path) {
 	t.here = t.here[:last]
 }
 
-// drop removes a kid without readers.
+// drop removes a child without readers.
 func (t *pathNode) drop(kid *pathNode) {
 	delete(t.kids, kid.step)
 	if len(t.order) >= 2*len(t.kids)+8 {
@@ -55,8 +55,8 @@ func (t *pathNode) drop(kid *pathNode) {
 	}
 }
 
-// match visits the readers whose value differs between before and after. If the places of the writes are known,
-// it examines only those.
+// match visits the readers whose value differs between before and after. If the places of the writes are
+// known, it examines only those.
 func (x *pathIndex) match(before, after model.Value, paths []model.Path, visit func(*dep)) (tested int) {
 	m := matching{visit: visit}
 	if len(paths) == 1 {
@@ -67,13 +67,14 @@ func (x *pathIndex) match(before, after model.Value, paths []model.Path, visit f
 	return m.tested
 }
 
-// matching is the state of one match. okB and okA report whether the place could be reached.
+// matching is the state of one match. okB and okA report whether the path could be followed to this place in
+// before and after.
 type matching struct {
 	visit  func(*dep)
 	tested int
 }
 
-// along follows the path of a write: above its end, only values on the way can have changed.
+// along follows the path of a write: above its end, only values on the path can have changed.
 func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path model.Path) {
 	if len(path) == 0 {
 		m.below(t, b, a, okB, okA)
@@ -96,7 +97,7 @@ func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path mode
 // below examines a place and everything under it.
 func (m *matching) below(t *pathNode, b, a model.Value, okB, okA bool) {
 	if okB && okA && model.Equal(b, a) {
-		return // so everything below is equal
+		return // everything below is equal
 	}
 	m.readers(t, b, a, okB, okA)
 	m.kids(t, b, a, okB, okA)
@@ -120,9 +121,9 @@ func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
 	}
 }
 
-// kids examines the children. If neither value continues here and both were reached equally far, nothing below
-// differs, unless a link leads on from here. If only one of them was reached, everything below differs: the
-// paths end at different places (see touches).
+// kids examines the children. If neither value continues here and both were reached equally far, nothing
+// below differs, unless a link leads on from here. If only one of them was reached, everything below differs:
+// the paths end at different places (see touches).
 func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	if len(t.kids) == 0 {
 		return
@@ -131,10 +132,10 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	if okB == okA {
 		inB, inA = okB && container(b), okA && container(a)
 		if !inB && !inA {
-			if !parted(b, a) {
+			if !linksDiffer(b, a) {
 				return
 			}
-			inB = true // no path is the same as before
+			inB = true // so that no path counts as unchanged
 		}
 	}
 	for _, kid := range t.order {
@@ -144,7 +145,7 @@ func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
 	}
 }
 
-// pathAdded updates the index of a document, and creates it when the readers have become many.
+// pathAdded updates the index of a document, and creates it when there are many readers.
 func (d *doc) pathAdded(r *dep) {
 	if d.paths != nil {
 		d.paths.add(r)
@@ -158,7 +159,7 @@ func (d *doc) pathAdded(r *dep) {
 	}
 }
 
-// pathRemoved is its inverse. It removes the index when the readers are few again.
+// pathRemoved undoes pathAdded, and removes the index when there are few readers again.
 func (d *doc) pathRemoved(r *dep) {
 	if d.paths == nil {
 		return

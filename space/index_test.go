@@ -11,13 +11,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The index of readers by path decides without looking at most of them, so it is held
-// against what looks at every one: touches, which match_test.go holds against the rules.
+// The index of readers by path decides most cases without visiting the reader, so it is compared with
+// touches, which examines each reader and which match_test.go compares with the rules.
 
 var indexSteps = []string{"a", "b", "0", "1"}
 
-// genTree makes a value in which paths over indexSteps often lead somewhere, with links
-// among the leaves.
+// genTree makes a value in which paths over indexSteps often lead somewhere, with links among the leaves.
 func genTree(depth int) *rapid.Generator[model.Value] {
 	leaf := rapid.OneOf(
 		rapid.Map(rapid.IntRange(0, 1), func(i int) model.Value { return model.Int(int64(i)) }),
@@ -42,7 +41,7 @@ func genIndexPath(longest int) *rapid.Generator[model.Path] {
 	return rapid.Map(rapid.SliceOfN(rapid.SampledFrom(indexSteps), 0, longest), func(p []string) model.Path { return p })
 }
 
-// genWrites makes writes that can be made to v, with what they make of it.
+// genWrites makes writes that are possible in v, and the value after them.
 func genWrites(t *rapid.T, v model.Value) (after model.Value, paths []model.Path) {
 	after = v
 	for range rapid.IntRange(1, 3).Draw(t, "writes") {
@@ -59,7 +58,7 @@ func genWrites(t *rapid.T, v model.Value) (after model.Value, paths []model.Path
 	return after, paths
 }
 
-// A bench of readers of one document, with the index whatever their number.
+// readerBench is a set of readers of one document, with an index regardless of their number.
 type readerBench struct {
 	index   pathIndex
 	readers []*dep
@@ -79,7 +78,7 @@ func (b *readerBench) remove(i int) {
 	b.index.root.remove(r, r.path)
 }
 
-// concerned returns the readers that touches says a change concerns, by name.
+// concerned returns the names of the readers that a change concerns according to touches.
 func (b *readerBench) concerned(before, after model.Value) []string {
 	var out []string
 	for _, r := range b.readers {
@@ -97,9 +96,9 @@ func (b *readerBench) visited(before, after model.Value, paths []model.Path) (ou
 	return out, tested
 }
 
-// Readers come, go and come again, values change under them, and each change visits
-// exactly those that it concerns, once each: with the places of the writes known and
-// without, over links, arrays, and paths that lead somewhere now and did not before.
+// Readers come and go, values change under them, and each change visits exactly the readers that it concerns,
+// once each: with and without the places of the writes, through links and arrays, and on paths that begin or
+// cease to lead somewhere.
 func TestI3_TheIndexVisitsExactlyTheReadersThatAreConcerned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b readerBench
@@ -128,7 +127,7 @@ func TestI3_TheIndexVisitsExactlyTheReadersThatAreConcerned(t *testing.T) {
 
 func (b *readerBench) check(t *rapid.T, before, after model.Value, paths []model.Path) {
 	if model.Equal(before, after) {
-		return // then graph.change visits no reader
+		return // graph.change visits no reader then
 	}
 	got, tested := b.visited(before, after, paths)
 	if want := b.concerned(before, after); !slices.Equal(got, want) {
@@ -142,8 +141,8 @@ func (b *readerBench) check(t *rapid.T, before, after model.Value, paths []model
 	}
 }
 
-// twoGraphs are the same readers of the same document twice, once with an index as soon as
-// it pays and once without any.
+// twoGraphs has the same readers of the same document twice, once with an index as soon as it pays off and
+// once without.
 type twoGraphs struct {
 	t       *rapid.T
 	graphs  [2]*graph
@@ -170,7 +169,7 @@ func (w *twoGraphs) doc(i int) *doc {
 	return d
 }
 
-// each does the same to both, and takes the index of the second away.
+// each does the same to both graphs, and removes the index of the second.
 func (w *twoGraphs) each(f func(i int, g *graph)) {
 	w.run++
 	for i, g := range w.graphs {
@@ -180,7 +179,7 @@ func (w *twoGraphs) each(f func(i int, g *graph)) {
 	w.doc(1).paths = nil
 }
 
-// reads has a node read these addresses in a run, and makes it if need be.
+// reads makes a node read these addresses in a run, and creates it if necessary.
 func (w *twoGraphs) reads(id string, paths []model.Path, shallow []bool) {
 	w.each(func(i int, g *graph) {
 		pair := w.present[id]
@@ -218,9 +217,9 @@ func (w *twoGraphs) change(after model.Value, paths []model.Path) {
 	}
 }
 
-// A document tells the same readers of a change whether it has an index or not, while
-// their number goes up and down over the bounds at which it is made and dropped.
-func TestADocumentWithAnIndexTellsWhomOneWithoutTells(t *testing.T) {
+// A document notifies the same readers of a change with and without an index, while their number rises and
+// falls past the bounds at which the index is made and dropped.
+func TestTheIndexNotifiesTheSameReadersAsAScan(t *testing.T) {
 	made, dropped := false, false
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwoGraphs(t)

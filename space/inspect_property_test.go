@@ -19,7 +19,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkTables compares what the tables show with what a plain walk over the hot records says.
+// checkTables compares the tables with a plain walk over the hot records.
 func checkTables(t fataler, s *Space) *inspect.Snapshot {
 	t.Helper()
 	got, want := s.Inspect(), walkOf(s)
@@ -28,19 +28,19 @@ func checkTables(t fataler, s *Space) *inspect.Snapshot {
 		ids = append(ids, n.ID)
 		w, ok := want.Node(n.ID)
 		if !ok {
-			t.Fatalf("the tables have node %s, which is not there", n.ID)
+			t.Fatalf("the tables have node %s, which does not exist", n.ID)
 		}
 		if a, b := want.reads(n.ID), n.Reads; len(a)+len(b) > 0 && !reflect.DeepEqual(a, b) {
 			t.Fatalf("the tables say that %s reads %+v, it does %+v", n.ID, b, a)
 		}
-		n.Reads, n.Writes = nil, nil // the edges have them
+		n.Reads, n.Writes = nil, nil // the edges contain them
 		if !reflect.DeepEqual(n, w) {
 			t.Fatalf("the tables show\n%+v, the hot records say\n%+v", n, w)
 		}
 		compareEdges(t, n.ID+" is read by", got.Readers(n.ID), want.Readers(n.ID))
 		compareEdges(t, n.ID+" reads from", got.Writers(n.ID), want.Writers(n.ID))
 	}
-	for id := range s.graph.byID { // any order: each on its own
+	for id := range s.graph.byID { // any order: each is independent
 		if !slices.Contains(ids, id) {
 			t.Fatalf("node %s is not in the tables", id)
 		}
@@ -64,7 +64,7 @@ func compareEdges(t fataler, what string, got, want []inspect.Edge) {
 	}
 }
 
-// compareLane takes the lane apart in the way in which a space does: it asks for one event after the other.
+// compareLane examines the lane as a space does: one event after the other.
 func compareLane(t fataler, got *inspect.Snapshot, s *Space) {
 	t.Helper()
 	l, lane := got.Lane(), s.ledger.Lane()
@@ -73,7 +73,7 @@ func compareLane(t fataler, got *inspect.Snapshot, s *Space) {
 			len(l.Queue), len(l.Early), len(l.Undecided), lane.Waiting(), lane.Held(), lane.Undecided())
 	}
 	if lane.Peek() != nil && l.Queue[0] != lane.Peek() {
-		t.Fatalf("the tables have %v in front, the lane %v", l.Queue[0], lane.Peek())
+		t.Fatalf("the tables have %v first, the lane %v", l.Queue[0], lane.Peek())
 	}
 	if lane.Quiet() != (len(l.Queue)+len(l.Early)+len(l.FollowUps) == 0 && !l.Unread) {
 		t.Fatalf("the lane is quiet: %v, the tables have %+v", lane.Quiet(), l)
@@ -86,8 +86,8 @@ func compareLane(t fataler, got *inspect.Snapshot, s *Space) {
 	}
 }
 
-// compareWaiting compares what waits for a time with what the log alone says, where that is all there is; no event waits
-// twice at any time.
+// compareWaiting compares the events that wait for a time with the log, where the log alone determines them;
+// no event may wait twice.
 func compareWaiting(t fataler, w *world, h *host) {
 	t.Helper()
 	lane, waits := h.core.Inspect().Lane(), map[string]bool{}
@@ -96,7 +96,7 @@ func compareWaiting(t fataler, w *world, h *host) {
 		if waits[key] && p.Reason == inspect.ForItsTime {
 			t.Fatalf("%s is pending twice: %+v", key, lane.Pending())
 		}
-		waits[key] = waits[key] || p.Reason != inspect.Uncommitted // that it waits is not in the log, perhaps
+		waits[key] = waits[key] || p.Reason != inspect.Uncommitted // an uncommitted event may not be in the log yet
 	}
 	if !h.core.Settled() || h.core.Seq() != uint64(len(w.logs[home])) {
 		return
@@ -115,7 +115,7 @@ func compareWaiting(t fataler, w *world, h *host) {
 	}
 }
 
-// reads are the places that a node reads, as the edges of the graph have them.
+// reads returns the places that a node reads, according to the edges of the graph.
 func (v plainWalk) reads(id string) (out []inspect.Read) {
 	for _, d := range v.graph.byID[id].deps {
 		if slices.Contains(d.doc.readers, d) {
@@ -125,7 +125,7 @@ func (v plainWalk) reads(id string) (out []inspect.Read) {
 	return out
 }
 
-// shown is all that a snapshot shows, as text.
+// shown returns everything that a snapshot shows, as text.
 func shown(s *inspect.Snapshot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v\n", s.State())
@@ -143,9 +143,9 @@ func shown(s *inspect.Snapshot) string {
 	return b.String()
 }
 
-// After every move of a random program the tables show what a plain walk over the hot records says, and the snapshots
-// that were taken before show what they showed. One of them is read by another goroutine all the while.
-func TestInspect_TheTablesShowWhatTheHotRecordsSay(t *testing.T) {
+// After every move of a random program the tables agree with a plain walk over the hot records, and earlier
+// snapshots show what they showed before. Another goroutine reads one of them all the time.
+func TestInspect_TheTablesAgreeWithTheHotRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := genFormulas(t)
 		p := fs.program(t)
@@ -189,9 +189,9 @@ func TestInspect_TheTablesShowWhatTheHotRecordsSay(t *testing.T) {
 	})
 }
 
-// Waiting events are in the tables with their outcome, before they are in the log and after, and when they
+// The tables show waiting events with their state: before they are in the log, after that, and when they
 // become due.
-func TestInspect_TheTablesHaveWhatWaitsForATime(t *testing.T) {
+func TestInspect_TheTablesListWaitingEvents(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "w1")
 	pending := func() (out []string) {
@@ -231,8 +231,8 @@ func TestInspect_TheTablesHaveWhatWaitsForATime(t *testing.T) {
 	want("its time has come", append([]string{"plan e2 +500: uncommitted, 0 ahead"}, rest...)...)
 }
 
-// An event whose time has come is in the queue, and not among those that wait as well.
-func TestInspect_WhatHasComeDueIsListedOnce(t *testing.T) {
+// An event whose time has come is in the queue, and not among the waiting events as well.
+func TestInspect_ADueEventIsListedOnce(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "w1", func(c *Config) { c.MaxGroup = 1 })
 	w.send(home, "plan", "e1", "set a 1000\nset b 1000\nset c 5000")
@@ -245,21 +245,21 @@ func TestInspect_WhatHasComeDueIsListedOnce(t *testing.T) {
 		t.Fatalf("%d undecided, in the queue %+v", len(lane.Undecided), lane.Queue)
 	}
 	if later := lane.Later(); len(later) != 1 || later[0].Timer != "c" {
-		t.Errorf("%d wait for their time, want c alone", len(later))
+		t.Errorf("%d events wait for their time, want only c", len(later))
 	}
 	if n := len(lane.Pending()); n != 3 {
 		t.Errorf("%d events are pending, want 3: %+v", n, lane.Pending())
 	}
 }
 
-// What another runtime's commits have changed is shown before the space takes it up.
-func TestInspect_WhatOthersHaveCancelledDoesNotWait(t *testing.T) {
+// Changes by another runtime's commits are shown before the space processes them.
+func TestInspect_EventsThatOthersCancelledDoNotWait(t *testing.T) {
 	w := newWorld(t)
 	one := w.plans(t, "w1")
 	w.send(home, "plan", "e1", "set a 1000\nset b 2000")
 	one.run()
 	if n := len(one.core.Inspect().Lane().Later()); n != 2 {
-		t.Fatalf("%d wait for their time, want 2", n)
+		t.Fatalf("%d events wait for their time, want 2", n)
 	}
 	two := w.plans(t, "w2")
 	w.send(home, "plan", "e2", "cancel a\nset b 3000")
@@ -267,11 +267,11 @@ func TestInspect_WhatOthersHaveCancelledDoesNotWait(t *testing.T) {
 	one.integrate()
 	later := one.core.Inspect().Lane().Later()
 	if len(later) != 1 || later[0].Timer != "b" || later[0].NotBefore != noon+3000 {
-		t.Errorf("%+v wait for their time, want b at 3000", later)
+		t.Errorf("the events %+v wait for their time, want b at 3000", later)
 	}
 }
 
-// A shallow reader of a document is not a reader of what is written deep inside, and a deep one is.
+// A shallow reader of a document is not a reader of a place deep inside it, a deep reader is.
 func TestInspect_EdgesAreWherePlacesMeet(t *testing.T) {
 	p := newProgram(t)
 	value := func(*Tx) (model.Value, error) { return model.Value{}, nil }
@@ -294,7 +294,7 @@ func TestInspect_EdgesAreWherePlacesMeet(t *testing.T) {
 	}
 }
 
-// The tables have the tasks of each action, with the value in the document that TaskOf reads.
+// The tables have the tasks of each action, with the value in the document that TaskOf decodes.
 func TestInspect_TheTablesHaveTasks(t *testing.T) {
 	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any {
 		tx.StartTask("pay", ev.ID, ev.Payload)
@@ -317,30 +317,31 @@ func TestInspect_TheTablesHaveTasks(t *testing.T) {
 		t.Errorf("the task is %+v", task)
 	}
 	if was := before.Tasks()[0].Docs[0].Tasks; !was.IsAbsent() {
-		t.Errorf("the snapshot before has %s", was)
+		t.Errorf("the earlier snapshot has %s", was)
 	}
 }
 
-// The state of a space names the program that runs and its handlers, and says why the space runs nothing.
+// The state of a space names the program that runs and its handlers, and the reason why the space runs
+// nothing.
 func TestInspect_TheStateOfTheSpace(t *testing.T) {
 	w := newWorld(t)
 	p := chain(t).Program
 	h := w.host("w1", p)
 	st := h.core.Inspect().State()
 	if st.Space != home || st.Program != p.Name || !slices.Equal(st.Handlers, []string{"set"}) || st.Halt != "this runtime does not own it" {
-		t.Errorf("before it takes over: %+v", st)
+		t.Errorf("state before the takeover: %+v", st)
 	}
 	h.observe("a")
 	if n, _ := h.core.Inspect().Node("observe:a"); n.Standing != inspect.Halted || n.Halt != st.Halt {
-		t.Errorf("a node that cannot run for that stands as %s, %q", n.Standing, n.Halt)
+		t.Errorf("a node that cannot run for this reason has standing %s, %q", n.Standing, n.Halt)
 	}
 	h.takeOver()
 	if st := h.core.Inspect().State(); st.Halt != "" || st.Seq == 0 {
-		t.Errorf("as the owner: %+v", st)
+		t.Errorf("state as the owner: %+v", st)
 	}
 	h.core.Hold()
 	if st := h.core.Inspect().State(); st.Halt != "it is finishing" {
-		t.Errorf("when it finishes: %+v", st)
+		t.Errorf("state while finishing: %+v", st)
 	}
 }
 

@@ -17,19 +17,19 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// A snapshot stays as it was, and its watch fires when the space has settled again or is closed, whatever that has
-// changed: until then nothing has happened.
+// A snapshot does not change, and its watch fires when the space has settled again or is closed, whatever the
+// cause; before that, it does not fire.
 func TestInspect_TheWatchFiresWithTheNextSettle(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	before := h.core.Inspect()
 	h.observe("b")
 	if closed(before.Changed()) {
-		t.Error("it fired before the pass was over")
+		t.Error("the watch fired before the pass was over")
 	}
 	h.run()
 	if !closed(before.Changed()) {
-		t.Error("it did not fire for a new node")
+		t.Error("the watch did not fire for a new node")
 	}
 	if got := len(before.Nodes()); got != 4 {
 		t.Errorf("the snapshot has %d nodes now, it had 4", got)
@@ -39,22 +39,22 @@ func TestInspect_TheWatchFiresWithTheNextSettle(t *testing.T) {
 		t.Errorf("the new one has %d nodes, want 5", got)
 	}
 	if closed(now.Changed()) || closed(h.core.Inspect().Changed()) {
-		t.Error("it fired for a look")
+		t.Error("the watch fired for a snapshot")
 	}
 	w.send(home, "set", "e1", map[string]any{"base": 1})
 	h.run()
 	if !closed(now.Changed()) {
-		t.Error("it did not fire for a value")
+		t.Error("the watch did not fire for a value")
 	}
 	last := h.core.Inspect()
 	h.core.Close()
 	if !closed(last.Changed()) {
-		t.Error("it did not fire for the end of the space")
+		t.Error("the watch did not fire when the space was closed")
 	}
 }
 
-// Tables that are not read are dropped, and the watch of the last snapshot has fired before: a reader that comes again
-// gets new ones. One that goes on reading keeps them.
+// Tables that are not read are dropped, and the watch of the last snapshot has fired before that: a reader
+// that comes back gets new tables. A reader that keeps reading keeps them.
 func TestInspect_TablesAreKeptWhileTheyAreRead(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
@@ -72,11 +72,11 @@ func TestInspect_TablesAreKeptWhileTheyAreRead(t *testing.T) {
 	h.core.Inspect()
 	settle(keptFor)
 	if h.core.publisher.tables != tables {
-		t.Error("they were dropped while they were read")
+		t.Error("the tables were dropped while they were read")
 	}
 	settle(1)
 	if h.core.publisher.tables != nil {
-		t.Error("they were kept although nothing reads them")
+		t.Error("the tables were kept although nothing reads them")
 	}
 	if !closed(last.Changed()) {
 		t.Error("the watch did not fire")
@@ -87,7 +87,7 @@ func TestInspect_TablesAreKeptWhileTheyAreRead(t *testing.T) {
 	checkTables(t, h.core)
 }
 
-func TestNodesTellWhereTheyStand(t *testing.T) {
+func TestNodesReportTheirState(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("a")
@@ -109,11 +109,11 @@ func TestNodesTellWhereTheyStand(t *testing.T) {
 		t.Errorf("nodes\n%q\nwant\n%q", got, want)
 	}
 	if v := h.core.Value("never"); !v.IsAbsent() {
-		t.Errorf("a document that never was is %s", v)
+		t.Errorf("a document that never existed is %s", v)
 	}
 }
 
-// An effect of the program observes for as long as the space is here.
+// An effect of the program observes as long as the space is loaded.
 func TestAnEffectIsDemand(t *testing.T) {
 	var seen []string
 	p := chain(t).add(NodeSpec{ID: "view", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {

@@ -22,10 +22,10 @@ func (s *Space) Value(id string) model.Value {
 	return model.Value{}
 }
 
-// Recorder returns the recorder of the space's work, which records only what is enabled. It is for the owner.
+// Recorder returns the recorder of the space, which records only what is enabled. Only the owner may use it.
 func (s *Space) Recorder() *inspect.Recorder { return s.recorder }
 
-// Inspect brings the tables of the space up to date and returns a snapshot of them. Like all methods of Space it is
-// for the owner, but any goroutine may read the snapshot. It decides nothing that the space does, and costs a comparison
-// for each node and a few words for each event that waits.
+// Inspect brings the tables of the space up to date and returns a snapshot of them. Only the owner may call
+// it, but any goroutine may read the snapshot. It does not influence the space, and costs a comparison per
+// node and a few words per waiting event.
 func (s *Space) Inspect() *inspect.Snapshot { return s.publisher.snapshot() }

@@ -17,8 +17,8 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// inquire switches everything on that a space can record and asks all that it can be
-// asked. Doing so at any time must make no difference (P10).
+// inquire enables everything that a space can record, and queries everything that can be queried. That must
+// never make a difference (P10).
 func inquire(s *Space) {
 	r := s.Recorder()
 	r.RecordRuns(true)
@@ -85,8 +85,7 @@ func addTrouble(p *Program) error {
 	return nil
 }
 
-// The same is done to two systems, one of which records everything and is asked everything
-// all the time.
+// Two systems do the same; one of them records everything and is queried all the time.
 func TestU06_DiagnosticsDecideNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := genFormulas(t)
@@ -102,24 +101,24 @@ func TestU06_DiagnosticsDecideNothing(t *testing.T) {
 			for i, h := range m.twin.hosts {
 				inquire(h.core)
 				if a, b := m.hosts[i].core.Stats(), h.core.Stats(); a != b {
-					t.Fatalf("asked, it has done other work:\n%+v\n%+v", a, b)
+					t.Fatalf("the queried system did different work:\n%+v\n%+v", a, b)
 				}
 			}
 		}
 		m.checkTwin()
 		for i, h := range m.hosts {
 			if a, b := fmt.Sprint(h.core.Nodes()), fmt.Sprint(m.twin.hosts[i].core.Nodes()); a != b {
-				t.Fatalf("asked, its nodes stand otherwise:\n%s\n%s", a, b)
+				t.Fatalf("the nodes of the queried system differ:\n%s\n%s", a, b)
 			}
 		}
 	})
 }
 
-// Every scenario says the same when everything is recorded and asked between any two
-// steps, but for those that print what is recorded.
-func TestU06_TheMinutesAreTheSameWhoeverAsks(t *testing.T) {
+// Every scenario has the same output when everything is recorded, and queried between any two steps, except
+// for scenarios that print what is recorded.
+func TestU06_TheMinutesDoNotDependOnQueries(t *testing.T) {
 	if f := flag.Lookup("rewrite"); f != nil && f.Value.String() == "true" {
-		return // TestScenarios writes them
+		return // TestScenarios rewrites them
 	}
 	rows := readRows(t)
 	files, err := filepath.Glob(filepath.Join(ownScenarios, "*.txt"))
@@ -168,7 +167,7 @@ func TestU02_AHistoryKeepsTheLatestThousand(t *testing.T) {
 	}
 	for i, h := range before {
 		if now := fmt.Sprint(h); now != was[i] {
-			t.Fatalf("a history was\n%s\nand is now\n%s", was[i], now)
+			t.Fatalf("a history changed from\n%s\nto\n%s", was[i], now)
 		}
 	}
 	runs, triggers := h.core.Inspect().History().Runs, h.core.Inspect().History().Triggers
@@ -205,12 +204,12 @@ func TestNothingIsRecordedUnlessThatIsSwitchedOn(t *testing.T) {
 	} {
 		c.set(true)
 		if !r.On() {
-			t.Errorf("%s: it does not record", c.what)
+			t.Errorf("%s is not recorded", c.what)
 		}
-		c.set(true) // goes on
+		c.set(true) // no effect: it is on
 		c.set(false)
 		if r.On() {
-			t.Errorf("%s: it still records", c.what)
+			t.Errorf("%s is still recorded", c.what)
 		}
 	}
 }

@@ -5,18 +5,17 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// origin is where a change comes from. The zero origin is another runtime, or unknown.
+// origin is the source of a change. The zero origin is another runtime, or unknown.
 type origin struct {
-	// node is the node whose run made the change; it is not invalidated by it (P5,
-	// docs/adr/0007).
+	// node is the node whose run made the change; the change does not invalidate it (P5, docs/adr/0007).
 	node *node
 	// group is the change group of the transaction, "" for none.
 	group string
 	// remote reports that another runtime's commit made the change.
 	remote bool
-	// at is the number of the transaction or, of a remote change, its place in the log; 0 otherwise.
+	// at is the number of the transaction or, for a remote change, its sequence in the log; 0 otherwise.
 	at uint64
-	// paths are the places of the writes in the document, nil if they are not known.
+	// paths are the places of the writes in the document, nil if unknown.
 	paths []model.Path
 }
 
@@ -25,7 +24,7 @@ func (o *origin) concerns(n *node) bool {
 	return n != o.node && (o.group == "" || o.group != n.spec.Group)
 }
 
-// changes changes the values of documents, and invalidates their readers.
+// changes sets the values of documents, and invalidates their readers.
 type changes struct {
 	documents *documents
 	queue     *queue
@@ -35,25 +34,25 @@ type changes struct {
 	stats     *Stats
 	// from is the origin of the change that is being applied.
 	from origin
-	// shots numbers causes.
+	// shots numbers the causes.
 	shots uint32
-	// undoing is the node whose writes are being undone and which is not notified of that, if any.
+	// undoing is the node whose writes are being undone, nil if none; it is not notified of that.
 	undoing *node
-	// comparing has the reads of resumed nodes of documents that have not arrived, and the fingerprints of what
-	// the nodes have read there.
+	// comparing has the reads by resumed nodes of documents that have not arrived, with the fingerprint of
+	// the value that each node read there.
 	comparing map[*dep]uint64
 	recorder  *inspect.Recorder
 }
 
-// change gives a document a new value and invalidates the readers that it concerns. All changes of values pass
-// through it (P1): local transactions, foreign commits, mirrored documents and rollbacks.
+// change gives a document a new value and invalidates the readers that this concerns. Every change of a value
+// goes through it (P1): local transactions, foreign commits, mirrored documents and rollbacks.
 func (c *changes) change(d *doc, after model.Value, from origin) {
 	c.from = from
 	c.apply(d, after)
 }
 
-// changeByRun is change for a node's run. It fills the origin in place, because copying it costs more than the
-// rest.
+// changeByRun is change for a node's run. It fills in the origin in place, because copying it costs more than
+// everything else.
 func (c *changes) changeByRun(d *doc, after model.Value, n *node, group string, paths []model.Path, at uint64) {
 	from := &c.from
 	from.node, from.group, from.remote, from.at = n, group, false, at
@@ -81,7 +80,7 @@ func (c *changes) apply(d *doc, after model.Value) {
 	}
 }
 
-// scan tests the readers of a document that has few.
+// scan tests each reader of a document that has few.
 func (c *changes) scan(d *doc, before model.Value) {
 	c.stats.Matched += uint64(len(d.readers))
 	for _, r := range d.readers {
@@ -115,7 +114,7 @@ func (c *changes) notifyReader(r *dep) {
 	c.invalid(n)
 }
 
-// trigger returns the change that is being applied as an entry for the recorder.
+// trigger describes the change that is being applied, for the recorder.
 func (c *changes) trigger(n *node, r *dep) inspect.TriggerEntry {
 	t := inspect.TriggerEntry{Node: n.id(), Cause: r.String(), Live: n.live, NeverRan: n.status == NeverRan}
 	if by := c.from.node; by != nil {
@@ -137,7 +136,7 @@ func (c *changes) changeInfo(d *doc, before model.Value) ChangeInfo {
 	return info
 }
 
-// invalidate gives a node a cause other than a read.
+// invalidate invalidates a node for a cause other than a read.
 func (c *changes) invalidate(n *node, cause string) {
 	if f := c.trace.Invalidated; f != nil {
 		f(InvalidInfo{Node: n.id(), Cause: cause, Live: n.live})
@@ -152,7 +151,7 @@ func (c *changes) invalidate(n *node, cause string) {
 	c.invalid(n)
 }
 
-// invalid marks a node that has run. A dormant one is not enqueued, at no cost (I2).
+// invalid marks a node that has run before. A dormant one is not enqueued, and costs nothing (I2).
 func (c *changes) invalid(n *node) {
 	n.waiting = false
 	if n.more != nil {
@@ -172,8 +171,8 @@ func (c *changes) fire(d *dep) {
 	}
 }
 
-// giveBack returns causes to a node whose run was not completed. Addresses that it does not read any more
-// become names.
+// giveBack returns causes to a node whose run did not complete. Addresses that it no longer reads become
+// names.
 func (c *changes) giveBack(n *node, why causes) {
 	for _, name := range why.other {
 		n.addCause(name)
@@ -187,8 +186,8 @@ func (c *changes) giveBack(n *node, why causes) {
 	}
 }
 
-// catchUp invalidates the node of a run whose first reads of an address became out of date before they were
-// indexed.
+// catchUp invalidates the node of a run if an address that it read for the first time changed before the read
+// was indexed.
 func (c *changes) catchUp(l *readLog) {
 	for i := range l.fresh {
 		if f := &l.fresh[i]; touches(f.root, f.dep.doc.value, f.dep.path, f.dep.shallow) {
@@ -197,8 +196,8 @@ func (c *changes) catchUp(l *readLog) {
 	}
 }
 
-// clearSuspicion makes a node clean again if all that had changed while it ran are addresses that this run has
-// not read any more (I3).
+// clearSuspicion makes a node clean again if the only addresses that changed while it ran are ones that this
+// run no longer read (I3).
 func (c *changes) clearSuspicion(n *node) {
 	if n.status != Invalid || n.hasCause() {
 		return
@@ -209,7 +208,7 @@ func (c *changes) clearSuspicion(n *node) {
 	c.staleness.setStatus(n, Clean)
 }
 
-// compareLater stores the fingerprint that a resumed node has of a document that has not arrived.
+// compareLater stores the fingerprint that a resumed node has for a document that has not arrived.
 func (c *changes) compareLater(d *dep, seen uint64) {
 	if c.comparing == nil {
 		c.comparing = map[*dep]uint64{}
@@ -217,8 +216,8 @@ func (c *changes) compareLater(d *dep, seen uint64) {
 	c.comparing[d] = seen
 }
 
-// arrive gives a foreign document its first value. Nodes that have read it in this process are notified as of
-// any change, resumed ones if the value is not the one that they have seen.
+// arrive gives a foreign document its first value. Nodes that read it in this process are notified as of any
+// change; resumed ones only if the value is not the one that they last saw.
 func (c *changes) arrive(d *doc, v model.Value) {
 	before := d.value
 	c.documents.setLoaded(d, true)

@@ -11,12 +11,12 @@ import (
 )
 
 // invariants checks I1 to I9 after every step of every space, in a program that is built with the tag of this
-// name. A violation panics: there is no valid state to continue from. It is for tests, because it examines
-// everything, all the time.
+// name. A violation panics: there is no valid state to continue from. The checks examine everything at every
+// step, so they are for tests.
 type invariants struct {
-	// seen has the values that the last completed run of a node has read.
+	// seen has the values that the last completed run of each node read.
 	seen map[*node][]seenValue
-	// handlerReads are the addresses that the attempt under way has read.
+	// handlerReads are the addresses that the current attempt has read.
 	handlerReads []*dep
 	steps        int
 }
@@ -33,7 +33,7 @@ func violated(id, format string, args ...any) {
 }
 
 // manyNodes is the size from which a space is checked only after every n-th step, where n is its number of
-// nodes: otherwise the checks would be quadratic.
+// nodes: otherwise the total cost would be quadratic.
 const manyNodes = 200
 
 // step is called at the end of every input.
@@ -52,8 +52,8 @@ func (v *invariants) step(g *graph, l *ledger.Ledger, idle bool) {
 	}
 }
 
-// overlay checks that documents show the replica with the suffix over it, or, if volatile, the result of their
-// node (I7: nothing else decides their values after a restart).
+// overlay checks that each document shows the replica with the suffix over it, or, if it is volatile, the
+// result of its node (I7: nothing else decides its value after a restart).
 func (v *invariants) overlay(g *graph, l *ledger.Ledger) {
 	for id, d := range g.docs { // any order: documents are independent
 		if d.isVolatile() {
@@ -67,7 +67,7 @@ func (v *invariants) overlay(g *graph, l *ledger.Ledger) {
 }
 
 // atRest checks that every live node has read the present values (I1). Its own writes are excepted
-// (docs/adr/0007), and so is a node that is held and not waited for.
+// (docs/adr/0007), and so is a held node that nothing waits for.
 func (v *invariants) atRest(g *graph) {
 	for _, n := range g.nodes {
 		if n == nil || !n.live || n.held {
@@ -85,15 +85,15 @@ func (v *invariants) atRest(g *graph) {
 	}
 }
 
-// mayReach reports whether the node writes somewhere inside of what it reads.
+// mayReach reports whether the node may write inside the place that d reads.
 func (v *invariants) mayReach(n *node, d *dep) bool {
-	reach := n.spec.Group != "" // it is not notified of its own group's changes
+	reach := n.spec.Group != "" // a node is not notified of changes by its own group
 	n.eachSurface(true, func(s *surface) { reach = reach || s.doc == d.doc && s.overlaps(d) })
 	return reach
 }
 
-// runs is called when a run begins; nested is the number of enclosing runs, and caused reports that it has
-// causes.
+// runs is called when a run begins; nested is the number of enclosing runs, and caused reports whether the
+// run has causes.
 func (v *invariants) runs(g *graph, b *budgets, n *node, nested int, caused bool) {
 	if nested == 0 && !n.live {
 		violated("I2", "dormant node %s runs", n.id())
@@ -110,7 +110,7 @@ func (v *invariants) runs(g *graph, b *budgets, n *node, nested int, caused bool
 	}
 }
 
-// order checks that nothing that n reads from is still to run in this sweep (I9).
+// order checks that no node that n reads from has yet to run in this sweep (I9).
 func (v *invariants) order(g *graph, b *budgets, n *node) {
 	for _, d := range n.deps {
 		if !d.indexed || d.back {
@@ -125,7 +125,7 @@ func (v *invariants) order(g *graph, b *budgets, n *node) {
 	}
 }
 
-// ran is called when a run has come to its end.
+// ran is called when a run has ended.
 func (v *invariants) ran(n *node) {
 	if v.seen == nil {
 		v.seen = map[*node][]seenValue{}
@@ -153,15 +153,15 @@ func (v *invariants) wrote(n *node, before Status) {
 	}
 }
 
-// reads is called for every read of a handler.
+// reads is called for every read by a handler.
 func (v *invariants) reads(ev *model.Event, d *doc, path model.Path, flat bool) {
 	if ev != nil {
 		v.handlerReads = append(v.handlerReads, &dep{doc: d, path: path, shallow: flat})
 	}
 }
 
-// handles is called when an attempt is about to take effect: events are handled in the order of their lane, and
-// nothing that the handler has read is out of date (I4).
+// handles is called when an attempt is about to take effect: events are handled in the order of their lane,
+// and nothing that the handler read is out of date (I4).
 func (v *invariants) handles(ev *model.Event) {
 	for _, d := range v.handlerReads {
 		d.eachWriter(true, func(w *surface) {
@@ -173,7 +173,7 @@ func (v *invariants) handles(ev *model.Event) {
 	v.handlerReads = v.handlerReads[:0]
 }
 
-// staleAbove finds upstream nodes that are not up to date in the simplest way.
+// staleAbove finds a stale upstream node by the simplest possible search.
 func staleAbove(n *node, visited map[*node]bool) *node {
 	if visited[n] {
 		return nil

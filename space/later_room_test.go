@@ -11,16 +11,15 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What waits for a time finds room: in the lane when the time has come, and in the space
-// until then.
+// Room for events that wait for a time: in the lane when the time has come, and in the space until then.
 
-// maxQueued is how many events are in the lane at most because their time has come.
+// maxQueued is the maximum number of events that are in the lane because their time has come.
 const maxQueued = 1024
 
-// More events are due than the lane takes, and its head waits for its next attempt, or the
-// commit is full. What makes room causes a Settle anyway, so the host is not to come back at a
-// time that has passed, again and again.
-func TestLater_WhatIsDueAlreadyAsksForNoTimeWhileSomethingIsInItsWay(t *testing.T) {
+// More events are due than fit into the lane, and its head waits for its next attempt, or the commit is full.
+// Whatever makes room causes a Settle anyway, so Ready.Due must not name a time that has passed, again and
+// again.
+func TestLater_EventsThatAreDueButBlockedRequestNoWakeUp(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t)
 	block := false
@@ -52,24 +51,24 @@ func TestLater_WhatIsDueAlreadyAsksForNoTimeWhileSomethingIsInItsWay(t *testing.
 	}
 	h.run()
 	if got := w.receipts(home); len(got) != maxQueued+11 {
-		t.Errorf("%d are handled", len(got))
+		t.Errorf("%d events are handled", len(got))
 	}
 }
 
-// As many wait as may. A timer that is set again takes no room, and one that is handled or
-// cancelled leaves some.
-func TestTimers_OneThatIsSetAgainNeedsNoRoom(t *testing.T) {
+// The number of waiting events is limited. A timer that is set again takes no further room, and one that is
+// handled or cancelled frees its room.
+func TestTimers_SettingATimerAgainNeedsNoRoom(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1", func(c *Config) { c.MaxLater = 2 })
 	w.sendAt("e1", 0, "set a 1000\nset b 5000")
 	for i, steps := range []string{
-		"set a 2000",                         // in the place of the one before
-		"cancel a\nset a 2000\nset b 6000",   // the same
-		"cancel b\nset c 3000",               // in the place of b
-		"set a 2000\nset d 2000",             // d has no place
-		"cancel c\nafter 1 home\nset c 3000", // nor has c any more
-		"cancel x\nset d 3000",               // x leaves none
-		"cancel c\nset c 3000\nset d 3000",   // c leaves one, for itself
+		"set a 2000",                         // replaces the previous a
+		"cancel a\nset a 2000\nset b 6000",   // replaces a again
+		"cancel b\nset c 3000",               // takes the room of b
+		"set a 2000\nset d 2000",             // no room for d
+		"cancel c\nafter 1 home\nset c 3000", // no room for c either
+		"cancel x\nset d 3000",               // cancelling x frees no room
+		"cancel c\nset c 3000\nset d 3000",   // c frees room, but takes it again
 	} {
 		w.sendAt(fmt.Sprint("f", i), 0, steps)
 	}
@@ -108,11 +107,11 @@ func TestTimers_AHandlerSetsItsOwnAgainThoughAsManyWaitAsMay(t *testing.T) {
 	}
 	r := w.replica(home)
 	if r.Later.Len() != 2 {
-		t.Errorf("%d wait, want tick and later", r.Later.Len())
+		t.Errorf("%d events wait, want tick and later", r.Later.Len())
 	}
 	r.Later.Each(func(wa *model.Waiting) {
 		if wa.Slot > 4 {
-			t.Errorf("%s waits in slot %d: they are not used again", wa.ID, wa.Slot)
+			t.Errorf("%s waits in slot %d: slots are not reused", wa.ID, wa.Slot)
 		}
 	})
 	got := w.receipts(home)
@@ -121,7 +120,7 @@ func TestTimers_AHandlerSetsItsOwnAgainThoughAsManyWaitAsMay(t *testing.T) {
 	}
 }
 
-// The place of a job's event is for its next time, whatever its handler sends.
+// The room of a job's event is reserved for its next time, whatever its handler sends.
 func TestCron_AHandlerHasNoRoomOfItsOwnWhereTheNextTimeGoes(t *testing.T) {
 	p := newProgram(t)
 	p.handle("tick", func(tx *Tx, _ *model.Event) any {
@@ -140,6 +139,6 @@ func TestCron_AHandlerHasNoRoomOfItsOwnWhereTheNextTimeGoes(t *testing.T) {
 		h.pass(1000)
 	}
 	if r := w.replica(home); r.Later.Len() != 3 {
-		t.Errorf("%d wait, want the job and two that it has sent", r.Later.Len())
+		t.Errorf("%d events wait, want the job and two that it has sent", r.Later.Len())
 	}
 }

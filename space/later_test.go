@@ -13,12 +13,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// noon is when the tests of this file begin, in milliseconds.
+// noon is the start of the tests in this file, in milliseconds.
 const noon = int64(1_800_000_000_000)
 
-// planner returns a program whose stream "plan" does what the payload says, one thing after the
-// other: "after MS SPACE", "set NAME MS", "cancel NAME", "fail". Whatever it is called for, the
-// result is the time.
+// planner returns a program whose stream "plan" executes the lines of the payload: "after MS SPACE", "set
+// NAME MS", "cancel NAME", "fail". The result of each of its handlers is the time.
 func planner(t testing.TB) *Program {
 	p := newProgram(t)
 	do := func(tx *Tx, ev *model.Event) any {
@@ -56,7 +55,7 @@ func (w *world) plans(t testing.TB, runtime string, change ...func(*Config)) *ho
 	return h
 }
 
-// pass lets the time pass.
+// pass lets time pass.
 func (h *host) pass(ms int64) { h.wall += ms; h.now += time.Duration(ms) * time.Millisecond }
 
 func (w *world) wantReceipts(want ...string) {
@@ -66,7 +65,7 @@ func (w *world) wantReceipts(want ...string) {
 	}
 }
 
-func TestLater_AnEventThatComesEarlyWaitsAndHoldsNobodyUp(t *testing.T) {
+func TestLater_AnEarlyEventWaitsWithoutDelayingOthers(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
 	w.sendAt("late", noon+1000, "")
@@ -98,7 +97,7 @@ func TestLater_AnEventThatComesEarlyWaitsAndHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestLater_WhatWaitsIsKeptOverACrashWhateverWasSaved(t *testing.T) {
+func TestLater_WaitingEventsSurviveACrashWhateverWasSaved(t *testing.T) {
 	for _, save := range []string{"nothing", "half", "all", "all, then more"} {
 		t.Run(save, func(t *testing.T) {
 			w := newWorld(t)
@@ -135,7 +134,7 @@ func TestLater_WhatWaitsIsKeptOverACrashWhateverWasSaved(t *testing.T) {
 				want = []string{"b handled", "c handled", "a handled"}
 			}
 			if len(got) != len(want)+1 || !slices.Equal(got[:len(want)], want) {
-				t.Errorf("receipts %v, want %v and the one that b sends", got, want)
+				t.Errorf("receipts %v, want %v and that of the event that b sends", got, want)
 			}
 			if r := w.replica(home); r.Later.Len() != 0 {
 				t.Errorf("%d still wait", r.Later.Len())
@@ -144,8 +143,8 @@ func TestLater_WhatWaitsIsKeptOverACrashWhateverWasSaved(t *testing.T) {
 	}
 }
 
-// I10: what an undone transaction has sent for later never was, nor what it has cancelled.
-func TestI10_ARefusalTakesBackWhatWaitsAndWhatWasCancelled(t *testing.T) {
+// I10: what an undone transaction sent for later does not exist, and what it cancelled still waits.
+func TestI10_ARefusalUndoesDelayedSendsAndCancellations(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
 	w.send(home, "plan", "first", "set x 1000\nset y 100")
@@ -157,19 +156,19 @@ func TestI10_ARefusalTakesBackWhatWaitsAndWhatWasCancelled(t *testing.T) {
 	if r := w.replica(home); r.Later.Len() != 2 || r.Later.Next() != noon+100 {
 		t.Errorf("%d wait, the first until %d", r.Later.Len(), r.Later.Next())
 	}
-	h.run() // again
+	h.run() // handles the events again
 	if r := w.replica(home); r.Later.Len() != 3 || r.Later.Next() != noon+10 {
 		t.Errorf("%d wait, the first until %d", r.Later.Len(), r.Later.Next())
 	}
 	h.pass(10_000)
 	h.run()
 	if got := w.receipts(home); len(got) != 5 {
-		t.Errorf("receipts %v, want first, second, z, the one that was sent, and y", got)
+		t.Errorf("receipts %v, want first, second, z, the event that was sent, and y", got)
 	}
 }
 
-// What is in the lane already because its time has come can still be cancelled and put off.
-func TestTimers_OneThatIsDueIsCancelledByWhatIsHandledBeforeIt(t *testing.T) {
+// A timer that is in the lane because its time has come can still be cancelled or postponed.
+func TestTimers_ADueTimerCanBeCancelledByAnEarlierEvent(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
 	w.send(home, "plan", "e1", "set x 100\nset y 100")
@@ -206,11 +205,11 @@ func TestTimers_ATimerIsOneHoweverOftenItIsSet(t *testing.T) {
 	}
 	h.run()
 	if r := w.replica(home); r.Later.Len() != 1 || r.Later.Next() != noon+2000 {
-		t.Errorf("%d wait, the first until %d", r.Later.Len(), r.Later.Next())
+		t.Errorf("%d events wait, the first until %d", r.Later.Len(), r.Later.Next())
 	}
 	h.checkpoint()
 	if n := len(w.saved[home].Later); n != 1 {
-		t.Errorf("%d items are saved of one timer", n)
+		t.Errorf("%d items are saved for one timer", n)
 	}
 	h.pass(10_000)
 	h.run()
@@ -313,7 +312,7 @@ func TestTimers_NamesAreValidatedAndNodesHaveNone(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes due events that were not handled wait again, and nothing is handled twice.
+// When the clock is set back, due events that were not handled wait again, and nothing is handled twice.
 func TestLater_TheClockIsSetBackAndForth(t *testing.T) {
 	w := newWorld(t)
 	h := w.plans(t, "r1")
@@ -321,7 +320,7 @@ func TestLater_TheClockIsSetBackAndForth(t *testing.T) {
 	w.sendAt("b", noon+200, "")
 	h.run()
 	h.pass(150)
-	h.settle() // a is handled, and not in the log yet
+	h.settle() // a is handled, but not in the log yet
 	h.wall = noon - 3_600_000
 	h.run()
 	w.wantReceipts("a handled")
@@ -350,7 +349,7 @@ func TestLater_ADueEventThatIsNotHandledYetWaitsAgainWhenTheClockIsSetBack(t *te
 	w.publish(model.Event{Space: home, Stream: "read", ID: "e", NotBefore: noon + 100})
 	h.run()
 	h.pass(100)
-	h.run() // it is due, and waits for a document of another space
+	h.run() // it is due, but waits for a document of another space
 	h.wall, h.deaf = noon, false
 	h.run()
 	w.wantReceipts()
@@ -359,7 +358,8 @@ func TestLater_ADueEventThatIsNotHandledYetWaitsAgainWhenTheClockIsSetBack(t *te
 	w.wantReceipts("e handled")
 }
 
-// Two runtimes with clocks an hour apart: what is due is what the one that handles says.
+// Two runtimes have clocks an hour apart: the clock of the runtime that handles an event decides whether it
+// is due.
 func TestLater_ATakeoverByAnOwnerWhoseClockIsAnHourOff(t *testing.T) {
 	for _, off := range []int64{-3_600_000, 3_600_000} {
 		w := newWorld(t)
@@ -373,7 +373,7 @@ func TestLater_ATakeoverByAnOwnerWhoseClockIsAnHourOff(t *testing.T) {
 		next.wall = old.wall + off
 		next.takeOver()
 		next.run()
-		old.decide() // refused: it is deposed
+		old.decide() // refused, which deposes it
 		old.run()
 		want := []string{"a handled", "b handled"}
 		if off < 0 {
@@ -386,9 +386,9 @@ func TestLater_ATakeoverByAnOwnerWhoseClockIsAnHourOff(t *testing.T) {
 	}
 }
 
-// A timer was set to a later time by a transaction that is undone, so it waits until its former
-// time again. That has passed, and before another event came due that is in the lane already.
-func TestTimers_OneThatARefusalPutsBackIsHandledBeforeWhatCameDueAfterIt(t *testing.T) {
+// The transaction that set a timer to a later time is undone, so the timer waits for its earlier time again.
+// That time has passed, and it precedes that of an event that is in the lane already.
+func TestTimers_ATimerThatARefusalRestoresKeepsItsPlace(t *testing.T) {
 	w := newWorld(t)
 	p, tries := planner(t), 0
 	if err := p.Handle("once", func(tx *Tx, _ *model.Event) (model.Value, error) {
@@ -414,14 +414,14 @@ func TestTimers_OneThatARefusalPutsBackIsHandledBeforeWhatCameDueAfterIt(t *test
 	h.run()
 	w.wantReceipts("first handled", "second handled", "home:1:1:0 handled", "later handled")
 	if tries != 2 {
-		t.Errorf("%d tries, and this proves nothing", tries)
+		t.Errorf("only %d attempts: this proves nothing", tries)
 	}
 }
 
-// Random sends with delays, timers that are set again and cancelled, failures, refusals,
-// crashes between any two steps, half-saved checkpoints, owners whose clocks differ: every
-// event that was sent and not cancelled is handled once, not before its time by its owner's
-// clock, and of those that wait at a time in the order of (time, place).
+// Random sends with delays, timers that are set again and cancelled, failures, refusals, crashes between any
+// two steps, half-saved checkpoints, owners with different clocks: every event that was sent and not
+// cancelled is handled once, not before its time by its owner's clock, and events that wait at the same time
+// are handled in the order of (time, place).
 func TestLater_EveryEventIsHandledOnceInOrderAndNotBeforeItsTime(t *testing.T) {
 	program := planner(t)
 	var waited, cancelled, early int
@@ -491,7 +491,7 @@ func TestLater_EveryEventIsHandledOnceInOrderAndNotBeforeItsTime(t *testing.T) {
 			}
 		}
 		if len(l.waiting) > 0 || len(l.open) > 0 {
-			t.Errorf("%v wait and %v are open", l.waiting, l.open)
+			t.Errorf("events %v still wait and %v are open", l.waiting, l.open)
 		}
 		fromOutside := 0
 		for id := range l.handled {
@@ -503,7 +503,7 @@ func TestLater_EveryEventIsHandledOnceInOrderAndNotBeforeItsTime(t *testing.T) {
 			t.Errorf("%d events were sent, %d handled", sent, fromOutside)
 		}
 		if r := w.replica(home); r.Later.Len() != 0 || r.Later.Next() != 0 {
-			t.Errorf("the replica says that %d wait", r.Later.Len())
+			t.Errorf("the replica has %d waiting events", r.Later.Len())
 		}
 		waited, cancelled, early = waited+l.waited, cancelled+l.cancelled, early+l.early
 	})
@@ -522,10 +522,10 @@ func drawSteps(t *rapid.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// waitingLists is the dumb oracle: it goes through the log and keeps lists.
+// waitingLists is a naive oracle: it goes through the log and keeps lists.
 type waitingLists struct {
 	waiting                  []model.Waiting
-	open                     map[string]bool // sent to home and not handled, nor waiting
+	open                     map[string]bool // sent to home, neither handled nor waiting
 	handled                  map[string]int
 	waited, cancelled, early int
 }
@@ -552,7 +552,7 @@ func (l *waitingLists) take(t tester, tx *model.Tx) {
 			due := l.waiting[i]
 			l.waiting = slices.Delete(l.waiting, i, i+1)
 			if now != 0 && now < due.NotBefore {
-				t.Errorf("%s is handled at %d, and was to wait until %d", rc.Event, now, due.NotBefore)
+				t.Errorf("%s is handled at %d, but must wait until %d", rc.Event, now, due.NotBefore)
 			}
 			for j, other := range l.waiting {
 				if other.NotBefore < due.NotBefore && other.Nth == 0 || other.NotBefore == due.NotBefore && other.Nth == 0 && j < i {
@@ -566,7 +566,7 @@ func (l *waitingLists) take(t tester, tx *model.Tx) {
 		if i := slices.IndexFunc(l.waiting, func(w model.Waiting) bool { return w.ID == c.ID }); i >= 0 {
 			l.waiting = slices.Delete(l.waiting, i, i+1)
 		} else {
-			t.Errorf("%s is cancelled and did not wait", c.ID)
+			t.Errorf("%s is cancelled although it did not wait", c.ID)
 		}
 	}
 	if tx.Later != nil {
@@ -589,8 +589,7 @@ func (l *waitingLists) take(t tester, tx *model.Tx) {
 	}
 }
 
-// add takes one in. A timer that is set to a time that has passed comes when it comes:
-// Nth marks it.
+// add adds a waiting event. The time of a timer that is set to the past is unknown; Nth marks it.
 func (l *waitingLists) add(t tester, w model.Waiting, now int64) {
 	t.Helper()
 	if w.NotBefore <= now {
@@ -598,7 +597,7 @@ func (l *waitingLists) add(t tester, w model.Waiting, now int64) {
 	}
 	for _, o := range l.waiting {
 		if o.Slot == w.Slot || o.ID == w.ID || o.Timer == w.Timer && w.Timer != "" {
-			t.Errorf("%+v and %+v wait at one time", o, w)
+			t.Errorf("%+v and %+v wait at the same time", o, w)
 		}
 	}
 	l.waiting = append(l.waiting, w)

@@ -12,11 +12,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// plainDocs is what there is, by "doc" and "@bank/doc", for a reader that follows links by
-// doing nothing else.
+// plainDocs holds documents by "doc" and "@bank/doc", for a naive reader that just follows links.
 type plainDocs map[string]model.Value
 
-// resolve returns what is read at an address, and the addresses that lead there.
+// resolve returns the value at an address, and the addresses of the hops.
 func (docs plainDocs) resolve(space, doc string, path model.Path, shallow bool) (v model.Value, reads []string, err error) {
 	for range maxHops + 1 {
 		name := docKey{space, doc}.String()
@@ -97,9 +96,9 @@ func genLinkPath() *rapid.Generator[model.Path] {
 }
 
 // Random documents full of links, within a space and to another, to a computation's output, to nowhere and in
-// circles. Whatever changes, each reader has seen what following the links yields, it depends on the hops and
-// on nothing else, and the computation is live exactly if the hops of a reader lead to it.
-func TestReadingThroughLinksIsFollowingThem(t *testing.T) {
+// circles. After every change, each reader has seen what following the links yields and depends on exactly
+// the hops, and the computation is live exactly if the hops of a reader lead to it.
+func TestReadingThroughLinksEqualsFollowingThem(t *testing.T) {
 	rounds, foreign, derived := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := NewProgram("links")
@@ -157,7 +156,7 @@ func TestReadingThroughLinksIsFollowingThem(t *testing.T) {
 					want = "round"
 					rounds++
 				}
-				// Of a shallow read, what is inside may be older.
+				// The inside of a value that was read shallowly may be outdated.
 				same := r.saw == want || r.shallow && model.ShallowEqual(doc0(t, strings.Replace(r.saw, "absent", "", 1)), v)
 				if !same {
 					t.Fatalf("%s reads %s%s, shallow %v, and saw %s, want %s; there is %v", r.id, r.doc, r.path, r.shallow, r.saw, want, docs)
@@ -186,8 +185,7 @@ func TestReadingThroughLinksIsFollowingThem(t *testing.T) {
 	}
 }
 
-// uncovered drops addresses that were read before, and those that a deep read of an
-// ancestor covers.
+// uncovered drops repeated addresses, and those that a deep read of an ancestor covers.
 func uncovered(reads []string) []string {
 	var out []string
 	for i, r := range reads {
@@ -214,7 +212,7 @@ func nodeState(t tester, h *host, id string) NodeState {
 	return NodeState{}
 }
 
-// plain returns what there is in both spaces. The derived document is what it would be.
+// plain returns the documents of both spaces, with the derived document as it should be.
 func (w *world) plain() plainDocs {
 	docs := plainDocs{}
 	r := w.replica(home)
@@ -229,8 +227,8 @@ func (w *world) plain() plainDocs {
 	return docs
 }
 
-// checkWriteThrough has a handler write to an address: the write lands where links on the
-// way lead, and is refused where that is another space, a derived document or nowhere.
+// checkWriteThrough makes a handler write to an address: the write goes where links on the way lead, and is
+// refused if that is another space, a derived document or nowhere.
 func (w *world) checkWriteThrough(t *rapid.T, h *host, event, doc string, path model.Path, v model.Value) {
 	h.integrate()
 	h.run()
@@ -250,7 +248,7 @@ func (w *world) checkWriteThrough(t *rapid.T, h *host, event, doc string, path m
 	}
 }
 
-// write returns what there is after a write, and whether it is refused.
+// write returns the documents after a write, and whether it is refused.
 func (docs plainDocs) write(doc string, path model.Path, v model.Value) (after plainDocs, refused bool) {
 	for range maxHops + 1 {
 		x := docs[doc]
@@ -275,9 +273,9 @@ func (docs plainDocs) write(doc string, path model.Path, v model.Value) (after p
 	return docs, true
 }
 
-// As many hops as are allowed are followed, by reads and by writes, and one more is said to
-// go round, with the address that was asked for.
-func TestLinksAreFollowedSoFar(t *testing.T) {
+// Reads and writes follow the permitted number of hops; one more is reported as a circle, with the requested
+// address.
+func TestLinksAreFollowedUpToALimit(t *testing.T) {
 	for hops, ok := range map[int]bool{1: true, maxHops: true, maxHops + 1: false} {
 		p := newProgram(t).handle("read", func(tx *Tx, _ *model.Event) any { return tx.Get("l0", "x") }).
 			handle("write", func(tx *Tx, _ *model.Event) any {
@@ -309,9 +307,9 @@ func TestLinksAreFollowedSoFar(t *testing.T) {
 	}
 }
 
-// A link that is read itself, in another space, says which space it stands in: following it
-// leads where reading through it does.
-func TestALinkKnowsWhereItStands(t *testing.T) {
+// A link that is read in another space, without following it, names that space: following it leads where
+// reading through it does.
+func TestALinkNamesItsSpace(t *testing.T) {
 	var got []string
 	p := newProgram(t).add(NodeSpec{ID: "n", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
 		l, ok := tx.Link("a", "x")

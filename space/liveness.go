@@ -2,11 +2,11 @@ package space
 
 import "slices"
 
-// A node is live while an effect observes its output, directly or through other live nodes. Each surface counts
-// its live readers, and the counts change only when an edge, or the set of nodes, changes, never when data
-// does.
+// A node is live while an effect observes its output, directly or through other live nodes. Each surface
+// counts its live readers. The counts change only when edges or nodes are added or removed, never when data
+// changes.
 
-// liveness keeps which nodes are live.
+// liveness maintains which nodes are live.
 type liveness struct {
 	documents *documents
 	heights   *heights
@@ -17,14 +17,14 @@ type liveness struct {
 	fresh     []*node // with provisional demand
 }
 
-// countRead counts a live read, and makes live what it needs.
+// countRead counts a live read, and makes the nodes that it needs live.
 func (l *liveness) countRead(d *dep) {
 	for work := l.passOn(d, true, nil); len(work) > 0; {
 		work = l.updateLive(work, true)
 	}
 }
 
-// uncountRead is its inverse.
+// uncountRead undoes countRead.
 func (l *liveness) uncountRead(d *dep) {
 	for work := l.passOn(d, false, nil); len(work) > 0; {
 		work = l.updateLive(work, false)
@@ -43,13 +43,14 @@ func (l *liveness) passOn(d *dep, live bool, work []*node) []*node {
 			return
 		}
 		if s.refs--; s.refs == 0 || s.node.live && l.heights.backEdges > 0 {
-			work = append(work, s.node) // the remaining readers may be a circle
+			work = append(work, s.node) // the remaining readers may form a circle
 		}
 	})
 	return work
 }
 
-// reconsider updates n.live, and everything upstream. It is not recursive: chains may have any length.
+// reconsider updates n.live, and that of everything upstream. It is not recursive, since chains may have any
+// length.
 func (l *liveness) reconsider(n *node) {
 	to := !n.live
 	for work := []*node{n}; len(work) > 0; {
@@ -57,8 +58,8 @@ func (l *liveness) reconsider(n *node) {
 	}
 }
 
-// updateLive processes the last node of work, which may only become to and not the contrary: when a circle
-// ends, counts that are not updated yet would revive nodes that have just become dormant, without end.
+// updateLive processes the last node of work, which may only change toward to: when a circle ends, counts
+// that are not updated yet would revive nodes that have just become dormant, without end.
 func (l *liveness) updateLive(work []*node, to bool) []*node {
 	n := work[len(work)-1]
 	work = work[:len(work)-1]
@@ -101,9 +102,9 @@ func (n *node) isObserved() bool {
 	return n.own.refs > 0 || n.more != nil && slices.ContainsFunc(n.more.outputs, func(s *surface) bool { return s.refs > 0 })
 }
 
-// rooted reports whether something other than a circle of computations that keep each other live needs n. It
-// follows live readers only, one at a time: of thousands, the first mostly leads to a root. A node that is
-// being removed may still have edges, but needs nothing.
+// rooted reports whether n is needed by anything other than a circle of computations that keep each other
+// live. It follows live readers only, one at a time: of thousands, the first usually leads to a root. A node
+// that is being removed may still have edges, but needs nothing.
 func (l *liveness) rooted(n *node) bool {
 	stamp := l.marks.next()
 	way := []descent{{n: n}}
@@ -125,10 +126,10 @@ func (l *liveness) rooted(n *node) bool {
 	}
 }
 
-// isRoot reports whether a node is live by itself.
+// isRoot reports whether a node is live regardless of readers.
 func (n *node) isRoot() bool { return n.kind == Effect || n.materializer() || n.demand > 0 }
 
-// next advances to the next edge to a reader of the node's writes outside of an envelope, and returns the
+// next advances to the next edge to a reader of the node's writes, envelopes excluded, and returns the
 // reader, nil after the last one.
 func (c *descent) next() *node {
 	for s := c.n.surface(c.surface); s != nil; s = c.n.surface(c.surface) {
@@ -143,7 +144,7 @@ func (c *descent) next() *node {
 	return nil
 }
 
-// demandRun keeps n live until the demand is released, as for an event that waits for n's output.
+// demandRun keeps n live until the demand is released, for instance while an event waits for n's output.
 func (l *liveness) demandRun(n *node) {
 	n.demand++
 	l.reconsider(n)
@@ -154,16 +155,16 @@ func (l *liveness) releaseRun(n *node) {
 	l.reconsider(n)
 }
 
-// provide gives a node that a live run has made provisional demand: its maker is evidence that something live
-// is being built.
+// provide gives provisional demand to a node that a live run registered: its maker is evidence that something
+// live is being built.
 func (l *liveness) provide(n *node) {
 	n.ext().provisional = true
 	l.fresh = append(l.fresh, n)
 	l.demandRun(n)
 }
 
-// expireProvisional ends provisional demand at the end of a pass, for the nodes that have run. A node that was
-// held back keeps it until it has run.
+// expireProvisional ends provisional demand at the end of a pass, for the nodes that have run. A node that
+// was held back keeps it until it has run.
 func (l *liveness) expireProvisional() {
 	if len(l.fresh) == 0 {
 		return

@@ -14,17 +14,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// tangle is a space in which anything may be wired to anything, circles and reads of
-// itself included. What a node reads stands in a document, and so do the children that it
-// makes; what it writes never changes, so that circles come to rest.
+// tangle is a space in which anything may be connected to anything, including circles and nodes that read
+// their own output. Documents determine what a node reads and which children it makes; what it writes never
+// changes, so circles converge.
 type tangle struct {
 	w        *world
 	h        *host
 	p        *Program
-	roots    string          // which kinds of roots there may be
+	roots    string          // the kinds of roots that are allowed
 	nodes    map[string]bool // that were registered
 	observed map[string]int
-	n        int // events and foreign commits
+	n        int // number of events and foreign commits
 }
 
 // The id of a node determines its behaviour, so its children can be computed from their ids.
@@ -37,9 +37,9 @@ func tangled(id string) NodeSpec {
 		spec.Output = id
 	case "vol":
 		spec.Output, spec.Volatile = id, true
-	case "side": // one key of a document that all write
+	case "side": // one key of a shared document
 		spec.Writes = []Address{own}
-	case "wide": // declares that it may write all of it
+	case "wide": // declares that it may write the whole document
 		spec.Writes = []Address{{Doc: "doc"}}
 	case "both":
 		spec.Output, spec.Writes = id, []Address{own, {Doc: "whole-" + id}}
@@ -91,8 +91,8 @@ func runTangled(tx *Tx, spec *NodeSpec) (model.Value, error) {
 	return model.Int(1), nil
 }
 
-// There are few names, so that they clash. Children have others: a run must not make a node that the test has
-// registered.
+// There are few names, so that they clash. Children have other names: a run must not make a node that the
+// test has registered.
 var (
 	plainIDs = []string{"out-a", "out-b", "vol-a", "side-a", "side-b", "wide-a", "wide-b", "both-a", "declares-a"}
 	matIDs   = []string{"mat-a", "mat-b", "matout-a"}
@@ -208,7 +208,7 @@ func (x *tangle) gate(t *rapid.T, which string) {
 	}
 }
 
-// demand is a mutation of what there is, or of what is needed.
+// demand is a change of the nodes, or of what is needed.
 func (x *tangle) demand(t *rapid.T, m string) {
 	switch m {
 	case "observe":
@@ -232,7 +232,7 @@ func (x *tangle) demand(t *rapid.T, m string) {
 				x.register(id)
 			}
 		}
-	case "remove any": // children too
+	case "remove any": // including children
 		if all := x.h.core.Nodes(); len(all) > 0 {
 			id := rapid.SampledFrom(all).Draw(t, "id").ID
 			if !strings.HasPrefix(id, "observe:") {
@@ -255,7 +255,7 @@ func (x *tangle) register(id string) {
 func (x *tangle) remove(id string) {
 	delete(x.nodes, id)
 	if !x.h.core.Remove(id) {
-		x.w.t.Fatalf("there was no %s", id)
+		x.w.t.Fatalf("node %s did not exist", id)
 	}
 }
 
@@ -294,7 +294,7 @@ func newTangle(t *rapid.T) *tangle {
 	return x
 }
 
-// rest ends all waiting, and takes every root away.
+// rest ends all waiting, and removes every root.
 func (x *tangle) rest() {
 	h := x.h
 	for _, doc := range slices.Sorted(maps.Keys(x.observed)) {
@@ -310,9 +310,9 @@ func (x *tangle) rest() {
 	}
 }
 
-// The counts that say what is live agree with a rebuild from the roots, and the order with
-// the edges, after whatever is done to the graph: whatever kinds of roots there are, none
-// at all included, and whether readers or writers come first.
+// The counts behind liveness agree with a rebuild from the roots, and the order with the edges, after any
+// change of the graph: whatever kinds of roots there are, including none, and whether readers or writers come
+// first.
 func TestI2_H06_LivenessAgreesWithARebuildFromItsRoots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTangle(t)
@@ -336,14 +336,14 @@ func TestI2_H06_LivenessAgreesWithARebuildFromItsRoots(t *testing.T) {
 		}
 		for _, n := range x.h.core.Nodes() {
 			if n.Live {
-				t.Fatalf("%s is live, and there are no roots: %+v", n.ID, x.h.core.Nodes())
+				t.Fatalf("%s is live although there are no roots: %+v", n.ID, x.h.core.Nodes())
 			}
 		}
 	})
 }
 
-// checkRootless: without roots, only what an event waits for is live, and what a new child
-// reads that has not been able to run yet.
+// checkRootless checks that, without roots, the only live nodes are those that an event waits for, and those
+// read by a new child that has not been able to run yet.
 func (x *tangle) checkRootless(t *rapid.T) {
 	waits := func(n *node) bool { return n != nil && n.more != nil && n.more.provisional && n.waiting }
 	if x.roots != "none" || len(x.h.core.handling.needs.nodes) > 0 || slices.ContainsFunc(x.h.core.graph.nodes, waits) {
@@ -351,7 +351,7 @@ func (x *tangle) checkRootless(t *rapid.T) {
 	}
 	for _, n := range x.h.core.graph.nodes {
 		if n != nil && n.live && n.parent() == nil {
-			t.Fatalf("%s is live, and there are no roots", n.id())
+			t.Fatalf("%s is live although there are no roots", n.id())
 		}
 	}
 }

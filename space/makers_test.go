@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Two makers each read the output of the other's child: no order puts all of them behind their inputs, and they
-// must not wait for each other without end.
+// Two makers each read the output of the other's child: no order puts all of them behind their inputs, and
+// they must not wait for each other forever.
 func TestI6_MakersThatReadEachOthersChildrenComeToRest(t *testing.T) {
 	maker := func(id, child, makes, reads string) NodeSpec {
 		made := NodeSpec{ID: child, Kind: Computation, Output: makes}
@@ -28,7 +28,7 @@ func TestI6_MakersThatReadEachOthersChildrenComeToRest(t *testing.T) {
 	wantValue(t, h, "b", "5")
 }
 
-// A node that tries to make its own maker gets an error: otherwise the order of makers would be circular.
+// A node that registers its own maker gets an error: otherwise the order of makers would be circular.
 func TestI6_NoNodeMakesItsOwnMaker(t *testing.T) {
 	var upper, lower, middle NodeSpec
 	makes := func(id string, child *NodeSpec) NodeSpec {

@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
+func TestMarksAreResetBeforeTheyOverflow(t *testing.T) {
 	w := newWorld(t)
 	p := newProgram(t).sum("total", "a", "b").sum("twice", "total", "total").compute("either", func(tx *Tx) any {
 		if num(tx.Get("a")) > 1 {
@@ -38,7 +38,7 @@ func TestMarksBeginAgainBeforeTheyComeRound(t *testing.T) {
 		t.Errorf("the causes are %v then", got)
 	}
 	checkGraph(t, g)
-	h.hear(put("a", 2)) // reads what it has not read before, which pulls two nodes
+	h.hear(put("a", 2)) // a new read, which pulls two nodes
 	wantValue(t, h, "either", "6")
 	h.hear(model.Write{Doc: "a", Delete: true})
 	wantValue(t, h, "either", "1")

@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The table of trigger semantics for deep reads: a change of a document, a path that
-// was read, and whether the reader is concerned.
+// The table of trigger semantics for deep reads: a change of a document, a path that was read, and whether
+// the change concerns the reader.
 func TestI3_WhichChangeConcernsWhichReader(t *testing.T) {
 	for _, c := range []struct {
 		what          string
@@ -77,7 +77,7 @@ func doc0(t tester, text string) model.Value {
 	return v
 }
 
-// The rule, said as plainly as possible over plain trees.
+// dumbTouches states the rule as plainly as possible, over plain trees.
 func dumbTouches(before, after any, path []string) bool {
 	vb, reachedB, depthB := dumbWalk(before, path)
 	va, reachedA, depthA := dumbWalk(after, path)
@@ -137,8 +137,8 @@ func TestTouches_AgreesWithADumbVersion(t *testing.T) {
 	})
 }
 
-// A reader of several paths is concerned once, whichever of them is touched; a path
-// below another one is covered by it.
+// A change concerns a reader of several paths once, whichever of them it touches; a path below another one is
+// covered by it.
 func TestReadSetsKeepWhatCoversTheRest(t *testing.T) {
 	g := newGraph(&Trace{}, &Stats{})
 	n, err := g.register(&declaration{ID: "n", Kind: Effect}, nil)

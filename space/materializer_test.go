@@ -7,8 +7,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Readers inside of an envelope are edges for the order and for nothing else: they are
-// not counted, and do not make the materializer live.
+// Readers inside an envelope are edges for the order only: they are not counted, and do not make the
+// materializer live.
 func TestJ02_AnEnvelopeHasNoOrdinaryReaders(t *testing.T) {
 	p := newProgram(t).add(NodeSpec{
 		ID: "m", Kind: Computation, Envelope: []Address{{Doc: "page"}},
@@ -45,8 +45,8 @@ func TestJ02_AnEnvelopeHasNoOrdinaryReaders(t *testing.T) {
 	}
 }
 
-// A node makes a child for every element of a list, again in each run. What that costs
-// is a matter of the element that came, and not of the list.
+// A node makes a child for every element of a list, again in each run. The cost of that depends on the new
+// element, and not on the length of the list.
 func TestH08_UpkeepOfDemandDoesNotGrowWithTheList(t *testing.T) {
 	p := newProgram(t).add(NodeSpec{ID: "cards", Kind: Effect, Run: func(tx *Tx) (model.Value, error) {
 		for e := range tx.Get("list").Elements() {
@@ -78,20 +78,20 @@ func TestH08_UpkeepOfDemandDoesNotGrowWithTheList(t *testing.T) {
 		if i == 0 {
 			first = last
 		}
-		if last.Runs != 3 { // the list, and the two that have come
+		if last.Runs != 3 { // the list, and the two new nodes
 			t.Fatalf("%d runs for element %d, want 3", last.Runs, i)
 		}
 	}
 	if last.Visits > first.Visits || last.IndexWrites > first.IndexWrites {
-		t.Errorf("%d nodes were looked at and %d reads entered for element %d, and %d and %d for the first",
+		t.Errorf("%d nodes were visited and %d reads indexed for element %d, but %d and %d for the first",
 			last.Visits, last.IndexWrites, n, first.Visits, first.IndexWrites)
 	}
 	if perChild := float64(last.Visits) / (2 * n); perChild > 2 {
-		t.Errorf("%.2f nodes were looked at for each child that was registered again", perChild)
+		t.Errorf("%.2f nodes were visited for each child that was registered again", perChild)
 	}
 }
 
-// difference returns what was looked at, entered and run between two readings.
+// difference returns the visits, index writes and runs between two readings.
 func difference(after, before Stats) Stats {
 	return Stats{
 		Runs: after.Runs - before.Runs, Visits: after.Visits - before.Visits,
@@ -99,8 +99,8 @@ func difference(after, before Stats) Stats {
 	}
 }
 
-// A commit with transactions of several groups, or with and without one, hides its writes to one document from
-// no observer.
+// A commit with transactions of several groups, or with and without a group, hides its writes to one document
+// from no observer.
 func TestD04_ACommitOfSeveralGroupsHidesNothing(t *testing.T) {
 	p := newProgram(t).add(NodeSpec{ID: "editor", Kind: Effect, Group: "ed", Run: func(tx *Tx) (model.Value, error) {
 		return tx.Get("text"), nil

@@ -34,7 +34,7 @@ func TestL08_AHandlerWaitsForAForeignDocument(t *testing.T) {
 	h.deaf = true
 	h.run()
 	if got := w.receipts(home); len(got) > 0 {
-		t.Fatalf("%v, before the document is there", got)
+		t.Fatalf("receipts %v before the document has arrived", got)
 	}
 	if _, ok := h.follows[fx]; !ok || h.last.More {
 		t.Fatalf("follows %v, %+v", h.follows, h.last)
@@ -45,14 +45,14 @@ func TestL08_AHandlerWaitsForAForeignDocument(t *testing.T) {
 		t.Errorf("the handler saw %s, want 70", got)
 	}
 	if len(h.follows) > 0 {
-		t.Errorf("it still follows %v", h.follows)
+		t.Errorf("the space still follows %v", h.follows)
 	}
 	if n := len(h.core.graph.far); n > 0 {
-		t.Errorf("%d records of foreign documents are kept", n)
+		t.Errorf("%d records of foreign documents remain", n)
 	}
 }
 
-// An absent document is known, too, once its absence was delivered.
+// An absent document is known as well, once its absence has been delivered.
 func TestAnAbsentForeignDocumentIsAValue(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
@@ -63,7 +63,7 @@ func TestAnAbsentForeignDocumentIsAValue(t *testing.T) {
 	}
 }
 
-// Each of several foreign documents is kept while the next is waited for.
+// Each of several foreign documents is kept while the event waits for the next.
 func TestM15_AHandlerMayReadManyForeignDocuments(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
@@ -125,7 +125,7 @@ func TestFollowingIsDemand(t *testing.T) {
 	if len(h.follows) > 0 {
 		t.Errorf("still follows %v", h.follows)
 	}
-	// Observed and let go between two settlings: nothing to ask for.
+	// Observed and released between two calls of Settle: nothing to request.
 	h.observe("price")
 	h.core.Unobserve("price")
 	if r := h.settle(); len(r.Follow)+len(r.Unfollow) > 0 {
@@ -134,8 +134,8 @@ func TestFollowingIsDemand(t *testing.T) {
 }
 
 // A computation that was clean when its foreign document was released is not up to date for a later observer:
-// what it read may have changed meanwhile (I4). If it has not, there is nothing to run (I3).
-func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
+// the document may have changed in between (I4). If it has not, there is nothing to run (I3).
+func TestI4_AReaderOfAnUnfollowedDocumentIsNotUpToDate(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
 	w.put("bank", put("rate", 7))
@@ -149,7 +149,7 @@ func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
 	w.send(home, "read", "e3", nil)
 	h.run()
 	if n := h.runs["price"]; n != before {
-		t.Errorf("%d more runs for the same rate", n-before)
+		t.Errorf("%d further runs for the same rate", n-before)
 	}
 	w.put("bank", put("rate", 9))
 	w.send(home, "read", "e4", nil)
@@ -157,7 +157,7 @@ func TestI4_WhatIsNoLongerFollowedIsNotUpToDate(t *testing.T) {
 	if got := w.receipt(home, "e4").Result.String(); got != "27" {
 		t.Errorf("read %s, want 27", got)
 	}
-	// There is an observer again, and the rate has not arrived.
+	// There is an observer again, but the rate has not arrived.
 	w.put("bank", put("rate", 11))
 	h.deaf = true
 	h.observe("price")
@@ -193,8 +193,8 @@ func TestI4_TheGateReachesThroughForeignDocuments(t *testing.T) {
 	}
 }
 
-// What is delivered after it was let go of may be out of date, and is not taken.
-func TestALateDeliveryIsNotTaken(t *testing.T) {
+// A value that is delivered after the document was unfollowed may be out of date, and is ignored.
+func TestALateDeliveryIsIgnored(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", exchange(t).Program)
 	w.put("bank", put("rate", 7))
@@ -213,7 +213,7 @@ func TestALateDeliveryIsNotTaken(t *testing.T) {
 	wantValue(t, h, "price", "8")
 }
 
-// One's own documents can be read by the long way round.
+// A space can read its own documents with GetFrom.
 func TestGetFromTheOwnSpaceIsGet(t *testing.T) {
 	p := newProgram(t).set().compute("out", func(tx *Tx) any { return tx.GetFrom(tx.Space(), "base") })
 	w := newWorld(t)

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// needs are the documents that attempts at the event at the head of the lane have lacked, one attempt after the
-// other. All of them are kept up to date until the event is handled: if the first were released while the
-// second is waited for, no attempt might ever find both.
+// needs are the documents that successive attempts at the event at the head of the lane lacked. All of them
+// are kept up to date until the event is handled: if the first were released while the second is awaited, an
+// attempt might never find both.
 type needs struct {
 	nodes []*node
 	docs  []*doc
-	// awaits is the absent document of another space that the event waits for, since the time of that finding.
+	// awaits is the absent document of another space that the event waits for, since the time when an attempt
+	// first lacked it.
 	awaits *doc
 	since  time.Duration
-	// wait is the limit of that wait, 0 for none.
+	// wait limits that wait; 0 means no limit.
 	wait time.Duration
 }
 
-// add adds what an attempt lacked: a document of another space, or an up-to-date node. wait is the limit of
-// waiting for a document.
+// add adds what an attempt lacked: a document of another space, or a node that is not up to date. wait limits
+// the wait for a document.
 func (h *needs) add(g *graph, missing *doc, stale *node, wait time.Duration) {
 	switch {
 	case missing != nil:
@@ -33,7 +34,7 @@ func (h *needs) add(g *graph, missing *doc, stale *node, wait time.Duration) {
 	h.noteAwaited(g)
 }
 
-// lacks reports whether any of the needs is not met.
+// lacks reports whether any of the needs is unmet.
 func (h *needs) lacks(g *graph) bool {
 	for _, d := range h.docs {
 		if !d.loaded {
@@ -43,7 +44,6 @@ func (h *needs) lacks(g *graph) bool {
 	return slices.ContainsFunc(h.nodes, g.isStale)
 }
 
-// release ends the demand.
 func (h *needs) release(g *graph) {
 	was := *h
 	*h = needs{}
@@ -63,14 +63,14 @@ func (h *needs) noteAwaited(g *graph) {
 	h.awaits, h.since = h.lacked(g), g.now
 }
 
-// overdue returns the error of an event that has waited for too long, nil if it has not.
+// overdue returns the error of an event that has waited too long, nil if it has not.
 func (h *needs) overdue(g *graph, wait time.Duration) error {
 	h.wait = wait
 	h.noteAwaited(g)
 	if at := h.failsAt(); at == 0 || g.now < at {
 		return nil
 	}
-	if d := h.lacked(g); d != h.awaits { // the document is not needed any more
+	if d := h.lacked(g); d != h.awaits { // the document is no longer needed
 		h.awaits, h.since = d, g.now
 		return nil
 	}
@@ -85,8 +85,8 @@ func (h *needs) failsAt() time.Duration {
 	return 0
 }
 
-// lacked returns an absent document of another space that the event needs, directly or not; nil if there is
-// none.
+// lacked returns an absent document of another space that the event needs, directly or indirectly; nil if
+// there is none.
 func (h *needs) lacked(g *graph) *doc {
 	for _, d := range h.docs {
 		if !d.loaded {

@@ -8,7 +8,7 @@ import (
 )
 
 // node is the hot record of a node: its mutable state. Its constant part is the spec, which all spaces of a
-// program share. Other goroutines read tables, which are compared with it when they ask (publish.go).
+// program share. Other goroutines read tables instead, which are updated from it on demand (publish.go).
 //
 // Invariants:
 //
@@ -33,26 +33,26 @@ type node struct {
 	ordinal uint32
 	// height is above that of every node whose output this one reads, except in circles.
 	height int32
-	// demand counts the reasons to be live that are not readers: an event that waits for the output, and
+	// demand counts the reasons to be live other than readers: an event that waits for the output, and
 	// provisional demand.
 	demand   int32
-	mark     int32 // scratch of searches, as markDown
+	mark     int32 // scratch for searches, as is markDown
 	markDown int32
-	sought   int32 // scratch of Space.freshen
-	staleAt  int32 // index in graph.stale plus one, 0 if it is not there
+	sought   int32 // scratch for Space.freshen
+	staleAt  int32 // index in graph.stale plus one, 0 if absent
 
 	kind     NodeKind
 	status   Status
 	passRuns uint8
 
 	live    bool
-	queued  bool // in the queue or among the idle materializers
+	queued  bool // in the queue, or among the idle materializers
 	held    bool // among the gated
 	removed bool
-	// doomed reports that it was removed during its own run, and will be deleted after it.
+	// doomed reports that the node was removed during its own run, and will be deleted after it.
 	doomed bool
-	// waiting reports that the last run met a foreign document that had not arrived. The node does not run
-	// again before one of its reads has changed.
+	// waiting reports that the last run read a foreign document that had not arrived. The node does not run
+	// again until one of its reads changes.
 	waiting bool
 	running bool // its function is on the stack
 	seeking bool // see Space.freshen
@@ -60,7 +60,7 @@ type node struct {
 	saved   bool // there is a saved observation of it
 }
 
-// extra has fields that few nodes need.
+// extra has the fields that few nodes need.
 type extra struct {
 	outputs   []*surface // static side-writes: tier 2
 	envelope  []*surface // tier 3
@@ -68,30 +68,30 @@ type extra struct {
 	parent    *node
 	children  []*node
 	blueprint map[string]bool // ids that the current run has registered
-	// retries counts consecutive runs that ended in a transient error.
+	// retries counts consecutive runs that returned a transient error.
 	retries int
-	// waited is the sweep in which it has waited for its maker.
+	// waited is the number of the sweep in which the node has waited for its maker.
 	waited uint64
 	// provisional is set while demand includes provisional demand.
 	provisional bool
-	// remote are the own surfaces that other runtimes' commits have changed since the last run.
+	// remote are surfaces of this node that other runtimes' commits have changed since the last run.
 	remote []*doc
-	// outdated reports that the node was made under a former program, renewing that it has made such nodes and
-	// has to make them again.
+	// outdated reports that the node was made under a previous program, renewing that it has made such nodes
+	// and must make them again.
 	outdated, renewing bool
-	// cleanAs is the version under which it was clean before its code changed, "" for none.
+	// cleanAs is the version under which the node was clean before its code changed, "" for none.
 	cleanAs string
 	lastErr error
-	errors  uint64 // runs that ended in an error
-	// causes are those that are not among the reads.
+	errors  uint64 // runs that returned an error
+	// causes are those other than reads.
 	causes []string
-	// firing are those of the current run, see runner.firing.
+	// firing are the causes of the current run, see runner.firing.
 	firing []string
 }
 
 func (n *node) id() string { return n.spec.ID }
 
-// ext returns the extra part, and creates it if necessary.
+// ext returns the extra part, creating it if necessary.
 func (n *node) ext() *extra {
 	if n.more == nil {
 		n.more = &extra{}
@@ -109,7 +109,7 @@ func (n *node) parent() *node {
 // materializer reports whether the node has a declared envelope.
 func (n *node) materializer() bool { return len(n.spec.Envelope) > 0 }
 
-// due reports whether the node has to run as soon as nothing holds it.
+// due reports whether the node has to run as soon as no gate or limit holds it.
 func (n *node) due() bool { return n.live && n.status != Clean && !n.removed }
 
 // eachSurface visits the places that the node writes: its output, its side-writes and, on request, its
@@ -160,8 +160,8 @@ type surface struct {
 	refs int32
 }
 
-// overlaps reports whether there is an edge: one path is a prefix of the other; and writes more than one level
-// below the path of a shallow reader do not concern it.
+// overlaps reports whether there is an edge: one path must be a prefix of the other, and writes more than one
+// level below the path of a shallow reader do not concern it.
 func (s *surface) overlaps(d *dep) bool {
 	if len(s.path) == 0 {
 		return true
@@ -178,18 +178,18 @@ type dep struct {
 	node *node
 	doc  *doc
 	path model.Path
-	// fired is not 0 if the value here has changed since the node last ran: it is a cause. Larger numbers are
-	// later causes.
+	// fired is nonzero if the value here has changed since the node last ran, which makes it a cause. Larger
+	// numbers are later causes.
 	fired uint32
-	slot  int32 // index in doc.readers, place in the list of its path if there is an index
+	slot  int32 // index in doc.readers
 	place int32
-	seen  int32 // the run that has read it
-	// shallow says that only the keys, the length or the scalar there matter.
+	seen  int32 // the last run that read it
+	// shallow reports that only the keys, the length or the scalar there matter.
 	shallow bool
-	// covered reports that another read of the node, of an ancestor, makes this one redundant; then it is not
-	// indexed.
+	// covered reports that another read of the node, of an ancestor, makes this one redundant; it is not
+	// indexed then.
 	covered bool
-	// declared reports a read that a node which has not run yet is expected to make: it orders and pulls, and
+	// declared reports a read that a node is expected to make in its first run: it orders and demands, but
 	// triggers nothing.
 	declared bool
 	// indexed is set while the dep is among doc.readers, back while it closes a circle.
@@ -207,18 +207,18 @@ type doc struct {
 	// writer is the surface of the node whose primary output this is.
 	writer  *surface
 	readers []*dep
-	// paths finds readers by path when there are many.
+	// paths indexes the readers by path when there are many.
 	paths *pathIndex
 	// others are the surfaces of side-writes and envelopes.
 	others []*surface
 	// refs is the number of live reads of the document, plus one while an event waits for it.
 	refs int32
-	// sizeBound is an upper bound of the encoded size, once it was measured.
+	// sizeBound is an upper bound of the encoded size, valid if measured.
 	sizeBound int32
 	measured  bool
 	// loaded is set once a foreign document's value has arrived; own documents are always loaded.
 	loaded bool
-	awayAt int32 // index in graph.away plus one, 0 if it is not there
+	awayAt int32 // index in graph.away plus one, 0 if absent
 	// followed reports that the host was asked to mirror this foreign document.
 	followed bool
 	// leaving is set while the document is a candidate for removal.
@@ -237,7 +237,7 @@ func (d *doc) eachSurface(envelope bool, visit func(*surface)) {
 	}
 }
 
-// isEnvelope reports whether the surface is an envelope: a node with envelopes has no static side-writes.
+// isEnvelope reports whether the surface is an envelope: a node with envelopes has no declared Writes.
 func (s *surface) isEnvelope() bool { return s != &s.node.own && s.node.materializer() }
 
 // gate decides when a node may run. The zero gate is open.
@@ -247,21 +247,22 @@ type gate struct {
 	noAuto             bool
 	auto               autoDebounce
 	// armed reports that a debounced node was invalidated since its last run began, first at firstAt and last
-	// at changedAt; arming, that it was, and the time is not known yet.
+	// at changedAt; arming, that it was at a time which is not known yet.
 	changedAt     time.Duration
 	firstAt       time.Duration
 	armed, arming bool
-	// owed reports that a run was undone which had passed the gate: the next one does not wait for debounce or
-	// throttle again, since its reads may never change again. Meanwhile the node's output is older than it was.
+	// owed reports that a run which had passed the gate was undone: the next one does not wait for debounce
+	// or throttle again, since its reads may never change again, and the node's output is now older than it
+	// was.
 	owed bool
 	// ranAt is the time of the last run, if ran is set.
 	ranAt time.Duration
 	ran   bool
-	// heldAt is the key of the node among the gated, place its index.
+	// heldAt is the node's key among the gated, place its index.
 	heldAt time.Duration
 	place  int
-	// backoffUntil holds a node that did not converge; streak is the number of passes in a row that it has
-	// exhausted, holds how many of them kept the space from being idle.
+	// backoffUntil holds a node that did not converge; streak is the number of passes in a row that exhausted
+	// its budget, holds how many of them kept the space from being idle.
 	backoffUntil time.Duration
 	streak       int
 	holds        int
@@ -269,8 +270,8 @@ type gate struct {
 	echoUntil time.Duration
 }
 
-// pathIndex finds the readers of a document that a change concerns: a tree by path, in which equal parts of the
-// two values are skipped.
+// pathIndex finds the readers of a document that a change concerns: a tree by path, in which the search skips
+// parts that are equal in both values.
 type pathIndex struct{ root pathNode }
 
 // pathNode holds the readers of one path.
@@ -278,8 +279,8 @@ type pathNode struct {
 	step string // the last step of the path
 	here []*dep
 	kids map[string]*pathNode
-	// order has the kids in order of first use, since the order of notifications must not depend on the order
-	// of a map. A removed one, of size 0, may stay for a while.
+	// order has the children in order of first use, because notifications must not follow the order of a map.
+	// A removed child, of size 0, may stay for a while.
 	order []*pathNode
 	size  int // readers here and below
 }
@@ -332,7 +333,7 @@ func (n *node) surface(i int) *surface {
 	return nil
 }
 
-// by returns the name of the node in the log.
+// by returns the name under which the node's transactions are in the log.
 func (n *node) by() string {
 	if n.kind == Effect {
 		return "effect " + n.id()
@@ -340,7 +341,7 @@ func (n *node) by() string {
 	return "compute " + n.id()
 }
 
-// shownAs returns the name of the node for users: its output, or its id.
+// shownAs returns the name of the node for users: its output, or else its id.
 func (n *node) shownAs() string {
 	if n.own.doc != nil {
 		return n.own.doc.key.String()
@@ -348,7 +349,7 @@ func (n *node) shownAs() string {
 	return n.id()
 }
 
-// mayWriteAt reports whether a place lies within what the node has declared.
+// mayWriteAt reports whether a place lies within the node's declared writes.
 func (n *node) mayWriteAt(d *doc, path model.Path) bool {
 	within := false
 	n.eachSurface(true, func(s *surface) { within = within || s.doc == d && path.HasPrefix(s.path) })
@@ -361,12 +362,12 @@ func (n *node) lacking() bool {
 	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
 }
 
-// patience is the number of exhausted passes in a row after which an event no longer waits for a node that does
-// not converge: there is no value to wait for, and the lane must not be blocked forever (I6). With the default
-// backoff that is after about four seconds.
+// patience is the number of exhausted passes in a row after which an event stops waiting for a node that does
+// not converge: there is no value to wait for, and the lane must not be blocked forever (I6). With the
+// default backoff that is after about four seconds.
 const patience = 5
 
-// String returns the address, as in a cause.
+// String returns the address as it appears in a cause.
 func (d *dep) String() string {
 	name := d.doc.key.String() + d.path.String()
 	if d.shallow {
@@ -375,8 +376,8 @@ func (d *dep) String() string {
 	return name
 }
 
-// readNames returns the read set for users and for the log: document, then a JSON pointer; a shallow read ends
-// in "#".
+// readNames returns the read set for users and for the log: each read as the document and a JSON pointer,
+// with "#" appended for a shallow read.
 func (n *node) readNames() []string {
 	var names []string
 	for _, d := range n.deps {
@@ -387,8 +388,8 @@ func (n *node) readNames() []string {
 	return names
 }
 
-// noteRemote records that another runtime's commit has invalidated the node through a document that it may
-// write itself. Most nodes never need it.
+// noteRemote records that another runtime's commit has invalidated the node through a document that the node
+// may write itself. Most nodes never need this.
 func (n *node) noteRemote(d *doc) {
 	mine := d.writer != nil && d.writer.node == n || slices.ContainsFunc(d.others, func(s *surface) bool { return s.node == n })
 	if mine && !slices.Contains(n.ext().remote, d) {
@@ -396,7 +397,7 @@ func (n *node) noteRemote(d *doc) {
 	}
 }
 
-// docValue is a document and the value a transaction leaves it with.
+// docValue is a document and its value after a transaction.
 type docValue struct {
 	doc   *doc
 	value model.Value

@@ -22,8 +22,8 @@ func (t *nodeTable) newNode() *node {
 	return n
 }
 
-// place gives n a handle: a freed one, so that short-lived observations take no more room than there are at a
-// time, or the next.
+// place gives n a handle: a freed one if possible, so that short-lived observations take no more room than
+// there are at one time.
 func (t *nodeTable) place(n *node) {
 	if last := len(t.free) - 1; last >= 0 {
 		n.handle, t.free = t.free[last], t.free[:last]
@@ -34,10 +34,10 @@ func (t *nodeTable) place(n *node) {
 	t.nodes = append(t.nodes, n)
 }
 
-// ordinals remembers the ordinals of nodes that are removed and registered again, so that ties are broken in
-// the same way. It keeps the latest few of the removed ones.
+// ordinals remembers the ordinals of nodes that are removed and registered again, so that ties are broken as
+// before. It keeps those of the latest few removed nodes.
 type ordinals struct {
-	next uint32 // after 2^32 new names some share an ordinal, and so a tie
+	next uint32 // after 2^32 names, ordinals repeat, and so do ties
 	gone map[string]uint32
 	fifo []string
 }
@@ -66,8 +66,8 @@ func (o *ordinals) retire(n *node) {
 	}
 }
 
-// marks numbers searches: a node has the number of the last search that visited it. Numbers have 32 bits, which
-// keeps nodes small; see runner.renewMarks.
+// marks numbers searches: a node carries the number of the last search that visited it. Numbers have 32 bits,
+// which keeps nodes small; see runner.renewMarks.
 type marks struct{ stamp int32 }
 
 // next begins a search with a number that no node has yet.
@@ -76,9 +76,9 @@ func (m *marks) next() int32 {
 	return m.stamp
 }
 
-// pastTimes keeps the statistics of removed nodes for their return, as observations and the rows of a list do:
-// an effect that was slow is slow after its return, too. It keeps the latest ones, and is bounded however many
-// ids there have ever been.
+// pastTimes keeps the statistics of removed nodes for their return, as observations and the rows of a list
+// often do: an effect that was slow is slow after its return, too. It keeps the latest ones, and is bounded
+// regardless of the number of ids.
 type pastTimes struct {
 	byID map[string]*linked.Element
 	gone linked.List // of pastTime, the oldest in front
@@ -89,7 +89,6 @@ type pastTime struct {
 	auto autoDebounce
 }
 
-// put stores the statistics of a removed node, if there are any.
 func (p *pastTimes) put(n *node) {
 	if n.more == nil || n.more.gate.auto.runCount == 0 {
 		return
@@ -104,7 +103,6 @@ func (p *pastTimes) put(n *node) {
 	}
 }
 
-// take restores the statistics of a node.
 func (p *pastTimes) take(n *node) {
 	if e := p.byID[n.id()]; e != nil {
 		n.ext().gate.auto = p.gone.Remove(e).(pastTime).auto

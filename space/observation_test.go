@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// model.DerivedDocument reads two members of what this package saves of a node.
+// model.DerivedDocument decodes two members of the saved observation of a node.
 func TestObservation_NamesTheDocumentThatItsNodeDerives(t *testing.T) {
 	for _, c := range []struct {
 		what string

@@ -8,25 +8,25 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Observation is the saved state of a node that spares it a run after a restart. It is an index, overwritten in
-// place: the addresses that the node has read, the log sequence up to which it is known to be clean, and a
-// fingerprint of each value that it has read. It holds no values and no history.
+// Observation is the saved state of a node that may spare it a run after a restart. It is an index,
+// overwritten in place: the addresses that the node has read, the log sequence up to which it is known to be
+// clean, and a fingerprint of each value that it has read. It holds no values and no history.
 type Observation struct {
 	Node    string `json:"n"`
 	Version string `json:"v,omitzero"` // of the implementation, see NodeSpec
-	// Shape is a fingerprint of the node's kind and surfaces; 0 for a plain computation, whose output has its
-	// name.
+	// Shape is a fingerprint of the node's kind and surfaces; 0 for a plain computation, whose output has the
+	// node's name.
 	Shape uint64 `json:"o,omitzero"`
-	// Basis is a log sequence: with all commits up to there, the node was clean.
+	// Basis is a log sequence: the node was clean with all commits up to there.
 	Basis uint64 `json:"b"`
-	// Failed reports that the last run ended in an error: the node is resumed as invalid.
+	// Failed reports that the last run returned an error: the node is resumed as invalid.
 	Failed bool `json:"f,omitzero"`
 	// Blank reports that the output of the node was absent.
 	Blank bool `json:"x,omitzero"`
-	// Makes reports that it has made nodes: it must run again to make them.
+	// Makes reports that the node has made others: it must run again to make them.
 	Makes bool       `json:"m,omitzero"`
 	Reads []Observed `json:"r,omitzero"`
-	// Gate is the gate that was set while the node ran, if it differs from its spec.
+	// Gate is the gate that was set while the node ran, if it differs from the spec.
 	Gate *GateSpec `json:"g,omitzero"`
 }
 
@@ -39,12 +39,13 @@ type Observed struct {
 	Print   uint64     `json:"fp"`
 }
 
-// observations keeps track of observations to be saved, and of saved ones of nodes that are not registered yet.
+// observations keeps track of the observations that must be saved, and of saved ones whose nodes are not
+// registered yet.
 type observations struct {
 	graph  *graph
 	ledger *ledger.Ledger
-	// unsaved are the nodes whose observation has to be saved, resumable the saved ones of nodes that have not
-	// been registered yet, forgotten the ids of removed nodes that have one.
+	// unsaved are the nodes whose observation must be saved, resumable the saved observations of nodes that
+	// have not been registered yet, forgotten the ids of removed nodes with a saved one.
 	unsaved   []*node
 	forgotten []string
 	resumable map[string]*Observation
@@ -71,8 +72,8 @@ func (all *observations) take() (out []Observation, gone []string) {
 	return out, slices.DeleteFunc(gone, func(id string) bool { return all.graph.byID[id] != nil })
 }
 
-// ofFormerCode reports whether the code that the node has run may differ from that of the program: it was made
-// under a former program, and has no version.
+// ofFormerCode reports whether the code that the node last ran may differ from that of the program: it was
+// made under a previous program, and has no version.
 func (n *node) ofFormerCode() bool { return n.more != nil && n.more.outdated && n.spec.Version == "" }
 
 func (all *observations) observe(n *node) Observation {
@@ -97,9 +98,9 @@ func (all *observations) observe(n *node) Observation {
 	return o
 }
 
-// note records that the observation of a node is out of date. Nodes that a run or the application has added are
-// identified by their ids as well as those of the program. Removed ones are dropped when room is needed, since
-// a host need not save observations at all.
+// note records that the saved observation of a node is out of date. Nodes that a run or the application has
+// added are identified by their ids, like those of the program. Removed ones are dropped when room is needed,
+// since a host need not save observations at all.
 func (all *observations) note(n *node) {
 	if n.unsaved {
 		return
@@ -136,14 +137,14 @@ func (all *observations) resumeChild(n *node) {
 	}
 }
 
-// resume resumes one node, if its observation is usable.
+// resume resumes one node if its observation is usable.
 func (all *observations) resume(n *node, o *Observation) {
 	if o.Version != n.spec.Version || o.Shape != n.spec.shape() || o.Makes || n.status != NeverRan {
 		return
 	}
 	deps, status := all.restore(n, o)
 	if deps == nil && len(o.Reads) > 0 {
-		return // it has an impossible name, so it is not ours
+		return // the name is impossible, so the observation is not ours
 	}
 	all.adoptRestored(n, o, deps, status)
 }
@@ -180,7 +181,7 @@ func (all *observations) restore(n *node, o *Observation) ([]*dep, Status) {
 // unknown, since deletions are forgotten in the end.
 func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	if d.value.IsAbsent() {
-		return true // comparing it costs nothing
+		return true // comparing it is cheap
 	}
 	differs := all.ledger.Replica().Doc(d.key.doc).Seq > basis || d.isVolatile() || all.ledger.Holds(d.key.doc)
 	if differs {
@@ -189,7 +190,7 @@ func (all *observations) mayDiffer(d *doc, basis uint64) bool {
 	return differs
 }
 
-// outputMoved reports whether another writer has changed the output of the node.
+// outputMoved reports whether another writer has changed the node's output.
 func (all *observations) outputMoved(n *node, o *Observation) bool {
 	d := n.own.doc
 	return d != nil && (n.spec.Volatile || all.ledger.Replica().Doc(d.key.doc).Seq > o.Basis || d.value.IsAbsent() != o.Blank)
@@ -199,7 +200,7 @@ func (all *observations) adoptRestored(n *node, o *Observation, deps []*dep, sta
 	g := all.graph
 	for _, d := range n.deps {
 		if d.indexed {
-			g.unindex(d) // the declared one
+			g.unindex(d) // the declared dep
 		}
 	}
 	n.deps = deps

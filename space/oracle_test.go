@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// What a plain walk over the hot records says: the oracle of what the tables show.
+// A plain walk over the hot records, as the oracle for the tables.
 
-// NodeState is a node as it stands: structure and hot state together.
+// NodeState is the structure and the hot state of a node.
 type NodeState struct {
 	ID     string
 	Kind   NodeKind
@@ -23,12 +23,12 @@ type NodeState struct {
 	Reads  []string
 	Causes []string
 	Parent string
-	// Until is the time before which a node that is to run does not.
+	// Until is the time before which a due node may not run.
 	Until time.Duration
 }
 
-// Nodes lists the nodes with their state in order of registration. Unlike
-// Structure it belongs to the owner of the space.
+// Nodes returns the nodes with their state in order of registration. Unlike a snapshot, it is only for the
+// owner of the space.
 func (s *Space) Nodes() []NodeState {
 	var out []NodeState
 	for _, n := range s.graph.nodes {
@@ -54,7 +54,7 @@ func sortedKeys[K ~string | ~uint32, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// plainWalk reads a space.
+// plainWalk reads the hot records of a space.
 type plainWalk struct {
 	graph  *graph
 	ledger *ledger.Ledger
@@ -89,7 +89,7 @@ func (v plainWalk) Node(id string) (inspect.Node, bool) {
 	return out, true
 }
 
-// stand says why a node does not run now.
+// stand determines why a node does not run now.
 func (v plainWalk) stand(n *node, out *inspect.Node) {
 	switch {
 	case n.running:
@@ -111,7 +111,7 @@ func (v plainWalk) stand(n *node, out *inspect.Node) {
 	}
 }
 
-// root says why a node is live by itself, "" if it is not.
+// root returns why a node is live regardless of readers, "" if it is not.
 func (v plainWalk) root(n *node) string {
 	switch {
 	case n.kind == Effect:

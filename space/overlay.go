@@ -7,15 +7,15 @@ type reading uint8
 
 const (
 	readDeep    reading = iota // the value and everything below it matters
-	readShallow                // only its keys, its length, or the scalar matters
+	readShallow                // only its keys, its length, or the scalar matter
 	readNothing                // nothing matters: it creates no dependency
 	readLink                   // like readDeep, but a link at the end is not followed
 )
 
-// overlay has the documents as a transaction leaves them.
+// overlay holds the documents as a transaction leaves them.
 type overlay struct {
 	after  []docValue
-	places map[*doc]int // of after, when they are many
+	places map[*doc]int // indexes after, when there are many
 }
 
 // current returns the document as the transaction sees it.
@@ -69,10 +69,10 @@ func (o *overlay) hop(d *doc, path model.Path, how reading) (v model.Value, rest
 	return v, nil, v.IsLink() && how != readLink
 }
 
-// pathsIn returns the places of writes in a document, nil if they are many.
+// pathsIn returns the places of writes in a document, nil if there are many.
 func pathsIn(writes []model.Write, d *doc) []model.Path {
 	if d.paths == nil {
-		return nil // it has no index that would use them
+		return nil // no index would use them
 	}
 	var paths []model.Path
 	for i := range writes {

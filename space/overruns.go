@@ -4,11 +4,11 @@ import (
 	"slices"
 )
 
-// overruns has the code that did not return in earlier incarnations.
+// overruns records code that did not return in earlier incarnations.
 type overruns struct {
 	graph *graph
 	hooks *hooks
-	// nodes have not been registered yet, resting are those that are held back for it.
+	// nodes have not been registered yet; resting are the nodes that are held back.
 	nodes   map[string]Overrun
 	resting []*node
 }
@@ -37,7 +37,7 @@ func (r *overruns) hold(n *node) {
 	r.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
 }
 
-// endRests makes events wait again for nodes that may run again.
+// endRests lets events wait again for nodes that may run again.
 func (r *overruns) endRests() {
 	r.resting = slices.DeleteFunc(r.resting, func(n *node) bool {
 		over := n.removed || n.more.gate.backoffUntil <= r.graph.now

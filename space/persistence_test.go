@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// memory is where the observations of a space are saved.
+// memory holds the saved observations of a space.
 type memory map[string]Observation
 
 func (m memory) save(t tester, h *host) {
@@ -41,8 +41,7 @@ func (m memory) list() []Observation {
 	return out
 }
 
-// restart is a process that dies and another that takes the space up, when what was deleted is
-// forgotten.
+// restart crashes the process and loads the space in another one, after deletions have been forgotten.
 func (h *host) restart(m memory) {
 	h.t.Helper()
 	m.save(h.t, h)
@@ -54,8 +53,8 @@ func (h *host) restart(m memory) {
 	h.run()
 }
 
-// resumable returns a random program: computations over inputs and each other, read deeply, shallowly, by
-// condition and through links, some needed by effects, some only if a document demands it.
+// resumable returns a random program: computations over inputs and each other, read deeply, shallowly,
+// conditionally and through links, some needed by effects, some only if a document demands it.
 func resumable(t *rapid.T, tt tester) *Program {
 	p := NewProgram("resumable")
 	must := func(err error) {
@@ -126,17 +125,16 @@ func step(t *rapid.T) model.Write {
 	}
 }
 
-// A restarted runtime does what one does that has stayed alive: at each step every live node
-// runs as often, no node more often, and everything live has the same value. (A dormant node
-// whose inputs have changed and changed back runs for the one that stayed, and is found to be
-// clean by the other. One whose output is not in the log runs once more when it is wanted
-// again, and so may what reads it.)
-func TestI7_V01_ARestartedSpaceRunsWhatAnotherWouldHave(t *testing.T) {
+// A restarted runtime does the same as one that kept running: at each step every live node runs as often, no
+// node runs more often, and everything live has the same value. (A dormant node whose inputs have changed and
+// changed back runs in the runtime that kept running, and is found to be clean by the other. One whose output
+// is not in the log runs once more when it is needed again, and so may its readers.)
+func TestI7_V01_ARestartedSpaceRunsTheSameAsOneThatKeptRunning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tt := tester(t)
 		p := resumable(t, tt)
 		stays, restarts := newWorld(tt).owner("w1", p), newWorld(tt).owner("w1", p)
-		lost := uint64(0) // how often a node may run for what a restart has lost
+		lost := uint64(0) // number of further runs that the restart may cause
 		if keepsSomething(p) {
 			lost = 1
 		}
@@ -164,8 +162,8 @@ func TestI7_V01_ARestartedSpaceRunsWhatAnotherWouldHave(t *testing.T) {
 	})
 }
 
-// keepsSomething reports whether there is an output that is not in the log: it has to be
-// computed again, and whatever reads it may have to look.
+// keepsSomething reports whether an output is not in the log: it has to be computed again, and its readers
+// may have to run.
 func keepsSomething(p *Program) bool {
 	return slices.ContainsFunc(p.nodes, func(n *declaration) bool { return n.Volatile })
 }
@@ -184,18 +182,18 @@ func sameRuns(t *rapid.T, both []*host, was []map[string]uint64, lost uint64) {
 	for _, n := range both[0].core.Nodes() {
 		stayed, restarted := now[0][n.ID]-was[0][n.ID], now[1][n.ID]-was[1][n.ID]
 		if restarted > stayed+lost {
-			t.Fatalf("node %s ran %d times in the one that was restarted, %d in the other", n.ID, restarted, stayed)
+			t.Fatalf("node %s ran %d times in the restarted runtime, %d in the other", n.ID, restarted, stayed)
 		}
 		if n.Live && n.Output != "" {
 			if a, b := both[0].core.Value(n.Output), both[1].core.Value(n.Output); !model.Equal(a, b) {
-				t.Fatalf("%s is %s in the one that stayed and %s in the other", n.Output, a, b)
+				t.Fatalf("%s is %s in the runtime that kept running and %s in the other", n.Output, a, b)
 			}
 		}
 	}
 }
 
-// Resuming costs what has changed: of 10,000 nodes none runs, and no value is looked at, if
-// nothing has; if one input has, what depends on it runs.
+// Resuming costs what has changed: if nothing has, none of 10,000 nodes runs and no value is compared; if one
+// input has, its dependents run.
 func TestI7_ResumingCostsWhatHasChanged(t *testing.T) {
 	const chains, links = 100, 100
 	p := newProgram(t)
@@ -224,6 +222,6 @@ func TestI7_ResumingCostsWhatHasChanged(t *testing.T) {
 	h.takeOver()
 	h.run()
 	if st := h.core.Stats(); st.Runs != links+1 || st.Compared != 1 {
-		t.Errorf("one input has changed: %d runs, %d values compared; want those of its chain, and that one", st.Runs, st.Compared)
+		t.Errorf("one input has changed: %d runs, %d values compared; want the runs of its chain, and one comparison", st.Runs, st.Compared)
 	}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// deadly returns a handler that ends its process at some events, and the rest of counter.
+// deadly returns a handler that ends its process at some events, and otherwise counts.
 func deadly(t *testing.T, deaths map[string]int) program {
 	return counter(t).handle("kill", func(_ *Tx, ev *model.Event) any {
 		deaths[ev.ID]++
-		runtime.Goexit() // what follows does not come to be, as after os.Exit
+		runtime.Goexit() // nothing after this runs, as after os.Exit
 		return nil
 	})
 }
 
-// live is the life of a process: it does everything that can be done, for as long as it
-// takes, and reports whether it has survived that.
+// live does everything that can be done until the process has nothing left to do or ends, and reports whether
+// it survived.
 func (h *host) live() (survived bool) {
 	done := make(chan struct{})
-	go func() { // ends with the life
+	go func() { // ends when the process does
 		defer close(done)
 		for range 50 {
 			h.run()
@@ -37,8 +37,8 @@ func (h *host) live() (survived bool) {
 	return survived
 }
 
-// lives returns one process after the other, each of which takes the space over, until one
-// survives. It returns how many have died.
+// lives starts one process after the other, each of which takes the space over, until one survives. It
+// returns the number that died.
 func (w *world) lives(p *Program, limit int, change ...func(*Config)) (deaths int, last *host) {
 	w.t.Helper()
 	for n := range limit {
@@ -69,19 +69,19 @@ func TestAHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 		t.Errorf("receipt %+v", rc)
 	}
 	if rc := w.receipt(home, "e2"); rc.Attempts != 0 {
-		t.Errorf("receipt %+v of an event that was handled at once", rc)
+		t.Errorf("receipt %+v for an event that was handled at once", rc)
 	}
-	// One took e1 down with it; the next committed e1, marked the other and died; and so did
-	// two more, being careful although their predecessor was good for something.
+	// The first process died together with e1; the next committed e1, recorded its attempt at the other event
+	// and died; two more did the same, recording attempts although their predecessor had produced a receipt.
 	if dead != deaths["poison"] || dead != 4 {
-		t.Errorf("%d processes died, by %v", dead, deaths)
+		t.Errorf("%d processes died; deaths by event %v", dead, deaths)
 	}
 	wantValue(t, last, "count", "11")
 }
 
-// The incarnation that first meets the event may have made a receipt before: then the next one does not record
+// If the incarnation that first meets the event has made a receipt before, the next one does not record
 // attempts either, and the handler runs once more, as docs/rejections.md describes.
-func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testing.T) {
+func TestAHandlerThatKillsAProcessWithReceiptsRunsFiveTimes(t *testing.T) {
 	w := newWorld(t)
 	deaths := map[string]int{}
 	p := deadly(t, deaths)
@@ -91,7 +91,7 @@ func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testin
 	} else {
 		w.send(home, "kill", "poison", nil)
 		if first.live() {
-			t.Fatal("it has survived")
+			t.Fatal("the process survived")
 		}
 	}
 	w.lives(p.Program, 20)
@@ -104,7 +104,7 @@ func TestAHandlerThatKillsAProcessThatWasGoodForSomethingRunsFiveTimes(t *testin
 }
 
 // The first incarnation, and one that follows an incarnation with receipts, record no attempts in the log.
-func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
+func TestNoAttemptRecordsAfterAnIncarnationWithReceipts(t *testing.T) {
 	w := newWorld(t)
 	for n := range 3 {
 		h := w.owner(fmt.Sprint("w", n+1), counter(t).Program)
@@ -121,9 +121,9 @@ func TestWhoDoesNotFollowOnABarrenLifeIsNotCareful(t *testing.T) {
 	}
 }
 
-// After a life that nothing came of, the events that there are go one by one, each with a
-// mark before it. What comes later goes as always.
-func TestWhoFollowsOnABarrenLifeHandlesWhatThereIsOneByOne(t *testing.T) {
+// After an incarnation without receipts, the events that are waiting are handled one by one, each after an
+// attempt record. Later events are handled as usual.
+func TestAfterAnIncarnationWithoutReceiptsEventsAreHandledOneByOne(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	for i := range 3 {
@@ -150,14 +150,14 @@ func TestWhoFollowsOnABarrenLifeHandlesWhatThereIsOneByOne(t *testing.T) {
 	}
 	h.run()
 	if got := len(w.logs[home]) - commits; got != 1 || commits != 6 {
-		t.Errorf("%d commits, and %d for what came later; want two takeovers, a mark and one for each event", commits, got)
+		t.Errorf("%d commits, and %d for later events; want two takeovers, and an attempt record and a commit for each event", commits, got)
 	}
 	wantValue(t, h, "count", "6")
 }
 
-// Processes come and go while the head waits, for a computation that is held or with a
-// transient error: its handler comes back each time, and nothing of that counts.
-func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
+// Processes come and go while the head waits, for a computation that is held or after a transient error: its
+// handler returns each time, so none of these attempts counts as lost.
+func TestAnEventWhoseHandlerReturnsIsNotGivenUp(t *testing.T) {
 	for _, way := range []string{"waits", "transient"} {
 		t.Run(way, func(t *testing.T) {
 			w := newWorld(t)
@@ -183,7 +183,7 @@ func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
 					h.core.Hold()
 					h.run()
 					if !h.core.Settled() {
-						t.Fatal("it does not come to an end")
+						t.Fatal("the event is never handled")
 					}
 				}
 				if n == 4 {
@@ -207,7 +207,7 @@ func TestAnEventWhoseHandlerComesBackIsNotGivenUp(t *testing.T) {
 }
 
 // A process that is stopped while the attempt record is on its way makes no attempt, and removes the record.
-func TestAnAttemptThatIsNotMadeIsTakenBack(t *testing.T) {
+func TestTheRecordOfAnAttemptThatIsNotMadeIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
@@ -215,7 +215,7 @@ func TestAnAttemptThatIsNotMadeIsTakenBack(t *testing.T) {
 	h.deliver()
 	h.settle()
 	if c := h.inFlight; c == nil || c.Commit.Trying == nil {
-		t.Fatal("no mark is on its way")
+		t.Fatal("no attempt record is on its way")
 	}
 	h.core.Hold()
 	h.run()
@@ -227,8 +227,8 @@ func TestAnAttemptThatIsNotMadeIsTakenBack(t *testing.T) {
 	}
 }
 
-// Conflicts undo the mark, the attempt, or the commit: an event may meet any number of
-// them while the runtime is careful.
+// Conflicts undo the attempt record, the attempt, or the commit: an event may meet any number of them while
+// the runtime records attempts.
 func TestConflictsDoNotCountAsLostAttempts(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
@@ -252,9 +252,9 @@ func TestConflictsDoNotCountAsLostAttempts(t *testing.T) {
 	}
 }
 
-// The attempt that succeeds after some that did not come back says how many there were. The
-// count is in the checkpoint, too.
-func TestAReceiptSaysHowManyAttemptsThereWere(t *testing.T) {
+// The receipt of an attempt that succeeds after lost ones contains their number. The checkpoint contains the
+// count, too.
+func TestAReceiptContainsTheNumberOfAttempts(t *testing.T) {
 	w := newWorld(t)
 	left := 3
 	p := counter(t).handle("moody", func(*Tx, *model.Event) any {
@@ -268,12 +268,12 @@ func TestAReceiptSaysHowManyAttemptsThereWere(t *testing.T) {
 		h := w.owner(fmt.Sprint("w", n), p.Program, func(c *Config) { c.LostAttempts = 5 })
 		h.live()
 		w.host("look", p.Program).checkpoint()
-		w.logs[home] = w.logs[home][len(w.logs[home])-1:] // the log is purged behind it
+		w.logs[home] = w.logs[home][len(w.logs[home])-1:] // the log before it is purged
 		if n > 10 {
-			t.Fatal("it never succeeds")
+			t.Fatal("the event never succeeds")
 		}
 	}
-	// The first life put no mark into the log.
+	// The first incarnation records no attempts.
 	if rc := w.receipt(home, "e1"); rc.Attempts != 3 || rc.Outcome != model.Handled {
 		t.Errorf("receipt %+v", rc)
 	}
@@ -290,12 +290,12 @@ func TestAReceiptSaysHowManyAttemptsThereWere(t *testing.T) {
 	w.send(home, "add", "e2", 1)
 	w.owner("w1", q.Program).live()
 	if a, b := w.receipt(home, "e1").Attempts, w.receipt(home, "e2").Attempts; a != 3 || b != 0 {
-		t.Errorf("%d attempts at one that was busy twice, %d at one that was not", a, b)
+		t.Errorf("%d attempts at an event that failed transiently twice, %d at one that did not", a, b)
 	}
 }
 
-// Two spaces in one process: the one kills it, at each start. The event of the other is not
-// given up for it, though it was being tried each time.
+// Of two spaces in one process, one kills the process at each start. The event of the other space is not
+// given up for that, although an attempt at it was under way each time.
 func TestAnEventIsTriedAtAMomentOfItsOwnAfterItsProcessHasDied(t *testing.T) {
 	w := newWorld(t)
 	waits := map[time.Duration]bool{}
@@ -310,14 +310,14 @@ func TestAnEventIsTriedAtAMomentOfItsOwnAfterItsProcessHasDied(t *testing.T) {
 		h.settle()
 		if n > 1 {
 			if h.inFlight != nil || h.last.Wake == 0 {
-				t.Fatalf("life %d marks the next attempt at once", n)
+				t.Fatalf("incarnation %d records the next attempt at once", n)
 			}
 			waits[h.last.Wake] = true
 			h.now = h.last.Wake
 			h.settle()
 		}
 		if h.inFlight == nil || h.inFlight.Commit.Trying == nil {
-			t.Fatalf("life %d does not mark the attempt: %+v", n, h.last)
+			t.Fatalf("incarnation %d does not record the attempt: %+v", n, h.last)
 		}
 		h.w.append(home, h.inFlight) // it dies before it gets the answer
 	}
@@ -326,7 +326,7 @@ func TestAnEventIsTriedAtAMomentOfItsOwnAfterItsProcessHasDied(t *testing.T) {
 	}
 }
 
-func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
+func TestWithANegativeLimitNoAttemptIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
@@ -338,20 +338,20 @@ func TestWithANegativeLimitNobodyIsCareful(t *testing.T) {
 	wantValue(t, h, "count", "1")
 }
 
-// An attached runtime records no attempts, and counts none: others may be at work on the same event.
-func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
+// An attached runtime records no attempts, and counts none: others may be handling the same event.
+func TestAnAttachedRuntimeCountsNoLostAttempts(t *testing.T) {
 	w := newWorld(t)
 	w.owner("w1", counter(t).Program)
 	w.send(home, "add", "e1", 1)
 	owner := w.owner("w2", counter(t).Program)
 	owner.deliver()
 	owner.settle()
-	owner.decide() // it is marked, and being tried
+	owner.decide() // the attempt is recorded and under way
 	for n := range 5 {
 		app := w.attached(fmt.Sprint("a", n), counter(t).Program)
 		app.deliver()
 		if app.settle(); app.inFlight == nil || app.inFlight.Commit.Trying != nil {
-			t.Fatalf("the %d. application waits, or leaves a mark", n+1)
+			t.Fatalf("application %d waits, or records an attempt", n+1)
 		}
 	}
 	owner.run()
@@ -360,9 +360,9 @@ func TestWhoIsAttachedTakesNobodyForDead(t *testing.T) {
 	}
 }
 
-// An incarnation that is informed of an attempt which did not return counts it, records the next ones, and ends
-// the event after enough of them; another event is not affected.
-func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
+// An incarnation that is informed of an attempt which did not return counts it, records the next ones, and
+// ends the event after enough of them; another event is not affected.
+func TestAnAttemptThatDidNotReturnCountsAsLost(t *testing.T) {
 	w := newWorld(t)
 	deaths := map[string]int{}
 	p := deadly(t, deaths)
@@ -390,7 +390,7 @@ func TestAnAttemptThatDidNotReturnCountsAsOneThatNeverCameBack(t *testing.T) {
 }
 
 // An attempt that did not return and has a record in the log is counted once, even if another runtime has
-// withdrawn a later attempt of its own meanwhile.
+// withdrawn a later attempt of its own since.
 func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
 	w := newWorld(t)
 	deaths, soft, called := 0, false, 0
@@ -415,7 +415,7 @@ func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
 	for n := range 2 {
 		h := life(fmt.Sprint("a", n+1), true)
 		if h.live() {
-			t.Fatalf("life %d has survived", n+1)
+			t.Fatalf("incarnation %d survived", n+1)
 		}
 		overran, recorded = true, h.core.AttemptRecorded("kill", "poison")
 	}
@@ -441,9 +441,9 @@ func TestAnAttemptThatDidNotReturnIsCountedOnce(t *testing.T) {
 	}
 }
 
-// A node that did not return rests until a time, wherever it is registered, and is said to have failed;
-// an event that reads what it derives gets what is there.
-func TestANodeThatDidNotReturnRests(t *testing.T) {
+// A node that did not return is held until a time, wherever it is registered, and is reported as failed; an
+// event that reads its output gets the present value.
+func TestANodeThatDidNotReturnIsHeld(t *testing.T) {
 	w := newWorld(t)
 	runs := 0
 	p := counter(t)
@@ -470,6 +470,6 @@ func TestANodeThatDidNotReturnRests(t *testing.T) {
 	w.send(home, "glimpse", "g2", nil)
 	h.run()
 	if rc := w.receipt(home, "g2"); rc.Result.String() != "7" || runs != 1 {
-		t.Errorf("receipt %+v after %d runs, when it has rested", rc, runs)
+		t.Errorf("receipt %+v after %d runs, when the node was no longer held", rc, runs)
 	}
 }

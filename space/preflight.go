@@ -2,19 +2,19 @@ package space
 
 import "slices"
 
-// staleness knows which nodes are not up to date, and finds those that depend on them.
+// staleness tracks which nodes are not up to date, and finds the nodes that depend on them.
 type staleness struct {
 	documents *documents
 	queue     *queue
 	marks     *marks
 	stats     *Stats
-	// stale are the nodes at which a search for stale nodes begins, dormant ones included.
+	// stale are the nodes from which a search for stale nodes starts, dormant ones included.
 	stale []*node
 	up    []climb // buffers of seek
 	down  []descent
 }
 
-// setStatus is the one place where a node's status changes.
+// setStatus is the only place where a node's status changes.
 func (s *staleness) setStatus(n *node, to Status) {
 	was := n.due()
 	n.status = to
@@ -32,8 +32,8 @@ func (s *staleness) keepStale(n *node) {
 
 func (n *node) stalePlace() *int32 { return &n.staleAt }
 
-// mayMatter reports whether a handler may read what n would write, other than its output, which is examined
-// anyway.
+// mayMatter reports whether a handler may read what n would write besides its output; the output is examined
+// in any case.
 func (s *staleness) mayMatter(n *node) bool {
 	return n.more != nil && len(n.more.outputs)+len(n.more.envelope) > 0 || s.isRead(n)
 }
@@ -47,14 +47,14 @@ func (s *staleness) isRead(n *node) bool {
 	return read
 }
 
-// upToDate decides many cases quickly: no node that n depends on has to run. Liveness covers all that is
-// upstream, and a sweep goes upward.
+// upToDate decides the common cases quickly: it reports that no node that n depends on has to run. Liveness
+// covers everything upstream, and a sweep goes upward.
 func (s *staleness) upToDate(n *node) bool {
 	return n.live && n.status == Clean && (s.queue.dueCount == 0 || s.queue.sweeping && n.height <= s.queue.at)
 }
 
-// staleWriter returns a writer of what d reads that is stale, or has a stale node upstream of it (I4), and nil
-// if there is none. d is a handler's read.
+// staleWriter returns a writer of what d reads that is stale or has a stale node upstream (I4), nil if there
+// is none. d is a handler's read.
 func (s *staleness) staleWriter(d *dep) *node {
 	w := d.doc.writer
 	switch {
@@ -79,10 +79,10 @@ func (s *staleness) isStale(n *node) bool {
 	return s.seek(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
 }
 
-// preflight is a search for stale nodes among its roots or upstream of them: one node, or all writers of what a
-// handler reads. It proceeds from both ends, one edge at a time: up from the roots, and down from all stale
-// nodes. Whichever finishes first decides, so neither a hub with a thousand writers of which one is stale nor a
-// space full of unrelated stale nodes makes an event expensive.
+// preflight is a search for stale nodes among its roots and upstream of them. The roots are one node, or all
+// writers of what a handler reads. The search alternates between both ends, one edge at a time: up from the
+// roots, and down from all stale nodes. Whichever side finishes first decides, so an event stays cheap both
+// below a hub with one stale writer among a thousand, and in a space full of unrelated stale nodes.
 type preflight struct {
 	in   *staleness
 	node *node
@@ -95,20 +95,20 @@ type preflight struct {
 
 	down      []descent
 	downStamp int32
-	stale     int // the number of entries of graph.stale from which it has gone down
-	away      int // and of graph.away
-	reader    int // and of the readers of that
+	stale     int // entries of graph.stale whose descent has begun
+	away      int // likewise of graph.away
+	reader    int // and of the readers of the document there
 }
 
-// climb is the way up from a node so far: to writer at of what deps[next] reads. root is where it began, nil if
-// each node that it meets is a root.
+// climb is the current way up from a node: to writer at of what deps[next] reads. root is where it began; nil
+// if each node that it meets is a root.
 type climb struct {
 	deps     []*dep
 	root     *node
 	next, at int
 }
 
-// descent is the way down from a node: to reader at of its surface-th surface.
+// descent is the current way down from a node: to reader at of its surface-th surface.
 type descent struct {
 	n           *node
 	surface, at int
@@ -169,7 +169,7 @@ func (p *preflight) reach(n, root *node) {
 	p.up = append(p.up, climb{deps: n.deps, root: root})
 }
 
-// stepDown returns false if the way down is complete.
+// stepDown takes one step down. It returns false if the search from this end is complete.
 func (p *preflight) stepDown() bool {
 	if len(p.down) == 0 {
 		return p.begin()
@@ -192,8 +192,8 @@ func (p *preflight) stepDown() bool {
 	return true
 }
 
-// begin starts the way down at the next node that is stale, or that reads an absent foreign document which may
-// have changed.
+// begin starts the descent from the next node that is stale, or that reads an absent foreign document which
+// may have changed.
 func (p *preflight) begin() bool {
 	p.in.stats.Visits++
 	switch {
@@ -214,7 +214,7 @@ func (p *preflight) begin() bool {
 	return true
 }
 
-// affect records that n, or a node upstream of it, is not up to date.
+// affect records that n is stale, or has a stale node upstream.
 func (p *preflight) affect(n *node) {
 	if n.markDown == p.downStamp {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// hub is n computations w0, w1, ... of documents a0, a1, ..., and one that adds them up.
-// The handler look reads that.
+// hub returns a program with n computations w0, w1, ... of documents a0, a1, ..., and one that adds them up,
+// which the handler look reads.
 func hub(t *testing.T, n int) program {
 	p := newProgram(t).set()
 	var writers []string
@@ -25,7 +25,7 @@ func hub(t *testing.T, n int) program {
 	})
 }
 
-// visits is what a search costs.
+// visits returns the cost of a search.
 func (h *host) visits(search func() bool) (found bool, visits uint64) {
 	before := h.core.stats.Visits
 	found = search()
@@ -36,7 +36,7 @@ func (h *host) isStale(node string) (bool, uint64) {
 	return h.visits(func() bool { return h.core.graph.isStale(h.core.graph.byID[node]) })
 }
 
-// look has the handler read the hub, and returns what the event cost altogether.
+// look makes the handler read the hub, and returns the total cost of the event.
 func (h *host) look(id string) uint64 {
 	h.t.Helper()
 	_, visits := h.visits(func() bool {
@@ -80,7 +80,7 @@ func TestM10_OneStaleWriterOfManyIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// The same if 200 nodes write into the document itself.
+// The same holds if 200 nodes write into the document itself.
 func TestM10_OneStaleSideWriterOfManyIsFoundAtOnce(t *testing.T) {
 	p := newProgram(t)
 	for i := range 200 {
@@ -102,7 +102,7 @@ func TestM10_OneStaleSideWriterOfManyIsFoundAtOnce(t *testing.T) {
 	w.send(home, "one", "e0", nil)
 	h.run()
 	if h.runs["w7"] != 1 || len(h.runs) != 1 {
-		t.Errorf("only what writes there is to run: %v", h.runs)
+		t.Errorf("nodes ran that do not write there: %v", h.runs)
 	}
 	h.look("e1")
 	wantValue(t, h, "seen", "200")
@@ -119,9 +119,9 @@ func TestM10_OneStaleSideWriterOfManyIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// The cost of an event does not depend on the number of unneeded stale nodes that it does not depend on, nor on
-// the number of absent documents of other spaces that these have read.
-func TestStaleNodesThatAreNoneOfTheEventsBusinessCostNothing(t *testing.T) {
+// The cost of an event does not depend on the number of unneeded stale nodes that it does not depend on, nor
+// on the number of absent documents of other spaces that these have read.
+func TestUnrelatedStaleNodesCostAnEventNothing(t *testing.T) {
 	cost := func(strangers int, observed bool) uint64 {
 		p := hub(t, 4).sum("tail", "hub")
 		for i := range strangers {
@@ -132,7 +132,7 @@ func TestStaleNodesThatAreNoneOfTheEventsBusinessCostNothing(t *testing.T) {
 		p = p.handle("lookAtTail", func(tx *Tx, _ *model.Event) any { tx.Set("seen", tx.Get("tail")); return nil })
 		w := newWorld(t)
 		h := w.owner("w1", p.Program)
-		for i := range strangers { // each runs once, and is forgotten
+		for i := range strangers { // each runs once, and is unobserved again
 			h.observe(fmt.Sprint("x", i))
 		}
 		h.run()
@@ -161,13 +161,13 @@ func TestStaleNodesThatAreNoneOfTheEventsBusinessCostNothing(t *testing.T) {
 	for _, observed := range []bool{true, false} {
 		few, many := cost(200, observed), cost(2000, observed)
 		if many != few || many > 100 {
-			t.Errorf("observed %v: %d visits with 2000 stale strangers, %d with 200", observed, many, few)
+			t.Errorf("observed %v: %d visits with 2000 unrelated stale nodes, %d with 200", observed, many, few)
 		}
 	}
 }
 
-// With ten thousand of them and a wide clean closure, the closure is the shorter way.
-// The other way round, a clean closure of any width costs nothing if nothing is stale.
+// With ten thousand unrelated stale nodes and a wide clean closure, walking the closure is cheaper.
+// Conversely, a clean closure of any width costs nothing if nothing is stale.
 func TestTheShorterSideOfTheSearchDecides(t *testing.T) {
 	const width, strangers = 512, 10000
 	p := hub(t, width)
@@ -185,7 +185,7 @@ func TestTheShorterSideOfTheSearchDecides(t *testing.T) {
 		g.setStatus(g.byID[fmt.Sprint("x", i)], Invalid)
 	}
 	if found, visits := h.isStale("hub"); found || visits > 10*width {
-		t.Errorf("strangers are stale: found %v, visited %d", found, visits)
+		t.Errorf("unrelated nodes are stale: found %v, visited %d", found, visits)
 	}
 	if found, visits := h.isStale("w3"); found || visits > 10 {
 		t.Errorf("one writer alone: found %v, visited %d", found, visits)
@@ -193,11 +193,11 @@ func TestTheShorterSideOfTheSearchDecides(t *testing.T) {
 	h.observe("hub")
 	h.run()
 	if found, visits := h.isStale("hub"); found || visits > 0 {
-		t.Errorf("it is observed, so nothing has to be looked for: found %v, visited %d", found, visits)
+		t.Errorf("the closure is observed, so no search is needed: found %v, visited %d", found, visits)
 	}
 }
 
-// staleByWalking is isStale without any thought for what it costs.
+// staleByWalking is isStale without regard to cost.
 func staleByWalking(n *node, seen map[*node]bool) bool {
 	if n.lacking() {
 		return true
@@ -215,9 +215,9 @@ func staleByWalking(n *node, seen map[*node]bool) bool {
 	return stale
 }
 
-// The search from both ends finds what a plain walk does: whatever is wired to what, for
-// primary outputs, side-writes and envelopes, for nodes that never ran, and with documents
-// of other spaces that are not here; and it never touches more than both ends have.
+// The search from both ends finds the same as a plain walk, however nodes are connected: for primary outputs,
+// side-writes and envelopes, for nodes that never ran, and with documents of other spaces that have not
+// arrived; and it never visits more edges than both ends have.
 func TestPreflightAgreesWithAPlainWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := NewProgram("wired")
@@ -242,7 +242,7 @@ func TestPreflightAgreesWithAPlainWalk(t *testing.T) {
 		}
 		h := newWorld(t).owner("w1", p)
 		g := h.core.graph
-		for _, nd := range g.nodes { // as if it had run and read that
+		for _, nd := range g.nodes { // as if it had run and made that read
 			log := readLog{node: nd, run: 1}
 			for range rapid.IntRange(0, 3).Draw(t, "reads") {
 				key := docKey{doc: rapid.SampledFrom(docs).Draw(t, "doc")}

@@ -15,8 +15,8 @@ import (
 type Program struct {
 	// Name names the program in logs and traces.
 	Name string
-	// Version distinguishes versions of the program for readers of the log: it is in the first commit that each
-	// incarnation of a space makes with it. Optional; at most 256 bytes.
+	// Version distinguishes versions of the program for readers of the log: the first commit of each
+	// incarnation of a space that runs the program contains it. Optional; at most 256 bytes.
 	Version string
 
 	handlers map[string]Handler
@@ -30,34 +30,34 @@ type Program struct {
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go
-// through tx, and nothing it wrote is kept if it returns an error or panics. It may run more than once for one
-// event, of which exactly one run takes effect; so it must have no other effects or inputs (no I/O, no clock,
+// through tx, and nothing it wrote is kept if it returns an error or panics. It may run more than once for
+// one event, but exactly one run takes effect; so it must have no other effects or inputs (no I/O, no clock,
 // no random numbers).
 //
-// The value it returns is the receipt's result, which the sender can wait for. An error marked by Transient is
-// retried, see Config.EventRetries; any other makes the event fail at once.
+// The value it returns is the receipt's result, which the sender can wait for. An error marked by Transient
+// is retried, see Config.EventRetries; any other makes the event fail at once.
 type Handler func(tx *Tx, ev *model.Event) (model.Value, error)
 
-// NodeSpec describes a node. All of it is fixed for the node's lifetime; in particular, the places that a node
-// can write are never learned from its runs (P4).
+// NodeSpec describes a node. All of it is fixed for the node's lifetime; in particular, the places that a
+// node can write are never learned from its runs (P4).
 type NodeSpec struct {
 	// ID names the node within its space.
 	ID   string
 	Kind NodeKind
 	// Output is the document that a computation writes by returning a value: the first of the three tiers of
-	// its write surface. It belongs to the computation alone. "" for effects, and for computations that only
-	// side-write.
+	// its write surface. No other node may write it. "" for effects, and for computations that only write
+	// through tx.
 	Output string
 	// Writes are further places that the node may write through tx, known when it is registered: the second
 	// tier. Demand for them is demand for the node. Others may write there too.
 	Writes []Address
-	// Envelope makes the node a materializer, the third tier: it writes somewhere in these places, and where
-	// exactly is known only after its run. Since its readers cannot be known before, it is always live; but it
-	// runs only when nothing else has to, unless a node that is about to run, or an event, reads inside the
-	// envelope. The envelope orders and never triggers. A node with an envelope has no Writes.
+	// Envelope makes the node a materializer, the third tier: it writes somewhere in these places, and only
+	// its run shows where. Since its readers cannot be known in advance, it is always live; but it runs only
+	// when nothing else has to, unless an event or a node that is about to run reads inside the envelope. The
+	// envelope orders and never triggers. A node with an envelope has no Writes.
 	Envelope []Address
-	// DeclaredReads are places that the node is expected to read. They put its first run behind their writers,
-	// and trigger nothing.
+	// DeclaredReads are places that the node is expected to read. They order its first run behind their
+	// writers, and trigger nothing.
 	DeclaredReads []Address
 	// Gate delays the runs of the node.
 	Gate GateSpec
@@ -65,15 +65,15 @@ type NodeSpec struct {
 	// Tx.Group).
 	Group string
 	// Volatile keeps the output in memory only: it is not written to the log, so other spaces, other runtimes
-	// and the checkpoint do not have it, and a restart computes it again when something needs it. For
-	// intermediate values that change often.
+	// and the checkpoint do not have it, and after a restart it is computed again when something needs it.
+	// Use it for intermediate values that change often.
 	Volatile bool
-	// Version distinguishes implementations. A node that is registered again, or resumed, with another version
-	// runs afresh.
+	// Version distinguishes implementations. A node that is registered again, or resumed, with another
+	// version runs anew.
 	Version string
 	// Run derives the output from what it reads through tx. It must be idempotent: running it again over the
 	// same documents gives the same value and the same writes. The result replaces the output document; an
-	// absent value deletes it. The result of a node without an output is ignored. It may be called during
+	// absent value deletes it. The result of a node without an output is ignored. Run may be called during
 	// another node's Run, by a Get that needs this node.
 	Run func(tx *Tx) (model.Value, error)
 }
@@ -83,8 +83,8 @@ func NewProgram(name string) *Program {
 	return &Program{Name: name, handlers: map[string]Handler{}, ids: map[string]bool{}, outputs: map[string]string{}}
 }
 
-// Handle registers the handler of a stream. There is exactly one per stream; a second one is an error, because
-// two handlers would race for one receipt.
+// Handle registers the handler of a stream. A second handler for the same stream is an error, because two
+// handlers would race for one receipt.
 func (p *Program) Handle(stream string, h Handler) error {
 	if err := model.CheckName("stream", stream); err != nil {
 		return fmt.Errorf("program %s: %w", p.Name, err)
@@ -102,8 +102,8 @@ func (p *Program) Handle(stream string, h Handler) error {
 // Handles reports whether the stream has a handler.
 func (p *Program) Handles(stream string) bool { return p.handler(stream) != nil }
 
-// handler returns the handler of a stream, nil if there is none. In a program without a handler for them,
-// failure notices end well.
+// handler returns the handler of a stream, nil if there is none. If the program does not handle failure
+// notices, they succeed without effect.
 func (p *Program) handler(stream string) Handler {
 	if h := p.handlers[stream]; h != nil || stream != model.Undelivered {
 		return h
@@ -111,7 +111,7 @@ func (p *Program) handler(stream string) Handler {
 	return ignore
 }
 
-// unhandled returns the message for a stream without a handler, with the names of some that have one.
+// unhandled returns the message for a stream without a handler, naming some streams that have one.
 func (p *Program) unhandled(stream string) string {
 	text := fmt.Sprintf("program %s has no handler for stream %s", p.Name, stream)
 	const most = 8
@@ -156,7 +156,7 @@ func (p *Program) checkUnique(n *NodeSpec) error {
 	return nil
 }
 
-// check refuses a node that is invalid by itself.
+// check validates a node by itself.
 func (n *NodeSpec) check() error {
 	if err := model.CheckName("node", n.ID); err != nil {
 		return err
@@ -205,13 +205,13 @@ func (n *NodeSpec) checkPlaces() error {
 			continue
 		}
 		if err := model.CheckName("space", a.Space); err != nil {
-			return err // later, half of the node would be there
+			return err // otherwise half of the node would be registered when this fails
 		}
 	}
 	return nil
 }
 
-// check refuses names that no commit could carry.
+// check validates the texts that commits contain.
 func (p *Program) check() error {
 	if len(p.Version) > maxVersion {
 		return fmt.Errorf("program %s: the version is %d bytes; at most %d are allowed", p.Name, len(p.Version), maxVersion)
@@ -222,12 +222,12 @@ func (p *Program) check() error {
 // maxVersion bounds Program.Version, which goes into commits.
 const maxVersion = 256
 
-// Cron adds a job to every space of the program. Its times begin when the space is first loaded. The handler of
-// its stream is called with the payload
+// Cron adds a job to every space of the program. Its times begin when the space is first loaded. The handler
+// of its stream is called with the payload
 //
 //	{"cron": NAME, "at": TIME, "missed": N, ...}
 //
-// TIME is that of the schedule, in RFC 3339, and N the number of missed times before it (with FireOnce: after
+// TIME is the scheduled time in RFC 3339, and N the number of missed times before it (with FireOnce: after
 // it).
 func (p *Program) Cron(c CronSpec) error {
 	if err := c.check(); err != nil {
@@ -244,7 +244,7 @@ func (p *Program) Cron(c CronSpec) error {
 }
 
 // Within limits how long the handler of a stream may take; a negative limit means none. Without Within, the
-// host decides.
+// host sets the limit.
 func (p *Program) Within(stream string, d time.Duration) error {
 	if d == 0 {
 		return fmt.Errorf("program %s: stream %s: a limit of 0 leaves no time at all; a negative one means no limit", p.Name, stream)
@@ -259,10 +259,10 @@ func (p *Program) Within(stream string, d time.Duration) error {
 	return nil
 }
 
-// HandlerLimit returns the limit of a stream's handler, negative for none, 0 if the program does not set it.
+// HandlerLimit returns the limit of a stream's handler: negative for none, 0 if the program does not set one.
 func (p *Program) HandlerLimit(stream string) time.Duration { return p.limits[stream] }
 
-// declare returns the node's declaration. It shares no slices with the caller.
+// declare returns the node's declaration, which shares no slices with n.
 func (n *NodeSpec) declare() *declaration {
 	return &declaration{
 		ID: n.ID, Kind: n.Kind, Output: n.Output, Writes: slices.Clone(n.Writes), Envelope: slices.Clone(n.Envelope),
@@ -271,8 +271,8 @@ func (n *NodeSpec) declare() *declaration {
 	}
 }
 
-// Action registers an action or an input. It handles the stream of that name, and is the only writer of its
-// documents.
+// Action registers an action or an input, together with the handler of its stream. Only that handler writes
+// its documents.
 func (p *Program) Action(a *ActionSpec) error {
 	if err := p.addAction(a); err != nil {
 		return fmt.Errorf("program %s: action %q: %w", p.Name, a.Name, err)

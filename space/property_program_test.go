@@ -12,23 +12,21 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The programs of the random worlds: formulas of small numbers, so that what they come to
-// often stays the same. A formula counts only what has a lower number than itself, so
-// there is exactly one state in which all of them are right. What it declares to read and
-// to write is often wider than that, so the graph does have circles.
+// The programs of the random worlds are formulas over small numbers, so that a change often leaves a result
+// the same. A formula uses only values of formulas with lower numbers, so exactly one state satisfies all of
+// them. The declared reads and writes are often wider, so the graph does have circles.
 
-// formula is what a node of a random program comes to.
+// formula is a node of a random program.
 type formula struct {
 	index int
 	spec  NodeSpec // without Run
-	// reads[0] is always read, and by its parity either the even or the odd ones of the
-	// rest.
+	// reads[0] is always read, and its parity selects either the even or the odd ones of the rest.
 	reads []operand
 	mod   int64
-	// cell is where it writes beside its output; with an envelope it writes to one of two
-	// keys there, and clears the other.
+	// cell is the place that the node writes besides its output; with an envelope it writes one of two keys
+	// there, and clears the other.
 	cell Address
-	// vanish: a 0 is not written to the cell but removes what is there.
+	// vanish makes a result of 0 remove the cell instead of being written to it.
 	vanish bool
 }
 
@@ -36,11 +34,11 @@ type operandKind uint8
 
 const (
 	readAt     operandKind = iota // the number at an address
-	readSum                       // those of all keys of a document that count
-	readKeys                      // how many there are, shallow
-	readHop                       // what the link points to
-	readTarget                    // where that is
-	readPeek                      // something that does not matter
+	readSum                       // the sum of the keys of a document that count
+	readKeys                      // the number of keys, read shallowly
+	readHop                       // the target of the link
+	readTarget                    // the address of the target
+	readPeek                      // a value that does not matter
 )
 
 type operand struct {
@@ -62,11 +60,11 @@ var (
 	containers = []string{"bag", "shared0", "shared1"}
 )
 
-// maxTarget is how many of the first formulas a link may point to; the others may follow it.
+// maxTarget is the number of first formulas that a link may point to; the others may follow it.
 const maxTarget = 3
 
-// counts reports whether a key of a document that many write counts for a formula: the
-// key of an input, or of one before it.
+// counts reports whether a key of a shared document counts for a formula: the key of an input, or of a
+// formula with a lower number.
 func counts(key string, below int) bool {
 	number, ok := strings.CutPrefix(key, "n")
 	if !ok {
@@ -122,10 +120,10 @@ func (f *formula) eval(read func(o *operand) int64) int64 {
 	return total % f.mod
 }
 
-// beside returns the number in the cell, if the formula comes to v.
+// beside returns the number in the cell if the result of the formula is v.
 func (f *formula) beside(v int64) int64 { return (v + 1) % f.mod }
 
-// lobe returns the key inside of the envelope that is written.
+// lobe returns the keys inside the envelope that are written and cleared.
 func lobe(v int64) (written, cleared string) {
 	if v%2 == 0 {
 		return "a", "b"
@@ -149,12 +147,12 @@ func (f *formula) write(tx *Tx, v int64) {
 	}
 }
 
-// formulas are those of one random world: the first of them make up the program, the
-// others are registered and removed while it runs.
+// formulas are those of one random world: the first ones make up the program, the others are registered and
+// removed while it runs.
 type formulas struct {
 	all    []*formula
 	static int
-	// seen is what effects have come to, by space and node.
+	// seen has the results of effects, by space and node.
 	seen map[*transactions]map[string]int64
 }
 
@@ -174,7 +172,7 @@ func (fs *formulas) node(f *formula) NodeSpec {
 	return spec
 }
 
-// cells returns the addresses at which there is a number of the formula's.
+// cells returns the addresses at which the formula writes a number.
 func (f *formula) cells() (out []Address) {
 	if f.spec.Output != "" {
 		out = append(out, Address{Doc: f.spec.Output})
@@ -234,8 +232,8 @@ func genFormula(t *rapid.T, i int, known []Address) *formula {
 	return f
 }
 
-// genCell chooses a document of its own, or a key of one that many write to, and what is
-// declared of that: the key, or all of the document.
+// genCell chooses a document, or a key of a shared one, and what is declared for it: the key, or the whole
+// document.
 func (f *formula) genCell(t *rapid.T) {
 	at := Address{Doc: rapid.SampledFrom([]string{fmt.Sprint("side", f.index), "shared0", "shared1"}).Draw(t, "cell")}
 	f.cell = at
@@ -267,8 +265,7 @@ func genOperand(t *rapid.T, i int, known []Address) operand {
 	return operand{kind, rapid.SampledFrom(known).Draw(t, "at")}
 }
 
-// genExtras adds what is rare: gates, and reads that are declared, which need not be
-// those that are made.
+// genExtras adds rare features: gates, and declared reads, which need not be the actual ones.
 func (f *formula) genExtras(t *rapid.T, known []Address) {
 	switch rapid.IntRange(0, 9).Draw(t, "extra") {
 	case 0:
@@ -284,7 +281,7 @@ func (f *formula) genExtras(t *rapid.T, known []Address) {
 	}
 }
 
-// targets returns where the link may point.
+// targets returns the addresses that the link may point to.
 func (fs *formulas) targets() []Address {
 	out := slices.Concat(plain[:1], keyed[:1], keyed[2:3], []Address{rate})
 	for _, f := range fs.all[:min(maxTarget, fs.static)] {
@@ -314,7 +311,7 @@ func (f *formula) mayWrite(a Address) bool {
 	})
 }
 
-// reachFrom adds a node and what it needs.
+// reachFrom adds a node and everything that it needs.
 func (fs *formulas) reachFrom(f *formula, into map[string]bool) {
 	if into[f.spec.ID] {
 		return
@@ -336,11 +333,11 @@ func (fs *formulas) reachFrom(f *formula, into map[string]bool) {
 	}
 }
 
-// oracle is the naive evaluation of one state: a formula is evaluated by evaluating what
-// it reads, from the inputs up. It knows nothing of nodes, demand or logs.
+// oracle evaluates one state naively: it evaluates a formula by evaluating its reads, from the inputs up. It
+// knows nothing of nodes, demand or logs.
 type oracle struct {
 	fs *formulas
-	// has says which formulas are there. What the others have written is an input.
+	// has reports which formulas exist. What the others have written is an input.
 	has   func(f *formula) bool
 	input func(doc string) model.Value
 	rate  int64
@@ -401,7 +398,7 @@ func (o *oracle) at(a Address) int64 {
 	return num(o.input(a.Doc).At(a.Path))
 }
 
-// container adds up or counts the keys of a document that are before below.
+// container sums or counts the keys of a document that count for formulas below a number.
 func (o *oracle) container(p *operand, below int) (total int64) {
 	computed := map[string]bool{}
 	for _, f := range o.fs.all {

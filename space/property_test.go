@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/settlehq/settle/internal/seeded" // see there
+	_ "github.com/settlehq/settle/internal/seeded" // see the package
 	"github.com/settlehq/settle/model"
 )
 
@@ -53,7 +53,7 @@ func (fs *formulas) program(t *rapid.T) *Program {
 	return p
 }
 
-// Addresses in payloads resemble links, but are not to be followed.
+// Addresses in payloads resemble links, but must not be followed.
 func addressIn(a Address) any {
 	return map[string]any{"space": a.Space, "doc": a.Doc, "path": []string(a.Path)}
 }
@@ -68,15 +68,15 @@ func addressOf(v model.Value) (a Address) {
 	return a
 }
 
-// machine is the system under test with what the test knows of it. There are two of
-// the system, to which the same is done: they must not differ in anything.
+// machine is the system under test and the expectations of the test. There are two instances of the system
+// that do the same, and must not differ in anything.
 type machine struct {
 	w        *world
 	fs       *formulas
 	hosts    []*host
 	observed []map[string]int // per host
-	present  []map[int]bool   // those of the others that are registered, per host
-	needed   map[string]bool  // whatever may have been live, ever
+	present  []map[int]bool   // registered formulas outside the program, per host
+	needed   map[string]bool  // everything that may ever have been live
 	sent     int
 	twin     *machine
 }
@@ -106,8 +106,7 @@ func (m *machine) change(t *rapid.T) (to Address, v model.Value) {
 
 var groups = rapid.SampledFrom([]string{"", "", "g"})
 
-// numbers returns all addresses of which the test knows what is to be there: inputs, and what
-// the program derives.
+// numbers returns all addresses with a known expected value: inputs, and what the program derives.
 func (m *machine) numbers() []Address {
 	out := slices.Concat(plain, keyed, []Address{rate})
 	for _, f := range m.fs.all[:m.fs.static] {
@@ -177,7 +176,7 @@ func (m *machine) move(t *rapid.T) {
 	}
 }
 
-// transact is a write by the application, which may look at something derived for it.
+// transact is a write by the application, which may read a derived value for it.
 func (m *machine) transact(t *rapid.T, i int) {
 	to, v := m.change(t)
 	group := groups.Draw(t, "group")
@@ -247,12 +246,12 @@ func (m *machine) demand(t *rapid.T, i int, move string) {
 	m.do(i, func(m *machine, h *host) { checkGraph(m.w.t, h.core.graph) })
 }
 
-// toggle registers a node that is not there and removes one that is.
+// toggle registers a node if it is absent, and removes it otherwise.
 func (m *machine) toggle(h *host, i int, f *formula) {
 	if m.present[i][f.index] {
 		delete(m.present[i], f.index)
 		if !h.core.Remove(f.spec.ID) {
-			m.w.t.Fatalf("there was no %s to remove", f.spec.ID)
+			m.w.t.Fatalf("node %s did not exist", f.spec.ID)
 		}
 		return
 	}
@@ -268,7 +267,7 @@ func (m *machine) toggle(h *host, i int, f *formula) {
 // rootItself reports whether the node is live without readers.
 func (f *formula) rootItself() bool { return f.spec.Kind == Effect || f.materializes() }
 
-// step is one of the moves that need nothing but a host.
+// step is one of the moves that involve only a host.
 func (h *host) step(move string) {
 	switch move {
 	case "deliver":
@@ -298,8 +297,8 @@ func (h *host) step(move string) {
 // rest is longer than any gate.
 const rest = 3 * time.Second
 
-// crash forgets everything, perhaps between an append and its answer. The clients
-// that observe come back; what was registered does not.
+// crash loses everything in memory, perhaps between an append and its answer. The clients' observations
+// return; registered nodes do not.
 func (m *machine) crash(h *host, i int, landed bool) {
 	if h.inFlight != nil && landed {
 		m.w.append(home, h.inFlight)
@@ -313,7 +312,7 @@ func (m *machine) crash(h *host, i int, landed bool) {
 	}
 }
 
-// settleDown lets one host bring everything to an end.
+// settleDown lets one host finish everything.
 func (m *machine) settleDown(h *host) {
 	for h.decide(); !h.core.Settled(); h.decide() {
 		h.settle()
@@ -332,11 +331,11 @@ func (m *machine) settleDown(h *host) {
 		}
 		h.advance(rest)
 	}
-	m.w.t.Fatalf("it does not come to rest: %+v, nodes %+v", h.last, h.core.Nodes())
+	m.w.t.Fatalf("the host does not become idle: %+v, nodes %+v", h.last, h.core.Nodes())
 }
 
-// at returns the oracle of a host's state at quiescence. What nodes have written that are not
-// there any more is as it was left.
+// at returns the oracle of a host's state at quiescence. Writes of nodes that have been removed stay as they
+// are.
 func (m *machine) at(i int) *oracle {
 	r := m.w.replica(home)
 	return &oracle{
@@ -355,14 +354,14 @@ func (m *machine) volatile(doc string) bool {
 	return slices.ContainsFunc(m.fs.all, func(f *formula) bool { return f.spec.Volatile && f.spec.Output == doc })
 }
 
-// checkOutputs: at quiescence, everything live has the value that a naive evaluation
-// has, here and in the log, and effects have seen it; nothing ran that was never needed.
+// checkOutputs checks that, at quiescence, everything live has the value of a naive evaluation, here and in
+// the log; that effects have seen it; and that nothing ran that was never needed.
 func (m *machine) checkOutputs(i int) {
 	t, h, o := m.w.t, m.hosts[i], m.at(i)
 	for _, f := range m.fs.all {
 		n := h.core.graph.byID[f.spec.ID]
 		if (n != nil) != o.has(f) {
-			t.Fatalf("%s: it being there is %v", f.spec.ID, n != nil)
+			t.Fatalf("%s is registered: %v", f.spec.ID, n != nil)
 		}
 		if n == nil || !n.live {
 			continue
@@ -383,7 +382,7 @@ func (m *machine) checkOutputs(i int) {
 	}
 	for _, n := range h.core.Nodes() {
 		if f := m.fs.byID(n.ID); f != nil && n.Runs > 0 && !m.needed[n.ID] {
-			t.Fatalf("%s ran %d times, and was never needed", n.ID, n.Runs)
+			t.Fatalf("%s ran %d times, although it was never needed", n.ID, n.Runs)
 		}
 	}
 	if s := h.core.Stats(); s.NodeErrors+s.OutsideWrites+s.Violations+s.Deferred > 0 {
@@ -401,7 +400,7 @@ func (fs *formulas) byID(id string) *formula {
 	return nil
 }
 
-// checkDocuments compares what is shown with what is in the log.
+// checkDocuments compares the shown documents with the log.
 func (m *machine) checkDocuments(h *host) {
 	t, r := m.w.t, m.w.replica(home)
 	for _, id := range slices.Concat(r.DocIDs(), []string{"in0", "in1", "in2"}, containers) {
@@ -409,14 +408,13 @@ func (m *machine) checkDocuments(h *host) {
 			t.Fatalf("%s is %s here and %s in the log", id, got, want)
 		}
 		if m.volatile(id) && !r.Doc(id).Value.IsAbsent() {
-			t.Fatalf("%s is volatile, and in the log", id)
+			t.Fatalf("%s is volatile, but in the log", id)
 		}
 	}
 }
 
-// checkHistory replays the log naively: every event is handled once, in order, and a
-// handler that reads a derived document sees what would be computed at its place in
-// the log.
+// checkHistory replays the log naively: every event is handled once, in order, and a handler that reads a
+// derived document sees the value as of its place in the log.
 func (m *machine) checkHistory() {
 	t := m.w.t
 	state := map[string]model.Value{}
@@ -457,7 +455,7 @@ func (m *machine) checkHandled(handled map[string]bool) {
 	t := m.w.t
 	for _, ev := range m.w.lanes[home] {
 		if !handled[ev.ID] {
-			t.Fatalf("%s is not handled", ev.ID)
+			t.Fatalf("%s was not handled", ev.ID)
 		}
 	}
 	for _, id := range m.w.sendIDs(home) {
@@ -470,9 +468,9 @@ func (m *machine) checkHandled(handled map[string]bool) {
 	}
 }
 
-// checkCopy compares what a copy saw with the oracle. A foreign document has no place
-// in this log, so any of its values will do. The program derives nothing from the
-// others, so whether they were there does not matter.
+// checkCopy compares what a copy saw with the oracle. A foreign document has no place in this log, so any of
+// its values is correct. The program derives nothing from the other formulas, so it does not matter whether
+// they were registered.
 func (m *machine) checkCopy(rc *model.Receipt, state map[string]model.Value) {
 	from := m.copied(rc)
 	for rate := range int64(4) {
@@ -515,8 +513,8 @@ func newMachine(t *rapid.T, fs *formulas, p *Program, change func(*Config)) *mac
 			fs.reachFrom(f, m.needed)
 		}
 	}
-	// A new container concerns all readers that have looked for something inside it; the edges do not have
-	// that.
+	// A new container concerns all readers that have looked for something inside it, which the edges do not
+	// express.
 	for _, doc := range containers {
 		m.w.put(home, put(doc, map[string]any{}))
 	}
@@ -530,8 +528,8 @@ func newMachine(t *rapid.T, fs *formulas, p *Program, change func(*Config)) *mac
 	return m
 }
 
-// checkTwin: only the inputs decide what a space does (no clock, no chance, no order of a map), and observation
-// through hooks decides nothing (P10).
+// checkTwin checks that only the inputs decide what a space does (no clock, no chance, no order of a map),
+// and that observation through hooks decides nothing (P10).
 func (m *machine) checkTwin() {
 	t := m.w.t
 	for _, space := range []string{home, "bank"} {
@@ -546,10 +544,10 @@ func (m *machine) checkTwin() {
 	}
 }
 
-// Random programs under random observations, events, transactions, refusals, takeovers
-// and crashes (I1, I2, I3, I4, I9, I10, I11). The twin is watched through every hook, and
-// its runs are repeated for comparison; it does the same.
-func TestI1_AtQuiescenceEverythingLiveIsWhatANaiveEvaluationSays(t *testing.T) {
+// Random programs under random observations, events, transactions, refusals, takeovers and crashes (I1, I2,
+// I3, I4, I9, I10, I11). The twin is watched through every hook, and its runs are rehearsed; it must do the
+// same.
+func TestI1_AtQuiescenceEverythingLiveEqualsANaiveEvaluation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := genFormulas(t)
 		p := fs.program(t)

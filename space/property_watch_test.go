@@ -8,27 +8,26 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// watcher looks at every run of a host through the hooks of the trace, and asks
-// whether it was right to be made, and then.
+// watcher checks every run of a host, through the trace hooks: whether it has a cause, and whether this is
+// its turn.
 type watcher struct {
 	h *host
-	// changes are all that have been, and began how many of them each node's last run
-	// has found.
+	// changes are all changes so far, and began the number of them when the last run of each node began.
 	changes []ChangeInfo
 	began   map[*node]int
-	// again are the nodes whose last run did not come to an end.
+	// again are the nodes whose last run did not complete.
 	again map[*node]bool
-	// made are the runs that were committed and not seen in the log yet.
+	// made are the runs that were committed but not seen in the log yet.
 	made  map[*node][]madeRun
 	stack []*node
 }
 
-// madeRun is a run with a transaction, and how many refusals had been before.
+// madeRun is a run with a transaction, and the number of refusals before it.
 type madeRun struct {
 	epoch, tx, refused uint64
 }
 
-// judge begins to watch a host. Its own hooks go on.
+// judge begins to watch a host. The host's own hooks are still called.
 func judge(h *host) {
 	w := &watcher{h: h, began: map[*node]int{}, again: map[*node]bool{}, made: map[*node][]madeRun{}}
 	trace := &h.cfg.Trace
@@ -40,7 +39,7 @@ func judge(h *host) {
 	h.core.cfg.Trace = *trace
 }
 
-// watched installs every hook that the hosts of these tests do without.
+// watched installs every hook that the hosts of these tests do not use.
 func watched(c *Config) {
 	c.Trace = Trace{
 		HandleStart: func(ev *model.Event) model.Trace { return ev.Trace },
@@ -59,7 +58,7 @@ func watched(c *Config) {
 func (w *watcher) start(i *RunInfo) {
 	n := w.h.core.graph.byID[i.Node]
 	if !n.live && len(w.stack) == 0 {
-		w.h.t.Fatalf("%s runs, and is not needed (I2)", i.Node)
+		w.h.t.Fatalf("%s runs, although it is not needed (I2)", i.Node)
 	}
 	if last, ran := w.began[n]; ran && !w.again[n] && !w.undone(n) {
 		w.checkCauses(n, i.Causes, w.changes[last:])
@@ -78,8 +77,7 @@ func (w *watcher) end(i *RunInfo) {
 	}
 }
 
-// undone reports whether a refusal has undone a run of the node's since it was last
-// asked.
+// undone reports whether a refusal has undone a run of the node since the last call.
 func (w *watcher) undone(n *node) (some bool) {
 	w.made[n] = slices.DeleteFunc(w.made[n], func(r madeRun) bool {
 		undone := r.refused < w.h.core.Stats().Refused && !w.logged(r)
@@ -99,11 +97,11 @@ func (w *watcher) logged(r madeRun) bool {
 	return false
 }
 
-// checkCauses: a run has causes, and each is an address that another writer has changed since the last run
-// began (I3, P5).
+// checkCauses checks that a run has causes, and that each is an address that another writer has changed since
+// the last run began (I3, P5).
 func (w *watcher) checkCauses(n *node, causes []string, changes []ChangeInfo) {
 	if len(causes) == 0 {
-		w.h.t.Fatalf("%s runs again, for no cause\n%s%v\n%v\nsince %+v\nmade %+v refused %d", n.id(), w.dump(), w.h.story, w.stack, changes, w.made[n], w.h.core.Stats().Refused)
+		w.h.t.Fatalf("%s runs again without a cause\n%s%v\n%v\nsince %+v\nmade %+v refused %d", n.id(), w.dump(), w.h.story, w.stack, changes, w.made[n], w.h.core.Stats().Refused)
 	}
 	for _, cause := range causes {
 		explains := func(c ChangeInfo) bool {
@@ -129,10 +127,10 @@ func isCause(c *ChangeInfo, cause string) bool {
 	return err == nil && touches(c.Before, c.After, path, flat)
 }
 
-// checkOrder: whatever the node is known to read from is up to date, unless that must
-// wait (I9), or is itself being brought up to date and waits for this run: a circle of which
-// not all reads are known yet. What only a materializer may write is looked at one step
-// ahead, and what comes out of a circle has no order.
+// checkOrder checks that every known writer of what the node reads is up to date, unless it must wait (I9),
+// or is itself being brought up to date and waits for this run: a circle with reads that are not known yet.
+// For places that only a materializer may write it looks one step ahead, and nodes downstream of a circle
+// have no order.
 func (w *watcher) checkOrder(n *node) {
 	core := w.h.core
 	upstream(n, func(u *node, direct bool) {
@@ -143,8 +141,7 @@ func (w *watcher) checkOrder(n *node) {
 	})
 }
 
-// upstream visits whatever n reads from, directly or through others. Edges that close a
-// circle are left out of account.
+// upstream visits everything that n reads from, directly or indirectly. It ignores edges that close a circle.
 func upstream(n *node, visit func(u *node, direct bool)) {
 	seen := map[*node]bool{n: true}
 	for work := []*node{n}; len(work) > 0; work = work[1:] {

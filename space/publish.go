@@ -9,23 +9,24 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// publisher writes the state of the space into tables when it is asked to (docs/adr/0040). Nothing is recorded for it
-// meanwhile: the hot records are compared with the tables then.
+// publisher writes the state of the space into tables on demand (docs/adr/0040). It records nothing as the
+// space works: it compares the hot records with the tables when a snapshot is requested.
 type publisher struct {
 	handling *handling
 	recorder *inspect.Recorder
-	// tables is nil unless a snapshot was taken within the last keptFor calls of Settle, which unread counts.
+	// tables is nil unless a snapshot was taken within the last keptFor calls of Settle; unread counts the
+	// calls since.
 	tables *inspect.Tables
 	unread int
 	// row is scratch.
 	row inspect.Node
 }
 
-// keptFor is the number of calls of Settle for which the tables are kept after a snapshot was taken. They are as
-// large as the hot records, and cost several times more to make than to bring up to date.
+// keptFor is the number of calls of Settle for which the tables are kept after a snapshot was taken. They are
+// as large as the hot records, and building them costs several times more than updating them.
 const keptFor = 1024
 
-// settled notifies readers, and drops tables that are not read any more.
+// settled notifies readers, and drops tables that are no longer read.
 func (p *publisher) settled() {
 	if p.tables == nil {
 		return
@@ -92,7 +93,7 @@ func causeNames(n *node) []string {
 	return c.names()
 }
 
-// stand fills in the reason why a node does not run now, except for those that stop the whole space.
+// stand fills in the reason why a node does not run now, except for reasons that stop the whole space.
 func (p *publisher) stand(n *node, out *inspect.Node) {
 	h := p.handling
 	switch {
@@ -113,7 +114,7 @@ func (p *publisher) stand(n *node, out *inspect.Node) {
 	}
 }
 
-// rootOf returns the reason why a node is live by itself, "" if it is not.
+// rootOf returns the reason why a node is live regardless of readers, "" if there is none.
 func rootOf(n *node) string {
 	switch {
 	case n.kind == Effect:
@@ -128,7 +129,7 @@ func rootOf(n *node) string {
 	return inspect.NeededByEvent
 }
 
-// absentee returns the absent document of another space that a run of n has met.
+// absentee returns the absent document of another space that the last run of n read.
 func (n *node) absentee() string {
 	for _, d := range n.deps {
 		if !d.doc.loaded {
@@ -152,7 +153,7 @@ func (n *node) gateName() string {
 	return "debounce"
 }
 
-// state returns what concerns the space as a whole.
+// state describes the space as a whole.
 func (p *publisher) state() *inspect.State {
 	h := p.handling
 	return &inspect.State{
@@ -161,7 +162,7 @@ func (p *publisher) state() *inspect.State {
 	}
 }
 
-// halted returns the reason why the space runs nothing, "" if it does.
+// halted returns the reason why the space runs nothing, "" if it runs.
 func halted(l *ledger.Ledger) string {
 	switch {
 	case l.Closed():
@@ -171,7 +172,7 @@ func halted(l *ledger.Ledger) string {
 	case !l.Entered():
 		return "this runtime does not own it"
 	case !l.Running():
-		return "a commit was refused, and others' are to be taken in first"
+		return "a commit was refused, and the commits of other runtimes must be integrated first"
 	case !l.Begins():
 		return "it is finishing"
 	case l.Crowded():
@@ -186,7 +187,7 @@ func (p *publisher) lane() *inspect.Lane {
 	return &inspect.Lane{Contents: l.Lane().Contents(), Head: p.head(), Scheduled: l.Later()}
 }
 
-// head returns what is known of the event at the head of the lane, nil if there is none.
+// head describes the event at the head of the lane; nil if there is none.
 func (p *publisher) head() *inspect.Head {
 	h := p.handling
 	info, ok := h.ledger.HeadInfo()

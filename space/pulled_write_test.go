@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What a run pulls may write to a document that the run has begun to write (I7).
-func TestI7_WhatARunPullsIsNotWrittenOver(t *testing.T) {
+// A node that a run pulls may write to a document that the run has begun to write (I7).
+func TestI7_WritesOfPulledNodesAreNotOverwritten(t *testing.T) {
 	at := func(path string) []Address { return []Address{{Doc: "d", Path: model.Path{path}}} }
 	inner := NodeSpec{ID: "inner", Kind: Computation, Output: "o", Writes: at("inner")}
 	inner.Run = func(tx *Tx) (model.Value, error) {
@@ -27,9 +27,9 @@ func TestI7_WhatARunPullsIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// What a run pulls may change what its node has read the last time and does not read any
-// more. That is no reason for it to run again.
-func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
+// A node that a run pulls may change something that the running node read last time but no longer reads. That
+// is no reason for another run.
+func TestI3_AnAddressThatIsNoLongerReadIsNoCause(t *testing.T) {
 	child := NodeSpec{ID: "child", Kind: Computation, Output: "o", Writes: []Address{{Doc: "d"}}}
 	child.Run = func(tx *Tx) (model.Value, error) {
 		tx.Set("d", 1)
@@ -55,8 +55,8 @@ func TestI3_WhatARunDoesNotReadAnyMoreIsNoReason(t *testing.T) {
 }
 
 // A run whose side-write has no effect, because the value is there already, writes nothing. If that value is
-// then undone, it runs again: no other writer would restore it.
-func TestI1_AWriteThatWasThereAlreadyIsMadeWhenItIsUndone(t *testing.T) {
+// then undone, the node runs again: no other writer would restore it.
+func TestI1_AWriteThatWasThereAlreadyIsRepeatedWhenItIsUndone(t *testing.T) {
 	at := model.Path{"x"}
 	side := NodeSpec{ID: "side", Kind: Computation, Writes: []Address{{Doc: "d", Path: at}}}
 	side.Run = func(tx *Tx) (model.Value, error) {

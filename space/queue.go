@@ -11,7 +11,7 @@ type queue struct {
 	sweep, next levels
 	sweeping    bool
 	at          int32 // the height of the sweep
-	// idle are the materializers that are due: they run when no other node is.
+	// idle are the materializers that are due: they run when no other node is due.
 	idle []*node
 	// dueCount counts the nodes that are live and not clean.
 	dueCount int
@@ -44,7 +44,7 @@ func (l *levels) lowest() int32 {
 }
 
 // take empties the lowest level and returns its nodes in order of registration. The slice is valid until the
-// next push to the level.
+// next push to that level.
 func (l *levels) take() []*node {
 	h := l.lowest()
 	nodes := l.byHeight[h]
@@ -57,7 +57,7 @@ func (l *levels) take() []*node {
 	return nodes
 }
 
-// relevel moves waiting nodes to their places after heights have changed.
+// relevel re-sorts the waiting nodes after heights have changed.
 func (q *queue) relevel() {
 	old := q.next
 	q.sweep, q.next = levels{}, levels{}
@@ -77,13 +77,14 @@ func (q *queue) push(n *node) {
 	q.next.push(n)
 }
 
-// len returns the number of waiting nodes, without idle materializers.
+// len returns the number of waiting nodes, not counting idle materializers.
 func (q *queue) len() int { return q.sweep.n + q.next.n }
 
 // waits reports whether any node waits for its turn.
 func (q *queue) waits() bool { return q.len()+len(q.idle) > 0 }
 
-// enqueue adds a due node to the queue, unless it is there or is held back by something that will enqueue it.
+// enqueue adds a due node to the queue, unless it is there already, or something that will enqueue it later
+// holds it back.
 func (q *queue) enqueue(n *node) {
 	if !n.due() || n.queued || n.waiting || n.held {
 		return
@@ -103,7 +104,7 @@ func (q *queue) promote(n *node) {
 	q.push(n)
 }
 
-// recount updates dueCount after a change of a node that was due before, or was not.
+// recount updates dueCount after a change of n; was reports whether n was due before.
 func (q *queue) recount(n *node, was bool) {
 	switch is := n.due(); {
 	case is && !was:

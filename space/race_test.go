@@ -16,7 +16,7 @@ func TestQ22_NothingIsDispatchedBeforeTheTakeoverIsConfirmed(t *testing.T) {
 	h.deliver()
 	h.settle()
 	if h.core.TakeOver(); h.core.Owned() {
-		t.Error("it owns the space before it has asked")
+		t.Error("the runtime owns the space before it requested the takeover")
 	}
 	h.settle()
 	h.settle()
@@ -25,13 +25,13 @@ func TestQ22_NothingIsDispatchedBeforeTheTakeoverIsConfirmed(t *testing.T) {
 	}
 	h.decide()
 	if !h.core.Owned() {
-		t.Error("the takeover is confirmed, and it does not own the space")
+		t.Error("the takeover is confirmed, but the runtime does not own the space")
 	}
 	h.run()
 	wantValue(t, h, "twice", "2")
 }
 
-// A takeover that loses is tried again on top of what won.
+// A takeover that loses is repeated on top of the commit that won.
 func TestQ16_ATakeoverThatIsRefusedIntegratesAndAsksAgain(t *testing.T) {
 	w := newWorld(t)
 	a := w.owner("w1", counter(t).Program)
@@ -52,8 +52,8 @@ func TestQ16_ATakeoverThatIsRefusedIntegratesAndAsksAgain(t *testing.T) {
 	}
 }
 
-// What was integrated between asking for the space and sending the request is in the
-// takeover commit: it does not put the lane back.
+// The takeover commit contains what was integrated between the call of TakeOver and the append: it does not
+// move the lane back.
 func TestATakeoverCarriesTheCursorOfWhenItIsSent(t *testing.T) {
 	w := newWorld(t)
 	a := w.owner("w1", counter(t).Program)
@@ -83,7 +83,7 @@ func TestATakeoverDeposesTheOwner(t *testing.T) {
 	wantValue(t, a, "count", "1")
 	a.decide()
 	if !a.core.Deposed() || a.core.Owned() {
-		t.Error("it lost the race and is not deposed")
+		t.Error("the runtime lost the race but is not deposed")
 	}
 	wantValue(t, a, "count", "absent")
 	a.run()
@@ -92,7 +92,7 @@ func TestATakeoverDeposesTheOwner(t *testing.T) {
 		t.Errorf("receipts %v, the deposed handled %d", w.receipts(home), a.core.Stats().Handled)
 	}
 	wantValue(t, b, "count", "1")
-	// And back again.
+	// The other way round.
 	w.send(home, "add", "e2", 1)
 	a.integrate()
 	a.takeOver()
@@ -103,8 +103,8 @@ func TestATakeoverDeposesTheOwner(t *testing.T) {
 	}
 }
 
-// A refused commit is undone whole: the part under way and the part behind it, and
-// what was computed of both. It is done again on top of what won.
+// A refused commit is undone as a whole: the append under way, the group behind it, and everything computed
+// from both. All of it is repeated on top of the commit that won.
 func TestI11_W07_W10_ARefusedSuffixIsUndoneAndDoneAgainOnce(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).set().sum("twice", "count", "count").Program)
@@ -115,7 +115,7 @@ func TestI11_W07_W10_ARefusedSuffixIsUndoneAndDoneAgainOnce(t *testing.T) {
 	h.settle() // under way
 	w.send(home, "add", "e2", 10)
 	h.deliver()
-	h.settle() // behind it
+	h.settle() // in the open group
 	wantValue(t, h, "twice", "22")
 	h.w.put(home, put("count", 100))
 	a := h.inFlight
@@ -127,7 +127,7 @@ func TestI11_W07_W10_ARefusedSuffixIsUndoneAndDoneAgainOnce(t *testing.T) {
 	wantValue(t, h, "count", "absent")
 	wantValue(t, h, "twice", "0")
 	if r := h.settle(); r.Append != nil || r.More {
-		t.Errorf("it goes on before the foreign commit is integrated: %+v", r)
+		t.Errorf("the space continues before the foreign commit is integrated: %+v", r)
 	}
 	h.integrate()
 	h.core.Resume()
@@ -142,7 +142,7 @@ func TestI11_W07_W10_ARefusedSuffixIsUndoneAndDoneAgainOnce(t *testing.T) {
 	}
 }
 
-// A computation whose output was undone runs again, though nothing it read changed.
+// A computation whose output was undone runs again, although nothing it read has changed.
 func TestI3_AnUndoneOutputIsComputedAgain(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)
@@ -160,9 +160,9 @@ func TestI3_AnUndoneOutputIsComputedAgain(t *testing.T) {
 	}
 }
 
-// Another owner's program may have computed something else. This one must not take
-// it for its own.
-func TestI1_AnOutputThatSomebodyElseWroteIsComputedAgain(t *testing.T) {
+// Another owner's program may have computed something else. This runtime must not take that for its own
+// output.
+func TestI1_AnOutputThatAnotherRuntimeWroteIsComputedAgain(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)
 	w.send(home, "set", "e1", map[string]any{"base": 5})
@@ -195,7 +195,7 @@ func TestAForeignCommitIsNotIntegratedOverUndecidedTransactions(t *testing.T) {
 	wantValue(t, h, "x", "1")
 }
 
-// A saved state and the log after it are the space, whenever it was saved.
+// A saved state and the log after it make up the space, whenever the state was saved.
 func TestI7_CheckpointAndLogTailReloadTheSameState(t *testing.T) {
 	p := func() *Program { return relay(t).set().sum("out", "base").Program }
 	for at := range 6 {
@@ -227,9 +227,9 @@ func TestI7_CheckpointAndLogTailReloadTheSameState(t *testing.T) {
 	}
 }
 
-// A restart runs what is observed once, and nothing else (observations are not saved
-// yet); nothing changes.
-func TestI7_ARestartRunsWhatIsObservedAndChangesNothing(t *testing.T) {
+// A restart without saved observations runs each observed computation once, and nothing else; nothing
+// changes.
+func TestI7_ARestartRunsObservedNodesAndChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", chain(t).Program)
 	h.observe("b")
@@ -247,7 +247,7 @@ func TestI7_ARestartRunsWhatIsObservedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestIntegrateRefusesWhatItCannotRead(t *testing.T) {
+func TestIntegrateRefusesUnreadableCommits(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	for _, data := range []string{"", "nonsense", `{"v":99,"sp":"home","rt":"x","cur":{}}`} {

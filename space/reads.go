@@ -7,18 +7,18 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// readLog has the reads of one run, matched against those of the node's last run as they are made: a run that
-// reads the same addresses in the same order, as most do, costs one comparison per read, and leaves nothing to
-// apply (P6).
+// readLog records the reads of one run, and matches them against those of the node's last run as they are
+// made. A run that reads the same addresses in the same order, as most do, costs one comparison per read, and
+// leaves nothing to apply (P6).
 type readLog struct {
 	node *node
-	// next is the expected dep of the next read. diverged reports that a read was another one; then list has
-	// the reads in order.
+	// next is the index of the dep that the next read is expected to match. diverged reports that a read did
+	// not match; list then has the reads in order.
 	next     int
 	diverged bool
 	list     []*dep
 	run      int32
-	byAddr   map[depKey]*dep // of node.deps, when they are many
+	byAddr   map[depKey]*dep // indexes node.deps, when there are many
 	fresh    []freshRead
 }
 
@@ -41,30 +41,30 @@ func (l *readLog) begin(n *node, run int32) {
 	}
 }
 
-// asBefore answers a read that is the expected one, or the last one repeated, if there is no link on the way
+// expected answers a read that matches the expected one, or repeats the last one, if there is no link on the way
 // and the document has arrived: nearly all reads of nearly all runs.
-func (l *readLog) asBefore(space, id string, path model.Path) (v model.Value, ok bool) {
+func (l *readLog) expected(space, id string, path model.Path) (v model.Value, ok bool) {
 	if l.diverged {
-		return l.lately(space, id, path)
+		return l.recent(space, id, path)
 	}
 	deps := l.node.deps
 	if i := l.next; i < len(deps) && deps[i].same(space, id, path) {
-		if v, ok = deps[i].straight(); ok {
+		if v, ok = deps[i].withoutLinks(); ok {
 			l.next++
 		}
 		return v, ok
 	}
 	if i := l.next - 1; i >= 0 && deps[i].same(space, id, path) {
-		return deps[i].straight()
+		return deps[i].withoutLinks()
 	}
 	return v, false
 }
 
-// lately answers a read that is one of the last few: loops repeat addresses.
-func (l *readLog) lately(space, id string, path model.Path) (v model.Value, ok bool) {
+// recent answers a read that repeats one of the last few, as loops do.
+func (l *readLog) recent(space, id string, path model.Path) (v model.Value, ok bool) {
 	for i := len(l.list) - 1; i >= max(0, len(l.list)-4); i-- {
 		if l.list[i].same(space, id, path) {
-			return l.list[i].straight()
+			return l.list[i].withoutLinks()
 		}
 	}
 	return v, false
@@ -76,13 +76,13 @@ func (d *dep) same(space, id string, path model.Path) bool {
 		len(d.path) == len(path) && (len(path) == 0 || slices.Equal(d.path, path))
 }
 
-// sameText compares names that are usually the same string, which needs no call.
+// sameText compares names that are usually the same string, without a call in that case.
 func sameText(a, b string) bool {
 	return len(a) == len(b) && (len(a) == 0 || unsafe.StringData(a) == unsafe.StringData(b) || a == b)
 }
 
-// straight returns the value, if no link has to be followed.
-func (d *dep) straight() (v model.Value, ok bool) {
+// withoutLinks returns the value if no link has to be followed.
+func (d *dep) withoutLinks() (v model.Value, ok bool) {
 	v = d.doc.value
 	for i := range d.path {
 		if v.IsLink() {
@@ -108,7 +108,7 @@ func (l *readLog) expect(space, id string) *doc {
 	return nil
 }
 
-// add adds a read. It reports whether the address is new for the node.
+// add records a read. It reports whether the address is new for the node.
 func (l *readLog) add(d *doc, path model.Path, shallow bool) (isNew bool) {
 	deps := l.node.deps
 	if !l.diverged {
@@ -136,7 +136,7 @@ func (l *readLog) add(d *doc, path model.Path, shallow bool) (isNew bool) {
 	return true
 }
 
-// diverge starts the list with the reads so far, which were as expected.
+// diverge starts the list with the reads so far, all of which were as expected.
 func (l *readLog) diverge() {
 	l.diverged = true
 	l.list = append(l.list[:0], l.node.deps[:l.next]...)
@@ -145,7 +145,7 @@ func (l *readLog) diverge() {
 	}
 }
 
-// manyReads is the number of reads from which a map pays.
+// manyReads is the number of reads from which a map pays off.
 const manyReads = 16
 
 func (l *readLog) find(d *doc, path model.Path, shallow bool) *dep {
@@ -176,10 +176,10 @@ func (d *dep) is(doc *doc, path model.Path, shallow bool) bool {
 
 func (d *dep) key() depKey { return depKey{d.doc, d.path.String(), d.shallow} }
 
-// unchanged reports whether the run has read what the node read last time.
+// unchanged reports whether the run has made the same reads as the node's last one.
 func (l *readLog) unchanged() bool { return !l.diverged && l.next == len(l.node.deps) }
 
-// hand returns the list of reads. The node's former list becomes that of the next run, so a node whose reads
+// hand returns the list of reads. The node's previous list is reused for its next run, so a node whose reads
 // keep changing does not allocate one each time.
 func (l *readLog) hand() []*dep {
 	if cap(l.list) > 2*len(l.list)+4 {
@@ -188,8 +188,8 @@ func (l *readLog) hand() []*dep {
 	return l.list
 }
 
-// cover marks reads that a read of an ancestor makes redundant: a deep read covers everything below. A shallow
-// one covers nothing.
+// cover marks the reads that a read of an ancestor makes redundant: a deep read covers everything below. A
+// shallow one covers nothing.
 func cover(deps []*dep) {
 	if len(deps) <= manyReads {
 		for _, d := range deps {
@@ -197,8 +197,7 @@ func cover(deps []*dep) {
 		}
 		return
 	}
-	// Comparing all pairs would take a second for a node that reads thousands of places of one document, one by
-	// one.
+	// Comparing all pairs would take a second for a node that makes thousands of reads in one document.
 	deep := deepReads{deps: deps, shortest: map[*doc]int{}}
 	for _, d := range deps {
 		if n, ok := deep.shortest[d.doc]; !d.shallow && (!ok || len(d.path) < n) {
@@ -210,18 +209,18 @@ func cover(deps []*dep) {
 	}
 }
 
-// deepReads are the places that a node reads deeply: the length of the shortest path in each document, and the
-// paths themselves once there is a read below one.
+// deepReads are the places that a node reads deeply: the length of the shortest path in each document, and
+// the paths themselves once a read below one was found.
 type deepReads struct {
 	deps     []*dep
 	shortest map[*doc]int
 	at       map[depKey]bool
 }
 
-// cover is coveredBy for many reads.
+// cover does the same as coveredBy, for many reads.
 func (r *deepReads) cover(d *dep) bool {
 	from, some := r.shortest[d.doc]
-	to := len(d.path) // an equal path covers it only if it is shallow
+	to := len(d.path) // an equal path covers it only if d is shallow
 	if d.shallow {
 		to++
 	}
@@ -254,15 +253,15 @@ func coveredBy(d *dep, by []*dep) bool {
 	return false
 }
 
-// freshRead is an address that a run has read and that its node had not read before, with its value then. It is
-// not indexed before the run ends, so a change by a node that the run pulls meanwhile would not invalidate the
-// node: a child that the run has just registered may write an address that the run has read.
+// freshRead is an address that a run has read and that its node had not read before, with its value at that
+// time. The read is indexed only when the run ends, so until then a change would not invalidate the node: a
+// child that the run has just registered may write an address that the run has read.
 type freshRead struct {
 	dep  *dep
 	root model.Value
 }
 
-// noteFresh records the last added read. The run's own writes there do not count.
+// noteFresh records the latest read. The run's own writes to its document do not count.
 func (l *readLog) noteFresh(d *doc) {
 	l.fresh = append(l.fresh, freshRead{l.list[len(l.list)-1], d.value})
 }

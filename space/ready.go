@@ -6,26 +6,25 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// Ready is what a space requests of its host after Settle. The host must perform all of it, and may continue to
-// call the space meanwhile.
+// Ready has what a space requests of its host after Settle. The host must perform all of it, and may keep
+// calling the space in the meantime.
 type Ready struct {
-	// Append, if not nil, must be appended to the log, and answered by exactly one Confirm or Refuse. There is
-	// never more than one under way.
+	// Append, if not nil, must be appended to the log, and answered by exactly one Confirm or Refuse. At most
+	// one is under way at any time.
 	Append *Append
-	// Follow and Unfollow are foreign documents to begin and to stop mirroring (see Mirror).
+	// Follow lists foreign documents to begin mirroring, and Unfollow those to stop mirroring (see Mirror).
 	Follow, Unfollow []Ref
 	// Refill, if not nil, requests lane events after a sequence, through Offer.
 	Refill *Refill
-	// Wake is the time at which to call Settle again even if nothing else happens;
-	// 0 for never.
+	// Wake is the time at which to call Settle again even if nothing else happens; 0 for never.
 	Wake time.Duration
-	// Due is the wall time at which to call Settle again, after Clock, for an event that waits for its time; in
-	// milliseconds since 1970, 0 for never. It always lies ahead: for events that are due already there is
-	// More, or they wait for another input of the host.
+	// Due is the wall time at which to call Settle again, after Clock, for an event that waits for its time;
+	// in milliseconds since 1970, 0 for never. It always lies ahead: if events are due already, More is set,
+	// or they wait for another input of the host.
 	Due int64
 	// More reports that there is runnable work left: call Settle again soon.
 	More bool
-	// Undone are the transactions of Transact that a refusal has undone since the last Ready.
+	// Undone are the transactions of Transact that a refusal has undone since the previous Ready.
 	Undone []uint64
 }
 
@@ -35,7 +34,7 @@ type Append = ledger.Append
 // Ref names a document of another space.
 type Ref struct{ Space, Doc string }
 
-// Refill names a stretch of the space's lane.
+// Refill requests the part of the space's lane after a sequence.
 type Refill struct{ After uint64 }
 
 // ready collects the requests. It seals the open group if no append is under way.
@@ -54,7 +53,7 @@ func (s *Space) ready() Ready {
 	return out
 }
 
-// hasWork reports whether another Settle at the same time would do something.
+// hasWork reports whether another Settle at the same time would do anything.
 func (s *Space) hasWork() bool {
 	if s.ledger.Full() {
 		return false // the answer to the append under way makes room

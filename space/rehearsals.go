@@ -7,10 +7,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// firstRuns is the number of first runs of a function, see Config.Rehearsals.
+// firstRuns is the number of runs of a function that are rehearsed more often, see Config.Rehearsals.
 const firstRuns = 3
 
-// rehearsals repeat runs and attempts to compare their results.
+// rehearsals repeat runs and attempts and compare the results.
 type rehearsals struct {
 	*transactions
 	rehearsed map[string]int // see repetitions
@@ -28,15 +28,15 @@ func (r *rehearsals) repetitions(who string) int {
 	return max(1, r.cfg.Rehearsals)
 }
 
-// validate repeats a run that has just been applied, and reports if a repetition would have changed anything.
-// Nothing of it is kept. A repetition that fails is ignored, because functions may fail. after is what the run
-// has changed.
+// validate repeats a run that has just been applied, and reports a violation if a repetition would have
+// changed anything. Nothing of the repetition is kept. One that fails is ignored, because functions may fail.
+// after is what the run has changed.
 func (r *rehearsals) validate(n *node, after []docValue, v model.Value) {
 	switch {
 	case !r.cfg.CheckIdempotency || n.kind != Computation:
 		return
 	case n.status != Clean:
-		return // nodes that it pulled have changed its reads, which the repetition would see
+		return // nodes that it pulled have changed its reads, and the repetition would see that
 	}
 	moved := slices.ContainsFunc(after, func(w docValue) bool {
 		return slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == w.doc && d.indexed })
@@ -68,8 +68,8 @@ func (r *rehearsals) repeat(n *node, v model.Value) (out []Difference) {
 	return out
 }
 
-// rehearse repeats an attempt that has ended and is not applied yet, and reports if the repetition differs.
-// Nothing of it is kept.
+// rehearse repeats an attempt that has ended and is not applied yet, and reports a violation if the
+// repetition differs. Nothing of the repetition is kept.
 func (r *rehearsals) rehearse(h Handler, tx *Tx, ev *model.Event, v model.Value) {
 	if !r.cfg.CheckIdempotency || tx.stale != nil || tx.missing != nil {
 		return

@@ -7,18 +7,18 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Rejection is the class of a reason for which a transaction did not take effect.
+// Rejection is the class of a reason why a transaction did not take effect.
 type Rejection uint8
 
 const (
-	// ByConflict: the commit was refused, because another runtime's was first.
+	// ByConflict: the commit was refused, because another runtime's commit was first.
 	ByConflict Rejection = iota + 1
-	// ByReceipt: it was refused, and the commit in the way has handled the same event.
+	// ByReceipt: the commit was refused, and the one that was first has handled the same event.
 	ByReceipt
-	// ByOrigin: it was refused, and with it the transaction that had sent the event.
+	// ByOrigin: the commit was refused, and with it the transaction that had sent the event.
 	ByOrigin
-	// ByRule: no commit may hold it. There is no handler, the event cannot be decoded, or the function wrote or
-	// sent something forbidden, or more than fits into a commit.
+	// ByRule: no commit may contain it. There is no handler, the event cannot be decoded, or the function
+	// wrote or sent something forbidden, or more than fits into a commit.
 	ByRule
 	// ByTransientError: the function returned a transient error (see Transient).
 	ByTransientError
@@ -47,15 +47,16 @@ const (
 	thenDropped
 	// thenConcluded: only a receipt with the reason is kept.
 	thenConcluded
-	// thenFollowsDocument: it is removed with the document that it is made from, and made again with it.
+	// thenFollowsDocument: it is removed with the document that it is made from, and returns with
+	// it.
 	thenFollowsDocument
 	// thenNeverMade: the transaction that would have started it is dropped.
 	thenNeverMade
 	// thenWaits: there is no answer yet.
 	thenWaits
-	// thenAnsweredByOther: the receipt in the way is the answer.
+	// thenAnsweredByOther: the receipt that was first is the answer.
 	thenAnsweredByOther
-	// thenAnswered: the receipt is the answer, and has the reason.
+	// thenAnswered: the receipt is the answer, and contains the reason.
 	thenAnswered
 	// thenNone: no client knows of the event.
 	thenNone
@@ -65,15 +66,15 @@ const (
 
 func (c consequence) String() string {
 	return [consequenceCount]string{
-		"", "is undone and made again, without a budget", "is made again within its budget",
+		"", "is undone and repeated, without a budget", "is repeated within its budget",
 		"waits for a change", "is dropped", "ends in a receipt", "follows its document", "is never made",
 		"waits", "is answered by the other receipt", "is answered", "there is none",
 	}[c]
 }
 
-// consequences are the effects of a rejection: on a computation or effect whose run it was, or was undone with
-// it; on the handler whose attempt it was, or was undone with it; on a piece that was started (docs/adr/0010);
-// and on the client that waits for the receipt.
+// consequences are the effects of a rejection: on the computation or effect whose run was rejected, or undone
+// with the rejected commit; likewise on the handler; on a piece, the node that a document starts
+// (docs/adr/0010); and on the client that waits for the receipt.
 type consequences struct{ computation, handler, piece, caller consequence }
 
 // rejections is the table of the consequences of each class, for code and documentation: docs/rejections.md
@@ -87,7 +88,6 @@ var rejections = [rejectionCount]consequences{
 	ByError:          {thenWaitsForChange, thenConcluded, thenNeverMade, thenAnswered},
 }
 
-// consequences returns the consequences of a class.
 func (r Rejection) consequences() consequences { return rejections[r] }
 
 // broken is the error of a transaction that broke a rule.
@@ -107,8 +107,8 @@ func rejectionOf(err error) Rejection {
 	return ByError
 }
 
-// rejectionOfHandling returns the class of the reason for which an event was not handled, 0 if it was; err is
-// the handler's.
+// rejectionOfHandling returns the class of the reason why an event was not handled, 0 if it was; err is the
+// handler's error.
 func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
 	switch {
 	case err != nil:
@@ -119,14 +119,15 @@ func rejectionOfHandling(rc *model.Receipt, err error) Rejection {
 	return ByRule // there is no handler, or its writes exceed a commit
 }
 
-// RejectInfo describes what a refusal by the log has undone: the handling of an event, or the run of a node.
+// RejectInfo describes work that a refusal by the log has undone: the handling of an event, or the run of a
+// node.
 type RejectInfo struct {
 	Stream, Event string
 	Node          string
 	Class         Rejection
 }
 
-// rejectionBy returns the class of a handling that a refusal has undone.
+// rejectionBy returns the class of the reason why a refusal has undone a handling.
 func rejectionBy(w ledger.Why) Rejection {
 	switch w {
 	case ledger.Receipt:
@@ -138,14 +139,13 @@ func rejectionBy(w ledger.Why) Rejection {
 	}
 }
 
-// transient marks a transient error.
 type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Transient marks an error of a handler or node as transient: the code is retried, see Config.EventRetries and
-// Config.RunRetries. Functions should be deterministic, so that helps only if they depend on something outside
-// of the space.
+// Transient marks an error of a handler or node as transient: the code is retried, see Config.EventRetries
+// and Config.RunRetries. Functions should be deterministic, so retrying helps only if they depend on
+// something outside the space.
 func Transient(err error) error {
 	if err == nil {
 		return nil

@@ -21,8 +21,8 @@ func (c consequences) of(column string) consequence {
 	}[column]
 }
 
-// The table of docs/rejections.md is that of the code, and names a test for each cell.
-func TestRejections_ThePageSaysWhatTheTableSays(t *testing.T) {
+// The table in docs/rejections.md equals that of the code, and the page explains every class and consequence.
+func TestRejections_ThePageShowsTheTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/rejections.md")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestRejections_ThePageSaysWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// Every cell: what the table says of a class is what happens.
+// For every cell, the effect of a rejection is what the table states.
 func TestRejections(t *testing.T) {
 	for r := ByConflict; r < rejectionCount; r++ {
 		for _, column := range concerned {
@@ -67,24 +67,24 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// rejection is a story in which the handling of one event, the run of a node, and a piece
-// that the event has started are rejected.
+// rejection is a story in which the handling of one event, the run of a node, and a piece that the event
+// started are rejected.
 type rejection struct {
 	*testing.T
 	w     *world
 	h     *host
 	class Rejection
-	// event is whose handling is rejected, attempts those at each.
+	// event is the event whose handling is rejected; attempts counts the attempts at each event.
 	event    string
 	attempts map[string]int
-	// rejected is how often that was done on purpose: more often than any budget.
+	// rejected is the number of deliberate rejections: more than any budget.
 	rejected int
-	// during is what there was while the rejection stood, after when everything was over.
+	// during is the state while the rejection stood, after the state when everything was over.
 	during, after moment
 	told          []Rejection
 }
 
-// moment is what there is at one time.
+// moment is the state at one time.
 type moment struct {
 	receipts []string
 	runs     int
@@ -99,7 +99,7 @@ func (c *rejection) look(node string) moment {
 	}
 }
 
-// reject tells the story of a class.
+// reject plays the story of a class.
 func reject(t *testing.T, class Rejection) *rejection {
 	c := &rejection{T: t, w: newWorld(t), class: class, event: "e1", attempts: map[string]int{}}
 	c.h = c.w.owner("w1", c.program(), func(cfg *Config) {
@@ -121,13 +121,13 @@ func reject(t *testing.T, class Rejection) *rejection {
 	return c
 }
 
-// program: an event writes count, starts a piece, and sends itself on once; sum is derived
-// of count, moody fails as the document mode says, children makes a node for each piece.
+// program returns a program in which an event writes count, starts a piece, and sends itself on once; sum is
+// derived from count, moody fails as the document mode says, and children makes a node for each piece.
 func (c *rejection) program() *Program {
 	fail := func(tx *Tx, how string) error {
 		switch how {
 		case "rule":
-			tx.Set("sum", 1) // it is derived
+			tx.Set("sum", 1) // fails: it is derived
 		case "transient":
 			return Transient(errors.New("busy"))
 		case "error":
@@ -192,7 +192,7 @@ func (c *rejection) tell() {
 		if len(c.attempts) != 2 {
 			c.Fatalf("the follow-up was not attempted: %v", c.attempts)
 		}
-		for id := range c.attempts { // any order: it is the one that is not e1
+		for id := range c.attempts { // any order: only one is not e1
 			if id != "e1" {
 				c.event = id
 			}
@@ -214,23 +214,22 @@ func (c *rejection) tell() {
 	}
 	for c.h.run(); !c.h.core.ledger.Lane().Done(); c.h.run() {
 		if c.h.last.Wake <= c.h.now {
-			c.Fatalf("an event is left, and nothing to wait for")
+			c.Fatalf("an event is left, but there is nothing to wait for")
 		}
 		c.h.now = c.h.last.Wake
 	}
 	c.after = c.look("sum")
 }
 
-// begin has the event attempted; its commit is under way then.
+// begin makes the first attempt at the event; its commit is then under way.
 func (c *rejection) begin(how string) {
-	c.h.observe("still") // it runs for the first time, and nothing that it reads changes
+	c.h.observe("still") // it runs once, and nothing that it reads changes
 	c.w.send(home, "do", "e1", how)
 	c.h.deliver()
 	c.h.settle()
 }
 
-// handledElsewhere has a commit be first that has handled e1 already, without starting a
-// piece.
+// handledElsewhere makes a commit win that has handled e1 already, without starting a piece.
 func (c *rejection) handledElsewhere() {
 	r := c.w.replica(home)
 	ev := c.w.lanes[home][0]
@@ -253,23 +252,23 @@ func (c *rejection) checkComputation(said consequence) {
 	case thenAgain:
 		want := map[Rejection]string{ByConflict: "2", ByReceipt: "100", ByOrigin: "100"}[c.class]
 		if c.after.runs < 2+c.rejected/2 || c.after.output != want {
-			c.Errorf("it ran %d times and came to %s, want %s", c.after.runs, c.after.output, want)
+			c.Errorf("the computation ran %d times with the result %s, want %s", c.after.runs, c.after.output, want)
 		}
 		if still := c.look("still"); still.runs < 2 || c.w.replica(home).Doc("still").Value.String() != "7" {
-			c.Errorf("one whose inputs are as they were ran %d times; the log says %s", still.runs, c.w.replica(home).Doc("still").Value)
+			c.Errorf("a computation with unchanged inputs ran %d times; the log says %s", still.runs, c.w.replica(home).Doc("still").Value)
 		}
 	case thenAgainWithinBudget:
 		if c.during.runs != 1+c.h.core.cfg.RunRetries || c.during.output != `"fine"` {
-			c.Errorf("it ran %d times and shows %s", c.during.runs, c.during.output)
+			c.Errorf("the computation ran %d times and shows %s", c.during.runs, c.during.output)
 		}
 		c.recovers()
 	case thenWaitsForChange:
 		if c.during.runs != 1 || c.during.output != `"fine"` {
-			c.Errorf("it ran %d times and shows %s", c.during.runs, c.during.output)
+			c.Errorf("the computation ran %d times and shows %s", c.during.runs, c.during.output)
 		}
 		c.recovers()
 	default:
-		c.Errorf("no test knows how to see that a computation %s", said)
+		c.Errorf("no test covers that a computation %s", said)
 	}
 }
 
@@ -279,7 +278,7 @@ func (c *rejection) recovers() {
 	c.h.integrate()
 	c.h.run()
 	if got := c.h.value("moody"); got != `"well"` {
-		c.Errorf("after a change it shows %s", got)
+		c.Errorf("after a change the computation shows %s", got)
 	}
 }
 
@@ -305,7 +304,7 @@ func (c *rejection) checkHandler(said consequence) {
 			c.Errorf("%d attempts, receipts %v, count %s", n, c.after.receipts, c.h.value("count"))
 		}
 	default:
-		c.Errorf("no test knows how to see that a handler %s", said)
+		c.Errorf("no test covers that a handler %s", said)
 	}
 }
 
@@ -314,7 +313,7 @@ func (c *rejection) checkPiece(said consequence) {
 	switch said {
 	case thenFollowsDocument:
 		if c.during.child {
-			c.Error("the piece is there while the attempt that started it is undone")
+			c.Error("the piece exists while the attempt that started it is undone")
 		}
 		if c.class != ByConflict {
 			c.w.put(home, model.Write{Doc: "pieces", Path: model.Path{strings.ReplaceAll(c.event, ":", "-")}, Value: model.MustOf(true)})
@@ -322,14 +321,14 @@ func (c *rejection) checkPiece(said consequence) {
 			c.h.run()
 		}
 		if !c.look("sum").child {
-			c.Error("its document is there, and the piece is not")
+			c.Error("the document exists, but the piece does not")
 		}
 	case thenNeverMade:
 		if c.during.child || c.after.child || c.h.runs["child-e1"] > 0 {
 			c.Error("the piece was made")
 		}
 	default:
-		c.Errorf("no test knows how to see that a piece %s", said)
+		c.Errorf("no test covers that a piece %s", said)
 	}
 }
 
@@ -354,7 +353,7 @@ func (c *rejection) checkCaller(said consequence) {
 			c.Errorf("in the lane: %v, receipts %v", known, c.after.receipts)
 		}
 	default:
-		c.Errorf("no test knows how to see that a caller %s", said)
+		c.Errorf("no test covers that a caller %s", said)
 	}
 }
 
@@ -370,7 +369,7 @@ func TestRejections_EachReasonHasItsClass(t *testing.T) {
 		if i.Receipt != nil {
 			told[i.Event.Stream] = i.Rejection
 		}
-		h.story = append(h.story, i.Event.ID) // run looks whether anything happens
+		h.story = append(h.story, i.Event.ID) // run checks whether anything happens
 	}
 	for _, stream := range []string{"add", "twice", "large", "panic", "nobody"} {
 		w.send(home, stream, stream, 1)

@@ -22,9 +22,10 @@ func (h *host) register(spec NodeSpec) {
 	}
 }
 
-// An effect that is being removed still has some of its reads. If there is a circle anywhere, so that counts
-// alone do not determine liveness, it must not count as the only root of nodes that others need, too.
-func TestI2_ARemovedEffectTakesNoDemandWithItThatIsNotItsOwn(t *testing.T) {
+// An effect that is being removed still has some of its reads. If there is a circle anywhere, so that the
+// counts alone do not determine liveness, the effect must not count as the only root of nodes that others
+// need, too.
+func TestI2_ARemovedEffectEndsOnlyItsOwnDemand(t *testing.T) {
 	p := newProgram(t).sum("a", "in").sum("b", "a").
 		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).
 		compute("y", func(tx *Tx) any { return min(3, num(tx.Get("x"))+1) }).
@@ -39,7 +40,7 @@ func TestI2_ARemovedEffectTakesNoDemandWithItThatIsNotItsOwn(t *testing.T) {
 	wantValue(t, h, "b", "7")
 }
 
-// What only memory has goes with the node that would compute it again.
+// A value that is only in memory is removed with the node that would compute it again.
 func TestI7_AVolatileOutputGoesWithItsNode(t *testing.T) {
 	h := newWorld(t).owner("w1", newProgram(t).Program)
 	volatile := NodeSpec{
@@ -57,7 +58,7 @@ func TestI7_AVolatileOutputGoesWithItsNode(t *testing.T) {
 	wantValue(t, h, "o", "0")
 }
 
-// A node is there or it is not.
+// A node is registered completely or not at all.
 func TestANodeThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	h := newWorld(t).owner("w1", newProgram(t).Program)
 	spec := NodeSpec{
@@ -65,7 +66,7 @@ func TestANodeThatIsRefusedLeavesNothingBehind(t *testing.T) {
 		Run: func(*Tx) (model.Value, error) { return model.Int(1), nil },
 	}
 	if err := h.core.Register(spec); err == nil {
-		t.Error("a space of that name can be read")
+		t.Error("a space with that name can be read")
 	}
 	spec.DeclaredReads = nil
 	h.register(spec)
@@ -74,7 +75,7 @@ func TestANodeThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	wantValue(t, h, "o", "1")
 }
 
-// There is never more than one append under way.
+// At most one append is under way.
 func TestAnOwnerHasNothingToTakeOver(t *testing.T) {
 	h := newWorld(t).owner("w1", newProgram(t).set().Program)
 	h.w.send(home, "set", "e1", map[string]any{"a": 1})
@@ -87,7 +88,7 @@ func TestAnOwnerHasNothingToTakeOver(t *testing.T) {
 	wantStory(t, h.w.receipts(home), "e1 handled")
 }
 
-// Nor is a takeover asked for twice.
+// Nor is a takeover requested twice.
 func TestATakeoverThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
 	h := newWorld(t).host("w1", newProgram(t).Program)
 	for range 2 {
@@ -99,9 +100,9 @@ func TestATakeoverThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-// A circle ends at several places, one after the other. What has ceased to be live must not
-// come back because the rest is yet to.
-func TestI2_ACircleThatEndsDoesNotComeBack(t *testing.T) {
+// A circle ends at several places, one after the other. Nodes that have become dormant must not become live
+// again because other counts are not updated yet.
+func TestI2_ACircleThatEndsStaysDormant(t *testing.T) {
 	p := newProgram(t).
 		compute("x", func(tx *Tx) any { return min(3, num(tx.Get("y"))+1) }).
 		compute("z", func(tx *Tx) any { return min(3, num(tx.Get("beside"))+1) }).

@@ -24,7 +24,7 @@ type runner struct {
 
 	seek   int32           // see freshen
 	failed map[*node]int32 // see failedFreshen
-	// firing are the causes of the current runs, innermost last; see takeCauses.
+	// firing are the causes of the runs on the stack, innermost last; see takeCauses.
 	firing []*dep
 }
 
@@ -39,8 +39,9 @@ func newRunner(txs *transactions, s *sizes, re *rehearsals) runner {
 
 // runNode runs a node once, in a transaction of its own.
 //
-// The status becomes clean before the run: changes by the run itself do not invalidate it (P5), any other
-// change during the run does. A run that fails keeps its reads, so it is repeated when one of them changes.
+// The status becomes clean before the run: changes by the run itself do not invalidate the node (P5), any
+// other change during the run does. A run that fails keeps its reads, so it is repeated when one of them
+// changes.
 func (r *runner) runNode(n *node) {
 	why := r.takeCauses(n)
 	r.graph.setStatus(n, Clean)
@@ -80,7 +81,6 @@ func (r *runner) runNode(n *node) {
 	}
 }
 
-// runEntry converts an ended run for the recorder.
 func runEntry(n *node, info *RunInfo) inspect.RunEntry {
 	e := inspect.RunEntry{
 		Node: n.id(), Kind: n.kind.String(), By: n.kind.String() + " " + n.id(), Causes: slices.Clone(info.Causes),
@@ -116,7 +116,8 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	info.Stack = tx.stack
 	switch {
 	case tx.missing != nil:
-		// Whatever it returned. The document is among its reads now, so its arrival invalidates the node.
+		// Whatever the function returned. The document is among its reads now, so its arrival invalidates the
+		// node.
 		n.waiting = true
 		r.runAgain(n, r.whyRuns(n, why))
 		info.Waits = tx.missing.key.String()
@@ -131,8 +132,8 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	return r.concludeRun(n, tx, v, why, newReads, info)
 }
 
-// retry repeats the run of a node that failed with a transient error, as often as the budget allows; a success
-// renews it. Any other failure waits for a change.
+// retry repeats the run of a node that failed with a transient error while its budget lasts; a success renews
+// the budget. Any other failure waits for a change.
 func (r *runner) retry(n *node, why int, err error) error {
 	if rejectionOf(err).consequences().computation == thenAgainWithinBudget && n.ext().retries < r.cfg.RunRetries {
 		n.more.retries++
@@ -141,7 +142,7 @@ func (r *runner) retry(n *node, why int, err error) error {
 	return err
 }
 
-// runAgain makes a node invalid again whose run did not complete.
+// runAgain invalidates a node whose run did not complete.
 func (r *runner) runAgain(n *node, why causes) {
 	r.graph.giveBack(n, why)
 	r.graph.setStatus(n, Invalid)
@@ -164,7 +165,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 		r.undo.relies(n, tx.speculative)
 	}
 	was := n.status
-	if info.Changed { // and volatile
+	if info.Changed { // but volatile
 		r.graph.changeByRun(n.own.doc, v, n, tx.attempt.Group, pathsIn(tx.attempt.Writes, n.own.doc), 0)
 	}
 	if len(after) == 0 {
@@ -202,7 +203,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	}
 	err := r.ledger.Add(&rec)
 	if errors.Is(err, ledger.ErrTooLarge) {
-		// The reads and causes of a run are recorded only if there is room.
+		// Reads and causes are recorded only if there is room.
 		rec.Reads, rec.Causes = nil, anyCause(info.Causes)
 		err = r.ledger.Add(&rec)
 	}
@@ -218,7 +219,7 @@ func (r *runner) commitRun(n *node, tx *Tx, after []docValue, why int, newReads 
 	return nil
 }
 
-// anyCause stands for causes that need too much room.
+// anyCause replaces causes that need too much room.
 func anyCause(causes []string) []string {
 	if len(causes) == 0 {
 		return nil
@@ -226,12 +227,12 @@ func anyCause(causes []string) []string {
 	return []string{"*"}
 }
 
-// maxNested bounds nested runs. Beyond it a reader gets the old value, and runs again.
+// maxNested bounds the nesting of runs. Beyond it a reader gets the old value, and runs again.
 const maxNested = 1000
 
-// freshen brings a node up to date out of turn, because a run is about to read its output and that was not
-// known before: the node is dormant, or the edge is new. Running it now spares the reader a run on an old
-// value, and a pass for every few links of a chain that is discovered link by link. Upstream nodes run first.
+// freshen brings a node up to date out of turn, because a run is about to read its output for the first time:
+// the node is dormant, or the edge is new. Running it now spares the reader a run on an old value, and spares
+// further passes when a chain is discovered link by link. Upstream nodes run first.
 func (r *runner) freshen(n *node) {
 	if r.nested == 0 {
 		r.seek++
@@ -261,8 +262,8 @@ func (r *runner) freshen(n *node) {
 	}
 }
 
-// failedFreshen reports whether n could not be brought up to date a moment ago, and nothing has run since.
-// Otherwise each of many paths to a node that is held back would be followed.
+// failedFreshen reports whether freshen has failed for n and nothing has run since. Without it, each of many
+// paths to a node that is held back would be followed.
 func (r *runner) failedFreshen(n *node) bool { return len(r.failed) > 0 && r.failed[n] == r.begun }
 
 func (r *runner) noteFailed(n *node) {
@@ -272,8 +273,8 @@ func (r *runner) noteFailed(n *node) {
 	r.failed[n] = r.begun
 }
 
-// freshenMakers first brings the makers of n up to date, because they may be about to remove it. Dormant makers
-// stay as they are.
+// freshenMakers brings the makers of n up to date first, because they may be about to remove it. Dormant
+// makers stay as they are.
 func (r *runner) freshenMakers(n *node) {
 	if p := n.parent(); p != nil {
 		r.freshenMakers(p)
@@ -283,8 +284,8 @@ func (r *runner) freshenMakers(n *node) {
 	}
 }
 
-// endDoomed ends the run of a node that was removed during it by a node that it had pulled. Nothing of it is
-// kept.
+// endDoomed ends the run of a node that was removed during it, by a node that the run had pulled. Nothing of
+// the run is kept.
 func (r *runner) endDoomed(n *node, tx *Tx) {
 	r.giveBack(n, tx)
 	for _, c := range tx.made {
@@ -294,7 +295,7 @@ func (r *runner) endDoomed(n *node, tx *Tx) {
 }
 
 // dequeue removes a node that runs out of turn from the idle materializers. It may stay in the queue proper,
-// where it will be clean when its turn comes.
+// where it will be clean at its turn.
 func (r *runner) dequeue(n *node) {
 	if i := slices.Index(r.graph.queue.idle, n); i >= 0 {
 		r.graph.queue.idle = slices.Delete(r.graph.queue.idle, i, i+1)
@@ -302,8 +303,8 @@ func (r *runner) dequeue(n *node) {
 	}
 }
 
-// retire removes the space's state about a node that is being removed. A volatile output is removed, too, since
-// no run would compute it again after a restart.
+// retire discards the space's state about a node that is being removed, together with a volatile output,
+// which no run would compute again after a restart.
 func (r *runner) retire(n *node) {
 	r.echoes.retire(n)
 	if n.saved {
@@ -314,7 +315,7 @@ func (r *runner) retire(n *node) {
 	}
 }
 
-// nodeFailed counts and reports a run that ended in an error.
+// nodeFailed counts and reports a run that returned an error.
 func (r *runner) nodeFailed(n *node, info *RunInfo) {
 	r.graph.stats.NodeErrors++
 	r.graph.setErr(n, info.Err)
@@ -325,9 +326,9 @@ func (r *runner) nodeFailed(n *node, info *RunInfo) {
 	})
 }
 
-// takeCauses removes the causes of a node that is about to run. Those that are reads are in r.firing from the
-// returned index on, until the caller truncates it after the run: runs may be nested. The others are in
-// n.more.firing.
+// takeCauses removes the causes of a node that is about to run. Those that are reads are then in r.firing
+// from the returned index on, until the caller truncates it after the run: runs may be nested. The others are
+// in n.more.firing.
 func (r *runner) takeCauses(n *node) (from int) {
 	from = len(r.firing)
 	for _, d := range n.deps {
@@ -362,9 +363,8 @@ func (r *runner) causesOf(n *node, from int) []string {
 }
 
 // revert restores the confirmed values of documents, and makes nodes whose runs are undone run again for the
-// same causes: the reasons still hold, although none of their reads may change any more (docs/adr/0006). A node
-// that reads only its own writes gets no further cause from that (docs/adr/0008): it sees again what its run
-// saw.
+// same causes: the reasons still hold, although none of their reads may change again (docs/adr/0006). For a
+// node that reads only its own writes this is no further cause (docs/adr/0008): it sees what its run saw.
 func (r *runner) revert(u undone) {
 	ids := slices.Sorted(maps.Keys(u.changed))
 	for _, id := range ids {
@@ -381,8 +381,8 @@ func (r *runner) revert(u undone) {
 		}
 	}
 	for _, id := range ids {
-		// The output changed and its node is clean: it was written by another node of this name, which was
-		// removed, or before there was any, and the node's result is the same.
+		// The output changed although its node is clean: it was written by another node of this name that was
+		// removed, or before there was any, and this node's run left it equal.
 		if d := r.graph.local(id); d.writer != nil && d.writer.node.status == Clean {
 			r.graph.invalidate(d.writer.node, d.key.String())
 		}
@@ -395,7 +395,7 @@ func (r *runner) revert(u undone) {
 	}
 }
 
-// integrated applies the changes by a commit of another runtime.
+// integrated applies a commit of another runtime.
 func (r *runner) integrated(c *model.Commit, changed []string) error {
 	places := writtenIn(c)
 	for _, id := range changed {
@@ -406,8 +406,8 @@ func (r *runner) integrated(c *model.Commit, changed []string) error {
 	return nil
 }
 
-// show makes the confirmed value of a document the current one. A computation whose output that contradicts
-// must run again.
+// show makes the confirmed value of a document current. If that contradicts the output of a computation, the
+// computation must run again.
 func (r *runner) show(id string, by *writtenPlaces) error {
 	d, err := r.graph.ensureDoc(docKey{doc: id})
 	if err != nil {
@@ -418,7 +418,7 @@ func (r *runner) show(id string, by *writtenPlaces) error {
 		from.group, from.paths = by.group, by.paths
 	}
 	if d.isVolatile() {
-		from.paths = nil // the log does not have the former value, so more differs than was written
+		from.paths = nil // the log lacks the previous value, so more may differ than was written
 	}
 	before := d.value
 	r.graph.change(d, r.ledger.Replica().Doc(id).Value, from)
@@ -434,7 +434,7 @@ type writtenPlaces struct {
 	paths []model.Path
 }
 
-// writtenIn collects the writes of a commit once for all documents: there may be thousands.
+// writtenIn collects the writes of a commit once for all documents, because there may be thousands.
 func writtenIn(c *model.Commit) map[string]*writtenPlaces {
 	in := map[string]*writtenPlaces{}
 	for i := range c.Txs {
@@ -453,14 +453,14 @@ func writtenIn(c *model.Commit) map[string]*writtenPlaces {
 	return in
 }
 
-// giveBack undoes the registration of existing children by a run. A child that was another node's returns to
-// that node, unless the node has run meanwhile without registering it.
+// giveBack undoes the registration of existing children by a run. A child that belonged to another node
+// returns to it, unless that node has run since without registering the child.
 func (r *runner) giveBack(n *node, tx *Tx) {
 	g := r.graph
 	for _, f := range tx.kept {
 		c := f.child
 		if c.removed || c.more.parent != n {
-			continue // another node has adopted it meanwhile
+			continue // another node has adopted it since
 		}
 		if f.spec.Gate != c.spec.Gate {
 			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
@@ -481,8 +481,8 @@ func (r *runner) giveBack(n *node, tx *Tx) {
 	}
 }
 
-// adopt makes the registered children of a run those of its node. A run that did not complete changes nothing:
-// its new children are removed.
+// adopt makes the children that a run registered those of its node. A run that did not complete changes
+// nothing: its new children are removed.
 func (r *runner) adopt(n *node, tx *Tx, ok bool) {
 	if n.more == nil {
 		return
@@ -513,7 +513,7 @@ func (r *runner) adopt(n *node, tx *Tx, ok bool) {
 	}
 }
 
-// renewMarks resets the numbers if one has become large.
+// renewMarks resets the search numbers if one has become large.
 func (r *runner) renewMarks() {
 	g := r.graph
 	if max(g.stamp, r.seek, r.begun, int32(g.shots>>1)) < lastMark {
@@ -527,5 +527,5 @@ func (r *runner) renewMarks() {
 	}
 }
 
-// lastMark is the number after which they are reset: between two passes, when no search or run is under way.
+// lastMark is the number from which they are reset: between two passes, when no search or run is under way.
 const lastMark = 1 << 30

@@ -19,7 +19,7 @@ type command struct {
 	do   func(*stage, *datadriven.TestData) error
 }
 
-// commands is the scenario language; testdata/README.md documents it, in this order.
+// commands is the scenario language, in the order of its documentation in testdata/README.md.
 var commands = []command{
 	{"register", (*stage).cmdRegister},
 	{"runtimes", (*stage).cmdRuntimes},
@@ -67,7 +67,7 @@ var commands = []command{
 	{"markers", (*stage).cmdMarkers},
 }
 
-// arg returns the i-th argument that has no value.
+// arg returns the i-th argument without a value.
 func arg(d *datadriven.TestData, i int) string {
 	for _, a := range d.CmdArgs {
 		if len(a.Vals) == 0 {
@@ -79,7 +79,7 @@ func arg(d *datadriven.TestData, i int) string {
 	return ""
 }
 
-// option returns the value of name=value, "" if it is not given.
+// option returns the value of name=value, "" if it is absent.
 func option(d *datadriven.TestData, name string) string {
 	if a, ok := d.Arg(name); ok {
 		return strings.Join(a.Vals, ",")
@@ -87,8 +87,8 @@ func option(d *datadriven.TestData, name string) string {
 	return ""
 }
 
-// namedActors returns the actors that a command names, all of them if it names none; words are arguments that
-// name none.
+// namedActors returns the actors that a command names, or all of them if it names none; words are arguments
+// that are not names of actors.
 func (s *stage) namedActors(d *datadriven.TestData, words ...string) ([]*actor, error) {
 	var out []*actor
 	for _, a := range d.CmdArgs {
@@ -125,7 +125,7 @@ func (s *stage) cmdRegister(d *datadriven.TestData) error {
 }
 
 func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
-	cfg := Config{Limits: ledger.Limits{LostAttempts: -1}} // a story that is not about this has no marks in it
+	cfg := Config{Limits: ledger.Limits{LostAttempts: -1}} // scenarios about other things should contain no attempt records
 	for name, field := range map[string]*int{
 		"max-iterations": &cfg.MaxIterations, "run-budget": &cfg.RunBudget,
 		"lane-limit": &cfg.LaneLimit, "max-group": &cfg.MaxGroup,
@@ -163,7 +163,7 @@ func (s *stage) cmdRuntimes(d *datadriven.TestData) error {
 			one.enter((*Space).TakeOver)
 		}
 	}
-	s.take() // that they take their spaces over goes without saying
+	s.take() // do not print the takeovers
 	return nil
 }
 
@@ -349,7 +349,7 @@ func (s *stage) cmdRelease(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdLane prints a lane, and with redeliver=id has an event of it arrive again.
+// cmdLane prints a lane; with redeliver=id it delivers one of its events again.
 func (s *stage) cmdLane(d *datadriven.TestData) error {
 	id, found := option(d, "redeliver"), false
 	for _, ev := range s.lanes[arg(d, 0)] {

@@ -15,12 +15,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// complete says that no row is open any more: an open one is an error then.
+// complete makes an open row an error.
 const complete = true
 
-// rowTable is a file of lines that begin with the id of a row: testdata/rows.txt, the
-// behaviours that the scheduler is to have, each with its title; and
-// testdata/not_applicable.txt, those that it is not to have, each with the reason.
+// rowTable is a file of lines that begin with the id of a row: testdata/rows.txt, the required behaviours of
+// the scheduler, each with its title; and testdata/not_applicable.txt, those that do not apply, each with the
+// reason.
 type rowTable struct {
 	ids  []string
 	text map[string]string
@@ -60,8 +60,8 @@ func readTable(t *testing.T, name string) *rowTable {
 
 func (r *rowTable) has(id string) bool { return r.text[id] != "" }
 
-// titles returns what the command case prints: the rows that the case shows. Other words
-// name a case that no row asks for.
+// titles returns what the command case prints: the rows that the case shows. Other words name a case without
+// a row.
 func (r *rowTable) titles(d *datadriven.TestData) string {
 	var b strings.Builder
 	for _, a := range d.CmdArgs {
@@ -77,8 +77,8 @@ func (r *rowTable) titles(d *datadriven.TestData) string {
 	return b.String()
 }
 
-// TestCoverage holds testdata/COVERAGE.md against the scenarios, the Go tests and
-// not_applicable.txt. With -rewrite it writes the table.
+// TestCoverage compares testdata/COVERAGE.md with the scenarios, the Go tests and not_applicable.txt. With
+// -rewrite it writes the table.
 func TestCoverage(t *testing.T) {
 	rows, not := readRows(t), readTable(t, "not_applicable.txt")
 	by := proofs{}
@@ -98,8 +98,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// proofs are the tests of each row: names of scenario files, and Go tests with their
-// file.
+// proofs are the tests of each row: names of scenario files, and Go tests with their files.
 type proofs map[string][]string
 
 func (by proofs) add(id, where string) {
@@ -136,8 +135,7 @@ func (by proofs) addScenarios(t *testing.T) {
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 
-// addTests finds the Go tests below root, which is that of the module, whose names
-// begin with rows.
+// addTests finds the Go tests below root, the root of the module, whose names begin with rows.
 func (by proofs) addTests(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -166,7 +164,7 @@ func (by proofs) addTests(t *testing.T, root string) {
 	}
 }
 
-// notOfThisModule reports whether go test ./... passes over the directory.
+// notOfThisModule reports whether go test ./... skips the directory.
 func notOfThisModule(dir string) bool {
 	base := filepath.Base(dir)
 	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
@@ -176,11 +174,11 @@ func notOfThisModule(dir string) bool {
 	return err == nil
 }
 
-// The invariants are I1 to I11, of which the last two resemble rows; a row I01 has its zero.
+// The invariants are I1 to I11. The last two resemble rows, but row I01 is written with a zero.
 var invariant = regexp.MustCompile(`^I([1-9]|10|11)$`)
 
-// rowsOfTest returns the rows with which the name of a test begins: TestA01_B02_Title, or
-// TestI3_A01_Title if it is about an invariant too.
+// rowsOfTest returns the rows with which the name of a test begins: TestA01_B02_Title, or TestI3_A01_Title if
+// it is about an invariant, too.
 func rowsOfTest(name string) []string {
 	var ids []string
 	for _, word := range strings.Split(strings.TrimPrefix(name, "Test"), "_") {
@@ -213,7 +211,7 @@ func TestRowsOfTest(t *testing.T) {
 	}
 }
 
-// check finds rows that do not exist, contradictions, and undecided rows.
+// check finds rows that do not exist, contradictions, and rows without a decision.
 func (by proofs) check(t *testing.T, rows, not *rowTable) {
 	t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(by)) {

@@ -10,17 +10,17 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The expressions of scenarios: literals, addresses and calls, nothing else. There are
-// no operators, so there is no precedence to document.
+// The expressions of scenarios: literals, addresses and calls only. Without operators there is no precedence
+// to document.
 
 // expr is a compiled expression.
 type expr func(*env) model.Value
 
-// env is what an expression sees.
+// env is the environment of an expression.
 type env struct {
-	tx    *Tx          // nil where there are only literals
+	tx    *Tx          // nil if only literals are allowed
 	event *model.Event // nil outside of handlers
-	// ticks is what tick() counts, for functions that are not what they should be.
+	// ticks is the counter behind tick(), for functions that are not deterministic.
 	ticks *int
 	how   []reading // of shallow, peek and target, innermost last
 }
@@ -35,7 +35,7 @@ func (v *env) read(a address, how reading) model.Value {
 	return v.tx.read(a.space, a.doc, a.path, how)
 }
 
-// failure is how an expression ends a handler or node with an error.
+// failure makes an expression end a handler or node with an error.
 type failure struct {
 	why       string
 	transient bool
@@ -43,8 +43,8 @@ type failure struct {
 
 func (f failure) Error() string { return f.why }
 
-// eval evaluates e. A failure becomes an error; panic(...) stays a panic, since what
-// the core makes of one is for scenarios to show.
+// eval evaluates e. A failure becomes an error; panic(...) stays a panic, since scenarios show what the core
+// does with one.
 func (e expr) eval(v *env) (out model.Value, err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -111,7 +111,7 @@ func isWord(c byte) bool {
 	return isLetter(c) || c >= '0' && c <= '9' || strings.IndexByte("_-/.~", c) >= 0
 }
 
-// word takes the characters of a name or an address.
+// word consumes the characters of a name or an address.
 func (p *exprParser) word() string {
 	from := p.pos
 	for p.pos++; p.pos < len(p.src) && isWord(p.src[p.pos]); {
@@ -120,7 +120,7 @@ func (p *exprParser) word() string {
 	return p.src[from:p.pos]
 }
 
-// literal takes a JSON value.
+// literal consumes a JSON value.
 func (p *exprParser) literal() (expr, error) {
 	from := p.pos
 	depth, quoted := 0, false
@@ -150,7 +150,7 @@ scan:
 
 func constant(v model.Value) expr { return func(*env) model.Value { return v } }
 
-// payload takes $, $/path or $id.
+// payload consumes $, $/path or $id.
 func (p *exprParser) payload() (expr, error) {
 	word := p.word()
 	if word == "$id" {
@@ -165,7 +165,7 @@ func (p *exprParser) payload() (expr, error) {
 	}, nil
 }
 
-// handled returns the event that a handler is given.
+// handled returns the event that the handler is called with.
 func (v *env) handled() *model.Event {
 	if v.event == nil {
 		panic(failure{why: "$ is for handlers"})
@@ -243,8 +243,8 @@ func parseAddress(s string) (a address, err error) {
 	return a, err
 }
 
-// lazy are the functions that evaluate only what they need, so that what a node reads
-// depends on what it finds.
+// lazy are the functions that evaluate only what they need, so that a node's reads depend on the values that
+// it finds.
 var lazy = map[string]func(*env, []expr) model.Value{
 	"if": func(v *env, args []expr) model.Value {
 		if truth(args[0](v)) {
@@ -309,7 +309,7 @@ func reads(how reading) func(*env, []expr) model.Value {
 	}
 }
 
-// reader returns an address as an expression.
+// reader returns an expression that reads an address.
 func (a address) reader() expr {
 	return func(v *env) model.Value {
 		if len(v.how) > 0 {
@@ -319,7 +319,7 @@ func (a address) reader() expr {
 	}
 }
 
-// strict are the others.
+// strict are the functions that evaluate all of their arguments.
 var strict = map[string]func(args []model.Value) model.Value{
 	"sum":       fold(func(a, b int64) int64 { return a + b }),
 	"mul":       fold(func(a, b int64) int64 { return a * b }),
@@ -370,7 +370,7 @@ var strict = map[string]func(args []model.Value) model.Value{
 	},
 }
 
-// fewest is how many arguments a function needs, where that is not one.
+// fewest is the minimum number of arguments of a function, if that is not one.
 var fewest = map[string]int{"if": 2, "switch": 3, "eq": 2, "lt": 2, "append": 2, "atleast": 2, "div": 2, "mod": 2, "sub": 2, "list": 0, "object": 0, "tick": 0, "die": 0}
 
 func call(name string, args []expr) (expr, error) {
@@ -407,7 +407,7 @@ func fold(f func(a, b int64) int64) func([]model.Value) model.Value {
 	}
 }
 
-// floorDiv rounds down, also below zero.
+// floorDiv rounds down, even below zero.
 func floorDiv(a, b int64) int64 {
 	if b == 0 {
 		panic(failure{why: "division by zero"})
@@ -419,7 +419,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// integer returns a number, 0 for what is absent.
+// integer returns a number, 0 for an absent value.
 func integer(v model.Value) int64 {
 	n, ok := v.AsInt()
 	if !ok && !v.IsAbsent() {
@@ -457,7 +457,7 @@ func text(vs []model.Value) string {
 	return b.String()
 }
 
-// show returns how values are printed.
+// show formats values.
 func show(v model.Value) string {
 	if v.IsAbsent() {
 		return "absent"

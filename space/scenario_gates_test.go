@@ -2,10 +2,10 @@ package space
 
 import "github.com/cockroachdb/datadriven"
 
-// It is the command of the scenarios about time, which are about nothing else.
+// wake is a command for scenarios about time.
 func init() { commands = append(commands, command{"wake", (*stage).cmdWake}) }
 
-// cmdWake prints when runtimes want to be called at the latest.
+// cmdWake prints the latest times at which runtimes must be called.
 func (s *stage) cmdWake(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {

@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The commands that do what an application does which hosts a space: nodes that come and
-// go, writes of its own, gates, and questions.
+// Commands for what an application that hosts a space does: adding and removing nodes, writes of its own,
+// gates, and queries.
 
 func (s *stage) cmdAdd(d *datadriven.TestData) error {
 	a, err := s.one(d)
@@ -40,7 +40,7 @@ func (s *stage) cmdRemove(d *datadriven.TestData) error {
 	return err
 }
 
-// cmdWrite is a transaction of the application's.
+// cmdWrite makes a transaction of the application.
 func (s *stage) cmdWrite(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *stage) cmdTook(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdIdle prints whether runtimes are at rest.
+// cmdIdle prints whether runtimes are idle.
 func (s *stage) cmdIdle(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {
@@ -135,7 +135,7 @@ func (s *stage) cmdIdle(d *datadriven.TestData) error {
 	return err
 }
 
-// cmdBegin and cmdEnd are work that goes on elsewhere.
+// cmdBegin and cmdEnd begin and end work outside the core.
 func (s *stage) cmdBegin(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err == nil {
@@ -169,7 +169,7 @@ func (s *stage) cmdClose(d *datadriven.TestData) error {
 	return err
 }
 
-// cmdErrors prints what was reported to OnError since it was last asked for.
+// cmdErrors prints what was reported to OnError since the last call.
 func (s *stage) cmdErrors(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {
@@ -181,7 +181,7 @@ func (s *stage) cmdErrors(d *datadriven.TestData) error {
 	return err
 }
 
-// listen registers for what the core reports.
+// listen registers the functions that receive what the core reports.
 func (a *actor) listen() {
 	a.errors, a.durable = nil, nil
 	a.core.OnDurable(func(is bool) {
@@ -210,7 +210,7 @@ func (a *actor) listen() {
 	})
 }
 
-// cmdWork prints how much was done, and how much since it was last asked for.
+// cmdWork prints the counters of work, and their increase since the last call.
 func (s *stage) cmdWork(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {

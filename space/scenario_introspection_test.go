@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// The commands that ask: they print what a space says of itself, and change nothing.
+// Commands that query: they print what a space reports about itself, and change nothing.
 
 // cmdLinks prints the neighbours of a node.
 func (s *stage) cmdLinks(d *datadriven.TestData) error {
@@ -101,7 +101,7 @@ func (s *stage) cmdNodestats(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdTrace switches the histories on and off, and prints them.
+// cmdTrace enables and disables the histories, and prints them.
 func (s *stage) cmdTrace(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err != nil {
@@ -164,7 +164,7 @@ func triggerLine(e *inspect.TriggerEntry) string {
 	return line
 }
 
-// cmdDiagnose switches the diagnosis, or prints what it has found.
+// cmdDiagnose enables and disables the diagnosis, or prints its results.
 func (s *stage) cmdDiagnose(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *stage) cmdDiagnose(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdBusy lets seconds pass, in each of which the space was at work for so long.
+// cmdBusy lets seconds pass, in each of which the space was busy for the given time.
 func (s *stage) cmdBusy(d *datadriven.TestData) error {
 	a, err := s.one(d)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The commands and statements about the wall time: events that wait, timers and cron.
+// Commands and statements for wall time: events that wait, timers and cron.
 
 func init() {
 	commands = append(commands, command{"clock", (*stage).cmdClock}, command{"later", (*stage).cmdLater})
 }
 
-// zeroHour is what the clock of a scenario counts from, a full hour.
+// zeroHour is the origin of a scenario's clock, a full hour.
 const zeroHour = 1_800_000_000_000 / 3_600_000 * 3_600_000
 
-// clock is the wall time of a scenario. Without it, runtimes get no time.
+// clock is the wall time of a scenario. Without it, runtimes do not know the time.
 type clock struct {
 	set  bool
 	wall time.Duration // since zeroHour
@@ -29,10 +29,10 @@ type clock struct {
 
 func (c *clock) now() time.Time { return time.UnixMilli(zeroHour).Add(c.wall) }
 
-// onClock returns a time in milliseconds as the clock of a scenario shows it.
+// onClock converts a time in milliseconds to the clock of a scenario.
 func onClock(ms int64) time.Duration { return time.Duration(ms-zeroHour) * time.Millisecond }
 
-// cmdClock sets the clock, and has those run that wait for that time.
+// cmdClock sets the clock, and runs the runtimes that wait for that time.
 func (s *stage) cmdClock(d *datadriven.TestData) error {
 	to, err := time.ParseDuration(arg(d, 0))
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *stage) cmdClock(d *datadriven.TestData) error {
 	return nil
 }
 
-// runDue has the runtimes run that asked to be called by now.
+// runDue runs the runtimes that requested to be called by now.
 func (s *stage) runDue() {
 	for _, a := range s.actors {
 		if a.wake != 0 && a.wake <= s.now || a.due != 0 && a.due <= s.clock.now().UnixMilli() {
@@ -53,7 +53,7 @@ func (s *stage) runDue() {
 	}
 }
 
-// tellDue says when a runtime wants to be called by the clock, if that is news.
+// tellDue prints when a runtime must be called, by the clock, if that has changed.
 func (a *actor) tellDue(due int64) {
 	if due != a.due && due != 0 {
 		a.tell(a, 1, "due at %s", onClock(due))
@@ -61,7 +61,7 @@ func (a *actor) tellDue(due int64) {
 	a.due = due
 }
 
-// cmdLater prints what waits in a space, as far as the log says, in the order of its times.
+// cmdLater prints what waits in a space according to the log, in order of time.
 func (s *stage) cmdLater(d *datadriven.TestData) error {
 	var list []*model.Waiting
 	s.replica(arg(d, 0)).Later.Each(func(w *model.Waiting) { list = append(list, w) })
@@ -84,7 +84,7 @@ func timerNamed(name string) string {
 	return ", timer " + name
 }
 
-// waitsUntil says of a send that it is for later.
+// waitsUntil describes the time that a send waits for.
 func waitsUntil(m *model.Send) string {
 	if m.NotBefore == 0 {
 		return ""
@@ -92,7 +92,7 @@ func waitsUntil(m *model.Send) string {
 	return fmt.Sprintf(" at %s%s", onClock(m.NotBefore), timerNamed(m.Timer))
 }
 
-// parseAfter takes "DURATION stream [expr]" or "DURATION space/stream [expr]".
+// parseAfter parses "DURATION stream [expr]" or "DURATION space/stream [expr]".
 func parseAfter(rest string) (statement, error) {
 	after, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	d, err := time.ParseDuration(after)
@@ -102,7 +102,7 @@ func parseAfter(rest string) (statement, error) {
 	return parseSending(rest, func(tx *Tx, space, stream string, v model.Value) { tx.SendAfter(space, stream, d, v) })
 }
 
-// parseTimer takes "name DURATION stream [expr]".
+// parseTimer parses "name DURATION stream [expr]".
 func parseTimer(rest string) (statement, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	after, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
@@ -117,7 +117,7 @@ func parseTimer(rest string) (statement, error) {
 	})
 }
 
-// parseCancel takes the name of a timer.
+// parseCancel parses the name of a timer.
 func parseCancel(rest string) (statement, error) {
 	return func(tx *Tx, _ *env) (model.Value, bool) {
 		tx.CancelTimer(strings.TrimSpace(rest))
@@ -125,7 +125,7 @@ func parseCancel(rest string) (statement, error) {
 	}, nil
 }
 
-// cron takes "name stream every=DURATION [catch-up=skip] [grace=DURATION] [limit=N]".
+// cron parses "name stream every=DURATION [catch-up=skip] [grace=DURATION] [limit=N]".
 func (s *script) cron(rest string) error {
 	words := strings.Fields(rest)
 	if len(words) < 3 {
@@ -160,7 +160,7 @@ func (s *script) cron(rest string) error {
 	return s.Cron(c)
 }
 
-// evenly is a schedule of equal distances, counted from the zero hour.
+// evenly is a schedule with equal intervals, counted from the zero hour.
 type evenly time.Duration
 
 func (e evenly) Next(after time.Time) time.Time {

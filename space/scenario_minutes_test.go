@@ -8,8 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// minutes are what a command prints: one line per happening, under the name of the
-// runtime where it happens.
+// minutes is the output of a command: one line per occurrence, grouped by runtime.
 type minutes struct {
 	out     strings.Builder
 	speaker *actor
@@ -17,12 +16,12 @@ type minutes struct {
 	line      string
 	lineDepth int
 	lineOf    *actor
-	told      []string // the readers on it
+	told      []string // the readers listed on it
 	total     int
 	wasIdle   map[*actor]int
 }
 
-// take returns what was written since it was last called.
+// take returns what was written since the last call.
 func (m *minutes) take() string {
 	s := m.out.String()
 	m.out.Reset()
@@ -30,10 +29,10 @@ func (m *minutes) take() string {
 	return s
 }
 
-// len grows with everything that is written.
+// len returns the amount of output so far.
 func (m *minutes) len() int { return m.total }
 
-// tellBus notes what happens outside of the runtimes.
+// tellBus records what happens outside the runtimes.
 func (m *minutes) tellBus(format string, args ...any) {
 	m.flush()
 	m.speaker = nil
@@ -49,7 +48,7 @@ func (m *minutes) tell(a *actor, depth int, format string, args ...any) {
 	m.write(depth, fmt.Sprintf(format, args...))
 }
 
-// tellIdle says once that nothing is left to do.
+// tellIdle reports once that nothing is left to do.
 func (m *minutes) tellIdle(a *actor) {
 	if m.wasIdle == nil {
 		m.wasIdle = map[*actor]int{}
@@ -66,7 +65,7 @@ func (m *minutes) write(depth int, line string) {
 	m.out.WriteString(strings.Repeat("  ", depth) + line + "\n")
 }
 
-// begin holds a line back until flush, so that more can be added.
+// begin withholds a line until flush, so that more can be added.
 func (m *minutes) begin(a *actor, depth int, line string) {
 	m.flush()
 	m.lineOf, m.lineDepth, m.line = a, depth, line
@@ -79,7 +78,7 @@ func (m *minutes) flush() {
 	}
 }
 
-// hooks take the minutes of what the core does.
+// hooks returns the trace hooks that write the minutes.
 func (a *actor) hooks() Trace {
 	return Trace{
 		HandleStart: a.handleStart, HandleEnd: a.handleEnd,
@@ -105,7 +104,7 @@ func (a *actor) echo(i EchoInfo) {
 	a.tell(a, 2, "echo: %s answers others' writes of %s, held until %s", i.Node, i.Doc, i.Until)
 }
 
-// standing says why a node was skipped.
+// standing returns why a node was skipped.
 func standing(i SkipInfo) string {
 	if i.Until > 0 {
 		return fmt.Sprintf("gated until %s", i.Until)
@@ -155,7 +154,7 @@ func (a *actor) handleEnd(i HandleInfo) {
 	}
 }
 
-// ending returns how an event ended.
+// ending formats the outcome of an event.
 func ending(rc *model.Receipt) string {
 	switch {
 	case rc.Outcome != model.Handled:
@@ -202,7 +201,7 @@ func (a *actor) runEnd(i RunInfo) {
 	}
 }
 
-// seenBy returns what an effect's run came to.
+// seenBy returns the result of an effect's run.
 func (a *actor) seenBy(node string) model.Value {
 	if doc, ok := strings.CutPrefix(node, "observe:"); ok {
 		return a.core.Value(doc)
@@ -230,7 +229,7 @@ func (a *actor) invalidated(i InvalidInfo) {
 		a.told = nil
 		a.begin(a, 2, "invalidate "+node+" by "+i.Cause)
 	case slices.Contains(a.told, i.Node):
-		return // by the document and, as its writer, by the same again
+		return // the document and its writer both change it
 	case strings.Contains(a.line, ", invalidates "):
 		a.line += ", " + node
 	default:
@@ -239,7 +238,7 @@ func (a *actor) invalidated(i InvalidInfo) {
 	a.told = append(a.told, i.Node)
 }
 
-// commitName tells a commit from any other: runtime, epoch, attempt.
+// commitName identifies a commit: runtime, epoch, attempt.
 func commitName(c *model.Commit) string { return c.ID() }
 
 // contents lists the transactions of a commit.
@@ -281,9 +280,8 @@ func contents(c *model.Commit) string {
 	return strings.Join(parts, "; ")
 }
 
-// checkCurrent holds what must be true when nothing is left to do: every live node is
-// clean or has a reason to wait, and shows what its expression comes to; and what the
-// runtime sees is what the log says.
+// checkCurrent checks what must hold when nothing is left to do: every live node is clean or has a reason to
+// wait, and shows the value of its expression; and the runtime's documents agree with the log.
 func (a *actor) checkCurrent() {
 	if a.core.ledger.Epoch() == 0 {
 		return
@@ -312,19 +310,19 @@ func (a *actor) checkCurrent() {
 	}
 }
 
-// checkDerived recomputes a node from what it read. A node that fails keeps its last
-// output, and one that reads its own output is excepted for its own writes.
+// checkDerived recomputes a node from its reads. A node that fails keeps its last output, and one that reads
+// its own output is excepted for its own writes.
 func (a *actor) checkDerived(n *node) {
 	sc := a.script(a.cfg.Space)
 	e := sc.derive[n.id()]
 	if e == nil || slices.ContainsFunc(n.deps, func(d *dep) bool { return d.doc == n.own.doc }) {
 		return
 	}
-	defer func() { _ = recover() }() // an expression that panics keeps its last output too
+	defer func() { _ = recover() }() // an expression that panics keeps its last output, too
 	ticks := sc.ticks
 	v, err := e.eval(sc.env(&Tx{core: a.core.runner.transactions, graph: a.core.graph, space: a.cfg.Space, lax: true, rehearsal: true}, nil))
 	if ticks != sc.ticks {
-		return // it counts how often it is called
+		return // its result depends on the number of calls
 	}
 	if err == nil && !model.Equal(v, n.own.doc.value) {
 		a.t.Errorf("%s: live node %s shows %s, its expression comes to %s", a.name, n.id(), show(n.own.doc.value), show(v))

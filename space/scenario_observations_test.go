@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// saveObservations merges the observations that have changed into those that are saved.
+// saveObservations merges changed observations into the saved ones.
 func (a *actor) saveObservations() {
 	all := a.observed[a.cfg.Space]
 	observed, gone := a.core.Observations()
@@ -23,7 +23,7 @@ func (a *actor) saveObservations() {
 	a.stage.observed[a.cfg.Space] = all
 }
 
-// cmdObservations prints what is saved of nodes; with forget, one of them or all are lost.
+// cmdObservations prints the saved observations; with forget it discards one or all of them.
 func (s *stage) cmdObservations(d *datadriven.TestData) error {
 	space := arg(d, 0)
 	if d.HasArg("forget") && s.observed != nil {
@@ -55,7 +55,7 @@ func (s *stage) cmdObservations(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdResumed prints what taking up from observations has cost.
+// cmdResumed prints the cost of resuming from observations.
 func (s *stage) cmdResumed(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {

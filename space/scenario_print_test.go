@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// save merges a checkpoint into what is saved.
+// save merges a checkpoint into the saved state.
 func (s *stage) save(space string, c replica.Checkpoint) {
 	docs := map[string]model.StateDoc{}
 	for _, d := range slices.Concat(s.saved[space].Docs, s.saved[space].Pieces, s.saved[space].Later, c.Docs) {
@@ -61,7 +61,7 @@ func names(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// align pads cells so that columns begin at the same place.
+// align pads cells so that columns line up.
 func align(rows [][]string) []string {
 	var width []int
 	for _, r := range rows {
@@ -83,7 +83,7 @@ func align(rows [][]string) []string {
 	return lines
 }
 
-// cmdValues prints documents as the runtimes see them, speculative writes included.
+// cmdValues prints documents as the runtimes see them, including speculative writes.
 func (s *stage) cmdValues(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {
@@ -123,7 +123,7 @@ func (s *stage) cmdReceipts(d *datadriven.TestData) error {
 	return nil
 }
 
-// cmdRuns prints how often each node has run, and how often since it was last asked.
+// cmdRuns prints how often each node has run, in total and since the last call.
 func (s *stage) cmdRuns(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {

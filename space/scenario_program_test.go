@@ -8,15 +8,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// script is a program written in the lines of a register command.
+// script is a program written as the lines of a register command.
 type script struct {
 	*Program
-	// derive are the expressions of the computations by node id, with which the runner
-	// checks what they came to.
+	// derive has the expressions of the computations by node id; the runner checks their results with them.
 	derive map[string]expr
-	// seen is what the last effect's run came to: the core does not keep it.
+	// seen is the result of the last effect's run, which the core does not keep.
 	seen model.Value
-	// ticks is how often tick() was called.
+	// ticks counts the calls of tick().
 	ticks int
 }
 
@@ -30,7 +29,7 @@ func parseScript(name, input string) (*script, error) {
 	return s, nil
 }
 
-// joinIndented drops comments and adds indented lines to the one they belong to.
+// joinIndented drops comments and joins indented lines to the line that they continue.
 func joinIndented(input string) []string {
 	var lines []string
 	for line := range strings.Lines(input) {
@@ -74,8 +73,7 @@ func definition(rest string) (name string, e expr, err error) {
 	return strings.TrimSpace(name), e, err
 }
 
-// node takes a definition: kind, id, perhaps "-> output", options, and either "= expr" or
-// ": statements".
+// node parses a definition: kind, id, optionally "-> output", options, and either "= expr" or ": statements".
 func (s *script) node(line string) (NodeSpec, error) {
 	kind, rest, _ := strings.Cut(line, " ")
 	var spec NodeSpec
@@ -117,7 +115,7 @@ func (s *script) node(line string) (NodeSpec, error) {
 	}
 }
 
-// nodeOption takes an option of a node.
+// nodeOption parses an option of a node.
 func nodeOption(spec *NodeSpec, word string) (err error) {
 	name, value, _ := strings.Cut(word, "=")
 	switch name {
@@ -162,8 +160,8 @@ func parseAddresses(list string) ([]Address, error) {
 	return out, nil
 }
 
-// finish gives the node its output and function. A computation writes the document of its
-// id unless it says otherwise; "-> -" is for none.
+// finish sets the node's output and function. A computation writes the document of its id unless an output is
+// given; "-> -" means none.
 func (s *script) finish(spec NodeSpec, kind, output, src, body string) (NodeSpec, error) {
 	switch {
 	case output == "" && kind == "computation":
@@ -218,7 +216,7 @@ func (s *script) statements(body string) ([]statement, error) {
 
 func (s *script) env(tx *Tx, ev *model.Event) *env { return &env{tx: tx, event: ev, ticks: &s.ticks} }
 
-// handler takes "stream: statement; statement".
+// handler parses "stream: statement; statement".
 func (s *script) handler(rest string) error {
 	stream, body, ok := strings.Cut(rest, ":")
 	if !ok {
@@ -233,7 +231,7 @@ func (s *script) handler(rest string) error {
 	})
 }
 
-// splitStatements splits at semicolons outside of quotes.
+// splitStatements splits at semicolons outside quotes.
 func splitStatements(body string) []string {
 	var out []string
 	quoted := false
@@ -301,7 +299,7 @@ func (s *script) parseStatement(src string) (statement, error) {
 	return parseWrite(name, e)
 }
 
-// parseWrite takes "address = expr".
+// parseWrite parses "address = expr".
 func parseWrite(name string, e expr) (statement, error) {
 	a, err := parseAddress(name)
 	return func(tx *Tx, v *env) (model.Value, bool) {
@@ -310,7 +308,7 @@ func parseWrite(name string, e expr) (statement, error) {
 	}, err
 }
 
-// parseCall takes an expression whose value does not matter, as fail("...").
+// parseCall parses an expression without a used value, such as fail("...").
 func parseCall(src string) (statement, error) {
 	e, err := parseExpr(src)
 	return func(_ *Tx, v *env) (model.Value, bool) {
@@ -319,7 +317,7 @@ func parseCall(src string) (statement, error) {
 	}, err
 }
 
-// parseIf takes "expr then statement".
+// parseIf parses "expr then statement".
 func (s *script) parseIf(rest string) (statement, error) {
 	cond, then, ok := strings.Cut(rest, " then ")
 	if !ok {
@@ -338,7 +336,7 @@ func (s *script) parseIf(rest string) (statement, error) {
 	}, err
 }
 
-// parseFor takes "name in expr do statement": the statement with {name} replaced by each
+// parseFor parses "name in expr do statement": the statement is executed with {name} replaced by each
 // element, as text.
 func (s *script) parseFor(rest string) (statement, error) {
 	name, rest, ok1 := strings.Cut(rest, " in ")
@@ -361,7 +359,7 @@ func (s *script) parseFor(rest string) (statement, error) {
 	}, err
 }
 
-// parseSend takes "stream [expr]" or "space/stream [expr]".
+// parseSend parses "stream [expr]" or "space/stream [expr]".
 func parseSend(rest string) (statement, error) {
 	return parseSending(rest, func(tx *Tx, space, stream string, v model.Value) { tx.Send(space, stream, v) })
 }

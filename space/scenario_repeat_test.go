@@ -8,12 +8,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// It looks other commands up in the list, so it cannot stand there when that is made.
+// cmdRepeat uses the list of commands, so it cannot be part of the list's initializer.
 func init() { commands = append(commands, command{"repeat", (*stage).cmdRepeat}) }
 
-// cmdRepeat carries out other commands again and again, one a line, as many times as its
-// argument says. What a command takes as its input stands behind a colon there, a
-// semicolon for each further line; {n} is the number of the round.
+// cmdRepeat executes other commands repeatedly, one per line. The argument is the number of rounds. The input
+// of a command follows it after a colon, with a semicolon between lines; {n} is the number of the round.
 func (s *stage) cmdRepeat(d *datadriven.TestData) error {
 	rounds, err := strconv.Atoi(arg(d, 0))
 	if err != nil {
@@ -29,7 +28,7 @@ func (s *stage) cmdRepeat(d *datadriven.TestData) error {
 	return nil
 }
 
-// do carries out a command that stands on one line with its input.
+// do executes a command that is on one line with its input.
 func (s *stage) do(line string) error {
 	line, input, _ := strings.Cut(strings.TrimSpace(line), " : ")
 	d := datadriven.TestData{Input: strings.ReplaceAll(input, "; ", "\n")}
@@ -48,7 +47,7 @@ func (s *stage) do(line string) error {
 	return fmt.Errorf("there is no command %q", d.Cmd)
 }
 
-// cmdMarkers prints what the diagnosis has noted of passes that came to no end.
+// cmdMarkers prints the markers of the diagnosis.
 func (s *stage) cmdMarkers(d *datadriven.TestData) error {
 	who, err := s.namedActors(d)
 	for _, a := range who {

@@ -12,14 +12,14 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// scenarioDir runs scenarios of another directory: go test ./space -run TestScenarios -args -scenarios=DIR.
+// scenarioDir selects scenarios in another directory: go test ./space -run TestScenarios -args
+// -scenarios=DIR.
 var scenarioDir = flag.String("scenarios", "", "run the scenarios under this directory instead of those of the package; a relative one is looked for here and then in the root of the module")
 
 const ownScenarios = "testdata/scenarios"
 
-// TestScenarios plays the scenario files: what happens, in the language of
-// testdata/README.md, and what the core makes of it, line by line. With -rewrite it
-// writes down what happened instead; the difference is then to be reviewed.
+// TestScenarios plays the scenario files: each has commands, in the language of testdata/README.md, and what
+// the core does, line by line. With -rewrite it writes the actual output; review the difference.
 func TestScenarios(t *testing.T) {
 	files := scenarioFiles(t)
 	if len(files) == 0 {
@@ -62,8 +62,8 @@ func scenarioFiles(t *testing.T) []string {
 	return files
 }
 
-// play carries out one command. An error is printed: that something is refused may be
-// what a scenario shows.
+// play executes one command. Errors are part of the output, because a scenario may show that something is
+// refused.
 func (s *stage) play(rows *rowTable, d *datadriven.TestData) string {
 	if d.Cmd == "case" {
 		if err := s.check(d); err != nil {

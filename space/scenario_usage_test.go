@@ -14,12 +14,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// usages are the arguments of each command, as in testdata/README.md. A typing error that passes unnoticed
-// would change the story.
+// usages are the arguments of each command, as in testdata/README.md. They are checked because an unnoticed
+// typing error would change the story.
 //
 // Capitals are placeholders: RUNTIME and SPACE for existing ones (register, put and send may mention a space
-// for the first time), DURATION and N for a time and a number, anything else for a word. Words in small letters
-// are literal. Arguments in brackets are optional, dots mean repetition, and a colon at the end means lines
+// for the first time), DURATION and N for a time and a number, anything else for a word. Lower-case words are
+// literal. Arguments in brackets are optional, dots mean repetition, and a colon at the end means lines
 // below.
 var usages = map[string]string{
 	"case":         "[NAME...]",
@@ -73,7 +73,7 @@ var usages = map[string]string{
 	"busy":         "RUNTIME DURATION seconds=N",
 }
 
-// check refuses what a command does not take.
+// check refuses arguments and input that a command does not accept.
 func (s *stage) check(d *datadriven.TestData) error {
 	form, ok := usages[d.Cmd]
 	if !ok {
@@ -108,7 +108,7 @@ func (s *stage) checkForm(form string, d *datadriven.TestData) error {
 		given = slices.Delete(given, i, i+1)
 		return word, true
 	}
-	// Words that stand for themselves and options first: they may stand anywhere.
+	// Literal words and options first: they may be anywhere.
 	var places []string
 	for _, part := range strings.Fields(form) {
 		name, optional := strings.CutPrefix(part, "[")
@@ -150,7 +150,7 @@ func (s *stage) checkForm(form string, d *datadriven.TestData) error {
 	return nil
 }
 
-// checkWord refuses a word that is not what it must be.
+// checkWord refuses a word that does not fit its placeholder.
 func (s *stage) checkWord(cmd, what, word string) error {
 	switch what {
 	case "RUNTIME":
@@ -162,7 +162,7 @@ func (s *stage) checkWord(cmd, what, word string) error {
 		if (stream == "") != (what == "SPACE") {
 			return fmt.Errorf("%q is not %s", word, what)
 		}
-		if cmd == "register" || cmd == "put" || cmd == "send" { // the first to speak of it, perhaps
+		if cmd == "register" || cmd == "put" || cmd == "send" { // the command may be the first to mention the space
 			return model.CheckName("space", space)
 		}
 		if there := s.spaces(); !slices.Contains(there, space) {
@@ -188,14 +188,14 @@ func (s *stage) noRuntime(name string) error {
 	return fmt.Errorf("there is no runtime %q; there are: %s", name, names(there))
 }
 
-// spaces returns those that a scenario has spoken of.
+// spaces returns the spaces that a scenario has mentioned.
 func (s *stage) spaces() []string {
 	out := slices.Concat(sortedKeys(s.scripts), sortedKeys(s.logs), sortedKeys(s.lanes))
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-func TestScenarios_EveryCommandSaysWhatItTakes(t *testing.T) {
+func TestScenarios_EveryCommandHasUsages(t *testing.T) {
 	for _, c := range commands {
 		if _, ok := usages[c.name]; !ok && c.name != "case" {
 			t.Errorf("usages has no %s", c.name)
@@ -203,7 +203,7 @@ func TestScenarios_EveryCommandSaysWhatItTakes(t *testing.T) {
 	}
 }
 
-func TestScenarios_RefuseWhatACommandDoesNotTake(t *testing.T) {
+func TestScenarios_RefuseInvalidArguments(t *testing.T) {
 	s := newStage(t)
 	if err := s.do("register s : computation total = a"); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// stage is the world of one case: the log, lanes and coordinator of world, runtimes
-// that do one thing at a time, and the minutes of what they did.
+// stage is the world of one case: the log, lanes and coordinator of world, runtimes that do one thing at a
+// time, and the minutes of what they did.
 type stage struct {
 	*world
 	minutes
@@ -21,14 +21,14 @@ type stage struct {
 	// observed are the saved observations by space.
 	observed map[string][]Observation
 	actors   []*actor
-	// published are the appends that the log has not judged, in order of arrival.
+	// published are the appends that the log has not answered, in order of arrival.
 	published []published
-	// inquired says that everything is recorded and asked all the time.
+	// inquired reports that everything is recorded and queried all the time.
 	inquired bool
 }
 
-// published is an append on its way. life is the one of the actor's lives that made
-// it: a process that died does not hear the answer.
+// published is an append on its way. life is the actor's incarnation that made it: a process that died does
+// not receive the answer.
 type published struct {
 	actor *actor
 	life  int
@@ -46,18 +46,18 @@ type actor struct {
 	// inbox are the lane events that have not reached this runtime.
 	inbox   []model.Event
 	follows []follow
-	runs    map[string]uint64 // as the runs command last printed them
+	runs    map[string]uint64 // as printed by the last runs command
 	wake    time.Duration
 	due     int64 // by the clock, 0 if nothing waits for it
-	// background is unfinished work, by name; errors have not been printed yet, worked has the counters as they
-	// were last printed.
+	// background is unfinished work, by name; errors have not been printed yet, worked has the counters as
+	// they were last printed.
 	background map[string]func()
 	errors     []string
 	worked     Stats
 	// durable has the calls of OnDurable since they were last printed.
 	durable []string
 
-	// How the minutes are being taken.
+	// State of the minutes.
 	passes     int
 	inPass     bool
 	iterations int
@@ -66,7 +66,7 @@ type actor struct {
 	via        string
 }
 
-// answered is the log's judgement of an append; seq is 0 for a refusal.
+// answered is the log's answer to an append; seq is 0 for a refusal.
 type answered struct {
 	what *Append
 	seq  uint64
@@ -115,7 +115,7 @@ func (s *stage) script(space string) *script {
 	return s.scripts[space]
 }
 
-// load starts a life: what the checkpoint and the log say, and nothing else.
+// load starts an incarnation from the checkpoint and the log alone.
 func (a *actor) load() error {
 	r, err := replica.Load(a.cfg.Space, a.saved[a.cfg.Space])
 	if err != nil {
@@ -154,8 +154,7 @@ func (s *stage) deliverTo(ev model.Event) {
 	}
 }
 
-// settle calls the core once and does what it asks, but for the judgement of the
-// append.
+// settle calls the core once and does what it requests, except for deciding the append.
 func (a *actor) settle() Ready {
 	a.inPass = false
 	r, alive := a.outlive()
@@ -197,8 +196,7 @@ func (a *actor) settle() Ready {
 	return r
 }
 
-// outlive settles, and reports whether the process is alive after that: a function may have
-// called die().
+// outlive settles, and reports whether the process is still alive: a function may have called die().
 func (a *actor) outlive() (r Ready, alive bool) {
 	done := make(chan struct{})
 	go func() { // ends with the call, or in the middle of it
@@ -223,7 +221,7 @@ func (a *actor) refill(after uint64) {
 	}
 }
 
-// offer hands an event to the core and says what became of it.
+// offer passes an event to the core and reports what happens to it.
 func (a *actor) offer(ev model.Event) bool {
 	waiting, held := a.core.ledger.Lane().Waiting(), a.core.ledger.Lane().Held()
 	ok := a.core.Offer(ev)
@@ -240,7 +238,7 @@ func (a *actor) offer(ev model.Event) bool {
 	return ok
 }
 
-// runAll runs until the core waits for the world.
+// runAll runs until the core waits for something from outside.
 func (a *actor) runAll() {
 	a.t.Helper()
 	for range 1000 {
@@ -254,7 +252,7 @@ func (a *actor) runAll() {
 	a.t.Fatalf("%s: Ready.More without end", a.name)
 }
 
-// decide has the log judge what was published by one actor, or by all.
+// decide makes the log accept or refuse what was published by one actor, or by all.
 func (s *stage) decide(who []*actor) {
 	rest := s.published
 	s.published = nil
@@ -277,8 +275,7 @@ func (s *stage) decide(who []*actor) {
 	}
 }
 
-// receive takes in what the log, the lane and, unless mirrors are slow, other spaces have
-// for this runtime.
+// receive processes what the log, the lane and, unless mirrors is false, other spaces have for this runtime.
 func (a *actor) receive(mirrors bool) {
 	a.t.Helper()
 	if a.answer != nil {
@@ -294,7 +291,7 @@ func (a *actor) receive(mirrors bool) {
 	a.flush()
 }
 
-// read takes the lane's events.
+// read processes the lane's events.
 func (a *actor) read() {
 	inbox := a.inbox
 	a.inbox = nil
@@ -306,7 +303,7 @@ func (a *actor) read() {
 	}
 }
 
-// hear takes the answer to the append.
+// hear processes the answer to the append.
 func (a *actor) hear() {
 	ans := a.answer
 	a.answer = nil
@@ -326,7 +323,7 @@ func (a *actor) hear() {
 	a.core.Resume()
 }
 
-// integrate takes in what others have committed.
+// integrate applies the commits of other runtimes.
 func (a *actor) integrate() {
 	a.via = "integrate"
 	owned := a.core.Owned()
@@ -365,9 +362,8 @@ func (a *actor) mirror() {
 	a.via = ""
 }
 
-// coordinate is the coordinator: it releases what was committed for other spaces.
-// again begins from the first entry, as one that has lost its place would; reverse
-// makes the later ones arrive first.
+// coordinate does what the coordinator does: it releases what was committed for other spaces. again starts
+// from the first entry, like a coordinator that lost its position; reverse makes the later ones arrive first.
 func (s *stage) coordinate(again, reverse bool) {
 	var events []model.Event
 	for _, space := range sortedKeys(s.logs) {
@@ -395,7 +391,7 @@ func (s *stage) coordinate(again, reverse bool) {
 	}
 }
 
-// stabilize does everything that can be done at this time, and checks what then holds.
+// stabilize does everything that can be done at this time, and checks the result.
 func (s *stage) stabilize(who []*actor) {
 	s.t.Helper()
 	for range 1000 {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// What a program declares, these tests also change while a node is there.
+// Tests also change, on a live node, the gates that a program can only declare.
 
-// Gate says what holds a node back in time, as it stands. The second result is false if
-// there is no such node.
+// Gate returns the gates of a node, and false if there is no such node.
 func (s *Space) Gate(node string) (GateSpec, bool) {
 	n := s.graph.byID[node]
 	if n == nil {
@@ -33,25 +32,24 @@ func (s *Space) setGate(node string, d time.Duration, set func(*gate)) error {
 	return nil
 }
 
-// SetDebounce makes a node wait until nothing that it reads has changed for d; 0 clears
-// it. One that waits already waits accordingly from its last change on.
+// SetDebounce makes a node wait until its reads have been unchanged for d; 0 clears it. If the node is
+// waiting already, the new debounce counts from its last change.
 func (s *Space) SetDebounce(node string, d time.Duration) error {
 	return s.setGate(node, d, func(gt *gate) { gt.debounce = d })
 }
 
-// SetThrottle sets the least time between two runs of a node; 0 clears it. If the node ran
-// before it ever had anything to do with time, that counts as having been just now.
+// SetThrottle sets the minimum time between two runs of a node; 0 clears it. If the time of the node's last
+// run is not known, it counts as having run just now.
 func (s *Space) SetThrottle(node string, d time.Duration) error {
 	return s.setGate(node, d, func(gt *gate) { gt.throttle = d })
 }
 
-// SetNoAutoDebounce exempts an effect from being debounced for being slow, or not.
+// SetNoAutoDebounce sets whether an effect is exempt from the automatic debounce.
 func (s *Space) SetNoAutoDebounce(node string, exempt bool) error {
 	return s.setGate(node, 0, func(gt *gate) { gt.noAuto = exempt })
 }
 
-// SetMaxWait bounds how long a debounce holds a node when changes go on, as GateSpec.MaxWait
-// does.
+// SetMaxWait bounds how long a debounce holds a node while changes continue, as GateSpec.MaxWait does.
 func (s *Space) SetMaxWait(node string, d time.Duration) error {
 	return s.setGate(node, max(d, 0), func(gt *gate) { gt.maxWait = d })
 }

@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// Settle runs one pass: it handles waiting events and runs live and invalid nodes, until nothing is left to do,
-// or the group is full, or the bounds are reached. now is a monotonic time of the caller's choosing, not
-// negative, read once for the whole pass; a smaller time than before is ignored.
+// Settle runs one pass: it handles waiting events and runs live and invalid nodes until nothing is left to
+// do, the group is full, or a bound is reached. now is a monotonic time of the caller's choosing, not
+// negative, and the only time of the pass; a time before the previous one is ignored.
 //
 //	repeat:
 //	    handle events, in lane order, until one must wait or the group is full
 //	    run what is due, from low to high: writers before their readers
-//	    if that was nothing, run the materializers that are due
+//	    if nothing was, run the materializers that are due
 //	until nothing is due
 //
-// Computations run after a batch of events rather than after each, so a burst of a thousand events costs a
-// watched document one run.
+// Computations run after a batch of events rather than after each, so a burst of a thousand events costs an
+// observed document one run.
 func (s *Space) Settle(now time.Duration) Ready {
 	if s.ledger.Closed() {
 		return Ready{}
@@ -30,7 +30,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	}
 	s.runner.echoes.sweep()
 	var r Ready
-	if !s.ledger.Closed() { // by something that ran
+	if !s.ledger.Closed() { // a handler or a run may have closed it
 		r = s.ready()
 	}
 	s.graph.dropUnused()
@@ -52,7 +52,7 @@ func (s *Space) pass() {
 		s.jobs.checkTimers(&s.runner.begin(nil).attempt.Draft)
 	}
 	var info PassInfo
-	rounds := 0 // iterations since an event was handled
+	rounds := 0 // iterations since an event was last handled
 	turn := s.ledger.TakeTurn()
 	for rounds < s.cfg.MaxIterations && !s.ledger.Crowded() && !s.ledger.Closed() {
 		rounds++
@@ -74,7 +74,8 @@ func (s *Space) pass() {
 	s.endPass(info, rounds == s.cfg.MaxIterations)
 }
 
-// endPass holds back nodes that did not converge. outOfRounds reports that the bound on iterations ended the pass.
+// endPass holds back nodes that did not converge. outOfRounds reports that the bound on iterations ended the
+// pass.
 func (s *Space) endPass(info PassInfo, outOfRounds bool) {
 	g := s.graph
 	deferred := s.runner.budgets.end(outOfRounds, s.ledger.Full())

@@ -7,14 +7,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A document is saved as one message, so its size is limited. Single writes may be small, so sizes are tracked
-// here: a document whose writes since its last measurement could exceed the limit is measured again. That costs
-// one encoding per limit's worth of writes.
+// A document is saved as one message, so its size is limited. A transaction may add only little to a large
+// document, so sizes are tracked here: a document is measured again when its writes since the last
+// measurement could exceed the limit. That costs one encoding per limit's worth of writes.
 
 // sizes tracks the sizes of documents.
 type sizes struct {
 	graph *graph
-	// most is the largest size of an encoded document, one that also fits into a commit.
+	// most is the largest permitted size of an encoded document, which also fits into a commit.
 	most   int
 	buffer []byte
 }
@@ -40,8 +40,8 @@ func (s *sizes) documentsFit(d *ledger.Draft) error {
 	return nil
 }
 
-// fits measures a document after a write. One that is already too large (see endTask; or the bound was another
-// one before) may shrink step by step.
+// fits measures a document after a write. One that is already too large (see endTask; or the limit was
+// different when it was written) may shrink step by step.
 func (s *sizes) fits(w docValue) error {
 	s.buffer = w.value.AppendJSON(s.buffer[:0])
 	n := len(s.buffer)
@@ -60,13 +60,13 @@ func (s *sizes) fits(w docValue) error {
 func (s *sizes) writtenSize(w *model.Write) int {
 	n := 4 * (len(w.Path) + 1)
 	for _, seg := range w.Path {
-		n += 6 * len(seg) // every character escaped
+		n += 6 * len(seg) // assume that every character is escaped
 	}
 	s.buffer = w.Value.AppendJSON(s.buffer[:0])
 	return n + len(s.buffer)
 }
 
-// roomFor reports whether a document, after the transaction's writes, has room for so many more bytes.
+// roomFor reports whether a document, after the transaction's writes, has room for more bytes.
 func (s *sizes) roomFor(tx *Tx, d *doc, more int) bool {
 	s.buffer = tx.current(d).AppendJSON(s.buffer[:0])
 	return len(s.buffer)+more <= s.most

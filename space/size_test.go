@@ -7,8 +7,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Small writes add up: a document that could not be saved as one message any more
-// fails the handling that would make it so, and nothing else.
+// Small writes add up: a handling that would make a document too large for one message fails, and nothing
+// else does.
 func TestADocumentNeverOutgrowsAMessage(t *testing.T) {
 	p := newProgram(t).handle("add", func(tx *Tx, ev *model.Event) any {
 		tx.Set("log", strings.Repeat("x", 1000), ev.ID)

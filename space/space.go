@@ -11,11 +11,11 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// Space is one space as one runtime hosts it. It is not safe for concurrent use: its owner makes all calls, one
-// at a time.
+// Space is one space as one runtime hosts it. It is not safe for concurrent use: its owner makes all calls,
+// one at a time.
 type Space struct {
 	cfg Config
-	// next is the program to change to, nil if there is none.
+	// next is the program that a pending Change requested, nil if there is none.
 	next *Program
 
 	ledger.Hosted
@@ -36,7 +36,7 @@ type Space struct {
 	stats     Stats
 }
 
-// work has the parts that make passes.
+// work has the components of a pass.
 type work struct {
 	txs        transactions
 	sizes      sizes
@@ -65,7 +65,7 @@ func New(cfg Config, program *Program, r *replica.Replica) (*Space, error) {
 	return s, s.populate()
 }
 
-// connect creates the parts of the space, each with the parts that it uses.
+// connect creates the components of the space and passes to each those that it uses.
 func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	g, txs := newGraph(&s.cfg.Trace, &s.stats), &s.txs
 	s.graph = g
@@ -87,15 +87,14 @@ func (s *Space) connect(program *Program, confirmed *replica.Replica) {
 	s.graph.recorder, s.runner.budgets.recorder = s.recorder, s.recorder
 }
 
-// stepped is called at the end of every input.
 func (s *Space) stepped() {
 	if checking {
 		s.runner.inv.step(s.graph, s.ledger, s.Idle())
 	}
 }
 
-// populate fills the graph with the documents and the program's nodes. Nodes start as never run: without an
-// observer they stay that way.
+// populate fills the graph with the documents and the program's nodes. Nodes start as never run, and stay so
+// until something observes them.
 func (s *Space) populate() error {
 	docs := s.replica().DocIDs()
 	s.graph.expect(len(s.handling.program.nodes), len(docs))
@@ -130,7 +129,7 @@ func (s *Space) Confirm(seq uint64) error {
 }
 
 // Refuse reports that the append under way was refused: another runtime's commit is at the head. The whole
-// suffix is undone; the space pauses until the caller has passed every commit after Seq to Integrate and calls
+// suffix is undone; the space pauses until the caller has passed every commit after Seq to Integrate and called
 // Resume.
 func (s *Space) Refuse() {
 	defer s.stepped()
@@ -140,9 +139,9 @@ func (s *Space) Refuse() {
 	s.runner.revert(s.runner.undo.drop(gone))
 }
 
-// Integrate applies commits of other runtimes, in log order; known ones are skipped. An append under way must
-// have failed, and Refuse must have been called before. The error is model.ErrPurged if commits are missing
-// between the known ones and these: the space must be loaded anew.
+// Integrate applies commits of other runtimes, in log order; known ones are skipped. If an append was under
+// way, it must have failed and Refuse must have been called. The error is model.ErrPurged if commits are
+// missing between the known ones and these: the space must then be loaded anew.
 func (s *Space) Integrate(entries ...model.LogEntry) error {
 	defer s.stepped()
 	return s.ledger.Integrate(entries...)
@@ -158,12 +157,12 @@ func (s *Space) Resume() {
 }
 
 // Mirror delivers the confirmed value of a foreign document that Ready.Follow requested: first its present
-// value (absent included), then each change.
+// value, even if absent, then each change.
 func (s *Space) Mirror(space, id string, v model.Value) {
 	defer s.stepped()
 	d := s.graph.lookup(docKey{space: space, doc: id})
 	if d == nil || !d.followed {
-		return // after Unfollow: it may be out of date by now
+		return // after Unfollow; by now it may be out of date
 	}
 	if !d.loaded {
 		s.graph.arrive(d, v)
@@ -172,9 +171,9 @@ func (s *Space) Mirror(space, id string, v model.Value) {
 	s.graph.change(d, v, origin{})
 }
 
-// Register adds a node to this space, beside those of its program: something that the application observes, or
-// derives for itself. It lasts until Remove, and only as long as the space is hosted here. Nothing runs before
-// the next Settle.
+// Register adds a node to this space, beside those of its program: something that the application observes,
+// or derives for itself. It lasts until Remove, at most as long as the space is hosted here. Nothing runs
+// before the next Settle.
 func (s *Space) Register(spec NodeSpec) error {
 	defer s.stepped()
 	if err := spec.check(); err != nil {
@@ -185,9 +184,8 @@ func (s *Space) Register(spec NodeSpec) error {
 }
 
 // Remove removes a node that Register has added, with all of its children. Its demand ends; its writes stay,
-// except for a volatile output. It reports whether there was such a node. Nodes of the program and children
-// cannot usefully be removed: the former would be missing for good, the latter are made again by their parent's
-// next run.
+// except for a volatile output. It reports whether there was such a node. Removing other nodes makes no
+// sense: a node of the program would be missing for good, and a child returns with its parent's next run.
 func (s *Space) Remove(id string) bool {
 	defer s.stepped()
 	n := s.graph.byID[id]
@@ -198,9 +196,9 @@ func (s *Space) Remove(id string) bool {
 	return true
 }
 
-// Overran passes the space code that did not return, before it takes over. An event whose handler that was has
-// one more lost attempt (Config.LostAttempts). A node is held back, and no event waits for it meanwhile: its
-// last output stays.
+// Overran reports code that did not return to the space, before it takes over. If that was a handler, its
+// event has one more lost attempt (Config.LostAttempts). If it was a node, the node is held back and no event
+// waits for it until it may run again: its last output stays.
 func (s *Space) Overran(o Overrun) {
 	if o.Node == "" {
 		s.handling.limit = o.Limit
@@ -211,22 +209,22 @@ func (s *Space) Overran(o Overrun) {
 	s.overruns.note(o)
 }
 
-// arrived applies earlier knowledge about a node that was registered.
+// arrived applies what is known about a node before it was registered.
 func (s *Space) arrived(n *node) {
 	s.runner.observations.resumeChild(n)
 	s.overruns.hold(n)
 }
 
-// LastMissed returns the times that a job has skipped most recently since the space was loaded, zero if none
+// LastMissed returns the times that a job skipped most recently since the space was loaded, zero if none
 // were.
 func (s *Space) LastMissed() Missed { return s.jobs.missed }
 
-// Observations returns the observations that have changed since the last call: those of nodes that have run and
-// are at rest. gone are the ids of removed nodes. It returns none while any transaction is undecided, since a
-// node's reads might be undone; the next call has them.
+// Observations returns the observations that have changed since the last call: those of nodes that have run
+// and have nothing left to do. gone are the ids of removed nodes. It returns none while any transaction is
+// undecided, since the reads of a node might be undone; the next call returns them.
 //
-// The host saves them with a checkpoint, under the node's id. Saved ones that are older than the checkpoint do
-// no harm: changes since their basis are compared.
+// The host saves them with a checkpoint, keyed by the node's id. Saved ones that are older than the
+// checkpoint do no harm: documents that changed since their basis are compared.
 func (s *Space) Observations() (out []Observation, gone []string) {
 	if !s.Settled() {
 		return nil, nil
@@ -239,8 +237,8 @@ func (s *Space) Unsaved() bool {
 	return len(s.runner.observations.unsaved)+len(s.runner.observations.forgotten) > 0
 }
 
-// Rehydrate resumes nodes of an earlier incarnation of this space: a node whose observation holds is clean and
-// does not run, and its reads are not compared unless their documents have changed since. It is called once,
+// Rehydrate resumes nodes of an earlier incarnation of this space: a node whose observation holds is clean
+// and does not run, and its reads are compared only if their documents have changed since. Call it once,
 // before the first Settle.
 //
 //	no observation, or of another version     never ran
@@ -256,15 +254,15 @@ func (s *Space) Rehydrate(saved []Observation) {
 	s.runner.observations.rehydrate(saved)
 }
 
-// Measured reports the duration of a node's run, which only the host knows: the core has no clock. It feeds the
-// statistics, and the debounce of slow effects.
+// Measured reports the duration of a node's run, which only the host knows: the core has no clock. It feeds
+// the statistics, and the automatic debounce of slow effects.
 func (s *Space) Measured(node string, took time.Duration) {
 	n := s.graph.byID[node]
 	if n == nil {
 		return
 	}
 	gt := &n.ext().gate
-	gt.auto.policy = &s.slow // debounce decides which nodes it applies to
+	gt.auto.policy = &s.slow // autoDebounce decides which nodes it applies to
 	gt.auto.ran(took)
 	s.graph.regate(n)
 }
@@ -273,19 +271,19 @@ func (s *Space) Measured(node string, took time.Duration) {
 // space.
 func (s *Space) OnError(f func(ErrorInfo)) { s.hooks.onError = append(s.hooks.onError, f) }
 
-// OnConsole registers a function that is called with each line that user code logs, like OnError. An attempt or
-// run that is repeated logs its lines again.
+// OnConsole registers a function that is called with each line that user code logs, like OnError. A repeated
+// attempt or run logs its lines again.
 func (s *Space) OnConsole(f func(ConsoleInfo)) { s.hooks.onConsole = append(s.hooks.onConsole, f) }
 
-// observer is the effect behind the observations of one document: one effect for all observers.
+// observer is the effect behind all observations of one document.
 type observer struct {
 	node  *node
 	count int
 }
 
-// Observe creates demand for a document of this space, until Unobserve: the computations that it needs become
-// live. A live query of a client is one of these, and so is a computation of another space that reads the
-// document.
+// Observe creates demand for a document of this space, until Unobserve: the computations that it depends on
+// become live. Each live query of a client is an observation, and so is each computation of another space
+// that reads the document.
 func (s *Space) Observe(id string) error {
 	defer s.stepped()
 	if o := s.observers[id]; o != nil {
@@ -306,7 +304,7 @@ func (s *Space) Observe(id string) error {
 	return nil
 }
 
-// Unobserve ends one Observe.
+// Unobserve undoes one Observe.
 func (s *Space) Unobserve(id string) {
 	defer s.stepped()
 	o := s.observers[id]
@@ -319,13 +317,13 @@ func (s *Space) Unobserve(id string) {
 	}
 }
 
-// Idle reports whether the space has come to rest: it runs nothing, no event waits, and nothing is runnable. A
-// node that is held counts if its result is awaited: an effect, a materializer, the first run of a needed node,
-// or a node that does not converge, for three passes. The re-run of a computation that is only debounced or
-// throttled does not: that is a bound on freshness.
+// Idle reports whether the space has nothing left to do: it runs nothing, no event waits, and no node may
+// run. A held node counts if its result is awaited: an effect, a materializer, the first run of a needed
+// node, or, for three passes, a node that does not converge. The re-run of a computation that is only
+// debounced or throttled does not: that is a bound on freshness.
 //
 // Commits may still be under way; Durable waits for them. A space that is closed or was taken over by another
-// runtime is idle, as soon as it is not in the middle of a pass.
+// runtime is idle as soon as it is not in the middle of a pass.
 func (s *Space) Idle() bool {
 	switch {
 	case s.ledger.Closed() || s.Deposed():
@@ -347,7 +345,7 @@ func (s *Space) awaited(n *node) bool {
 	return n.status == NeverRan || n.kind == Effect || n.materializer()
 }
 
-// maxHolds is the number of exhausted passes for which a node that does not converge keeps the space from being
-// idle: long enough for a wave that converges in more than one pass, short enough that a circle that never does
-// blocks nothing (I6).
+// maxHolds is the number of exhausted passes for which a node that does not converge keeps the space from
+// being idle: long enough for a wave that needs more than one pass to converge, short enough that a circle
+// that never converges blocks nothing (I6).
 const maxHolds = 3

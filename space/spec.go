@@ -13,9 +13,9 @@ import (
 type NodeKind uint8
 
 const (
-	// Computation derives documents from others and runs only under demand.
+	// Computation derives documents from others, and runs only on demand.
 	Computation NodeKind = iota + 1
-	// Effect observes. It is demand in itself.
+	// Effect observes. It is live by itself.
 	Effect
 )
 
@@ -30,7 +30,7 @@ func (k NodeKind) String() string {
 	}
 }
 
-// Address is a place: a path in a document, of this space if Space is "".
+// Address is a path in a document, of this space if Space is "".
 type Address struct {
 	Space, Doc string
 	Path       model.Path
@@ -38,7 +38,7 @@ type Address struct {
 
 func (a Address) String() string { return docKey{a.Space, a.Doc}.String() + a.Path.String() }
 
-// docKey addresses a document; space is "" for the own space.
+// docKey addresses a document; space is "" for this space.
 type docKey struct{ space, doc string }
 
 func (k docKey) String() string {
@@ -48,12 +48,12 @@ func (k docKey) String() string {
 	return "@" + k.space + "/" + k.doc
 }
 
-// GateSpec are the time gates of a node; 0 for none.
+// GateSpec are the time gates of a node; 0 means none.
 type GateSpec struct {
-	// Debounce delays the run until its reads have not changed for so long.
+	// Debounce delays the run until the node's reads have been unchanged for this long.
 	Debounce time.Duration
-	// MaxWait bounds the delay by a debounce while changes continue: from the first change since the last run
-	// on. 0 means ten times the debounce, negative no bound.
+	// MaxWait bounds the delay by a debounce while changes continue, counted from the first change since the
+	// last run. 0 means ten times the debounce, negative no bound.
 	MaxWait time.Duration `json:",omitzero"`
 	// Throttle is the least time between two runs.
 	Throttle time.Duration
@@ -61,7 +61,7 @@ type GateSpec struct {
 	NoAutoDebounce bool
 }
 
-// maxGate is the longest gate: a longer one is a mistake, and near the largest duration a sum would overflow.
+// maxGate is the longest gate: a longer one is a mistake, and sums near the largest duration would overflow.
 const maxGate = 365 * 24 * time.Hour
 
 func checkGate(d time.Duration) error {
@@ -71,7 +71,7 @@ func checkGate(d time.Duration) error {
 	return nil
 }
 
-// checkDebounce refuses an invalid debounce, or an invalid bound of it.
+// checkDebounce validates the debounce and its bound.
 func (g *GateSpec) checkDebounce() error {
 	if err := checkGate(g.Debounce); err != nil {
 		return fmt.Errorf("debounce: %w", err)
@@ -107,8 +107,8 @@ func (s Status) String() string {
 	return [...]string{"never-ran", "clean", "invalid"}[s]
 }
 
-// declaration is the part of a node that is fixed during its lifetime: a NodeSpec, with the function opaque,
-// which the graph keeps and cannot call. All spaces of a program share it.
+// declaration is the part of a node that is fixed during its lifetime: a NodeSpec in which the function is
+// opaque to the graph, which stores it and cannot call it. All spaces of a program share it.
 type declaration struct {
 	ID            string
 	Kind          NodeKind
@@ -126,7 +126,7 @@ type declaration struct {
 // code is the function of a node; see nodeCode.
 type code interface{ isCode() }
 
-// shape is a hash of the surfaces of a node, for sameShape.
+// shape returns a hash of the node's surfaces, for sameShape.
 func (n *declaration) shape() uint64 {
 	switch {
 	case len(n.Writes)+len(n.Envelope) > 0 || n.Volatile:

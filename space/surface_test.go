@@ -12,7 +12,7 @@ func nodeFunc(run func(tx *Tx) any) func(*Tx) (model.Value, error) {
 	return func(tx *Tx) (model.Value, error) { return answer(run(tx)) }
 }
 
-// surfaces lists what a node may write, with how many live readers count on it.
+// surfaces lists what a node may write, with the number of live readers of each place.
 func (h *host) surfaces(id string) (out []string) {
 	h.core.graph.byID[id].eachSurface(true, func(s *surface) {
 		out = append(out, fmt.Sprintf("%s%s %d", s.doc.key, s.path, s.refs))
@@ -20,9 +20,8 @@ func (h *host) surfaces(id string) (out []string) {
 	return out
 }
 
-// A search for a writer that is not up to date ends at the first: of two that overlap the
-// read, and of a thousand, one is looked at. What a shallow read has no edge to is passed
-// over.
+// A search for a writer that is not up to date stops at the first one: of two that overlap the read, and of a
+// thousand, one is visited. Writers without an edge to a shallow read are skipped.
 func TestA36_AScanForAWriterStopsAtTheFirst(t *testing.T) {
 	for _, writers := range []int{2, 1000} {
 		p := newProgram(t).add(NodeSpec{ID: "deep", Kind: Computation, Writes: []Address{{Doc: "d", Path: model.Path{"a", "b", "c"}}}, Run: nodeFunc(func(*Tx) any { return nil })})
@@ -41,9 +40,9 @@ func TestA36_AScanForAWriterStopsAtTheFirst(t *testing.T) {
 			if got == nil || got.id() != c.want {
 				t.Errorf("%d writers, shallow %v: found %v, want %s", writers, c.shallow, got, c.want)
 			}
-			// The way down from what is stale takes a step for each step up.
+			// The descent from stale nodes takes one step for each step up.
 			if n := g.stats.Visits - before; n > 2*c.visits {
-				t.Errorf("%d writers, shallow %v: %d nodes looked at", writers, c.shallow, n)
+				t.Errorf("%d writers, shallow %v: %d nodes visited", writers, c.shallow, n)
 			}
 		}
 	}
@@ -79,14 +78,14 @@ func TestC20_NothingIsLeftOfAnEntityWithoutReaders(t *testing.T) {
 			t.Fatalf("name%d has a record without a reader", i-1)
 		}
 		if d := g.local(fmt.Sprint("name", i)); d == nil || len(d.readers) != 1 {
-			t.Fatalf("name%d is read and not known: %v", i, d)
+			t.Fatalf("name%d is read, but has no record: %v", i, d)
 		}
 	}
 	if len(g.docs) > known+2 || len(g.far) != 1 {
 		t.Errorf("%d documents of the space are known, %d before, and %d of others", len(g.docs), known, len(g.far))
 	}
 
-	// A document that is there stays, without readers and index.
+	// A document that exists stays, without readers and index.
 	send(100, "set", map[string]any{"wide": map[string]any{"f0": 1}})
 	for i := range 2 * manyReaders {
 		err := h.core.Register(NodeSpec{ID: fmt.Sprint("r", i), Kind: Effect, Run: nodeFunc(func(tx *Tx) any { return tx.Get("wide", fmt.Sprint("f", i)) })})
@@ -104,15 +103,15 @@ func TestC20_NothingIsLeftOfAnEntityWithoutReaders(t *testing.T) {
 	}
 	h.settle()
 	if g.local("wide") != wide || wide.paths != nil || len(wide.readers) > 0 || wide.refs != 0 {
-		t.Errorf("of the readers of wide is left: %d readers, %d refs, an index: %v", len(wide.readers), wide.refs, wide.paths != nil)
+		t.Errorf("wide still has %d readers, %d refs, an index: %v", len(wide.readers), wide.refs, wide.paths != nil)
 	}
 
-	// Deleted, it goes; undone, it is back.
+	// A deleted document is removed; when the deletion is undone, it is restored.
 	w.send(home, "delete", "gone", "wide")
 	h.deliver()
 	h.settle()
 	if g.local("wide") != nil {
-		t.Errorf("wide is deleted, and its record is still there")
+		t.Errorf("wide is deleted, but its record still exists")
 	}
 	h.refuse(put("else", 1))
 	if got := h.value("wide"); got != `{"f0":1}` {
@@ -124,8 +123,8 @@ func TestC20_NothingIsLeftOfAnEntityWithoutReaders(t *testing.T) {
 	}
 }
 
-// The read set has moved from one document to another when the node is removed: it is taken
-// out where it is now, and was taken out where it had been.
+// The read set has moved from one document to another when the node is removed: it is removed from the new
+// one, and was removed from the old one before.
 func TestC23_AMovedReadSetIsCancelledWhereItIsNow(t *testing.T) {
 	p := newProgram(t).set().add(NodeSpec{ID: "view", Kind: Effect, Run: nodeFunc(func(tx *Tx) any {
 		if num(tx.Get("on")) > 0 {
@@ -169,8 +168,8 @@ func TestC23_AMovedReadSetIsCancelledWhereItIsNow(t *testing.T) {
 	}
 }
 
-// Of a thousand readers of as many fields, a change of one field is compared with two: its
-// reader, and one that looks at the keys.
+// With a thousand readers of as many fields, a change of one field is compared with two: its reader, and one
+// that reads the keys.
 func TestC24_OneChangedFieldTriggersOneOfAThousandReaders(t *testing.T) {
 	const fields = 1000
 	p := newProgram(t).
@@ -208,7 +207,7 @@ func TestC24_OneChangedFieldTriggersOneOfAThousandReaders(t *testing.T) {
 		w.put(home, model.Write{Doc: "doc", Path: model.Path{"f7"}, Value: model.Int(2)})
 		h.integrate()
 	})
-	// Nothing is known of where it was written: what is equal is passed over.
+	// The place of the write is unknown, so equal parts are skipped.
 	h.core.graph.change(h.core.graph.local("doc"), doc0(t, `{"f7":2}`), origin{})
 	h.run()
 	doc["f7"] = 2
@@ -223,8 +222,8 @@ func TestC24_OneChangedFieldTriggersOneOfAThousandReaders(t *testing.T) {
 	}
 }
 
-// A node's surface is what it was registered with: before its first run, and after runs
-// that write other places, fewer, none, and places that are not in it.
+// A node's surface is the one that it was registered with: before its first run, and after runs that write
+// other places, fewer, none, and places outside it.
 func TestI01_TheSurfaceIsSetAtRegistration(t *testing.T) {
 	p := newProgram(t).set().
 		add(NodeSpec{ID: "n", Kind: Computation, Output: "out", Writes: []Address{{Doc: "p", Path: model.Path{"x"}}, {Doc: "q"}}, Run: nodeFunc(func(tx *Tx) any {

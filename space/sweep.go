@@ -54,8 +54,8 @@ func (w *sweeper) sweep() (runs int) {
 	return runs
 }
 
-// promoteIdle adds idle materializers to this sweep if one of its nodes reads inside their envelope, which
-// orders them before it.
+// promoteIdle adds idle materializers to this sweep if one of its nodes reads inside their envelope: that
+// orders the materializer before the node.
 func (w *sweeper) promoteIdle() {
 	g := w.graph
 	for _, n := range slices.Clone(g.queue.idle) {
@@ -67,8 +67,8 @@ func (w *sweeper) promoteIdle() {
 	}
 }
 
-// turn runs the node whose turn it is, if it may run: it is needed, one of its reads has changed, no gate holds
-// it, and it has not used up its budget for this pass.
+// turn runs the node whose turn it is, if it may run: it is needed, one of its reads has changed, no gate
+// holds it, and its budget for this pass is not exhausted.
 func (w *sweeper) turn(n *node) (ran bool) {
 	g := w.graph
 	n.queued = false
@@ -87,7 +87,7 @@ func (w *sweeper) turn(n *node) (ran bool) {
 			return false // in a circle, one of those has pulled it
 		}
 		if next.n > waiting && next.lowest() < n.height {
-			g.enqueue(n) // the nodes that they have made due below come first
+			g.enqueue(n) // the nodes below that they have registered and that are due come first
 			return false
 		}
 	}
@@ -99,9 +99,9 @@ func (w *sweeper) turn(n *node) (ran bool) {
 	return true
 }
 
-// parentFirst reports whether the node must wait for its maker, or for a maker of that: descend has put it
-// behind them, but they may have been raised since. It waits once per sweep: two makers that each read the
-// output of the other's child would otherwise be put behind each other forever.
+// parentFirst reports whether the node must wait for its maker, or for the maker's maker: descend has ordered
+// it behind them, but they may have been raised since. It waits once per sweep: otherwise two makers that
+// each read the output of the other's child would wait for each other forever.
 func (w *sweeper) parentFirst(n *node) bool {
 	for p := n.parent(); p != nil && n.more.waited != w.sweeps; p = p.parent() {
 		if p.queued && p.height >= n.height && !p.materializer() && !w.graph.reaches(n, p) {
@@ -113,8 +113,8 @@ func (w *sweeper) parentFirst(n *node) bool {
 	return false
 }
 
-// promoteFor runs the idle materializers in whose envelope n reads and which became due after the sweep had
-// begun.
+// promoteFor runs the idle materializers in whose envelope n reads and which became due after the sweep
+// began.
 func (w *sweeper) promoteFor(n *node) {
 	q := &w.graph.queue
 	for i := 0; i < len(q.idle); i++ {

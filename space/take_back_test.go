@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// makers are two nodes that make the child kid as the documents say: each as long as its
-// document has its name, b failing if the document fail is there. kid writes whose it is.
+// makers returns two nodes that make the child kid depending on documents: each makes it while its document
+// has its name, and b fails while the document fail exists. kid writes its maker.
 func makers(t *testing.T, ran *[]string) program {
 	p := newProgram(t)
 	for _, name := range []string{"a", "b"} {
@@ -35,9 +35,9 @@ func parentOf(h *host) string {
 	return n.Parent
 }
 
-// A run that fails changes nothing: a child that it has taken from another node is that
-// one's again, with its function, and goes when that does not make it any more.
-func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
+// A run that fails changes nothing: a child that it has adopted from another node returns to that node, with
+// its function, and is removed when that node no longer makes it.
+func TestAFailedRunReturnsTheChildItAdopted(t *testing.T) {
 	var ran []string
 	w := newWorld(t)
 	h := w.owner("w1", makers(t, &ran).Program)
@@ -46,11 +46,11 @@ func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
 	}
 	h.given(put("a-has", 1), put("base", 1))
 	if got := parentOf(h); got != "a" {
-		t.Fatalf("kid is of %q", got)
+		t.Fatalf("kid belongs to %q", got)
 	}
 	h.given(put("fail", 1), put("b-has", 1))
 	if got := parentOf(h); got != "a" {
-		t.Errorf("after b has failed, kid is of %q", got)
+		t.Errorf("after b has failed, kid belongs to %q", got)
 	}
 	if b, _ := h.core.Inspect().Node("b"); len(b.Children) > 0 {
 		t.Errorf("b has %v", b.Children)
@@ -62,13 +62,13 @@ func TestAFailedRunGivesTheChildBackThatItTook(t *testing.T) {
 	wantValue(t, h, "kid", `"a2"`)
 	h.given(model.Write{Doc: "a-has", Delete: true})
 	if got := parentOf(h); got != "" {
-		t.Errorf("a does not make it any more, and kid is there, of %q", got)
+		t.Errorf("a no longer makes kid, but it exists and belongs to %q", got)
 	}
-	// And a run that does not fail keeps what it took.
+	// A run that does not fail keeps the child.
 	h.given(put("a-has", 1))
 	h.given(model.Write{Doc: "fail", Delete: true})
 	if got := parentOf(h); got != "b" {
-		t.Errorf("b has made it last, and kid is of %q", got)
+		t.Errorf("b was the last to make kid, but it belongs to %q", got)
 	}
 	h.given(put("base", 3))
 	wantValue(t, h, "kid", `"b3"`)

@@ -15,7 +15,7 @@ const (
 	inGeneration = "gen"
 	defaultKeep  = 24 * time.Hour
 	mostKept     = 1000
-	// MaxTaskKey bounds the key of a task, in bytes.
+	// MaxTaskKey is the maximum length of the key of a task, in bytes.
 	MaxTaskKey = 256
 )
 
@@ -23,27 +23,27 @@ const (
 type TaskState string
 
 const (
-	// NoTask: there is no task of that key.
+	// NoTask: no task has the key.
 	NoTask TaskState = ""
-	// TaskPending: it has to be done, or is being done.
+	// TaskPending: the task has to be performed, or is being performed.
 	TaskPending TaskState = "pending"
-	// TaskDone: it has been done, and Out is the result.
+	// TaskDone: it has been performed, and Out is the result.
 	TaskDone TaskState = "done"
-	// TaskFailed: it is not retried any more.
+	// TaskFailed: it failed and is not retried.
 	TaskFailed TaskState = "failed"
-	// TaskCancelled: it was cancelled before it was known to have been done.
+	// TaskCancelled: it was cancelled before its completion was reported.
 	TaskCancelled TaskState = "cancelled"
 )
 
-// Task is one piece of work outside of the space.
+// Task is one piece of work outside the space.
 type Task struct {
 	Key   string
 	State TaskState
-	// N is the number of this start of the key.
+	// N numbers the starts of the key.
 	N int64
 	// In is the input of the task.
 	In model.Value
-	// Out is its result; for an input that is being fetched again, the former one.
+	// Out is its result; for an input that is being fetched again, the previous one.
 	Out model.Value
 	// Err is the error of the task or, while it is pending, of its last attempt.
 	Err string
@@ -51,11 +51,11 @@ type Task struct {
 	Attempts int
 	// At is when it ended, in milliseconds since 1970.
 	At int64
-	// Unhandled reports that it has ended and that Done could not handle that.
+	// Unhandled reports that the task has ended but Done failed.
 	Unhandled bool
 }
 
-// TaskOf returns the task of an entry of an action's document.
+// TaskOf decodes an entry of an action's document.
 func TaskOf(key string, entry model.Value) Task {
 	t := Task{Key: key, In: entry.Get("in"), Out: entry.Get("out")}
 	state, _ := entry.Get("state").AsString()
@@ -102,11 +102,11 @@ type Completion struct {
 	// Out is the result, Err the error.
 	Out model.Value
 	Err string
-	// Attempt, if not 0, is the number of failed attempts; there will be another one.
+	// Attempt, if not 0, is the number of failed attempts; another one will follow.
 	Attempt int
 }
 
-// Value returns the payload of the event.
+// Value returns the payload of the event that reports the completion.
 func (c *Completion) Value() model.Value {
 	fields := []model.Field{model.F("key", c.Key)}
 	add := func(name string, v any, there bool) {
@@ -140,14 +140,14 @@ func readCompletion(v model.Value) (c Completion, err error) {
 	return c, checkTaskKey(key)
 }
 
-// taskList has the documents of an action, or of an input, and their rules.
+// taskList knows the documents of an action, or of an input, and their rules.
 type taskList struct {
 	name  string
 	input bool
 	keep  time.Duration // 0 for the default
 }
 
-// taskLists are the lists of a program, by name, and the names of their owners by document.
+// taskLists are the lists of a program, by name, and the owner's name for each document.
 type taskLists struct {
 	byName map[string]*taskList
 	owner  map[string]string
@@ -161,7 +161,7 @@ func (l *taskList) docs() []string {
 	return []string{l.name}
 }
 
-// pending returns the document that shows what is pending.
+// pending returns the document that lists the pending tasks.
 func (l *taskList) pending() string {
 	if l.input {
 		return l.name + wantedSuffix
@@ -185,7 +185,7 @@ func brief(v model.Value) string {
 	return text
 }
 
-// find returns a registered action (input is the expected kind).
+// find returns a registered action, or an input if input is set.
 func (ls taskLists) find(program, name string, input bool) (*taskList, error) {
 	a := ls.byName[name]
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Tasks that end badly when their document is full are ended all the same, and the document still
-// fits into a message, which takes twice a commit.
+// Tasks that fail while their document is full still end, and the document still fits into a message, which
+// has room for two commits.
 func TestTask_EndsWithoutRoomLeaveADocumentThatCanBeSaved(t *testing.T) {
 	const limit = 32 << 10
 	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any {
-		tx.StartTask("pay", ev.ID, model.Value{}) // the smallest entry there is
+		tx.StartTask("pay", ev.ID, model.Value{}) // the smallest possible entry
 		return nil
 	}).handle("forget", func(tx *Tx, ev *model.Event) any {
 		tx.ForgetTask("pay", ev.Payload.String())
@@ -56,9 +56,9 @@ func TestTask_EndsWithoutRoomLeaveADocumentThatCanBeSaved(t *testing.T) {
 		}
 	}
 	if full == 0 {
-		t.Errorf("each of %d ends had room for why", started)
+		t.Errorf("all of the %d ends had room for the reason", started)
 	}
-	// It can be made smaller again, by a task at a time.
+	// The document can be reduced again, one task at a time.
 	for i := range started {
 		w.send(home, "forget", fmt.Sprint("forget-", i), i)
 	}
@@ -72,11 +72,11 @@ func TestTask_EndsWithoutRoomLeaveADocumentThatCanBeSaved(t *testing.T) {
 func TestTask_AFailedEndIsCountedInTheSizeOfItsDocument(t *testing.T) {
 	const limit = 32 << 10
 	p := newProgram(t).handle("start", func(tx *Tx, ev *model.Event) any {
-		tx.StartTask("pay", ev.ID, model.Value{}) // the smallest entry there is
+		tx.StartTask("pay", ev.ID, model.Value{}) // the smallest possible entry
 		return nil
 	})
 	pay := &ActionSpec{Name: "pay", Done: func(tx *Tx, _ Task) error {
-		tx.Set("big", strings.Repeat("x", limit)) // too large, and told after the document of the tasks
+		tx.Set("big", strings.Repeat("x", limit)) // too large, and reported after the document of the tasks
 		return nil
 	}}
 	if err := p.Action(pay); err != nil {
@@ -95,12 +95,12 @@ func TestTask_AFailedEndIsCountedInTheSizeOfItsDocument(t *testing.T) {
 		t.Errorf("the document has %d bytes, %d are allowed", n, limit)
 	}
 	if n := h.core.Value("pay").Get(inTasks).Len(); n < 50 || n == 300 {
-		t.Errorf("%d of 300 tasks were started; want some that found the document full", n)
+		t.Errorf("%d of 300 tasks were started; want some to find the document full", n)
 	}
 }
 
-// A value that arrives for a new key when the document of an input is full stays wanted: a failure to store it
-// would go unnoticed, and the document would grow with every key.
+// A value that arrives for a new key while the document of an input is full stays wanted: a failure to store
+// it would go unnoticed, and the document would grow with every key.
 func TestTask_AnInputWithoutRoomStaysWanted(t *testing.T) {
 	const limit = 32 << 10
 	p := newProgram(t).handle("want", func(tx *Tx, ev *model.Event) any {
@@ -130,12 +130,12 @@ func TestTask_AnInputWithoutRoomStaysWanted(t *testing.T) {
 		t.Errorf("the document has %d bytes, %d are allowed", n, limit)
 	}
 	if h.core.Value("rate-wanted").Get("399").IsAbsent() {
-		t.Fatal("what has come and could not be kept is not wanted any more")
+		t.Fatal("a value that arrived but could not be stored is no longer wanted")
 	}
 	w.send(home, "forget", "forget", nil)
 	h.run()
 	tell("399", "came-again")
 	if task := TaskOf("399", h.core.Value("rate").At(PathOfTask("399"))); task.State != TaskDone {
-		t.Errorf("with room there is %+v", task)
+		t.Errorf("with room the task is %+v", task)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Trace is a set of functions that are called as the space works (P10). All of them are optional, a nil one
-// costs a branch, and none may change anything.
+// Trace is a set of functions that are called as the space works (P10). All of them are optional, and a nil
+// one costs a branch. They observe: none may change anything.
 //
-// Only HandleStart has a result: the trace context it returns is recorded in the transaction and travels with
-// the handler's sends. That context is an input like the time; no decision depends on it.
+// Only HandleStart has a result: the trace context that it returns is recorded in the transaction and travels
+// with the handler's sends. That context is an input like the time; no decision depends on it.
 type Trace struct {
 	HandleStart func(ev *model.Event) model.Trace
 	HandleEnd   func(HandleInfo)
@@ -24,8 +24,8 @@ type Trace struct {
 	RunEnd   func(RunInfo)
 	PassEnd  func(PassInfo)
 
-	// Changed is called for each document that gets a new value, in whatever way, and then Invalidated for each
-	// node that has another cause to run.
+	// Changed is called for each document that gets a new value, from whatever source, and then Invalidated
+	// for each node that has another cause to run.
 	Changed     func(ChangeInfo)
 	Invalidated func(InvalidInfo)
 	// Iteration is called when a pass begins another sweep, and Skipped for each due node that may not run at
@@ -34,17 +34,17 @@ type Trace struct {
 	Skipped   func(SkipInfo)
 	// Gated is called for each node that a pass holds back because it does not converge.
 	Gated func(GateInfo)
-	// Echo is called when the breaker trips for a node that answers another runtime's writes with its own, and
-	// when it is cleared.
+	// Echo is called when the breaker trips for a node that answers another runtime's writes with its own,
+	// and when the breaker is cleared.
 	Echo func(EchoInfo)
-	// Rejected is called for each handling that a refusal has undone, when the reason is known.
+	// Rejected is called for each handling that a refusal has undone, once the reason is known.
 	Rejected func(RejectInfo)
 	// Violated is called for a computation or handler that is not idempotent (Config.CheckIdempotency).
 	Violated func(Violation)
-	// Unsettled is called when a pass had to defer nodes that do not converge, once until a pass has deferred
-	// none.
+	// Unsettled is called when a pass has to defer nodes that do not converge, and again only after a pass
+	// that deferred none.
 	Unsettled func(nodes []string)
-	// Program is called when the space has begun to run another program (see Space.Change).
+	// Program is called when the space begins to run another program (see Space.Change).
 	Program func(ProgramInfo)
 }
 
@@ -55,16 +55,16 @@ type HandleInfo struct {
 	// date or not available yet.
 	Tx      uint64
 	Receipt *model.Receipt // nil if the attempt was abandoned
-	// Waits is what an abandoned attempt waits for: a document, own or foreign. It is "" if it waits for room
-	// in a commit.
+	// Waits is the document, own or foreign, that an abandoned attempt waits for. It is "" if the attempt
+	// waits for room in a commit.
 	Waits string
-	// Err is the transient error of an attempt that will be retried, and Until the time of that, if it is
+	// Err is the transient error of an attempt that will be retried, and Until the time of the retry, if
 	// known.
 	Err   error
 	Until time.Duration
-	// Rejection is the class of the error, also of the one in the receipt; 0 if there is none.
+	// Rejection is the class of the error, including one in the receipt; 0 if there is none.
 	Rejection Rejection
-	// Writes are the writes of the handling, Sends its events.
+	// Writes are the writes of the attempt, Sends its events.
 	Writes []model.Write
 	Sends  []model.Send
 	// Stack is the stack of a panic, nil if there was none.
@@ -86,8 +86,8 @@ type LaterInfo struct {
 type RunInfo struct {
 	Node string
 	Kind NodeKind
-	// Causes are the addresses whose change made the node run. They are named if
-	// RunStart is installed, or the run makes a transaction.
+	// Causes are the addresses whose change made the node run. They are named if RunStart is installed, or
+	// the run makes a transaction.
 	Causes []string
 	// The fields below are set at RunEnd.
 
@@ -96,10 +96,10 @@ type RunInfo struct {
 	Tx      uint64
 	// Writes are the run's writes to the log, its output included.
 	Writes []model.Write
-	// Waits is the foreign document that the run met before it had arrived.
+	// Waits is the foreign document that the run read before it had arrived.
 	Waits string
-	// Crowded reports that there was no room for the run's output in the open group; it runs again when there
-	// is.
+	// Crowded reports that the open group had no room for the run's output; the node runs again when there is
+	// room.
 	Crowded bool
 	Err     error
 	// Stack is the stack of a panic, nil if there was none.
@@ -108,7 +108,7 @@ type RunInfo struct {
 
 // ChangeInfo describes how one document changed.
 type ChangeInfo struct {
-	Doc           string // @space/document for one of another space
+	Doc           string // @space/document for a foreign one
 	Before, After model.Value
 	// Node is the node whose run made the change, "" if there is none, and Group the change group of the
 	// transaction.
@@ -125,24 +125,24 @@ type InvalidInfo struct {
 	Live bool
 }
 
-// SkipInfo is a node that did not run at its turn, and its state.
+// SkipInfo describes a node that did not run at its turn.
 type SkipInfo struct {
 	Node   string
 	Status Status
 	Live   bool
-	// Until is when its gate opens; 0 if its budget is used up.
+	// Until is when its gate opens; 0 if its budget is exhausted.
 	Until time.Duration
 }
 
-// EchoInfo is a node and a document that it and another runtime write in answer to each other.
+// EchoInfo describes a node and another runtime that write a document in answer to each other.
 type EchoInfo struct {
 	Node, Doc string
-	// Until is the time until which the node is held back; Cleared is the reason for the end of that.
+	// Until is the time until which the node is held back; Cleared is the reason why the episode ended.
 	Until   time.Duration
 	Cleared string
 }
 
-// GateInfo is a node that must wait.
+// GateInfo describes a node that must wait.
 type GateInfo struct {
 	Node   string
 	Until  time.Duration
@@ -164,15 +164,15 @@ type Stats struct {
 	Deferred                  uint64 // nodes held back because they did not converge
 	NodeErrors                uint64 // runs that returned an error
 	Runs                      uint64 // of computations and effects
-	Attempts                  uint64 // at handling events, without abandoned ones, with undone ones
+	Attempts                  uint64 // at handling events, including undone ones but not abandoned ones
 	Unconverged               uint64 // events that met conflicts for longer than the window
-	// Handlings that a refusal has undone: because of a conflict, because of a receipt that another runtime has
-	// made, and together with the transaction that had sent the event.
+	// Handlings that a refusal has undone: because of a conflict, because another runtime had made the
+	// receipt, and together with the transaction that had sent the event.
 	Conflicts, KnownReceipts, LostOrigins uint64
 
-	OutsideWrites uint64 // writes of nodes to places that they have not declared
-	Resumed       uint64 // nodes that an observation has spared a run, or given a reason for one
-	Compared      uint64 // reads whose value had to be compared for that
+	OutsideWrites uint64 // writes by nodes to places that they have not declared
+	Resumed       uint64 // nodes that an observation has resumed, as clean or invalid
+	Compared      uint64 // reads whose value had to be compared to resume a node
 	Violations    uint64 // runs that were found not to be idempotent
 
 	// The amount of work. Matched counts the readers that were compared with a change, Filtered those of them
@@ -182,19 +182,19 @@ type Stats struct {
 	Matched, Filtered, Visits, IndexWrites, Echoes uint64
 }
 
-// ProgramInfo has the results of a change of the program, in nodes: those that stay as they are, those that
-// stay with other code, those that are new or have another shape, those that were removed, and those that run
-// again because they make nodes.
+// ProgramInfo has the results of a change of the program, in numbers of nodes: those that are unchanged,
+// those with other code, those that are new or have another shape, those that were removed, and those that
+// run again because they make nodes.
 type ProgramInfo struct {
 	Name, Version string
-	// Before is the former version.
+	// Before is the previous version.
 	Before                           string
 	Kept, Changed, New, Gone, Makers int
 }
 
-// Violation is a computation that is not idempotent: run again over the same documents, it had another result.
-// A scheduler may run it at any time, so its result would depend on chance. The same holds for a handler: an
-// attempt may be undone and repeated, and only one of them takes effect.
+// Violation describes a computation that is not idempotent: run again over the same documents, it had another
+// result. A scheduler may run it at any time, so its result would depend on chance. The same holds for a
+// handler: an attempt may be undone and repeated, and only one of them takes effect.
 type Violation struct {
 	Node string
 	// Stream and Event are set instead for a handler.
@@ -222,8 +222,8 @@ func (v Violation) String() string {
 	return line
 }
 
-// Difference is a place with different results of two runs. One of them is absent if only the other run wrote
-// it. Of a handler it may be "result", or a send ("send 1 to SPACE/STREAM").
+// Difference is a place with different results in two runs. One of them is absent if only the other run wrote
+// it. For a handler the place may be "result", or a send ("send 1 to SPACE/STREAM").
 type Difference struct {
 	Place         string
 	First, Second model.Value

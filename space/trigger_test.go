@@ -13,11 +13,11 @@ import (
 const (
 	linkX  = `{"$link":{"doc":"x"}}`
 	linkY  = `{"$link":{"doc":"y"}}`
-	noLink = `{"$link":{"doc":"x","more":1}}` // looks like one and is plain data
+	noLink = `{"$link":{"doc":"x","more":1}}` // resembles a link, but is plain data
 )
 
-// triggers is what a change means to a deep and to a shallow reader of a path. Every line
-// of the tables of trigger semantics is here, in their order.
+// triggers has the effect of a change on a deep and on a shallow reader of a path, with every line of the
+// tables of trigger semantics, in their order.
 var triggers = []struct {
 	what          string
 	before, after string
@@ -59,7 +59,7 @@ var triggers = []struct {
 	{"null and nothing", `{"a":null}`, `{}`, "/a", true, true},
 	{"text and a number", `{"a":"1"}`, `{"a":1}`, "/a", true, true},
 
-	// A link on the way: what was read below it was read somewhere else, or will be now.
+	// A link on the way: whatever is below it is read elsewhere, before or after the change.
 	{"an object that becomes a link, seen from below", `{"a":{"x":1}}`, `{"a":` + linkX + `}`, "/a/b", true, true},
 	{"a scalar that becomes a link, seen from below", `{"a":1}`, `{"a":` + linkX + `}`, "/a/b", true, true},
 	{"nothing that becomes a link, seen from far below", `{}`, `{"a":` + linkX + `}`, "/a/b/c", true, true},
@@ -68,7 +68,7 @@ var triggers = []struct {
 	{"a document that becomes a link", `{"a":1}`, linkX, "/b", true, true},
 	{"what only looks like a link", `{"a":{"x":1}}`, `{"a":` + noLink + `}`, "/a/b", false, false},
 
-	// 4.6: where the write is, seen from the reader.
+	// 4.6: the place of the write, relative to the reader.
 	{"at it, equal", `{"a":{"x":1}}`, `{"a":{"x":1}}`, "/a", false, false},
 	{"at it, another shape", `{"a":{"x":1}}`, `{"a":{"x":1,"y":1}}`, "/a", true, true},
 	{"an ancestor, equal here", `{"p":{"a":{"x":1},"q":1}}`, `{"p":{"a":{"x":1},"q":2}}`, "/p/a", false, false},
@@ -99,7 +99,7 @@ var triggers = []struct {
 	{"a value of the document, seen whole", `{"a":1}`, `{"a":2}`, "", true, false},
 }
 
-// The whole table, forth and back, by the test of one reader and by the index.
+// The whole table, forward and backward, by the test of one reader and by the index.
 func TestI3_EveryLineOfTheTriggerTables(t *testing.T) {
 	for _, c := range triggers {
 		path, err := model.ParsePath(c.path)
@@ -113,7 +113,7 @@ func TestI3_EveryLineOfTheTriggerTables(t *testing.T) {
 					t.Errorf("%s%s: %s -> %s, shallow %v, read at %q: concerned %v, want %v", c.what, way, before, after, shallow, c.path, got, want)
 				}
 				if model.Equal(before, after) {
-					continue // graph.change asks no index then
+					continue // graph.change does not use the index then
 				}
 				var b readerBench
 				b.add(path, shallow)
@@ -126,12 +126,12 @@ func TestI3_EveryLineOfTheTriggerTables(t *testing.T) {
 	}
 }
 
-// dumbShape returns what of a plain tree a shallow reader sees, as a tree that can be compared.
+// dumbShape returns what a shallow reader sees of a plain tree, as a comparable tree.
 func dumbShape(v any) any {
 	switch c := v.(type) {
 	case map[string]any:
 		if raw, err := json.Marshal(c); err == nil && json.Unmarshal(raw, &model.Link{}) == nil {
-			return c // a link, which says where it points
+			return c // a link, which has a target
 		}
 		keys := map[string]any{}
 		for k := range c {
@@ -145,8 +145,8 @@ func dumbShape(v any) any {
 	}
 }
 
-// dumbPlace returns what a reader finds at a path, said so that equal means untouched: the
-// value or its shape, or how far the way goes, and the link if there is one at its end.
+// dumbPlace returns what a reader finds at a path, in a form in which equal means untouched: the value or its
+// shape, or how far the path leads, and the link if there is one at its end.
 func dumbPlace(root any, path []string, shallow bool) any {
 	for i, step := range path {
 		if raw, err := json.Marshal(root); err == nil && json.Unmarshal(raw, &model.Link{}) == nil {
@@ -189,8 +189,7 @@ func TestTouches_WithLinksAndShallowAgreesWithADumbVersion(t *testing.T) {
 	})
 }
 
-// Which surface is connected with which reader (4.7): the edges of the graph, which know
-// no values.
+// Which surface is connected with which reader (4.7): the edges of the graph, which do not depend on values.
 func TestEdges_EveryLineOfTheTable(t *testing.T) {
 	for _, c := range []struct {
 		what          string
@@ -226,11 +225,10 @@ func TestEdges_EveryLineOfTheTable(t *testing.T) {
 	}
 }
 
-// Edges foresee every write inside of a surface that changes what a reader is given. They
-// do not foresee all that triggers: a write may make the way to its place, by which a
-// reader next to it is reached now that was not before, and is given nothing both times;
-// and for a shallow reader a key, where it makes the level between the two.
-func TestEdges_ForeseeWhatAWriteChanges(t *testing.T) {
+// Edges cover every write inside a surface that changes the result of a read. They do not cover everything
+// that triggers: a write may create the path to its place, which makes a reader next to it reachable without
+// changing its result; and, for a shallow reader, it may create a key on the level between the two.
+func TestEdges_CoverWhatAWriteChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := genTree(3).Draw(t, "before")
 		w := model.Write{Doc: "d", Path: genIndexPath(4).Draw(t, "at"), Value: genTree(1).Draw(t, "value")}

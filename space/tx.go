@@ -8,15 +8,16 @@ import (
 )
 
 // Tx is one transaction over the documents of a space. Handlers read, write and send through it; computations
-// and effects read, and write where they have declared it. It is valid during the call that it was passed to.
+// and effects read, and write where they have declared it. It is valid only during the call that it is passed
+// to.
 //
-// An impossible write (into a scalar, to an invalid name, to a place that is not the node's) fails the whole
-// transaction with an error; later calls then have no effect. Err returns that error.
+// An impossible write (into a scalar, to an invalid name, to a place that the node may not write) fails the
+// whole transaction with an error; later calls then have no effect. Err returns that error.
 type Tx struct {
 	overlay
 	core  *transactions
 	graph *graph
-	node  *node // nil in a handler
+	node  *node // nil in a handler or Transact
 	space string
 	log   readLog
 	err   error
@@ -29,23 +30,23 @@ type Tx struct {
 	stale   *node
 	missing *doc
 	probe   dep // of the current read; not kept
-	// rehearsal is set in a run that is made for comparison only.
+	// rehearsal marks a run that is made for comparison only.
 	rehearsal bool
 	// speculative is a document that a write left unchanged because an undecided transaction had written the
-	// same, nil if there is none.
+	// same value, nil if there is none.
 	speculative *doc
-	// lax is set in a transaction that reads derived documents as they are.
+	// lax marks a transaction that reads derived documents as they are.
 	lax bool
 	// tasking is set while the transaction writes the documents of actions.
 	tasking bool
 	stack   []byte // of a function that panicked
 
-	// attempt has the results of the transaction: its event, nil if there is none, and its writes and sends.
+	// attempt has the event, nil if there is none, and the results: writes and sends.
 	attempt ledger.Attempt
 }
 
 // transactions creates transactions: one at a time, except for those of nested runs. It has the parts of the
-// space that they need.
+// space that they use.
 type transactions struct {
 	cfg    *Config
 	ledger *ledger.Ledger
@@ -57,13 +58,13 @@ type transactions struct {
 	// refresh brings a node up to date during a run that is about to read its output.
 	refresh func(*node)
 
-	scratch []*Tx // see begin
-	begun   int32 // how many, counted for readLog
-	nested  int   // how many, for readLog
+	scratch []*Tx // reusable transactions, see begin
+	begun   int32 // number of transactions so far, for readLog
+	nested  int   // number of those that are active, for readLog
 }
 
 // begin returns the transaction of a handler (n is nil) or of a node's run. Except for nested runs (see
-// freshen) there is one at a time, so its buffers are reused, apart from those that a commit keeps.
+// freshen) only one is active at a time, so its buffers are reused, apart from those that a commit keeps.
 func (s *transactions) begin(n *node) *Tx {
 	for s.nested >= len(s.scratch) {
 		t := &Tx{core: s, graph: s.graph, space: s.cfg.Space}
@@ -78,8 +79,8 @@ func (s *transactions) begin(n *node) *Tx {
 	return t
 }
 
-// clear resets the record of an earlier transaction. It resets only the fields that were used: assigning the
-// whole costs as much as the rest of a small run.
+// clear resets a transaction record for reuse. It resets only the fields that were used: assigning the whole
+// struct costs as much as the rest of a small run.
 func (t *Tx) clear() {
 	t.after = t.after[:0]
 	if t.attempt.Event != nil || t.attempt.Group != "" {
@@ -108,12 +109,12 @@ func (t *Tx) clear() {
 // Space returns the name of the transaction's space.
 func (t *Tx) Space() string { return t.space }
 
-// Event returns the event that is being handled, nil in a node's run and in a transaction without one. It must
-// not be changed.
+// Event returns the event that is being handled, nil in a node's run and in a transaction of Transact. It
+// must not be changed.
 func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
-// Local returns the variable of type T that the space has for a package that runs programs of another language
-// in it: nested runs see what the outer run has stored. It has its zero value at first, and the core does not
+// Local returns the space's variable of type T, for a package that runs programs of another language in it:
+// nested runs see what the outer run has stored. Its initial value is the zero value, and the core does not
 // use it.
 func Local[T any](t *Tx) *T {
 	h := t.core.hooks
@@ -130,12 +131,12 @@ func Local[T any](t *Tx) *T {
 // Err returns the error that keeps the transaction from committing, or nil.
 func (t *Tx) Err() error { return t.err }
 
-// Fail makes the transaction fail: for layers above, which detect errors during a read or write. The first
-// error counts.
+// Fail makes the transaction fail. It is for layers above that detect errors during a read or write. The
+// first error counts.
 func (t *Tx) Fail(err error) { t.fail(err) }
 
-// Declares reports whether the running node has declared that it writes at a place of this space, in Writes or
-// Envelope. A handler may write anywhere, so it is true in one.
+// Declares reports whether the running node has declared in Writes or Envelope that it writes at a place of
+// this space. It is true in a handler, which may write anywhere.
 func (t *Tx) Declares(doc string, path ...string) bool {
 	if t.node == nil {
 		return true
@@ -145,7 +146,7 @@ func (t *Tx) Declares(doc string, path ...string) bool {
 }
 
 // Group assigns the transaction's changes to a change group: observers of that group are not notified of them
-// (see NodeSpec.Group). For clients that do not need notifications of their own writes.
+// (see NodeSpec.Group). It is for clients that need no notifications of their own writes.
 func (t *Tx) Group(name string) { t.attempt.Group = name }
 
 func (t *Tx) fail(err error) {
@@ -154,7 +155,8 @@ func (t *Tx) fail(err error) {
 	}
 }
 
-// waits returns the name of what the transaction met that was not up to date or not available.
+// waits returns the name of what the transaction read that was not up to date or not available, "" if
+// nothing.
 func (t *Tx) waits() string {
 	if t.missing != nil {
 		return t.missing.key.String()
@@ -162,13 +164,13 @@ func (t *Tx) waits() string {
 	return t.stale.shownAs()
 }
 
-// drop forgets everything that the transaction would have changed.
+// drop discards everything that the transaction would have changed.
 func (t *Tx) drop() {
 	t.attempt.Writes, t.after, t.attempt.Sends, t.attempt.Cancels = nil, nil, nil, nil
 }
 
-// Log writes a line for the operator: a message and key-value pairs, as with log/slog. It goes to the functions
-// registered with OnConsole, with the name of its node or event. It changes nothing.
+// Log writes a line for the operator: a message and key-value pairs, as with log/slog. It is passed to the
+// functions registered with OnConsole, with the name of the node or event. It has no effect on the space.
 func (t *Tx) Log(message string, args ...any) {
 	if len(t.core.hooks.onConsole) == 0 || t.rehearsal {
 		return
@@ -189,10 +191,11 @@ func (t *Tx) used() {
 	}
 }
 
-// Guard returns the guard of the space's host, for layers above the core. It must not be changed.
+// Guard returns the guard of the space's host. It is for layers above the core and must not be changed.
 func (t *Tx) Guard() *Guard { return &t.core.cfg.Guard }
 
-// former is a child before a run registered it again: its parent, and the parent's number of runs.
+// former is the state of a child before a run registered it again: its parent, the parent's number of runs,
+// and the rest that a failed run restores.
 type former struct {
 	child, parent *node
 	parentRuns    uint64

@@ -37,8 +37,8 @@ func TestAHandlerSeesItsOwnWrites(t *testing.T) {
 	}
 }
 
-// What a handler writes stays as it was written, whatever becomes of the path it
-// passed.
+// A handler's writes are to the path as it was when they were made, even if the handler changes the slice
+// afterwards.
 func TestWritesAreToThePathAsItWas(t *testing.T) {
 	p := newProgram(t).handle("do", func(tx *Tx, _ *model.Event) any {
 		path := []string{""}
@@ -58,7 +58,7 @@ func TestWritesAreToThePathAsItWas(t *testing.T) {
 }
 
 // Writing an equal value writes nothing, and concerns no reader.
-func TestI5_AWriteOfTheSameValueIsNone(t *testing.T) {
+func TestI5_AWriteOfTheSameValueWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().sum("out", "base").Program)
 	h.observe("out")
@@ -75,8 +75,8 @@ func TestI5_AWriteOfTheSameValueIsNone(t *testing.T) {
 	}
 }
 
-// A computation that panics keeps its last value and its read set, and is tried again
-// when what it read changes.
+// A computation that panics keeps its last value and its read set, and runs again when one of its reads
+// changes.
 func TestAFailingComputationKeepsItsValueAndIsTriedAgain(t *testing.T) {
 	p := newProgram(t).set().compute("out", func(tx *Tx) any {
 		n := num(tx.Get("base"))
@@ -100,7 +100,7 @@ func TestAFailingComputationKeepsItsValueAndIsTriedAgain(t *testing.T) {
 	wantValue(t, h, "out", "6")
 }
 
-// A computation's output disappears when it returns nothing.
+// A computation's output is deleted when the computation returns an absent value.
 func TestAnAbsentOutputDeletesTheDocument(t *testing.T) {
 	p := newProgram(t).set().compute("out", func(tx *Tx) any {
 		if n := num(tx.Get("base")); n > 0 {
@@ -122,8 +122,7 @@ func TestAnAbsentOutputDeletesTheDocument(t *testing.T) {
 	}
 }
 
-// A checkpoint holds what has changed since the last, and once more what could not be
-// saved.
+// A checkpoint contains what has changed since the last one, and whatever could not be saved then.
 func TestACheckpointHoldsWhatChanged(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", newProgram(t).set().Program)
@@ -143,7 +142,7 @@ func TestACheckpointHoldsWhatChanged(t *testing.T) {
 	h.deliver()
 	h.settle()
 	if got := docs(); len(got) > 0 {
-		t.Errorf("%v would be saved before they are confirmed", got)
+		t.Errorf("%v would be saved before confirmation", got)
 	}
 	h.decide()
 	for range 2 {
@@ -159,7 +158,7 @@ func TestACheckpointHoldsWhatChanged(t *testing.T) {
 	}
 }
 
-// A transaction of the application's is none of a handler's.
+// Transact cannot be called from within a handler.
 func TestTransactIsRefusedInTheMiddleOfSettle(t *testing.T) {
 	var h *host
 	var got error
@@ -173,7 +172,7 @@ func TestTransactIsRefusedInTheMiddleOfSettle(t *testing.T) {
 	w.send(home, "nest", "e1", nil)
 	h.run()
 	if got == nil {
-		t.Error("it was let through")
+		t.Error("Transact succeeded within a handler")
 	}
 	wantValue(t, h, "x", "1")
 }

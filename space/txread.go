@@ -6,35 +6,36 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Get reads the value at a path of a document of this space, absent if there is none. The transaction sees its
-// own writes. In a computation or effect the address becomes part of the read set: the node runs again when the
-// value there changes.
+// Get reads the value at a path of a document of this space, absent if there is none. The transaction sees
+// its own writes. In a computation or effect the address becomes part of the read set: the node runs again
+// when the value there changes.
 //
 // A link on the way or at the end is followed, and becomes part of the read set as well: the node runs again
-// when the link has another target. Links inside of the value stay links.
+// when the link gets another target. Links inside the value stay links.
 func (t *Tx) Get(doc string, path ...string) model.Value { return t.read("", doc, path, readDeep) }
 
-// GetShallow reads like Get, but for a computation or effect only the shape counts: it runs again when a key of
-// the object or an element of the array is added or removed, or a scalar there changes, and not when something
-// inside does. Use only keys and length of the result.
+// GetShallow reads like Get, but for a computation or effect only the shape counts: it runs again when a key
+// of the object or an element of the array is added or removed, or a scalar there changes, but not when
+// something inside does. Use only the keys and the length of the result.
 func (t *Tx) GetShallow(doc string, path ...string) model.Value {
 	return t.read("", doc, path, readShallow)
 }
 
-// Peek reads without a dependency: the node does not run again because of the read, and the read makes nothing
-// live or current. For values that do not matter for the result, such as the previous output.
+// Peek reads without creating a dependency: the node does not run again because of the read, and the read
+// does not make anything live or bring it up to date. It is for values that do not affect the result, such as
+// the previous output.
 func (t *Tx) Peek(doc string, path ...string) model.Value { return t.read("", doc, path, readNothing) }
 
-// Link reads the link at a path itself, without following it; false if there is none. A link that was found in
-// another space, through links on the way, names that space.
+// Link reads the link at a path itself, without following it; false if there is none. A link that was found
+// in another space, through links on the way, names that space.
 func (t *Tx) Link(doc string, path ...string) (model.Link, bool) {
 	return t.read("", doc, path, readLink).AsLink()
 }
 
-// GetFrom reads a document of another space. That space is not involved in the transaction: the result is a
-// confirmed value that this runtime mirrors, from a moment ago. A derived document that is not observed there
-// may be as old as its last observation; reading it makes it current, but this read may still see the old
-// value.
+// GetFrom reads a document of another space, which is not involved in the transaction: the result is a
+// confirmed value that this runtime mirrors, and may be slightly old. A derived document that is not observed
+// in its space may be as old as its last observation; reading it makes it current there, but this read may
+// still see the old value.
 func (t *Tx) GetFrom(space, doc string, path ...string) model.Value {
 	return t.read(space, doc, path, readDeep)
 }
@@ -49,13 +50,13 @@ const maxHops = 32
 func (t *Tx) read(space, id string, path model.Path, how reading) model.Value {
 	t.used()
 	if t.node != nil && how == readDeep && len(t.after) == 0 {
-		if v, ok := t.log.asBefore(space, id, path); ok {
+		if v, ok := t.log.expected(space, id, path); ok {
 			return v
 		}
 	}
 	v, ok := t.resolve(space, id, path, how)
 	if !ok {
-		// As a string: an escaping path would be allocated by every caller.
+		// As strings: if path escaped, every caller would have to allocate it.
 		t.fail(fmt.Errorf("read %s: more than %d links on the way; they go round", docKey{space, id}.String()+path.String(), maxHops))
 	}
 	return v
@@ -91,7 +92,7 @@ func (t *Tx) resolve(space, id string, path model.Path, how reading) (v model.Va
 	return model.Value{}, false
 }
 
-// seenFrom adds the space to a link that is read itself.
+// seenFrom adds the space to a link that is itself the result of a read.
 func seenFrom(space string, v model.Value, how reading) model.Value {
 	if how != readLink || space == "" {
 		return v
@@ -108,7 +109,7 @@ func join(a, b model.Path) model.Path {
 	return append(a[:len(a):len(a)], b...)
 }
 
-// find returns the record of a document, nil if there is none and none is needed.
+// find returns the record of a document, nil if there is none and the read does not need one.
 func (t *Tx) find(space, id string, how reading) *doc {
 	if t.node != nil {
 		if d := t.log.expect(space, id); d != nil {
@@ -132,8 +133,8 @@ func (t *Tx) present(d *doc, how reading) *doc {
 	return d
 }
 
-// remember creates the record of a document at its first mention. A handler's mere reads of its own space
-// create none.
+// remember creates the record of a document at its first mention, except when a handler merely reads a
+// document of its own space.
 func (t *Tx) remember(key docKey) *doc {
 	if t.node == nil && key.space == "" {
 		return nil
@@ -146,8 +147,8 @@ func (t *Tx) remember(key docKey) *doc {
 }
 
 // note adds the address to the dependencies of the transaction. If a node reads it for the first time, its
-// writers are brought up to date, and note returns true; a handler's attempt is abandoned if one of them is
-// stale. Of a link that is followed only the target counts.
+// writers are brought up to date and note returns true; a handler's attempt is abandoned if one of them is
+// stale. For a link that is followed, only the target counts.
 func (t *Tx) note(d *doc, path model.Path, how reading, link bool) (looked bool) {
 	flat := how == readShallow && !link
 	if t.node == nil && how != readNothing && !t.rehearsal {
@@ -182,7 +183,7 @@ func (t *Tx) freshen(d *doc, path model.Path, shallow bool) bool {
 	return true
 }
 
-// rebase applies the transaction's writes again to the present documents: nodes that it has pulled may have
+// rebase applies the transaction's writes to the present documents again: nodes that it has pulled may have
 // written to them, too.
 func (t *Tx) rebase() {
 	for i := range t.after {

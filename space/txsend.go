@@ -10,10 +10,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Send emits an event to a stream of a space, this one or another. It takes effect if and only if this
-// transaction commits, and exactly once. An event to this space queues behind the events that are waiting now;
-// one to another space is released when the commit is durable. Config.MaxChain bounds chains of events that
-// send each other without a delay.
+// Send emits an event to a stream of a space, this one or another. It takes effect exactly once, and only if
+// this transaction commits. An event to this space queues behind the events that are waiting now; one to
+// another space is released when the commit is durable. Config.MaxChain bounds chains of events that send
+// each other without a delay.
 func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
@@ -32,8 +32,8 @@ func (t *Tx) Send(space, stream string, payload any, options ...SendOption) {
 // SendOption is an option of Send.
 type SendOption func(*model.Send)
 
-// ExpiresAt ends the event with the receipt Expired, in place of handling it, after a time by the clock of the
-// worker that serves its space. The zero time means never.
+// ExpiresAt ends the event with the receipt Expired instead of handling it, from a time on by the clock of
+// the worker that serves its space. The zero time means never.
 func ExpiresAt(at time.Time) SendOption {
 	return func(s *model.Send) {
 		if !at.IsZero() {
@@ -69,12 +69,12 @@ func (t *Tx) chain(s *model.Send) (err error) {
 	return err
 }
 
-// Now returns the wall time of this attempt from the host, in UTC and to the millisecond. Another attempt at
-// the same event has a later one, or an earlier one if the clock was set back; the attempt that takes effect
-// counts. An event with a time is never handled before that time by this clock.
+// Now returns the wall time of this attempt as set by the host, in UTC and to the millisecond. Another
+// attempt at the same event has a later one, or an earlier one if the clock was set back; the attempt that
+// takes effect counts. An event with a time is never handled before that time by this clock.
 //
-// It is for handlers and transactions. In a computation or effect it fails the run: those run when one of their
-// reads has changed, and the time does not trigger them.
+// It is for handlers and transactions. In a computation or effect it fails the run: those run when one of
+// their reads has changed, and the passing of time does not trigger them.
 func (t *Tx) Now() time.Time {
 	if t.node != nil {
 		t.fail(fmt.Errorf("%s %s asks for the time: it would not run again when time passes; have a handler write the value to read", t.node.kind, t.node.id()))
@@ -87,9 +87,9 @@ func (t *Tx) Now() time.Time {
 	return time.UnixMilli(t.core.ledger.Wall()).UTC()
 }
 
-// SendAt is Send for an event that must not be handled before a time. It is durable with this transaction, and
-// waits in its destination space. There it is handled when the time has come by the clock of the worker that
-// serves the space, behind the events that are queued then. A past time means now.
+// SendAt is Send for an event that must not be handled before a time. It is durable with this transaction,
+// and waits in its destination space. There it is handled when the time has come by the clock of the worker
+// that serves the space, behind the events that are queued at that moment. A past time means now.
 func (t *Tx) SendAt(space, stream string, at time.Time, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
@@ -112,7 +112,7 @@ func (t *Tx) SendAfter(space, stream string, d time.Duration, payload any, optio
 	}
 }
 
-// wait sets the time that a send waits for. A past time has no effect on a send to this space.
+// wait sets the time before which a send is not handled. For a send to this space a past time has no effect.
 func (t *Tx) wait(s *model.Send, at time.Time) error {
 	if t.core.ledger.Wall() == 0 {
 		return fmt.Errorf("the host of the space has not set the time (Space.Clock)")
@@ -136,9 +136,9 @@ func (t *Tx) wait(s *model.Send, at time.Time) error {
 	return t.core.ledger.CheckWait(&t.attempt.Draft, s, t.attempt.Event != nil && t.core.jobs.of(t.attempt.Event) != nil)
 }
 
-// SetTimer schedules an event to a stream of this space under a name: setting the same name again replaces the
-// former timer, unless that was handled. It takes effect if and only if this transaction commits. The handler
-// that a timer calls finds the name in Event.Timer, and may set it again.
+// SetTimer schedules an event to a stream of this space under a name: setting the same name again replaces
+// the previous timer, unless that was handled. It takes effect if and only if this transaction commits. The
+// handler of the timer's event finds the name in Event.Timer, and may set it again.
 func (t *Tx) SetTimer(name, stream string, at time.Time, payload any, options ...SendOption) {
 	if t.err != nil {
 		return
@@ -176,8 +176,8 @@ func (t *Tx) CancelTimer(name string) {
 	t.attempt.Cancels = append(t.attempt.Cancels, name)
 }
 
-// Timer returns the time of a timer of this space, false if it is not set. The transaction sees its own changes
-// of timers. A timer that is being handled is not set any more.
+// Timer returns the time of a timer of this space, false if it is not set. The transaction sees its own
+// changes of timers. A timer that is being handled is no longer set.
 func (t *Tx) Timer(name string) (time.Time, bool) {
 	for i := range t.attempt.Sends {
 		if t.attempt.Sends[i].Timer == name && name != "" {
@@ -191,13 +191,13 @@ func (t *Tx) Timer(name string) (time.Time, bool) {
 	return time.UnixMilli(w.NotBefore).UTC(), true
 }
 
-// unset forgets that a transaction has set a timer.
+// unset removes a timer that the transaction itself has set.
 func unset(d *ledger.Draft, name string) {
 	d.Sends = slices.DeleteFunc(d.Sends, func(s model.Send) bool { return s.Timer == name })
 }
 
-// paces reports whether a send with a time begins a chain of its own: the time lies ahead, or after the time of
-// the event that is being handled. A timer that catches up on past times is on its way to the present.
+// paces reports whether a send with a time begins a new chain: the time lies in the future, or after the time
+// of the event that is being handled. A timer that catches up on past times is progress, not a loop.
 func paces(ev *model.Event, wall, ms int64) bool {
 	since := wall
 	if ev != nil && ev.NotBefore > 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// StartTask starts a task of an action, if and only if this transaction commits. The key names it, in this
-// space and outside: its performer may have to make several attempts, and uses the same key each time.
+// StartTask starts a task of an action, if and only if this transaction commits. The key names it, inside and
+// outside this space: its performer may have to make several attempts, and uses the same key each time.
 //
 // A pending or completed task is not started again: with the same in, nothing happens; with another, the
-// transaction fails. A failed, cancelled or forgotten one is.
+// transaction fails. A failed, cancelled or forgotten task is started again.
 func (t *Tx) StartTask(action, key string, in any) {
 	if t.err != nil {
 		return
@@ -46,7 +46,7 @@ func (t *Tx) startTask(action, key string, in any) error {
 }
 
 // CancelTask cancels a task, unless it is done already. It reports whether it was pending. If a performer
-// completes it nevertheless, the task is done after all, and Done is called.
+// completes it nevertheless, the task becomes done, and Done is called.
 func (t *Tx) CancelTask(action, key string) bool {
 	if t.err != nil {
 		return false
@@ -65,8 +65,8 @@ func (t *Tx) CancelTask(action, key string) bool {
 	return true
 }
 
-// ForgetTask removes a task that has ended, so that its key can be used again; of an input, the fetched value,
-// so that it is fetched again when a node wants it.
+// ForgetTask removes a task that has ended, so that its key can be used again. For an input it removes the
+// fetched value, which is fetched again when a node requests it.
 func (t *Tx) ForgetTask(name, key string) {
 	if t.err != nil {
 		return
@@ -92,7 +92,7 @@ func (t *Tx) forgetTask(name, key string) error {
 	return nil
 }
 
-// remove removes an entry, and remembers its number.
+// remove removes an entry, but remembers its number for nextN.
 func (l *taskList) remove(t *Tx, task Task) {
 	n := task.N
 	if l.input {
@@ -106,7 +106,7 @@ func (l *taskList) remove(t *Tx, task Task) {
 	t.writeTask(l.name, model.Value{}, inTasks, task.Key)
 }
 
-// WantTask reads an input, and has it fetched if it is missing. A node must have declared ActionSpec.Wants; it
+// WantTask reads an input, and requests it if it is missing. A node must have declared ActionSpec.Wants; it
 // runs again when the input has arrived.
 func (t *Tx) WantTask(input, key string) Task {
 	if t.err != nil {
@@ -130,14 +130,14 @@ func (t *Tx) WantTask(input, key string) Task {
 		if task.N == 0 {
 			task.N = a.nextN(t, 0)
 		}
-		// Written even if it is there: it may be undone with the transaction that wrote it.
+		// Write even if the request is there: it may be undone with the transaction that wrote it.
 		t.writeTask(a.pending(), model.Int(task.N), key)
 	}
 	return task
 }
 
-// RefreshTask has an input fetched, even if it is present. The former value is read until then. A fetch that is
-// under way does not count, because it may have begun too early.
+// RefreshTask requests an input to be fetched even if it is present. The previous value is read until then. A
+// fetch that is under way does not count, because it may have begun too early.
 func (t *Tx) RefreshTask(input, key string) {
 	if t.err != nil {
 		return
@@ -166,13 +166,12 @@ func (t *Tx) handlersAction(name, key string, input bool) (*taskList, error) {
 	return a, checkTaskKey(key)
 }
 
-// task reads a task.
 func (l *taskList) task(t *Tx, key string) Task {
 	return TaskOf(key, t.Get(l.name, inTasks, key))
 }
 
-// nextN returns the number of the next start of a key: above that of its last one, and above any removed one.
-// It is part of event ids, which are remembered for a long time.
+// nextN returns the number of the next start of a key: above that of its last start, and above any removed
+// one. It is part of event ids, which are remembered for a long time.
 func (l *taskList) nextN(t *Tx, last int64) int64 {
 	gen, _ := t.Peek(l.name, inGeneration).AsInt()
 	return max(gen, last) + 1
@@ -188,7 +187,7 @@ func (t *Tx) writeTask(doc string, v model.Value, path ...string) {
 // tidyEvery is the number of tasks between two calls of tidy.
 const tidyEvery = 64
 
-// tidy removes tasks that ended long ago, when there are more and more of them.
+// tidy removes tasks that ended long ago, when their number grows.
 func (l *taskList) tidy(t *Tx) {
 	tasks := t.Peek(l.name, inTasks)
 	if tasks.Len()%tidyEvery != tidyEvery-1 || t.core.ledger.Wall() == 0 {
@@ -210,7 +209,7 @@ func (l *taskList) tidy(t *Tx) {
 	}
 }
 
-// conclude returns the handler of an action's stream, whose events report ends of tasks and attempts. done, if
+// conclude handles the events of an action's stream, which report the ends of tasks and attempts. done, if
 // not nil, is called when the task has ended.
 func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) (model.Value, error) {
 	c, err := readCompletion(ev.Payload)
@@ -232,7 +231,7 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	if c.Err != "" {
 		task.State, task.Err = TaskFailed, c.Err
 		if l.input {
-			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // the former value is better than none
+			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // the previous value is better than none
 		}
 	}
 	l.end(t, &task)
@@ -242,7 +241,7 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 	return model.Value{}, done(t, task)
 }
 
-// meant returns the task that an event refers to, or the reason why it is obsolete.
+// meant returns the task that an event refers to, or the reason why the event is obsolete.
 func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 	task = l.task(t, c.Key)
 	if l.input {
@@ -258,7 +257,7 @@ func (l *taskList) meant(t *Tx, c *Completion) (task Task, late string) {
 	case task.State == TaskPending || task.Unhandled && c.Attempt == 0:
 		return task, ""
 	case task.State == TaskCancelled && c.Err == "":
-		return task, "" // it was too late
+		return task, "" // the cancellation was too late
 	}
 	return task, "it is " + string(task.State)
 }
@@ -276,14 +275,14 @@ func (l *taskList) end(t *Tx, task *Task) {
 const maxTaskError = 300
 
 // endTask ends the task of an event that has failed, in the transaction that ends the event: no other event
-// would report the task's end. It writes no more than it must, field by field, because the failure may have
-// been one of size.
+// would report the task's end. It writes as little as possible, field by field, because a document that is
+// too large may have caused the failure.
 //
-// It is the only writer that no bound refuses, so it observes one itself. In a document without room the end of
-// a task is the word failed in place of pending, and the unhandled flag: 15 bytes for an entry of at least 32,
-// so that a document exceeds its bound by at most a half, and fits into a message, which has room for twice as
-// much. A key without an entry in an input's document stays wanted: it is reported again, or fetched, when
-// there is room.
+// No bound refuses its writes, so it observes one itself. In a document without room, it only replaces the
+// state pending by failed and sets the unhandled flag: 15 bytes for an entry of at least 32. So a document
+// exceeds its bound by at most a half, and still fits into a message, which has room for twice as much. In an
+// input's document, a key without an entry stays requested: it is reported again, or fetched, when there is
+// room.
 func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 	a := t.core.tasks.byName[ev.Stream]
 	if a == nil {
@@ -299,7 +298,7 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 		return
 	}
 	d := t.graph.known(a.name)
-	d.measured = false // the next write measures the additions here
+	d.measured = false // so the next write measures what is added here
 	if a.input && t.Peek(a.name, inTasks, task.Key).IsAbsent() && !sizes.roomFor(t, d, taskEndBytes+len(task.Key)) {
 		return
 	}
@@ -316,7 +315,7 @@ func (t *Tx) endTask(sizes *sizes, ev *model.Event, why string) {
 	}
 }
 
-// taskEndBytes is the size of a task's end without its text.
+// taskEndBytes bounds the size of a task's end, not counting its text.
 const taskEndBytes = 100
 
 // endText returns the text for a task whose end could not be handled.

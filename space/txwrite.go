@@ -8,8 +8,8 @@ import (
 )
 
 // Set writes a value at a path of a document; without a path it replaces the document. Objects along the path
-// are created; a link on the way is followed, one at the end is replaced. Writing an equal value has no effect.
-// v may be a model.Value or anything that encodes to JSON.
+// are created; a link on the way is followed, one at the end is replaced. Writing an equal value has no
+// effect. v may be a model.Value or anything that encodes to JSON.
 func (t *Tx) Set(doc string, v any, path ...string) {
 	val, err := model.Of(v)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *Tx) write(w model.Write) {
 	t.apply(d, w)
 }
 
-// mayWrite refuses a write to a computation's output, and writes of nodes without declared writes.
+// mayWrite refuses a write to a computation's output, and any write of a node that has declared none.
 func (t *Tx) mayWrite(d *doc, path model.Path) error {
 	switch n := t.node; {
 	case n != nil && n == d.owner():
@@ -55,7 +55,7 @@ func (t *Tx) mayWrite(d *doc, path model.Path) error {
 	case len(n.spec.Writes)+len(n.spec.Envelope) == 0:
 		return fmt.Errorf("%s %s may only read; a computation writes by returning a value, and elsewhere to what it declares in Writes or Envelope", n.kind, n.id())
 	}
-	// Nothing will be brought up to date for readers of that place.
+	// Readers of that place do not demand the node.
 	if !t.rehearsal {
 		t.graph.stats.OutsideWrites++
 	}
@@ -84,9 +84,9 @@ func (t *Tx) apply(d *doc, w model.Write) {
 	t.addPlace(docValue{doc: d, value: after})
 }
 
-// throughLinks resolves the links on the way of a write: like in a file system, a link to a directory is
-// followed and a link in the place of a file is replaced. The destination depends on them, so they count as
-// reads: a node runs again when they change, and a handler waits until they are up to date.
+// throughLinks resolves the links on the way of a write as a file system does: a link to a directory is
+// followed, and a link in the place of a file is replaced. The destination depends on the links, so they
+// count as reads: a node runs again when they change, and a handler waits until they are up to date.
 func (t *Tx) throughLinks(w *model.Write) (*doc, error) {
 	doc, path := w.Doc, w.Path
 	for hops := 0; hops <= maxHops; hops++ {
@@ -129,8 +129,8 @@ func (t *Tx) notOwn(doc string) error {
 	return fmt.Errorf("this document holds the tasks of %s; start, cancel or forget those", owner)
 }
 
-// mayLead reports whether a write into a document, in which no link was found on the way, may find one later:
-// derived documents are written through links only.
+// mayLead reports whether a write into a document may meet a link later although it met none now: a derived
+// document can only be written through links, except by its own node.
 func mayLead(d *doc, path model.Path, by *node) bool {
 	return len(path) > 0 && d.writer != nil && d.writer.node != by
 }

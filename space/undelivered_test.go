@@ -8,9 +8,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A program that has nothing to say to failure notices lets them end well: a refusal
-// would be one more thing to look at, and is what the notice is about already.
-func TestAFailureNoticeNobodyHandlesEndsWell(t *testing.T) {
+// A program without a handler for failure notices lets them succeed: refusing them would add a failure to the
+// one that the notice reports.
+func TestAFailureNoticeWithoutAHandlerSucceeds(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", counter(t).Program)
 	w.send(home, model.Undelivered, "e1", nil)

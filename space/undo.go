@@ -8,26 +8,27 @@ import (
 // undoLog has what the graph needs to undo unconfirmed transactions: which of them were runs of nodes, and
 // which nodes rely on them.
 type undoLog struct {
-	// sealed belongs to the commit under way, open to the group after it.
+	// sealed belongs to the commit under way, open to the next one.
 	sealed, open undoGroup
-	// spare is a buffer for the runs of the next group.
+	// spare is a buffer for the next group's runs.
 	spare []ranNode
 }
 
 type undoGroup struct {
 	runs []ranNode
-	// speculative are nodes that have written nothing because an undecided transaction had written the same.
+	// speculative are nodes that wrote nothing because an undecided transaction had written the same.
 	speculative []speculativeNode
 }
 
-// ranNode is a run whose transaction is undecided. If it is undone, the node runs again for the same causes.
+// ranNode is a run whose transaction is undecided. If that is undone, the node runs again for the same
+// causes.
 type ranNode struct {
 	node   *node
 	tx     uint64
 	causes []string
 }
 
-// speculativeNode is a node that has left a document unchanged because an undecided transaction had written the
+// speculativeNode is a node that left a document unchanged because an undecided transaction had written the
 // same.
 type speculativeNode struct {
 	node *node
@@ -44,20 +45,20 @@ func (u *undoLog) relies(n *node, d *doc) {
 	u.open.speculative = append(u.open.speculative, speculativeNode{n, d})
 }
 
-// seal closes the open group, whose commit is under way now.
+// seal closes the open group, as its commit is now under way.
 func (u *undoLog) seal() {
 	u.sealed = u.open
 	u.open, u.spare = undoGroup{runs: u.spare}, nil
 }
 
-// confirm drops the group under way, which is in the log.
+// confirm drops the sealed group, which is now in the log.
 func (u *undoLog) confirm() {
 	clear(u.sealed.runs)
 	u.spare = u.sealed.runs[:0]
 	u.sealed = undoGroup{}
 }
 
-// undone is what the graph has to undo.
+// undone lists what the graph has to undo.
 type undone struct {
 	// changed are the documents that the transactions have written, each with the node that wrote it, or nil if
 	// several did.
@@ -68,7 +69,7 @@ type undone struct {
 	speculative []speculativeNode
 }
 
-// drop removes and returns everything, because the transactions are undone.
+// drop removes and returns everything, for transactions that are being undone.
 func (u *undoLog) drop(gone ledger.Dropped) undone {
 	un := undone{changed: map[string]*node{}}
 	un.runs = append(append(un.runs, u.sealed.runs...), u.open.runs...)
@@ -79,7 +80,7 @@ func (u *undoLog) drop(gone ledger.Dropped) undone {
 	return un
 }
 
-// authors records the writers of the documents in txs; runs are those among them, in order.
+// authors records in of the writers of the documents in txs; runs are the runs among txs, in order.
 func authors(of map[string]*node, txs []model.Tx, runs []ranNode) {
 	for i := range txs {
 		var by *node

@@ -7,29 +7,27 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// A space can change its program while it is loaded (docs/adr/0026). The documents, the lane, the
-// suffix and the log contain nothing of the program, so they stay
-// as they are, and the graph is adjusted to the new program as it is to the registrations
-// of a run:
+// A space can change its program while it is loaded (docs/adr/0026). The documents, the lane, the suffix and
+// the log do not depend on the program, so they stay as they are, and the graph is adjusted to the new
+// program as it is to the children that a run registers:
 //
-//	of the same id and shape     stays, with its reads and its readers; runs again if its
+//	same id and shape            stays, with its reads and its readers; runs again if its
 //	                             Version differs or is missing, or its last run failed
-//	of another shape, or new     is registered: it runs when something needs it
+//	another shape, or new        is registered: it runs when something needs it
 //	gone                         is removed; its writes stay
 //	has made nodes               runs again to make the nodes of the new program; of
 //	                             them, those of the same shape and Version do not run
 //
-// The change takes place between two groups, so that one program has made all transactions
-// of a commit. The sealed group may be under way: if it is refused, the new program repeats
-// its work.
+// The change takes place between two groups, so that one program has made all transactions of a commit. If
+// the sealed group is under way and is refused, the new program repeats its work.
 
-// Change makes the space run another program from the next transaction on or, if unsealed transactions exist,
-// as soon as they are sealed. Of several changes meanwhile, the last counts. The documents and all waiting
-// events stay. A handler that failed with a transient error is retried at once, with a new budget. Jobs get the
-// new schedules.
+// Change makes the space run another program from the next transaction on or, if there are unsealed
+// transactions, as soon as they are sealed. If Change is called again before that, the last call counts. The
+// documents and all waiting events stay. A handler that failed with a transient error is retried at once,
+// with a new budget. Jobs get the new schedules.
 //
 // A node that Register has added is removed if the program has a node with its id or its output. A document
-// that is not derived any more becomes an ordinary document with its last value.
+// that is no longer derived becomes an ordinary document with its last value.
 func (s *Space) Change(p *Program) error {
 	defer s.stepped()
 	if s.graph.ticked {
@@ -46,12 +44,11 @@ func (s *Space) Change(p *Program) error {
 // Program returns the program that the space runs.
 func (s *Space) Program() *Program { return s.handling.program }
 
-// mayTurnOver reports whether a requested change can take place now.
 func (s *Space) mayTurnOver() bool {
 	return s.next != nil && s.ledger.Phase() != ledger.Refused && !s.ledger.Open()
 }
 
-// turnOver changes the program if that was requested and is possible.
+// turnOver changes the program if that was requested and is possible now.
 func (s *Space) turnOver() {
 	if !s.mayTurnOver() {
 		return
@@ -70,7 +67,7 @@ func (s *Space) changeOver(p *Program) {
 	s.jobs.specs, s.jobs.check = p.crons, true
 	for id, o := range s.runner.observations.resumable { // any order: nodes are independent
 		if o.Version == "" {
-			delete(s.runner.observations.resumable, id) // the code that it would hold for is unknown
+			delete(s.runner.observations.resumable, id) // its code is unknown
 		}
 	}
 	info.Gone = s.graph.makeRoom(old, p)
@@ -91,7 +88,7 @@ func (s *Space) changeOver(p *Program) {
 	}
 }
 
-// makeRoom removes nodes that the new program does not have, and nodes that conflict with it.
+// makeRoom removes nodes that the new program does not have, and nodes that conflict with its nodes.
 func (g *graph) makeRoom(old, p *Program) (gone int) {
 	wanted := make(map[string]*declaration, len(p.nodes))
 	for _, spec := range p.nodes {
@@ -119,13 +116,13 @@ func (g *graph) makeRoom(old, p *Program) (gone int) {
 	return gone
 }
 
-// fits reports whether a node can stay under another spec of its id.
+// fits reports whether a node can keep its id under another spec.
 func fits(n *node, spec *declaration) bool {
 	return sameShape(n.spec, spec) && (n.status != NeverRan || sameAddresses(n.spec.DeclaredReads, spec.DeclaredReads))
 }
 
-// mustRegister registers a node of a program. Its names were checked when it was added to the program, and
-// there is room for it, so an error is a bug here.
+// mustRegister registers a node of a program. Its names were checked when it was added to the program, and no
+// other node conflicts with it, so an error is a bug here.
 func (g *graph) mustRegister(spec *declaration) {
 	if _, err := g.register(spec, nil); err != nil {
 		panic(fmt.Sprintf("space: change of program: %v", err))
@@ -156,8 +153,8 @@ const (
 	causeFailed  = "failed"
 )
 
-// renew makes a node run again because its code differs, without its backoffs, which the former code may have
-// caused. If the code is that under which it was last clean, and nothing has changed since, it is clean.
+// renew makes a node run again because its code differs, and lifts its backoffs, which the previous code may
+// have caused. If the node was last clean under this code and nothing has changed since, it is clean.
 func (g *graph) renew(n *node, before *declaration) {
 	x := n.ext()
 	if x.cleanAs != "" && x.cleanAs == n.spec.Version && n.onlyBecause(causeVersion) {
@@ -183,8 +180,8 @@ func (n *node) onlyBecause(cause string) bool {
 	return n.status == Invalid && len(c.reads) == 0 && len(c.other) == 1 && c.other[0] == cause
 }
 
-// makeAnew makes nodes that have made others run again: those belong to the former program until they are
-// registered again. A maker that nothing needs runs once for that.
+// makeAnew makes nodes that have made others run again: the others belong to the previous program until they
+// are registered again. A maker that nothing needs runs once for that.
 func (g *graph) makeAnew() (makers int) {
 	for _, n := range g.nodes {
 		if n == nil || n.more == nil {

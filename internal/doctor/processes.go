@@ -90,7 +90,7 @@ func (j *judge) rewound() {
 	const do = "Find out why: a power cut without fsync, a snapshot of the machine, older files. Senders that have the events can send them again. "
 	var news []model.RewindNote
 	for _, n := range j.Rewinds {
-		if n.IsNews(j.Now) {
+		if n.ShouldReport(j.Now) {
 			news = append(news, n)
 		}
 	}

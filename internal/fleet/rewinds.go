@@ -29,7 +29,7 @@ func (f *Fleet) rewinds(ctx context.Context, b Bus) {
 	defer end()
 	f.noted, _ = knows.RewindNotes(ctx)
 	for _, n := range f.noted {
-		if n.IsNews(f.At) {
+		if n.ShouldReport(f.At) {
 			f.Rewinds = append(f.Rewinds, n)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package budget has the limits of the passes of a space. It stands alone, so that a process which hosts spaces can
-// take them as options without linking the graph.
+// Package budget bounds the passes of a space. It does not depend on the graph, so a process that hosts
+// spaces can offer these options without linking it.
 package budget
 
 import (
@@ -11,22 +11,21 @@ import (
 // Budgets bound the passes of a space. A node that is held back stays invalid, and runs later. The
 // zero value of each field stands for its default.
 type Budgets struct {
-	// MaxIterations is how often one pass collects the nodes that are due, and RunBudget how often it
-	// runs any one node; both 10 by default and at least 1, RunBudget at most 250. A budget below the
-	// iterations would hold back a node that discovers what it reads and comes to an end
-	// (docs/adr/0009).
+	// MaxIterations bounds the sweeps of one pass, and RunBudget the runs of any one node in it; both 10 by
+	// default and at least 1, RunBudget at most 250. With a RunBudget below MaxIterations, a node that still
+	// discovers its reads would be held back although it converges (docs/adr/0009).
 	MaxIterations int `help:"How often a pass collects due nodes."`
 	RunBudget     int `help:"Runs of one node in a pass; at most 250."`
-	// BackoffMin is how long a node that has used up its budget is held back, doubled with each such
-	// pass in a row up to BackoffMax; defaults 250 ms and 2 s.
+	// BackoffMin is how long a node that exhausted its budget is held back, doubled for each such pass in a
+	// row up to BackoffMax; defaults 250 ms and 2 s.
 	BackoffMin time.Duration `help:"How long a node that has used up its budget is held back; doubled each consecutive time."`
 	BackoffMax time.Duration `help:"The longest time for which a node is held back."`
-	// RunRetries is how often a node that fails with a transient error runs again at once; default 9,
+	// RunRetries is how many times a node that fails with a transient error is retried at once; default 9,
 	// negative for never.
 	RunRetries int `help:"Retries of a node that fails with a transient error; negative: none."`
 }
 
-// maxRunBudget is what the counter of runs holds.
+// maxRunBudget is the largest count that fits into the node's run counter.
 const maxRunBudget = 250
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.

@@ -2,17 +2,17 @@ package inspect
 
 import (
 	"cmp"
-	linked "container/list" // list is a name in the tests
+	linked "container/list" // "list" is taken in the tests
 	"slices"
 )
 
-// Causal circles: which nodes make each other invalid, found in a table of which made which invalid.
+// Causal circles: nodes that keep invalidating each other, found in a table of which node invalidated which.
 
 // causalEdge records that writer wrote doc, which made reader invalid.
 type causalEdge struct{ writer, doc, reader string }
 
-// causalEdges are the edges that were seen last, the latest in front. What goes round
-// in a circle is seen again and again, and therefore stays.
+// causalEdges are the most recently seen edges, latest first. The edges of a circle are seen again and again,
+// and therefore stay.
 type causalEdges struct {
 	at     map[causalEdge]*linked.Element
 	recent linked.List // of causalEdge
@@ -29,12 +29,12 @@ func (c *causalEdges) add(e causalEdge, limit int) {
 	c.at[e] = c.recent.PushFront(e)
 }
 
-// causalGraph is a set of causal edges, with the nodes numbered in order of names.
+// causalGraph is a set of causal edges, with the nodes numbered by name.
 type causalGraph struct {
 	names []string
-	next  [][]causalStep // from each node, in order of readers; one step per reader
+	next  [][]causalStep // from each node, sorted by reader; one step per reader
 	part  []int          // the strongly connected component of each node
-	seen  []int          // the search that met the node last
+	seen  []int          // the last search that visited the node
 }
 
 type causalStep struct {
@@ -54,7 +54,7 @@ func (c *causalEdges) list() []causalEdge {
 	return edges
 }
 
-// newCausalGraph links edges, which it sorts.
+// newCausalGraph builds a graph of edges, which it sorts.
 func newCausalGraph(edges []causalEdge) *causalGraph {
 	g := &causalGraph{}
 	for _, e := range edges {
@@ -69,8 +69,8 @@ func newCausalGraph(edges []causalEdge) *causalGraph {
 	return g
 }
 
-// link makes steps of edges, which are sorted. Of several documents by which one node
-// leads to another, the first stands for all.
+// link turns edges, which must be sorted, into steps. If one node leads to another through several documents,
+// the first document stands for all.
 func (g *causalGraph) link(edges []causalEdge) {
 	g.next = make([][]causalStep, len(g.names))
 	g.seen = slices.Repeat([]int{-1}, len(g.names))
@@ -105,14 +105,14 @@ func (g *causalGraph) circles() (circles [][]string) {
 	return circles
 }
 
-// causalVisit is a node that a search has come to, and how.
+// causalVisit is a node that a search has visited, and the step that led there.
 type causalVisit struct {
 	causalStep
-	from int // the visit before, -1 for the first
+	from int // the previous visit, -1 for the first
 }
 
-// around returns the shortest way from n back to n, nil if there is none. It searches
-// breadth first, and only where n can be reached from.
+// around returns the shortest path from n back to n, nil if there is none. It searches breadth first, and
+// only within the component of n.
 func (g *causalGraph) around(n int) []causalStep {
 	visits := []causalVisit{{causalStep{to: n}, -1}}
 	for i := 0; i < len(visits); i++ {
@@ -138,7 +138,7 @@ func causalWay(visits []causalVisit) (way []causalStep) {
 	return way
 }
 
-// spell names the nodes and documents of a way that ends where it began.
+// spell returns the names of the nodes and documents of a path that ends where it began.
 func (g *causalGraph) spell(way []causalStep) (circle []string) {
 	at := way[len(way)-1].to
 	for _, s := range way {
@@ -162,14 +162,14 @@ func causalComponents(next [][]causalStep) []int {
 	return t.part
 }
 
-// tarjan is the state of that algorithm. A node has been met if its order is not 0,
-// and its component is complete if its part is not.
+// tarjan is the state of that algorithm. A node has been visited if its order is not 0, and its component is
+// complete if its part is not 0.
 type tarjan struct {
 	next       [][]causalStep
 	part       []int
-	order, low []int // when the node was met, and the earliest one that it leads back to
+	order, low []int // when the node was visited, and the earliest node that it leads back to
 	met, parts int
-	open       []int // met, and not in a complete component yet
+	open       []int // visited, and not in a complete component yet
 }
 
 func (t *tarjan) visit(n int) {
@@ -190,7 +190,7 @@ func (t *tarjan) visit(n int) {
 	}
 }
 
-// complete makes a component of n and of what was met since and is open.
+// complete makes a component of n and the open nodes visited after it.
 func (t *tarjan) complete(n int) {
 	t.parts++
 	for t.part[n] == 0 {

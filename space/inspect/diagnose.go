@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Circle is a causal circle: each node wrote a document, which made the next one invalid,
-// and the last one did that to the first.
+// Circle is a causal circle: each node wrote a document that invalidated the next node, and the last node
+// invalidated the first.
 type Circle []CausalStep
 
-// CausalStep is a node and the document that it wrote.
+// CausalStep is a node and a document that it wrote.
 type CausalStep struct{ Node, Doc string }
 
 func (c Circle) String() string {
@@ -27,16 +27,15 @@ func (c Circle) String() string {
 	return b.String()
 }
 
-// Marker is a sign that a space does not come to rest. It is no verdict: a long wave is
-// deferred too, and still ends.
+// Marker is a sign that a space may not converge. It proves nothing: a long wave of changes is deferred, too,
+// and still ends.
 type Marker struct {
-	// Pass is the pass that deferred nodes, Deferred how many, and Nodes the first of
-	// them. All are zero if it is about a busy stretch.
+	// Pass is the pass that deferred nodes, Deferred their number, and Nodes the first of them. All are zero
+	// if the marker is about a busy stretch.
 	Pass     uint64
 	Deferred int
 	Nodes    []string
-	// Until is the end of a busy stretch, Window how long it was and Busy how much of it
-	// the space was at work.
+	// Until is the end of a busy stretch, Window its length, and Busy how long the space worked during it.
 	Until, Window, Busy time.Duration
 
 	text string
@@ -44,19 +43,19 @@ type Marker struct {
 
 func (m Marker) String() string { return m.text }
 
-// Diagnose begins to record which node's write makes which node invalid, from nothing, or
-// stops. History.Circles returns the result. To record costs a lookup for each invalidation;
-// no more than the 4096 edges seen last are kept.
+// Diagnose starts or stops recording which node's write invalidates which node. Starting discards the
+// previous recording. History.Circles returns the result. Recording costs a lookup per invalidation, and
+// keeps the 4096 most recently seen edges.
 func (r *Recorder) Diagnose(on bool) {
 	r.record(on)
 	r.auto.recording = false
 }
 
-// DiagnoseWhenBusy makes the recording begin by itself when a busy stretch is found (see
-// Busy), and stop when that is over.
+// DiagnoseWhenBusy starts a recording automatically when a busy stretch is found (see Busy), and stops it
+// when that is over.
 func (r *Recorder) DiagnoseWhenBusy(on bool) { r.auto.on = on }
 
-// Markers lists the latest signs that the space does not come to rest, oldest first.
+// Markers returns the latest signs that the space does not converge, oldest first.
 func (r *Recorder) Markers() []Marker {
 	var out []Marker
 	for _, m := range r.markers() {
@@ -68,15 +67,15 @@ func (r *Recorder) Markers() []Marker {
 	return out
 }
 
-// Deferred takes in which nodes a pass held back at its end, none when an episode of passes that did has ended.
-// It reports whether an episode begins by it.
+// Deferred records which nodes a pass held back at its end, or none if an episode of such passes has ended.
+// It reports whether a new episode begins.
 func (r *Recorder) Deferred(pass uint64, nodes []string) (begins bool) {
 	return r.deferred(pass, nodes)
 }
 
-// Busy records how long the last call of Settle took, which only the host knows: the core
-// has no clock. It reports whether a busy stretch was found by that, which it does once
-// per stretch: the space was at work for more than 30 % of more than 5 s.
+// Busy records how long the last call of Settle took, which only the host knows: the core has no clock. It
+// reports whether this reveals a busy stretch, which it does once per stretch: the space was at work for more
+// than 30 % of more than 5 s.
 func (r *Recorder) Busy(took time.Duration) (found bool) {
 	d := &r.diagnosis
 	found = d.busy(*r.now, took)
@@ -91,8 +90,8 @@ func (r *Recorder) Busy(took time.Duration) (found bool) {
 	return found
 }
 
-// record begins or ends a recording of causal edges. What one has found is kept until the
-// next one begins.
+// record starts or stops a recording of causal edges. The result of a recording is kept until the next one
+// starts.
 func (d *diagnosis) record(on bool) {
 	switch {
 	case on:

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// diagnosisSettings are the limits of a diagnosis. Zero is the default.
+// diagnosisSettings are the limits of a diagnosis. Zero fields have defaults.
 type diagnosisSettings struct {
-	labels  int // nodes that a marker names; the rest is a count; 10
-	history int // markers that are kept, the latest ones; 64
-	edges   int // causal edges that are kept, those seen last; 4096
+	labels  int // nodes that a marker names; the rest are counted; 10
+	history int // number of latest markers that are kept; 64
+	edges   int // causal edges that are kept, the most recently seen; 4096
 
-	// A space is busy if it has run for more than busyPercent of a window that is
-	// longer than busyWindow, and for more than busyTime in it; 5 s, 30, 1 s.
+	// A space is busy if, in a window longer than busyWindow, it has run for more than busyPercent of the
+	// window and for more than busyTime; 5 s, 30, 1 s.
 	busyWindow  time.Duration
 	busyPercent int
 	busyTime    time.Duration
@@ -32,29 +32,29 @@ func (s diagnosisSettings) filled() diagnosisSettings {
 	return s
 }
 
-// diagnosis finds why a space does not come to rest. It records what passes do, and
-// only remembers: no decision may depend on it (row U06). What it reports is no
-// verdict: a long wave is deferred too and still converges, so a marker names the
-// nodes and calls nothing a circle. Causal circles are recorded for that, on demand.
+// diagnosis finds out why a space does not converge. It records what passes do; no decision may depend on it
+// (row U06). Its reports prove nothing: a long wave of changes is deferred, too, and still converges, so a
+// marker lists the nodes and does not claim that they form a circle. Causal circles are recorded for that, on
+// demand.
 type diagnosis struct {
-	settings diagnosisSettings
-	history  []settlingMarker
-	unrest   bool // the last pass deferred something
-	load     busyWindow
-	causes   *causalEdges // nil unless switched on
-	found    [][]string   // the circles of the last recording
-	auto     autoDiagnosis
+	settings  diagnosisSettings
+	history   []settlingMarker
+	deferring bool // the last pass deferred something
+	load      busyWindow
+	causes    *causalEdges // nil unless a recording is on
+	found     [][]string   // the circles of the last recording
+	auto      autoDiagnosis
 }
 
 func newDiagnosis(s diagnosisSettings) *diagnosis {
 	return &diagnosis{settings: s.filled()}
 }
 
-// settlingMarker is one sign that the space does not come to rest: a pass that
-// deferred nodes (rows E14, E15), or a busy window (U04).
+// settlingMarker is one sign that the space does not converge: a pass that deferred nodes (rows E14, E15), or
+// a busy window (U04).
 type settlingMarker struct {
 	pass  uint64   // 0 for a busy window
-	count int      // how many nodes the pass deferred
+	count int      // number of nodes that the pass deferred
 	nodes []string // the first of them
 
 	at           time.Duration // the end of the busy window, 0 for a pass
@@ -72,7 +72,7 @@ func (m settlingMarker) String() string {
 	return s
 }
 
-// markers returns what is in the history, oldest first.
+// markers returns the history, oldest first.
 func (d *diagnosis) markers() []settlingMarker { return slices.Clone(d.history) }
 
 func (d *diagnosis) mark(m settlingMarker) {
@@ -82,20 +82,20 @@ func (d *diagnosis) mark(m settlingMarker) {
 	d.history = append(d.history, m)
 }
 
-// deferred takes in which nodes a pass held back at its end, in the order in which
-// they are to be listed. It reports whether to warn, which is once per episode; an
-// episode ends with a pass that deferred nothing, and leaves no marker (E14, E15).
+// deferred records which nodes a pass held back at its end, in the order in which they are to be listed. It
+// reports whether to warn, which is once per episode; an episode ends with a pass that deferred nothing, and
+// that pass leaves no marker (E14, E15).
 func (d *diagnosis) deferred(pass uint64, nodes []string) (warn bool) {
-	warn = !d.unrest && len(nodes) > 0
-	d.unrest = len(nodes) > 0
-	if d.unrest {
+	warn = !d.deferring && len(nodes) > 0
+	d.deferring = len(nodes) > 0
+	if d.deferring {
 		named := slices.Clone(nodes[:min(len(nodes), d.settings.labels)])
 		d.mark(settlingMarker{pass: pass, count: len(nodes), nodes: named})
 	}
 	return warn
 }
 
-// busyWindow is a stretch of time up to now, and how much of it passes took.
+// busyWindow is a stretch of time up to now, and the time that passes took in it.
 type busyWindow struct {
 	begun bool
 	start time.Duration
@@ -103,9 +103,9 @@ type busyWindow struct {
 	high  bool // an episode is under way, and has its marker
 }
 
-// busy takes in that a pass has ended now and took so long. It reports whether to
-// warn, which is once per episode (U04). An episode ends when the window slides and
-// is not busy: a load that hovers around the limit is one episode.
+// busy records that a pass has just ended and how long it took. It reports whether to warn, which is once per
+// episode (U04). An episode ends when the window slides while it is not busy: a load that hovers around the
+// limit is one episode.
 func (d *diagnosis) busy(now, took time.Duration) (warn bool) {
 	w := &d.load
 	w.add(now, took)
@@ -135,9 +135,9 @@ func (w *busyWindow) add(now, took time.Duration) {
 	w.busy += took
 }
 
-// slide halves a window that is longer than limit, and its busy time with it, until
-// it is not. The ratio stays: if only the busy time of the last hour were halved once,
-// and the window cut to seconds, an hour of calm would look like a busy one.
+// slide halves a window, and its busy time with it, until it is no longer than limit. Halving keeps the
+// ratio: if an hour's busy time were halved only once while the window shrank to seconds, a calm hour would
+// look busy.
 func (w *busyWindow) slide(now, limit time.Duration) (slid bool) {
 	for now-w.start > limit {
 		w.start += (now - w.start) / 2
@@ -147,7 +147,7 @@ func (w *busyWindow) slide(now, limit time.Duration) (slid bool) {
 	return slid
 }
 
-// traceCauses begins to record causal edges, from nothing, or stops and forgets them.
+// traceCauses starts to record causal edges afresh, or stops and discards them.
 func (d *diagnosis) traceCauses(on bool) {
 	d.causes = nil
 	if on {
@@ -155,20 +155,19 @@ func (d *diagnosis) traceCauses(on bool) {
 	}
 }
 
-// caused takes in that writer wrote doc, which made reader invalid (S10). A writer ""
-// is no node, and nothing comes back to it. Switched off, this is a branch.
+// caused records that writer wrote doc and so invalidated reader (S10). A writer "" is not a node, and is
+// part of no circle. While no recording is on, this costs one branch.
 func (d *diagnosis) caused(writer, doc, reader string) {
 	if d.causes != nil && writer != "" {
 		d.causes.add(causalEdge{writer, doc, reader}, d.settings.edges)
 	}
 }
 
-// circles returns the causal circles of what was recorded, each once, as a node, the
-// document that it wrote, the node that this made invalid, and so on; the last
-// document is the one that the first node read. Circles can be many more than nodes,
-// so not all are listed: for each node in order of names that lies on a circle and on
-// none listed before, the shortest one through it. So each node that lies on a circle
-// is on a listed one, and the result depends on the edges alone, not on their order.
+// circles returns the causal circles of the recording, each once, as a node, the document that it wrote, the
+// node that this invalidated, and so on; the last document is the one that the first node read. There can be
+// far more circles than nodes, so not all are listed: for each node, in order of names, that lies on a circle
+// but on none listed before, the shortest circle through it. So each node on a circle is on a listed one, and
+// the result depends on the set of edges alone, not on their order.
 func (d *diagnosis) circles() [][]string {
 	if d.causes == nil {
 		return nil
@@ -179,5 +178,5 @@ func (d *diagnosis) circles() [][]string {
 // autoDiagnosis records causal edges during busy stretches.
 type autoDiagnosis struct {
 	on        bool
-	recording bool // and it began by itself
+	recording bool // a recording is on, and was started automatically
 }

@@ -23,13 +23,13 @@ func wantMarkers(t *testing.T, d *diagnosis, want ...string) {
 
 func TestE14_APassThatDeferredNothingLeavesNoMarker(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
-	if d.deferred(1, nil) || d.deferred(2, []string{}) || d.unrest {
-		t.Error("a clean pass end is taken for unrest")
+	if d.deferred(1, nil) || d.deferred(2, []string{}) || d.deferring {
+		t.Error("deferring is set after a clean pass")
 	}
 	wantMarkers(t, d)
 }
 
-func TestE15_MarkersCountAndNameWhatWasDeferred(t *testing.T) {
+func TestE15_MarkersCountAndNameDeferredNodes(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	if !d.deferred(1, []string{"x"}) {
 		t.Error("the first marker does not warn")
@@ -37,8 +37,8 @@ func TestE15_MarkersCountAndNameWhatWasDeferred(t *testing.T) {
 	if d.deferred(2, []string{"y", "x"}) {
 		t.Error("the second marker of the episode warns again")
 	}
-	if !d.unrest {
-		t.Error("settles, though the last pass deferred something")
+	if !d.deferring {
+		t.Error("not deferring, although the last pass deferred something")
 	}
 	wantMarkers(t, d, "pass 1 deferred 1: x", "pass 2 deferred 2: y, x")
 }
@@ -47,8 +47,8 @@ func TestE15_ACleanPassEndsTheEpisodeAndKeepsItsMarkers(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	d.deferred(1, []string{"x"})
 	d.deferred(2, nil)
-	if d.unrest {
-		t.Error("unrest after a clean pass end")
+	if d.deferring {
+		t.Error("deferring after a clean pass")
 	}
 	if !d.deferred(3, []string{"x"}) {
 		t.Error("a new episode does not warn")
@@ -75,7 +75,7 @@ func TestE15_AMarkerNamesTenNodesAndCountsTheRest(t *testing.T) {
 	}
 }
 
-// The caller fills the same slice in every pass, and a reader may keep the history.
+// The caller reuses one slice in every pass, and a reader may keep the history.
 func TestE15_MarkersShareNothingWithTheirCallers(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{history: 1})
 	nodes := []string{"x"}
@@ -105,8 +105,8 @@ func TestE15_TheHistoryKeepsTheLatestMarkers(t *testing.T) {
 	}
 }
 
-// busySeconds reports passes that each take so much of every second, at the ends of the
-// seconds after from, and returns the seconds at which it was warned.
+// busySeconds reports passes that take the given time of every second, at the ends of the seconds after from,
+// and returns the seconds that produced a warning.
 func busySeconds(d *diagnosis, from, seconds int, took time.Duration) (warned []int) {
 	for i := range seconds {
 		at := from + i + 1
@@ -134,7 +134,7 @@ func TestU04_ABusyStretchMakesOneMarker(t *testing.T) {
 func TestU04_ALongPassAloneIsABusyStretch(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	if !d.busy(time.Hour, 6*time.Second) {
-		t.Error("six seconds without a rest do not warn")
+		t.Error("six seconds of uninterrupted work do not warn")
 	}
 	wantMarkers(t, d, "busy for 6s of 6s until 1h0m0s")
 }
@@ -143,7 +143,7 @@ func TestU04_EachLimitIsNeeded(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		settings diagnosisSettings
-		window   time.Duration // all of it before the last pass is idle
+		window   time.Duration // idle until the last pass
 		took     time.Duration
 		want     bool
 	}{
@@ -190,8 +190,8 @@ func TestU04_ANewEpisodeAfterACalmOneWarnsAgain(t *testing.T) {
 	}
 }
 
-// Four seconds of work and an hour of calm: halving the four once, and cutting the
-// window to the usual, would make 2 s of 5 s of it.
+// Four seconds of work and an hour of calm: halving the busy time once while cutting the window to its usual
+// length would result in 2 s of 5 s.
 func TestU04_AnHourOfCalmIsNotForgottenAtOnce(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	d.busy(4*time.Second, 4*time.Second)
@@ -252,7 +252,7 @@ func TestADiagnosisThatIsSwitchedOffOrAtRestCostsNothing(t *testing.T) {
 	}
 }
 
-// tracedCauses is a diagnosis that has seen edges, each "writer document reader".
+// tracedCauses returns a diagnosis that has seen edges, each given as "writer document reader".
 func tracedCauses(edges ...string) *diagnosis {
 	d := newDiagnosis(diagnosisSettings{})
 	d.traceCauses(true)
@@ -330,7 +330,7 @@ func TestS10_NothingIsRecordedWhileSwitchedOff(t *testing.T) {
 	}
 }
 
-// A circle comes round again and again, while what happens once goes.
+// The edges of a circle are seen again and again, while those that are seen only once are evicted.
 func TestS10_TheEdgesAreBoundedAndACircleStays(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{edges: 3})
 	d.traceCauses(true)
@@ -347,7 +347,7 @@ func TestS10_TheEdgesAreBoundedAndACircleStays(t *testing.T) {
 	}
 }
 
-// The search must neither be quadratic nor run out of stack at the size of the table.
+// The search must be neither quadratic nor overflow the stack at the size of the table.
 func TestS10_AChainAsLongAsTheTableIsSearched(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	d.traceCauses(true)
@@ -364,7 +364,7 @@ func TestS10_AChainAsLongAsTheTableIsSearched(t *testing.T) {
 	}
 }
 
-// Each of 60 nodes leads to the next by two ways, so 2 to the 60 ways lead around.
+// Each of 60 nodes leads to the next by two edges, so there are 2 to the 60 circles.
 func TestS10_ManyWaysAroundAreNotTriedOneByOne(t *testing.T) {
 	d := newDiagnosis(diagnosisSettings{})
 	d.traceCauses(true)
@@ -377,7 +377,7 @@ func TestS10_ManyWaysAroundAreNotTriedOneByOne(t *testing.T) {
 	}
 	circles := d.circles()
 	if len(circles) != 61 {
-		t.Errorf("%d circles, want one, and one for each node that is not on it", len(circles))
+		t.Errorf("%d circles, want one, and one for each node outside it", len(circles))
 	}
 	for _, c := range circles {
 		if len(c) != 2*120 {
@@ -386,7 +386,7 @@ func TestS10_ManyWaysAroundAreNotTriedOneByOne(t *testing.T) {
 	}
 }
 
-func TestS10_ComponentsAreWhatLeadsToEachOther(t *testing.T) {
+func TestS10_ComponentsAreMutuallyReachableNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 7
 		next := make([][]causalStep, n)
@@ -409,8 +409,8 @@ func TestS10_ComponentsAreWhatLeadsToEachOther(t *testing.T) {
 	})
 }
 
-// causalDistances are those of the shortest ways between any two nodes, at least one step
-// long, by trying every node between every two (Floyd and Warshall); 99 is none.
+// causalDistances returns the lengths of the shortest paths between any two nodes, at least one step long, by
+// trying every node as an intermediate (Floyd and Warshall); 99 means none.
 func causalDistances(edges []causalEdge, names []string) map[[2]string]int {
 	dist := map[[2]string]int{}
 	for _, a := range names {
@@ -431,7 +431,7 @@ func causalDistances(edges []causalEdge, names []string) map[[2]string]int {
 	return dist
 }
 
-// checkCircle checks that c is elementary, made of edges, and returns its nodes.
+// checkCircle checks that c is elementary and made of edges, and returns its nodes.
 func checkCircle(t *rapid.T, edges []causalEdge, c []string) (nodes []string) {
 	for i := 0; i < len(c); i += 2 {
 		if slices.Contains(nodes, c[i]) {
@@ -469,7 +469,7 @@ func TestS10_EachNodeOnACircleIsOnAReportedOneAndNoOtherIs(t *testing.T) {
 				t.Fatalf("%v is not the shortest through %s", c, c[0])
 			}
 			if listed[c[0]] || c[0] <= first {
-				t.Fatalf("%v begins with a node that was listed, or out of order", c)
+				t.Fatalf("%v begins with a node that was listed already, or is out of order", c)
 			}
 			first = c[0]
 			for _, n := range nodes {

@@ -1,38 +1,38 @@
 package inspect
 
-// Explanation says how a node stands: why it ran last, why it does not run now, and what
-// needs it. String writes it in sentences.
+// Explanation describes the state of a node: why it ran last, why it does not run now, and what needs it.
+// String formats it as sentences.
 type Explanation struct {
 	Node
-	// Triggers is how the causes came about, as far as the history of triggers goes.
+	// Triggers are the changes behind the causes, as far as the history of triggers goes back.
 	Triggers []TriggerEntry
 
-	// LastRun is the last run and LastTriggers what made it necessary, if the histories are
-	// kept and go back that far.
+	// LastRun is the last run, and LastTriggers what triggered it, if the histories are kept and go back that
+	// far.
 	LastRun      *RunEntry
 	LastTriggers []TriggerEntry
 
-	// Readers is a shortest chain of readers. For a node that is live it leads to the node that
-	// is live by itself, because of Need. For one that is not, it leads to where demand
-	// is missing: to a node that nothing reads or, if Round, back to one that is on it.
+	// Readers is a shortest chain of readers. For a live node it leads to a node that is live regardless of
+	// readers, because of Need. For a dormant one it leads to where demand is missing: to a node without
+	// readers or, if Round, back to a node of the chain.
 	Readers []Edge
 	Need    string
 	Round   bool
 
-	// Behind explains the nearest node upstream that is not up to date, nil if there is
-	// none. What this one shows may change when that has run.
+	// Behind explains the nearest upstream node that is not up to date, nil if there is none. This node may
+	// change when that one has run.
 	Behind *Explanation
 }
 
-// Explain explains how a node stands; false if there is no such node. It looks at as much of
-// the graph as it needs.
+// Explain explains the state of a node; false if there is no such node. It visits only as much of the graph
+// as it needs.
 func (s *Snapshot) Explain(id string) (Explanation, bool) {
 	n, ok := s.Node(id)
 	if !ok {
 		return Explanation{}, false
 	}
 	e := s.explain(n)
-	if up := s.laggard(n.ID); up != "" {
+	if up := s.nearestStale(n.ID); up != "" {
 		late, _ := s.Node(up)
 		behind := s.explain(late)
 		e.Behind = &behind
@@ -47,7 +47,7 @@ func (s *Snapshot) explain(n Node) Explanation {
 	return e
 }
 
-// explainDemand says what needs a node, or where demand is missing.
+// explainDemand finds what needs the node, or where demand is missing.
 func (e *Explanation) explainDemand(v *Snapshot) {
 	walk := &readerWalk{view: v, steps: []readerStep{{edge: Edge{Node: e.ID}}}, seen: map[string]bool{e.ID: true}}
 	for i := 0; i < len(walk.steps); i++ {
@@ -74,21 +74,21 @@ func isRead(v *Snapshot, id string) bool {
 	return false
 }
 
-// readerWalk is a search breadth first, from a node to its readers, theirs, and so on.
+// readerWalk is a breadth-first search from a node to its readers, their readers, and so on.
 type readerWalk struct {
 	view  *Snapshot
 	steps []readerStep
 	seen  map[string]bool
 }
 
-// readerStep is a node that the walk has come to, by which edge, and from which step; the
-// edge of the first step only names the node.
+// readerStep is a node that the walk has reached, the edge that led to it, and the step before; the edge of
+// the first step only names the node.
 type readerStep struct {
 	edge Edge
 	back int
 }
 
-// from adds the readers of a step, the live ones or all, and returns how many are new.
+// from adds the readers of a step, either the live ones or all, and returns how many are new.
 func (w *readerWalk) from(i int, live bool) (added int) {
 	for _, edge := range w.view.Readers(w.steps[i].edge.Node) {
 		if !edge.Envelope && !w.seen[edge.Node] && (edge.Live || !live) {
@@ -108,8 +108,8 @@ func (w *readerWalk) wayTo(i int) []Edge {
 	return append(w.wayTo(w.steps[i].back), w.steps[i].edge)
 }
 
-// laggard is the nearest node upstream of a node that is not up to date, "" if there is none.
-func (s *Snapshot) laggard(id string) string {
+// nearestStale returns the nearest upstream node that is not up to date, "" if there is none.
+func (s *Snapshot) nearestStale(id string) string {
 	seen := map[string]bool{id: true}
 	for work := []string{id}; len(work) > 0; work = work[1:] {
 		for _, edge := range s.Writers(work[0]) {
@@ -141,7 +141,7 @@ func (e *Explanation) explainRuns(h *History) {
 	attribute(runs, e.LastTriggers)
 }
 
-// attribute says of triggers what made the transaction, as far as the history of runs goes.
+// attribute fills in which transaction made the changes in triggers, as far as the history of runs goes back.
 func attribute(runs []RunEntry, triggers []TriggerEntry) {
 	for i := range triggers {
 		t := &triggers[i]
@@ -153,7 +153,7 @@ func attribute(runs []RunEntry, triggers []TriggerEntry) {
 	}
 }
 
-// latest finds for each cause of a node the last trigger before the entry with number n.
+// latest returns, for each cause of a node, the last trigger before the entry with number n.
 func latest(triggers []TriggerEntry, id string, causes []string, n uint64) (found []TriggerEntry) {
 	for _, cause := range causes {
 		for i := len(triggers) - 1; i >= 0; i-- {

@@ -9,30 +9,30 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Head is what is known of the event at the head of the lane, which has not been handled yet.
+// Head describes the event at the head of the lane, which has not been handled yet.
 type Head struct {
 	Stream, Event string
-	// Until is when it may be tried again, after errors that may pass or a conflict, and 0 if
-	// it need not wait for a time. Attempts is how many such errors there were.
+	// Until is when it may be tried again after transient errors or a conflict, 0 if it need not wait for a
+	// time. Attempts is the number of transient errors so far.
 	Until    time.Duration
 	Attempts int
-	// Most is how many attempts an event has that fails in a way that may pass. Lost is how
-	// many attempts have ended with their process, of MostLost at most.
+	// Most is the number of attempts that an event has when it fails transiently. Lost is how many attempts
+	// have ended with their process, at most MostLost.
 	Most, Lost, MostLost int
-	// Docs are the documents of other spaces that it reads and that are not here, Needs the
-	// nodes that it needs.
+	// Docs are the documents of other spaces that it reads and that have not arrived, Needs the nodes that it
+	// needs.
 	Docs, Needs []string
-	// Fails is when it fails if a document of another space does not come, 0 for never.
+	// Fails is when it fails if a document of another space does not arrive, 0 for never.
 	Fails time.Duration
 }
 
-// Lane is what waits in a space. It is not to be changed.
+// Lane is what waits in a space. It must not be changed.
 type Lane struct {
 	lanes.Contents
-	// Head is what is known of Queue[0]; nil if nothing is queued.
+	// Head describes Queue[0]; nil if nothing is queued.
 	Head *Head
-	// Scheduled are the events that wait for their time, timers among them, in no order. Those whose time has come are in the
-	// queue as well; see Later.
+	// Scheduled are the events that wait for their time, including timers, in no order. Those whose time has
+	// come are in the queue as well; see Later.
 	Scheduled []*model.Waiting
 }
 
@@ -43,8 +43,8 @@ func (l *Lane) head() (Head, bool) {
 	return *l.Head, true
 }
 
-// Later lists the events that wait for their time, timers among them, in the order in which they come due. One whose
-// time has come is in the queue.
+// Later lists the events that wait for their time, including timers, in the order in which they become due.
+// Events whose time has come are in the queue instead.
 func (l *Lane) Later() []*model.Waiting {
 	queued := map[uint64]string{}
 	for _, list := range [][]*model.Event{l.Undecided, l.Queue, l.FollowUps} {
@@ -67,19 +67,19 @@ func (l *Lane) Later() []*model.Waiting {
 	return out
 }
 
-// Reason is why an event has not been handled, or its handling not confirmed.
+// Reason is why an event has not been handled, or its handling not been confirmed.
 type Reason uint8
 
 const (
-	// Uncommitted: it was handled, and the log has not confirmed that yet.
+	// Uncommitted: it was handled, but the log has not confirmed that yet.
 	Uncommitted Reason = iota + 1
-	// AtHead: it is the next one; Snapshot.Parked has the reason.
+	// AtHead: it is the next one; Snapshot.Parked returns the reason.
 	AtHead
 	// Queued: others are before it.
 	Queued
-	// Behind: it was sent by the space to itself, and comes behind an event that has not been read yet.
+	// Behind: the space sent it to itself, and it queues behind an event that has not been read yet.
 	Behind
-	// BeforeItsTurn: it has come before its predecessor from the same space.
+	// BeforeItsTurn: it arrived before its predecessor from the same space.
 	BeforeItsTurn
 	// ForItsTime: it waits for a time.
 	ForItsTime
@@ -89,21 +89,22 @@ func (r Reason) String() string {
 	return [...]string{"unknown", "uncommitted", "at the head", "queued", "behind an event to come", "before its predecessor", "for its time"}[r]
 }
 
-// Pending is an event that has not ended, or of which the log has not confirmed that it has.
+// Pending is an event that has not ended, or whose end the log has not confirmed.
 type Pending struct {
 	Stream, ID string
-	// Lane is its sequence in the lane, 0 if it did not come through it.
+	// Lane is its sequence in the lane, 0 if it did not come through the lane.
 	Lane   uint64
 	Reason Reason
-	// Ahead is how many events of the queue are before it.
+	// Ahead is the number of events before it in the queue.
 	Ahead int
-	// Timer is the name of a timer, and At its time or that of another event that waits for one, in milliseconds since 1970.
+	// Timer is the name of a timer, "" for other events. At is when the timer or delayed event is due, in
+	// milliseconds since 1970.
 	Timer string
 	At    int64
 }
 
-// Pending lists all events that the space holds, and why each waits: those that are undecided, the queue in order, then the
-// rest. An early event that is not kept in memory has no stream and id.
+// Pending lists all events that the space holds, and why each waits: first the undecided ones, then the queue
+// in order, then the rest. An early event that is not kept in memory has no stream and id.
 func (l *Lane) Pending() []Pending {
 	var out []Pending
 	add := func(ev *model.Event, why Reason, ahead int) {
@@ -135,9 +136,9 @@ func (l *Lane) Pending() []Pending {
 	return out
 }
 
-// Tasks are the tasks of one action or input, as the documents have them that hold them.
+// Tasks are the tasks of one action or input, as stored in the documents that hold them.
 type Tasks struct {
-	// Action names the action, or the input if Input.
+	// Action is the name of the action, or of the input if Input is set.
 	Action string
 	Input  bool
 	// Docs are the documents, each with the value of its tasks, by key.
@@ -147,6 +148,6 @@ type Tasks struct {
 // TaskDoc is a document of tasks.
 type TaskDoc struct {
 	Doc string
-	// Tasks has a field for each key; space.TaskOf reads what is there.
+	// Tasks has a field per key; space.TaskOf decodes it.
 	Tasks model.Value
 }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Parked says why the event at the head of the lane has not been handled yet.
+// Parked describes why the event at the head of the lane has not been handled yet.
 type Parked struct {
 	Head
 	// Behind are the nodes that it needs and that are not up to date.
 	Behind []Explanation
 }
 
-// Parked explains why the event at the head of the lane has not been handled; false if there
-// is no event. What it needs is known when an attempt has met it.
+// Parked explains why the event at the head of the lane has not been handled; false if there is no event.
+// What the event needs is known only once an attempt has met it.
 func (s *Snapshot) Parked() (Parked, bool) {
 	h, ok := s.Lane().head()
 	p := Parked{Head: h}
@@ -26,18 +26,17 @@ func (s *Snapshot) Parked() (Parked, bool) {
 	return p, ok
 }
 
-// Causes why the event at the head of a lane waits, for programs.
+// Causes why the event at the head of a lane waits, for use by programs.
 const (
-	CauseRetry       = "retry"        // it is tried again at a time
-	CauseLost        = "lost attempt" // an attempt has ended with its process, or was given up
-	CauseDocument    = "document"     // a document of another space is not here
-	CauseGate        = "gate"         // a computation may not run before a time
+	CauseRetry       = "retry"        // it is retried at a time
+	CauseLost        = "lost attempt" // an attempt ended with its process, or was given up
+	CauseDocument    = "document"     // a document of another space has not arrived
+	CauseGate        = "gate"         // a gate holds a computation until a time
 	CauseComputation = "computation"  // a computation is not up to date
 	CauseTurn        = "turn"         // nothing in particular
 )
 
-// Cause says in one word and in one sentence why the event waits; clock writes a time of the
-// core's clock for people.
+// Cause returns why the event waits, as one word and as a sentence; clock formats a time of the core's clock.
 func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	switch {
 	case p.Until > 0 && p.Attempts > 0:
@@ -66,7 +65,7 @@ func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 	return CauseTurn, "is to be handled"
 }
 
-// fails says when the event fails if what it waits for does not come.
+// fails describes when the event fails if what it waits for does not arrive.
 func (p Parked) fails(clock func(time.Duration) string) string {
 	if p.Fails == 0 {
 		return ""
@@ -74,7 +73,7 @@ func (p Parked) fails(clock func(time.Duration) string) string {
 	return "; the event fails at " + clock(p.Fails)
 }
 
-// String tells it in sentences, one to a line.
+// String describes the event in sentences, one per line.
 func (p Parked) String() string {
 	lines := []string{"event " + p.Event + " on " + p.Stream}
 	if p.Until > 0 {

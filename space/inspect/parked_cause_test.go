@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Every way to wait has its word, and a sentence that names what is waited for, how often it was
-// tried and when it is tried again.
-func TestParked_SaysWhyInAWordAndASentence(t *testing.T) {
+// Each cause of waiting has a word, and a sentence that names what the event waits for, the number of
+// attempts, and the time of the next one.
+func TestParked_CauseIsAWordAndASentence(t *testing.T) {
 	clock := func(at time.Duration) string { return "at+" + at.String() }
 	for _, c := range []struct {
 		p          Parked

@@ -7,32 +7,32 @@ import (
 	"github.com/hashicorp/go-memdb"
 )
 
-// Snapshot is how a space stood at one time, and never changes. Any goroutine may have one and read it at leisure, one at a
-// time: what is looked up along edges is indexed when it is first asked for, in the reader's time and not in that of
-// the space. What it returns is shared, and not to be changed.
+// Snapshot is the state of a space at one time, and never changes. Any goroutine may read it, one at a time:
+// an index of the edges is built when it is first needed, in the reader's time and not in that of the space.
+// Results are shared and must not be changed.
 type Snapshot struct {
 	txn   *memdb.Txn
 	index *index // nil until it is needed
 }
 
-// Snapshot returns what was written last. It is for the writer, and not before it has written anything.
+// Snapshot returns the last state that was written. Only the writer may call it, after it has written one.
 func (t *Tables) Snapshot() *Snapshot { return &Snapshot{txn: t.db.Txn(false)} }
 
-// Changed returns a channel that is closed when the space has settled again since the snapshot was taken, or was
-// closed: another snapshot may show something else.
+// Changed returns a channel that is closed when the space has settled again since the snapshot was taken, or
+// was closed: a new snapshot may differ.
 func (s *Snapshot) Changed() <-chan struct{} {
 	c, _, err := s.txn.FirstWatch(tableParts, indexID, partChange)
 	checked(err)
 	return c
 }
 
-// State returns what concerns the space as a whole.
+// State describes the space as a whole.
 func (s *Snapshot) State() *State { return s.part(partState).(*State) }
 
 // Lane returns what waits in the space.
 func (s *Snapshot) Lane() *Lane { return s.part(partLane).(*Lane) }
 
-// Tasks returns the tasks of the program's actions and inputs, in order of names.
+// Tasks returns the tasks of the program's actions and inputs, sorted by name.
 func (s *Snapshot) Tasks() []Tasks { return s.part(partTasks).([]Tasks) }
 
 // History returns what the space has recorded.
@@ -44,7 +44,7 @@ func (s *Snapshot) part(name string) any {
 	return row.(*part).value
 }
 
-// Nodes lists the nodes in order of first registration.
+// Nodes returns the nodes in order of first registration.
 func (s *Snapshot) Nodes() []Node {
 	x := s.indexed()
 	out := make([]Node, 0, len(x.nodes))
@@ -63,7 +63,7 @@ func (s *Snapshot) Node(id string) (Node, bool) {
 	return s.shown(n), true
 }
 
-// shown completes a row by what concerns other rows, too.
+// shown completes a row with information from other rows.
 func (s *Snapshot) shown(row *Node) Node {
 	n := *row
 	n.Children = s.indexed().children[n.ID]
@@ -79,8 +79,8 @@ func (s *Snapshot) shown(row *Node) Node {
 	return n
 }
 
-// Readers lists the edges to the nodes that read what a node writes, in order of registration of those and then of
-// addresses. An edge is there for each place at which the two meet.
+// Readers returns the edges to the nodes that read what a node writes, sorted by the registration of those
+// nodes and then by address. There is one edge for each place where the two meet.
 func (s *Snapshot) Readers(id string) (edges []Edge) {
 	x := s.indexed()
 	n := x.byID[id]
@@ -98,7 +98,7 @@ func (s *Snapshot) Readers(id string) (edges []Edge) {
 	return ordered(edges)
 }
 
-// Writers lists the edges to the nodes that write what a node reads, likewise.
+// Writers returns the edges to the nodes that write what a node reads, in the same order.
 func (s *Snapshot) Writers(id string) (edges []Edge) {
 	x := s.indexed()
 	n := x.byID[id]
@@ -119,8 +119,8 @@ func (s *Snapshot) Writers(id string) (edges []Edge) {
 	return ordered(edges)
 }
 
-// ReadersOf lists the ids of the nodes that read a document, "" as the space for its own, and WritersOf those that may
-// write a document of the space, both in order of registration.
+// ReadersOf returns the ids of the nodes that read a document, in order of registration. space is "" for the
+// space's own documents.
 func (s *Snapshot) ReadersOf(space, doc string) []string {
 	if space == "" {
 		return ids(s.indexed().readers[doc])
@@ -128,14 +128,14 @@ func (s *Snapshot) ReadersOf(space, doc string) []string {
 	return ids(s.indexed().abroad[[2]string{space, doc}])
 }
 
-// WritersOf is described at ReadersOf.
+// WritersOf returns the ids of the nodes that may write a document of the space, in order of registration.
 func (s *Snapshot) WritersOf(doc string) []string { return ids(s.indexed().writers[doc]) }
 
 func ids[P any](list []meeting[P]) (out []string) {
 	for _, m := range list {
 		out = append(out, m.node.ID)
 	}
-	return slices.Compact(out) // one node's are next to each other
+	return slices.Compact(out) // the meetings of one node are adjacent
 }
 
 // meeting is a place that a node reads or writes.
@@ -144,12 +144,12 @@ type meeting[P any] struct {
 	place *P
 }
 
-// index finds rows by what is in them.
+// index finds rows by their contents.
 type index struct {
 	nodes    []*Node // in order of first registration
 	byID     map[string]*Node
 	children map[string][]string
-	// readers and writers are by document of the space, abroad are the readers of documents of others.
+	// readers and writers are by document of the space; abroad are the readers of other spaces' documents.
 	readers map[string][]meeting[Read]
 	writers map[string][]meeting[Write]
 	abroad  map[[2]string][]meeting[Read]
@@ -162,7 +162,7 @@ func (s *Snapshot) indexed() *index {
 	return s.index
 }
 
-// rows lists the nodes as the tables have them.
+// rows returns the nodes as the tables store them.
 func (s *Snapshot) rows() (nodes []*Node) {
 	it, err := s.txn.Get(tableNodes, indexID)
 	checked(err)

@@ -9,33 +9,33 @@ import (
 	"github.com/hashicorp/go-memdb"
 )
 
-// Tables show how a space stands to readers in other goroutines (docs/adr/0040). The space writes them, in one
-// transaction for each time that it is asked, and only what has changed since the last one; a Snapshot is of one of
-// those transactions.
+// Tables show the state of a space to readers in other goroutines (docs/adr/0040). The space updates them on
+// request, in one transaction, which writes only what has changed since the last one; a Snapshot is the state
+// after one of those transactions.
 type Tables struct {
 	db *memdb.MemDB
 	// notified reports that the watches of the last snapshot have been closed.
 	notified bool
 }
 
-// State is what concerns a space as a whole.
+// State describes a space as a whole.
 type State struct {
 	Space string
-	// Program and Version name the program that runs, Handlers are the streams that have a handler, sorted.
+	// Program and Version name the program that runs; Handlers are the streams with a handler, sorted.
 	Program, Version string
 	Handlers         []string
-	// Seq is the log sequence up to which the confirmed state reaches, Passes counts the passes that have done
-	// anything, At is the time of the last on the core's clock, and Wall the wall time in milliseconds since 1970, 0
-	// if it is not known.
+	// Seq is the log sequence of the confirmed state. Passes counts the passes that did any work. At is the
+	// time of the last pass on the core's clock, and Wall the wall time in milliseconds since 1970, 0 if
+	// unknown.
 	Seq, Passes uint64
 	At          time.Duration
 	Wall        int64
-	// Halt is why the space runs nothing, "" if it does.
+	// Halt is why the space runs nothing, "" if it runs.
 	Halt string
 }
 
-// page holds 64 nodes with consecutive handles in one row, which makes an update
-// several times cheaper than a row for each. A node in it is never changed: one that changes gets another row.
+// page holds 64 nodes with consecutive handles in one row, which makes an update several times cheaper than
+// one row per node. Its nodes are never changed: a node that changes gets another row.
 type page struct {
 	number uint32
 	nodes  [pageSize]*Node
@@ -43,7 +43,7 @@ type page struct {
 
 const pageSize = 64
 
-// part is one of the rows that are written anew each time, by name.
+// part is one of the rows that are rewritten each time, identified by name.
 type part struct {
 	name  string
 	value any
@@ -58,10 +58,10 @@ const (
 	partLane    = "lane"
 	partTasks   = "tasks"
 	partHistory = "history"
-	partChange  = "change" // written when what the other rows show may be out of date
+	partChange  = "change" // written when the other rows may be out of date
 )
 
-// NewTables makes tables that show nothing yet.
+// NewTables returns empty tables.
 func NewTables() *Tables {
 	table := func(name string, ix memdb.Indexer) *memdb.TableSchema {
 		return &memdb.TableSchema{Name: name, Indexes: map[string]*memdb.IndexSchema{
@@ -76,7 +76,7 @@ func NewTables() *Tables {
 	return &Tables{db: db}
 }
 
-// Changed closes the watches of the last snapshot: the space may stand otherwise now.
+// Changed closes the watches of the last snapshot, because the state of the space may differ now.
 func (t *Tables) Changed() {
 	if t.notified {
 		return
@@ -87,24 +87,24 @@ func (t *Tables) Changed() {
 	txn.Commit()
 }
 
-// Writer brings tables up to date.
+// Writer updates tables.
 type Writer struct {
 	tables *Tables
 	txn    *memdb.Txn
-	// page is the one that is being compared, own a changed copy of it, nil if there is none.
+	// page is the one that is being compared, own a changed copy of it, nil if nothing differs so far.
 	number    uint32
 	page, own *page
 }
 
-// Update begins to bring the tables up to date. Every node is to be put, and then Finish called.
+// Update begins an update. The caller must Put every node and then call Finish.
 func (t *Tables) Update() *Writer {
 	w := &Writer{tables: t, txn: t.db.Txn(true)}
 	w.turn(0)
 	return w
 }
 
-// Put takes in how the node with a handle stands, nil for none. Handles come in order. The writer keeps a copy of n, if it
-// differs from what the tables have.
+// Put sets the state of the node with a handle, nil for none. Handles must be in increasing order. The writer
+// keeps a copy of n if it differs from the stored row.
 func (w *Writer) Put(handle int, n *Node) {
 	if number := uint32(handle / pageSize); number != w.number {
 		w.turn(number)
@@ -127,7 +127,7 @@ func (w *Writer) Put(handle int, n *Node) {
 	w.own.nodes[at] = &row
 }
 
-// turn goes on to another page, and stores the one before if it has changed.
+// turn moves to another page, and stores the current one if it has changed.
 func (w *Writer) turn(number uint32) {
 	if w.own != nil {
 		checked(w.txn.Insert(tableNodes, w.own))
@@ -140,7 +140,7 @@ func (w *Writer) turn(number uint32) {
 	}
 }
 
-// Finish writes the rest. The tables keep what they are given.
+// Finish writes the rest. The tables keep the arguments.
 func (w *Writer) Finish(s *State, l *Lane, tasks []Tasks, h *History) {
 	w.turn(0)
 	for _, p := range []*part{{partState, s}, {partLane, l}, {partTasks, tasks}, {partHistory, h}, {partChange, nil}} {
@@ -174,8 +174,8 @@ func (rowIndex) FromObject(row any) (bool, []byte, error) {
 	return true, []byte(row.(*part).name), nil
 }
 
-// checked panics: the schema and the rows are this package's own, so an error is a
-// mistake in it and not something that can happen to a running space.
+// checked panics on an error: the schema and the rows are this package's own, so an error is a bug here, and
+// cannot be caused by what a space does.
 func checked(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("inspect: tables: %v", err))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// String tells in sentences, one to a line: what the node is, why it ran last, why it does
-// not run now, what needs it, and what it is behind.
+// String describes the node in sentences, one per line: what it is, why it ran last, why it does not run now,
+// what needs it, and what it is behind.
 func (e Explanation) String() string {
 	lines := []string{e.headline(), e.ranLast(), e.standing(), e.demand()}
 	if e.Stats.LastErr != nil {
@@ -56,7 +56,7 @@ func (e *Explanation) ranLast() string {
 	return line + ", because of " + reasons(e.LastRun.Causes, e.LastTriggers)
 }
 
-// reasons lists causes, each with how it came about if that is known.
+// reasons lists causes, each with its origin if that is known.
 func reasons(causes []string, triggers []TriggerEntry) string {
 	var parts []string
 	for _, c := range causes {
@@ -71,7 +71,7 @@ func reasons(causes []string, triggers []TriggerEntry) string {
 	return strings.Join(parts, ", ")
 }
 
-// Origin says where the change came from, " (...)" or "".
+// Origin describes where the change came from, as " (...)", or "" if unknown.
 func (t *TriggerEntry) Origin() string {
 	switch {
 	case t.Writer != "" && t.Tx != 0:
