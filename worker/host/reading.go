@@ -90,7 +90,10 @@ func (w *Worker) readSpace(ctx context.Context, name string, docs []string, q *m
 	if r.head, err = w.bus.Head(ctx, name); err != nil {
 		return nil, fmt.Errorf("read the head of space %s: %w", name, err)
 	}
-	if err := p.ask(name, r.put); err != nil {
+	if r.head > 0 {
+		p.exists(name)
+	}
+	if err := p.ask(name, true, r.put); err != nil {
 		return nil, err
 	}
 	return r.await(p.ctx.Done(), late.C)
@@ -245,6 +248,9 @@ func (h *host) answer(r *documentRead, stale string) {
 	for i, f := range r.seen {
 		a := model.DocumentState{Stale: cmp.Or(f.Why, stale), Passing: f.Pending}
 		a.Value, a.Revision = h.graph.core.Confirmed(r.docs[i])
+		if h.unborn.Load() {
+			a = unbornState(a, r.current)
+		}
 		states[i] = a
 	}
 	r.done <- states
