@@ -74,10 +74,10 @@ func (p *servedPartition) exists(space string) {
 }
 
 // unbornState returns the state of a document of a space without a log: for a current read what the document would
-// be. A watch delivers what is in logs.
+// be. A watch delivers what is in logs, which is no document; it says so if there would be one.
 func unbornState(a model.DocumentState, current bool) model.DocumentState {
 	a.Revision = 0
-	if !current {
+	if !current && !a.Value.IsAbsent() {
 		return model.DocumentState{Stale: staleUnborn}
 	}
 	return a
