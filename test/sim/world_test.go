@@ -503,7 +503,7 @@ func (l logger) Handle(_ context.Context, r slog.Record) error {
 
 // noteEviction counts the spaces that leave memory. That something comes in the very instant
 // in which one leaves cannot be seen here, where no two things happen in one instant
-// (worker: TestEviction_LosesNothingOfWhatComesMeanwhile).
+// (worker: TestEviction_LosesNoEventOrObserver).
 func (w *world) noteEviction(p *process, r slog.Record) {
 	if r.Message != "space leaves memory" {
 		return
