@@ -68,7 +68,7 @@ const maxLoading = 64
 
 // maxLookups is the number of spaces that are loaded at a time for reads and watches alone: a flood of
 // those delays the first event of a space by no more than this many.
-const maxLookups = maxLoading / 4
+const maxLookups = 16
 
 // admit reports whether a space may be loaded now. If not, it queues the request, and
 // calls its load when the space may be loaded.

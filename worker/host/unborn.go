@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// A space exists from its first event on (docs/adr/0045), unless its program says otherwise. A read or a watch of one that does not exist is answered from
+// A space exists from its first event on (docs/adr/0045), unless its program has reads create it. A read or a watch of one that does not exist is answered from
 // nothing: its host steps a core as if its commits were in a log, and stores none of them, nor a checkpoint.
 // It handles no event, has no jobs, and performs no tasks.
 //
@@ -74,7 +74,7 @@ func (p *servedPartition) exists(space string) {
 }
 
 // unbornState returns the state of a document of a space without a log: for a current read what the document would
-// be. A watch delivers what is in logs, which is no document; it says so if there would be one.
+// be. A watch delivers what is in logs, which is no document; it is stale if a computation would make one.
 func unbornState(a model.DocumentState, current bool) model.DocumentState {
 	a.Revision = 0
 	if !current && !a.Value.IsAbsent() {
