@@ -140,6 +140,15 @@ func (p *Program) Version(v string) *Program {
 	return p
 }
 
+// MadeByReads has a read or a watch create a space of the program, as an event does: for spaces that only derive
+// documents from others, or fetch inputs, and that no event is ever sent to. Without it, a read of a space that does
+// not exist is answered from nothing, in memory: computations run, and no input is fetched, no job runs and nothing is
+// stored. With it, every name that a client asks for leaves a space behind for good.
+func (p *Program) MadeByReads() *Program {
+	p.p.MadeByReads = true
+	return p
+}
+
 // maxVersion is the limit that package space enforces.
 const maxVersion = 256
 
@@ -190,7 +199,7 @@ func EveryMissed(limit int) CronOption {
 
 // Cron sends an event to a stream of every space of the program at the times of a cron expression,
 // such as "0 9 * * MON-FRI" or "CRON_TZ=Europe/Berlin 30 2 * * *" (see package cron; the default
-// zone is UTC). The ticks of a space begin when it is first loaded. Each is one event. If ticks were missed
+// zone is UTC). The ticks of a space begin with its first event, or see MadeByReads. Each is one event. If ticks were missed
 // while no worker served the space, one event stands for all of them and carries their number, Tick.Missed;
 // SkipMissed and EveryMissed change that.
 //

@@ -25,6 +25,9 @@ type program struct {
 // Label returns the name of the program, for the log.
 func (p *program) Label() (name, version string) { return p.cfg.Name, "" }
 
+// MadeByReads is false: a space of handlers alone is not read.
+func (p *program) MadeByReads() bool { return false }
+
 // LimitError returns the error of a handler that has not returned within its limit.
 func (p *program) LimitError(o *host.Overrun) error { return &limitError{o, 0} }
 

@@ -21,6 +21,9 @@ func (h *host) activate() error {
 	if err != nil {
 		return err
 	}
+	if err = h.checkUnborn(r); err != nil {
+		return err
+	}
 	if h.core, err = h.start.program.NewCore(h.surroundings(), st, r); err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func (h *host) activate() error {
 // max_payload since the worker has started.
 func (h *host) surroundings() *Surroundings {
 	return &Surroundings{
-		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
+		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Unborn: h.unborn.Load(), Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
 		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report, Warn: h.env.cfg.faults.Warn,
 	}
 }

@@ -16,6 +16,8 @@ type Program interface {
 	NewCore(of *Surroundings, st model.SpaceState, r *replica.Replica) (Core, error)
 	// Label returns the name and the version of the program, for the log.
 	Label() (name, version string)
+	// MadeByReads reports whether a read or a watch creates a space, as an event does.
+	MadeByReads() bool
 	// LimitError returns the error of code that has not returned within its limit.
 	LimitError(o *Overrun) error
 }
@@ -27,6 +29,8 @@ type Surroundings struct {
 	Ctx context.Context
 	// Joins reports that the host attaches to the space instead of taking it over.
 	Joins bool
+	// Unborn reports that the space has no log and gets none: the core handles nothing, and has no jobs.
+	Unborn bool
 	// Limits are those of the worker, with MaxCommitBytes as the server allows it now.
 	ledger.Limits
 	// Code records which code of the application is running.

@@ -68,6 +68,9 @@ func (h *host) graphAt() (at time.Duration, due bool) {
 	if h.graph == nil || h.draining {
 		return 0, false
 	}
+	if h.unborn.Load() {
+		return 0, false // its tasks are not performed
+	}
 	at, due = h.graph.directs.next(h.graph.core, h.now())
 	if h.core.Owned() {
 		at = earliest(at, h.graph.core.TasksAt())
@@ -77,7 +80,7 @@ func (h *host) graphAt() (at time.Duration, due bool) {
 
 // lookAtTasks processes the log's records of tasks, and reports whether any are pending.
 func (h *host) lookAtTasks() (pending bool) {
-	if h.graph == nil {
+	if h.graph == nil || h.unborn.Load() {
 		return false
 	}
 	if !h.start.joins {
@@ -89,7 +92,7 @@ func (h *host) lookAtTasks() (pending bool) {
 // performTasks starts the tasks that are due. Only the owner of a space performs its tasks.
 func (h *host) performTasks() {
 	h.lookAtTasks()
-	if h.graph != nil && !h.draining && h.core.Owned() {
+	if h.graph != nil && !h.draining && h.core.Owned() && !h.unborn.Load() {
 		h.graph.core.PerformTasks()
 	}
 }

@@ -108,4 +108,4 @@ func (p *servedPartition) hasHost(space string) bool {
 }
 
 // load starts a host of a space, if the space can be served.
-func (p *servedPartition) load(space string) { _ = p.ask(space, func(*host) {}) }
+func (p *servedPartition) load(space string) { _ = p.ask(space, false, func(*host) {}) }

@@ -52,6 +52,8 @@ type beginning struct {
 	// behind, if not 0, is the lane sequence up to which events of the space were
 	// delivered before this host existed: they must be read again.
 	behind uint64
+	// lookup reports that the space was loaded to be read or watched.
+	lookup bool
 	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
 	overruns []Overrun
 }
@@ -108,6 +110,10 @@ type home interface {
 	appended(bytes int)
 	// leave lets a host leave memory, unless it is still needed.
 	leave(*host) bool
+	// isUnborn records that the space of a host has no log, unless there is something to handle for it, and
+	// exists that it has one.
+	isUnborn(*host) bool
+	exists(space string)
 }
 
 // newHost returns a host that does not run yet, of a space that has b left to do.
@@ -126,7 +132,7 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 	h.resident.space, h.resident.wake = name, h.loop.wake
 	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
 	readMissed := func() { h.remote.readMissed(h.core) }
-	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.call(readMissed) })
+	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.missedCommits(readMissed) })
 	return h
 }
 
@@ -165,7 +171,7 @@ func (h *host) run() {
 	defer h.end()
 	err := h.activate()
 	if h.env.residency != nil {
-		h.env.residency.loaded()
+		h.env.residency.loaded(h.start.lookup)
 	}
 	if err != nil {
 		h.failToActivate(err)
@@ -296,7 +302,7 @@ func (h *host) takeIn() {
 
 // publish records, for other goroutines, how far the space is.
 func (h *host) publish() {
-	saved := h.core.Seq() <= h.saver.saved
+	saved := h.core.Seq() <= h.saver.saved || h.unborn.Load()
 	h.inbox.done(h.core, h.core.Owned() && h.core.Durable() && saved, h.saver.lane)
 	h.saver.clean.Store(saved && !h.saver.unobserved())
 	h.publishDue()

@@ -151,7 +151,7 @@ func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
 	one, other := &resident{space: "a", wake: func() {}}, &resident{space: "b", wake: func() {}}
 	a.rests(one)
 	a.rests(other)
-	if a.admit(loadRequest{"c", nil}) {
+	if a.admit(loadRequest{"c", nil, false}) {
 		t.Fatal("there is room")
 	}
 	if !one.dismissed.Load() || other.dismissed.Load() {

@@ -303,6 +303,13 @@ func (in *inbox) isEmpty() bool {
 	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
 }
 
+// owesAny reports whether any event was delivered that the loop has not taken.
+func (in *inbox) owesAny() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.events) > 0 || in.left > 0
+}
+
 // waiting returns the number of events that wait for the loop, or in the core.
 func (in *inbox) waiting() int {
 	in.mu.Lock()

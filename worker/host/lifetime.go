@@ -19,6 +19,8 @@ type lifetime struct {
 	ending  sync.Once
 	gone    func()      // called when the host is given up, instead of when it ends
 	loaded  atomic.Bool // the space has been loaded
+	// unborn reports that the space has no log. It is set with the partition locked, and not reset.
+	unborn atomic.Bool
 
 	// toDrain reports that the host will be drained, however its neighbours are drained before it.
 	toDrain atomic.Bool

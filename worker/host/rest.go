@@ -25,7 +25,9 @@ func (h *host) considerLeaving(r Ready) (left bool) {
 	now := h.idleState(r)
 	if seq := h.core.Seq(); seq != h.idle.stirredAt {
 		h.idle.stirred, h.idle.stirredAt = true, seq
-		h.saver.stored.seen.Store(seq)
+		if !h.unborn.Load() {
+			h.saver.stored.seen.Store(seq)
+		}
 	}
 	switch {
 	case now != isIdle && now != h.idle.told:

@@ -30,6 +30,8 @@ type saver struct {
 	lane   uint64            // lane sequence up to which that state was done
 	taken  uint64            // the lane sequence of the checkpoint in flight
 	saving bool
+	// none reports that the space has no log, so that there is nothing to save.
+	none bool
 	// failure is why the last checkpoint could not be saved, "" if it was saved.
 	failure string
 	// observed is what the nodes of the space have observed, nil without a graph, and noted what of it is to be saved.
@@ -113,7 +115,7 @@ func (s *saver) recall(items []model.StateDoc) {
 //
 // nextDue returns when the space must be woken.
 func (s *saver) due(core savedCore, nextDue func() int64) (c unsavedState, ok bool) {
-	if s.saving || !core.Owned() && !core.Deposed() {
+	if s.none || s.saving || !core.Owned() && !core.Deposed() {
 		return c, false
 	}
 	if err := s.take(core, nextDue, &c); err != nil {
@@ -163,12 +165,15 @@ func (s *saver) observe(all bool) error {
 
 // unobserved reports whether there are observations to save.
 func (s *saver) unobserved() bool {
-	return len(s.noted) > 0 || s.observed != nil && s.observed.Unsaved()
+	return !s.none && (len(s.noted) > 0 || s.observed != nil && s.observed.Unsaved())
 }
 
 // isClean reports whether there is nothing to save. For a node that is not up to date, no observation
 // can be saved, whatever it has read before.
 func (s *saver) isClean(core savedCore) bool {
+	if s.none {
+		return true
+	}
 	if s.saving || core.Seq() > s.saved {
 		return false
 	}
