@@ -32,19 +32,6 @@ type Client struct {
 	watches atomic.Uint64
 }
 
-// ErrForgotten reports that an event is older than the horizon, or than what is kept of the log
-// (WorkerConfig.History): whether and how it was handled is no longer known. Sending it again under
-// its id has no effect.
-var ErrForgotten = history.ErrForgotten
-
-// ErrRewound reports that the store has gone back to an earlier state (a power cut without fsync, a
-// snapshot of its machine, an older copy of its files), so that the awaited receipt or change may
-// never come: an acknowledged event may be lost. Sending it again is safe.
-var ErrRewound = model.ErrRewound
-
-// SendResult is the server's answer to a send.
-type SendResult = model.SendResult
-
 // Outgoing is an event to be sent.
 type Outgoing struct {
 	Space, Stream string
@@ -62,9 +49,23 @@ type Outgoing struct {
 	Expires time.Time
 }
 
-// message encodes the event, or returns an error if the lane would refuse it.
-func (c *Client) message(o Outgoing) (model.Message, error) {
+// deployed returns an error if the servers have no deployment: a request would wait for streams that do not
+// exist.
+func (c *Client) deployed(ctx context.Context) error {
+	if b, can := c.bus.(interface {
+		Deployed(ctx context.Context) error
+	}); can {
+		return b.Deployed(ctx)
+	}
+	return nil
+}
+
+// message encodes the event, or returns an error if the lane would refuse it or does not exist.
+func (c *Client) message(ctx context.Context, o Outgoing) (model.Message, error) {
 	m, err := o.message()
+	if err == nil {
+		err = c.deployed(ctx)
+	}
 	if err != nil {
 		return m, err
 	}
@@ -145,17 +146,17 @@ func (c *Client) Pipeline(n int) *Sender { return newSender(c, max(n, 1)) }
 
 // Send stores an event in its space's lane and returns when it is durable. It will be handled
 // exactly once, however often it is sent. If ctx ends first, the event may or may not be stored.
-func (c *Client) Send(ctx context.Context, e Outgoing) (SendResult, error) {
-	m, err := c.message(e)
+func (c *Client) Send(ctx context.Context, e Outgoing) (model.SendResult, error) {
+	m, err := c.message(ctx, e)
 	if err != nil {
-		return SendResult{}, err
+		return model.SendResult{}, err
 	}
 	return c.send(ctx, m)
 }
 
-func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) {
+func (c *Client) send(ctx context.Context, m model.Message) (model.SendResult, error) {
 	type answer struct {
-		r   SendResult
+		r   model.SendResult
 		err error
 	}
 	trace, end := c.span(ctx, &m)
@@ -169,7 +170,7 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 	case <-ctx.Done():
 		err := ended(ctx)
 		end(err)
-		return SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, err)
+		return model.SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, err)
 	}
 }
 
@@ -177,8 +178,8 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 // exactly once. Calling again with the same id returns the same receipt. If the store goes back
 // meanwhile and loses the event, Call sends it again. The error is about the call; how the event
 // ended is in the receipt. Call blocks until ctx ends.
-func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
-	m, err := c.message(e)
+func (c *Client) Call(ctx context.Context, e Outgoing) (*model.Receipt, error) {
+	m, err := c.message(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 		return err
 	}
 	rc, err := c.await(ctx, ev, w, r.Duplicate, again)
-	if err != nil && !errors.Is(err, ErrForgotten) {
+	if err != nil && !errors.Is(err, history.ErrForgotten) {
 		err = fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space", err)
 	}
 	return rc, err

@@ -11,15 +11,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Undelivered is the stream that notifies a space of its own events that were refused elsewhere,
-// with the payload {"event", "to", "stream", "reason"}. A program may handle it; only coordinators
-// may send to it.
-const Undelivered = model.Undelivered
-
 // Tree returns what an event has caused so far, directly and indirectly: the events that it sent,
 // those that they sent, and the state of each. A coordinator answers; if none does, the client
 // reads the logs itself and sets Tree.Unattended.
 func (c *Client) Tree(ctx context.Context, q history.TreeQuery) (*history.Tree, error) {
+	if err := c.deployed(ctx); err != nil {
+		return nil, err
+	}
 	asking, end := context.WithTimeout(ctx, askTimeout(ctx))
 	defer end()
 	t, asked := history.RequestTree(asking, c.bus, q)
@@ -56,6 +54,9 @@ func askTimeout(ctx context.Context) time.Duration {
 // More than 100,000 events are an error. What a person sends again later is not waited for.
 func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*history.Tree, error) {
 	c, space := s.client, s.name
+	if err := c.deployed(ctx); err != nil {
+		return nil, err
+	}
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
 	ended, waited := history.WaitTree(bound, c.bus, space, stream, id.text)

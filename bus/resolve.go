@@ -63,10 +63,10 @@ func ResolveConnection(c Config, getenv func(string) string) (Connection, error)
 
 func (c Connection) check() error {
 	if (c.Cert == "") != (c.Key == "") {
-		return errors.New("a client certificate needs both its certificate and its key: give --cert and --key, or NATS_CERT and NATS_KEY")
+		return errors.New("a client certificate needs both its certificate and its key: set bus.Config.Cert and Key, or NATS_CERT and NATS_KEY")
 	}
 	if c.Password != "" && c.User == "" {
-		return errors.New("there is a password but no user: give --user or NATS_USER")
+		return errors.New("there is a password but no user: set bus.Config.User or NATS_USER")
 	}
 	return nil
 }

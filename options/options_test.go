@@ -10,7 +10,9 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/options"
+	"github.com/settlehq/settle/worker"
 )
 
 func bind(t *testing.T, cfg any, args ...string) error {
@@ -26,7 +28,7 @@ func bind(t *testing.T, cfg any, args ...string) error {
 func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
 	t.Setenv("SETTLE_IDLE", "20s")
 	t.Setenv("SETTLE_MAX_GROUP", "20")
-	cfg := settle.WorkerConfig{Options: settle.Options{Idle: 10 * time.Second, MaxAwake: 10, Limits: settle.Limits{MaxGroup: 10}}}
+	cfg := settle.WorkerConfig{Options: worker.Options{Idle: 10 * time.Second, MaxAwake: 10, Limits: ledger.Limits{MaxGroup: 10}}}
 	if err := bind(t, &cfg, "--idle", "30s"); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestOf_HasEveryField(t *testing.T) {
 			}
 		}
 	}
-	want("", reflect.TypeFor[settle.Options]())
+	want("", reflect.TypeFor[worker.Options]())
 	if !paths["Live.MaxGets"] || !paths["Starlark.Steps"] || !paths["HTTP.WriteTimeout"] {
 		t.Errorf("the options are %v", paths)
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/internal/devserver"
 )
 
 // Fsync is when an embedded server writes through to the disk.
@@ -28,6 +30,11 @@ const (
 	// process loses nothing, a power failure up to Config.SyncInterval.
 	FsyncInterval
 )
+
+// DefaultStoreDir is where settle.Start and `settle dev` keep the data of their server, relative to the
+// working directory, unless they are configured with another directory. A server that listens writes its
+// address there, so that settle commands in the same working directory find it.
+const DefaultStoreDir = devserver.Store
 
 // Config describes a NATS server within this process. The zero value with a
 // StoreDir has no listener at all: only this process can reach it.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,6 +23,7 @@ type Provisioner struct {
 	*wire.Streams
 	Want      Config
 	Restoring bool // read a deployment that is being restored as if it were not
+	found     atomic.Bool
 }
 
 // Config are the settings of Config about the streams of a deployment.
@@ -131,7 +133,7 @@ func (pr *Provisioner) checkBut(ctx context.Context, lost []string) error {
 }
 
 // ErrNoDeployment reports that no asset of a deployment exists.
-var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Provision")
+var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Bus.Provision or `settle provision`")
 
 // Deployments returns the prefixes of the deployments in the account, sorted: those that have a stream of the
 // log of partition 0. It lists streams, which no role permits. It returns none for a user without that permission.
@@ -391,6 +393,9 @@ func (pr *Provisioner) Choose(stored Settings) error {
 	}
 	if h := pr.Want.Horizon; h != 0 && stored.Horizon != 0 && h != stored.Horizon {
 		return horizonError(pr.Names.WorkersBucket(), stored.Horizon, h)
+	}
+	if stored.Partitions != 0 {
+		pr.found.Store(true)
 	}
 	pr.Adopt(cmp.Or(stored.Partitions, pr.Want.Partitions, DefaultPartitions), cmp.Or(stored.Horizon, pr.Want.Horizon, model.DefaultHorizon))
 	return nil

@@ -186,26 +186,26 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 
 // printReceipt prints the outcome of the event in words, and returns its error; or it prints the receipt
 // as JSON, and returns an error without a text.
-func (c *sendCmd) printReceipt(io streams, rc *settle.Receipt) error {
+func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	if c.JSON {
 		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error})
-		if err == nil && rc.Outcome != settle.Handled {
+		if err == nil && rc.Outcome != model.Handled {
 			err = exitError{code: 1}
 		}
 		return err
 	}
 	switch rc.Outcome {
-	case settle.Handled:
+	case model.Handled:
 		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
-	case settle.Refused, settle.EventCancelled:
+	case model.Refused, model.Cancelled:
 		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
 }
 
 // result returns the result of the handler in words, "" if there is none.
-func result(rc *settle.Receipt) string {
+func result(rc *model.Receipt) string {
 	if rc.Result.IsAbsent() {
 		return ""
 	}
