@@ -67,7 +67,7 @@ func (c *Client) OpenDead(ctx context.Context, f history.DeadFilter) (*history.O
 // "" if only one event of the space has the id. Without such a letter, the error is a
 // *NoLetterError.
 func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason string) (of history.EventRef, again bool, err error) {
-	return history.Dismiss(ctx, s.client.bus, s.name, stream, id.text, reason)
+	return history.Dismiss(ctx, s.client.bus, s.name, stream, s.client.event(id), reason)
 }
 
 // Redrive sends an event that failed or was refused again, with its original payload, under an id
@@ -75,5 +75,5 @@ func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason st
 // by SendResult.Duplicate. If that event fails again it has a dead letter of its own, and is
 // redriven by its own id. stream may be "" if only one event of the space has the id.
 func (s Space) Redrive(ctx context.Context, stream string, id EventID) (history.EventRef, SendResult, error) {
-	return history.Redrive(ctx, s.client.bus, s.name, stream, id.text)
+	return history.Redrive(ctx, s.client.bus, s.name, stream, s.client.event(id))
 }

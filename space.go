@@ -32,7 +32,7 @@ func (s Space) Name() string { return s.name }
 // a number of commits logarithmic in the length of the log. The error is ErrForgotten if the event
 // was handled so long ago that neither lane nor log has its receipt.
 func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*Receipt, error) {
-	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, id.text)
+	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, s.client.event(id))
 	if h == nil || err != nil {
 		return nil, err
 	}
