@@ -18,7 +18,7 @@ const (
 	MaxEventIDLen = 160
 	// MaxAnyEventIDLen bounds all ids of events: those that Settle mints, including those with a suffix (see NoticeID
 	// and RedriveID), and those of principals.
-	MaxAnyEventIDLen = MaxNameLen + len(principalMark) + MaxEventIDLen + 20
+	MaxAnyEventIDLen = MaxNameLen + 1 + MaxEventIDLen + 20
 )
 
 // NameError reports which name is invalid and why. Names become tokens of NATS subjects, so they

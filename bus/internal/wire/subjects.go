@@ -46,15 +46,15 @@ const (
 
 // Lanes returns the subjects of a LANE stream.
 func (n Names) Lanes(p int) []string {
-	return []string{n.SystemLanes(p), n.of(kindSend, p) + "*.*.*", n.of(kindSend, p) + "*.*.*.*"}
+	return []string{n.SystemLanes(p), n.sendOf(p) + "*.*.*", n.sendOf(p) + "*.*.*.*"}
 }
 
 // SystemLanes returns the subjects of what is not sent by clients, the only ones of a deployment of an earlier version.
-func (n Names) SystemLanes(p int) string { return n.of(kindLane, p) + "*.*.*" }
+func (n Names) SystemLanes(p int) string { return n.laneOf(p) + "*.*.*" }
 
 // Sends returns the subjects under which clients send to all lanes: those without a principal, and those with one.
 func (n Names) Sends(principal string) string {
-	subjects := n.Prefix + "." + kindSend + ".*.*.*.*"
+	subjects := n.Prefix + ".send.*.*.*.*"
 	if principal != "" {
 		subjects += "." + principal
 	}
@@ -63,26 +63,26 @@ func (n Names) Sends(principal string) string {
 
 // Fill returns the subject of a message of a lane that is no event.
 func (n Names) Fill(p int) string {
-	return n.of(kindLane, p) + fillName + "." + fillName + "." + ShortID()
+	return n.laneOf(p) + fillName + "." + fillName + "." + ShortID()
 }
 
 // fillName is a token that no event has.
 const fillName = "="
 
-func (n Names) of(kind string, p int) string {
-	return n.Prefix + "." + kind + "." + strconv.Itoa(p) + "."
-}
+func (n Names) laneOf(p int) string   { return n.Prefix + ".lane." + strconv.Itoa(p) + "." }
+func (n Names) sendOf(p int) string   { return n.Prefix + ".send." + strconv.Itoa(p) + "." }
+func (n Names) eitherOf(p int) string { return n.Prefix + ".*." + strconv.Itoa(p) + "." }
 
 // LaneOfSpace returns a pattern for the events of a space.
-func (n Names) LaneOfSpace(p int, space string) string { return n.of("*", p) + space + ".>" }
+func (n Names) LaneOfSpace(p int, space string) string { return n.eitherOf(p) + space + ".>" }
 
 // Event returns the subject of an event.
 func (n Names) Event(p int, m *model.Message) string {
 	if model.IsMinted(m.ID) {
-		return n.of(kindLane, p) + m.Space + "." + m.Stream + "." + m.ID
+		return n.laneOf(p) + m.Space + "." + m.Stream + "." + m.ID
 	}
 	principal, id := model.CutPrincipal(m.ID)
-	subject := n.of(kindSend, p) + m.Space + "." + m.Stream + "." + id
+	subject := n.sendOf(p) + m.Space + "." + m.Stream + "." + id
 	if principal != "" {
 		subject += "." + principal
 	}
@@ -94,7 +94,7 @@ func (n Names) Event(p int, m *model.Message) string {
 func (n Names) EventsOf(p int, space, stream, id string) string {
 	m := model.Message{Space: any1(space), Stream: any1(stream), ID: id}
 	if !model.IsMinted(id) && m.By() == "" {
-		return n.of("*", p) + m.Space + "." + m.Stream + "." + id
+		return n.eitherOf(p) + m.Space + "." + m.Stream + "." + id
 	}
 	return n.Event(p, &m)
 }
