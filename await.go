@@ -19,7 +19,7 @@ import (
 // history.ErrForgotten if the event is known to lie beyond the horizon; a plain id that the lane has
 // forgotten looks like one that is yet to be sent, and Await keeps waiting for it.
 func (s Space) Await(ctx context.Context, stream string, id EventID) (*model.Receipt, error) {
-	c, ev := s.client, awaited{space: s.name, key: receipts.Key{Stream: stream, ID: id.text}}
+	c, ev := s.client, awaited{space: s.name, key: receipts.Key{Stream: stream, ID: s.client.event(id)}}
 	err := ev.check()
 	if err == nil {
 		err = c.deployed(ctx)

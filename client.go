@@ -25,6 +25,7 @@ import (
 type Client struct {
 	bus    port.Bus
 	id     string
+	by     string // ClientConfig.Principal
 	logger *slog.Logger
 	tracer trace.Tracer
 	awaits awaits
@@ -69,6 +70,7 @@ func (c *Client) message(ctx context.Context, o Outgoing) (model.Message, error)
 	if err != nil {
 		return m, err
 	}
+	m.ID = model.EventIDOf(c.by, m.ID)
 	if err := model.CheckEventAge(m.ID, time.Now(), c.bus.Horizon()); err != nil {
 		return m, fmt.Errorf("send to %s/%s: %w", m.Space, m.Stream, err)
 	}
@@ -111,9 +113,15 @@ func (o Outgoing) message() (model.Message, error) {
 // ClientConfig configures a client. All fields are optional but ID.
 type ClientConfig struct {
 	// ID names the client among the observers of a document.
-	ID     string
-	Logger *slog.Logger
-	Tracer trace.Tracer
+	ID string
+	// Principal is the name in which the client sends events; "" for a program that needs none. It is part of the
+	// ids of its events: those of two principals are two events, even if both have chosen the same id. The NATS
+	// user needs the permission to publish to <prefix>.send.*.*.*.*.<principal>, which no other user should have.
+	// An id that a method of the client takes is one that its principal has chosen; that of another principal's event
+	// is written "<principal>=<id>", as receipts and trees show it.
+	Principal string
+	Logger    *slog.Logger
+	Tracer    trace.Tracer
 }
 
 // NewClient returns a client that uses bus. It does not close the bus.
@@ -124,10 +132,15 @@ func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	if err := model.CheckName("client", cfg.ID); err != nil {
 		return nil, err
 	}
+	if cfg.Principal != "" {
+		if err := model.CheckName("principal", cfg.Principal); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{bus: bus, id: cfg.ID, logger: cfg.Logger, tracer: cfg.Tracer}
+	c := &Client{bus: bus, id: cfg.ID, by: cfg.Principal, logger: cfg.Logger, tracer: cfg.Tracer}
 	c.awaits.init(c)
 	return c, nil
 }
@@ -185,7 +198,7 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*model.Receipt, error) {
 	}
 	ctx, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: e.ID.text}}
+	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: m.ID}}
 	w, err := c.awaits.begin(ctx, ev)
 	if err != nil {
 		return nil, ev.failed(ctx, err)
@@ -206,6 +219,15 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*model.Receipt, error) {
 	return rc, err
 }
 
+// event returns the id of the event that the client means by an id: that of its own principal, unless the id names another
+// one or was minted by the system.
+func (c *Client) event(id EventID) string {
+	if model.CheckEventID(id.text) != nil {
+		return id.text
+	}
+	return model.EventIDOf(c.by, id.text)
+}
+
 // watcher returns a name for the lease of one watch.
 func (c *Client) watcher() string {
 	return c.id + "-" + strconv.FormatUint(c.watches.Add(1), 10) + "-" + rand.Text()[:8]
@@ -219,7 +241,7 @@ func (c *Client) span(ctx context.Context, m *model.Message) (model.Trace, func(
 	ctx, span := c.tracer.Start(ctx, "send "+m.Stream, trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(
 			telemetry.System.String("nats"), telemetry.Operation.String("send"), telemetry.Type.String("send"),
-			telemetry.Template.String("settle.lane.{partition}.{space}.{stream}.{event}"),
+			telemetry.Template.String("settle.send.{partition}.{space}.{stream}.{event}"),
 			telemetry.Space.String(m.Space), telemetry.Stream.String(m.Stream), telemetry.MessageID.String(m.ID)))
 	return telemetry.Of(ctx), func(err error) {
 		if err != nil {

@@ -88,7 +88,7 @@ func (s Space) Dismiss(ctx context.Context, stream string, id EventID, reason st
 	if err := s.client.deployed(ctx); err != nil {
 		return of, false, err
 	}
-	return history.Dismiss(ctx, s.client.bus, s.name, stream, id.text, reason)
+	return history.Dismiss(ctx, s.client.bus, s.name, stream, s.client.event(id), reason)
 }
 
 // Redrive sends an event that failed or was refused again, with its original payload, under an id
@@ -99,5 +99,5 @@ func (s Space) Redrive(ctx context.Context, stream string, id EventID) (history.
 	if err := s.client.deployed(ctx); err != nil {
 		return history.EventRef{}, model.SendResult{}, err
 	}
-	return history.Redrive(ctx, s.client.bus, s.name, stream, id.text)
+	return history.Redrive(ctx, s.client.bus, s.name, stream, s.client.event(id))
 }

@@ -35,7 +35,7 @@ func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*mod
 	if err := s.client.deployed(ctx); err != nil {
 		return nil, err
 	}
-	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, id.text)
+	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, s.client.event(id))
 	if h == nil || err != nil {
 		return nil, err
 	}

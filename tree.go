@@ -59,7 +59,7 @@ func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*histor
 	}
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ended, waited := history.WaitTree(bound, c.bus, space, stream, id.text)
+	ended, waited := history.WaitTree(bound, c.bus, space, stream, c.event(id))
 	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
 		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
 	}
@@ -68,7 +68,7 @@ func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*histor
 	}
 	last, end := withReadGrace(ctx)
 	defer end()
-	t, err := c.Tree(last, history.TreeQuery{Space: space, Stream: stream, Event: id.text, MaxEvents: maxWaited})
+	t, err := c.Tree(last, history.TreeQuery{Space: space, Stream: stream, Event: c.event(id), MaxEvents: maxWaited})
 	switch {
 	case waited != nil:
 		return t, waited

@@ -248,8 +248,8 @@ func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.D
 
 // deadName reads the name of a letter or a note off its subject.
 func (dl *deadLetters) deadName(subject string) (model.DeadName, bool) {
-	m, ok := wire.ParseEvent(subject)
-	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && dl.Names.Dead(m.Space, m.Stream, m.ID) == subject
+	m, ok := dl.Names.ParseDead(subject)
+	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok
 }
 
 // KeepDeadTotals counts what was stored since the totals were, if it is some hundred messages, and

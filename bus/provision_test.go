@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -221,6 +222,45 @@ func TestEditedStreamsAreRefused(t *testing.T) {
 	}
 	if err := b.Check(t.Context()); err != nil {
 		t.Errorf("after all was set back: %v", err)
+	}
+}
+
+// A deployment of an earlier version goes on, and clients can send to it once it is provisioned again; what they had sent is
+// where it was.
+func TestProvision_AddsTheSubjectsOfClients(t *testing.T) {
+	server := natstest.StartServer(t, embedded.Config{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	cfg := stream(t, b, "SETTLE_LANE_0").CachedInfo().Config
+	earlier := cfg
+	earlier.Subjects, earlier.MaxBytes = []string{"settle.lane.0.*.*.*"}, 1<<20
+	update(t, b, earlier)
+	if _, err := b.JetStream().Publish(t.Context(), "settle.lane.0.cart.add.e1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(t.Context()); err != nil {
+		t.Errorf("programs refuse a lane of an earlier version: %v", err)
+	}
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := stream(t, b, "SETTLE_LANE_0").CachedInfo().Config
+	if !slices.Equal(now.Subjects, cfg.Subjects) || now.MaxBytes != earlier.MaxBytes {
+		t.Errorf("the lane has %v and room for %d bytes", now.Subjects, now.MaxBytes)
+	}
+	for _, id := range []string{"e2", "alice=e1"} {
+		sent := make(chan error, 1)
+		b.Send(model.Message{Space: "cart", Stream: "add", ID: id}, func(_ model.SendResult, err error) { sent <- err })
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := b.ReadLane(t.Context(), "cart", 0, 10)
+	var ids []string
+	for i := range events {
+		ids = append(ids, events[i].ID)
+	}
+	if found, is, _ := b.FindEvent(t.Context(), "cart", "add", "e1"); !is || found.Seq != 1 || !slices.Equal(ids, []string{"e1", "e2", "alice=e1"}) {
+		t.Errorf("the lane has %v (%v), and e1 at %d", ids, err, found.Seq)
 	}
 }
 

@@ -38,10 +38,14 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
-	m := nats.NewMsg("settle.lane.0.cart.add.e1")
+	m := nats.NewMsg("settle.send.0.cart.add.e1")
 	m.Data = []byte("by hand")
 	m.Header["TraceParent"] = []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-	m.Header["Settle-Depth"] = []string{"deep"} // no number: it says nothing
+	for name, value := range map[string]string{ // any order: only the system may say these things
+		"Settle-Depth": "3", "Settle-Position": "7", "Settle-Term": "8", "Settle-Prev-Term": "9", "Settle-Replay-Key": "10", "Settle-Invalid": "gone",
+	} {
+		m.Header[name] = []string{value}
+	}
 	for i, wantErr := range []bool{false, true} {
 		reply, err := nc.RequestMsg(m, time.Minute)
 		if err != nil {
@@ -66,7 +70,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Fatal(events, err)
 	}
-	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Depth != 0 || e.Seq != 1 {
+	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Depth != 0 || e.Seq != 1 || e.Position != 0 || e.Term != 0 || e.PrevTerm != 0 || e.ReplayKey != 0 || e.Invalid != "" {
 		t.Errorf("event %+v", e)
 	}
 }
@@ -76,7 +80,7 @@ func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
-	for _, subject := range []string{"settle.lane.0.cart", "settle.lane.0.cart.add", "settle.lane.0.cart.add.e.1", "settle.lane.7.cart.add.e1", "settle.log.0.cart.add"} {
+	for _, subject := range []string{"settle.lane.0.cart", "settle.lane.0.cart.add", "settle.lane.0.cart.add.e.1", "settle.lane.7.cart.add.e1", "settle.send.0.cart.add", "settle.send.0.cart.add.e1.alice.x", "settle.send.7.cart.add.e1", "settle.log.0.cart.add"} {
 		if reply, err := nc.Request(subject, nil, time.Minute); err == nil {
 			t.Errorf("%s: %s", subject, reply.Data)
 		}
@@ -90,7 +94,7 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
 	mine := "a"
-	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1"} {
+	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1", "settle.send.0." + mine + ".add.shop:7:1:0", "settle.send.0." + mine + ".add.shop:7:1:0.alice", "settle.send.0." + mine + ".add.bob=e1.alice"} {
 		if _, err := js.Publish(t.Context(), subject, []byte("strange")); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +124,7 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 		}
 	})
 	for how, events := range map[string][]model.Message{"read": read, "followed": followed} {
-		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 3 || events[1].ID != "good" || events[1].Seq != 4 {
+		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 6 || events[1].ID != "good" || events[1].Seq != 7 {
 			t.Errorf("%s: %+v (%v)", how, events, err)
 		}
 	}
@@ -213,7 +217,7 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	if err := os.WriteFile(conf, []byte(`accounts { A: { jetstream: enabled, users: [
 		{ user: all, password: x }
-		{ user: some, password: x, permissions: { publish: { allow: ">", deny: ["settle.lane.*.cart.>", "$KV.SETTLE_PROGRAMS.>"] } } }
+		{ user: some, password: x, permissions: { publish: { allow: ">", deny: ["settle.*.*.cart.>", "$KV.SETTLE_PROGRAMS.>"] } } }
 	] } }`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	// An event that a client has stored in the lane of another partition, and work outside.
 	wrong := (model.PartitionOf("shop", provision.DefaultPartitions) + 1) % provision.DefaultPartitions
 	stray := connectAs(t, c.server, roles.Client)
-	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
+	if !stray.mayPublish(fmt.Sprintf("settle.send.%d.shop.pack.p1", wrong)) {
 		t.Fatal("a client may not send")
 	}
 	soon, cancel := context.WithTimeout(t.Context(), patience)

@@ -145,7 +145,7 @@ func redriven(ctx context.Context, bus port.Client, d *model.DeadLetter) (*Redri
 // findNote returns the note of that kind about an event, nil if there is none.
 func findNote(ctx context.Context, bus port.Client, r EventRef, kind model.Outcome) (*model.DeadLetter, error) {
 	id := model.NoteOf(r.Event, kind)
-	if len(id) > model.MaxAnyEventIDLen {
+	if model.CheckAnyEventID(id) != nil {
 		return nil, nil // any NATS client can put such an event into a lane, but not a note about it
 	}
 	notes, err := bus.FindDead(ctx, r.Space, id)

@@ -215,7 +215,8 @@ func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 // Any NATS client can put an event into a lane whose id leaves no room for that of a note.
 func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		ids := []string{"short", strings.Repeat("x", model.MaxAnyEventIDLen-4), strings.Repeat("y", model.MaxAnyEventIDLen)}
+		const longest = model.MaxEventIDLen + 20
+		ids := []string{"short", strings.Repeat("x", longest-4), strings.Repeat("y", longest), model.EventIDOf("alice", strings.Repeat("y", longest))}
 		for _, id := range ids {
 			w.Send("a", "unknown", id)
 		}

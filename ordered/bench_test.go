@@ -50,7 +50,7 @@ func benchKey(i, keys int) string { return "k" + strconv.Itoa(i%keys) }
 func timeOrdered(b *testing.B, fsync embedded.Fsync, keys int) time.Duration {
 	s := startNATS(b, fsync)
 	bs := connectNATS(b, s, 1)
-	publishAll(b, bs.JetStream(), b.N, func(i int) string { return fmt.Sprintf("settle.lane.0.%s.add.e%d", benchKey(i, keys), i) })
+	publishAll(b, bs.JetStream(), b.N, func(i int) string { return fmt.Sprintf("settle.send.0.%s.add.e%d", benchKey(i, keys), i) })
 	var last sync.WaitGroup
 	last.Add(keys)
 	want := map[string]int64{}

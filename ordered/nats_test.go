@@ -80,7 +80,7 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 	end := run(t, a, ordered.Config{Name: "o1", Handlers: accounts()})
 	run(t, b, ordered.Config{Name: "o2", Handlers: accounts()})
 	publish := func(key, id, payload string) error {
-		subject := fmt.Sprintf("settle.lane.%d.%s.pay.%s", model.PartitionOf(key, 4), key, id)
+		subject := fmt.Sprintf("settle.send.%d.%s.pay.%s", model.PartitionOf(key, 4), key, id)
 		_, err := plain.JetStream().Publish(t.Context(), subject, []byte(payload))
 		return err
 	}
@@ -120,7 +120,7 @@ func TestNATS_TheStateIsABucket(t *testing.T) {
 	s := startNATS(t, embedded.FsyncInterval)
 	b := connectNATS(t, s, 1)
 	end := run(t, b, ordered.Config{Handlers: accounts()})
-	if _, err := b.JetStream().Publish(t.Context(), "settle.lane.0.alice.pay.e1", []byte(`{"cents":42}`)); err != nil {
+	if _, err := b.JetStream().Publish(t.Context(), "settle.send.0.alice.pay.e1", []byte(`{"cents":42}`)); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, b, "alice", 1)

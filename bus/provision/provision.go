@@ -166,6 +166,9 @@ func (pr *Provisioner) eachAsset(do func(Spec) error) error {
 // provision creates a missing asset, and checks it.
 func (pr *Provisioner) provision(ctx context.Context, a Spec) error {
 	err := pr.CheckStream(ctx, a, 0)
+	if err == nil {
+		return pr.addSends(ctx, a)
+	}
 	if !errors.Is(err, wire.ErrNoStream) {
 		return err
 	}
@@ -173,6 +176,29 @@ func (pr *Provisioner) provision(ctx context.Context, a Spec) error {
 		return err
 	}
 	return pr.CheckStream(ctx, a, pr.Timing.Placement)
+}
+
+// addSends adds the subjects under which clients send to a lane of a deployment of an earlier version.
+func (pr *Provisioner) addSends(ctx context.Context, a Spec) error {
+	if a.Component != ComponentLane {
+		return nil
+	}
+	info, err := pr.StreamInfo(ctx, a.Config.Name)
+	if err != nil || setSends.value(info.Config) == setSends.value(a.Config) {
+		return err
+	}
+	c := info.Config
+	c.Subjects = a.Config.Subjects
+	err = pr.Persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, pr.AckTimeout)
+		defer cancel()
+		_, err := pr.JS.UpdateStream(ctx, c)
+		return wire.APITransient(err)
+	})
+	if err != nil {
+		return fmt.Errorf("add the subjects of clients to stream %s: %w", c.Name, err)
+	}
+	return nil
 }
 
 // create creates a stream. If one of that name appeared meanwhile, that is no error:

@@ -79,8 +79,8 @@ func (n subjects) reader() Role {
 
 func (n subjects) client() Role {
 	r := n.reader()
-	r.Name, r.About = Client, "a reader that sends events"
-	r.Publish = append(r.Publish, n.Prefix+".lane.>", n.rewinds())
+	r.Name, r.About = Client, "a reader that sends events, without a principal"
+	r.Publish = append(r.Publish, n.Sends(""), n.rewinds())
 	return r
 }
 
@@ -89,7 +89,7 @@ func (n subjects) worker(partitions int) Role {
 	r.Name, r.About = Worker, "hosts spaces: commits, checkpoints, purges, membership"
 	r.Publish = append(r.Publish, n.answers()...)
 	// To lanes, it sends the outcomes of tasks, and misrouted events.
-	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.RollCalls(), wire.BucketSubject(n.WorkersBucket(), "*"), n.rewinds())
+	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.Prefix+".send.>", n.RollCalls(), wire.BucketSubject(n.WorkersBucket(), "*"), n.rewinds())
 	for p := range partitions {
 		r.Publish = append(r.Publish, wire.BucketSubject(n.StateBucket(p), ">"),
 			"$JS.API.STREAM.PURGE."+n.LaneStream(p), "$JS.API.STREAM.PURGE."+n.LogStream(p), "$JS.API.STREAM.PURGE."+wire.BucketStream(n.StateBucket(p)))
