@@ -54,7 +54,7 @@ func TestBind_SaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-// Every field of the options of a worker is one, has a help text, and no two have a name in common.
+// Every field of a worker's options is an option with a help text, and no two share a name.
 func TestOf_HasEveryField(t *testing.T) {
 	names := map[string]bool{}
 	paths := map[string]bool{}
@@ -101,7 +101,7 @@ func TestOf_NamesAndDefaults(t *testing.T) {
 	}
 }
 
-// The options of a connection have the flags of the commands. bus.Connect reads NATS_URL itself.
+// The options of a connection have the same flags as in the commands. bus.Connect reads NATS_URL itself.
 func TestBind_TakesTheOptionsOfAConnection(t *testing.T) {
 	t.Setenv("SETTLE_PREFIX", "shop")
 	t.Setenv("SETTLE_NATS", "nats://nowhere")
