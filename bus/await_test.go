@@ -70,7 +70,7 @@ func TestConnect_WaitsForAServerThatComesLater(t *testing.T) {
 	}
 	defer b.Close()
 	if text := log.String(); !strings.Contains(text, "waiting for a NATS server") || !strings.Contains(text, at) {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the logger wrote\n%s", text)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestConnect_WithoutBeingToldWaitsForNoServer(t *testing.T) {
 	}
 }
 
-// Waiting repairs neither a wrong password nor a file that is missing.
+// Waiting solves neither a wrong password nor a missing file.
 func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 	clearEnvironment(t)
 	s := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
@@ -118,7 +118,7 @@ func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 			b.Close()
 		}
 		if err == nil || errors.Is(err, context.DeadlineExceeded) || log.String() != "" {
-			t.Errorf("%s: %v; the log says %q", name, err, log)
+			t.Errorf("%s: %v; the logger wrote %q", name, err, log)
 		}
 		if name == "a wrong password" && (!errors.Is(err, nats.ErrAuthorization) || !strings.Contains(err.Error(), "Authorization")) {
 			t.Errorf("%s: %v", name, err)
@@ -144,7 +144,7 @@ func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
 	}
 	b := connect(t, bus.Config{Server: s, Logger: log.logger()})
 	if err := b.AwaitProvision(t.Context()); err != nil || log.String() != "" {
-		t.Errorf("of what is whole: %v, and the log says %q", err, log)
+		t.Errorf("complete partitions: %v; the logger wrote %q", err, log)
 	}
 	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
 		t.Fatal(err)
@@ -159,6 +159,6 @@ func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 	if text := log.String(); !strings.Contains(text, "settle provision") || !strings.Contains(text, "SETTLE_LOG_1") {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the logger wrote\n%s", text)
 	}
 }

@@ -40,7 +40,7 @@ func BenchmarkAppendOne(b *testing.B) {
 	eachFsync(b, 8, func(b *testing.B, c *bus.Bus) { appendAll(b, c, 1, make([]byte, 512), b.N) })
 }
 
-// appendAll makes n appends to so many spaces.
+// appendAll makes n appends, spread over a number of spaces.
 func appendAll(b testing.TB, c *bus.Bus, spaces int, data []byte, n int) {
 	var all sync.WaitGroup
 	for s := range spaces {
@@ -185,7 +185,7 @@ func benchBus(b *testing.B) *bus.Bus {
 	return c
 }
 
-// until follows until so many deliveries were made.
+// until runs a subscription until it has made n deliveries.
 func until(b testing.TB, n int, follow func(ctx context.Context, one func()) error) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -26,8 +26,8 @@ func startCluster(t testing.TB) *natstest.Cluster {
 	return c
 }
 
-// A cluster gets three replicas of everything, refuses one, and keeps all promises
-// while the leaders of its streams change.
+// A cluster gets three replicas of every stream, refuses one, and keeps all promises while the leaders of its
+// streams change.
 func TestCluster(t *testing.T) {
 	urls := startCluster(t).URLs()
 	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(time.Minute)}

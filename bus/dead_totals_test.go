@@ -160,7 +160,7 @@ func (w *deadWorld) compare(when string) {
 	}
 }
 
-// traffic returns how many messages, and bytes, a connection sends and receives meanwhile.
+// traffic returns how many messages and bytes the connection sends and receives while do runs.
 func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 	before := w.b.Traffic()
 	do()
@@ -247,8 +247,8 @@ func TestCountDead_ListsWhatNobodyHasCounted(t *testing.T) {
 	}
 }
 
-// Totals of another store are not believed, nor those of more or fewer messages than there are. They
-// are counted anew, but not all the time.
+// Totals of another store, or with a wrong number of messages, are discarded and counted again, but not all
+// the time.
 func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(600)
@@ -265,10 +265,10 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 		return x
 	}
 	for name, kept := range map[string]*model.DeadTotals{
-		"another message stands there": wrong(func(x *model.DeadTotals) { x.Stored = x.Stored.Add(1) }),
-		"the store was longer":         wrong(func(x *model.DeadTotals) { x.Seq += 10 }),
-		"the store had more":           wrong(func(x *model.DeadTotals) { x.Messages += 10 }),
-		"as many were removed as have come": wrong(func(x *model.DeadTotals) {
+		"another message has the sequence": wrong(func(x *model.DeadTotals) { x.Stored = x.Stored.Add(1) }),
+		"the store was longer":             wrong(func(x *model.DeadTotals) { x.Seq += 10 }),
+		"the store had more":               wrong(func(x *model.DeadTotals) { x.Messages += 10 }),
+		"as many were removed as were added": wrong(func(x *model.DeadTotals) {
 			x.Seq -= 10
 			m, err := stream.GetMsg(w.ctx, x.Seq)
 			if err != nil {
@@ -281,7 +281,7 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 		w.put(kept)
 		w.compare(name)
 		if _ = w.b.KeepDeadTotals(w.ctx); w.totals().All.Letters != 77 {
-			t.Errorf("%s: they are counted anew at once, again", name)
+			t.Errorf("%s: the letters were counted again at once", name)
 		}
 		w.put(wrong(func(x *model.DeadTotals) {
 			*x = *kept
@@ -306,8 +306,8 @@ func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 	w.compare("without totals")
 }
 
-// To read the letters of all spaces, the server is asked for what comes next and not for a pattern: for
-// each page of a pattern, it goes through the subjects of all letters.
+// To read the letters of all spaces, the server is asked for the next message rather than for a pattern: for
+// each page of a pattern, it scans the subjects of all letters.
 func TestReadDead_OfAllSpacesAsksForNoPattern(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(1200)
@@ -329,7 +329,7 @@ func TestReadDead_OfAllSpacesAsksForNoPattern(t *testing.T) {
 		}
 		var q map[string]any
 		if err := json.Unmarshal(m.Data, &q); err != nil || q["next_by_subj"] != nil || q["batch"] == nil {
-			t.Errorf("the server is asked for %s", m.Data)
+			t.Errorf("the request is %s", m.Data)
 		}
 	}
 }

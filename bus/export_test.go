@@ -42,7 +42,7 @@ func (b *Bus) Wanted() []jetstream.StreamConfig {
 // PartitionOf returns the partition of a space.
 func (b *Bus) PartitionOf(space string) int { return b.streams.PartitionOf(space) }
 
-// Vigil lets so many tries of a wait fail, and says which of them were logged.
+// Vigil makes a wait fail a number of times, and calls logged for each failure that is logged.
 func Vigil(tries int, logged func(try int)) {
 	try := 0
 	v := wire.Waiter{Log: slog.New(counting{func() { logged(try) }})}
@@ -51,7 +51,7 @@ func Vigil(tries int, logged func(try int)) {
 	}
 }
 
-// counting is a log that tells that a line has come.
+// counting is a logger that calls line for each line.
 type counting struct{ line func() }
 
 func (counting) Enabled(context.Context, slog.Level) bool    { return true }

@@ -43,7 +43,7 @@ func appendOne(b *bus.Bus, a model.Append) (uint64, error) {
 	return r.seq, r.err
 }
 
-// following is a follow in a goroutine of its own.
+// following is a subscription in its own goroutine.
 type following struct {
 	t     testing.TB
 	got   chan string
@@ -92,9 +92,8 @@ func followMembers(t testing.TB, b *bus.Bus) *following {
 	})
 }
 
-// The server is restarted under a client that appends and follows. What was
-// acknowledged is there, what was asked for meanwhile is answered, and followers go
-// on behind what they had.
+// The server restarts under a client that appends and follows. Acknowledged data is still there, requests in
+// flight are answered, and followers continue after their last delivery.
 func TestServerRestart(t *testing.T) {
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
@@ -169,7 +168,7 @@ func TestFollowOutlivesItsConsumer(t *testing.T) {
 	log := stream(t, b, "SETTLE_LOG_0")
 	for name := range log.ConsumerNames(t.Context()).Name() {
 		err := log.DeleteConsumer(t.Context(), name)
-		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) { // it was given up meanwhile, for another
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) { // abandoned for another one in the meantime
 			t.Fatal(err)
 		}
 	}
@@ -227,8 +226,8 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 	}
 }
 
-// An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed is
-// refused with the reason, because its fate cannot be known.
+// An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed
+// is refused with the reason, because its fate cannot be known.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	held, proceed := make(chan struct{}), make(chan struct{})
 	server := natstest.StartServer(t, embedded.Config{})

@@ -57,7 +57,8 @@ func (c *slowConn) pass(p []byte) error {
 	return err
 }
 
-// A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for it.
+// A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for
+// it.
 func TestServeAndAnswerPings_WaitForAServerThatIsSlow(t *testing.T) {
 	server := &slowToSay{InProcessConnProvider: natstest.StartServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})

@@ -42,8 +42,7 @@ func TestAppendRulings(t *testing.T) {
 	}
 }
 
-// A head before the expected one comes from a deposed leader, but not for a long time, and not on a single
-// server.
+// A deposed leader may report a head before the expected one, but not for long, and not on a single server.
 func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 	past := wire.Answer{Outcome: wire.Moved, Seq: 4}
 	b := unconnected(Config{})

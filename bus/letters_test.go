@@ -19,7 +19,7 @@ func letter(event string) *model.DeadLetter {
 	return &model.DeadLetter{Version: model.DeadVersion, Space: "cart", Stream: "add", Event: event, Error: "no"}
 }
 
-// A client that may publish there can put anything under any name.
+// A client with the right to publish there can store anything under any name.
 func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	body, err := letter("e1").Encode()
@@ -35,16 +35,16 @@ func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 	}
 }
 
-// A coordinator that begins anew buries again.
+// A coordinator that restarts writes its letters again.
 func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
 	b := unconnected(Config{})
 	r := b.judgeLetter("any")(wire.Answer{Outcome: wire.Moved, Seq: 7}, false)
 	if r.Again || r.Lookup != nil || r.Err != nil {
-		t.Errorf("it comes to %+v", r)
+		t.Errorf("the result is %+v", r)
 	}
 }
 
-// The server tells so many subjects at a time.
+// The server lists a limited number of subjects per answer.
 func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, event := range []string{"e1", "e2", "e3"} {
@@ -72,8 +72,8 @@ func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
 	}
 }
 
-// A record stands over the revision that its writer has seen, or not at all. One that was stored by an
-// attempt whose answer was lost is the writer's own.
+// A record replaces the revision that its writer has read, or is refused. A record that an attempt with a
+// lost answer has stored is recognized as the writer's own.
 func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 	lost := false
 	b := embeddedBus(t, Config{Faults: func(a faults.Attempt) faults.Fault {

@@ -51,7 +51,7 @@ func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *test
 	}
 }
 
-// A program that is started, for whatever reason, makes no empty stream in place of one that was there.
+// A program that starts, for whatever reason, creates no empty stream in place of a lost one.
 func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
@@ -84,13 +84,13 @@ func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 		}
 	}
 	if text := log.String(); strings.Count(text, "nothing is created in their place") != 2 || !strings.Contains(text, "SETTLE_LOG_1") {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the logger wrote\n%s", text)
 	}
 	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it belongs to no partition
 		t.Fatal(err)
 	}
 	if err := b.Complete(t.Context()); err != nil || !isThere(t, operator, "SETTLE_DEAD") || isThere(t, operator, "SETTLE_LOG_1") {
-		t.Errorf("with a stream missing that has nothing of a partition: %v", err)
+		t.Errorf("without a stream that belongs to no partition: %v", err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
 	}
 	for i, says := range []string{"no such stream", "has not answered within", "maximum age is 1h0m0s"} {
 		if len(found) == 3 && !strings.Contains(found[i].Err.Error(), says) {
-			t.Errorf("of %s it says %v", found[i].Stream, found[i].Err)
+			t.Errorf("for %s the result is %v", found[i].Stream, found[i].Err)
 		}
 	}
 }

@@ -59,16 +59,16 @@ func joined(t *testing.T, cfg Config) *Bus {
 func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnother(t *testing.T) {
 	b := storedLog(t, Config{})
 	for name, was := range map[string]wire.Anchor{
-		"it ends one message earlier": {Seq: 4},
-		"another commit stands there": {Seq: 3, Commit: "b/0/1"},
+		"it ends one message earlier":     {Seq: 4},
+		"another commit has the sequence": {Seq: 3, Commit: "b/0/1"},
 	} {
 		if _, why, err := b.streams.LookBack(t.Context(), pastLog, was); err != nil || why == "" {
 			t.Errorf("%s, and that is not noticed: %v", name, err)
 		}
 	}
 	for name, was := range map[string]wire.Anchor{
-		"what is remembered stands there": b.streams.Past.Anchor(pastLog),
-		"nothing is remembered":           {},
+		"the remembered commit has the sequence": b.streams.Past.Anchor(pastLog),
+		"nothing is remembered":                  {},
 	} {
 		if _, why, err := b.streams.LookBack(t.Context(), pastLog, was); err != nil || why != "" {
 			t.Errorf("%s: %s, %v", name, why, err)
@@ -91,11 +91,11 @@ func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
 		t.Errorf("what is known of it is %+v", got)
 	}
 	if b.streams.Compare(t.Context(), pastLog); b.Epoch() != 1 {
-		t.Errorf("it is said again, of nothing that is remembered: epoch %d", b.Epoch())
+		t.Errorf("the rewind is reported again without a known message: epoch %d", b.Epoch())
 	}
 }
 
-// A stream may also be deleted, or another one put in its place, without an end of the connection.
+// A stream may also be deleted, or replaced by another one, while the connection stays up.
 func TestPast_AFollowerOfAStreamThatIsDeletedIsTold(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.HurryUp()
@@ -124,7 +124,7 @@ func TestPast_WhatFindsNoStreamHasItCompared(t *testing.T) {
 		t.Errorf("the append ended with %v", err)
 	}
 	if err := b.FollowSpace(t.Context(), "cart", 3, func(model.LogEntry) {}); err == nil {
-		t.Error("a space is followed of which there is no log")
+		t.Error("a space without a log is followed")
 	}
 }
 
@@ -136,11 +136,11 @@ func TestPast_AFeedWithoutItsLogHasItCompared(t *testing.T) {
 	}
 	changed := b.streams.Past.Changed.Wait()
 	if err := b.FollowSpace(t.Context(), "cart", 3, func(model.LogEntry) {}); err == nil {
-		t.Error("a space is followed of which there is no log")
+		t.Error("a space without a log is followed")
 	}
 	<-changed
 	if got := b.Rewinds(); len(got) != 1 || got[0].Stream != pastLog {
-		t.Errorf("what has gone back is said to be %v", got)
+		t.Errorf("the rewinds are %v", got)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
 	}
 }
 
-// With a stream that has gone back a new epoch begins: what rests on the state before ends, and
+// A stream that has gone back starts a new epoch: everything that depends on the earlier state ends, and
 // nothing of it is remembered.
 func TestPast_ARewindEndsWhatRestsOnWhatWas(t *testing.T) {
 	b := storedLog(t, Config{AckTimeout: 10 * time.Second, Faults: func(a faults.Attempt) faults.Fault {
@@ -219,7 +219,7 @@ func TestPast_EveryStreamThatHasGoneBackIsTold(t *testing.T) {
 	for _, r := range b.Rewinds() {
 		got = append(got, fmt.Sprint(r.Stream, " ", r.Known, ", ", r.Found))
 		if r.At.IsZero() {
-			t.Errorf("it is not told when %s has gone back", r.Stream)
+			t.Errorf("the rewind of %s has no time", r.Stream)
 		}
 	}
 	if text := strings.Join(got, "; "); text != "B 7, it ends at 4; A 6, it ends at 1" {

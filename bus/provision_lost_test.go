@@ -16,11 +16,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// creations decides what becomes of the n-th request to create a stream, counted from 1:
-// the server gets it, or this is the answer, which for "" never comes.
+// creations decides the fate of the n-th request to create a stream, counted from 1: it reaches the server,
+// or gets this answer, or no answer if that is "".
 type creations func(n int64) (answer string, ask bool)
 
-// behind returns a bus, not yet provisioned, that reaches its server through these creations.
+// behind returns a bus, not yet provisioned, whose requests to create streams go through creations.
 func behind(t *testing.T, fate creations) *bus.Bus {
 	t.Helper()
 	var asked atomic.Int64
@@ -36,8 +36,8 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 	})
 }
 
-// through returns a bus, not yet provisioned, whose requests to the JetStream API reach the server
-// if they are let pass. They come one at a time.
+// through returns a bus, not yet provisioned, whose requests to the JetStream API reach the server if gate
+// lets them pass. gate is called for one request at a time.
 func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
 	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
@@ -107,8 +107,8 @@ func leaderThatKnowsNothingYet(t *testing.T, urls string) {
 	}
 }
 
-// While a cluster comes up, a request to create a stream may reach no server that
-// answers: it is made again, instead of being waited for as long as the caller can.
+// While a cluster starts, a request to create a stream may reach no server that answers: it is repeated,
+// instead of being waited for as long as the caller can.
 func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
 	var lost atomic.Int64
 	b := behind(t, func(n int64) (string, bool) {
@@ -136,14 +136,14 @@ const peerOffline = `{"type":"io.nats.jetstream.api.v1.stream_create_response",`
 func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 	b := behind(t, func(n int64) (string, bool) { return peerOffline, n > 3 })
 	if err := b.Provision(t.Context()); err != nil {
-		t.Errorf("the server is heard of after a while: %v", err)
+		t.Errorf("the server responds after a while: %v", err)
 	}
 	b = behind(t, func(int64) (string, bool) { return peerOffline, false })
 	b.HurryUp()
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "peer offline") {
-		t.Errorf("the server is never heard of: %v", err)
+		t.Errorf("the server never responds: %v", err)
 	}
-	b = behind(t, func(n int64) (string, bool) { return peerOffline, n == 1 }) // the first stream was made before
+	b = behind(t, func(n int64) (string, bool) { return peerOffline, n == 1 }) // the first stream existed before
 	b.HurryUp()
 	if err := b.Provision(t.Context()); strings.Count(fmt.Sprint(err), "peer offline") != 1 {
 		t.Errorf("it is waited for once, and not again for each stream: %v", err)
@@ -180,7 +180,7 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 		times[<-names]++
 	}
 	if len(times) != 2 {
-		t.Errorf("for two follows of which each asks twice, so many consumers were asked for so often: %v", times)
+		t.Errorf("for two subscriptions with two requests each, the requests per consumer were: %v", times)
 	}
 }
 

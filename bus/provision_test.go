@@ -20,7 +20,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// provisioned returns a bus on a server of its own, with all assets.
+// provisioned returns a bus on its own server, with all streams.
 func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Server == nil {
@@ -252,7 +252,7 @@ func wantSettings(t *testing.T, err error, stream, setting string) {
 	}
 	for _, part := range []string{"stream " + stream, setting + " is"} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%v does not say %q", err, part)
+			t.Errorf("%v does not contain %q", err, part)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func batchIsOver(m *nats.Msg, status, why string) {
 	_ = m.RespondMsg(&nats.Msg{Header: nats.Header{wire.HeaderStatus: {status}, wire.HeaderDescription: {why}}}) // fails only at the end of the test
 }
 
-// A replica that is behind shows a state from before parts of the log were purged.
+// A lagging replica shows a state from before parts of the log were purged.
 func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	docs, mark := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}, model.StateDoc{Seq: 3, Data: []byte("{}")}
@@ -83,7 +83,7 @@ func TestState_AScanThatMissesAnItemIsDoneAgain(t *testing.T) {
 	}
 }
 
-// Between the look at a marker and its purge the document may be stored anew.
+// Between the check of a marker and its purge the document may be stored again.
 func TestPurgeState_LeavesWhatIsStoredMeanwhile(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 3}}
@@ -157,7 +157,7 @@ func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
 	}
 }
 
-// A leader that is deposed and does not know it shows an older state: it is asked again.
+// A deposed leader that does not know that yet shows an older state: it is asked again.
 func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.streams.Clustered.Store(true)
@@ -181,7 +181,7 @@ func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 
 // A newly elected leader of a cluster may not know a stream yet, and a stream without an elected leader does
 // not answer: neither is a loss. A stream is lost if it is reported missing for longer than such a leader
-// would.
+// would report it.
 func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 	const gone, silent, leaderless, there = "gone", "silent", "leaderless", "there"
 	const short = 100 * time.Millisecond // less than an answer is waited for
@@ -199,7 +199,7 @@ func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 		b.streams.Clustered.Store(true)
 		b.streams.Timing.PastLimit = c.limit
 		answers := c.answers
-		var gones atomic.Int64 // the bus asks on after the comparison
+		var gones atomic.Int64 // the bus continues to ask after the comparison
 		relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
 			if !strings.HasPrefix(request, "STREAM.MSG.GET.") {
 				return false
@@ -246,14 +246,15 @@ func TestPast_AnAnswerOfTheTimeBeforeADisconnectSettlesNothing(t *testing.T) {
 	b.streams.Past.SuspectAll()
 	b.streams.Compare(t.Context(), pastLog)
 	if asked != 2 || b.streams.Past.Suspects(pastLog) {
-		t.Errorf("the stream was asked %d times, and is suspect: %v", asked, b.streams.Past.Suspects(pastLog))
+		t.Errorf("%d requests for the stream; suspect: %v", asked, b.streams.Past.Suspects(pastLog))
 	}
 }
 
-// A stream that has gone back, and has grown to where it was when it is asked for its end, has not purged what it lacked a moment before.
+// A stream has gone back, but has grown to its former length when it is asked for its end: it must not count
+// as having purged what it lacked a moment before.
 func TestPast_AStreamThatGrowsWhileItIsComparedHasGoneBack(t *testing.T) {
 	b := joined(t, Config{Server: storedLog(t, Config{}).cfg.Server, Partitions: 1})
-	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 3, Commit: "a/0/9"}) // and a/0/3 stands there since
+	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 3, Commit: "a/0/9"}) // a/0/3 has the sequence now
 	asked := 0
 	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
 		if !strings.HasPrefix(request, "STREAM.MSG.GET.") {

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// noted waits until so many rewinds are noted, and returns them.
+// noted waits until n rewinds are recorded, and returns them.
 func noted(t *testing.T, b *Bus, n int) []model.RewindNote {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -75,7 +75,7 @@ func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
 	noted(t, b, 3+keptRewinds)
 }
 
-// What an operator has acknowledged is no news, and what comes later is.
+// An acknowledged rewind is no longer reported; a later one is.
 func TestRewinds_AreAcknowledged(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	now := time.Now().UTC()

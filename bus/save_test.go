@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A bus that does not know what stands under a revision reads it first: the server compares
-// revisions, and not states.
+// A bus that does not know the stored state of a revision reads it first: the server compares revisions, not
+// states.
 func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.T) {
 	first := embeddedBus(t, Config{})
 	newer := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("ten")}}
@@ -48,7 +48,7 @@ func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 		if err := b.streams.JS.DeleteStream(t.Context(), wire.BucketStream(b.streams.Names.StateBucket(0))); err != nil {
 			t.Fatal(err)
 		}
-		other := joined(t, Config{Server: b.cfg.Server, Partitions: 1}) // which makes it anew
+		other := joined(t, Config{Server: b.cfg.Server, Partitions: 1}) // which creates it again
 		for seq := range refilled {
 			if err := other.SaveState(t.Context(), "cart", doc(uint64(seq+1), 0), nil); err != nil {
 				t.Fatal(err)
@@ -63,7 +63,7 @@ func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 	}
 }
 
-// After an answer that was lost, what stands there is ours only if it says the same.
+// After a lost answer, the stored item counts as the bus's own only if it is identical.
 func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	theirs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("theirs")}}
@@ -104,7 +104,7 @@ func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
 	}
 }
 
-// A client can write any header: only what a space has sent can say that it is a tombstone.
+// A client can write any header, but only an event that a space has sent can be a tombstone.
 func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
 	s := wire.StoredMsg{Subject: "settle.lane.0.cart.add.e1", Header: map[string][]string{wire.HeaderInvalid: {"too large"}}}
 	if m, ok := eventOf(s); !ok || m.Invalid != "" {

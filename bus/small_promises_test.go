@@ -96,7 +96,7 @@ func TestMovePosition_MovesBackAndOn(t *testing.T) {
 	}
 }
 
-// The lane is filled up to a sequence, and the next event is the one behind it.
+// The lane is filled up to a sequence, and the next event gets the next one.
 func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	taken := []model.Message{{Space: "cart", Stream: "add", ID: "e1"}}
@@ -113,7 +113,7 @@ func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
 	}
 }
 
-// What is known of another revision says nothing of this one.
+// Knowledge of one revision says nothing about another one.
 func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
 	var r revisions
 	r.note("s.a", 5, 50)

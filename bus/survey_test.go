@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// lost returns what a survey says of messages that are gone.
+// lost returns the losses that a survey reports.
 func lost(t *testing.T, cfg bus.Config) (said []string) {
 	t.Helper()
 	ctx, cancel := contextOf(t)
@@ -60,9 +60,8 @@ func commitAt(t *testing.T, b *bus.Bus, space string, expect, floor uint64) uint
 	return seq
 }
 
-// What is last in a bucket need not be of the log: a lane has more events than its log has
-// commits as soon as one commit handles several, and what says when a space is due counts on by
-// itself.
+// The last item in a bucket need not belong to the log: a lane has more events than its log has commits as
+// soon as one commit handles several, and wakeups have a sequence of their own.
 func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
@@ -78,7 +77,7 @@ func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
 	none := func(last string) {
 		t.Helper()
 		if said := lost(t, bus.Config{Server: server}); len(said) > 0 {
-			t.Errorf("the newest item is %s, and it is said to have lost messages: %q", last, said)
+			t.Errorf("the newest item is %s, and the survey reports lost messages: %q", last, said)
 		}
 	}
 	none("a mark")
@@ -126,10 +125,10 @@ func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 		}
 		grow.Store(&f)
 		if said := lost(t, bus.Config{AckTimeout: 5 * time.Second}); len(said) > 0 {
-			t.Errorf("it is said to have lost messages: %q", said)
+			t.Errorf("the survey reports lost messages: %q", said)
 		}
 		if grow.Load() != nil {
-			t.Error("nothing has grown meanwhile")
+			t.Error("the streams have not grown")
 		}
 	}
 }
@@ -240,7 +239,7 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 			}
 		}
 		if n := asked.Load(); n > most {
-			t.Errorf("%s: %d questions were asked of the stream, and should be %d", when, n, most)
+			t.Errorf("%s: %d requests for the stream, want %d", when, n, most)
 		}
 	}
 }

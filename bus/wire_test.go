@@ -41,7 +41,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	m := nats.NewMsg("settle.lane.0.cart.add.e1")
 	m.Data = []byte("by hand")
 	m.Header["TraceParent"] = []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-	m.Header["Settle-Depth"] = []string{"deep"} // no number: it says nothing
+	m.Header["Settle-Depth"] = []string{"deep"} // not a number, and ignored
 	for i, wantErr := range []bool{false, true} {
 		reply, err := nc.RequestMsg(m, time.Minute)
 		if err != nil {
@@ -71,7 +71,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	}
 }
 
-// A subject that names no event has no stream: the publisher gets an error at once.
+// A subject that is no event's belongs to no stream: the publisher gets an error at once.
 func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -126,8 +126,8 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 	}
 }
 
-// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark
-// and the positions can be read.
+// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark and the positions are
+// readable.
 func TestStateIsAnOrdinaryBucket(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})

@@ -217,7 +217,7 @@ func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
 		}
 		w.coordinator(coordinator.Config{})
 		time.Sleep(time.Second)
-		if w.Log.Count("the log has lost its end") == 0 {
+		if w.Log.Count("the log ends before the released position") == 0 {
 			t.Errorf("nothing was logged:\n%s", w.Log)
 		}
 		last := w.commit("a", to("b"))
@@ -255,7 +255,7 @@ func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
 		c := w.CoordinatorOn(b, coordinator.Config{})
 		w.commit("a", to("b"))
 		w.Eventually("the send is released", w.released)
-		if _, repeated := c.Released(); repeated > 0 || w.Log.Count("lost its end") > 0 {
+		if _, repeated := c.Released(); repeated > 0 || w.Log.Count("ends before the released") > 0 {
 			t.Errorf("%d were released again; the logger wrote:\n%s", repeated, w.Log)
 		}
 	})

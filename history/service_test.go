@@ -64,7 +64,7 @@ func TestService_WhatCannotBeAnsweredIsAnErrorWithACode(t *testing.T) {
 		w.send("b", "e1", nil)
 		w.rest()
 		for question, want := range map[string]string{
-			`tree not JSON`:        "400 not the JSON",
+			`tree not JSON`:        "400 the request does not have the expected JSON",
 			`tree {"event":"e2"}`:  "404 check",
 			`tree {"event":"e1"}`:  "400 a/do, b/do",
 			`tree {"event":"*"}`:   "400 not allowed",

@@ -26,7 +26,7 @@ func TestEvent_WhatCannotBeHandledIsRefused(t *testing.T) {
 			t.Errorf("%s: refused with %q", name, ev.Invalid)
 		}
 		if c.refused && ev.Position != 0 {
-			t.Errorf("%s: it waits for its predecessor", name)
+			t.Errorf("%s: the event waits for its predecessor", name)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type lifetime struct {
 	gone    func()      // called when the host is given up, instead of when it ends
 	loaded  atomic.Bool // the space has been loaded
 
-	// toDrain reports that the host will be drained, however its neighbours are drained before it.
+	// toDrain reports that the host will be drained, perhaps after its neighbours.
 	toDrain atomic.Bool
 	// draining reports that the host finishes running work, and then ends. It belongs to the loop.
 	draining bool
@@ -64,7 +64,7 @@ func (l *lifetime) failWith(err error) {
 	l.failed = err
 }
 
-// failure returns why the host has failed, nil if it has not.
+// failure returns why the host failed, nil if it has not.
 func (l *lifetime) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

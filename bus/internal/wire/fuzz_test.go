@@ -57,7 +57,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// Every subject of a lane, of which a client writes all behind the partition.
+// The fuzzer covers every subject of a lane; a client chooses all tokens after the partition.
 func FuzzParseEvent(f *testing.F) {
 	for _, subject := range []string{"settle.lane.0.cart.add.e1", "settle.lane.0.cart.add.cart:7:1:0", "settle.lane.0.cart", "...", "", "settle.lane.0.a b.add.e1", "settle.lane.0.cart.add.\xff"} {
 		f.Add(subject)

@@ -29,7 +29,7 @@ func TestPast_OnlyWhatIsNewerIsRemembered(t *testing.T) {
 	}
 }
 
-// What is heard of a stream that may have gone back says nothing about what stands in it now.
+// A message received from a stream that may have gone back does not show what is in the stream now.
 func TestPast_WhatIsHeardOfASuspectedStreamIsNotRemembered(t *testing.T) {
 	var p past
 	p.Note("LOG", Anchor{Seq: 7})
@@ -55,7 +55,7 @@ func TestPast_NothingIsStoredBeforeStreamsWereCompared(t *testing.T) {
 	}
 }
 
-// The comparisons of an earlier disconnect say nothing of what happened at the latest one.
+// The comparisons after an earlier disconnect do not show what happened at the last one.
 func TestPast_StreamsAreSettledByTheLastComparisons(t *testing.T) {
 	var p past
 	p.Note("LOG", Anchor{Seq: 7})
@@ -154,7 +154,7 @@ func TestPublisher_WhatMayHaveBeenStoredIsInDoubt(t *testing.T) {
 	}
 }
 
-// What may not have arrived is sent again when the connection is back, but for what is being
+// Messages that may not have arrived are sent again when the connection is back, except those that are being
 // looked up.
 func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
 	for state, want := range map[requestState]int{onTheWire: 1, resting: 1, asking: 0} {
@@ -183,8 +183,8 @@ func aLink() *Streams {
 	return &Streams{Link: NewLink(LinkConfig{Prefix: "settle", AckTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})}
 }
 
-// The end of a comparison sends what was held back for it, and nothing that pauses between two attempts: a stream that is there and takes
-// nothing would be asked without a pause.
+// The end of a comparison sends the messages that it held back, but none that pauses between two attempts:
+// otherwise a stream that accepts nothing would get requests without a pause.
 func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
 	attempts := 0
 	s := connected(t, func(a faults.Attempt) faults.Fault {
@@ -207,7 +207,7 @@ func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
 	}
 }
 
-// connected has a stream PLAIN, of which it knows the one message, on a server of its own.
+// connected returns a bus on its own server with a stream PLAIN, of which it knows the only message.
 func connected(t *testing.T, faults faults.Func) *Streams {
 	t.Helper()
 	server := natstest.StartServer(t, embedded.Config{})

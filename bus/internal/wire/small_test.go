@@ -7,8 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The end of a list of last messages is not reached before each subject that there was has come,
-// or patience is over.
+// A list of last messages ends when each subject that existed has arrived, or after a limit.
 func TestTailEnd_WaitsForEachSubject(t *testing.T) {
 	e := end{found: 2, known: true, subjects: map[string]bool{}}
 	e.delivered(Delivery{Msg: &nats.Msg{Subject: "a"}}) // nothing is pending: the other is being replaced

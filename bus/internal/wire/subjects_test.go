@@ -36,7 +36,7 @@ func TestO03_O04_AnEventHasOneSubjectAndNoOtherHasIt(t *testing.T) {
 	})
 }
 
-// Names that hold a delimiter do not get as far as a subject, nor back from one.
+// A name with a delimiter cannot become part of a subject, nor be read from one.
 func TestO04_NamesWithDelimitersMakeNoSubject(t *testing.T) {
 	n := NewNames("settle")
 	for _, m := range []model.Message{

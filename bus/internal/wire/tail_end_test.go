@@ -22,15 +22,15 @@ func newReading() *reading {
 	return r
 }
 
-// get is the n-th delivery; so many messages are pending behind it.
+// get is the n-th delivery, with pending messages after it.
 func (r *reading) get(n int, subject string, pending int) {
 	r.receive(&nats.Msg{Subject: subject, Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.%d", n+100, n, pending)})
 }
 
-// What is replaced while it is read comes behind the others, and for a moment nothing is pending:
-// a look at a fleet, or a worker that starts, would miss a member that was just announcing itself.
+// A message that is replaced while it is read arrives after the others, and for a moment nothing is pending:
+// `settle fleet`, or a worker that starts, would miss a member that was just announcing itself.
 func TestFollow_WhatIsReplacedWhileItIsReadIsWaitedFor(t *testing.T) {
-	for _, when := range []int{0, 1, 2, 3} { // the answer that says how many there are comes
+	for _, when := range []int{0, 1, 2, 3} { // when the answer with the number of messages arrives
 		r := newReading()
 		for n, subject := range []string{"a", "b", "a", "c"} {
 			if n == when {
