@@ -62,7 +62,8 @@ func (g *Gateway) allows(origin string, r *http.Request) bool {
 		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // a page may send no Origin
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && u.Host == r.Host || slices.Contains(g.cfg.Origins, origin)
+	own := err == nil && u.Host != "" && u.Host == r.Host && (g.tls == nil || u.Scheme == "https")
+	return own || slices.Contains(g.cfg.Origins, origin)
 }
 
 // share permits the page to read the answer.
