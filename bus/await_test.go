@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// notes is a log that signals its first line.
+// notes is a logger that signals its first line.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -43,7 +43,7 @@ func (n *notes) String() string {
 
 func (n *notes) logger() *slog.Logger { return slog.New(slog.NewTextHandler(n, nil)) }
 
-// nowhere returns the address of a server that is not there yet.
+// nowhere returns the address of a server that has not started yet.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	clearEnvironment(t)
@@ -88,7 +88,7 @@ func TestConnect_ItsWaitEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestConnect_WithoutBeingToldWaitsForNoServer(t *testing.T) {
+func TestConnect_DoesNotWaitForAServerByDefault(t *testing.T) {
 	at := nowhere(t)
 	if _, err := bus.Connect(t.Context(), bus.Config{URL: "nats://" + at}); !errors.Is(err, nats.ErrNoServers) || !strings.Contains(err.Error(), at) {
 		t.Errorf("got %v", err)
@@ -96,7 +96,7 @@ func TestConnect_WithoutBeingToldWaitsForNoServer(t *testing.T) {
 }
 
 // Waiting solves neither a wrong password nor a missing file.
-func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
+func TestConnect_APermanentErrorEndsTheWait(t *testing.T) {
 	clearEnvironment(t)
 	s := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
@@ -126,8 +126,8 @@ func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 	}
 }
 
-// What is waited for is logged at once, then ever more rarely, and never ceases to be.
-func TestVigil_LogsAtOnceThenEverMoreRarely(t *testing.T) {
+// A wait is logged at once, then at growing intervals, without end.
+func TestVigil_LogsAtOnceThenAtGrowingIntervals(t *testing.T) {
 	var logged []int
 	bus.Vigil(200, func(try int) { logged = append(logged, try) })
 	if want := []int{1, 2, 4, 8, 16, 32, 64, 96, 128, 160, 192}; fmt.Sprint(logged) != fmt.Sprint(want) {

@@ -30,8 +30,8 @@ func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
 
 type harness struct{}
 
-// Start starts an embedded server. What it promises does not depend on fsync, and
-// without it the suite takes seconds.
+// Start starts an embedded server. Its promises do not depend on fsync, and without it the suite takes
+// seconds.
 func (harness) Start(t *testing.T, partitions int) buscontract.Deployment {
 	return deploy(t, natstest.StartServer(t, embedded.Config{}), bus.DefaultPrefix, partitions)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// deadWorld is a deployment whose dead letters are stored past the bus, by the thousand.
+// deadWorld is a deployment whose dead letters are stored directly, by the thousand.
 type deadWorld struct {
 	*testing.T
 	ctx    context.Context
@@ -91,7 +91,7 @@ func (w *deadWorld) store(d *model.DeadLetter) {
 	}
 }
 
-// flush waits until the server has answered all that was stored.
+// flush waits until the server has answered every store request.
 func (w *deadWorld) flush() {
 	w.Helper()
 	select {
@@ -108,7 +108,7 @@ func (w *deadWorld) keep() {
 	}
 }
 
-// totals returns those that are kept, nil if none are.
+// totals returns the stored totals, nil if there are none.
 func (w *deadWorld) totals() *model.DeadTotals {
 	w.Helper()
 	r, err := w.b.LoadRecord(w.ctx, "dead.totals")
@@ -138,8 +138,8 @@ func (w *deadWorld) put(t *model.DeadTotals) {
 	}
 }
 
-// compare compares what is counted of everything, of each stream and space, and of both, with a
-// listing of all names.
+// compare compares all counts (of everything, of each stream and space, and of both) with a listing of all
+// names.
 func (w *deadWorld) compare(when string) {
 	w.Helper()
 	names, err := w.b.ListDead(w.ctx, "")
@@ -169,7 +169,7 @@ func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 }
 
 // The count is right for letters that were stored before and after the totals.
-func TestCountDead_CountsWhatIsThere(t *testing.T) {
+func TestCountDead_CountsPresentLetters(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.compare("before any letter")
 	w.keep()
@@ -225,7 +225,7 @@ func TestCountDead_CostsTheSameForAnyNumber(t *testing.T) {
 		}
 	}
 	w.compare("in the end")
-	// Some hundred that are not in the totals are read.
+	// A few hundred letters that are not in the totals are read.
 	w.bury(200)
 	if n, _ := cost("", ""); n > few+210 {
 		t.Errorf("to count 200 more takes %d messages", n)
@@ -237,8 +237,8 @@ func TestCountDead_CostsTheSameForAnyNumber(t *testing.T) {
 	}
 }
 
-// Letters that are too many to be counted by a reader are listed, which is one answer for all.
-func TestCountDead_ListsWhatNobodyHasCounted(t *testing.T) {
+// If there are too many letters for a reader to count, they are listed, in one answer for all.
+func TestCountDead_ListsUncountedLetters(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(5000)
 	n, _ := w.traffic(func() { w.compare("without totals") })
@@ -249,7 +249,7 @@ func TestCountDead_ListsWhatNobodyHasCounted(t *testing.T) {
 
 // Totals of another store, or with a wrong number of messages, are discarded and counted again, but not all
 // the time.
-func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
+func TestCountDead_WrongTotalsAreCountedAgain(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(600)
 	w.keep()
@@ -295,7 +295,7 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 	}
 }
 
-// Letters that expire are counted by those that are left.
+// When letters expire, the remaining ones are counted.
 func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1, DeadLetterMaxAge: time.Hour})
 	w.bury(600)
@@ -308,7 +308,7 @@ func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 
 // To read the letters of all spaces, the server is asked for the next message rather than for a pattern: for
 // each page of a pattern, it scans the subjects of all letters.
-func TestReadDead_OfAllSpacesAsksForNoPattern(t *testing.T) {
+func TestReadDead_OfAllSpacesUsesNoPattern(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(1200)
 	asked, err := w.NC.SubscribeSync("$JS.API.DIRECT.GET.SETTLE_DEAD")

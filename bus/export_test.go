@@ -11,8 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/internal/wire"
 )
 
-// HurryUp makes a bus impatient, for tests that wait for what it does only after a
-// while.
+// HurryUp shortens the timeouts of a bus, for tests that would have to wait for them.
 func (b *Bus) HurryUp() {
 	b.streams.Timing = wire.Timing{
 		PastLimit: 20 * time.Millisecond, HeadCheck: 20 * time.Millisecond,

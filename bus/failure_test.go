@@ -141,8 +141,7 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
-// A feed message that is lost without a successor shows in the head. Here the feed
-// is cut off altogether.
+// A feed message that is lost without a successor shows in the head. Here the feed is cut off completely.
 func TestFollowSpaceWithoutAFeed(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
@@ -158,7 +157,7 @@ func TestFollowSpaceWithoutAFeed(t *testing.T) {
 	}
 }
 
-// A consumer that the server has lost leaves out its heartbeat.
+// A consumer that the server has lost sends no heartbeat.
 func TestFollowOutlivesItsConsumer(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
@@ -176,7 +175,7 @@ func TestFollowOutlivesItsConsumer(t *testing.T) {
 	f.want("a/0/2")
 }
 
-// Follows clean up after themselves: no consumer stays.
+// Subscriptions clean up after themselves: no consumer stays.
 func TestFollowLeavesNoConsumer(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	mustAppend(t, b, "cart", "a/0/1", 0)
@@ -191,7 +190,7 @@ func TestFollowLeavesNoConsumer(t *testing.T) {
 	})
 }
 
-// eventually polls for a condition that nothing announces.
+// eventually polls for a condition without a notification.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -206,7 +205,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// A stream that is gone for good ends the follow, with a word on what to do.
+// A stream that is gone for good ends the subscription, with advice.
 func TestFollowEndsWithItsStream(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()

@@ -94,7 +94,7 @@ func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 
 // Messages that arrive faster than the follower reads them are dropped. One warning reports it, when those that were not
 // dropped are taken.
-func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
+func TestFeed_DroppedMessagesAreReadFromTheLog(t *testing.T) {
 	b := storedLog(t, Config{})
 	messages := make(chan *nats.Msg, 1)
 	sub, err := b.streams.NC.ChanSubscribe("a.feed", messages)

@@ -20,7 +20,7 @@ func letter(event string) *model.DeadLetter {
 }
 
 // A client with the right to publish there can store anything under any name.
-func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
+func TestReadDead_ALetterUnderAWrongNameIsSkipped(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	body, err := letter("e1").Encode()
 	if err != nil {
@@ -36,7 +36,7 @@ func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 }
 
 // A coordinator that restarts writes its letters again.
-func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
+func TestBury_AnExistingLetterIsASuccess(t *testing.T) {
 	b := unconnected(Config{})
 	r := b.judgeLetter("any")(wire.Answer{Outcome: wire.Moved, Seq: 7}, false)
 	if r.Again || r.Lookup != nil || r.Err != nil {
@@ -45,7 +45,7 @@ func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
 }
 
 // The server lists a limited number of subjects per answer.
-func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
+func TestListDead_OfMoreThanFitInOneAnswer(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, event := range []string{"e1", "e2", "e3"} {
 		if err := b.Bury(t.Context(), letter(event)); err != nil {
@@ -97,7 +97,7 @@ func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 	}
 }
 
-func TestMostOpen_OfStreamsWithAsManyTheFirstByName(t *testing.T) {
+func TestMostOpen_TiesAreOrderedByName(t *testing.T) {
 	var names []model.DeadName
 	for _, stream := range []string{"d", "b", "a", "c", "b", "a"} {
 		names = append(names, model.DeadName{Space: "s", Stream: stream, Event: "e" + string(rune('0'+len(names)))})

@@ -19,8 +19,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A deployment whose bucket of workers is gone is no new one: it keeps its partitions.
-func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *testing.T) {
+// A deployment without its bucket of workers is not a new one: it keeps its partitions.
+func TestProvision_ADeploymentWithoutItsWorkersBucketKeepsItsPartitions(t *testing.T) {
 	s := natstest.StartServer(t, embedded.Config{})
 	first := connect(t, bus.Config{Server: s, Partitions: 3})
 	if err := first.Provision(t.Context()); err != nil {
@@ -52,7 +52,7 @@ func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *test
 }
 
 // A program that starts, for whatever reason, creates no empty stream in place of a lost one.
-func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
+func TestComplete_CreatesNothingInPlaceOfALostStream(t *testing.T) {
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Complete(t.Context()); err != nil { // a deployment that is new is made
@@ -94,7 +94,7 @@ func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 	}
 }
 
-// isThere reports whether there is a stream.
+// isThere reports whether a stream exists.
 func isThere(t *testing.T, b *bus.Bus, name string) bool {
 	t.Helper()
 	_, err := b.JetStream().Stream(t.Context(), name)
@@ -104,7 +104,7 @@ func isThere(t *testing.T, b *bus.Bus, name string) bool {
 	return err == nil
 }
 
-// Without the bucket of the workers, no worker knows of another: it is waited for.
+// Without the bucket of the workers, no worker knows of another, so they wait for it.
 func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2, Horizon: model.DefaultHorizon})

@@ -80,7 +80,7 @@ func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
 }
 
 // All readers of the lane interpret the headers of an event alike, whatever a client has written into them.
-func TestLane_NonsenseInHeadersSaysNothing(t *testing.T) {
+func TestLane_InvalidHeadersAreIgnored(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -141,7 +141,7 @@ func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
 
 // An item of a state without the sequence of its commit was not saved by Settle, and is rejected if it is a
 // document; other items only save work, and are skipped. A key that an operator has deleted is no item.
-func TestState_AnItemWithoutItsSequenceIsNotBelieved(t *testing.T) {
+func TestState_AnItemWithoutASequenceIsRejected(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)

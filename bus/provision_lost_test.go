@@ -47,7 +47,7 @@ func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *
 	return throughTo(t, server.ClientURL(), gate)
 }
 
-// throughTo returns such a bus of an existing server, or of the first one of a cluster: all of it is on one
+// throughTo is through for an existing server, or for the first one of a cluster: all connections use one
 // server, since the others learn of a subscription later.
 func throughTo(t *testing.T, url string, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
@@ -109,7 +109,7 @@ func leaderThatKnowsNothingYet(t *testing.T, urls string) {
 
 // While a cluster starts, a request to create a stream may reach no server that answers: it is repeated,
 // instead of being waited for as long as the caller can.
-func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
+func TestProvision_RepeatsALostCreation(t *testing.T) {
 	var lost atomic.Int64
 	b := behind(t, func(n int64) (string, bool) {
 		if n%3 == 1 {
@@ -133,7 +133,7 @@ const peerOffline = `{"type":"io.nats.jetstream.api.v1.stream_create_response",`
 
 // Provision waits for a server of the cluster that the others do not know yet, for a while, and then names it
 // as the reason.
-func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
+func TestProvision_WaitsForASilentServerOfTheCluster(t *testing.T) {
 	b := behind(t, func(n int64) (string, bool) { return peerOffline, n > 3 })
 	if err := b.Provision(t.Context()); err != nil {
 		t.Errorf("the server responds after a while: %v", err)
@@ -152,7 +152,7 @@ func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 
 // A slow server creates a single consumer, however often it is requested, and no delivery before the answer is
 // lost.
-func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T) {
+func TestFollow_AnUnansweredCreationOfAConsumerIsRepeated(t *testing.T) {
 	names, asked := make(chan string, 100), map[string]int{}
 	b := through(t, func(request string, m *nats.Msg) bool {
 		words := strings.Split(request, ".")
@@ -184,9 +184,9 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 	}
 }
 
-// One program looks for the bucket that is created first, before another creates it, and for the other streams
-// afterwards: that is no deployment that has lost its first bucket.
-func TestProvision_BesideAnotherProgramThatIsAheadOfIt(t *testing.T) {
+// One program looks for the bucket that is created first, before another program creates it, and then for the
+// other streams: it must not take this for a deployment that has lost its first bucket.
+func TestProvision_BesideAFasterProgram(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}

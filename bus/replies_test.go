@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The sender of a question chooses where its answer goes, and the answer has the rights of the service: it purges
-// no log, and is in no stream.
+// The sender of a request chooses where its answer goes, and the answer has the permissions of the service:
+// it must purge no log, and be stored in no stream.
 func TestAnswer_OfNoProcessOfOursLandsInAStream(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	mustAppend(t, b, "cart")
@@ -97,7 +97,8 @@ func stored(t *testing.T, b *Bus) (sum [2]uint64) {
 	return sum
 }
 
-// A consumer's heartbeat names a subject to which its reader answers. Only that of flow control is one.
+// A consumer's heartbeat names a subject to which its reader answers. Only a flow control subject is
+// answered.
 func TestFollow_AnswersToFlowControlOnly(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -54,7 +54,7 @@ func TestResolveConnectionRefusesHalves(t *testing.T) {
 	}
 }
 
-// writeContext makes a context of the nats command line tool, and selects it.
+// writeContext creates and selects a context of the nats command line tool.
 func writeContext(t *testing.T, name string, settings map[string]string) {
 	t.Helper()
 	home := os.Getenv("XDG_CONFIG_HOME")

@@ -78,7 +78,7 @@ func TestSilence_AStreamThatAnswersAndDoesNotStoreIsNamed(t *testing.T) {
 
 // A stream that does not answer at all is no evidence of a full disk, and neither are one or two attempts
 // that got lost.
-func TestSilence_AStreamThatIsOutOfReachIsNotSaidToBeFull(t *testing.T) {
+func TestSilence_AnUnreachableStreamIsNotReportedAsFull(t *testing.T) {
 	b, silent := silentBus(t)
 	asked := make(chan struct{}, 1000)
 	relayed(t, b, func(_ *nats.Conn, request string, _ *nats.Msg) bool {

@@ -12,7 +12,7 @@ import (
 
 // A letter counts as in flight before it is queued. The position must not pass it while it waits for room,
 // and must not wait forever because it was written before it counted.
-func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
+func TestBury_ALetterCountsAsInFlightBeforeItIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
 		defer b.Close()
@@ -42,7 +42,7 @@ func (noLetters) Bury(context.Context, *model.DeadLetter) error { return errors.
 
 // A letter that was not written when the coordinator was stopped stays in flight, so that its commit does not
 // count as released.
-func TestBury_ALetterThatIsGivenUpIsNotDone(t *testing.T) {
+func TestBury_AnAbandonedLetterIsNotDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
 		defer b.Close()

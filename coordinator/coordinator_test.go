@@ -98,7 +98,7 @@ func (s *slow) waiting() int {
 	return len(s.queued)
 }
 
-func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
+func TestWindow_BoundsReleasesInFlightAndThePositionStaysBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -137,7 +137,7 @@ func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
 	})
 }
 
-func TestRelease_AFullLaneIsTriedAgainUntilThereIsRoom(t *testing.T) {
+func TestRelease_AFullLaneIsRetriedUntilThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.Server.LimitLanes(3)
@@ -378,7 +378,7 @@ func (b *broken) FollowLog(ctx context.Context, partition int, after uint64, del
 	return err
 }
 
-func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
+func TestRelease_ContinuesWhereTheLogBrokeOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -445,7 +445,7 @@ func (b *forbidding) Send(m model.Message, done func(model.SendResult, error)) {
 }
 
 // A coordinator with insufficient permissions delays releases and loses none.
-func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
+func TestRelease_WaitsForPermissionToPublish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &forbidding{Bus: w.Connect("c")}
@@ -491,7 +491,7 @@ func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 	})
 }
 
-func TestSave_AStoreThatRefusesIsReported(t *testing.T) {
+func TestSave_AFailingStoreIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")

@@ -25,7 +25,7 @@ func (k *knowing) Rewinds() []model.Rewind         { return slices.Clone(k.rewin
 
 // A coordinator reports its observations at its endpoint: the newest rewinds first, and the operations that its
 // user was denied within the last ten minutes.
-func TestFigures_SayWhatWasNoticed(t *testing.T) {
+func TestFigures_ReportDenialsAndRewinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &knowing{Bus: w.Connect("c")}

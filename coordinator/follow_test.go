@@ -35,7 +35,7 @@ func (b *cutOff) FollowLog(ctx context.Context, partition int, after uint64, del
 
 // A new subscription starts after what was released, not after what was read: the position must not pass a
 // send that is in no lane yet.
-func TestTail_ThatIsFollowedAgainDoesNotPassWhatIsNotReleased(t *testing.T) {
+func TestTail_ANewSubscriptionDoesNotPassUnreleasedSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &cutOff{Bus: w.Connect("coordinator"), lose: make(chan struct{})}

@@ -33,7 +33,7 @@ const (
 // A full lane is logged once for all events that wait for it, with their number and since when, then at
 // growing intervals, and once when it has room again. A later episode is logged separately. During an episode
 // the coordinator's announcements report it.
-func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
+func TestFull_AFullLaneIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Server.LimitLanes(3)
@@ -83,7 +83,7 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 }
 
 // A lane that has room for one event from time to time counts as full throughout.
-func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
+func TestFull_ALittleRoomDoesNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Server.LimitLanes(1)
@@ -105,7 +105,7 @@ func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 }
 
 // A letter that cannot be written for an hour is retried throughout, with few log lines.
-func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
+func TestBury_AnHourOfRefusalsWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")

@@ -27,7 +27,7 @@ func (b *reluctant) Bury(ctx context.Context, d *model.DeadLetter) error {
 	return b.Bus.Bury(ctx, d)
 }
 
-func TestBury_AStoreThatRefusesIsAskedAgainUntilTheLetterIsThere(t *testing.T) {
+func TestBury_AFailedWriteIsRetriedUntilTheLetterIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &reluctant{Bus: w.Connect("coordinator")}
@@ -57,7 +57,7 @@ func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (mode
 
 // A deposed leader answers from the past: an event that has just ended was in its lane, so its letter gets
 // its payload.
-func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
+func TestBury_ADeposedLeaderIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -74,7 +74,7 @@ func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
 
 // An event that was purged from its lane holds the letters up until no leader can answer from the past, and
 // then counts as lost.
-func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
+func TestBury_AnEventThatWasPurgedCountsAsLostAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -90,7 +90,7 @@ func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
 
 // An event that a space has sent to itself is in no lane. If its origin was purged, too, the payload is lost:
 // the letter reports that, and delays nothing.
-func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
+func TestBury_AMissingPayloadIsReportedAsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -109,7 +109,7 @@ func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
 
 // A released event carries the fields of its send for the receiver: its position, the depth of its chain, and
 // its time.
-func TestRelease_CarriesWhatTheSendSays(t *testing.T) {
+func TestRelease_CarriesTheFieldsOfTheSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		s := to("b")
@@ -125,7 +125,7 @@ func TestRelease_CarriesWhatTheSendSays(t *testing.T) {
 
 // However an event ends without effect, its origin gets a notice, although the commit with the receipt sends
 // nothing itself.
-func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
+func TestNotice_FollowsEveryEndWithoutEffect(t *testing.T) {
 	for _, how := range []model.Outcome{model.Refused, model.Cancelled, model.Expired} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)

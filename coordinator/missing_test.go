@@ -52,7 +52,7 @@ func (b *without) Send(m model.Message, done func(model.SendResult, error)) {
 
 // A coordinator that starts while a lane is missing releases into the others. When the lane exists again, and
 // has lost its end, the sends of the logs are released into it again, as at any start.
-func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *testing.T) {
+func TestMissingLane_OthersGetTheirSendsAndItIsComparedWhenItExists(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost  uint64 // the number of lost events
 		since int    // the number of events that other clients send before the comparison

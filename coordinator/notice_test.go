@@ -34,7 +34,7 @@ func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
 }
 
 // A send that no server will ever accept is replaced by a tombstone, so that later ones need not wait for it.
-func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
+func TestRelease_ASendThatIsRefusedForGoodLeavesATombstone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -95,7 +95,7 @@ func (b *stubborn) Send(m model.Message, done func(model.SendResult, error)) {
 }
 
 // A send to an invalid space has no lane for a tombstone. Its origin still gets a notice.
-func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
+func TestNotice_ASendToAnInvalidSpaceIsReportedToItsOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.coordinator(coordinator.Config{})
@@ -209,7 +209,7 @@ func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 
 // An event without a handler is refused, and its origin gets a notice. If the origin has no handler for that,
 // no notice about the notice follows.
-func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *testing.T) {
+func TestNotice_ARefusedEventCausesOneNoticeAndNoFurtherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.serve(map[string]*space.Program{
@@ -259,7 +259,7 @@ func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 }
 
 // A letter that is not stored yet holds the position back, so that the next coordinator writes it.
-func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
+func TestBury_TheNextCoordinatorWritesUnwrittenLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.serve(map[string]*space.Program{"a": w.program(map[string]space.Handler{"add": nothing})})

@@ -33,7 +33,7 @@ func sending(seq uint64) model.LogEntry {
 
 // A tail that is shut down processes nothing more, not even the rest of the current entry: an entry counts as
 // read only when all of its sends are in flight.
-func TestTail_ThatIsTornDownReadsNothing(t *testing.T) {
+func TestTail_AfterItsEndReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &unanswered{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")}
 		defer b.Close()

@@ -94,7 +94,7 @@ func (b *rewinding) Send(m model.Message, done func(model.SendResult, error)) {
 
 // When the store has gone back, the coordinator discards its memory of it and continues from the stored
 // position, whether the subscription reports the rewind or ends for another reason.
-func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
+func TestRewind_TheLogIsReleasedFromTheStoredPosition(t *testing.T) {
 	for name, c := range map[string]struct { // any order: the cases are independent
 		why error
 		n   int // the number of commits after the rewind
@@ -127,7 +127,7 @@ func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
 
 // A release or a letter in flight when the store goes back belongs to a commit that no longer exists. After
 // the rewind another event may have its id, and would be taken for a duplicate.
-func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
+func TestRewind_ReleasesInFlightDoNotArriveAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		_, b := w.coordinator(coordinator.Config{})
@@ -163,7 +163,7 @@ func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
 }
 
 // A letter that was refused before the rewind is not retried either.
-func TestRewind_ALetterOfBeforeIsNotStoredLater(t *testing.T) {
+func TestRewind_AnEarlierLetterIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &reluctant{Bus: w.Connect("coordinator")}
@@ -183,7 +183,7 @@ func TestRewind_ALetterOfBeforeIsNotStoredLater(t *testing.T) {
 
 // A position that was released but not saved before the store went back is not saved afterwards, whether or
 // not anything is sent after it.
-func TestRewind_APositionOfBeforeIsNotSaved(t *testing.T) {
+func TestRewind_AnEarlierPositionIsNotSaved(t *testing.T) {
 	for _, sends := range [][]model.Send{{to("b")}, nil} {
 		positionOfBefore(t, sends)
 	}
@@ -209,7 +209,7 @@ func positionOfBefore(t *testing.T, sends []model.Send) {
 
 // A log that is empty after a saved position was lost: the coordinator logs that, and releases new sends from
 // then on.
-func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
+func TestRelease_AnEmptyLogAfterAPositionIsReleasedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		if err := w.Client.SavePosition(t.Context(), 0, coordinator.Position, 5); err != nil {
@@ -242,7 +242,7 @@ func (b *late) LogState(ctx context.Context, partition int, age time.Duration) (
 }
 
 // A deposed leader reports an end of the log before the released position, although nothing is lost.
-func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
+func TestRelease_ADeposedLeaderDoesNotMakeALogShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first, _ := w.coordinator(coordinator.Config{})
@@ -264,7 +264,7 @@ func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
 // A lane loses its end, and with it sends that its spaces have not handled. A coordinator that starts
 // afterwards does not remember them, and the positions of the logs have passed them: they are released again,
 // even if the lane has grown to its former length since.
-func TestLostEnd_WhatLogsHaveSentIsReleasedAnew(t *testing.T) {
+func TestLostEnd_LostSendsAreReleasedAgain(t *testing.T) {
 	for _, since := range []int{0, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -296,7 +296,7 @@ func TestLostEnd_WhatLogsHaveSentIsReleasedAnew(t *testing.T) {
 }
 
 // Nothing is released again into a lane that has lost nothing.
-func TestLostEnd_NothingIsReleasedAnewIntoALaneThatIsWhole(t *testing.T) {
+func TestLostEnd_NothingIsReleasedAgainIntoAWholeLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		first, _ := w.coordinator(coordinator.Config{})
@@ -318,7 +318,7 @@ func TestLostEnd_NothingIsReleasedAnewIntoALaneThatIsWhole(t *testing.T) {
 
 // A log loses its end and grows to its former length before a coordinator starts: sends up to the saved
 // position are new, and are released.
-func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
+func TestLostEnd_ALogOfItsFormerLengthIsReleasedAgain(t *testing.T) {
 	for _, since := range []int{2, 4} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -344,7 +344,7 @@ func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
 
 // A send that is older than what lanes remember, because no coordinator ran, was still not released: a
 // position is never moved forward.
-func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
+func TestLostEnd_OldUnreleasedSendsAreReleased(t *testing.T) {
 	for name, lose := range map[string]func(w *world){ // any order: the cases are independent
 		"a lane": func(w *world) { w.Server.LoseLane(0, 1) },
 		"a log": func(w *world) {
@@ -380,7 +380,7 @@ func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
 
 // The end of a lane is saved beside each position that relies on it. Any of them reveals what the lane has
 // lost, even one that is not the furthest, when others were saved since.
-func TestLostEnd_AnySavedEndShowsIt(t *testing.T) {
+func TestLostEnd_AnySavedEndRevealsIt(t *testing.T) {
 	for what, moved := range map[string]func(end uint64) uint64{ // any order: the cases are independent
 		"another event stood before the last one": func(end uint64) uint64 { return end - 1<<20 },
 		"it reached further before":               func(end uint64) uint64 { return end + 5<<20 },
@@ -420,7 +420,7 @@ func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 
 // The whole store goes back under a running coordinator. It saves the ends that lanes have afterwards, and
 // none that it remembers.
-func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
+func TestRewind_EarlierEndsOfLanesAreNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		from := worldtest.SpacesIn(1-model.PartitionOf("b", 2), 2, 1)[0]

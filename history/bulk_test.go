@@ -50,7 +50,7 @@ func counting(b *membus.Bus) (counts func() map[string]int) {
 
 // The cost does not depend on the number of letters: counting is one request, a page is two, and an action on
 // each letter costs only that action.
-func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
+func TestDead_ManyLettersTakeFewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		const n = 2000
@@ -96,7 +96,7 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 }
 
 // A filter applies at the time of its selection.
-func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
+func TestDead_Filters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		begun := time.Now()
@@ -148,7 +148,7 @@ func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
 }
 
 // The work of a client that is killed counts: the next client continues in order, and nothing is done twice.
-func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
+func TestDead_AClientContinuesTheWorkOfAKilledOne(t *testing.T) {
 	for _, kind := range []string{"send", "bury"} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

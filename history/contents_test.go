@@ -32,7 +32,7 @@ func (b *blank) ReadLog(context.Context, string, uint64, int) ([]model.LogEntry,
 }
 
 // A replica that stays behind is read about once a second, until the context ends.
-func TestReadContents_AsksAReplicaThatIsBehindEverMoreRarely(t *testing.T) {
+func TestReadContents_ReadsALaggingReplicaAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

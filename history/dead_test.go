@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
+func TestDeadLetters_AreTheFailedAndRefusedEventsOnceEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -78,7 +78,7 @@ func (w *world) redrive(space, id, want string, again bool) {
 	}
 }
 
-func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *testing.T) {
+func TestRedrive_IsOneEventAndItsEndIsShown(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("until-repaired"))
 		w.rest()
@@ -137,7 +137,7 @@ func TestRedrive_OfAReleasedEventAndOfAFollowUpHandlesThemWhereTheyWere(t *testi
 	})
 }
 
-func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
+func TestRedrive_AnEventWithoutALetterIsAnError(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "good", nil)
 		w.Send("a", "unknown", "twice")
@@ -162,7 +162,7 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 }
 
 // A dismissed letter stays where it was, with the first reason given, and can still be redriven.
-func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
+func TestDismiss_KeepsTheLetterWithItsReasonAndAllowsARedrive(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("until-repaired"))
 		w.rest()
@@ -212,7 +212,7 @@ func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 }
 
 // Any NATS client can put an event into a lane whose id leaves no room for the id of a note.
-func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
+func TestDeadLetters_ALongestIDHidesNothing(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		ids := []string{"short", strings.Repeat("x", model.MaxAnyEventIDLen-4), strings.Repeat("y", model.MaxAnyEventIDLen)}
 		for _, id := range ids {
@@ -225,7 +225,7 @@ func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
 	})
 }
 
-func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
+func TestDismiss_RefusesAMissingLetterAndALongReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var none *history.NoLetterError
@@ -303,7 +303,7 @@ func (w *world) endings(space string) (list []string) {
 }
 
 // A redrive is not repeated after the lane has forgotten it: the note stays.
-func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.T) {
+func TestRedrive_IsNotRepeatedAfterTheLaneHasForgottenIt(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", ends("until-repaired")), to("b", nil)))
 		w.rest()
@@ -334,7 +334,7 @@ func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.
 	})
 }
 
-func TestDeadLetters_SayHowOftenTheHandlerWasTried(t *testing.T) {
+func TestDeadLetters_HaveTheNumberOfAttempts(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("transient"))
 		for range 6 {

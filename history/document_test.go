@@ -10,7 +10,7 @@ import (
 )
 
 // A watcher that was away, and finds neither the document nor its deletion, receives the deletion once.
-func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
+func TestFollow_AForgottenDeletionIsDelivered(t *testing.T) {
 	var seen []string
 	var w Watch
 	there, gone := model.Int(1), model.Value{}
@@ -33,7 +33,7 @@ func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
 }
 
 // The same holds for a client that resumes with a revision.
-func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
+func TestFollow_AResumedClientReceivesAForgottenDeletion(t *testing.T) {
 	for _, c := range []struct {
 		change   Change
 		known    uint64

@@ -86,7 +86,7 @@ func (a *archive) wantReceipt(ctx context.Context, t *testing.T, id string, at u
 
 // A lane that had lost its end assigned the sequence of an event again. A cursor passed the sequence long
 // ago, for another event; the receipt of this one comes after the time at which it was stored.
-func TestFindReceipt_OfAnEventUnderASequenceThatAnotherHad(t *testing.T) {
+func TestFindReceipt_OfAnEventUnderAReusedSequence(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		a.commit(1, model.Commit{Epoch: 1, Cursor: model.Cursor{Floor: 5}, Txs: []model.Tx{endTx(1, "e1", 3)}})
@@ -98,7 +98,7 @@ func TestFindReceipt_OfAnEventUnderASequenceThatAnotherHad(t *testing.T) {
 
 // The event was handled before the lane lost it and it was sent again. Other commits have passed its new
 // sequence since, before the loss was detected.
-func TestFindReceipt_OfAnEventThatWasSentAgainUnderASequenceThatAnotherHad(t *testing.T) {
+func TestFindReceipt_OfARepeatedEventUnderAReusedSequence(t *testing.T) {
 	for _, at := range []uint64{2, 4} {
 		within(t, func(ctx context.Context) {
 			a := &archive{}
@@ -237,7 +237,7 @@ func (s *shrinking) Head(context.Context, string) (uint64, error) {
 	return s.head, nil
 }
 
-func TestFindReceipt_ALogThatHasLostItsEndIsNotWaitedFor(t *testing.T) {
+func TestFindReceipt_DoesNotWaitForATruncatedLog(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		s := &shrinking{}
 		s.commit(1, model.Commit{Takeover: true})
@@ -270,7 +270,7 @@ func TestFindOrigin_OfATransactionThatWasUndone(t *testing.T) {
 }
 
 // An event that the cursor has set aside is not done, although later ones are.
-func TestReadWaiting_ListsWhatWasSetAside(t *testing.T) {
+func TestReadWaiting_IncludesEventsThatWereSetAside(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		a.commit(1, model.Commit{Epoch: 1, Cursor: model.Cursor{Floor: 3, Held: []uint64{2}}, Txs: []model.Tx{endTx(1, "e1", 1), endTx(2, "e3", 3)}})
@@ -286,7 +286,7 @@ func TestReadWaiting_ListsWhatWasSetAside(t *testing.T) {
 
 // The next event is neither done with nor waiting for its predecessor; follow-ups of the space itself come
 // after what was in the lane at that time.
-func TestFirstOpen_IsTheOneThatComesNext(t *testing.T) {
+func TestFirstOpen_IsTheNextEvent(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		own := endTx(2, "e1", 1)

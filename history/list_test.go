@@ -66,7 +66,7 @@ func TestReceipts_AreThoseOfTheLogInItsOrder(t *testing.T) {
 }
 
 // The newest receipts of a long log are found near its end.
-func TestReceipts_TheLastFewAreNotLookedForFromTheBeginning(t *testing.T) {
+func TestReceipts_TheLastFewAreSearchedFromTheEnd(t *testing.T) {
 	a := newAuthor(1, "s")
 	a.takeOver()
 	for i := range 5000 {
@@ -136,7 +136,7 @@ func TestReceipts_FilterAndFollow(t *testing.T) {
 	})
 }
 
-func TestReceipts_RefusesQuestionsThatMakeNoSense(t *testing.T) {
+func TestReceipts_RefusesInvalidQueries(t *testing.T) {
 	bus := newAuthor(1, "s").reader(t)
 	for want, f := range map[string]history.ReceiptFilter{"stream": {Stream: "*"}, "outcome": {Outcome: "lost"}, "last": {Last: -1}} {
 		if _, err := listed(t.Context(), bus, "s", f, -1); err == nil || !strings.Contains(err.Error(), want) {

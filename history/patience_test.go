@@ -23,7 +23,7 @@ func (b *countingBus) FindEvent(ctx context.Context, space, stream, id string) (
 
 // However long a wait for an event takes, the event is looked up only when the wait begins, and once more
 // when a deposed leader must know it; otherwise the logs are followed.
-func TestWait_LooksForWhatNeverComesOnceMore(t *testing.T) {
+func TestWait_LooksUpAMissingEventOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := &countingBus{Client: w.Client}

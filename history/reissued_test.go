@@ -12,7 +12,7 @@ import (
 // Recall finds what was handled of an origin from a position on, however far back it is, and nothing else: no
 // event of another origin, of the term in which the positions are reissued, of an earlier position, that was
 // not handled, or that has no known key.
-func TestRecall_FindsWhatWasHandledUnderThosePositions(t *testing.T) {
+func TestRecall_FindsEventsHandledUnderReissuedPositions(t *testing.T) {
 	for _, between := range []int{0, 3, 5000} { // commits in between
 		a := newAuthor(1, "s")
 		client := a.server.Connect("reader")

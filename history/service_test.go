@@ -24,7 +24,7 @@ func (w *world) ask(endpoint, question string, into any) {
 	}
 }
 
-func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
+func TestService_EveryCoordinatorAnswersFromTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -58,7 +58,7 @@ func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
 	})
 }
 
-func TestService_WhatCannotBeAnsweredIsAnErrorWithACode(t *testing.T) {
+func TestService_AnInvalidRequestIsAnErrorWithACode(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", nil)
 		w.send("b", "e1", nil)

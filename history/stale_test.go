@@ -87,7 +87,7 @@ func within(t *testing.T, f func(ctx context.Context)) {
 
 // The leader knows where the log ends; a replica that shows less is read again. A replica that shows nothing
 // does not mean that the document does not exist.
-func TestRead_AReplicaThatIsBehindIsNotBelieved(t *testing.T) {
+func TestRead_ALaggingReplicaIsReadAgain(t *testing.T) {
 	for _, shows := range [][]int{{0}, {1}, {0, 1, 1, 0}} {
 		within(t, func(ctx context.Context) {
 			d, err := history.Read(ctx, &scriptedLog{entries: settings(2), head: 2, shows: shows}, "s", "n")
@@ -115,7 +115,7 @@ func TestReadContents_GoesBackWithTheStore(t *testing.T) {
 	})
 }
 
-func TestReplay_GoesOnBehindAPage(t *testing.T) {
+func TestReplay_ContinuesAfterAPage(t *testing.T) {
 	r := replica.New("s")
 	if err := history.Replay(t.Context(), &scriptedLog{entries: settings(600)}, r); err != nil || r.Seq != 600 {
 		t.Errorf("replayed up to %d, %v", r.Seq, err)
@@ -163,7 +163,7 @@ func followed(ctx context.Context, h *scriptedLog, most int) (seen []string, err
 	return seen, err
 }
 
-func TestFollow_GoesOnBehindWhatWasPurged(t *testing.T) {
+func TestFollow_ContinuesAfterAPurge(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(1), head: 1}
 		h.follow = append(h.follow, func(func(model.LogEntry)) error {
@@ -196,7 +196,7 @@ func TestFollow_GoesBackWithTheStore(t *testing.T) {
 }
 
 // What was read of a store while it went back may be lost.
-func TestFollow_WhatWasReadOfAnEarlierPastIsReadAgain(t *testing.T) {
+func TestFollow_ReadsAgainAfterARewind(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(5), head: 5}
 		h.read = func() { h.entries, h.head, h.epoch, h.read = settings(1), 1, 1, nil }
@@ -208,7 +208,7 @@ func TestFollow_WhatWasReadOfAnEarlierPastIsReadAgain(t *testing.T) {
 
 // Nothing after an entry that cannot be applied is delivered: it would be a value that the document never
 // had.
-func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T) {
+func TestFollow_NothingIsDeliveredAfterAnInvalidEntry(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(1), head: 1}
 		h.follow = append(h.follow, func(deliver func(model.LogEntry)) error {
@@ -224,7 +224,7 @@ func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T)
 
 // A call of Changes after one that ended with an error continues where that ended: nothing is delivered
 // twice, and a rewind in between is reported.
-func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
+func TestWatch_ContinuesWhereACallHasEnded(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		lost := errors.New("the source is lost")
 		h := &scriptedLog{entries: settings(5), head: 5}
@@ -253,7 +253,7 @@ func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
 
 // A caller that has the document as of a revision receives newer values, or the present one of a store that
 // went back during the first read.
-func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
+func TestWatch_FromARevisionDeliversNewerValues(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		from := func(h *scriptedLog, revision uint64, most int) (seen []string) {
 			ctx, cancel := context.WithCancel(ctx)

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestTree_IsWhatTheEventHasCausedInTheOrderInWhichItWasSent(t *testing.T) {
+func TestTree_HasTheCausedEventsInSendingOrder(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", script(to("c", nil), to("b", nil))), to("a", script(to("c", nil))), to("b", nil)))
 		w.rest()
@@ -48,7 +48,7 @@ func TestTree_IsWhatTheEventHasCausedInTheOrderInWhichItWasSent(t *testing.T) {
 	})
 }
 
-func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
+func TestTree_HasTheStateOfEachEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -81,7 +81,7 @@ func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
 	})
 }
 
-func TestTree_WhatASendersTransactionNeverCommittedIsDroppedOnceThatIsCertain(t *testing.T) {
+func TestTree_AnUncommittedSendIsDroppedOnceThatIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		commit := func(epoch uint64, txs ...model.Tx) uint64 {
@@ -120,7 +120,7 @@ func (w *world) wantMissing(q history.TreeQuery) {
 	}
 }
 
-func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
+func TestTree_AMissingOrAmbiguousEventIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -151,7 +151,7 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 	})
 }
 
-func TestTree_IsBoundedInSizeAndDepthAndSaysSo(t *testing.T) {
+func TestTree_IsBoundedInSizeAndDepth(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		wide, deep := script(), (*act)(nil)
 		for range 20 {

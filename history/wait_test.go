@@ -36,7 +36,7 @@ func over(ended <-chan error) bool {
 	return len(ended) > 0
 }
 
-func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T) {
+func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		ended := w.waiting(t.Context(), w.Client, "a", "e1")
@@ -76,7 +76,7 @@ func (w *world) finish(space string) {
 	w.Append(&model.Commit{Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}, Txs: []model.Tx{tx}})
 }
 
-func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
+func TestWait_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -98,7 +98,7 @@ func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
 	})
 }
 
-func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
+func TestWait_IncludesTheNoticeOfARefusedEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		kill := w.work("w1")
@@ -150,7 +150,7 @@ func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
 }
 
 // A timer has ended when it has fired, or when any event has cancelled it at any time.
-func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
+func TestWait_ACancelledTimerHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -247,7 +247,7 @@ func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
 
 // In every tree, with crashes and with waits that begin at any time, a wait ends when every event has ended,
 // and the tree then has all of them.
-func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
+func TestWait_EndsExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

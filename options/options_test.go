@@ -23,7 +23,7 @@ func bind(t *testing.T, cfg any, args ...string) error {
 	return fs.Parse(args)
 }
 
-func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
+func TestBind_AFlagPrecedesTheVariableAndThatPrecedesGo(t *testing.T) {
 	t.Setenv("SETTLE_IDLE", "20s")
 	t.Setenv("SETTLE_MAX_GROUP", "20")
 	cfg := settle.WorkerConfig{Options: settle.Options{Idle: 10 * time.Second, MaxAwake: 10, Limits: settle.Limits{MaxGroup: 10}}}
@@ -35,7 +35,7 @@ func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
 	}
 }
 
-func TestBind_SaysWhatIsWrongAndWhere(t *testing.T) {
+func TestBind_NamesTheInvalidVariable(t *testing.T) {
 	for text, args := range map[string][]string{
 		`"soon" is not a duration; write it as 500ms, 30s or 1h`: {"--idle", "soon"},
 		`"many" is not a whole number`:                           {"--max-awake", "many"},

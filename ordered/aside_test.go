@@ -132,7 +132,7 @@ func TestAside_ServersOfAnEarlierVersionLoseNothing(t *testing.T) {
 
 // Some events of a key that is set aside may lie after the position from which the lane is read. The key
 // reads them itself, after earlier ones; their delivery from the lane does not change that.
-func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
+func TestAside_AKeyReadsItsOwnEventsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck, free := newUnending(), newUnending()

@@ -19,7 +19,7 @@ func (w *world) sendLater(key, id string, while time.Duration) {
 
 // A delayed event lets later ones pass, and is handled at its time, even if its key was evicted since, or has
 // another server.
-func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
+func TestLater_AnEventIsHandledAtItsTime(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *world, p *serving) *serving{
 		"the key stays in memory": func(_ *world, p *serving) *serving { return p },
 		"the key is evicted": func(w *world, p *serving) *serving {
@@ -99,7 +99,7 @@ func TestLater_ACrashAtAnyRequestLosesNothing(t *testing.T) {
 }
 
 // A wakeup that could not be saved is saved with the next checkpoint, and one that is outdated is removed.
-func TestLater_TheItemIsSavedAndTakenBack(t *testing.T) {
+func TestLater_TheWakeupIsSavedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		saves := 0

@@ -48,7 +48,7 @@ func (w *world) eventuallyStuck(want ...string) (f *fleet.Fleet) {
 
 // Servers are listed with what they have done and what waits, and stuck keys with their event, since when
 // they are stuck, and why. Keys that make progress beside them are not listed.
-func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
+func TestFigures_ReportServersAndStuckKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		u := newUnending()
@@ -105,7 +105,7 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 
 // A key with a backlog makes progress while one group of transactions handles many events: the start of each
 // handler is progress. The age of a stuck key begins when it gets stuck.
-func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
+func TestFigures_AKeyWithABacklogIsNotReportedAsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		release := make(chan struct{})
@@ -136,7 +136,7 @@ func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
 }
 
 // Changes that cannot be saved are reported, with the reason.
-func TestFigures_WhatCannotBeSavedIsNamed(t *testing.T) {
+func TestFigures_ReportUnsavedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &failing{Bus: w.Server.Connect("o1")}
@@ -160,7 +160,7 @@ func (a away) Reachable() bool { return !a.gone.Load() }
 
 // While no server can be reached, Serve still ends, and reports what it could not save. Acknowledged events
 // are handled once a server is back.
-func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
+func TestLeaving_WithoutAServerEndsAndLosesNothing(t *testing.T) {
 	for _, unsaved := range []bool{true, false} {
 		t.Run(fmt.Sprint("with something to save: ", unsaved), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

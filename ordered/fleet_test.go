@@ -161,7 +161,7 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 	})
 }
 
-func TestFleet_AServerThatHangsAndGoesOnChangesNothing(t *testing.T) {
+func TestFleet_AServerThatHangsAndContinuesChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var hung atomic.Bool
@@ -250,7 +250,7 @@ func TestFleet_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
+func TestFleet_AKeyIsEvictedAndLoadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1", Idle: time.Second}, nil)
@@ -269,7 +269,7 @@ func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
 	})
 }
 
-func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
+func TestFleet_OnlyOldDataIsPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 1, Horizon: time.Hour})
 		p := w.serve(ordered.Config{Name: "o1", History: 15 * time.Minute}, nil)
@@ -310,7 +310,7 @@ func (b *illRead) ReadLog(ctx context.Context, space string, after uint64, limit
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) {
+func TestFleet_AReloadedKeyHandlesItsDeliveredEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &illRead{Bus: w.Server.Connect("o1")}
@@ -385,7 +385,7 @@ func TestPoison_EachEventThatKillsItsProcessCostsThreeAttempts(t *testing.T) {
 
 // A server that is stopped between the mark of an attempt and the attempt removes the mark: the attempt was
 // not made, and does not count, as with a worker.
-func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
+func TestPoison_AnAttemptThatWasNotMadeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		barren := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "other", Attempt: 1, Takeover: true}

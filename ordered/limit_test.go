@@ -58,7 +58,7 @@ func newUnending() *unending {
 // A handler that never returns is given up three times, and its event becomes a dead letter that explains
 // why. Earlier events are handled once, and later ones in the meantime, although none of the goroutines has
 // returned; what these write and send when they do return is discarded.
-func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyGoesOn(t *testing.T) {
+func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
@@ -176,7 +176,7 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsGivenUp(t *testing.T) {
 }
 
 // Attempts are counted across servers, even if one takes over from a live server.
-func TestLimit_AttemptsAreCountedOverAMove(t *testing.T) {
+func TestLimit_AttemptsAreCountedAcrossServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
@@ -228,7 +228,7 @@ func TestLimit_AServerThatIsStoppedCutsAHandlerOff(t *testing.T) {
 
 // At most 100 goroutines of a server count as given up. Beyond that a key stands still, which is logged,
 // until some have returned.
-func TestLimit_OnlySoManyAreLeftBehind(t *testing.T) {
+func TestLimit_TheNumberOfGivenUpGoroutinesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()

@@ -100,7 +100,7 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 }
 
 // A lane that is refused is served once its loss is accepted.
-func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+func TestLostEnd_AnEmptyLaneIsServedOnceTheLossIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.serve(ordered.Config{Name: "o1"}, nil)
@@ -125,7 +125,7 @@ func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 }
 
 // The same holds for a key whose log has lost its end.
-func TestLostEnd_AKeyWhoseLogIsLostIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+func TestLostEnd_AKeyWithALostLogIsServedOnceTheLossIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.serve(ordered.Config{Name: "o1"}, nil)

@@ -33,7 +33,7 @@ func fullProgram(t *testing.T) *space.Program {
 
 // A deployment moves from ordered to full workers and back, over the same data, each time with a transfer and
 // a follow-up in flight.
-func TestMove_FullWorkersGoOnBehindTheLastCommitAndTheOtherWayRound(t *testing.T) {
+func TestMove_FullWorkersContinueAfterTheLastCommitAndViceVersa(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		sent := 0

@@ -58,7 +58,7 @@ func (w *world) serveAlone(name string, hook membus.Hook) *serving {
 
 // A server that could not save for a while, and has nothing to append, misses that another server has taken
 // the key over, saved it and died. It detects that when its own save is outdated.
-func TestSaver_AServerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) {
+func TestSaver_AnIdleServerDetectsThatItIsDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var lost atomic.Bool

@@ -54,7 +54,7 @@ func offered(c *core, n int) {
 }
 
 // An event without room in a commit is handled in the next one, and later events share commits again.
-func TestCore_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
+func TestCore_AnEventWithoutRoomIsHandledInTheNextCommit(t *testing.T) {
 	c := taken(t, unitCore(t, func(tx *Tx, ev *model.Event) (any, error) {
 		size := map[string]int{"e1": 10 << 10, "e2": 20 << 10, "e3": 10 << 10, "e4": 20 << 10}[ev.ID] // of the 28 KiB that fit in a commit
 		tx.Set(ev.ID, strings.Repeat("x", size))
@@ -104,7 +104,7 @@ func TestCore_AHandlerThatReturnsTooLateHasFailed(t *testing.T) {
 }
 
 // A handler reads its own writes.
-func TestTx_SeesWhatItHasWritten(t *testing.T) {
+func TestTx_ReadsItsOwnWrites(t *testing.T) {
 	var seen string
 	c := taken(t, unitCore(t, func(tx *Tx, _ *model.Event) (any, error) {
 		tx.Set("n", 1)

@@ -207,7 +207,7 @@ func (s *story) wantKilled(id string) {
 	}
 }
 
-func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T) {
+func TestProperty_EndsAsIfOneServerHadNeverFailed(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)

@@ -11,7 +11,7 @@ import (
 
 // A key whose log has a commit that cannot be decoded is reported as refused, and other keys continue; once
 // an operator has decided, its events are handled.
-func TestQuarantine_AKeyIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
+func TestQuarantine_AKeyIsSetAsideUntilItsCommitIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		seq, err := w.Server.Append(model.Append{Space: "alice", Data: []byte(`{"v":99}`)})

@@ -78,7 +78,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 		w.Send("alice", "huge", "h")
 		w.Send("alice", "pay", "json", `{"cents":`)
 		w.Send("alice", "pay", "type", `{"cents":"five"}`)
-		w.Send("alice", "nobody", "n", `1`)
+		w.Send("alice", "unknown", "n", `1`)
 		w.Send("alice", "pay", "e2", `{"cents":5}`)
 		w.EventuallyEnded("alice", 9)
 		want := map[string]struct {
@@ -88,7 +88,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 			"e1": {model.Handled, ""}, "e2": {model.Handled, ""},
 			"p": {model.Failed, "panicked: at the disco"}, "f": {model.Failed, "no such currency"},
 			"b": {model.Failed, "no=name"}, "h": {model.Failed, "write smaller documents"},
-			"json": {model.Refused, "not JSON"}, "type": {model.Failed, "payload of event type"}, "n": {model.Refused, "no handler for stream nobody"},
+			"json": {model.Refused, "not JSON"}, "type": {model.Failed, "payload of event type"}, "n": {model.Refused, "no handler for stream unknown"},
 		}
 		for _, rc := range w.Receipts("alice") {
 			if x := want[rc.Event]; rc.Outcome != x.o || !strings.Contains(rc.Error, x.text) {
@@ -115,7 +115,7 @@ func (w *world) dead(key string) []model.DeadLetter {
 	return list
 }
 
-func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
+func TestServe_ATransientErrorIsRetriedAndDelaysOnlyItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := accounts()
@@ -149,7 +149,7 @@ func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
 	})
 }
 
-func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
+func TestServe_SendsLeaveWithTheirTransactionAndArriveOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		h := accounts()
@@ -184,7 +184,7 @@ func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
 	})
 }
 
-func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
+func TestServe_AnExpiredEventIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		done := make(chan error, 2)
@@ -207,7 +207,7 @@ func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
 
 // An event that expires while it waits after another one is not handled, although it had not expired when it
 // was read from the lane.
-func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
+func TestServe_AnEventThatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := accounts()
@@ -221,7 +221,7 @@ func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
 	})
 }
 
-func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
+func TestServe_RefusesInvalidConfigurations(t *testing.T) {
 	w := newWorld(t, 1)
 	nothing := func(*ordered.Tx, *model.Event) (any, error) { return nil, nil }
 	for text, cfg := range map[string]ordered.Config{
@@ -239,7 +239,7 @@ func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 
 // A handler sends to another key, whose handler sends back. The chain ends as a dead letter, whichever
 // servers handle it, and the keys continue.
-func TestChain_EndsAcrossKeysWhoeverServesThem(t *testing.T) {
+func TestChain_EndsAcrossKeysAndServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		handlers := accounts()

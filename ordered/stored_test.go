@@ -69,7 +69,7 @@ func (w *world) store(s *stored) {
 // testdata/stored.json has the stored data of servers from before keys were based on package ledger: saved
 // documents without their mark, commits that are not saved, sends that are not released, events that are not
 // handled, marks of attempts that ended with their process. A server continues from there.
-func TestStored_ADeploymentOfAnEarlierVersionGoesOn(t *testing.T) {
+func TestStored_ADeploymentOfAnEarlierVersionContinues(t *testing.T) {
 	data, err := os.ReadFile("testdata/stored.json")
 	if err != nil {
 		t.Fatal(err)

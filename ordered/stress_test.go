@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-func TestServe_WhatAKeySendsToItselfKeepsItsPlaceOverACrash(t *testing.T) {
+func TestServe_SendsToTheKeyItselfKeepTheirPlaceAcrossACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := accounts()
@@ -95,7 +95,7 @@ func (b *illSave) SaveState(ctx context.Context, space string, docs []model.Stat
 	return b.Bus.SaveState(ctx, space, docs, mark)
 }
 
-func TestServe_WhatCannotBeSavedIsNotPurgedAndSavedLater(t *testing.T) {
+func TestServe_UnsavedStateIsNotPurgedAndSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &illSave{Bus: w.Server.Connect("o1")}

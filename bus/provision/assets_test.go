@@ -89,7 +89,7 @@ func TestRulesOfAssets(t *testing.T) {
 }
 
 // All altered settings are reported at once, not one after the other as the operator corrects them.
-func TestCheck_TellsOfEachSettingThatWasAltered(t *testing.T) {
+func TestCheck_ReportsEachAlteredSetting(t *testing.T) {
 	for _, a := range testAssets() {
 		found := a.Config
 		found.Storage, found.NoAck, found.Sealed = jetstream.MemoryStorage, true, true
@@ -125,7 +125,7 @@ func TestLaneMayBeBounded(t *testing.T) {
 
 // Announcements may be kept longer, as in deployments of earlier versions, and a server may remember message
 // ids for a shorter time than requested.
-func TestHarmlessDifferencesAreNotTold(t *testing.T) {
+func TestHarmlessDifferencesAreNotReported(t *testing.T) {
 	for _, a := range testAssets() {
 		found := a.Config
 		if found.Duplicates = 50 * time.Millisecond; a.Component == "workers" {
@@ -138,7 +138,7 @@ func TestHarmlessDifferencesAreNotTold(t *testing.T) {
 }
 
 // The advice for restoring a setting names the stream, and the flag of the nats command if there is one.
-func TestFixes_SayHowASettingIsSetBack(t *testing.T) {
+func TestFixes_DescribeHowToRestoreASetting(t *testing.T) {
 	assets := testAssets()
 	fix := func(component string, s setting) string {
 		for _, a := range assets {

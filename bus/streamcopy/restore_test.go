@@ -48,7 +48,7 @@ func emptyServer(t *testing.T) *embedded.Server {
 }
 
 // Of two concurrent restores, the second one gets the deployment.
-func TestRestorer_LeavesEverythingToOneThatHasBegunSince(t *testing.T) {
+func TestRestorer_LeavesEverythingToALaterRestore(t *testing.T) {
 	s := emptyServer(t)
 	first, err := restorer(t, s, "b1")
 	if err != nil {
@@ -106,7 +106,7 @@ func TestRestorer_AStreamThatIsBeingRestoredIsClosed(t *testing.T) {
 }
 
 // A stream that differs from the backup after the copy is refused.
-func TestRestorer_WhatEndsElsewhereIsRefused(t *testing.T) {
+func TestRestorer_AStreamThatDiffersIsRefused(t *testing.T) {
 	b := deployed(t)
 	for i := range uint64(3) {
 		done := make(chan error, 1)
@@ -139,7 +139,7 @@ func TestRestorer_WhatEndsElsewhereIsRefused(t *testing.T) {
 }
 
 // A copy ends at the requested sequence, even if that was deleted, or with the error of take.
-func TestCopyStream_EndsWhereItIsToOrWithAnError(t *testing.T) {
+func TestCopyStream_EndsAtTheRequestedSequenceOrWithAnError(t *testing.T) {
 	b := deployed(t)
 	stream, err := b.JetStream().CreateStream(t.Context(), jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"plain"}})
 	if err != nil {

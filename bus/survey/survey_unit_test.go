@@ -19,7 +19,7 @@ import (
 
 // A new leader may not have applied everything yet: the end of a stream is read again before lost messages
 // are reported.
-func TestReach_OneLookIsNotEnough(t *testing.T) {
+func TestReach_OneReadIsNotEnough(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind int // how many answers are of a log that ends earlier
 		lost   bool

@@ -30,7 +30,7 @@ func (b *itemBus) SaveState(_ context.Context, _ string, docs []model.StateDoc, 
 }
 
 // The earlier of two times counts, whatever their sequences.
-func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
+func TestDue_AnEarlierSavedTimeStays(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		known   model.StateDoc
@@ -57,7 +57,7 @@ func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
 }
 
 // The earliest event that a commit leaves waiting decides when it is due.
-func TestDue_TheEarliestOfWhatACommitHasWaitCounts(t *testing.T) {
+func TestDue_TheEarliestWaitingEventOfACommitCounts(t *testing.T) {
 	send := func(to string, slot uint64, at int64) model.Send {
 		return model.Send{To: to, Slot: slot, NotBefore: at}
 	}
@@ -79,7 +79,7 @@ func TestDue_TheEarliestOfWhatACommitHasWaitCounts(t *testing.T) {
 }
 
 // A follow-up is saved as due at once, unless nothing was due before: then the lane leads to it.
-func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
+func TestDue_AFollowUpIsSavedAsDueAtOnce(t *testing.T) {
 	for saved, want := range map[int64]int64{unknownDue: atOnce, atOnce: atOnce, 5000: atOnce, 0: 0} {
 		h := newTestHost(t, 0)
 		r := replica.New("s")
@@ -98,7 +98,7 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 }
 
 // A failed save may have taken effect, so the deletion of the item is saved again.
-func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
+func TestDue_AfterAFailedSaveTheDeletionIsSavedAgain(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.dueAt = 5000
 	h.saver.settle(h.core, unsavedState{moved: true, dueAt: 0}, model.ErrStopped)
@@ -171,7 +171,7 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 }
 
 // A space that was woken when due, without success, is woken again.
-func TestDue_ASpaceThatIsWokenInVainIsWokenAgain(t *testing.T) {
+func TestDue_ASpaceThatWasNotServedIsWokenAgain(t *testing.T) {
 	p := testPartition(t.Context(), &listBus{})
 	now := time.Now()
 	p.cfg.Now = func() time.Time { return now }

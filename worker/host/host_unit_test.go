@@ -30,7 +30,7 @@ func owned(t *testing.T) *host {
 }
 
 // Unhandled events hold the lane position back.
-func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
+func TestPublish_WaitingEventsHoldTheLaneBack(t *testing.T) {
 	h := owned(t)
 	h.publish()
 	if got := h.inbox.laneDone(); got != allDone {
@@ -73,7 +73,7 @@ func TestSaver_AnErrorBesideOutdatedItemsIsAnError(t *testing.T) {
 }
 
 // Observations that could not be saved are part of the next checkpoint, unless there are newer ones.
-func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
+func TestSaver_UnsavedObservationsAreSavedLater(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.noted = noted{}
 	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
@@ -91,7 +91,7 @@ func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
 
 // A marker is forgotten only if an old enough checkpoint covers the deletion, in its present revision, and
 // only for items that may come back without harm.
-func TestMarkers_WhichMayGo(t *testing.T) {
+func TestMarkers_WhichMayBePurged(t *testing.T) {
 	marker := func(key string, seq, rev uint64) model.StateDoc { return model.StateDoc{Doc: key, Seq: seq, Rev: rev} }
 	var m markers
 	names := func(list []model.StateDoc) (out []string) {
@@ -130,7 +130,7 @@ func TestLease_IsBounded(t *testing.T) {
 }
 
 // A space that is observed is not evicted, even if its host does not know of the observer yet.
-func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
+func TestRest_AnObservedSpaceIsNotEvicted(t *testing.T) {
 	h := owned(t)
 	h.publish()
 	p := testPartition(t.Context(), &listBus{})
@@ -146,7 +146,7 @@ func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
 }
 
 // A space that should make room gets work, so another one makes room instead.
-func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
+func TestAwake_AnotherSpaceMakesRoomWhenOneGetsWork(t *testing.T) {
 	a := &residency{limit: 2, hosts: 2}
 	one, other := &resident{space: "a", wake: func() {}}, &resident{space: "b", wake: func() {}}
 	a.rests(one)
@@ -164,7 +164,7 @@ func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
 }
 
 // Transactions that were undone are retried in order, before later ones.
-func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
+func TestDirects_AreRetriedInOrder(t *testing.T) {
 	h := newTestHost(t, 0)
 	core, err := newTestCore("w", ledger.Limits{ConflictWindow: time.Minute})
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *followBus) FollowSpace(ctx context.Context, _ string, after uint64, _ f
 
 func (b *followBus) Epoch() uint64 { return 0 }
 
-func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
+func TestRemoteCommits_AreFollowedFromTheSpacesPosition(t *testing.T) {
 	h := owned(t)
 	b := &followBus{after: make(chan uint64, 1)}
 	h.loop.bus = b
@@ -208,7 +208,7 @@ func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
 
 // Commits that were purged before an attachment has received them must be in its state, or the attachment
 // ends.
-func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
+func TestRemoteCommits_PurgedBeforeTheirReceptionEndAnAttachment(t *testing.T) {
 	for after, ends := range map[uint64]bool{0: false, 1: true, 2: true} {
 		h := owned(t)
 		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
@@ -229,7 +229,7 @@ func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
 }
 
 // A late value of a mirror that has ended does not replace the value of its successor.
-func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
+func TestMirror_ALateValueOfAnEndedMirrorIsIgnored(t *testing.T) {
 	h := newTestHost(t, 0)
 	ref := Ref{Space: "t", Doc: "d"}
 	over, end := context.WithCancel(t.Context())
@@ -250,7 +250,7 @@ type headBus struct {
 func (b *headBus) Head(context.Context, string) (uint64, error) { return b.head, nil }
 
 // One commit that a loaded space has not received is enough to make it read the log.
-func TestUnheard_OneCommitIsEnough(t *testing.T) {
+func TestMissedCommits_OneIsEnough(t *testing.T) {
 	for head, looks := range map[uint64]bool{1: false, 2: true, 3: true} {
 		h := owned(t)
 		h.saver.stored.seen.Store(1)
@@ -276,7 +276,7 @@ func (b *logBus) ReadLog(_ context.Context, _ string, after uint64, limit int) (
 }
 
 // A space reads all commits of other runtimes, even more than fit into one read.
-func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
+func TestRemoteCommits_AHostReadsAllThatItHasMissed(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.core.TakeOver()
 	own := h.core.Settle(0).Append
@@ -317,7 +317,7 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 
 // A read that was current as of a commit that was refused since starts again: the commit that it waited for
 // never lands.
-func TestRead_LooksAgainAfterARefusal(t *testing.T) {
+func TestRead_RestartsAfterARefusal(t *testing.T) {
 	h := owned(t)
 	r := &documentRead{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []Freshness{{}}, due: 5}
 	if err := h.graph.core.Observe("n"); err != nil {
@@ -331,7 +331,7 @@ func TestRead_LooksAgainAfterARefusal(t *testing.T) {
 }
 
 // Another runtime commits first. The host reads its commit, and then takes the space over.
-func TestHost_ATakeoverThatWasRefusedIsMadeAgain(t *testing.T) {
+func TestHost_ARefusedTakeoverIsRetried(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.core.TakeOver()
 	if h.core.Settle(0).Append == nil {
@@ -372,7 +372,7 @@ func (b *purgeBus) PurgeLog(_ context.Context, _ string, below uint64) error {
 }
 
 // The log of an evicted space is purged once its checkpoint is old enough.
-func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing.T) {
+func TestRetention_TheCheckpointOfAnEvictedSpaceMustBeOldEnough(t *testing.T) {
 	now := time.Now()
 	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
 		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
@@ -385,7 +385,7 @@ func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing
 
 // After one event that was left in the stream, all later ones are left, even if there is room by then: the
 // order is kept.
-func TestInbox_BehindOneThatWasLeftAllAreLeft(t *testing.T) {
+func TestInbox_AfterOneThatWasLeftAllAreLeft(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.inbox.leave(5)
 	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {

@@ -48,7 +48,7 @@ func TestInbox_MemoryThatIsKeptForReuseHoldsNoWaitingEvent(t *testing.T) {
 	}
 }
 
-func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
+func TestInbox_EventsBeyondTheLimitStayInTheStreamAndOpen(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.inbox.lane.low.Store(allDone)
 	for seq := uint64(1); seq <= inboxLimit; seq++ {
@@ -76,7 +76,7 @@ func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
 	}
 }
 
-func TestEventOf_WhatCannotBeHandledIsInvalidAndInNobodysWay(t *testing.T) {
+func TestEventOf_AnUnhandleableEventIsInvalidAndBlocksNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		m        model.Message
 		invalid  bool

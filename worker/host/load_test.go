@@ -12,7 +12,7 @@ import (
 
 // A space with more events in its lane than it has room for comes before all others, ordered by what is left;
 // the others are ordered by their events.
-func TestLoads_TheSpaceForWhichMostWaitsIsFirst(t *testing.T) {
+func TestLoads_TheLargestBacklogIsFirst(t *testing.T) {
 	loads := []load{
 		{Load: status.Load{Space: "few", Events: 1}},
 		{Load: status.Load{Space: "near", Events: 512}, unread: true, span: 2000},
@@ -32,7 +32,7 @@ func TestLoads_TheSpaceForWhichMostWaitsIsFirst(t *testing.T) {
 }
 
 // The last missed times of each job of a space are kept, for a limited number of jobs.
-func TestMissed_TheLastOfEachJobIsKept(t *testing.T) {
+func TestMissed_TheLastTimesOfEachJobAreKept(t *testing.T) {
 	var l missedLog
 	for n, m := range []struct{ space, cron string }{{"s", "a"}, {"s", "b"}, {"t", "a"}, {"s", "a"}, {"u", "a"}, {"u", "b"}, {"u", "c"}} {
 		l.note(m.space, Missed{Cron: m.cron, Times: n})

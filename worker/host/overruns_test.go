@@ -7,7 +7,7 @@ import (
 
 // A node that is given up repeatedly rests for longer each time. A node that has behaved for long starts
 // again.
-func TestOverruns_ANodeThatWasWellForLongBeginsAnew(t *testing.T) {
+func TestOverruns_ANodeThatHasBehavedForLongStartsAgain(t *testing.T) {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	os := overruns{}
 	rests := func(want time.Duration) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Timers of one instant fire in any order, and their actions run in the order of names.
-func TestReturns_WhatIsDueAtOneInstantIsDoneInTheOrderOfNames(t *testing.T) {
+func TestReturns_ActionsOfOneInstantRunInTheOrderOfNames(t *testing.T) {
 	spaces := []string{"h", "c", "f", "a", "e", "b", "g", "d"}
 	for name, c := range map[string]struct {
 		of   func(space string) time.Duration

@@ -24,7 +24,7 @@ func (b *pastBus) Send(m model.Message, _ func(model.SendResult, error)) {
 }
 
 // Memory of an earlier epoch writes and removes nothing in the present store.
-func TestSession_OfAnEarlierPastChangesNothing(t *testing.T) {
+func TestSession_OfAnEarlierEpochChangesNothing(t *testing.T) {
 	b := &pastBus{epoch: 3}
 	s := port.Session(b)
 	b.epoch++

@@ -34,7 +34,7 @@ func (r *rosterAt) wantAsked(when string, partitions ...int) model.Member {
 	return m
 }
 
-func TestClaim_APartitionIsAskedForWhenNobodyHasItAndServedWhenThatIsHeard(t *testing.T) {
+func TestClaim_AFreePartitionIsRequestedAndServedWhenTheRequestArrives(t *testing.T) {
 	r := newRosterAt(t)
 	r.has("a", 1, []int{1}, nil)
 	r.wantMay(1, false, "while another holds it")
@@ -50,14 +50,14 @@ func TestClaim_APartitionIsAskedForWhenNobodyHasItAndServedWhenThatIsHeard(t *te
 	r.wantMay(1, true, "when its own announcement has arrived")
 }
 
-func TestClaim_WhoAsksSecondWaits(t *testing.T) {
+func TestClaim_TheSecondRequestWaits(t *testing.T) {
 	r := newRosterAt(t)
 	r.has("a", 1, nil, []int{1})
 	r.wantMay(1, false, "while another requests it")
 	r.wantAsked("while another requests it")
 }
 
-func TestClaim_WhoseAnnouncementComesBackSecondWaits(t *testing.T) {
+func TestClaim_TheSecondAnnouncementWaits(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantMay(1, false, "at first")
 	m := r.wantAsked("at first", 1)
@@ -74,7 +74,7 @@ func TestClaim_WhoseAnnouncementComesBackSecondWaits(t *testing.T) {
 
 // A member that lost its patience has begun although another had requested the partition before: the claim
 // waits for it.
-func TestClaim_WhoHasBegunMeanwhileIsWaitedFor(t *testing.T) {
+func TestClaim_WaitsForAMemberThatHasBegun(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantMay(1, false, "at first")
 	r.wantAsked("at first", 1)
@@ -83,7 +83,7 @@ func TestClaim_WhoHasBegunMeanwhileIsWaitedFor(t *testing.T) {
 	r.wantMay(1, false, "while another serves it")
 }
 
-func TestClaim_AnAnnouncementOfAnEarlierClaimIsNoAnswerToThisOne(t *testing.T) {
+func TestClaim_AnEarlierClaimDoesNotCount(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantMay(1, false, "at first")
 	old := r.wantAsked("at first", 1)
@@ -96,7 +96,7 @@ func TestClaim_AnAnnouncementOfAnEarlierClaimIsNoAnswerToThisOne(t *testing.T) {
 	r.wantMay(1, false, "before its own announcement arrived")
 }
 
-func TestClaim_NothingIsWaitedForForEver(t *testing.T) {
+func TestClaim_WaitsAreBounded(t *testing.T) {
 	r := newRosterAt(t)
 	r.has("a", 1, []int{1}, nil)
 	r.wantMay(1, false, "while another holds it")
@@ -109,7 +109,7 @@ func TestClaim_NothingIsWaitedForForEver(t *testing.T) {
 	r.wantMay(2, true, "when its own announcement does not arrive")
 }
 
-func TestClaim_WhatIsTakenOrLetGoIsSaid(t *testing.T) {
+func TestClaim_HoldAndLetGoAreAnnounced(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hold(1, r.now)
 	if m := r.Beat(false); !slices.Equal(m.Holds, []int{1}) || r.Due() {
@@ -132,7 +132,7 @@ func TestClaim_WhatIsTakenOrLetGoIsSaid(t *testing.T) {
 }
 
 // A worker that is about to leave is live until it has left, but gets no partitions.
-func TestRoster_WhoIsLeavingGetsNoPartitions(t *testing.T) {
+func TestRoster_ALeavingMemberGetsNoPartitions(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "a", Beat: 1, Leaving: true, Holds: []int{1}}, r.now)
 	r.wantLive("a me")

@@ -20,7 +20,7 @@ func fleet(t *rapid.T) []model.Member {
 	return out
 }
 
-func TestDivide_EveryPartitionHasOneOwner_AndNobodyMoreThanItsShare(t *testing.T) {
+func TestDivide_EveryPartitionHasOneOwnerAndNoMemberMoreThanItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, members := rapid.IntRange(1, 64).Draw(t, "n"), fleet(t)
 		count := map[string]int{}
@@ -74,7 +74,7 @@ func TestDivide_WhenAMemberLeaves_MostOthersKeepWhatTheyHave(t *testing.T) {
 	t.Logf("%d of %d partitions moved although their owner stayed", moved, total)
 }
 
-func TestDivide_NobodyIsThere(t *testing.T) {
+func TestDivide_WithoutMembers(t *testing.T) {
 	for p, owner := range Divide(3, nil) {
 		if owner != "" {
 			t.Errorf("partition %d belongs to %q", p, owner)
@@ -92,7 +92,7 @@ func TestDivide_Golden(t *testing.T) {
 	}
 }
 
-func TestDivide_WhoLeavesOrComesMovesHardlyMoreThanItsShare(t *testing.T) {
+func TestDivide_AJoinOrLeaveMovesLittleMoreThanItsShare(t *testing.T) {
 	for _, n := range []int{8, 32, 64, 128} {
 		extra, total, worst := 0, 0, 0.0
 		for size := 2; size <= 12; size++ {

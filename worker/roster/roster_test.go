@@ -37,7 +37,7 @@ func (r *rosterAt) wantLive(ids string) {
 	}
 }
 
-func TestRoster_AMemberIsThereFromItsFirstBeatUntilItStandsStillForTheTTL(t *testing.T) {
+func TestRoster_AMemberIsLiveFromItsFirstBeatUntilTheTTL(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantLive("me")
 	r.says("a", 1)
@@ -63,7 +63,7 @@ func TestRoster_TheSameBeatAgainIsNoSignOfLife(t *testing.T) {
 }
 
 // A member at the edge of the TTL would otherwise move its partitions with every beat.
-func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
+func TestRoster_AStalledMemberIsBackWhenItBeatsRegularly(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 1)
 	beat := uint64(1)
@@ -102,7 +102,7 @@ func TestRoster_AMemberThatBeatsSlowlyComesBackFromProbation(t *testing.T) {
 }
 
 // A later request of the same process can overtake an earlier one.
-func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
+func TestRoster_ALateAnnouncementIsIgnored(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
 	r.Hear(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
@@ -111,7 +111,7 @@ func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
 	}
 }
 
-func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
+func TestRoster_ADepartedMemberIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 5)
 	r.Hear(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
@@ -121,7 +121,7 @@ func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 }
 
 // Workers divide partitions among themselves, and so do servers of package ordered.
-func TestRoster_MembersOfOneRoleHearEachOtherAndNobodyElse(t *testing.T) {
+func TestRoster_OnlyMembersOfOneRoleCount(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
 	r.wantLive("me")
@@ -137,7 +137,7 @@ func TestRoster_MembersOfOneRoleHearEachOtherAndNobodyElse(t *testing.T) {
 	r.wantLive("me")
 }
 
-func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
+func TestRoster_DepartedMembersAreForgotten(t *testing.T) {
 	r := newRosterAt(t)
 	for _, id := range []string{"a", "b", "c"} {
 		r.says(id, 1)
@@ -170,7 +170,7 @@ func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
 	r.wantLive("a me")
 }
 
-func TestRoster_OwnAnnouncementsFromThePastAreNotHeard(t *testing.T) {
+func TestRoster_OwnEarlierAnnouncementsAreIgnored(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
 	r.wantLive("me")
@@ -196,7 +196,7 @@ func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 	r.wantLive("me")
 }
 
-func TestRoster_TheLastWordIsThatItHasLeft(t *testing.T) {
+func TestRoster_TheLastAnnouncementIsTheDeparture(t *testing.T) {
 	r := newRosterAt(t)
 	r.Beat(false)
 	if m := r.Beat(true); !m.Left {

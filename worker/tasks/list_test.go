@@ -69,7 +69,7 @@ func (d *desk) perform() {
 	}
 }
 
-func TestList_NoMoreThanAtATime(t *testing.T) {
+func TestList_LimitsConcurrentAttempts(t *testing.T) {
 	d := newDesk(t, &Performer{AtATime: 2})
 	for _, key := range []string{"a", "b", "c", "d"} {
 		d.is(key, space.TaskPending, 0)
@@ -81,7 +81,7 @@ func TestList_NoMoreThanAtATime(t *testing.T) {
 }
 
 // The document shows the cancellation, whichever runtime made it.
-func TestList_AnAttemptAtWhatIsCancelledEnds(t *testing.T) {
+func TestList_TheAttemptAtACancelledTaskEnds(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
 	d.Perform()
@@ -94,7 +94,7 @@ func TestList_AnAttemptAtWhatIsCancelledEnds(t *testing.T) {
 	}
 }
 
-func TestList_WhatANewProgramDoesNotHaveEnds(t *testing.T) {
+func TestList_AttemptsAtRemovedActionsEnd(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
 	d.Perform()
@@ -116,7 +116,7 @@ func TestList_AttemptsOfFormerOwnersCount(t *testing.T) {
 }
 
 // A finished task waits until the log has its end. Its end is reported again, but the task is not done again.
-func TestList_WhatIsDoneIsToldAgainAndNotDoneAgain(t *testing.T) {
+func TestList_AFinishedTaskIsReportedAgainAndNotRepeated(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
 	d.perform()
@@ -127,7 +127,7 @@ func TestList_WhatIsDoneIsToldAgainAndNotDoneAgain(t *testing.T) {
 	}
 }
 
-func TestTell_IsTriedUntilItIsStored(t *testing.T) {
+func TestTell_IsRetriedUntilItIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, &Performer{})
 		d.refuse = 3
@@ -141,7 +141,7 @@ func TestTell_IsTriedUntilItIsStored(t *testing.T) {
 
 // A key that is too long for an id is reported under its hash. A key that looks like such a hash is
 // another key.
-func TestCompletionID_TellsKeysApart(t *testing.T) {
+func TestCompletionID_DistinguishesKeys(t *testing.T) {
 	long := completionID(&space.Completion{Key: strings.Repeat("x", model.MaxNameLen+1), N: 1}, 0)
 	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done-"), "-")
 	if like := completionID(&space.Completion{Key: hash, N: 1}, 0); like == long {
@@ -152,7 +152,7 @@ func TestCompletionID_TellsKeysApart(t *testing.T) {
 	}
 }
 
-func TestSlots_AreGivenBack(t *testing.T) {
+func TestSlots_AreReleased(t *testing.T) {
 	s := NewSlots(1)
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())

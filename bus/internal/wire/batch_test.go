@@ -9,7 +9,7 @@ import (
 )
 
 // These are the server's messages at the end of a batch (nats-server, getDirectMulti and getDirectRequest).
-func TestBatch_ItsEndIsTakenForOneOnlyIfAllHasArrived(t *testing.T) {
+func TestBatch_EndsOnlyWhenAllMessagesArrived(t *testing.T) {
 	for _, c := range []struct {
 		name, status, description string
 		found                     int

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Every header of a stored message, as bytes that any client can have written: what is read of them is within bounds, and the same
-// for all readers.
+// The headers of a stored message are bytes that any client can have written: the decoded values are within
+// bounds, and the same for all readers.
 func FuzzHeaders(f *testing.F) {
 	for _, text := range []string{
 		"NATS/1.0\r\nSettle-Position: 7\r\nSettle-Term: 1800000000123\r\nSettle-Prev-Term: 1\r\nSettle-Replay-Key: 18446744073709551615\r\nSettle-Depth: 3\r\n\r\n",

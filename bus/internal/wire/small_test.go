@@ -20,7 +20,7 @@ func TestTailEnd_WaitsForEachSubject(t *testing.T) {
 	}
 }
 
-// A client can send headers that the server adds, too: the server's own is the last.
+// A client can send headers that the server also adds: the server's own come last.
 func TestHeaders_WhatTheServerAddsIsTheLast(t *testing.T) {
 	h := nats.Header{HeaderSequence: {"99", "7"}}
 	if got := AddedNumber(h, HeaderSequence); got != 7 {

@@ -8,14 +8,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// following returns a follow that remembers what it has delivered.
+// following returns a subscription that records what it has delivered.
 func following() (f *follower, got *[]uint64) {
 	got = &[]uint64{}
 	f = newFollower(aLink(), &Tail{}, func(d Delivery) { *got = append(*got, d.Seq) })
 	return f, got
 }
 
-// message returns the n-th delivery of a consumer, of a message at 100 times that.
+// message returns the n-th delivery of a consumer, for the message with sequence 100*n.
 func message(n int) *nats.Msg {
 	return &nats.Msg{Subject: "s", Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.0", 100*n, n)}
 }
@@ -31,7 +31,7 @@ func (f *follower) isInterrupted() bool {
 
 // A lost message leaves a gap in the numbers of a consumer's deliveries. Nothing after it is delivered; the
 // next consumer begins after the last delivery.
-func TestFollow_NothingIsDeliveredBehindAGap(t *testing.T) {
+func TestFollow_NothingIsDeliveredAfterAGap(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		then []*nats.Msg
