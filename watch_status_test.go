@@ -78,7 +78,7 @@ const (
 	connected = "connected: true, current: false"
 	current   = "connected: true, current: true"
 	nobody    = "connected: false, current: false, because no worker answers"
-	silent    = "connected: false, current: false, because nothing was heard for 3s"
+	silent    = "connected: false, current: false, because no message arrived for 3s"
 	tooMany   = "connected: true, current: false, because mood could not be computed: two is too many"
 )
 

@@ -126,8 +126,8 @@ func (l *lanes) countBehind(ctx context.Context, stream, pattern string, after u
 	return c.CachedInfo().NumPending, nil
 }
 
-// event reads an event of a partition as it is in its lane; ok is false if the message is none. An event of
-// another partition is not found here: the lane's owner forwards it to the right one.
+// event decodes an event of a partition from its lane; ok is false if the message is not an event. An event
+// of another partition is not found here: the lane's owner forwards it to the right one.
 func (l *lanes) event(partition int, s wire.StoredMsg) (model.Message, bool) {
 	m, ok := eventOf(s)
 	return m, ok && l.PartitionOf(m.Space) == partition

@@ -21,7 +21,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// provisioned returns a bus on a server of its own, with all assets.
+// provisioned returns a bus on its own server, with all streams.
 func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Server == nil {
@@ -163,7 +163,7 @@ func TestAnotherHorizonIsRefused(t *testing.T) {
 	}
 }
 
-// A deployment that was created before there was a choice has the default.
+// A deployment from before the setting existed has the default horizon.
 func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
 	b := provisioned(t, bus.Config{})
 	cfg := stream(t, b, "KV_SETTLE_WORKERS").CachedInfo().Config
@@ -177,7 +177,7 @@ func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
 	wantSettings(t, b.Check(t.Context()), "KV_SETTLE_WORKERS", "horizon (metadata settle.io/horizon)")
 }
 
-// Settings that were altered on the server with `nats stream edit`.
+// The settings were altered on the server with `nats stream edit`.
 func TestEditedStreamsAreRefused(t *testing.T) {
 	edits := []struct {
 		stream, setting string
@@ -271,7 +271,7 @@ func update(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	}
 }
 
-// recreate restores a stream, also from settings that cannot be switched back.
+// recreate restores a stream, even from settings that cannot be changed back.
 func recreate(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	t.Helper()
 	if err := b.JetStream().DeleteStream(t.Context(), c.Name); err != nil {
@@ -282,8 +282,8 @@ func recreate(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	}
 }
 
-// wantSettings checks that the error is about the setting, of that stream, among
-// others that the edit may have brought along.
+// wantSettings checks that the error names the setting of that stream, among others that the edit may have
+// changed with it.
 func wantSettings(t *testing.T, err error, stream, setting string) {
 	t.Helper()
 	var asset *provision.AssetError
@@ -292,7 +292,7 @@ func wantSettings(t *testing.T, err error, stream, setting string) {
 	}
 	for _, part := range []string{"stream " + stream, setting + " is"} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%v does not say %q", err, part)
+			t.Errorf("%v does not contain %q", err, part)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
+func TestCheckReportsAMissingDeploymentInOneLine(t *testing.T) {
 	b := connect(t, bus.Config{Server: natstest.StartServer(t, embedded.Config{})})
 	if err := b.Check(t.Context()); !errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("got %v, want ErrNoDeployment", err)
@@ -342,7 +342,7 @@ func TestPrefixesShareAnAccount(t *testing.T) {
 	stream(t, two, "STAGING_LANE_1")
 }
 
-func TestNoJetStreamSaysSo(t *testing.T) {
+func TestNoJetStreamIsReported(t *testing.T) {
 	url := startPlainServer(t)
 	_, err := bus.Connect(t.Context(), bus.Config{URL: url})
 	if err == nil || !strings.Contains(err.Error(), "JetStream") {
@@ -360,7 +360,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestProvision_DeadLettersAreKeptForEverUnlessAnAgeIsChosen(t *testing.T) {
+func TestProvision_DeadLettersAreKeptForeverUnlessAnAgeIsChosen(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, age := range map[string]time.Duration{"forever": 0, "month": 30 * 24 * time.Hour} {
 		b := provisioned(t, bus.Config{Server: server, Prefix: prefix, DeadLetterMaxAge: age})

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The tests of this file look at a deployment as any other NATS client does.
+// These tests access a deployment like any other NATS client.
 
 func plain(t *testing.T, server *embedded.Server) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
@@ -33,7 +33,7 @@ func plain(t *testing.T, server *embedded.Server) (*nats.Conn, jetstream.JetStre
 	return nc, js
 }
 
-// What `nats pub` sends to a lane is an event like any other, and is stored once.
+// A message that `nats pub` sends to a lane is an event like any other, and is stored once.
 func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -75,8 +75,8 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	}
 }
 
-// A subject that names no event has no stream: the publisher gets an error at once.
-func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
+// A subject that is no event's belongs to no stream: the publisher gets an error at once.
+func TestMalformedEventSubjectsBelongToNoStream(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -87,9 +87,9 @@ func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
 	}
 }
 
-// What is no event is passed over and does not hold up what follows, even with headers that
-// look like the server's own.
-func TestStrangeEventsArePassedOver(t *testing.T) {
+// A message that is not an event is skipped and does not delay later ones, even with headers that look like
+// the server's own.
+func TestInvalidEventsAreSkipped(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
@@ -130,8 +130,8 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 	}
 }
 
-// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark
-// and the positions can be read.
+// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark and the positions are
+// readable.
 func TestStateIsAnOrdinaryBucket(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -213,7 +213,7 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 
 // A server notifies the connection, and not the request, that a user may not publish. The request still fails
 // at once, and requests to other subjects do not.
-func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
+func TestAPublishWithoutPermissionIsRefusedAtOnce(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	if err := os.WriteFile(conf, []byte(`accounts { A: { jetstream: enabled, users: [
 		{ user: all, password: x }
@@ -249,7 +249,7 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 }
 
 // This process may be slow to greet itself, and there is no other server to try.
-func TestConnOption_HasTheTimeOfASlowMachineUnlessToldOtherwise(t *testing.T) {
+func TestConnOption_HasATimeoutForSlowMachinesByDefault(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	for given, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} { // any order: each on its own
 		o := nats.GetDefaultOptions()

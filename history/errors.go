@@ -10,7 +10,7 @@ import (
 // MissingError reports that an event is not known.
 type MissingError struct {
 	Space, Stream, Event string
-	// Minted is set if the id is one that Settle makes for sends of handlers.
+	// Minted is set if the id is one that Settle generates for sends of handlers.
 	Minted bool
 	// Receipt is set if only the receipt is missing.
 	Receipt bool

@@ -25,7 +25,7 @@ func bind(t *testing.T, cfg any, args ...string) error {
 	return fs.Parse(args)
 }
 
-func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
+func TestBind_AFlagPrecedesTheVariableAndThatPrecedesGo(t *testing.T) {
 	t.Setenv("SETTLE_IDLE", "20s")
 	t.Setenv("SETTLE_MAX_GROUP", "20")
 	cfg := settle.WorkerConfig{Options: worker.Options{Idle: 10 * time.Second, MaxAwake: 10, Limits: ledger.Limits{MaxGroup: 10}}}
@@ -37,7 +37,7 @@ func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
 	}
 }
 
-func TestBind_SaysWhatIsWrongAndWhere(t *testing.T) {
+func TestBind_NamesTheInvalidVariable(t *testing.T) {
 	for text, args := range map[string][]string{
 		`"soon" is not a duration; write it as 500ms, 30s or 1h`: {"--idle", "soon"},
 		`"many" is not a whole number`:                           {"--max-awake", "many"},
@@ -56,7 +56,7 @@ func TestBind_SaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-// Every field of the options of a worker is one, has a help text, and no two have a name in common.
+// Every field of a worker's options is an option with a help text, and no two share a name.
 func TestOf_HasEveryField(t *testing.T) {
 	names := map[string]bool{}
 	paths := map[string]bool{}
@@ -103,7 +103,7 @@ func TestOf_NamesAndDefaults(t *testing.T) {
 	}
 }
 
-// The options of a connection have the flags of the commands. bus.Connect reads NATS_URL itself.
+// The options of a connection have the same flags as in the commands. bus.Connect reads NATS_URL itself.
 func TestBind_TakesTheOptionsOfAConnection(t *testing.T) {
 	t.Setenv("SETTLE_PREFIX", "shop")
 	t.Setenv("SETTLE_NATS", "nats://nowhere")

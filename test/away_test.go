@@ -76,7 +76,7 @@ func adding() *settle.Program {
 
 // While no server can be reached, every process stops on request, although its context has no deadline,
 // and reports what it could not do. Acknowledged events exist when the server returns.
-func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
+func TestLeaving_WithoutAServerEndsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFixed(t)
 	ctx := testContext(t)

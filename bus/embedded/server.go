@@ -48,9 +48,8 @@ type Config struct {
 	// takes a free one. Every client that can reach it has all rights, unless ConfigFile
 	// limits them.
 	Listen string
-	// ConfigFile is a nats-server configuration to start from: accounts, leaf
-	// nodes, TLS, monitoring. StoreDir, Fsync and Listen win over it; without
-	// Listen, it decides what to listen on.
+	// ConfigFile is a nats-server configuration to start from: accounts, leaf nodes, TLS, monitoring.
+	// StoreDir, Fsync and Listen take precedence over it; without Listen, it decides what to listen on.
 	ConfigFile string
 	// MaxPayload is the largest message in bytes; 0 is the server's 1 MiB.
 	MaxPayload int32

@@ -44,9 +44,9 @@ func Of(prefix string, partitions int) []Role {
 	return all
 }
 
-// reads returns the subjects needed for reading: questions about streams, single messages, ranges of them,
-// and consumers that need no acknowledgement. The creator of a consumer chooses where it
-// delivers to, so this is for trusted programs.
+// reads returns the subjects needed for reading: queries of streams, single messages, ranges of them, and
+// consumers that need no acknowledgement. The creator of a consumer chooses where it delivers to, so this is
+// for trusted programs.
 func (n subjects) reads() []string {
 	return []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
@@ -64,7 +64,7 @@ func (n subjects) asks() []string {
 // with answers for days.
 func (n subjects) answers() []string { return []string{"_INBOX.>"} }
 
-// rewinds returns what noting that a stream has gone back takes.
+// rewinds returns the subject to which rewinds are recorded.
 func (n subjects) rewinds() string {
 	return wire.BucketSubject(n.ProgramsBucket(), wire.RewindKey+".*")
 }

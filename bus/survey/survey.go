@@ -55,7 +55,7 @@ type Survey struct {
 	// Backup is the newest recorded backup, nil if there is none; BackupUnseen is why that is not known.
 	Backup       *bus.BackupNote
 	BackupUnseen error
-	// Rewinds are what processes have noted of streams that have gone back to an earlier state.
+	// Rewinds are the recorded streams that have gone back to an earlier state.
 	Rewinds []model.RewindNote
 	// MembersUnseen and ServicesUnseen are why there are none.
 	MembersUnseen, ServicesUnseen error

@@ -49,7 +49,7 @@ func (p *servedPartition) hostFor(space string, known, lookup bool) *host {
 	return p.startHost(space, program, lookup)
 }
 
-// programOf returns the program that a space is to run, nil if the space must not have a host. p.mu is held.
+// programOf returns the program that a space should run, nil if the space must not have a host. p.mu is held.
 func (p *servedPartition) programOf(name string, known bool) Program {
 	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.bus.Partitions()) != p.number {
 		return nil
@@ -135,9 +135,8 @@ func (p *servedPartition) startHost(space string, program Program, lookup bool) 
 	return h
 }
 
-// forget drops a host that has ended. If this worker still serves the space, the
-// next event or lease loads it again; a space that has events already
-// is loaded again after a moment, by when the membership has settled.
+// forget drops a host that has ended. If this worker still serves the space, the next event or lease loads it
+// again; a space that already has events is loaded again after a moment, when the membership has settled.
 func (p *servedPartition) forget(h *host) {
 	p.mu.Lock()
 	if p.hosts[h.space] == h {
@@ -183,8 +182,7 @@ func (p *servedPartition) putOff(space string) bool {
 	return true
 }
 
-// listDue reads the items of the saved states: at once, and again when no replica can be
-// behind any more.
+// listDue reads the items of the saved states: at once, and again when no replica can lag that far any more.
 func (p *servedPartition) listDue(ctx context.Context) error {
 	select {
 	case <-p.wakeups.placed:
@@ -236,7 +234,7 @@ func (p *servedPartition) wakeThose() (next int64) {
 		p.mu.Lock()
 		space, next := p.wakeups.take(now)
 		if space != "" && p.hosts[space] == nil {
-			// If the host fails, the space is tried again.
+			// If the host fails, the space is retried.
 			p.wakeups.set(space, now+maxNap.Milliseconds())
 		}
 		p.mu.Unlock()
@@ -247,9 +245,8 @@ func (p *servedPartition) wakeThose() (next int64) {
 	}
 }
 
-// noteDue records the remaining work of a host that is about to end. A space whose host was deposed or
-// failed is not woken again at once; one that has left at rest is woken at its time. p.mu
-// is held.
+// noteDue records the remaining work of a host that is about to end. A space whose host was deposed or failed
+// is not woken again at once; one that was evicted at rest is woken at its time. p.mu is held.
 func (p *servedPartition) noteDue(h *host) {
 	at := h.published.due.Load()
 	if soon := p.cfg.Now().Add(p.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {

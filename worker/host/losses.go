@@ -14,7 +14,7 @@ import (
 type losses struct {
 	number int // of the partition
 	cfg    *Config
-	about  []any // that of the log lines
+	about  []any // attributes of the log lines
 
 	mu  sync.Mutex
 	all map[string]*status.Loss

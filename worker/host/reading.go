@@ -105,7 +105,7 @@ func (w *Worker) readSpace(ctx context.Context, name string, docs []string, q *m
 	return r.await(p.ctx.Done(), late.C)
 }
 
-// askLoaded is ask for a space that is loaded. It loads none: the space's observers have that done.
+// askLoaded is ask for a space that is loaded. It loads none: only observers load a space.
 func (p *servedPartition) askLoaded(name string, f func(*host)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *servedPartition) askLoaded(name string, f func(*host)) error {
 	return errBusy
 }
 
-// errBusy reports that a space is to be loaded, which a read that is not current does not wait for.
+// errBusy reports that a space must be loaded first, which a read that is not current does not wait for.
 var errBusy = errors.New(staleBusy)
 
 const (
@@ -185,7 +185,7 @@ func (r *documentRead) await(closed <-chan struct{}, late <-chan time.Time) ([]m
 	}
 }
 
-// beginReads takes over what has come in.
+// beginReads starts the reads that have arrived.
 func (h *host) beginReads(all []*documentRead) {
 	for _, r := range all {
 		if h.draining || r.over() {

@@ -46,7 +46,7 @@ type loadRequest struct {
 	lookup bool
 }
 
-// resident is a host as residency knows it. wake wakes the loop of the host, and dismissed asks it to leave.
+// resident is a host as residency sees it. wake wakes the loop of the host, and dismissed asks it to leave.
 type resident struct {
 	space     string
 	wake      func()
@@ -185,8 +185,8 @@ func (r *residency) rests(h *resident) {
 	r.serve()
 }
 
-// line queues a host that has come to rest behind the hosts that did so before it. Hosts that
-// came to rest at the same instant, as after a change of their program, are ordered by name. r.mu is held.
+// line queues a host that has come to rest after the hosts that did so before it. Hosts that came to rest at
+// the same instant, as after a change of their program, are ordered by name. r.mu is held.
 func (r *residency) line(h *resident) {
 	e := r.resting.Back()
 	for ; e != nil; e = e.Prev() {

@@ -10,9 +10,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The subject of an event, which the server lets be used once, is the same whenever it is
-// made, and another one when the space, the stream or the id is another. What it is made of
-// can be read off it: no name can reach over into the next.
+// An event's subject, which the server accepts once, is always the same for the same event, and different for
+// another space, stream or id. Its parts can be read from it: no name can extend into the next.
 func TestO03_O04_AnEventHasOneSubjectAndNoOtherHasIt(t *testing.T) {
 	n := NewNames("settle")
 	names := []string{"a", "b", "a-b", "a_b", "ab", "1"}
@@ -36,7 +35,7 @@ func TestO03_O04_AnEventHasOneSubjectAndNoOtherHasIt(t *testing.T) {
 	})
 }
 
-// Names that hold a delimiter do not get as far as a subject, nor back from one.
+// A name with a delimiter cannot become part of a subject, nor be read from one.
 func TestO04_NamesWithDelimitersMakeNoSubject(t *testing.T) {
 	n := NewNames("settle")
 	for _, m := range []model.Message{
