@@ -45,6 +45,8 @@ type ActionSpec struct {
 	// Keep is for how long an ended task of an action stays visible and keeps its key from being started again;
 	// default 24 hours. At most the last 1000 ended tasks are kept.
 	Keep time.Duration
+	// Discard removes a task of an action as soon as it has ended: its result is only passed to Done.
+	Discard bool
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
 	// Performer makes attempts at the tasks, nil if no worker does.
@@ -81,7 +83,9 @@ type Context interface {
 func (a *ActionSpec) Pending() string { return a.list().pending() }
 
 // list returns the documents of the tasks.
-func (a *ActionSpec) list() *taskList { return &taskList{name: a.Name, input: a.Input, keep: a.Keep} }
+func (a *ActionSpec) list() *taskList {
+	return &taskList{name: a.Name, input: a.Input, keep: a.Keep, discard: a.Discard && !a.Input}
+}
 
 // Entries returns the entries of the document Pending, by key.
 func (a *ActionSpec) Entries(doc model.Value) model.Value {

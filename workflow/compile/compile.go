@@ -16,7 +16,9 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.starlark.net/resolve"
@@ -35,7 +37,11 @@ type Error struct {
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Text }
 
 // combinators are the builtins that combine calls of actions.
-var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true}
+var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true, "wait": true}
+
+// Combinators returns the names of the builtins that combine calls of actions, sorted. They have a meaning in
+// functions of workflows only.
+func Combinators() []string { return slices.Sorted(maps.Keys(combinators)) }
 
 // Actions is the module that actions are loaded from.
 const Actions = "actions"
@@ -54,8 +60,21 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 	if id := reserved(f); id != nil {
 		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 	}
-	c := &compiler{text: newText(src), actions: map[string]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
-	err = c.file(f)
+	c := &compiler{text: newText(src), actions: map[string]string{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	for _, s := range f.Stmts {
+		if err := c.declare(s); err != nil {
+			return nil, err
+		}
+	}
+	if c.entry == "" {
+		return nil, &Error{Pos: syntax.MakePosition(&f.Path, 1, 1), Text: `there is no workflow: write workflow("name", run) below the function run`}
+	}
+	return c.finish(f.Stmts)
+}
+
+// finish compiles the declared statements.
+func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Graph, error) {
+	err := c.lower(stmts)
 	if err == nil {
 		err = c.graph.Check()
 	}
@@ -84,7 +103,7 @@ func reserved(f *syntax.File) (found *syntax.Ident) {
 // compiler compiles one file.
 type compiler struct {
 	text      text
-	actions   map[string]bool
+	actions   map[string]string // their names, by variable
 	funcs     map[string]*syntax.DefStmt
 	effectful map[string]bool // functions that call actions, directly or not
 	entry     string
@@ -95,18 +114,10 @@ func refuse(n syntax.Node, format string, args ...any) error {
 	return &Error{Pos: syntax.Start(n), Text: fmt.Sprintf(format, args...)}
 }
 
-func (c *compiler) file(f *syntax.File) error {
-	for _, s := range f.Stmts {
-		if err := c.declare(s); err != nil {
-			return err
-		}
-	}
-	if c.entry == "" {
-		return &Error{Pos: syntax.MakePosition(&f.Path, 1, 1), Text: `there is no workflow: write workflow("name", run) below the function run`}
-	}
+func (c *compiler) lower(stmts []syntax.Stmt) error {
 	c.findEffectful()
 	c.effectful[c.entry] = true
-	for _, s := range f.Stmts {
+	for _, s := range stmts {
 		if err := c.keep(s); err != nil {
 			return err
 		}
@@ -114,7 +125,7 @@ func (c *compiler) file(f *syntax.File) error {
 	if err := c.function(c.funcs[c.entry]); err != nil { // the first function
 		return err
 	}
-	for _, s := range f.Stmts {
+	for _, s := range stmts {
 		if def, is := s.(*syntax.DefStmt); is && c.effectful[def.Name.Name] && def.Name.Name != c.entry {
 			if err := c.function(def); err != nil {
 				return err
@@ -135,7 +146,7 @@ func (c *compiler) declare(s syntax.Stmt) error {
 			if s.To[i].Name != s.From[i].Name {
 				return refuse(s.To[i], "an action keeps its name: load(%q, %q)", Actions, s.From[i].Name)
 			}
-			c.actions[s.To[i].Name] = true
+			c.actions[s.To[i].Name] = s.To[i].Name
 		}
 	case *syntax.DefStmt:
 		c.funcs[s.Name.Name] = s
@@ -227,7 +238,7 @@ func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
 }
 
 func (c *compiler) isEffect(name string) bool {
-	return c.actions[name] || c.effectful[name] || combinators[name]
+	return c.actions[name] != "" || c.effectful[name] || combinators[name]
 }
 
 // callOf returns the call that a node is, and the called name, if it is one.

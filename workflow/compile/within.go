@@ -1,0 +1,138 @@
+package compile
+
+import (
+	"slices"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/workflow"
+)
+
+// Source is a workflow among the other declarations of a file.
+type Source struct {
+	Filename string
+	Text     []byte
+	// Name is the name of the workflow, Entry the function that it runs.
+	Name, Entry string
+	// Actions are the names of the actions, by variable.
+	Actions map[string]string
+}
+
+// CompileIn compiles a workflow of a file that declares other things, too. It takes from the file what the
+// entry function uses: functions and constants.
+func CompileIn(src Source) (*workflow.Graph, error) {
+	options := workflow.Dialect()
+	options.TopLevelControl = true
+	f, err := options.Parse(src.Filename, src.Text, 0)
+	if err != nil {
+		return nil, err
+	}
+	ofProgram := func(name string) bool { return !starlark.Universe.Has(name) }
+	if err := resolve.File(f, ofProgram, starlark.Universe.Has); err != nil {
+		return nil, err
+	}
+	c := &compiler{
+		text: newText(src.Text), actions: src.Actions, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
+		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name},
+	}
+	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[string]string{}, used: map[syntax.Stmt]bool{}}
+	w.index(f)
+	entry, is := w.top[src.Entry].(*syntax.DefStmt)
+	if !is {
+		return nil, &Error{Pos: syntax.MakePosition(&f.Path, 1, 1), Text: "workflow " + src.Name + ": the file has no function " + src.Entry}
+	}
+	if err := w.use(entry); err != nil {
+		return nil, err
+	}
+	var stmts []syntax.Stmt
+	for _, s := range f.Stmts {
+		if !w.used[s] {
+			continue
+		}
+		stmts = append(stmts, s)
+		if def, is := s.(*syntax.DefStmt); is {
+			c.funcs[def.Name.Name] = def
+		}
+		if id := reserved(&syntax.File{Stmts: []syntax.Stmt{s}}); id != nil {
+			return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
+		}
+	}
+	return c.finish(stmts)
+}
+
+// within finds what a workflow uses of its file.
+type within struct {
+	c      *compiler
+	top    map[string]syntax.Stmt // the statement that defines a global
+	loaded map[string]string      // globals from other files
+	used   map[syntax.Stmt]bool
+}
+
+func (w *within) index(f *syntax.File) {
+	v := &variables{all: names{}}
+	for _, s := range f.Stmts {
+		switch s := s.(type) {
+		case *syntax.DefStmt:
+			w.top[s.Name.Name] = s
+		case *syntax.AssignStmt:
+			for _, name := range v.targets(s.LHS) {
+				w.top[name] = s
+			}
+		case *syntax.LoadStmt:
+			for _, id := range s.To {
+				w.loaded[id.Name] = s.ModuleName()
+			}
+		}
+	}
+}
+
+// use adds a statement, and what it refers to.
+func (w *within) use(s syntax.Stmt) (err error) {
+	if w.used[s] {
+		return nil
+	}
+	w.used[s] = true
+	syntax.Walk(s, func(n syntax.Node) bool {
+		if id, is := n.(*syntax.Ident); is && err == nil {
+			err = w.name(id)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (w *within) name(id *syntax.Ident) error {
+	b, is := id.Binding.(*resolve.Binding)
+	if !is || w.c.actions[id.Name] != "" {
+		return nil
+	}
+	switch b.Scope {
+	case resolve.Global:
+		if s := w.top[id.Name]; s != nil {
+			return w.use(s)
+		}
+		if from := w.loaded[id.Name]; from != "" {
+			return refuse(id, "%s is of file %q; a workflow uses functions, constants and actions of its own file: define it here", id.Name, from)
+		}
+		return refuse(id, "%s is set by a statement that a workflow does not execute; set it at the top of the file, without if or for", id.Name)
+	case resolve.Predeclared:
+		if !combinators[id.Name] && !workflow.Builtins().Has(id.Name) {
+			return refuse(id, "%s is not available in a workflow, which has only its arguments and the results of actions; available are the builtins of Starlark, %s", id.Name, available())
+		}
+	}
+	return nil
+}
+
+// available lists the names beside those of Starlark.
+func available() string {
+	list := append(workflow.Builtins().Keys(), Combinators()...)
+	list = slices.DeleteFunc(list, func(name string) bool { return name == "workflow" })
+	slices.Sort(list)
+	text := list[0]
+	for _, name := range list[1 : len(list)-1] {
+		text += ", " + name
+	}
+	return text + " and " + list[len(list)-1]
+}
