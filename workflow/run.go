@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.starlark.net/starlark"
@@ -440,13 +441,11 @@ func (r *Run) sleep(f *frame, n *Node, at int) error {
 	if err != nil {
 		return err
 	}
-	seconds, ok := starlark.AsFloat(v)
-	switch {
-	case !ok:
-		return fmt.Errorf("sleep takes a number of seconds, not a %s", v.Type())
-	case math.IsNaN(seconds) || seconds > maxSleep:
-		return fmt.Errorf("sleep(%v): must be at most %d seconds", v, int64(maxSleep))
-	case seconds <= 0:
+	seconds, err := Seconds(v)
+	if err != nil {
+		return fmt.Errorf("sleep: %w", err)
+	}
+	if seconds <= 0 {
 		r.follow(f, n, 0)
 		return nil
 	}
@@ -464,6 +463,29 @@ func (r *Run) setTimer(f *frame, id string, seconds float64) {
 
 // maxSleep is a hundred years, in seconds.
 const maxSleep = 100 * 366 * 24 * 60 * 60
+
+// Seconds returns a duration in seconds: a number, or a text such as "100ms", "90s", "24h" or "7d".
+func Seconds(v starlark.Value) (float64, error) {
+	var seconds float64
+	if text, is := starlark.AsString(v); is {
+		d, err := time.ParseDuration(text)
+		seconds = d.Seconds()
+		if days, is := strings.CutSuffix(text, "d"); is {
+			var n int
+			n, err = strconv.Atoi(days)
+			seconds = float64(n) * 24 * 60 * 60
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%.50q is not a duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\", or as a number of seconds", text)
+		}
+	} else if seconds, is = starlark.AsFloat(v); !is {
+		return 0, fmt.Errorf("a duration is a number of seconds or a text such as \"90s\", not a %s", v.Type())
+	}
+	if math.IsNaN(seconds) || seconds > maxSleep {
+		return 0, fmt.Errorf("%v: a duration must be at most %d seconds", v, int64(maxSleep))
+	}
+	return seconds, nil
+}
 
 // drop removes a frame.
 func (r *Run) drop(f *frame) {

@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -125,9 +124,8 @@ func (r *Run) awaited(f *frame, n *Node) (name string, seconds float64, err erro
 	if pair[1] == starlark.None {
 		return name, -1, nil
 	}
-	seconds, is = starlark.AsFloat(pair[1])
-	if !is || math.IsNaN(seconds) || seconds > maxSleep {
-		return "", 0, fmt.Errorf("wait(%q): the timeout must be at most %d seconds", name, int64(maxSleep))
+	if seconds, err = Seconds(pair[1]); err != nil {
+		return "", 0, fmt.Errorf("wait(%q): the timeout: %w", name, err)
 	}
 	return name, max(seconds, 0), nil
 }

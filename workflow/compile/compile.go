@@ -1,6 +1,7 @@
 // Package compile compiles Starlark to workflow graphs.
 //
-//	load("actions", "fetch", "store")
+//	fetch = action("fetch")
+//	store = action("store")
 //
 //	def run(urls):
 //	    pages = parallel([fetch(u) for u in urls])
@@ -10,7 +11,7 @@
 //
 //	workflow("mirror", run)
 //
-// Calls of actions are awaited. A file is ordinary Starlark. Code that cannot become a graph is refused, with
+// Instead of being declared, actions can be loaded: load("actions", "fetch", "store"). Calls of actions are awaited. A file is ordinary Starlark. Code that cannot become a graph is refused, with
 // its position and an alternative, and never compiled to something else.
 package compile
 
@@ -53,14 +54,14 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 		return nil, err
 	}
 	builtins := workflow.Builtins()
-	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) }
+	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) || name == "action" }
 	if err := resolve.File(f, predeclared, starlark.Universe.Has); err != nil {
 		return nil, err
 	}
 	if id := reserved(f); id != nil {
 		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 	}
-	c := &compiler{text: newText(src), actions: map[string]string{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	c := &compiler{text: newText(src), actions: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
 	for _, s := range f.Stmts {
 		if err := c.declare(s); err != nil {
 			return nil, err
@@ -106,6 +107,7 @@ type compiler struct {
 	actions   map[string]string // their names, by variable
 	funcs     map[string]*syntax.DefStmt
 	effectful map[string]bool // functions that call actions, directly or not
+	loads     map[*syntax.Ident]bool
 	entry     string
 	graph     *workflow.Graph
 }
@@ -117,6 +119,11 @@ func refuse(n syntax.Node, format string, args ...any) error {
 func (c *compiler) lower(stmts []syntax.Stmt) error {
 	c.findEffectful()
 	c.effectful[c.entry] = true
+	for _, s := range stmts {
+		if id := c.shadow(s); id != nil {
+			return refuse(id, "%s is the name of an action, of a function with actions, or of a builtin of workflows; rename the variable", id.Name)
+		}
+	}
 	for _, s := range stmts {
 		if err := c.keep(s); err != nil {
 			return err
@@ -147,10 +154,14 @@ func (c *compiler) declare(s syntax.Stmt) error {
 				return refuse(s.To[i], "an action keeps its name: load(%q, %q)", Actions, s.From[i].Name)
 			}
 			c.actions[s.To[i].Name] = s.To[i].Name
+			c.loads[s.To[i]] = true
 		}
 	case *syntax.DefStmt:
 		c.funcs[s.Name.Name] = s
 	case *syntax.AssignStmt:
+		if id, action := actionOf(s); id != nil {
+			c.actions[id.Name] = action
+		}
 	case *syntax.ExprStmt:
 		if call, name := callOf(s.X); name == "workflow" {
 			return c.workflow(call)
@@ -200,6 +211,9 @@ func (c *compiler) keep(s syntax.Stmt) error {
 			return nil
 		}
 	case *syntax.AssignStmt:
+		if id, _ := actionOf(s); id != nil {
+			return nil
+		}
 		if n := c.effect(s); n != nil {
 			return refuse(n, "an action can be called only in a function that the workflow runs")
 		}
@@ -209,6 +223,25 @@ func (c *compiler) keep(s syntax.Stmt) error {
 	start, _ := s.Span()
 	c.graph.Prelude = append(c.graph.Prelude, workflow.Code{Text: c.text.node(s), Line: start.Line, Col: 1})
 	return nil
+}
+
+// shadow returns a variable of a function that has the name of something that becomes a node.
+func (c *compiler) shadow(s syntax.Stmt) (found *syntax.Ident) {
+	if _, is := s.(*syntax.DefStmt); !is {
+		return nil
+	}
+	syntax.Walk(s, func(n syntax.Node) bool {
+		id, is := n.(*syntax.Ident)
+		if !is || !c.isEffect(id.Name) {
+			return found == nil
+		}
+		b, is := id.Binding.(*resolve.Binding)
+		if is && !c.loads[b.First] && (b.Scope == resolve.Local || b.Scope == resolve.Cell || b.Scope == resolve.Free) {
+			found = id
+		}
+		return found == nil
+	})
+	return found
 }
 
 // findEffectful finds the functions that call actions.

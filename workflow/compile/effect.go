@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/workflow"
@@ -57,12 +57,12 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 	}
 	code := l.noEffect(call.Args[0])
 	if lit, is := call.Args[0].(*syntax.Literal); is && lit.Token == syntax.STRING {
-		d, err := time.ParseDuration(lit.Value.(string))
+		s, err := workflow.Seconds(starlark.String(lit.Value.(string)))
 		if err != nil {
 			l.refuse(lit, "%v", err)
 			return
 		}
-		code.Text = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+		code.Text = strconv.FormatFloat(s, 'f', -1, 64)
 	}
 	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
 	if into != nil {
@@ -241,11 +241,11 @@ func literal(x syntax.Expr) (float64, error) {
 
 func duration(x syntax.Expr) (int64, error) {
 	if lit, is := x.(*syntax.Literal); is && lit.Token == syntax.STRING {
-		d, err := time.ParseDuration(lit.Value.(string))
-		if err == nil && d <= 0 {
+		s, err := workflow.Seconds(starlark.String(lit.Value.(string)))
+		if err == nil && s <= 0 {
 			err = fmt.Errorf("a time is longer than nothing")
 		}
-		return max(d.Milliseconds(), 1), err
+		return max(int64(s*1000), 1), err
 	}
 	s, err := literal(x)
 	if err != nil || s <= 0 {

@@ -20,9 +20,82 @@ type Source struct {
 	Actions map[string]string
 }
 
-// CompileIn compiles a workflow of a file that declares other things, too. It takes from the file what the
+// Declared is a call workflow("name", run) at the top of a file.
+type Declared struct {
+	Pos         syntax.Position
+	Name, Entry string
+}
+
+// Declarations returns the workflows and the actions that a file declares: statements workflow("name", run), and
+// assignments x = action("name", ...), by variable.
+func Declarations(f *syntax.File) (list []Declared, actions map[string]string, err error) {
+	actions = map[string]string{}
+	for _, s := range f.Stmts {
+		switch s := s.(type) {
+		case *syntax.AssignStmt:
+			if id, action := actionOf(s); id != nil {
+				actions[id.Name] = action
+			}
+		case *syntax.ExprStmt:
+			if call, name := callOf(s.X); name == "workflow" {
+				c := &compiler{funcs: functionsOf(f), graph: &workflow.Graph{}}
+				if err := c.workflow(call); err != nil {
+					return nil, nil, err
+				}
+				list = append(list, Declared{Pos: syntax.Start(call), Name: c.graph.Name, Entry: c.entry})
+			}
+		}
+	}
+	return list, actions, nil
+}
+
+// actionOf returns the variable and the action of a statement x = action("name", ...), nil for any other.
+func actionOf(s *syntax.AssignStmt) (*syntax.Ident, string) {
+	id, isName := s.LHS.(*syntax.Ident)
+	call, name := callOf(s.RHS)
+	if !isName || name != "action" || len(call.Args) == 0 {
+		return nil, ""
+	}
+	arg := call.Args[0]
+	if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+		arg = b.Y
+	}
+	if lit, is := arg.(*syntax.Literal); is && lit.Token == syntax.STRING {
+		return id, lit.Value.(string)
+	}
+	return nil, ""
+}
+
+func functionsOf(f *syntax.File) map[string]*syntax.DefStmt {
+	all := map[string]*syntax.DefStmt{}
+	for _, s := range f.Stmts {
+		if def, is := s.(*syntax.DefStmt); is {
+			all[def.Name.Name] = def
+		}
+	}
+	return all
+}
+
+// Functions returns the functions of a file that only a workflow can execute: those that workflows run, and those
+// that call actions or combinators.
+func Functions(f *syntax.File, list []Declared, actions map[string]string) []*syntax.DefStmt {
+	c := &compiler{funcs: functionsOf(f), actions: actions, effectful: map[string]bool{}}
+	c.findEffectful()
+	for _, d := range list {
+		c.effectful[d.Entry] = true
+	}
+	var out []*syntax.DefStmt
+	for _, s := range f.Stmts {
+		if def, is := s.(*syntax.DefStmt); is && c.effectful[def.Name.Name] {
+			out = append(out, def)
+		}
+	}
+	return out
+}
+
+// Within compiles a workflow of a file that declares other things, too. It takes from the file what the
 // entry function uses: functions and constants.
-func CompileIn(src Source) (*workflow.Graph, error) {
+func Within(src Source) (*workflow.Graph, error) {
 	options := workflow.Dialect()
 	options.TopLevelControl = true
 	f, err := options.Parse(src.Filename, src.Text, 0)
@@ -37,7 +110,7 @@ func CompileIn(src Source) (*workflow.Graph, error) {
 		text: newText(src.Text), actions: src.Actions, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, entry: src.Entry,
 		graph: &workflow.Graph{Format: workflow.Format, Name: src.Name},
 	}
-	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[string]string{}, used: map[syntax.Stmt]bool{}}
+	w := within{c: c, top: map[string]syntax.Stmt{}, loaded: map[*syntax.Ident]string{}, used: map[syntax.Stmt]bool{}}
 	w.index(f)
 	entry, is := w.top[src.Entry].(*syntax.DefStmt)
 	if !is {
@@ -65,8 +138,8 @@ func CompileIn(src Source) (*workflow.Graph, error) {
 // within finds what a workflow uses of its file.
 type within struct {
 	c      *compiler
-	top    map[string]syntax.Stmt // the statement that defines a global
-	loaded map[string]string      // globals from other files
+	top    map[string]syntax.Stmt   // the statement that defines a global
+	loaded map[*syntax.Ident]string // names from other files
 	used   map[syntax.Stmt]bool
 }
 
@@ -82,7 +155,7 @@ func (w *within) index(f *syntax.File) {
 			}
 		case *syntax.LoadStmt:
 			for _, id := range s.To {
-				w.loaded[id.Name] = s.ModuleName()
+				w.loaded[id] = s.ModuleName()
 			}
 		}
 	}
@@ -108,13 +181,13 @@ func (w *within) name(id *syntax.Ident) error {
 	if !is || w.c.actions[id.Name] != "" {
 		return nil
 	}
+	if from := w.loaded[b.First]; from != "" {
+		return refuse(id, "%s is of file %q; a workflow uses functions, constants and actions of its own file: define it here", id.Name, from)
+	}
 	switch b.Scope {
 	case resolve.Global:
 		if s := w.top[id.Name]; s != nil {
 			return w.use(s)
-		}
-		if from := w.loaded[id.Name]; from != "" {
-			return refuse(id, "%s is of file %q; a workflow uses functions, constants and actions of its own file: define it here", id.Name, from)
 		}
 		return refuse(id, "%s is set by a statement that a workflow does not execute; set it at the top of the file, without if or for", id.Name)
 	case resolve.Predeclared:
