@@ -8,5 +8,7 @@
 //	flow.Perform(w, "charge", charge)
 //	err := w.Register()
 //
+// Or its steps are in Go, too: see Define. The actions are the same.
+//
 // In returns the runs of a space for a client: to start one, to follow it, to send it a signal, to cancel it.
 package flow

@@ -121,6 +121,11 @@ func Perform[In, Out any](w *Workflows, name string, do func(ctx context.Context
 	w.actions = append(w.actions, &space.ActionSpec{Name: name, Performer: p})
 }
 
+// Perform adds the action, performed by a function. See the function Perform.
+func (a Action[In, Out]) Perform(w *Workflows, do func(ctx context.Context, in In) (Out, error), options ...ActionOption) {
+	Perform(w, a.name, do, options...)
+}
+
 // perform calls the function of an action.
 func perform[In, Out any](ctx context.Context, key string, task model.Value, do func(context.Context, In) (Out, error)) (out Out, err error) {
 	var in In

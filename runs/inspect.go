@@ -31,6 +31,8 @@ type Status struct {
 	Queued  map[string]bool
 	Timers  map[string]int64
 	Graph   *workflow.Graph
+	// Opaque reports that Waiting is not known: the code of the run calls functions of the worker's process.
+	Opaque bool
 }
 
 // StatusOf returns what the document of a run says.
@@ -85,7 +87,8 @@ func Inspect(id string, read func(doc string) (model.Value, error)) (*Status, er
 	}
 	p, err := workflow.Prepare(s.Graph)
 	if err != nil {
-		return s, err
+		s.Opaque = true
+		return s, nil
 	}
 	at, err := headOf(doc)
 	if err != nil {

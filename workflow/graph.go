@@ -25,6 +25,8 @@ type Graph struct {
 type Func struct {
 	Name   string  `json:"name"`
 	Params []Param `json:"params,omitzero"`
+	// Whole makes the only parameter the object of all arguments, of the first function of a graph.
+	Whole bool `json:"whole,omitzero"`
 	Nodes  []Node  `json:"nodes"`
 }
 
@@ -211,6 +213,9 @@ func (g *Graph) Check() error {
 	nodes := 0
 	for i := range g.Funcs {
 		f := &g.Funcs[i]
+		if f.Whole && (i > 0 || len(f.Params) != 1) {
+			return fmt.Errorf("workflow %s: function %s takes all arguments as one object, which only the first function can, with one parameter", g.Name, f.Name)
+		}
 		if nodes += len(f.Nodes); len(f.Nodes) == 0 || nodes > maxNodes {
 			return fmt.Errorf("workflow %s: function %s has no nodes, or the workflow more than %d", g.Name, f.Name, maxNodes)
 		}

@@ -198,6 +198,10 @@ func (r *Run) enter(caller *frame, slot, fn int, args starlark.Tuple, named *sta
 // bind assigns arguments to parameters.
 func (r *Run) bind(f *frame, args starlark.Tuple, named *starlark.Dict) error {
 	fn := &r.program.Graph.Funcs[f.fn]
+	if fn.Whole {
+		f.vars[fn.Params[0].Name] = named
+		return nil
+	}
 	if len(args) > len(fn.Params) {
 		return fmt.Errorf("%s takes %d arguments, and is given %d", fn.Name, len(fn.Params), len(args))
 	}

@@ -193,6 +193,8 @@ func printStatus(io streams, s *flow.Status) {
 		fmt.Fprintf(io.out, "  and for %d more\n", more)
 	}
 	switch {
+	case s.Opaque:
+		fmt.Fprintln(io.out, "  what it waits for is not known here: its code calls functions of the worker")
 	case s.Error != nil:
 		fmt.Fprintln(io.out, "  error", s.Error)
 	case s.State == flow.Done:
