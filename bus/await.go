@@ -32,7 +32,7 @@ func connectPatiently(ctx context.Context, cfg Config) (*Bus, error) {
 }
 
 // isAway reports whether no server was reached, so that the same attempt may succeed later. A server that
-// refuses the credentials, or that speaks another protocol, was reached.
+// refuses the credentials or the certificate of the client, or that speaks another protocol, was reached.
 func isAway(err error) bool {
 	for _, away := range []error{
 		nats.ErrNoServers, nats.ErrTimeout, nats.ErrConnectionClosed, nats.ErrStaleConnection,
@@ -42,7 +42,10 @@ func isAway(err error) bool {
 			return true
 		}
 	}
-	_, network := errors.AsType[*net.OpError](err)
+	op, network := errors.AsType[*net.OpError](err)
+	if network && op.Op == wire.RemoteError {
+		return false
+	}
 	_, name := errors.AsType[*net.DNSError](err)
 	return network || name
 }

@@ -94,7 +94,7 @@ func (c Connection) connect(options ...nats.Option) (*nats.Conn, wire.APISetting
 	}
 	nc, s, err := natscontext.Connect(c.Context, append([]nats.Option{override}, options...)...)
 	if err != nil {
-		return nil, wire.APISettings{}, fmt.Errorf("connect to NATS%s: %w; check --nats, NATS_URL or the nats context", c.where(tried), err)
+		return nil, wire.APISettings{}, fmt.Errorf("connect to NATS%s: %w; %s", c.where(tried), err, wire.Remedy(err))
 	}
 	return nc, wire.APISettings{Domain: s.JSDomain, APIPrefix: s.JSAPIPrefix}, nil
 }

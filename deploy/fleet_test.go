@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/internal/testpki"
 )
 
 func writeFile(t *testing.T, path, content string) {
@@ -24,10 +26,34 @@ type fleet struct {
 	envs    []map[string]string
 	monitor []string
 	urls    []string
+	config  string            // of the servers
+	ca      string            // certificate of their authority, "" without TLS
+	tls     map[string]string // variables of tls.conf
+}
+
+// encrypt makes the servers use TLS, as cluster.conf says.
+func (f *fleet) encrypt() {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	for _, file := range []string{"cluster.conf", "users.conf", "permissions.conf", "tls.conf"} {
+		text := read(f.t, "nats/"+file)
+		if file == "cluster.conf" {
+			if n := strings.Count(text, "# include ./tls.conf"); n != 2 {
+				f.t.Fatalf("cluster.conf names tls.conf %d times", n)
+			}
+			text = strings.ReplaceAll(text, "# include ./tls.conf", "include ./tls.conf")
+		}
+		writeFile(f.t, filepath.Join(dir, file), text)
+	}
+	ca := testpki.NewAuthority(f.t)
+	p := ca.Issue(f.t, "server", "127.0.0.1")
+	f.config, f.ca = filepath.Join(dir, "cluster.conf"), ca.File
+	f.tls = map[string]string{"NATS_TLS_CERT": p.Cert, "NATS_TLS_KEY": p.Key, "NATS_TLS_CA": ca.File}
 }
 
 func startFleet(t *testing.T) *fleet {
-	f := &fleet{t: t}
+	f := &fleet{t: t, config: "nats/cluster.conf"}
+	f.encrypt()
 	ports, err := natstest.FreePorts(9)
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +64,7 @@ func startFleet(t *testing.T) *fleet {
 	}
 	for i := range 3 {
 		env := maps.Clone(secrets)
+		maps.Copy(env, f.tls)
 		env["NATS_SERVER_NAME"] = fmt.Sprintf("nats-%d", i+1)
 		env["NATS_LISTEN"] = fmt.Sprintf("127.0.0.1:%d", ports[i])
 		env["NATS_CLUSTER_LISTEN"] = fmt.Sprintf("127.0.0.1:%d", ports[3+i])
@@ -55,12 +82,12 @@ func startFleet(t *testing.T) *fleet {
 
 func (f *fleet) startNode(i int) {
 	f.t.Helper()
-	f.nodes[i] = begin(f.t, f.envs[i], "nats-server", "-c", "nats/cluster.conf")
+	f.nodes[i] = begin(f.t, f.envs[i], "nats-server", "-c", f.config)
 }
 
 // as returns the environment of a role.
 func (f *fleet) as(role string) map[string]string {
-	return map[string]string{"NATS_URL": strings.Join(f.urls, ","), "NATS_USER": role, "NATS_PASSWORD": password(role), "SETTLE_SYSTEM_PASSWORD": password("system")}
+	return map[string]string{"NATS_URL": strings.Join(f.urls, ","), "NATS_USER": role, "NATS_PASSWORD": password(role), "NATS_CA": f.ca, "SETTLE_SYSTEM_PASSWORD": password("system")}
 }
 
 // run runs a command of settle that must succeed.
@@ -84,10 +111,15 @@ func (f *fleet) count(from, to int) {
 	}
 }
 
-// Three servers, three workers and two coordinators run with the files of this directory, each as its own user:
-// they work, lose a server and a worker, and the doctor reports that.
+// Three servers, three workers and two coordinators run with the files of this directory, each as its own user, with
+// TLS between all of them: they work, lose a server and a worker, and the doctor reports that.
 func TestFleetOfTheseFilesLosesAServerAndGoesOn(t *testing.T) {
 	f := startFleet(t)
+	plain := f.as("reader")
+	plain["NATS_CA"] = ""
+	if out, code := once(t.Context(), t, plain, "settle", "fleet"); code == 0 || !strings.Contains(out, "NATS_CA") {
+		t.Errorf("a client that knows no authority: code %d\n%s", code, out)
+	}
 	f.run("operator", "provision", "--wait", "2m", "--replicas", "3", "--partitions", "8")
 	var workers []*process
 	for i := range 3 {

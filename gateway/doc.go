@@ -39,8 +39,10 @@
 // resolves to 127.0.0.1 is refused. Any other address requires a token, or the gateway does not
 // start. The token is sent as "Authorization: Bearer", as the cookie settle_token or, since
 // EventSource cannot set headers, as ?access_token=. In that form proxies see it, and it ends up in
-// their logs and in browser histories. The token gives read access to all documents. The gateway
-// speaks plain HTTP: put TLS in front of it.
+// their logs and in browser histories. The token gives read access to all documents.
+//
+// With a certificate and its key the gateway speaks HTTPS, and reads both files again when they change: connections made
+// from then on get the new certificate, and those that are open stay open. Without, it speaks plain HTTP.
 //
 // Pages of other origins are refused unless their origin is configured (CORS).
 package gateway

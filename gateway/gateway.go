@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,8 +33,12 @@ type Config struct {
 	// address, the names of this machine are included; on another address, an empty list allows
 	// any.
 	Hosts []string `kong:"-"`
+	// TLSCert and TLSKey are paths of PEM files with the certificate and the key of the gateway, which then speaks
+	// HTTPS only. They are read again when they change. Without them it speaks plain HTTP.
+	TLSCert string `help:"File with the certificate (PEM) for HTTPS, followed by those of intermediate authorities. It is read again when it changes. Default: plain HTTP."`
+	TLSKey  string `help:"File with the key of that certificate (PEM)."`
 	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
-	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of an answer."`
+	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response."`
 	Logger       *slog.Logger  `kong:"-"`
 }
 
@@ -46,6 +51,9 @@ func (c *Config) Fill() error {
 	if c.WriteTimeout < 0 {
 		return fmt.Errorf("HTTP: WriteTimeout is %v; use a positive duration, or 0 for the default", c.WriteTimeout)
 	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return fmt.Errorf("HTTPS needs both a certificate and its key: TLSCert is %q, TLSKey is %q", c.TLSCert, c.TLSKey)
+	}
 	return nil
 }
 
@@ -54,13 +62,14 @@ type Gateway struct {
 	cfg      Config
 	loopback bool
 	listener net.Listener
+	tls      *tls.Config // nil for plain HTTP
 	log      *slog.Logger
 }
 
 const (
 	// writeTimeout is the default of Config.WriteTimeout.
 	writeTimeout = 10 * time.Second
-	// retryAfter is when a browser that has lost the connection should reconnect.
+	// retryAfter is the delay after which a browser that has lost the connection reconnects.
 	retryAfter = time.Second
 )
 
@@ -76,6 +85,13 @@ func Listen(cfg Config) (*Gateway, error) {
 	g := &Gateway{cfg: cfg, loopback: isLoopback(host), log: cfg.Logger}
 	if !g.loopback && cfg.Token == "" {
 		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and would give all of them access to every document: set a token, or listen on 127.0.0.1", cfg.Addr)
+	}
+	if cfg.TLSCert != "" {
+		c, err := newCertificate(cfg.TLSCert, cfg.TLSKey, cfg.Logger)
+		if err != nil {
+			return nil, err
+		}
+		g.tls = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12}
 	}
 	if g.listener, err = net.Listen("tcp", cfg.Addr); err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
@@ -95,18 +111,23 @@ func (g *Gateway) Addr() string { return g.listener.Addr().String() }
 // Close releases the address if Serve is not called.
 func (g *Gateway) Close() { _ = g.listener.Close() } // nothing was written
 
-// Serve answers requests until leaving is closed. Then it ends watches in a way that makes browsers
-// reconnect, and completes gets. It stops at once when ctx ends.
+// Serve answers requests until leaving is closed. Then it ends watches so that browsers reconnect, and
+// completes pending gets. It stops at once when ctx ends.
 func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Source) {
 	server := &http.Server{
 		Handler: g.Handler(source), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		TLSConfig:   g.tls,
 		ErrorLog:    slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan struct{})
 	go func() { // ends with server
 		defer close(ended)
-		if err := server.Serve(g.listener); !errors.Is(err, http.ErrServerClosed) {
+		serve := server.Serve
+		if g.tls != nil {
+			serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+		}
+		if err := serve(g.listener); !errors.Is(err, http.ErrServerClosed) {
 			g.log.Error("serve HTTP", "error", err)
 		}
 	}()
@@ -114,12 +135,12 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	select {
 	case <-leaving:
 		last, cancel := context.WithTimeout(ctx, writeTimeout)
-		_ = server.Shutdown(last) // cuts off what has not completed by then
+		_ = server.Shutdown(last) // cuts off requests that have not completed by then
 		cancel()
 	case <-ctx.Done():
 	case <-ended:
 	}
-	_ = server.Close() // as above
+	_ = server.Close() // the same
 	<-ended
 }
 

@@ -27,7 +27,7 @@ type source struct {
 	events chan live.Event
 	mu     sync.Mutex
 	asked  []live.Watch
-	done   chan error // how watches have ended
+	done   chan error // the errors that watches ended with
 }
 
 func newSource() *source {
@@ -64,7 +64,7 @@ func (s *source) Watch(ctx context.Context, q live.Watch, deliver func(live.Even
 	}
 }
 
-// site is a gateway that serves, and a client of it.
+// site is a running gateway and a client of it.
 type site struct {
 	*testing.T
 	source *source
@@ -139,7 +139,7 @@ func (s *site) body(r *http.Response) string {
 
 const doc = "/v1/spaces/alice/documents/total"
 
-func TestGet_IsTheDocumentAndItsRevisionTheETag(t *testing.T) {
+func TestGet_ReturnsTheDocumentWithItsRevisionAsETag(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.answer = live.Answer{Revision: 17, Found: true, Value: []byte(`{"n":1}`)}
 	r := s.get(doc)
@@ -148,18 +148,18 @@ func TestGet_IsTheDocumentAndItsRevisionTheETag(t *testing.T) {
 		t.Errorf("%d %s %v", r.StatusCode, body, r.Header)
 	}
 	if r := s.get(doc, "If-None-Match", tag); r.StatusCode != http.StatusNotModified || s.body(r) != "" {
-		t.Errorf("what is known: %d", r.StatusCode)
+		t.Errorf("the current ETag: status %d", r.StatusCode)
 	}
 	if r := s.get(doc, "If-None-Match", `"16"`); r.StatusCode != 200 {
-		t.Errorf("what was known: %d", r.StatusCode)
+		t.Errorf("an old ETag: status %d", r.StatusCode)
 	}
-	s.source.answer.Value = []byte(`{"n":2}`) // the store has gone back, and given the revision out again
+	s.source.answer.Value = []byte(`{"n":2}`) // the store has gone back and assigned the revision again
 	if r := s.get(doc, "If-None-Match", tag); r.StatusCode != 200 {
-		t.Errorf("what has the same revision: %d", r.StatusCode)
+		t.Errorf("another value with the same revision: status %d", r.StatusCode)
 	}
 	s.source.answer.Stale = "it is\nheld back"
 	if r := s.get(doc, "If-None-Match", tag); r.StatusCode != 200 || r.Header.Get("Settle-Stale") != "it is held back" || r.Header.Get("ETag") != "" {
-		t.Errorf("what is stale: %d %v", r.StatusCode, r.Header)
+		t.Errorf("a stale value: status %d, header %v", r.StatusCode, r.Header)
 	}
 }
 
@@ -189,11 +189,11 @@ func TestGet_ErrorsHaveTheirStatus(t *testing.T) {
 	s.source.err = nil
 	s.source.answer = live.Answer{Space: "alice", Document: "total", Revision: 17} // it was deleted
 	if r := s.get(doc); r.StatusCode != 404 {
-		t.Errorf("a document that was deleted: %d", r.StatusCode)
+		t.Errorf("a deleted document: status %d", r.StatusCode)
 	}
 	s.source.err = &model.ServiceError{Code: model.CodeUnavailable, Text: "busy"}
 	if r := s.get(doc); r.StatusCode != 503 || r.Header.Get("Retry-After") != "1" {
-		t.Errorf("what will pass: %d, again after %q", r.StatusCode, r.Header.Get("Retry-After"))
+		t.Errorf("a temporary error: status %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
 	}
 	r := s.ask(http.MethodPost, doc)
 	if body, err := io.ReadAll(r.Body); r.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(string(body), "events are sent with `settle send`") {
@@ -228,34 +228,34 @@ func TestWatch_IsAStreamOfServerSentEvents(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if q := s.source.asked[0]; q.From != live.At(16) || q.Space != "alice" || q.Document != "total" {
-		t.Errorf("asked %+v", q)
+		t.Errorf("the source received %+v", q)
 	}
-	_ = r.Body.Close() // the client goes: so does the watch, and with it the demand
+	_ = r.Body.Close() // the client leaves, which ends the watch and its demand
 	s.http.CloseIdleConnections()
 	if err := <-s.source.done; !errors.Is(err, context.Canceled) {
-		t.Errorf("the watch has ended with %v", err)
+		t.Errorf("the watch ended with %v", err)
 	}
 	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
 	_ = lines(s.get(doc+"/watch?from=18-0123456789ab"), 3)
 	if q := s.source.asked[1]; q.From != (live.Known{Revision: 18, Print: "0123456789ab"}) {
-		t.Errorf("asked %+v", q)
+		t.Errorf("the source received %+v", q)
 	}
 }
 
-// A browser that comes back asks for the address of the page again, and says in a header how far
-// it has come since: that counts.
-func TestWatch_WhatABrowserHasSeenCountsForMoreThanItsAddress(t *testing.T) {
+// A browser that reconnects requests the address of the page again, and reports in a header the last event
+// that it received. The header wins.
+func TestWatch_LastEventIDOverridesTheAddress(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.events <- live.Event{Kind: live.Value, Revision: 19, Data: []byte("1")}
 	r := s.get(doc+"/watch?from=3", "Last-Event-ID", "16")
 	_ = lines(r, 3)
 	if q := s.source.asked[0]; q.From != live.At(16) {
-		t.Errorf("asked from %s, want 16", q.From)
+		t.Errorf("the watch resumes from %s, want 16", q.From)
 	}
 }
 
-// What will pass must not be an error status: a browser would never come back.
-func TestWatch_WhatWillPassMakesABrowserComeBack(t *testing.T) {
+// A temporary error must not be an error status: a browser would never reconnect.
+func TestWatch_ATemporaryErrorMakesABrowserReconnect(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.err = &model.ServiceError{Code: model.CodeUnavailable, Text: "busy"}
 	if r := s.get(doc + "/watch"); r.StatusCode != 200 || s.body(r) != "retry: 1000\n\n: busy (503)\n\n" {
@@ -263,11 +263,11 @@ func TestWatch_WhatWillPassMakesABrowserComeBack(t *testing.T) {
 	}
 	s.source.err = errors.New("broken\n\nevent: value\rdata: 1")
 	if r := s.get(doc + "/watch"); s.body(r) != "retry: 1000\n\n: broken  event: value data: 1\n\n" {
-		t.Error("the words of an error are taken for an event")
+		t.Error("an error text was sent as an event")
 	}
 }
 
-// After a store has gone back, a browser that comes back must not name the revision that is gone.
+// After a store has gone back, a browser that reconnects must not name the lost revision.
 func TestWatch_ABrowserForgetsItsRevisionWithTheStore(t *testing.T) {
 	s := newSite(t, gateway.Config{})
 	s.source.events <- live.Event{Kind: live.Rewound}
@@ -276,7 +276,7 @@ func TestWatch_ABrowserForgetsItsRevisionWithTheStore(t *testing.T) {
 	}
 }
 
-// slow is a source whose answers take their time.
+// slow is a source that answers when the test lets it.
 type slow struct {
 	*source
 	asked, answer chan struct{}
@@ -292,8 +292,8 @@ func (s *slow) Get(ctx context.Context, q live.Get) (live.Answer, error) {
 	return s.source.Get(ctx, q)
 }
 
-// A worker that leaves answers what it was asked.
-func TestGet_IsAnsweredByAWorkerThatLeaves(t *testing.T) {
+// A worker that leaves still answers pending gets.
+func TestGet_IsAnsweredByALeavingWorker(t *testing.T) {
 	g, err := gateway.Listen(gateway.Config{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestGet_IsAnsweredByAWorkerThatLeaves(t *testing.T) {
 	}()
 	<-s.asked
 	close(leaving)
-	for { // until it takes no more
+	for { // until the gateway accepts no more connections
 		conn, err := net.Dial("tcp", g.Addr())
 		if err != nil {
 			break
@@ -339,21 +339,21 @@ func TestWatch_EndsWhenTheWorkerLeaves(t *testing.T) {
 	r := s.get(doc + "/watch")
 	_ = lines(r, 5)
 	s.leave()
-	close(s.source.events) // as a live.Server does
+	close(s.source.events) // as a live.Server that leaves does
 	if rest := s.body(r); strings.Contains(rest, "data") {
-		t.Errorf("then %q", rest)
+		t.Errorf("after the end: %q", rest)
 	}
 	<-s.ended
 }
 
-// A client that stops reading is let go after a while, and holds nothing up.
-func TestWatch_OneThatDoesNotReadIsLetGo(t *testing.T) {
+// A client that stops reading is disconnected after a while, and delays nothing else.
+func TestWatch_AClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	s := newSite(t, gateway.Config{WriteTimeout: 50 * time.Millisecond})
 	big := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for i := range 64 {
 		s.source.events <- live.Event{Kind: live.Value, Revision: uint64(i + 1), Data: big}
 	}
-	// A connection by hand: what reads for an HTTP client reads too much, or on a slow machine nothing.
+	// A raw connection: an HTTP client would buffer too much or, on a slow machine, read nothing.
 	_, port, _ := net.SplitHostPort(s.g.Addr())
 	conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {
@@ -364,7 +364,7 @@ func TestWatch_OneThatDoesNotReadIsLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-s.source.done; err == nil || errors.Is(err, context.Canceled) {
-		t.Errorf("the watch has ended with %v", err)
+		t.Errorf("the watch ended with %v", err)
 	}
 }
 
@@ -384,7 +384,7 @@ func TestListen_AnOpenAddressNeedsAToken(t *testing.T) {
 	g.Close()
 }
 
-func TestGuard_WhoMayAsk(t *testing.T) {
+func TestGuard_ChecksOriginHostAndToken(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		cfg     gateway.Config
@@ -392,24 +392,24 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 		headers []string
 		want    int
 	}{
-		{"this machine", gateway.Config{}, doc, nil, 200},
-		{"by name", gateway.Config{}, doc, []string{"Host", "localhost:8470"}, 200},
-		{"a foreign name that leads here", gateway.Config{}, doc, []string{"Host", "evil.example.com"}, 403},
-		{"a name that is configured", gateway.Config{Hosts: []string{"board.example.com"}}, doc, []string{"Host", "board.example.com"}, 200},
+		{"loopback address", gateway.Config{}, doc, nil, 200},
+		{"localhost", gateway.Config{}, doc, []string{"Host", "localhost:8470"}, 200},
+		{"a foreign host name that resolves to this machine", gateway.Config{}, doc, []string{"Host", "evil.example.com"}, 403},
+		{"a configured host name", gateway.Config{Hosts: []string{"board.example.com"}}, doc, []string{"Host", "board.example.com"}, 200},
 		{"a foreign page", gateway.Config{}, doc, []string{"Origin", "https://evil.example.com"}, 403},
-		{"a page without a name", gateway.Config{}, doc, []string{"Origin", "null"}, 403},
+		{"an opaque origin", gateway.Config{}, doc, []string{"Origin", "null"}, 403},
 		{"a foreign page without an Origin header", gateway.Config{}, doc + "/watch", []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		{"a page that is configured", gateway.Config{Origins: []string{"https://board.example.com"}}, doc, []string{"Origin", "https://board.example.com"}, 200},
-		{"a page of this place", gateway.Config{}, doc, []string{"Host", "localhost:1", "Origin", "http://localhost:1"}, 200},
-		{"without the token", gateway.Config{Token: "secret"}, doc, nil, 401},
-		{"with another", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secre"}, 401},
-		{"with another of that length", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secreT"}, 401},
-		{"with another, and a cookie", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer no", "Cookie", "settle_token=secret"}, 401},
-		{"another name than those that are configured", gateway.Config{Addr: ":0", Token: "secret", Hosts: []string{"board.example.com"}}, doc, []string{"Host", "any.example.com", "Authorization", "Bearer secret"}, 403},
-		{"with the token", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secret"}, 200},
-		{"as a cookie", gateway.Config{Token: "secret"}, doc, []string{"Cookie", "settle_token=secret"}, 200},
-		{"in the address", gateway.Config{Token: "secret"}, doc + "?access_token=secret", nil, 200},
-		{"from outside", gateway.Config{Addr: ":0", Token: "secret"}, doc, []string{"Host", "any.example.com", "Authorization", "Bearer secret"}, 200},
+		{"a configured origin", gateway.Config{Origins: []string{"https://board.example.com"}}, doc, []string{"Origin", "https://board.example.com"}, 200},
+		{"the gateway's own origin", gateway.Config{}, doc, []string{"Host", "localhost:1", "Origin", "http://localhost:1"}, 200},
+		{"no token", gateway.Config{Token: "secret"}, doc, nil, 401},
+		{"a shorter token", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secre"}, 401},
+		{"a wrong token of the same length", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secreT"}, 401},
+		{"a wrong header and a valid cookie", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer no", "Cookie", "settle_token=secret"}, 401},
+		{"a host name that is not configured", gateway.Config{Addr: ":0", Token: "secret", Hosts: []string{"board.example.com"}}, doc, []string{"Host", "any.example.com", "Authorization", "Bearer secret"}, 403},
+		{"the token in a header", gateway.Config{Token: "secret"}, doc, []string{"Authorization", "Bearer secret"}, 200},
+		{"the token in a cookie", gateway.Config{Token: "secret"}, doc, []string{"Cookie", "settle_token=secret"}, 200},
+		{"the token in the address", gateway.Config{Token: "secret"}, doc + "?access_token=secret", nil, 200},
+		{"an open address", gateway.Config{Addr: ":0", Token: "secret"}, doc, []string{"Host", "any.example.com", "Authorization", "Bearer secret"}, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t, c.cfg)
@@ -423,13 +423,13 @@ func TestGuard_WhoMayAsk(t *testing.T) {
 			}
 			allowed := r.Header.Get("Access-Control-Allow-Origin")
 			if c.want == 403 && allowed != "" {
-				t.Errorf("the page of %s may read that", allowed)
+				t.Errorf("a refused request allows origin %s", allowed)
 			}
 		})
 	}
 }
 
-func TestGuard_ABrowserAsksFirst(t *testing.T) {
+func TestGuard_AnswersPreflightRequests(t *testing.T) {
 	s := newSite(t, gateway.Config{Token: "secret", Origins: []string{"https://board.example.com"}})
 	r := s.ask(http.MethodOptions, doc, "Origin", "https://board.example.com", "Access-Control-Request-Headers", "authorization")
 	if r.StatusCode != http.StatusNoContent || r.Header.Get("Access-Control-Allow-Origin") != "https://board.example.com" || !strings.Contains(r.Header.Get("Access-Control-Allow-Headers"), "Authorization") {

@@ -13,7 +13,7 @@ import (
 // tokenCookie is the name of the cookie that may contain the token.
 const tokenCookie = "settle_token"
 
-// guard passes on requests with access.
+// guard passes on requests that have access.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -39,8 +39,8 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knowsHost reports whether a request is addressed to this gateway: a foreign page can make its own
-// name resolve to this machine, but the browser sends that name.
+// knowsHost reports whether a request is addressed to this gateway. A foreign page can make its own host name
+// resolve to this machine, but the browser sends that name.
 func (g *Gateway) knowsHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -56,16 +56,17 @@ func (g *Gateway) knowsHost(hostport string) bool {
 	return len(g.cfg.Hosts) == 0
 }
 
-// allows reports whether pages of an origin have access. Requests not made by a page do.
+// allows reports whether pages of an origin have access. Requests that no page makes do.
 func (g *Gateway) allows(origin string, r *http.Request) bool {
 	if origin == "" {
-		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // of a page that sends no origin
+		return r.Header.Get("Sec-Fetch-Site") != "cross-site" // a page may send no Origin
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && u.Host == r.Host || slices.Contains(g.cfg.Origins, origin)
+	own := err == nil && u.Host != "" && u.Host == r.Host && (g.tls == nil || u.Scheme == "https")
+	return own || slices.Contains(g.cfg.Origins, origin)
 }
 
-// share lets the page read the answer.
+// share permits the page to read the answer.
 func (g *Gateway) share(w http.ResponseWriter, origin string) {
 	if origin == "" {
 		return
@@ -76,7 +77,7 @@ func (g *Gateway) share(w http.ResponseWriter, origin string) {
 	h.Set("Access-Control-Expose-Headers", "ETag, Settle-Stale")
 }
 
-// isKnown reports whether the client sent the token.
+// isKnown reports whether the request has the token.
 func (g *Gateway) isKnown(r *http.Request) bool {
 	if g.cfg.Token == "" {
 		return true

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// handler answers requests with access.
+// handler answers requests that have access.
 type handler struct {
 	source       Source
 	writeTimeout time.Duration
@@ -38,7 +38,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cache-Control", "no-cache") // revalidate, with If-None-Match
 	head.Set("ETag", `"`+a.Known().String()+`"`)
 	if a.Stale != "" {
-		head.Del("ETag") // it may become current with the same revision
+		head.Del("ETag") // the document may become current with the same revision
 		head.Set("Settle-Stale", oneLine(a.Stale))
 	}
 	if !a.Found {
@@ -61,7 +61,7 @@ func (h handler) watch(w http.ResponseWriter, r *http.Request) {
 	q := live.Watch{Space: r.PathValue("space"), Document: r.PathValue("document"), From: from}
 	err = h.source.Watch(r.Context(), q, s.event)
 	switch said, is := errors.AsType[*model.ServiceError](err); {
-	case s.begun: // the stream ends; a browser reconnects
+	case s.begun: // ending the stream makes a browser reconnect
 	case is && said.Code != model.CodeUnavailable:
 		fail(w, said.Code, said.Text)
 	case r.Context().Err() == nil:
@@ -162,7 +162,7 @@ func fail(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // a client that has gone does not read it
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client may be gone
 }
 
 // oneLine returns text in a form that fits in a header or a comment.

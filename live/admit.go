@@ -6,11 +6,11 @@ import (
 )
 
 // A new watcher of an existing feed starts with the feed's value. The feed may be behind, because its worker
-// was frozen or cut off, while the watcher may have seen a newer value at another worker. So the watcher
-// receives nothing before the document has been read from the head of the log and the feed has reached that
-// revision.
+// was frozen or cut off, and the watcher may already have seen a newer value at another worker. So the
+// watcher receives nothing until the document has been read from the head of the log and the feed has reached
+// that revision.
 
-// admit makes the watcher wait until the feed is known to be up to date. The locks of the server and of the
+// admit holds the watcher back until the feed is known to be up to date. The locks of the server and of the
 // feed are held.
 func (s *Server) admit(sub *sub) {
 	sub.waits = true
@@ -20,7 +20,7 @@ func (s *Server) admit(sub *sub) {
 	}
 }
 
-// confirm reads the document for all waiting watchers, and repeats that for those that join meanwhile.
+// confirm reads the document for all waiting watchers, and reads it again for those that have joined since.
 func (s *Server) confirm(f *feed) {
 	for {
 		waiting, before := f.waiting()
@@ -34,15 +34,15 @@ func (s *Server) confirm(f *feed) {
 			continue
 		}
 		least := d.Seq
-		if least == 0 && before.Kind == Value { // the log no longer has its deletion: the value is older than that
+		if least == 0 && before.Kind == Value { // the log no longer has the deletion: the value is older than it
 			least = before.Revision + 1
 		}
 		f.confirmed(waiting, least)
 	}
 }
 
-// waiting returns the watchers that wait to be admitted and the feed's newest event; if there are none, confirm
-// ends.
+// waiting returns the watchers that wait to be admitted and the feed's newest event. With no watcher left,
+// confirm ends.
 func (f *feed) waiting() (list []*sub, newest Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

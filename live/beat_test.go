@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// The first message of a resumed watch is a heartbeat with the revision that the client has. With another one
-// the client would take its value for outdated, or a missing value for delivered.
+// The first message of a resumed watch is a heartbeat with the revision that the client has. With any other
+// revision the client would conclude that it had missed a value.
 func TestWatch_HeartbeatsOfAResumedWatchHaveItsRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -28,11 +28,11 @@ func TestWatch_HeartbeatsOfAResumedWatchHaveItsRevision(t *testing.T) {
 			return nil
 		})
 		if len(beats) < 3 {
-			t.Errorf("%d heartbeats in %v", len(beats), 3*live.Heartbeat)
+			t.Errorf("received %d heartbeats in %v", len(beats), 3*live.Heartbeat)
 		}
 		for _, got := range beats {
 			if got != rev {
-				t.Errorf("a heartbeat of revision %d, and %d is known", got, rev)
+				t.Errorf("heartbeat with revision %d, want %d", got, rev)
 			}
 		}
 		time.Sleep(time.Second)

@@ -17,8 +17,8 @@ import (
 type Client struct {
 	// Bus sends the requests.
 	Bus port.Client
-	// Grace is how long a client keeps trying while there is no worker at all; the default of 3 s covers a
-	// quick restart.
+	// Grace is how long a client keeps trying while no worker answers; the default of 3 s covers a quick
+	// restart.
 	Grace time.Duration
 }
 
@@ -29,9 +29,9 @@ func (c *Client) grace() time.Duration {
 	return c.Grace
 }
 
-// Get reads a document at the head of the log. It retries until q.Timeout: a crashed worker, a takeover or a
-// handover delays the answer and does not fail it. The error is a *model.ServiceError, or model.ErrNobody if
-// there is no worker.
+// Get reads a document at the head of the log. It retries until q.Timeout, so a crashed worker, a takeover or
+// a handover delays the answer but does not fail the request. The error is a *model.ServiceError, or
+// model.ErrNobody if there is no worker.
 func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 	if err := q.check(); err != nil {
 		return Answer{}, err
@@ -53,7 +53,7 @@ func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 	}
 }
 
-// getOnce asks one worker. It gives up on a worker that is late enough to be presumed dead.
+// getOnce asks one worker, and gives up once the worker is late enough to be presumed dead.
 func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answer, err error) {
 	left := max(time.Until(deadline), time.Millisecond)
 	q.Timeout = Duration(left)
@@ -74,10 +74,10 @@ func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answ
 }
 
 // Watch delivers the document, and then its newest value whenever it has changed, until ctx ends. When the
-// answering worker fails, the watch continues at another from the last delivered value; revisions that are
-// delivered only grow, unless the store was rewound. deliver also receives heartbeats, Stale and Current,
-// Connected, and Broken; a planned move to another worker is a Broken without an error. A reported status holds
-// until the next one; after a Broken the status is unknown.
+// answering worker fails, the watch continues at another one from the last delivered value; delivered
+// revisions only grow, unless the store was rewound. deliver also receives heartbeats, Stale and Current,
+// Connected, and Broken; a planned move to another worker is a Broken without an error. A reported status
+// holds until the next one; after a Broken the status is unknown.
 //
 // The error is that of ctx, or a *model.ServiceError that a retry would not cure, or model.ErrNobody if there
 // was no worker from the start.
@@ -94,7 +94,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case isBadRequest(err) && w.q.From.Print != "":
-			w.q.From.Print = "" // a worker of an earlier version answers: it knows only revisions
+			w.q.From.Print = "" // the worker runs an earlier version, which knows only revisions
 			continue
 		case !retryable(err) && !errors.Is(err, context.Canceled):
 			return err
@@ -114,18 +114,18 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 	}
 }
 
-// watching is the state of a watch across the workers that answer it in turn.
+// watching is the state of a watch across the workers that serve it in turn.
 type watching struct {
 	q       Watch
 	deliver func(Event)
 	begun   bool // a value is known
 	heard   int  // messages received so far
-	down    bool // Broken was delivered, and no Connected since
+	down    bool // Broken was delivered, and Connected was not delivered since
 }
 
 var (
-	errSilent = fmt.Errorf("nothing was heard for %s", 3*Heartbeat)
-	errMissed = errors.New("a value was lost on the way")
+	errSilent = fmt.Errorf("no message for %s", 3*Heartbeat)
+	errMissed = errors.New("a value was lost in transit")
 )
 
 // once watches until the answering worker stops doing so.
@@ -159,7 +159,7 @@ func (w *watching) once(ctx context.Context, bus port.Client) error {
 	return err
 }
 
-// take passes on what is new.
+// take delivers events that are new to the client.
 func (w *watching) take(e Event) error {
 	switch e.Kind {
 	case Moved:
@@ -182,7 +182,7 @@ func (w *watching) take(e Event) error {
 	return nil
 }
 
-// cause returns the error for a Broken, nil if the worker announced its departure.
+// cause returns the error for a Broken, or nil if the worker announced its departure.
 func (w *watching) cause(err error) error {
 	if errors.Is(err, ErrMoved) {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// mute is a bus whose worker sends one heartbeat, and then nothing more.
+// mute is a bus whose worker sends one heartbeat and then falls silent.
 type mute struct {
 	port.Client
 	asked int
-	// still suppresses even that.
+	// still suppresses that heartbeat as well.
 	still bool
 }
 
@@ -42,18 +42,18 @@ func TestClient_WatchesAgainAfterThreeSilentSeconds(t *testing.T) {
 			}
 		})
 		if b.asked != 4 || len(broken) != 3 || broken[0].Err == nil || ctx.Err() == nil {
-			t.Errorf("asked %d times in ten seconds, received %+v, ended with %v", b.asked, broken, err)
+			t.Errorf("sent %d requests in ten seconds, received %+v, ended with %v", b.asked, broken, err)
 		}
 		b = &mute{still: true}
 		again, end := context.WithTimeout(t.Context(), 10*Heartbeat)
 		defer end()
 		if err := (&Client{Bus: b}).Watch(again, Watch{Space: "s", Document: "n"}, func(Event) {}); b.asked < 3 {
-			t.Errorf("asked a silent worker %d times in ten seconds, ended with %v", b.asked, err)
+			t.Errorf("sent %d requests to a silent worker in ten seconds, ended with %v", b.asked, err)
 		}
 	})
 }
 
-// gone is a bus without workers, except for the first watch and for asks after the first few.
+// gone is a bus without workers, except for the first watch and for requests after the first few.
 type gone struct {
 	port.Client
 	asked, after int
@@ -73,7 +73,7 @@ func (b *gone) Ask(context.Context, string, []byte) ([]byte, error) {
 	return json.Marshal(Answer{Space: "s", Document: "n", Revision: 7})
 }
 
-// One Broken is delivered, however often the client retries.
+// A client that retries many times delivers one Broken.
 func TestClient_DeliversBrokenOnceWithoutWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &gone{}
@@ -96,7 +96,7 @@ func TestClient_AGetWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &gone{after: 5}
 		if a, err := (&Client{Bus: b}).Get(t.Context(), Get{Space: "s", Document: "n"}); err != nil || a.Revision != 7 {
-			t.Errorf("%+v, %v, after %d questions", a, err, b.asked)
+			t.Errorf("%+v, %v, after %d requests", a, err, b.asked)
 		}
 	})
 }

@@ -21,21 +21,22 @@ type feed struct {
 	cancel     context.CancelFunc
 
 	mu     sync.Mutex
-	back   bool   // the store has gone back during the life of this process
+	back   bool   // the store has gone back while this process ran
 	newest Event  // the zero Event if no value is known
 	read   uint64 // the log position up to which newest was read, see history.Change
 	subs   map[*sub]bool
-	// confirming reports that the document is being read for watchers that wait to be admitted.
+	// confirming is true while the document is being read for watchers that wait to be admitted.
 	confirming bool
 	// status is the last Stale or Current, the zero Event before the first.
 	status  Event
 	problem problem
-	// polled is the time of the last status query, polling whether it has no answer yet.
+	// polled is the time of the last status query; polling is true while it is unanswered.
 	polled  time.Time
 	polling bool
 }
 
-// sub is one watcher. It holds at most one value and one status: a slow watcher gets the newest.
+// sub is one watcher. It holds at most one value and one status, the newest of each, so a slow watcher skips
+// values.
 type sub struct {
 	feed *feed
 	news chan struct{} // something can be taken
@@ -43,11 +44,11 @@ type sub struct {
 	// The feed's lock guards the fields below.
 	next, status Event  // the zero Event if there is none
 	last         uint64 // revision of the last value that was offered
-	print        string // of the value that the watcher came with; "" if unknown, or once another has followed
-	begun        bool   // whether there was such a value
-	rewound      bool   // the store has gone back; the watcher is notified of it first
-	waits        bool   // no value is delivered before the feed is known to be up to date, see admit
-	least        uint64 // the revision that the document had then
+	print        string // of the value that the watcher began with; "" if unknown, or once a newer value was offered
+	begun        bool   // the watcher began with a known value
+	rewound      bool   // the store has gone back; Rewound is delivered first
+	waits        bool   // no value is delivered until the feed is known to be up to date, see admit
+	least        uint64 // the document's revision when the watcher joined
 }
 
 // follow keeps the feed's newest value up to date until ctx ends. It retries after errors.
@@ -81,8 +82,8 @@ func textOf(v model.Value) []byte {
 // retryDelay is the pause after a failed attempt.
 const retryDelay = 200 * time.Millisecond
 
-// take passes a change to all watchers. Each change of a history.Watch is newer than the one before, unless the
-// store has gone back.
+// take passes a change to all watchers. Each change of a history.Watch is newer than the one before, unless
+// the store has gone back.
 func (f *feed) take(c history.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,14 +107,14 @@ func (f *feed) take(c history.Change) {
 	}
 }
 
-// reset forgets what the watcher knows, because the store has gone back since, and has the watcher notified of
-// it. The feed's lock is held.
+// reset makes the watcher receive Rewound and forgets its revision, after the store has gone back. The feed's
+// lock is held.
 func (s *sub) reset() {
 	s.rewound = s.rewound || s.begun
 	s.next, s.last, s.print, s.begun = Event{}, 0, "", false
 }
 
-// detectRewind resets a watcher that knows a revision which the log no longer has: one past the end of a store
+// detectRewind resets a watcher that has a revision which the log no longer has: one past the end of a store
 // that has gone back, or one between the document's newest revision and the end of what was read. The feed's
 // lock is held.
 func (s *sub) detectRewind(f *feed) {
@@ -123,23 +124,23 @@ func (s *sub) detectRewind(f *feed) {
 	}
 }
 
-// wantsValues is false for a watcher that has named the highest possible revision: it wants the document's
+// wantsValues is false for a watcher that began at the highest possible revision: it wants the document's
 // status and no values.
 func (s *sub) wantsValues() bool { return s.begun && s.last < math.MaxUint64 }
 
-// isAhead reports whether the watcher knows a revision past all that the feed has read.
+// isAhead reports whether the watcher has a revision past everything that the feed has read.
 func (s *sub) isAhead() bool { return s.last > max(s.feed.read, s.feed.newest.Revision) }
 
-// differs reports whether the watcher and the feed have different values of one revision, so that one of them
-// is lost.
+// differs reports whether the watcher and the feed have different values with one revision, so that one of
+// them is lost.
 func (s *sub) differs() bool {
 	newest := &s.feed.newest
 	return s.print != "" && newest.Kind != "" && newest.Revision == s.last && newest.Print != s.print
 }
 
-// recheck reads the document from the log for a watcher that is ahead of its feed, or that has another value of
-// the same revision, and resets the watcher if its value was lost before this process began. While the
-// answering server may still be behind, counted from since, a watcher that is ahead is left as it is.
+// recheck reads the document from the log for a watcher that is ahead of its feed, or that has another value
+// with the same revision. It resets the watcher if its value was lost before this process began. While the
+// answering server may still be behind, counted from since, it leaves a watcher that is ahead alone.
 func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	f := sub.feed
 	f.mu.Lock()
@@ -152,7 +153,7 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 	defer cancel()
 	d, err := history.Read(ctx, s.bus, f.space, f.doc)
 	if err != nil {
-		return // the next heartbeat tries again
+		return // the next heartbeat retries
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +176,7 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 // offer stores a new value for the watcher to take. The feed's lock is held.
 func (s *sub) offer(e Event) {
 	if e.Kind == Deleted && e.Revision == 0 && s.last > 0 {
-		e.Revision = s.feed.read // it was deleted since, and the log no longer has the deletion
+		e.Revision = s.feed.read // deleted since, and the log no longer has the deletion
 	}
 	if s.waits || e.Revision < s.least {
 		return // older than the document was when the watcher joined
@@ -222,7 +223,7 @@ func (s *sub) take() (news []Event) {
 	return news
 }
 
-// Watches reports how many watches are served now, and the document with the most.
+// Watches returns how many watches are served now, and the document with the most.
 func (s *Server) Watches() status.Watches {
 	s.mu.Lock()
 	defer s.mu.Unlock()

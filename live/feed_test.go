@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A watcher that knows a revision is notified of a deletion that the log no longer has. The deletion gets the
+// A watcher that has a revision receives a deletion that the log no longer has. The deletion gets the
 // revision up to which the feed has read.
 func TestFeed_ReportsADeletionThatTheLogHasForgotten(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
@@ -23,10 +23,10 @@ func TestFeed_ReportsADeletionThatTheLogHasForgotten(t *testing.T) {
 	f.subs[back], f.subs[fresh] = true, true
 	f.take(history.Change{Read: 9})
 	if e := back.take()[0]; e.Kind != Deleted || e.Revision != 9 {
-		t.Errorf("the watcher that knows revision 5 received %+v", e)
+		t.Errorf("the watcher with revision 5 received %+v", e)
 	}
 	if e := fresh.take()[0]; e.Kind != Deleted || e.Revision != 0 {
-		t.Errorf("the watcher that knows no revision received %+v", e)
+		t.Errorf("the watcher without a revision received %+v", e)
 	}
 	f.take(history.Change{Value: model.Int(1), Revision: 12, Read: 12})
 	f.take(history.Change{Revision: 20, Read: 20})
@@ -37,10 +37,10 @@ func TestFeed_ReportsADeletionThatTheLogHasForgotten(t *testing.T) {
 	}
 }
 
-// A watcher that joins a feed sees the document as it was at that time, or later, but nothing older.
+// A watcher that joins a feed sees the document as it is at that time or later, never an older state.
 func TestFeed_AWatchThatJoinsSeesNothingOlderThanItsCall(t *testing.T) {
 	for _, c := range []struct {
-		there uint64 // the revision that the document had when it came
+		there uint64 // the document's revision when the watcher joined
 		takes []history.Change
 		shown string
 	}{
@@ -79,7 +79,7 @@ func TestFeed_AWatchThatJoinsSeesNothingOlderThanItsCall(t *testing.T) {
 			}
 		}
 		if shown != c.shown || current != (c.shown != "") {
-			t.Errorf("there was revision %d, then came %+v: shown %q, current %v; want %q", c.there, c.takes, shown, current, c.shown)
+			t.Errorf("joined at revision %d, then changes %+v: delivered %q, current %v; want %q", c.there, c.takes, shown, current, c.shown)
 		}
 	}
 }
@@ -94,23 +94,23 @@ func TestFeed_AWatchThatJoinsDoesNotSeeAForgottenDeletion(t *testing.T) {
 	f.subs[s] = true
 	(&Server{bus: b}).confirm(f)
 	if news := s.take(); len(news) > 0 {
-		t.Errorf("it is shown %+v", news)
+		t.Errorf("received %+v", news)
 	}
 	f.take(history.Change{Revision: 9, Read: 9})
 	if news := s.take(); len(news) != 1 || news[0].Kind != Deleted {
-		t.Errorf("then it is shown %+v", news)
+		t.Errorf("then received %+v", news)
 	}
 }
 
-// A document is not current before its value has been read. If that takes long, the reader of the log is stuck,
-// and watchers are notified.
+// A document is not current before its value has been read. If that takes long, the log reader is stuck and
+// watchers are notified.
 func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	began := time.Now()
 	said := func(want Kind, g documentStatus, after time.Duration) {
 		t.Helper()
 		if f.applyStatus(g, began.Add(after)); f.status.Kind != want {
-			t.Errorf("after %s it is %+v, want %q", after, f.status, want)
+			t.Errorf("after %s the status is %+v, want %q", after, f.status, want)
 		}
 	}
 	said("", documentStatus{}, 0) // nothing was read yet
@@ -123,27 +123,27 @@ func TestFeed_IsCurrentWhenItHasTheValueThatTheOwnerHas(t *testing.T) {
 	said(Current, documentStatus{Revision: 9}, 12*time.Second)
 }
 
-// The owner may know the revision of a deletion that the log no longer has: a feed that has read past it is
-// current.
+// The owner may know the revision of a deletion that the log no longer has. A feed that has read past that
+// revision is current.
 func TestFeed_IsCurrentWhenADeletionWasForgottenThatTheOwnerRemembers(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	f.take(history.Change{Revision: 20, Read: 20})
 	began := time.Now()
 	for _, after := range []time.Duration{0, gracePeriod + time.Second} {
 		if f.applyStatus(documentStatus{Revision: 9}, began.Add(after)); f.status.Kind != Current {
-			t.Errorf("after %s it is %+v", after, f.status)
+			t.Errorf("after %s the status is %+v", after, f.status)
 		}
 	}
 }
 
 func TestTruncateReason_LeavesWholeCharacters(t *testing.T) {
 	if s := truncateReason(strings.Repeat("a", maxReason-1) + "é"); !utf8.ValidString(s) || len(s) > maxReason+4 {
-		t.Errorf("%d bytes that end in %q", len(s), s[len(s)-6:])
+		t.Errorf("truncated to %d bytes ending in %q", len(s), s[len(s)-6:])
 	}
 }
 
 // After the store has gone back, watchers receive Rewound first, and then the present value, although its
-// revision is lower: those that were connected, and those that resume from a lost revision.
+// revision is lower. That holds for connected watchers and for those that resume from a lost revision.
 func TestFeed_GoesBackWithTheStore(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	here := &sub{feed: f, news: make(chan struct{}, 1)}
@@ -167,12 +167,12 @@ func TestFeed_GoesBackWithTheStore(t *testing.T) {
 	knows.detectRewind(f)
 	knows.offer(f.newest)
 	if news := knows.take(); len(news) != 0 {
-		t.Errorf("the watcher that is up to date received %+v", news)
+		t.Errorf("the up-to-date watcher received %+v", news)
 	}
 }
 
-// A process that started after the store went back can only infer that from a watcher's revision which the
-// document does not have, although the log has been read past it.
+// A process that started after the store went back can infer that only from a watcher's revision: the log has
+// been read past it, and the document does not have it.
 func TestFeed_ResetsAWatcherWithARevisionThatTheDocumentNeverHad(t *testing.T) {
 	for _, c := range []struct {
 		knows uint64
@@ -185,10 +185,10 @@ func TestFeed_ResetsAWatcherWithARevisionThatTheDocumentNeverHad(t *testing.T) {
 		s.offer(f.newest)
 		news := s.take()
 		if back := len(news) == 2 && news[0].Kind == Rewound && news[1].Revision == 3; back != c.back {
-			t.Errorf("the watcher that knows revision %d received %+v", c.knows, news)
+			t.Errorf("the watcher with revision %d received %+v", c.knows, news)
 		}
 	}
-	f := &feed{subs: map[*sub]bool{}} // a deletion that is forgotten has the revision up to which was read
+	f := &feed{subs: map[*sub]bool{}} // a deletion that the log has forgotten gets the revision up to which the log was read
 	f.take(history.Change{Read: 7})
 	s := &sub{feed: f, news: make(chan struct{}, 1), last: 5, begun: true}
 	s.detectRewind(f)
@@ -207,7 +207,7 @@ func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w.q.From.Revision != e.Revision {
-			t.Errorf("after %+v it would ask from %s", e, w.q.From)
+			t.Errorf("after %+v the client would resume from %s", e, w.q.From)
 		}
 	}
 	if len(told) != 2 {
@@ -215,23 +215,23 @@ func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
 	}
 }
 
-// narrow is an outlet that nothing fits through.
+// narrow is an outlet that refuses every message as too large.
 type narrow struct{ model.Outlet }
 
 func (narrow) Say(model.Part) error { return fmt.Errorf("say: %w", model.ErrTooLarge) }
 
-// A value that cannot be sent ends the watch: otherwise the watcher would take the old one for the newest.
+// A value that cannot be sent ends the watch; otherwise the watcher would take its old value for the newest.
 func TestSend_AValueThatIsTooLargeIsAnError(t *testing.T) {
 	if err := send(narrow{}, Event{Kind: Value, Revision: 1, Data: []byte("1")}); !errors.Is(err, model.ErrTooLarge) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// A problem that was solved and returns starts its grace period again.
+// A problem that was solved and returns gets a new grace period.
 func TestFeed_AProblemThatReturnsHasANewGracePeriod(t *testing.T) {
 	f := &feed{subs: map[*sub]bool{}}
 	f.take(history.Change{Value: model.Int(1), Revision: 1, Read: 1})
-	began, problem := time.Now(), documentStatus{Revision: 1, Stale: "it has yet to be computed", Passing: true}
+	began, problem := time.Now(), documentStatus{Revision: 1, Stale: "it was not computed yet", Passing: true}
 	for _, step := range []struct {
 		after time.Duration
 		g     documentStatus
@@ -245,7 +245,7 @@ func TestFeed_AProblemThatReturnsHasANewGracePeriod(t *testing.T) {
 		{2*gracePeriod + 2*time.Second, problem, Stale},
 	} {
 		if f.applyStatus(step.g, began.Add(step.after)); f.status.Kind != step.want {
-			t.Errorf("after %s it is %+v, want %s", step.after, f.status, step.want)
+			t.Errorf("after %s the status is %+v, want %s", step.after, f.status, step.want)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Values come from the log, and the log does not record that a value is out of date: that its computation
-// fails, or that no worker serves its space. The server therefore polls the owners of the documents that are
+// Values come from the log, and the log does not record that a value is out of date because its computation
+// fails or no worker serves its space. The server therefore polls the owners of the documents that are
 // watched here, with one query for up to statusBatch documents of any spaces, however many clients watch each
 // of them.
 
@@ -37,7 +37,7 @@ const (
 	// does not answer takes all of statusPatience.
 	statusQueries = 8
 	maxReason     = 1 << 10 // bytes
-	// gracePeriod is how long a transient problem (a takeover, a handover, a closed gate, a value on its way)
+	// gracePeriod is how long a transient problem (a takeover, a handover, a closed gate, a value in transit)
 	// must last before watchers are notified.
 	gracePeriod = 5 * time.Second
 )
@@ -50,7 +50,7 @@ type documentStatus struct {
 }
 
 // pollFreshness queries the status of the watched documents until ctx ends. It does not wait for answers: a
-// document with a query under way is left out.
+// document whose last query is unanswered is left out.
 func (s *Server) pollFreshness(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -143,7 +143,7 @@ func unanswered(owner string, err error) string {
 	return fmt.Sprintf("worker %s, which is to serve the space, does not answer: %v", owner, err)
 }
 
-// queryStatus asks an owner for the status of documents. A worker queries itself over the bus, too: otherwise
+// queryStatus asks an owner for the status of documents. A worker queries even itself over the bus: otherwise
 // it would not notice that it cannot be reached.
 func (s *Server) queryStatus(ctx context.Context, owner string, feeds []*feed) (found []documentStatus, err error) {
 	if owner == "" {
@@ -180,7 +180,7 @@ func (s *Server) answerStatus(o *ownerRequest) (out []documentStatus) {
 	return out
 }
 
-// truncateReason shortens a reason such that an answer has room for many of them.
+// truncateReason shortens a reason so that an answer has room for many of them.
 func truncateReason(reason string) string {
 	if len(reason) <= maxReason {
 		return reason

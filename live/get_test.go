@@ -20,7 +20,7 @@ func TestGet_ReadsAtTheHeadAndComputesWhatIsNotObserved(t *testing.T) {
 		w.settled(3)
 		time.Sleep(10 * time.Second)
 		if n := w.ran(); n != 0 {
-			t.Fatalf("it ran %d times before it was asked for", n)
+			t.Fatalf("double ran %d times before the get", n)
 		}
 		a := w.get("double")
 		if v, rev := w.logged("double"); string(a.Value) != "6" || v != "6" || a.Revision != rev || !a.Found || a.Stale != "" {
@@ -30,7 +30,7 @@ func TestGet_ReadsAtTheHeadAndComputesWhatIsNotObserved(t *testing.T) {
 		w.settled(4)
 		time.Sleep(time.Minute)
 		if n := w.ran(); n != 1 {
-			t.Errorf("it ran %d times, and was asked for once", n)
+			t.Errorf("double ran %d times for one get", n)
 		}
 		if a := w.get("none"); a.Found || a.Revision != 0 || a.Value != nil {
 			t.Errorf("a missing path: %+v", a)
@@ -38,7 +38,7 @@ func TestGet_ReadsAtTheHeadAndComputesWhatIsNotObserved(t *testing.T) {
 	})
 }
 
-// A get waits for a takeover or a handover, and does not fail.
+// A get waits for a takeover or a handover and then succeeds.
 func TestGet_WaitsForTheNextOwner(t *testing.T) {
 	for name, end := range map[string]func(*process){"killed": func(p *process) { p.Crash() }, "stopped": func(p *process) { p.Shutdown() }} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestGet_WaitsForTheNextOwner(t *testing.T) {
 						began := time.Now()
 						ask := w.client.Get
 						if i%2 == 0 {
-							ask = other.Get // of the service itself: a live.Client would retry
+							ask = other.Get // directly at the service: a live.Client would retry
 						}
 						if a, err := ask(t.Context(), live.Get{Space: "s", Document: "double"}); err != nil || string(a.Value) != "2" {
 							t.Errorf("number %d after %s: %+v, %v", i, time.Since(began), a, err)
@@ -74,7 +74,7 @@ func TestGet_WaitsForTheNextOwner(t *testing.T) {
 	}
 }
 
-// A get waits for a document that is held back until its timeout, and then answers with the value and the
+// A get of a document that is held back waits until its timeout, then answers with the old value and the
 // reason.
 func TestGet_ADocumentThatIsHeldBackIsStaleAfterTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestGet_ADocumentThatIsHeldBackIsStaleAfterTheTimeout(t *testing.T) {
 				t.Errorf("then %+v, %v", a, err)
 			}
 			if took := time.Since(began); took > timeout || took < timeout/2 {
-				t.Errorf("it took %s of %s", took, timeout)
+				t.Errorf("the get took %s of %s", took, timeout)
 			}
 		}
 	})

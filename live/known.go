@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Known identifies the value that a watcher has, so that it receives only newer ones. A store that has lost its
-// end assigns revisions again, so a value is identified by its revision and a hash of its content.
+// Known identifies the value that a watcher has, so that it receives only newer ones. A store that has lost
+// its end assigns revisions again, so a value is identified by its revision and a hash of its content.
 //
 // In text and in JSON it is "17-8f03c1d2a9b4". A revision alone, as a JSON number or as text, is accepted as
-// well, because earlier versions gave those to watchers; it does not distinguish two values of one revision.
+// well, because earlier versions gave those to watchers; it does not distinguish two values with one
+// revision.
 type Known struct {
 	Revision uint64
 	Print    string // see printOf; "" if unknown
@@ -24,7 +25,7 @@ func At(revision uint64) Known { return Known{Revision: revision} }
 const printBits = 48
 
 // printOf returns the print of a document: hexadecimal digits of a hash of its JSON text, which every worker
-// writes in the same way. A document that does not exist has the hash of the empty text.
+// encodes identically. A document that does not exist has the hash of the empty text.
 func printOf(data []byte) string {
 	h := fnv.New64a()
 	_, _ = h.Write(data) // never fails
@@ -66,7 +67,7 @@ func isPrint(s string) bool {
 	return len(s) == printBits/4 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// MarshalJSON writes a number if there is no print, which earlier versions accept.
+// MarshalJSON encodes a Known without a print as a number, which earlier versions accept.
 func (k Known) MarshalJSON() ([]byte, error) {
 	if k.Print == "" {
 		return []byte(k.String()), nil

@@ -30,8 +30,8 @@ type Get struct {
 	Space    string   `json:"space"`
 	Document string   `json:"document"`
 	Path     []string `json:"path,omitempty"` // within the document
-	// Timeout is how long the request may wait for the document to be computed, or for a worker to take its
-	// space over; 0 for DefaultTimeout.
+	// Timeout is how long the request may wait for the document to be computed, or for a worker to take over
+	// its space; 0 for DefaultTimeout.
 	Timeout Duration `json:"timeout,omitzero"`
 }
 
@@ -54,8 +54,8 @@ type Answer struct {
 type Watch struct {
 	Space    string `json:"space"`
 	Document string `json:"document"`
-	// From is the last value that the client knows; it receives only newer ones. With the zero Known it
-	// receives the present value, or that there is none.
+	// From is the last value that the client has; it receives only newer ones. With the zero Known it
+	// receives the present value, or Deleted if there is none.
 	From Known `json:"from,omitzero"`
 }
 
@@ -69,10 +69,10 @@ const (
 	Beating   Kind = "heartbeat" // nothing has changed since Revision
 	Stale     Kind = "stale"     // the value is out of date, for the reason in Event.Stale
 	Current   Kind = "current"   // the value is up to date: delivered when that is first known, and after Stale
-	Moved     Kind = "moved"     // the answering worker leaves; resume at once, from Revision
+	Moved     Kind = "moved"     // the answering worker is leaving; resume at once, from Revision
 	Connected Kind = "connected" // of Client.Watch: a worker answers, for the first time or again
 	Broken    Kind = "broken"    // of Client.Watch: no worker answers; the client keeps trying
-	// Rewound: the store has gone back to an earlier state, and what was delivered before may be lost. The
+	// Rewound: the store has gone back to an earlier state, and values delivered before may be lost. The
 	// document's present value follows, whatever its revision.
 	Rewound Kind = "rewound"
 )
@@ -80,11 +80,11 @@ const (
 // Event is one message of a watch.
 type Event struct {
 	Kind Kind
-	// Revision is that of the value or deletion; of Stale and Current, of the value that they describe; of any
-	// other kind, the last one delivered.
+	// Revision is that of the value or deletion; of Stale and Current, of the value that they describe; of
+	// any other kind, the last one delivered.
 	Revision uint64
-	// Previous is the revision of the value that this one has replaced, 0 if there was none or it is not known.
-	// If another one was delivered before, values in between were skipped.
+	// Previous is the revision of the value that this one has replaced, 0 if there was none or it is not
+	// known. If the last delivered revision is another one, values in between were skipped.
 	Previous uint64
 	// Print belongs to a value or deletion, see Known; otherwise it is "".
 	Print string
@@ -136,7 +136,7 @@ func decode(request []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(request))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return badRequest(`the question is not the JSON that is expected, such as {"space":"alice","document":"total"}: %v`, err)
+		return badRequest(`the request does not have the expected JSON, such as {"space":"alice","document":"total"}: %v`, err)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/live"
 )
 
-// Workers and connections fail at random: watches never go back (seen checks that) and end with what the log
-// has; a get never returns an older revision than the one before.
+// Workers and connections fail at random. Watches never go back (seen checks that) and end with the value in
+// the log, and no get returns an older revision than the one before.
 func TestLive_NeverGoesBackAndConverges(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
@@ -52,7 +52,7 @@ func disturb(t *testing.T, r *rand.Rand) {
 		case 5:
 			a := w.get("double")
 			if a.Revision < got {
-				t.Errorf("revision %d was got after %d", a.Revision, got)
+				t.Errorf("a get returned revision %d after %d", a.Revision, got)
 			}
 			got = a.Revision
 		default:
@@ -68,7 +68,7 @@ func disturb(t *testing.T, r *rand.Rand) {
 			t.Errorf("the last revision is %d, the log has %d", s[len(s)-1].Revision, rev)
 		}
 	}
-	// Without watchers nothing runs.
+	// Nothing runs without watchers.
 	for _, s := range watches {
 		_ = s.stop()
 	}

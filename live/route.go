@@ -68,7 +68,7 @@ func (s *Server) Get(ctx context.Context, q Get) (Answer, error) {
 	}
 }
 
-// notYet is the reason when a space did not answer in time.
+// notYet is the reason given when a space did not answer in time.
 const notYet = "the space has not answered yet"
 
 // timeoutError returns the error of a get that ran out of time, or whose server has ended.
@@ -87,7 +87,7 @@ func (s *Server) beginGet() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.getting >= s.cfg.MaxGets {
-		return busy("gets under way", s.getting)
+		return busy("gets in flight", s.getting)
 	}
 	s.getting++
 	return nil
@@ -127,7 +127,7 @@ func (s *Server) ask(ctx context.Context, q Get) (Answer, error) {
 	}
 }
 
-// askOwner asks another worker, and gives up when that is not the owner any more.
+// askOwner asks another worker, and gives up when that worker no longer owns the space.
 func (s *Server) askOwner(ctx context.Context, owner string, o *ownerRequest) (Answer, error) {
 	question, err := json.Marshal(o)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Server) askOwner(ctx context.Context, owner string, o *ownerRequest) (A
 	return a, nil
 }
 
-// ownerChanged returns a channel that is closed when the space has another owner, unless ctx ends first.
+// ownerChanged returns a channel that is closed when the owner of the space changes, unless ctx ends first.
 func (s *Server) ownerChanged(ctx context.Context, owner, space string) <-chan struct{} {
 	c := make(chan struct{})
 	s.tasks.Go(func() { // ends with ctx

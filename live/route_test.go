@@ -16,15 +16,15 @@ func TestGet_IsLimited(t *testing.T) {
 	s := NewServer(nil, nil, Config{MaxGets: 2})
 	for i := range 5 {
 		if err := s.beginGet(); (err == nil) != (i < 2) {
-			t.Errorf("get %d, with room for two: %v", i+1, err)
+			t.Errorf("get %d of two: %v", i+1, err)
 		}
 	}
 	s.endGet()
 	if err := s.beginGet(); err != nil {
-		t.Errorf("one has ended, and there is no room: %v", err)
+		t.Errorf("after one get ended: %v", err)
 	}
 	if err := s.beginGet(); err == nil {
-		t.Error("there is room for one that did not end")
+		t.Error("a get was admitted before another had ended")
 	}
 }
 
@@ -41,7 +41,7 @@ func TestGet_APathIsAPartOfTheDocument(t *testing.T) {
 	}
 }
 
-// The longest name leaves no room for the prefix.
+// The longest id leaves no room for the prefix.
 func TestOwnEndpoint_IsUniqueToAWorker(t *testing.T) {
 	seen := map[string]string{}
 	for _, id := range []string{"a", "b", strings.Repeat("x", model.MaxNameLen-1) + "1", strings.Repeat("x", model.MaxNameLen-1) + "2"} {
@@ -81,7 +81,7 @@ func TestGet_FollowsASpaceThatMoves(t *testing.T) {
 		time.Sleep(time.Minute)
 		select {
 		case <-ownerChanged:
-			t.Error("it has not moved")
+			t.Error("the space has not moved")
 		default:
 		}
 		host.gone.Store(true)
@@ -89,23 +89,23 @@ func TestGet_FollowsASpaceThatMoves(t *testing.T) {
 		select {
 		case <-ownerChanged:
 		default:
-			t.Error("it has moved a second ago")
+			t.Error("the space moved a second ago")
 		}
 	})
 }
 
 func TestRetryable_DistinguishesTransientErrors(t *testing.T) {
 	if err := model.CheckName("space", "a.b"); err == nil || retryable(fmt.Errorf("query: %w", err)) {
-		t.Errorf("%v would be asked again", err)
+		t.Errorf("%v would be retried", err)
 	}
 	for _, err := range []error{model.ErrNoProgram, model.ErrStopped, model.ErrTooLarge} {
 		if retryable(err) {
-			t.Errorf("%v would be asked again", err)
+			t.Errorf("%v would be retried", err)
 		}
 	}
 	for _, err := range []error{model.ErrElsewhere, model.ErrNobody, context.DeadlineExceeded} {
 		if !retryable(err) {
-			t.Errorf("%v would not be asked again", err)
+			t.Errorf("%v would not be retried", err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ const (
 	HeaderEvent    = "Settle-Event"    // Kind
 	HeaderRevision = "Settle-Revision" // Event.Revision
 	HeaderPrevious = "Settle-Previous" // Event.Previous, if known
-	HeaderResume   = "Settle-Resume"   // Event.Known of a value or deletion: the watch can be resumed from there
+	HeaderResume   = "Settle-Resume"   // Event.Known of a value or deletion, from which the watch can be resumed
 )
 
 // Host is the worker that a Server belongs to.
@@ -32,8 +32,8 @@ type Host interface {
 	ID() string
 	// Owner returns the id of the worker that should serve a space now, "" if there is none.
 	Owner(space string) string
-	// Read returns the states of documents in spaces that this worker serves. If the request is not
-	// for current ones, there is no error.
+	// Read returns the states of documents in spaces that this worker serves. A request that does not ask for
+	// current states never fails.
 	Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error)
 }
 
@@ -70,7 +70,7 @@ type Server struct {
 	cfg  Config
 	log  *slog.Logger
 
-	// ctx ends with the server, whatever is under way; leaving is closed to end it in good order.
+	// ctx ends with the server, regardless of calls in flight; closing leaving ends it in good order.
 	ctx     context.Context
 	cancel  context.CancelFunc
 	leaving chan struct{}
@@ -83,19 +83,19 @@ type Server struct {
 	watching int
 	refused  uint64 // watches that exceeded the limit
 	getting  int
-	// inFlight counts the watches and gets that are under way.
+	// inFlight counts the watches and gets in flight.
 	inFlight sync.WaitGroup
 }
 
 type place struct{ space, doc string }
 
-// ErrMoved ends a watch whose server leaves; another worker can continue it.
-var ErrMoved = errors.New("the worker leaves; ask retryDelay")
+// ErrMoved ends a watch whose server is leaving; another worker can continue it.
+var ErrMoved = errors.New("the worker is leaving; ask again")
 
-var errLeaving = &model.ServiceError{Code: model.CodeUnavailable, Text: "this worker is leaving; ask retryDelay"}
+var errLeaving = &model.ServiceError{Code: model.CodeUnavailable, Text: "this worker is leaving; ask again"}
 
 func busy(what string, n int) error {
-	return &model.ServiceError{Code: model.CodeUnavailable, Text: fmt.Sprintf("this worker has %d %s, and takes no more; ask retryDelay, another may answer", n, what)}
+	return &model.ServiceError{Code: model.CodeUnavailable, Text: fmt.Sprintf("this worker has %d %s, its limit; ask again, another worker may answer", n, what)}
 }
 
 // NewServer returns a server that does nothing before Run.
@@ -106,11 +106,12 @@ func NewServer(bus port.Client, host Host, cfg Config) *Server {
 	return s
 }
 
-// drainTime is how long requests are still accepted that were on their way when the service was withdrawn.
+// drainTime is how long the server still accepts requests that were in transit when the service was
+// withdrawn.
 const drainTime = 100 * time.Millisecond
 
-// Run answers until leaving is closed; then it notifies watchers, completes pending gets and returns. When ctx
-// ends, it returns at once.
+// Run answers until leaving is closed; then it notifies watchers, completes pending gets and returns. When
+// ctx ends, it returns at once.
 func (s *Server) Run(ctx context.Context, leaving <-chan struct{}) {
 	defer s.end()
 	defer context.AfterFunc(ctx, s.cancel)()
@@ -159,10 +160,10 @@ func (s *Server) spawn(to model.Outlet, f func()) {
 func (s *Server) serve(ctx context.Context) {
 	service := model.Service{
 		Name:        ServiceName,
-		Description: "Documents: what they are, and what they become.",
+		Description: "Reads and watches of documents.",
 		Endpoints: []model.Endpoint{
-			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, of which the last two are not needed.`, Open: s.openGet},
-			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until its subscriber is gone: {"space", "document", "from"}, of which the last is not needed.`, Open: s.openWatch},
+			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, the last two optional.`, Open: s.openGet},
+			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until its subscriber is gone: {"space", "document", "from"}, the last optional.`, Open: s.openWatch},
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a document of a space that this one serves.", Open: s.openOwn},
 		},
 	}
@@ -209,7 +210,7 @@ func (s *Server) Watch(ctx context.Context, q Watch, deliver func(Event) error) 
 	defer beat.Stop()
 	began := time.Now()
 	last := Event{Kind: Beating, Revision: q.From.Revision}
-	if !q.From.IsZero() { // confirm the watch: a new value may be long in coming
+	if !q.From.IsZero() { // confirm the watch: the next value may be far off
 		err = deliver(last)
 	}
 	for err == nil {
@@ -276,8 +277,8 @@ func (s *Server) cancelWhen(closed <-chan struct{}, cancel func()) (stop func())
 	return func() { close(done) }
 }
 
-// say sends an event to a NATS client. An event that cannot be sent because the connection is down is dropped:
-// the next heartbeat reveals the gap.
+// send sends an event to a NATS client. An event that cannot be sent because the connection is down is
+// dropped: the next heartbeat reveals the gap.
 func send(to model.Outlet, e Event) error {
 	h := map[string]string{HeaderEvent: string(e.Kind), HeaderRevision: strconv.FormatUint(e.Revision, 10)}
 	if e.Previous > 0 {
@@ -287,7 +288,7 @@ func send(to model.Outlet, e Event) error {
 		h[HeaderResume] = e.Known().String()
 	}
 	if e.Kind == Stale {
-		e.Data, _ = json.Marshal(e.Stale) // a string
+		e.Data, _ = json.Marshal(e.Stale) // a string always encodes
 	}
 	err := to.Say(model.Part{Header: h, Data: e.Data})
 	if errors.Is(err, model.ErrTooLarge) || errors.Is(err, model.ErrStopped) {

@@ -30,7 +30,7 @@ func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
 		list := s.of(live.Value, live.Deleted)
 		for i, e := range list {
 			if i > 0 && e.Previous != list[i-1].Revision {
-				t.Errorf("number %d has taken the place of %d, and the one before is %d", i, e.Previous, list[i-1].Revision)
+				t.Errorf("event %d replaces revision %d, but the one before has %d", i, e.Previous, list[i-1].Revision)
 			}
 		}
 		if _, rev := w.logged("n"); list[len(list)-1].Revision != rev {
@@ -39,7 +39,7 @@ func TestWatch_FirstTheValueThenEveryChange(t *testing.T) {
 	})
 }
 
-// A watch is demand: the computations that its document needs run while it is open, and not after.
+// A watch is demand: the computations that its document needs run while it is open, and stop after that.
 func TestWatch_IsDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -48,22 +48,22 @@ func TestWatch_IsDemand(t *testing.T) {
 		w.settled(1)
 		time.Sleep(time.Minute)
 		if n := w.ran(); n != 0 {
-			t.Fatalf("it ran %d times before the watch", n)
+			t.Fatalf("double ran %d times before the watch", n)
 		}
 		s := w.follow("double", 0)
-		w.Eventually("it is computed", func() bool { return s.last() == "2" })
+		w.Eventually("the document is computed", func() bool { return s.last() == "2" })
 		w.send("add", 1)
-		w.Eventually("it is kept", func() bool { return s.last() == "4" })
+		w.Eventually("the document stays up to date", func() bool { return s.last() == "4" })
 		_ = s.stop()
-		// From now on the answering worker alone renews the demand, and it learns with the next heartbeat that
-		// the client is gone.
+		// From now on only the answering worker renews the demand, and its next heartbeat reveals that the
+		// client is gone.
 		time.Sleep(2 * live.Heartbeat)
 		n := w.ran()
 		w.send("add", 1)
 		w.settled(3)
 		time.Sleep(time.Minute)
 		if w.ran() != n {
-			t.Errorf("it ran %d times after the last watch", w.ran()-n)
+			t.Errorf("double ran %d times after the last watch", w.ran()-n)
 		}
 	})
 }
@@ -79,14 +79,14 @@ func TestWatch_DemandEndsWhenItsClientCrashes(t *testing.T) {
 		go func() { // ends when the client is killed
 			_ = (&live.Client{Bus: vanishes}).Watch(context.Background(), live.Watch{Space: "s", Document: "double"}, func(live.Event) {})
 		}()
-		w.Eventually("it is computed", func() bool { return w.ran() == 1 })
+		w.Eventually("the document is computed", func() bool { return w.ran() == 1 })
 		vanishes.Kill()
 		time.Sleep(2 * live.Heartbeat)
 		w.send("add", 1)
 		w.settled(2)
 		time.Sleep(time.Minute)
 		if n := w.ran(); n != 1 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("double ran %d times", n)
 		}
 	})
 }
@@ -111,17 +111,17 @@ func TestWatch_AThousandWatchesOfADocumentCostOneRunPerChange(t *testing.T) {
 			}
 		}
 		if n := w.ran(); n != 5 {
-			t.Errorf("it ran %d times for 5 states", n)
+			t.Errorf("double ran %d times for 5 states", n)
 		}
 	})
 }
 
-// A known value is not delivered again, and a newer one is delivered at once.
+// A value that the client has is not delivered again; a newer one is delivered at once.
 func TestWatch_FromARevisionDeliversOnlyNewerValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p := w.worker("a", live.Config{})
-		ask := func(from uint64) *seen { // the service itself: a live.Client would drop repeated values
+		ask := func(from uint64) *seen { // directly at the service: a live.Client would drop repeated values
 			return w.watching(func(ctx context.Context, s *seen) error {
 				return p.Watch(ctx, live.Watch{Space: "s", Document: "n", From: live.At(from)}, s.add)
 			})
@@ -139,7 +139,7 @@ func TestWatch_FromARevisionDeliversOnlyNewerValues(t *testing.T) {
 			t.Errorf("%d values were delivered that the watcher knew", n)
 		}
 		if len(equal.of(live.Beating)) < 20 {
-			t.Error("a watcher without news gets no heartbeat")
+			t.Error("a watcher without a new value got no heartbeat")
 		}
 		w.send("add", 1)
 		w.Eventually("all watches get the next value", func() bool { return behind.last() == "3" && equal.last() == "3" })
@@ -149,7 +149,7 @@ func TestWatch_FromARevisionDeliversOnlyNewerValues(t *testing.T) {
 	})
 }
 
-// A worker that was frozen or cut off may be behind; a watch that begins there is shown no outdated value,
+// A worker that was frozen or cut off may be behind. A watch that begins there receives no outdated value,
 // since the client may have seen a newer one at another worker.
 func TestWatch_BeginsAtTheHeadOfTheLogAtAWorkerThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -170,19 +170,19 @@ func TestWatch_BeginsAtTheHeadOfTheLogAtAWorkerThatIsBehind(t *testing.T) {
 		for name, joins := range map[string]*seen{"the first": ask(), "the second": ask()} {
 			time.Sleep(10 * time.Second)
 			if list := joins.of(live.Value, live.Current); len(list) > 0 {
-				t.Errorf("%s that comes is shown %+v", name, list)
+				t.Errorf("%s new watch received %+v", name, list)
 			}
 			defer w.Eventually("the watch gets the value and its status", func() bool { return joins.last() == "2" && len(joins.of(live.Current)) > 0 })
 		}
 		<-p.asks.reading
-		w.Eventually("the earlier watch gets the value, too", func() bool { return here.last() == "2" })
+		w.Eventually("the earlier watch gets the value too", func() bool { return here.last() == "2" })
 		late := ask()
-		w.Eventually("so is one that comes then", func() bool { return late.last() == "2" })
+		w.Eventually("a later watch gets the value", func() bool { return late.last() == "2" })
 	})
 }
 
-// A watch resumes at a worker that started after the store went back and does not know of that: while the log
-// is shorter than the client's revision, and when other documents have made it longer.
+// A watch resumes at a worker that started after the store went back and does not know of that: both while
+// the log is shorter than the client's revision, and after other documents have made it longer.
 func TestWatch_ResumesAtAWorkerThatStartedAfterTheStoreWentBack(t *testing.T) {
 	for name, longer := range map[string]bool{"the log is shorter": false, "the log is longer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestWatch_ResumesAtAWorkerThatStartedAfterTheStoreWentBack(t *testing.T) {
 					t.Errorf("Rewound was delivered %d times", n)
 				}
 				w.send("add", 1)
-				w.Eventually("and what comes", func() bool { return s.last() == "2" })
+				w.Eventually("the watch gets later values", func() bool { return s.last() == "2" })
 				time.Sleep(time.Minute)
 				if n := len(s.of(live.Rewound)); n != 1 {
 					t.Errorf("Rewound was delivered %d times", n)
@@ -237,7 +237,7 @@ func TestWatch_SurvivesTheCrashOfAnyWorker(t *testing.T) {
 				}
 				for n := 1; n <= 8; n++ {
 					w.send("add", 1)
-					if n%2 == 0 { // the answering worker, the owner, both or neither
+					if n%2 == 0 { // any of: the answering worker, the owner, both, neither
 						end(workers[0])
 						workers = append(workers[1:], w.worker("w"+strconv.Itoa(n), live.Config{}))
 					}
@@ -248,7 +248,7 @@ func TestWatch_SurvivesTheCrashOfAnyWorker(t *testing.T) {
 				}
 				for _, s := range all {
 					if err := s.stop(); !errors.Is(err, context.Canceled) {
-						t.Errorf("a watch has ended: %v", err)
+						t.Errorf("a watch ended: %v", err)
 					}
 				}
 			})
@@ -286,28 +286,28 @@ func TestWatch_RecoversALostValue(t *testing.T) {
 			time.Sleep(2 * live.Heartbeat)
 		}
 		if !bus.lost.Load() || s.last() != "2" {
-			t.Errorf("lost: %v; it has %s", bus.lost.Load(), s.last())
+			t.Errorf("lost: %v; the client has %s", bus.lost.Load(), s.last())
 		}
 	})
 }
 
-// A worker that leaves announces that: clients do not wait for its silence.
+// A worker that leaves announces it, so clients need not detect its silence.
 func TestWatch_MovesAtOnceWhenItsWorkerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.worker("a", live.Config{})
 		s := w.follow("n", 0)
-		w.Eventually("it is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("the watch is connected", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.worker("b", live.Config{})
 		time.Sleep(time.Second)
 		left := time.Now()
 		a.Shutdown()
-		w.Eventually("it is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
+		w.Eventually("the watch is connected again", func() bool { return len(s.of(live.Connected)) == 2 })
 		if took := time.Since(left); took > live.Heartbeat {
-			t.Errorf("it took %s", took)
+			t.Errorf("the move took %s", took)
 		}
 		if broken := s.of(live.Broken); len(broken) != 1 || broken[0].Err != nil {
-			t.Errorf("received %+v, want one that was announced", broken)
+			t.Errorf("received %+v, want an announced move", broken)
 		}
 	})
 }
@@ -320,10 +320,10 @@ func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 		s := w.watching(func(ctx context.Context, s *seen) error {
 			return a.Server.Watch(ctx, live.Watch{Space: "s", Document: "n"}, s.add)
 		})
-		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("the watch has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
 		a.Shutdown()
 		if err := s.stop(); !errors.Is(err, live.ErrMoved) || len(s.of(live.Moved)) != 1 {
-			t.Errorf("it ended with %v, after %d Moved", err, len(s.of(live.Moved)))
+			t.Errorf("the watch ended with %v after %d Moved", err, len(s.of(live.Moved)))
 		}
 		_, err := a.Server.Get(t.Context(), live.Get{Space: "s", Document: "n"})
 		if said, is := errors.AsType[*model.ServiceError](err); !is || said.Code != model.CodeUnavailable || !strings.Contains(said.Text, "this worker is leaving") {
@@ -332,7 +332,7 @@ func TestWatch_EndsWithTheServerThatLeaves(t *testing.T) {
 	})
 }
 
-// A watcher that reads nothing holds one value, and gets the newest when it is ready.
+// A watcher that reads nothing holds one value, and gets the newest one when it is ready.
 func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -345,7 +345,7 @@ func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 				return nil
 			})
 		})
-		w.Eventually("it has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
+		w.Eventually("the watch has begun", func() bool { return len(s.of(live.Deleted)) == 1 })
 		w.send("add", 1)
 		w.settled(1)
 		time.Sleep(time.Second)
@@ -354,10 +354,10 @@ func TestWatch_ASlowWatcherGetsTheNewestValue(t *testing.T) {
 			w.settled(n)
 		}
 		close(ready)
-		w.Eventually("it has the newest", func() bool { return s.last() == "100" })
+		w.Eventually("the watch has the newest value", func() bool { return s.last() == "100" })
 		list := s.of(live.Value)
 		if len(list) != 1 || list[0].Previous == 0 || list[0].Previous <= s.of(live.Deleted)[0].Revision {
-			t.Errorf("it received %+v", list)
+			t.Errorf("received %+v", list)
 		}
 	})
 }
@@ -371,11 +371,11 @@ func TestWatch_IsLimited(t *testing.T) {
 		err := w.Client.Listen(t.Context(), live.AskWatch, question(live.Watch{Space: "s", Document: "n"}), func(p model.Part) { t.Errorf("%+v", p) })
 		var said *model.ServiceError
 		if !errors.As(err, &said) || said.Code != model.CodeUnavailable {
-			t.Errorf("the third: %v", err)
+			t.Errorf("the third watch: %v", err)
 		}
 		three := w.follow("n", 0)
 		_ = one.stop()
-		w.Eventually("the third is answered when there is room", func() bool { return len(three.of(live.Deleted)) == 1 })
+		w.Eventually("the third watch is admitted after one has ended", func() bool { return len(three.of(live.Deleted)) == 1 })
 	})
 }
 

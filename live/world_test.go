@@ -55,7 +55,7 @@ type asks struct {
 	n atomic.Int64
 	// refuse makes other workers answer like those of an earlier version, which do not know the status query.
 	refuse atomic.Bool
-	// reading is taken for each entry of the log that arrives: while the test holds it, the server falls
+	// reading receives a value for each log entry that arrives: while the test fills it, the server falls
 	// behind.
 	reading chan struct{}
 }
@@ -71,7 +71,7 @@ func (b *asks) FollowSpace(ctx context.Context, space string, after uint64, deli
 func (b *asks) Ask(ctx context.Context, endpoint string, q []byte) ([]byte, error) {
 	b.n.Add(1)
 	if b.refuse.Load() {
-		return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the question is not the JSON that is expected"}
+		return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the request does not have the expected JSON"}
 	}
 	return b.Client.Ask(ctx, endpoint, q)
 }
@@ -87,7 +87,7 @@ func (w *world) worker(id string, cfg live.Config) *process {
 	return p
 }
 
-// program counts events in n, some for ten, and derives double from that.
+// program counts events in n, some of them as ten, and derives double from n.
 func (w *world) program() *space.Program {
 	p := space.NewProgram("book")
 	must := func(err error) {
@@ -171,7 +171,7 @@ func (w *world) logged(doc string) (string, uint64) {
 	return d.Value.String(), d.Seq
 }
 
-// settled waits until n is so much in the log.
+// settled waits until the log has n events in the document n.
 func (w *world) settled(n int) {
 	w.Helper()
 	w.Eventually("n is "+strconv.Itoa(n), func() bool { return w.Doc("s", "n") == strconv.Itoa(n) })
@@ -193,7 +193,7 @@ func (s *seen) add(e live.Event) error {
 	if e.Kind == live.Value || e.Kind == live.Deleted {
 		for _, b := range s.events {
 			if (b.Kind == live.Value || b.Kind == live.Deleted) && b.Revision >= e.Revision {
-				s.w.Errorf("revision %d after %d", e.Revision, b.Revision)
+				s.w.Errorf("revision %d delivered after %d", e.Revision, b.Revision)
 			}
 		}
 	}
@@ -224,8 +224,8 @@ func (s *seen) last() string {
 	return string(list[len(list)-1].Data)
 }
 
-// told lists the statuses that were delivered.
-func (s *seen) told() (out []string) {
+// statuses lists the statuses that were delivered.
+func (s *seen) statuses() (out []string) {
 	for _, e := range s.of(live.Stale, live.Current) {
 		out = append(out, cmp.Or(e.Stale, string(e.Kind)))
 	}

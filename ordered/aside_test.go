@@ -42,7 +42,7 @@ func (w *world) lifeOnceStuck(u *unending, n int) {
 
 // A key that stands still costs a takeover its own events, however many the others have handled
 // behind them, and each of them is handled once, in order, when it goes on.
-func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) {
+func TestAside_ATakeoverReadsOnlyTheStuckSpacesEventsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		const n = 500
@@ -83,7 +83,7 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 }
 
 // An event that somebody has removed from the lane is not waited for.
-func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
+func TestAside_ARemovedEventIsNotWaitedFor(t *testing.T) {
 	for gone := range uint64(4) {
 		t.Run(fmt.Sprintf("up to %d", gone), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

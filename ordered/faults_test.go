@@ -12,7 +12,7 @@ import (
 )
 
 // A server whose store is out of order for an hour says so at first and then ever more rarely. When it is in order, all is handled.
-func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
+func TestFaults_AnHourWithoutAStoreWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		b := w.Server.Connect("o1")

@@ -31,7 +31,7 @@ func (w *world) pay(key string, ids ...string) (duplicates int) {
 
 // A lane alone has lost its end: what is sent after that is handled once, also under sequences
 // beyond which the keys have come, and what was handled before is known still.
-func TestLostEnd_WhatIsSentAfterItIsHandledOnceAndWhatWasIsKnown(t *testing.T) {
+func TestLostEnd_LaterEventsAreHandledOnceAndLostOnesAreKnown(t *testing.T) {
 	for _, sent := range []int{0, 2, 12} { // before a server starts: none, fewer than were lost, more
 		t.Run(fmt.Sprintf("%d were sent before the server starts", sent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A mark at the sequence at which the server wants to save is as good as its own.
-func TestSaver_AMarkThatAnotherHasSavedAtTheSameSequenceIsAsGood(t *testing.T) {
+func TestSaver_AMarkOfAnotherRuntimeAtTheSameSequenceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1", Checkpoint: 10 * time.Second}, nil)

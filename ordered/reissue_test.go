@@ -14,7 +14,7 @@ import (
 
 // The log of a key and its state go back alone, or with the lane, under a server that lives on or while none runs. What the key sends afterwards
 // arrives once; what its lost commits had sent stays, and is not done a second time.
-func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *testing.T) {
+func TestReissue_SendsUnderReissuedPositionsArriveOnce(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		for _, lane := range []bool{true, false} {
 			t.Run(fmt.Sprintf("alive %v, lane lost %v", alive, lane), func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 var result = settle.NewDerived[int64]("result")
 
-// blocking is a program whose computation does something that it must not.
+// blocking is a program whose computation calls do.
 func blocking(do func()) *settle.Program {
 	p := settle.NewProgram("blocking")
 	result.Compute(p, func(v *settle.View) (int64, error) {
@@ -27,7 +27,7 @@ func blocking(do func()) *settle.Program {
 	return p
 }
 
-func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
+func TestABlockedComputationIsReportedWithItsState(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	release, full := make(chan struct{}), make(chan int)
@@ -35,7 +35,7 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 	var gone atomic.Bool
 	var mu sync.Mutex
 	mu.Lock()
-	t.Cleanup(func() { // lets all of them go
+	t.Cleanup(func() { // releases all of them
 		cancel()
 		close(release)
 		gone.Store(true)
@@ -77,7 +77,7 @@ func TestAComputationThatBlocksIsNamedWithWhatItWaitsFor(t *testing.T) {
 			})
 			r.wantFailure(append(c.wants, "computation result in space home blocks", "blocked_test.go")...)
 			if !r.fatal {
-				t.Error("the test went on with a function that is still running")
+				t.Error("the test continued with a function that was still running")
 			}
 		})
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// here returns the line of the test that was reading or writing through a cell, a derived document
-// or rows, to append to a finding: testing would report a line of package settle, whose functions
-// do not call Helper. It is "" where testing reports the right line.
+// here returns the line of the test that was reading or writing through a cell, a derived document or rows,
+// to append to a finding: testing would report a line of package settle, whose functions do not call Helper.
+// It returns "" where testing reports the right line.
 func here() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A write of a node outside of its declared writes is reported, unless it is intended.
+// A write outside of a node's declared writes fails the test, unless it is allowed.
 func ExampleAllowOutsideWrites() {
 	p := settle.NewProgram("p").Node(settle.NodeSpec{
 		ID: "copy", Kind: settle.Computation, Writes: []settle.Address{{Doc: "a"}},
@@ -25,7 +25,7 @@ func ExampleAllowOutsideWrites() {
 	// Output: 1 1
 }
 
-// Two nodes that answer each other are held back, which fails a test, unless that is meant.
+// Two nodes that invalidate each other are held back, which fails the test, unless it is allowed.
 func ExampleAllowCircles() {
 	left, right := settle.NewDerived[int]("left"), settle.NewDerived[int]("right")
 	p := settle.NewProgram("p")
@@ -38,7 +38,7 @@ func ExampleAllowCircles() {
 	// Output: left has run 10 times and is held back
 }
 
-// A function that blocks ends the test, unless that is meant: here a lock that is free.
+// A function that blocks ends the test, unless it is allowed. Here it takes a lock that is free.
 func ExampleAllowBlocking() {
 	var mu sync.Mutex
 	now := settle.NewDerived[string]("now")
@@ -53,12 +53,12 @@ func ExampleAllowBlocking() {
 	// Output: 12:00AM
 }
 
-// logging is a TB that shows what a test would log.
+// logging is a TB that prints what a test would log.
 type logging struct{ settletest.TB }
 
 func (logging) Logf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// What the program logs is in the test's log.
+// Output of the program goes to the test's log.
 func ExampleWithLog() {
 	p := settle.NewProgram("p")
 	greet := settle.NewStream[string]("greet")

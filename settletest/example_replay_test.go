@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// The recording is what `settle replay till-1 DIR` has written.
+// `settle replay till-1 DIR` has written the recording.
 func ExampleReplay() {
 	taken := settle.NewCell[int]("taken")
 	pay := settle.NewRequest[int, int]("pay")

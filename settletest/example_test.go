@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// The examples use Must where a test uses its *testing.T.
+// Where a test passes its *testing.T, these examples pass Must.
 
 func ExampleNew() {
 	w := settletest.New(settletest.Must, airport())
@@ -22,7 +22,7 @@ func ExampleNew() {
 	// Output: 50 % of 2
 }
 
-// Several programs: one per kind of space, and none for some.
+// A world may run several programs, chosen by the kind of space. Some spaces may have none.
 func ExampleNew_programs() {
 	w := settletest.New(settletest.Must, func(space string) *settle.Program {
 		if strings.HasPrefix(space, "diary-") {
@@ -171,7 +171,7 @@ func ExampleWatch() {
 	// Output: [{0} {100} {66}] {66}
 }
 
-// Rows are expected and watched as a map. ExpectKeys is for which rows there are.
+// Rows are expected and watched as a map. ExpectKeys compares only the keys.
 func ExampleExpectKeys() {
 	s := settletest.New(settletest.Must, shop()).Space("shop-1")
 	seen := settletest.Watch(s, orders)
@@ -227,7 +227,7 @@ func ExampleSpace_Pending() {
 	// ""
 }
 
-// The dynamic forms, for programs without types.
+// A Space has dynamic methods, for programs without types.
 func ExampleSpace_Call() {
 	p := settle.NewProgram("adder")
 	p.Handle("add", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Expect reads a document, or the value at a path in it, and fails the test with the differences if
-// it is not want. want is anything that encodes to JSON, or a settle.Value; nil means null, and
-// settle.Value{} means that there is no value.
+// Expect reads a document, or the value at a path in it, and fails the test with the differences if it is not
+// want. want is anything that encodes to JSON, or a settle.Value; nil means null, and settle.Value{} means
+// that there is no value.
 func (s *Space) Expect(doc string, want any, path ...string) {
 	s.w.t.Helper()
 	wanted, err := settle.ValueOf(want)
@@ -36,7 +36,7 @@ func jsonOf(x any) settle.Value {
 	return v
 }
 
-// differs reports how a value differs from the wanted one, with possible causes.
+// differs fails the test with how a value differs from the wanted one, and possible causes.
 func differs(s Subject, at settle.Address, how, note string) {
 	s.tb().Helper()
 	if at.Space == "" {
@@ -51,7 +51,7 @@ func differs(s Subject, at settle.Address, how, note string) {
 	s.tb().Errorf("%s", text)
 }
 
-// absent describes that there is no value at a place, and which keys exist beside it.
+// absent describes a place without a value, and the keys beside it.
 func absent(s Subject, at settle.Address) string {
 	s.tb().Helper()
 	if len(at.Path) == 0 {
@@ -80,7 +80,7 @@ func without(some, others []string) []string {
 	return slices.Compact(out)
 }
 
-// list formats keys, up to a readable number.
+// list formats keys, at most a readable number of them.
 func list(keys []string) string {
 	text := make([]string, 0, shown)
 	for i, key := range keys {
@@ -118,7 +118,7 @@ func (s *Space) doubt(doc string) string {
 	return strings.Join(lines, "\n")
 }
 
-// shown bounds the places that a difference lists.
+// shown is the largest number of places that a difference lists.
 const shown = 20
 
 // diff lists the places at which two values differ.

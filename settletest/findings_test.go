@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// Findings that fail a test automatically, and their messages.
+// These tests cover the findings that fail a test automatically, and their messages.
 
 var (
 	count = settle.NewCell[int64]("count")
@@ -20,7 +20,7 @@ var (
 	bump  = settle.NewRequest[struct{}, int64]("bump")
 )
 
-// bumping is a program with a counter, a computation of it, and a handler that does more.
+// bumping is a program with a counter, a computation of result, and a handler that calls more.
 func bumping(compute func(v *settle.View) (int64, error), more func(tx *settle.Tx) error, options ...settle.Option) *settle.Program {
 	p := settle.NewProgram("bumping")
 	bump.Handle(p, func(tx *settle.Tx, _ struct{}) (int64, error) {
@@ -39,7 +39,7 @@ func bumping(compute func(v *settle.View) (int64, error), more func(tx *settle.T
 
 func double(v *settle.View) (int64, error) { return 2 * count.Get(v), nil }
 
-func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *testing.T) {
+func TestANonIdempotentComputationIsReportedWithTheDifference(t *testing.T) {
 	t.Parallel()
 	kept := int64(0)
 	cases := map[string]func(v *settle.View) (int64, error){
@@ -63,7 +63,7 @@ func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *tes
 				}
 			})
 			if len(r.errors) == 0 || !strings.Contains(r.errors[0], "node result is not idempotent: result: ") || !strings.Contains(r.errors[0], "no clock") {
-				t.Errorf("the test has told %v", r.errors)
+				t.Errorf("the test reported %v", r.errors)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestAComputationThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *tes
 	r.wantNone()
 }
 
-func TestAHandlerThatDependsOnMoreThanItReadsIsNamedWithTheDifference(t *testing.T) {
+func TestANonIdempotentHandlerIsReportedWithTheDifference(t *testing.T) {
 	t.Parallel()
 	kept := int64(0)
 	r := failing(t, func(tb *recorder) {
@@ -101,7 +101,7 @@ func TestAnErrorOfAComputationFailsTheTestUnlessItIsAllowed(t *testing.T) {
 	}).wantFailure("no rates today")
 }
 
-func TestAFindingOfACellThatIsReadNamesTheLineOfTheTest(t *testing.T) {
+func TestAFindingOfACellNamesTheLineOfTheTest(t *testing.T) {
 	t.Parallel()
 	fails := bumping(func(v *settle.View) (int64, error) { return 0, errors.New("no rates today") }, nil)
 	for name, read := range map[string]func(s *settletest.Space){
@@ -114,17 +114,17 @@ func TestAFindingOfACellThatIsReadNamesTheLineOfTheTest(t *testing.T) {
 	} {
 		r := failing(t, func(tb *recorder) { read(settletest.New(tb, fails).Space("home")) })
 		if len(r.errors) == 0 || !strings.Contains(r.errors[0], "\n    at findings_test.go:") {
-			t.Errorf("%s: the test has told %v", name, r.errors)
+			t.Errorf("%s: the test reported %v", name, r.errors)
 		}
 	}
 	r := failing(t, func(tb *recorder) { settletest.New(tb, fails).Space("home").Get("result") })
 	r.wantFailure("no rates today")
 	if strings.Contains(r.errors[0], "findings_test.go") { // testing names the line
-		t.Errorf("the test has told %v", r.errors)
+		t.Errorf("the test reported %v", r.errors)
 	}
 }
 
-// ending is a recorder of a test that ends.
+// ending is a recorder that can run the cleanup of its test.
 type ending struct {
 	*recorder
 	atEnd func()
@@ -132,7 +132,7 @@ type ending struct {
 
 func (e *ending) Cleanup(f func()) { e.atEnd = f }
 
-func TestToAllowWhatNoProgramHasFailsTheTest(t *testing.T) {
+func TestAnAllowOptionWithAnUnknownNameFailsTheTest(t *testing.T) {
 	t.Parallel()
 	run := func(options ...settletest.Option) *recorder {
 		return failing(t, func(tb *recorder) {
@@ -145,7 +145,7 @@ func TestToAllowWhatNoProgramHasFailsTheTest(t *testing.T) {
 	run(settletest.AllowErrors("result", "bump"), settletest.AllowCircles("result"), settletest.AllowErrors()).wantNone()
 }
 
-func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
+func TestAPanicIsReportedWithItsLine(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		p := bumping(func(v *settle.View) (int64, error) { var m map[string]int; m["a"] = 1; return 0, nil }, nil) //nolint:staticcheck // to panic is the point
@@ -153,7 +153,7 @@ func TestAPanicIsToldWithTheLineItCameFrom(t *testing.T) {
 	}).wantFailure("node result panicked: assignment to entry in nil map", "findings_test.go:")
 }
 
-func TestAPanicOfAHandlerIsToldWithTheLineItCameFrom(t *testing.T) {
+func TestAPanicOfAHandlerIsReportedWithItsLine(t *testing.T) {
 	t.Parallel()
 	sends := false
 	p := bumping(nil, func(tx *settle.Tx) error {
@@ -171,7 +171,7 @@ func TestAPanicOfAHandlerIsToldWithTheLineItCameFrom(t *testing.T) {
 	failing(t, call).wantFailure("on bump: failed: handler of bump panicked: assignment to entry in nil map\n", "findings_test.go:")
 }
 
-func TestWhatAHandlerHasSentMustNotFail(t *testing.T) {
+func TestAFailedFollowUpFailsTheTest(t *testing.T) {
 	t.Parallel()
 	p := func() *settle.Program {
 		return bumping(nil, func(tx *settle.Tx) error {
@@ -194,8 +194,9 @@ func TestWhatAHandlerHasSentMustNotFail(t *testing.T) {
 	}).wantNone()
 }
 
-// Of an event that the test has sent itself it has the receipt.
-func TestAFailedReceiptIsTheTestsToJudge(t *testing.T) {
+// A test receives the receipts of the events that it sends itself, so it decides whether a failure is
+// expected.
+func TestSendReturnsFailedReceipts(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, func(*settle.Tx) error { return errors.New("not today") })
 	failing(t, func(tb *recorder) {
@@ -229,7 +230,7 @@ func TestAWriteThatWasNotDeclaredFailsTheTestUnlessItIsAllowed(t *testing.T) {
 	run(settletest.AllowOutsideWrites("copier")).wantNone()
 }
 
-func TestNodesThatGoRoundInACircleFailTheTest(t *testing.T) {
+func TestNodesThatInvalidateEachOtherFailTheTest(t *testing.T) {
 	t.Parallel()
 	p := settle.NewProgram("circle")
 	p.ComputeInto("grower", func(d *settle.Draft) error { count.Set(d, count.Get(d)+other.Get(d)+1); return nil }, []settle.Place{count})
@@ -238,11 +239,11 @@ func TestNodesThatGoRoundInACircleFailTheTest(t *testing.T) {
 		other.Get(settletest.New(tb, p, settletest.WithoutValidator()).Space("home"))
 	})
 	if len(r.errors) == 0 || !strings.Contains(r.errors[0], "does not come to rest") {
-		t.Errorf("the test has told %v", r.errors)
+		t.Errorf("the test reported %v", r.errors)
 	}
 }
 
-func TestEventsWithoutEndEndTheTest(t *testing.T) {
+func TestAnEndlessChainOfEventsEndsTheTest(t *testing.T) {
 	t.Parallel()
 	run := func(sends int) *recorder {
 		p := bumping(nil, func(tx *settle.Tx) error {
@@ -259,7 +260,7 @@ func TestEventsWithoutEndEndTheTest(t *testing.T) {
 	run(2).wantFailure("no rest after 5", "never ends", "handler of bump in space home")
 }
 
-func TestAnEventThatIsNotHandledYetIsToldWithWhy(t *testing.T) {
+func TestAnUnhandledEventIsReportedWithTheReason(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, func(*settle.Tx) error { return settle.Transient(errors.New("busy")) })
 	failing(t, func(tb *recorder) {
@@ -267,7 +268,7 @@ func TestAnEventThatIsNotHandledYetIsToldWithWhy(t *testing.T) {
 	}).wantFailure("event sent-1 on bump of space home is not handled yet", "is tried again at", "after 1 error")
 }
 
-func TestATestThatEndsInAHandlerEndsWithAReason(t *testing.T) {
+func TestAHandlerThatEndsItsGoroutineEndsTheTestWithAReason(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		w := settletest.New(tb, bumping(nil, func(*settle.Tx) error { tb.fatal = true; goexit(); return nil }))
@@ -288,7 +289,7 @@ func TestExpect_NamesEachPlaceThatDiffers(t *testing.T) {
 	}).wantFailure("got   nothing", "want  {}")
 }
 
-func TestExpect_SaysWhatHoldsADocumentBack(t *testing.T) {
+func TestExpect_ExplainsWhyADocumentIsHeldBack(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		s := settletest.New(tb, bumping(double, nil, settle.Debounce(time.Minute))).Space("home")
@@ -306,7 +307,7 @@ func TestExpect_SaysWhatHoldsADocumentBack(t *testing.T) {
 	}
 }
 
-func TestExpectRuns_SaysWhyANodeRan(t *testing.T) {
+func TestExpectRuns_ExplainsWhyANodeRan(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		s := settletest.New(tb, bumping(double, nil)).Space("home")
@@ -319,8 +320,8 @@ func TestExpectRuns_SaysWhyANodeRan(t *testing.T) {
 	}).wantFailure("has no node reslut; it has result")
 }
 
-// A test can leave out the payload of an event that has none, and of no other.
-func TestAPayloadIsPassedWhereThereIsOne(t *testing.T) {
+// A test may omit the payload of an event that has none, and of no other.
+func TestAPayloadMustMatchTheEvent(t *testing.T) {
 	t.Parallel()
 	note := settle.NewStream[string]("note")
 	ping := settle.NewTrigger("ping")

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// The airport of these tests: departures are counted, arrivals sent on.
+// The airport of these tests counts departures and sends arrivals on.
 type Stats struct {
 	Departures int64 `json:"departures"`
 	Arrivals   int64 `json:"arrivals"`
@@ -45,7 +45,7 @@ var (
 
 func airport() *settle.Program { return flying(2 * time.Hour) }
 
-// flying is an airport from which every flight takes so long.
+// flying is an airport whose flights all take this long.
 func flying(duration time.Duration) *settle.Program {
 	p := settle.NewProgram("airport")
 	departure.Handle(p, func(tx *settle.Tx, d Departure) (Handling, error) {

@@ -22,14 +22,13 @@ import (
 type FleetOptions struct {
 	// Workers is the initial number of workers; default 3.
 	Workers int
-	// Seed is the seed of the first run; Seeds is the number of runs, each a subtest with the next
-	// seed; default 1 and 1. A seed decides which requests are lost and which workers die. The
-	// interleaving of goroutines is up to the Go scheduler, so reproducing a failure may take a few
-	// repetitions (-count).
+	// Seed is the seed of the first run; Seeds is the number of runs, each a subtest with the next seed;
+	// default 1 and 1. A seed decides which requests are lost and which workers die. The Go scheduler decides
+	// how goroutines interleave, so reproducing a failure may take a few repetitions (-count).
 	Seed  uint64
 	Seeds int
-	// Faults is how many of a thousand requests to the servers are lost, how many lose their
-	// acknowledgement, and how many arrive twice; default 10 of each, negative for none.
+	// Faults is how many of a thousand requests to the servers are lost, how many lose their acknowledgement,
+	// and how many arrive twice; default 10 of each, negative for none.
 	Faults int
 	// Partitions is the number of partitions; default 4.
 	Partitions int
@@ -50,15 +49,14 @@ func (o *FleetOptions) fill() {
 	}
 }
 
-// Fleet is a deployment in one process and in virtual time: workers, a coordinator and a server in
-// memory, with loss of requests and acknowledgements. It is slower and less exact than a World,
-// because things happen concurrently. Use it to find races, and to check that a program does not
-// depend on which worker runs it.
+// Fleet is a deployment in one process and in virtual time: workers, a coordinator and a server in memory,
+// with lost requests and acknowledgements. It is slower and less exact than a World, because things happen
+// concurrently. Use it to find races, and to check that a program does not depend on which worker runs it.
 type Fleet struct {
 	t    *testing.T
 	o    FleetOptions
 	opts options
-	// Rand is seeded from the seed, for random choices of the test itself.
+	// Rand is seeded from the seed of the run, for random choices of the test itself.
 	Rand *rand.Rand
 
 	programs simkit.Programs
@@ -73,7 +71,7 @@ type Fleet struct {
 	posted   []posted
 }
 
-// member is a worker with a connection of its own, so that it can be killed alone.
+// member is a worker with its own connection, so that it can be killed alone.
 type member struct {
 	*worker.Worker
 	id  string
@@ -185,7 +183,7 @@ func (f *Fleet) Kill() string {
 	return m.id
 }
 
-// removeAny removes a random worker from those that run.
+// removeAny removes a random running worker.
 func (f *Fleet) removeAny() *member {
 	i := f.Rand.IntN(len(f.workers))
 	m := f.workers[i]

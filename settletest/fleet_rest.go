@@ -29,9 +29,9 @@ type outcome struct {
 // pass lets virtual time pass in the fleet's bubble.
 func pass(d time.Duration) { time.Sleep(d) }
 
-// Rest waits until every event sent by the test or by a handler has been handled, and nothing has
-// been committed for a while. Events that wait for a future time are left out. It fails the test if
-// an event was handled twice, and ends it if the fleet does not come to rest.
+// Rest waits until every event sent by the test or by a handler has been handled, and nothing has been
+// committed for a while. Events that wait for a future time are left out. It fails the test if an event was
+// handled twice, and ends it if the fleet does not come to rest.
 func (f *Fleet) Rest() {
 	f.t.Helper()
 	began, still, commits := time.Now(), 0, -1

@@ -21,14 +21,14 @@ type FleetSpace struct {
 
 var _ settle.Reader = (*FleetSpace)(nil)
 
-// Space returns the space of a name.
+// Space returns the space with a name.
 func (f *Fleet) Space(name string) *FleetSpace { return &FleetSpace{f, name} }
 
 // Space returns the name of the space.
 func (s *FleetSpace) Space() string { return s.name }
 
-// Post sends an event under an id, and returns when it is stored. It does not wait for the handler,
-// so that more events can be sent, and workers killed, meanwhile.
+// Post sends an event under an id, and returns when it is stored. It does not wait for the handler, so that
+// the test can go on to send more events or kill workers.
 func (s *FleetSpace) Post(stream string, id settle.EventID, payload any) {
 	s.f.t.Helper()
 	v, err := settle.ValueOf(payload)

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// In spite of takeovers and lost messages, each departure is counted once, and arrives once.
+// Despite takeovers and lost messages, each departure is counted once, and arrives once.
 func TestFleet_EachEventTakesEffectOnceAlthoughWorkersDie(t *testing.T) {
 	settletest.RunFleet(t, flying(time.Minute), settletest.FleetOptions{Seeds: 5}, func(f *settletest.Fleet) {
 		ham, muc := f.Space("HAM"), f.Space("MUC")
@@ -31,7 +31,7 @@ func TestFleet_EachEventTakesEffectOnceAlthoughWorkersDie(t *testing.T) {
 			t.Errorf("result %v", got)
 		}
 		if f.Takeovers("HAM") < 2 {
-			t.Error("there was no takeover: this run proves nothing")
+			t.Error("this run had no takeover, which the test needs")
 		}
 	})
 }

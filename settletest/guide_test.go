@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// The program and the tests of docs/testing.md, which shows them as they stand here.
+// docs/testing.md quotes this program and these tests verbatim.
 
 type Order struct {
 	Item string `json:"item"`
@@ -80,7 +80,7 @@ func TestOrdersAreForgottenAfterAMonth(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, shop())
 	s := w.Space("shop-1")
-	orders.Set(s, "order-0", Order{Item: "lamp", Cost: 12}) // what the test begins with
+	orders.Set(s, "order-0", Order{Item: "lamp", Cost: 12}) // the initial state of the test
 	settletest.Call(s, place, Order{Item: "kettle", Cost: 30})
 	w.Advance(30*24*time.Hour - time.Second)
 	settletest.Expect(s, total, 42)
@@ -98,7 +98,7 @@ func TestOrdersAreAnnounced(t *testing.T) {
 
 var headline = settle.NewCell[string]("headline")
 
-// paper is the program of the space news, if that is not a shop.
+// paper is the program of the space news; the other spaces run shop.
 func paper() *settle.Program {
 	p := settle.NewProgram("paper")
 	announce.Handle(p, func(tx *settle.Tx, o Order) error {
@@ -115,7 +115,7 @@ func programs(space string) *settle.Program {
 	case space == "news":
 		return paper()
 	}
-	return nil // such a space runs none
+	return nil // this space runs no program
 }
 
 func TestSpacesOfTwoPrograms(t *testing.T) {
@@ -130,9 +130,9 @@ func TestOrdersAreShipped(t *testing.T) {
 	s := settletest.New(t, warehouse(shipFor5)).Space("depot")
 	settletest.Call(s, order, "tea")
 	if got := settletest.PendingTasks(s, ship); len(got) != 1 || got[0] != "tea" {
-		t.Errorf("to be shipped are %v", got)
+		t.Errorf("pending shipments: %v", got)
 	}
-	settletest.Complete(s, ship, "tea", 7) // as if it had been done, and cost 7
+	settletest.Complete(s, ship, "tea", 7) // as if the shipment were done, at a cost of 7
 	settletest.Expect(s, owed, 7)
 	settletest.Call(s, order, "cups")
 	settletest.GiveUp(s, ship, "cups", errors.New("the road is closed"))
@@ -152,7 +152,7 @@ func TestTheTotalIsComputedOncePerOrder(t *testing.T) {
 	settletest.Call(s, place, Order{Item: "cup", Cost: 5})
 	s.ExpectRuns("total", 2)
 	if got := fmt.Sprint(seen.Values()); got != "[0 30 35]" {
-		t.Errorf("the watch has seen %s", got)
+		t.Errorf("the watch received %s", got)
 	}
 	s.Mark()
 	w.Restart()

@@ -42,8 +42,8 @@ func allow(option string, names []string, kinds ...simkit.Kind) Option {
 	return func(o *options) { o.allows = append(o.allows, allowance{option, kinds, names}) }
 }
 
-// checkNames makes the test fail at its end if an option allows problems of a name that the program
-// does not have. It is for worlds with one program: of several, some may not have been loaded.
+// checkNames makes the test fail at its end if an option allows problems of a name that the program does not
+// have. It covers only worlds with one program: where there are several, some may not have been loaded.
 func (w *World) checkNames() {
 	t, ok := w.t.(interface{ Cleanup(f func()) })
 	if !ok {
@@ -89,7 +89,7 @@ func AllowOutsideWrites(nodes ...string) Option {
 // AllowCircles allows nodes to invalidate each other in a circle until they are held back.
 func AllowCircles(nodes ...string) Option { return allow("AllowCircles", nodes, simkit.Unsettled) }
 
-// AllowBlocking allows functions to block: they are not watched while they run.
+// AllowBlocking allows functions to block: the world does not detect it.
 func AllowBlocking() Option { return func(o *options) { o.world.Blocking = true } }
 
 // WithoutValidator omits the second run of each function, which checks that it is idempotent. Use

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// The diary of these tests: an hourly job, and each day a reminder for the day after.
+// The diary of these tests has an hourly job, and each day a reminder for the next day.
 type Diary struct {
 	Hours     int64 `json:"hours"`
 	Reminders int64 `json:"reminders"`
@@ -46,8 +46,8 @@ func diaries() *settle.Program {
 	return p
 }
 
-// A month of a diary: 720 jobs and 30 timers. What they cost is counted, not timed: each hour
-// is one run of one handler and one computation, however many tests there are.
+// A month of a diary has 720 jobs and 30 timers. The test counts their cost instead of timing it: each hour
+// is one run of one handler and one computation, however many tests run in parallel.
 func TestAHundredParallelTestsAdvanceAMonthEach(t *testing.T) {
 	t.Parallel()
 	program := diaries()
@@ -61,9 +61,9 @@ func TestAHundredParallelTestsAdvanceAMonthEach(t *testing.T) {
 			s.Mark()
 			w.Advance(30 * 24 * time.Hour)
 			settletest.Expect(s, diary, Diary{Hours: 720, Reminders: 30})
-			s.ExpectRuns("days", 720) // the reminders come with an hour
+			s.ExpectRuns("days", 720) // the reminders coincide with a job
 			if got := seen.Values(); len(got) != 31 || got[30] != 30 {
-				t.Errorf("the watch has seen %v", got)
+				t.Errorf("the watch received %v", got)
 			}
 			if got := w.Now(); !got.Equal(time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)) {
 				t.Errorf("it is %s", got)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a TB that keeps its messages, for tests of failing tests.
+// recorder is a TB that records its messages, for tests of failing tests.
 type recorder struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -42,7 +42,7 @@ func failing(t *testing.T, test func(tb *recorder)) *recorder {
 	t.Helper()
 	r := &recorder{t: t}
 	done := make(chan struct{})
-	go func() { // ends with the test, which ends it with Fatalf or by coming back
+	go func() { // ends with the test, which returns or calls Fatalf
 		defer close(done)
 		test(r)
 	}()
@@ -50,15 +50,15 @@ func failing(t *testing.T, test func(tb *recorder)) *recorder {
 	return r
 }
 
-// wantFailure checks that the test has failed, once, and said all of this.
+// wantFailure checks that the test has failed exactly once, with a message that contains all parts.
 func (r *recorder) wantFailure(parts ...string) {
 	r.t.Helper()
 	if len(r.errors) != 1 {
-		r.t.Fatalf("the test has told %d failures, want one:\n%s", len(r.errors), strings.Join(r.errors, "\n"))
+		r.t.Fatalf("the test reported %d failures, want one:\n%s", len(r.errors), strings.Join(r.errors, "\n"))
 	}
 	for _, p := range parts {
 		if !strings.Contains(r.errors[0], p) {
-			r.t.Errorf("the failure does not say %q:\n%s", p, r.errors[0])
+			r.t.Errorf("the failure does not contain %q:\n%s", p, r.errors[0])
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (r *recorder) wantFailure(parts ...string) {
 func (r *recorder) wantNone() {
 	r.t.Helper()
 	if len(r.errors) != 0 {
-		r.t.Errorf("the test has failed:\n%s", strings.Join(r.errors, "\n"))
+		r.t.Errorf("the test failed:\n%s", strings.Join(r.errors, "\n"))
 	}
 }
 

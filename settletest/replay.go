@@ -9,16 +9,16 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Replay repeats in a world what file, a recording made by `settle replay`, contains of a space:
-// the same events at the same times, and its other writes. The test fails if an event has another
-// outcome or result than recorded, or if a document differs at the end; derived documents are not
-// compared. The world is returned in its final state, for further checks.
+// Replay repeats in a world what file, a recording made by `settle replay`, contains of a space: the same
+// events at the same times, and its other writes. The test fails if an event has another outcome or result
+// than recorded, or if a document differs at the end; derived documents are not compared. Replay returns the
+// world in its final state, for further checks.
 //
-// Only the recorded space runs its program: events that it sends to other spaces are in
-// World.Undelivered, and documents of other spaces are absent. Lines of documents can be removed
-// from the file if their values differ in every run, such as times.
+// Only the recorded space runs its program: events that it sends to other spaces are in World.Undelivered,
+// and documents of other spaces are absent. Lines of documents can be removed from the file if their values,
+// such as times, differ in every run.
 //
-// Functions run once, and errors do not fail the test, since they occurred in production, too.
+// Functions run once, and errors do not fail the test, since they also occurred in production.
 func Replay[P Source](t TB, programs P, file string, opts ...Option) *World {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -22,8 +22,8 @@ func doubling() *settle.Program {
 	return p
 }
 
-// The runs of a row are counted by its key, whatever that is, and before the row has a node.
-func TestExpectRuns_OfARowThatNobodyHasLookedAtIsNone(t *testing.T) {
+// The runs of a row are counted by its key, whatever characters it has, even before the row has a node.
+func TestExpectRuns_OfAnUnobservedRowIsZero(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"a", "two words", "/x.y", strings.Repeat("long", 40)} {
 		s := settletest.New(t, doubling()).Space("s")
@@ -32,14 +32,14 @@ func TestExpectRuns_OfARowThatNobodyHasLookedAtIsNone(t *testing.T) {
 		settletest.Expect(s, doubles.At(key), 2)
 		s.ExpectRuns(doubles.Node(key), 1)
 		prices.Set(s, "b", 1)
-		s.ExpectRuns(doubles.Node("b"), 0) // it is new, and not observed any more
+		s.ExpectRuns(doubles.Node("b"), 0) // the row is new, and no longer observed
 		prices.Set(s, key, 2)
 		s.ExpectRuns(doubles.Node(key), 1)
 	}
 }
 
-// A row that there is not, once all are there, is a mistake in the test.
-func TestExpectRuns_OfARowThatIsNotThereIsAMistake(t *testing.T) {
+// To expect runs of a row that does not exist, once all rows have run, is a mistake in the test.
+func TestExpectRuns_OfAMissingRowFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[string]string{
 		"doubles--b": "has no node doubles--b; it has doubles, doubles--a",
@@ -54,8 +54,8 @@ func TestExpectRuns_OfARowThatIsNotThereIsAMistake(t *testing.T) {
 	}
 }
 
-// Rows are expected and watched as a map, derived ones too, and no rows are no rows whether there
-// is a document or not.
+// Rows, derived ones included, are expected and watched as a map. No rows are an empty map, whether the
+// document exists or not.
 func TestExpect_RowsAreAMap(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, doubling()).Space("s")
@@ -73,14 +73,14 @@ func TestExpect_RowsAreAMap(t *testing.T) {
 	settletest.Expect(s, doubles, map[string]int64{})
 	settletest.ExpectKeys(s, prices)
 	if got := fmt.Sprint(seen.Values()); got != "[map[] map[a:2] map[a:2 b:4] map[b:4] map[]]" {
-		t.Errorf("the watch has seen %s", got)
+		t.Errorf("the watch received %s", got)
 	}
 	if got := seen.Last(); len(got) != 0 {
 		t.Errorf("seen last: %v", got)
 	}
 }
 
-// Rows of another space are expected where they are read.
+// Expect reads rows of another space where they are.
 func TestExpect_RowsOfAnotherSpace(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, doubling())
@@ -89,8 +89,8 @@ func TestExpect_RowsOfAnotherSpace(t *testing.T) {
 	settletest.ExpectKeys(w.Space("here"), doubles.In("there"), "a")
 }
 
-// A link is wanted as the place that it leads to, a document, a part of one, or one of another space.
-func TestExpect_LinksAreComparedByWhereTheyLead(t *testing.T) {
+// A link is compared by the place that it points to: a document, a part of one, or one of another space.
+func TestExpect_LinksAreComparedByTheirTarget(t *testing.T) {
 	t.Parallel()
 	type pair struct {
 		Whole settle.Ref[map[string]int64] `json:"whole"`
@@ -106,9 +106,8 @@ func TestExpect_LinksAreComparedByWhereTheyLead(t *testing.T) {
 	settletest.Expect(s, settle.Field[settle.Ref[int64]](links, "row"), want.Row)
 }
 
-// A failed expectation names the rows that differ, those that there are, and a document that
-// there is not.
-func TestExpect_TellsWhichRowsDiffer(t *testing.T) {
+// A failed expectation names the rows that differ, those that exist, and a missing document.
+func TestExpect_NamesTheRowsThatDiffer(t *testing.T) {
 	t.Parallel()
 	for want, expect := range map[string]func(s *settletest.Space){
 		"@s/doubles is not what is wanted\n    /a\n        got   2\n        want  3\n    /c\n        got   nothing\n        want  5": func(s *settletest.Space) {

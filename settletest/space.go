@@ -13,9 +13,9 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// Space is one space of a world. It is a settle.Reader and a settle.Writer, so cells, derived
-// documents and rows are read from it as from a transaction: stats.Get(s). As for any client, a
-// read creates demand: derived documents are computed first.
+// Space is one space of a world. It is a settle.Reader and a settle.Writer, so cells, derived documents and
+// rows are read from it as from a transaction: stats.Get(s). As for any client, a read creates demand:
+// derived documents are computed first.
 type Space struct {
 	w *World
 	s *simkit.Space
@@ -157,7 +157,7 @@ func (s *Space) Follow(l settle.Link) (v settle.Value) {
 	return v
 }
 
-// Set writes a document, or at a path in it, without an event, to prepare a test. stats.Set(s,
+// Set writes a document, or the value at a path in it, without an event, to prepare a test. stats.Set(s,
 // Stats{...}) is the form for cells.
 func (s *Space) Set(doc string, v any, path ...string) {
 	s.w.t.Helper()
@@ -173,7 +173,7 @@ func (s *Space) Delete(doc string, path ...string) {
 // Err returns nil: an error ends the test.
 func (s *Space) Err() error { return nil }
 
-// Fail ends the test. Cells call it for values that do not have their type.
+// Fail ends the test. Cells call it for values that are not of their type.
 func (s *Space) Fail(err error) {
 	s.w.t.Helper()
 	s.w.t.Fatalf("settletest: space %s: %v%s", s.Space(), err, here())

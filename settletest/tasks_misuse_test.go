@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// Mistakes with tasks are reported at the call, or when the program is made.
-func TestTasks_MisuseIsToldInWords(t *testing.T) {
+// Mistakes with tasks are reported at the call, or when the program is built.
+func TestTasks_MisuseIsReported(t *testing.T) {
 	t.Parallel()
 	other := settle.NewAction[int, int]("other")
 	elsewhere := settle.NewInput[int]("else")
@@ -86,7 +86,7 @@ func TestTasks_MisuseIsToldInWords(t *testing.T) {
 }
 
 // A computation that reads an undeclared input fails the test at the read.
-func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
+func TestTasks_ReadingAnUndeclaredInputFailsTheTest(t *testing.T) {
 	t.Parallel()
 	failing(t, func(tb *recorder) {
 		p := settle.NewProgram("cafe")
@@ -95,8 +95,8 @@ func TestTasks_AnInputThatNobodyFetchesFailsTheTestThatReadsIt(t *testing.T) {
 	}).wantFailure(`read "tea" of input price: program cafe has no action or input of that name; register it with Fetch`)
 }
 
-// Tasks that have ended are kept for a day, and at most a thousand of them.
-func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
+// Finished tasks are kept for a day, at most a thousand of them.
+func TestTasks_AreForgottenADayAfterTheirEnd(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, warehouse(shipFor5), settletest.WithoutValidator())
 	s := w.Space("w")
@@ -118,13 +118,13 @@ func TestTasks_ThatHaveEndedLongAgoAreForgotten(t *testing.T) {
 		settletest.Call(s, order, fmt.Sprint("p", i))
 	}
 	if n := count(); n > 128 {
-		t.Errorf("%d are kept after a day", n)
+		t.Errorf("%d tasks are kept after a day", n)
 	}
 	settletest.Expect(s, owed, 6500)
 }
 
-// The failure reminds the author of a test that tasks are not performed automatically.
-func TestTasks_AFailedExpectationNamesThoseThatWait(t *testing.T) {
+// The failure reminds the test's author that tasks are not performed automatically.
+func TestTasks_AFailedExpectationNamesPendingTasks(t *testing.T) {
 	t.Parallel()
 	r := failing(t, func(tb *recorder) {
 		s := settletest.New(tb, warehouse(shipFor5)).Space("w")

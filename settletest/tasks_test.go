@@ -27,7 +27,7 @@ var (
 	offer = settle.NewDerived[string]("offer")
 )
 
-// warehouse ships orders, and offers tea at a price that comes from outside.
+// warehouse ships orders, and offers tea at a price that is an input.
 func warehouse(shipper func(ctx context.Context, key, what string) (int64, error)) *settle.Program {
 	p := settle.NewProgram("warehouse")
 	order.Handle(p, func(tx *settle.Tx, what string) error {
@@ -74,7 +74,7 @@ func warehouse(shipper func(ctx context.Context, key, what string) (int64, error
 
 func shipFor5(context.Context, string, string) (int64, error) { return 5, nil }
 
-func TestTasks_WhatATestSaysOfATaskIsHandledAsInADeployment(t *testing.T) {
+func TestTasks_CompleteAndGiveUpAreHandledAsInADeployment(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "tea")
@@ -86,7 +86,7 @@ func TestTasks_WhatATestSaysOfATaskIsHandledAsInADeployment(t *testing.T) {
 	settletest.Expect(s, owed, 7)
 	settletest.Call(s, order, "tea")
 	if got := settletest.PendingTasks(s, ship); len(got) != 0 {
-		t.Errorf("what is done is pending again: %v", got)
+		t.Errorf("a finished task is pending again: %v", got)
 	}
 	settletest.Call(s, order, "milk")
 	settletest.GiveUp(s, ship, "milk", errors.New("sour"))
@@ -96,10 +96,10 @@ func TestTasks_WhatATestSaysOfATaskIsHandledAsInADeployment(t *testing.T) {
 	settletest.Expect(s, owed, 7)
 }
 
-func TestTasks_OfAHandlerThatFailedNothingIsPerformed(t *testing.T) {
+func TestTasks_OfAFailedHandlerAreNotPerformed(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(func(_ context.Context, key, _ string) (int64, error) {
-		t.Errorf("task %s is performed", key)
+		t.Errorf("task %s was performed", key)
 		return 0, nil
 	})).Space("w")
 	settletest.Send(s, order, "nothing")
@@ -157,7 +157,7 @@ func TestTasks_AnInputIsFetchedAgainWhenItIsRefreshedOrForgotten(t *testing.T) {
 	}
 }
 
-func TestTasks_WhatFollowsFromTheEndOfATaskCanBeRedriven(t *testing.T) {
+func TestTasks_AFailedDoneCanBeRedriven(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, warehouse(shipFor5)).Space("w")
 	settletest.Call(s, order, "glass")
@@ -173,7 +173,7 @@ func TestTasks_WhatFollowsFromTheEndOfATaskCanBeRedriven(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if rc := s.Send("ship", o.Payload); rc.Outcome != settle.Failed {
-		t.Errorf("what could not be handled is not handled again: %+v", rc)
+		t.Errorf("the failed event was not handled again: %+v", rc)
 	}
 }
 

@@ -27,8 +27,8 @@ type Events[In, Out any] interface {
 	Core() codec.Kind[In, Out]
 }
 
-// Call sends an event to a space and returns its result. It ends the test unless the event is handled. in
-// is the payload; a trigger has none, and a stream or request has one.
+// Call sends an event to a space and returns its result. It ends the test unless the event is handled. in is
+// the payload: none for a trigger, one for a stream or request.
 func Call[In, Out any](s Subject, of Events[In, Out], in ...In) Out {
 	s.tb().Helper()
 	rc, ok := send(s, of, settle.EventID{}, in, time.Time{})
@@ -67,7 +67,8 @@ func send[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in []In
 	return s.sendTo(of.Name(), id.String(), payload(s, of, in), at)
 }
 
-// payload encodes the payload of an event. It ends the test if there is one too many, or none.
+// payload encodes the payload of an event. It ends the test if a payload is missing, or there is one too
+// many.
 func payload[In, Out any](s Subject, of Events[In, Out], in []In) settle.Value {
 	s.tb().Helper()
 	var one In
@@ -111,7 +112,7 @@ func Expect[T any](s Subject, place Place[T], want T) {
 	differs(s, place.Address(), diff(jsonOf(got), jsonOf(want)), note)
 }
 
-// get reads a place as a handler does; there reports whether a value exists.
+// get reads a place as a handler does; there reports whether it has a value.
 func get[T any](s Subject, place Place[T]) (got T, there func() bool) {
 	s.tb().Helper()
 	if p, ok := place.(interface {

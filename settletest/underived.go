@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/space/inspect"
 )
 
-// isDerived reports whether only computations write a place.
+// isDerived reports whether a place is written by computations only.
 func isDerived[T any](place Place[T]) bool {
 	switch any(place).(type) {
 	case interface {
@@ -20,8 +20,8 @@ func isDerived[T any](place Place[T]) bool {
 	return false
 }
 
-// underived explains that no computation of the program writes a document, and which documents they
-// do write; "" if one does.
+// underived explains that no computation of the program writes a document, and lists the documents that
+// computations do write; "" if one does.
 func (s *Space) underived(doc string) string {
 	var docs []string
 	for _, n := range s.s.Inspect().Nodes() {

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// A handler that has a limit sees it as a context that ends, and is called again; in a world, where
-// nothing takes time, the context does not end.
+// A handler with a time limit sees it as a context that ends, and is called again. In a world, where nothing
+// takes time, the context does not end.
 func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
 	wait := settle.NewRequest[string, int]("wait")
 	var calls atomic.Int64
@@ -33,7 +33,7 @@ func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
 		settletest.Post(f.Space("s"), wait, settle.ID("e1"), "x")
 		f.Advance(time.Minute)
 		settletest.Call(f.Space("s"), wait, "y")
-		if n := calls.Load(); n != 5 { // each attempt with a result is repeated, to compare
+		if n := calls.Load(); n != 5 { // each attempt with a result is repeated, to compare results
 			t.Errorf("%d calls", n)
 		}
 	})

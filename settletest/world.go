@@ -25,9 +25,8 @@ type Source interface {
 	*settle.Program | settle.Programs | func(string) *settle.Program
 }
 
-// New returns a world whose spaces run these programs: a *settle.Program in every space, or
-// settle.Programs, which may return nil for spaces without a program. Time starts at 2026-01-01
-// 00:00 UTC.
+// New returns a world whose spaces run these programs: a *settle.Program in every space, or settle.Programs,
+// which may return nil for spaces without a program. Time starts at 2026-01-01 00:00 UTC.
 func New[P Source](t TB, programs P, opts ...Option) *World {
 	t.Helper()
 	if p, ok := any(programs).(*settle.Program); ok && p.Err() != nil {
@@ -40,7 +39,7 @@ func New[P Source](t TB, programs P, opts ...Option) *World {
 	return w
 }
 
-// programsOf converts a Source to the form of package kit.
+// programsOf converts a Source to the form of package simkit.
 func programsOf(programs any) simkit.Programs {
 	var of settle.Programs
 	switch p := programs.(type) {
@@ -84,8 +83,8 @@ func consoleLine(i space.ConsoleInfo) string {
 	return line
 }
 
-// Space returns the space of a name. A space is loaded when it is first requested, sent an event,
-// or read from another space: then its effects run, and the ticks of its cron jobs begin.
+// Space returns the space with a name. A space is loaded when it is first requested, sent an event, or read
+// from another space: then its effects run, and the ticks of its cron jobs begin.
 func (w *World) Space(name string) *Space {
 	w.t.Helper()
 	s, err := w.w.Space(name)

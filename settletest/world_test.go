@@ -73,7 +73,7 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 	if got := w.Undelivered(); len(got) != 1 || got[0].Space != "nobody" || got[0].Stream != "bump" {
 		t.Errorf("undelivered %v", got)
 	}
-	settletest.Call(a, relay, "mute") // a stream without a handler: a gets a notice
+	settletest.Call(a, relay, "mute") // a stream without a handler: a is notified
 	settletest.Expect(a, refused, "mute")
 	failing(t, func(tb *recorder) {
 		settletest.New(tb, func(string) *settle.Program { return nil }).Space("a")
@@ -81,7 +81,7 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 }
 
 // An event that is delivered twice takes effect once.
-func TestSendID_IsOneEventHoweverOftenItIsSent(t *testing.T) {
+func TestSendID_RepeatedSendsAreOneEvent(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, links()).Space("a")
 	first := settletest.SendID(s, bump, settle.ID("e1"))
@@ -104,7 +104,7 @@ func TestSendAt_WaitsForItsTime(t *testing.T) {
 	w.Advance(time.Hour - time.Millisecond)
 	settletest.Expect(s, count, 0)
 	if at := w.AdvanceToNext(); !at.Equal(time.Date(2030, 6, 1, 9, 0, 0, 0, time.UTC)) {
-		t.Errorf("next was at %s", at)
+		t.Errorf("the next action was at %s", at)
 	}
 	settletest.Expect(s, count, 1)
 	if rc, ok := s.Receipt("bump", settle.ID("sent-1")); !ok || rc.Outcome != settle.Handled {
@@ -112,7 +112,7 @@ func TestSendAt_WaitsForItsTime(t *testing.T) {
 	}
 }
 
-// I7: what is up to date does not run again, and what waits for its time still does.
+// I7: a node that is up to date does not run again, and timers and delayed events keep their times.
 func TestRestart_RunsNothingThatIsUpToDate(t *testing.T) {
 	t.Parallel()
 	w := settletest.New(t, links())
@@ -126,11 +126,11 @@ func TestRestart_RunsNothingThatIsUpToDate(t *testing.T) {
 	settletest.Expect(a, abroad, 3)
 	a.ExpectRuns("abroad", 0)
 	b.ExpectRuns("result", 0)
-	w.Restart() // once more, out of what the first one has saved
+	w.Restart() // a second time, from the state that the first one saved
 	w.Advance(time.Hour)
 	settletest.Expect(a, abroad, 5)
 	if got := fmt.Sprint(seen.Values()); got != "[1 3 5]" {
-		t.Errorf("the watch has seen %s", got)
+		t.Errorf("the watch received %s", got)
 	}
 }
 
@@ -145,13 +145,13 @@ func TestCrash_KeepsWhatWasConfirmed(t *testing.T) {
 	settletest.SendAt(a, w.Now().Add(time.Hour), bump)
 	w.Crash()
 	settletest.Expect(a, result, 6)
-	settletest.SendID(a, bump, settle.ID("sent-1")) // handled before
+	settletest.SendID(a, bump, settle.ID("sent-1")) // already handled
 	w.Advance(time.Hour)
 	settletest.Expect(a, result, 8)
 }
 
-// The same test does the same, to the order of runs.
-func TestWorlds_DoTheSameEveryTime(t *testing.T) {
+// A test is deterministic, including the order of runs.
+func TestWorlds_AreDeterministic(t *testing.T) {
 	t.Parallel()
 	story := func() string {
 		w := settletest.New(t, links())
@@ -174,7 +174,7 @@ func TestWorlds_DoTheSameEveryTime(t *testing.T) {
 	}
 }
 
-func TestSpace_IsWrittenBeforeATestBegins(t *testing.T) {
+func TestSpace_SetPreparesTheState(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, airport()).Space("HAM")
 	stats.Set(s, Stats{Departures: 4, Late: 1})
@@ -189,7 +189,7 @@ func TestSpace_IsWrittenBeforeATestBegins(t *testing.T) {
 	}).wantFailure("output of computation punctuality")
 }
 
-// A function that takes long is not one that blocks: only what it does counts.
+// A function that computes for long does not count as blocked.
 func TestAFunctionThatComputesForLongDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	p := bumping(func(v *settle.View) (int64, error) {
@@ -209,7 +209,7 @@ func TestNew_RefusesAProgramThatIsBroken(t *testing.T) {
 	r := failing(t, func(tb *recorder) { settletest.New(tb, p) })
 	r.wantFailure("program is broken", "stream sign")
 	if !r.fatal {
-		t.Error("the test went on")
+		t.Error("the test continued")
 	}
 }
 

@@ -32,22 +32,22 @@ type Figures struct {
 	Queued     int         `json:"queued"`
 	Backlog    int64       `json:"backlog_bytes"`
 	Partitions []Partition `json:"partitions"`
-	// Stuck are the spaces that have held back the saved position of their partition for
-	// longest, 20 at most; StuckCount is the number of all such spaces.
+	// Stuck are the spaces that have held back the saved position of their partition for longest, at most 20;
+	// StuckCount is the number of all such spaces.
 	Stuck      []Stuck `json:"stuck,omitzero"`
 	StuckCount int     `json:"stuck_count,omitzero"`
 	// Next are the first few spaces that wait to be loaded, in order. Limit is how many may be
 	// in memory, 0 for any number.
 	Next  []string `json:"next,omitzero"`
 	Limit int      `json:"limit,omitzero"`
-	// Busiest are the spaces with most waiting events, and Late those with timers, jobs or delayed
-	// events that are due and not handled, the oldest first, 5 of each at most. LateCount is the number of
-	// all late spaces.
+	// Busiest are the spaces with most waiting events, and Late those with timers, jobs or delayed events
+	// that are due but not handled, the oldest first, at most 5 of each. LateCount is the number of all late
+	// spaces.
 	Busiest   []Load `json:"busiest,omitzero"`
 	Late      []Late `json:"late,omitzero"`
 	LateCount int    `json:"late_count,omitzero"`
-	// Missed are jobs whose times were passed over because no worker ran when they were due, the newest
-	// that this worker knows.
+	// Missed are the newest jobs known to this worker whose times were passed over because no worker ran when
+	// they were due.
 	Missed []Missed `json:"missed,omitzero"`
 	// Watches are the live queries that the worker serves, and Unrunnable the deployed versions that
 	// cannot run here, each with the spaces assigned to it, the version that they run instead, and the reason.
@@ -55,44 +55,42 @@ type Figures struct {
 	Unrunnable []string `json:"unrunnable,omitzero"`
 	// Abandoned counts goroutines in handlers or nodes that were given up and have not returned.
 	Abandoned int `json:"abandoned,omitzero"`
-	// Losses are the partitions and spaces that the worker refuses to serve because the store has
-	// lost data of them, 20 at most; LossCount is the number of all.
+	// Losses are the partitions and spaces that the worker refuses to serve because the store has lost some
+	// of their data, at most 20; LossCount is the number of all.
 	Losses    []Loss `json:"losses,omitzero"`
 	LossCount int    `json:"loss_count,omitzero"`
-	// Now is the worker's clock at the time of the answer, Binary identifies its program
-	// file.
+	// Now is the worker's clock at the time of the answer; Binary identifies its program file.
 	Now time.Time `json:"now,omitzero"`
-	// Unstored is why the store failed to store something within the last minute, "" if it did not fail; the reason
-	// is the store's, if it gave one.
+	// Unstored is the reason why the store failed to store something within the last minute, as far as the
+	// store gave one, or "" if nothing failed.
 	Unstored string `json:"unstored,omitzero"`
-	// Denied is the last permissions violation of the worker's NATS user within the last ten minutes, if there was one.
+	// Denied is the last permissions violation of the worker's NATS user within the last ten minutes, or "".
 	Denied string `json:"denied,omitzero"`
 	Binary string `json:"binary,omitzero"`
-	// Rewinds are the streams that have gone back to an earlier state since the worker was started, each with the last
-	// time of detection, the newest first, 20 at most; RewindCount is the number of all.
+	// Rewinds are the streams that have gone back to an earlier state since the worker started, each with the
+	// time of its last detection, the newest first, at most 20; RewindCount is the number of all.
 	Rewinds     []model.Rewind `json:"rewinds,omitzero"`
 	RewindCount int            `json:"rewind_count,omitzero"`
-	// Rewound is the newest of them, for readers of earlier versions.
+	// Rewound is the newest rewind, for readers of earlier versions.
 	Rewound model.Rewind `json:"rewound,omitzero"`
 }
 
 // Partition is what a worker reports of one partition.
 type Partition struct {
 	Partition int `json:"partition"`
-	// State is serving, leaving (it is being handed over) or waiting (for another worker
-	// to hand it over); Since is when the state began.
+	// State is serving, leaving (the partition is being handed over) or waiting (for another worker to hand
+	// it over); Since is when the state began.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
-	// Took is the time between the moment when this worker learned that it owns the partition and
-	// the start of serving it.
+	// Took is the time from when this worker learned that it owns the partition until it served it.
 	Took time.Duration `json:"took_ns"`
-	// Events were read and are not handled, Unsaved spaces have work to do or changes to save.
+	// Events were read but not handled; Unsaved spaces have work to do or changes to save.
 	Awake   int `json:"awake"`
 	Events  int `json:"events"`
 	Unsaved int `json:"unsaved"`
-	// Read and Saved are lane sequences: up to which events were read, and from which the
-	// next owner reads. Aside is the number of spaces that are not done with events before Saved; the next
-	// owner's hosts read those events themselves.
+	// Read and Saved are lane sequences: up to which events were read, and from which the next owner reads.
+	// Aside is the number of spaces with unfinished events before Saved; the next owner's hosts read those
+	// events themselves.
 	Read  uint64 `json:"read"`
 	Saved uint64 `json:"saved"`
 	Aside int    `json:"aside,omitzero"`
@@ -101,8 +99,8 @@ type Partition struct {
 // Endpoint returns the endpoint at which a worker answers with its Figures.
 func Endpoint(id string) string { return "worker-" + id }
 
-// Describe fills in the figures of the process, independent of its partitions, and what its bus knows of the
-// store.
+// Describe fills in the figures of the process that do not depend on its partitions, and what its bus knows
+// about the store.
 func (f *Figures) Describe(self model.Member, bus port.Client, now time.Time) {
 	f.Worker, f.Life, f.Since = self.ID, self.Life, self.Since
 	f.Now, f.Binary = now.UTC(), binary()
@@ -119,7 +117,7 @@ func (f *Figures) Describe(self model.Member, bus port.Client, now time.Time) {
 }
 
 // ServiceName is the service under which every worker offers its figures, besides the service that answers
-// live queries: a request to it is answered once by each worker.
+// live queries: every worker answers a request to it once.
 const ServiceName = "settle-fleet"
 
 // refusals is a bus that knows when and why the store last refused to store something.
@@ -127,8 +125,8 @@ type refusals interface {
 	Refusal() (at time.Time, why string)
 }
 
-// unstoredFor is how long that is reported: a worker writes once per heartbeat, and
-// would be refused again.
+// unstoredFor is how long a failed write is reported. A worker writes at every heartbeat, so a lasting
+// failure is renewed.
 const unstoredFor = time.Minute
 
 // binary returns the beginning of the hash of this process's program file, "" if the file cannot be
@@ -145,7 +143,7 @@ var binary = sync.OnceValue(func() string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
 		return ""

@@ -7,14 +7,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Stuck is a space that holds back the position up to which its whole partition is known to be done.
-// After the aside time of the process the partition continues without it.
+// Stuck is a space that holds back the position up to which its whole partition is known to be done. After
+// the process's aside time the partition continues without the space.
 type Stuck struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Stream and Event name the event that it stands at, "" if there is none, or if it is not known. Stored is when
-	// that event was stored, the zero time if that is not known. Since is when the worker first saw the
-	// space stand still there.
+	// Stream and Event name the event at which the space stands still, "" if there is none or it is not
+	// known. Stored is when that event was stored, the zero time if not known. Since is when the worker first
+	// saw the space stand still there.
 	Stream string    `json:"stream,omitzero"`
 	Event  string    `json:"event,omitzero"`
 	Stored time.Time `json:"stored,omitzero"`
@@ -28,40 +28,39 @@ type Stuck struct {
 // computation (space.Parked).
 const (
 	CauseNoProgram   = "no program"    // no program is assigned to it
-	CauseRunning     = "running"       // its handler, or a node of it, has not returned
+	CauseRunning     = "running"       // its handler, or one of its nodes, has not returned
 	CauseQueued      = "queued"        // other spaces are loaded first
 	CauseLoading     = "loading"       // it is being loaded
 	CauseFailed      = "failed"        // it could not be loaded, or served
 	CauseUnsaved     = "unsaved"       // its changes cannot be saved
 	CauseUncommitted = "uncommitted"   // the log does not answer
 	CauseEarly       = "early"         // it has an event whose predecessor is missing
-	CauseBusy        = "not answering" // it is working, and has not reported at what
+	CauseBusy        = "not answering" // the space is busy and has not reported with what
 	CauseRetry       = "retry"         // its handler is called again at a later time
-	CauseLost        = "lost attempt"  // an attempt has ended with its process, or was given up
-	CauseTurn        = "turn"          // nothing in particular
+	CauseLost        = "lost attempt"  // an attempt ended with its process, or was given up
+	CauseTurn        = "turn"          // no particular reason
 )
 
 // Load is a space with many waiting events.
 type Load struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Events were read and are not handled; more may wait in the lane, even if Events
-	// is 0.
+	// Events were read but not handled; more may wait in the lane, even if Events is 0.
 	Events int `json:"events"`
 }
 
-// Late is a space whose timers, jobs or delayed events are due and not handled.
+// Late is a space whose timers, jobs or delayed events are due but not handled.
 type Late struct {
 	Space     string `json:"space"`
 	Partition int    `json:"partition"`
-	// Waiting events of the space wait for their time, or are late; Since is when the first of them
-	// was due, by the worker's clock.
+	// Waiting is the number of the space's events that wait for their time or are late; Since is when the
+	// first of them was due, by the worker's clock.
 	Waiting int       `json:"waiting"`
 	Since   time.Time `json:"since"`
 }
 
-// Missed are times of a job that were passed over: they are replaced by one event, which was due At,
-// or skipped, according to the job's CatchUp.
+// Missed describes times of a job that were passed over: they are replaced by one event, which was due At, or
+// skipped, according to the job's CatchUp.
 type Missed struct {
 	Space string    `json:"space"`
 	Cron  string    `json:"cron"`
@@ -71,7 +70,8 @@ type Missed struct {
 
 // Watches are the live queries that a worker serves.
 type Watches struct {
-	// Open is the number of open ones, of at most Limit; Refused found no room.
+	// Open is the number of open watches, at most Limit; Refused is the number of watches that exceeded the
+	// limit.
 	Open    int    `json:"open"`
 	Limit   int    `json:"limit"`
 	Refused uint64 `json:"refused,omitzero"`
@@ -81,20 +81,20 @@ type Watches struct {
 	Most     int    `json:"most,omitzero"`
 }
 
-// Loss is a partition or a space that a worker refuses to serve, because a stream lacks data that it is
-// known to have had: see model.LossError.
+// Loss is a partition or a space that a worker refuses to serve because a stream lacks data that it is known
+// to have had: see model.LossError.
 type Loss struct {
 	Kind      model.LossKind `json:"kind"`
 	Partition int            `json:"partition"`
 	Space     string         `json:"space,omitzero"`
 	Known     uint64         `json:"known,omitzero"`
 	Found     uint64         `json:"found,omitzero"`
-	// Since is when the worker detected it first, Why is the reason as text.
+	// Since is when the worker first detected the loss, Why is the reason as text.
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// What names the refused partition or space.
+// What returns a name of the refused partition or space.
 func (l *Loss) What() string {
 	if l.Space != "" {
 		return "space " + l.Space

@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 )
 
-// What it costs to bring a dormant space back for an event, and to let it go again: so many
-// questions to the store, in this order. Half of them come after the receipt.
-func TestEviction_AnActivationCostsSoManyQuestions(t *testing.T) {
+// To load a dormant space for an event and to evict it again costs exactly these store requests, in this
+// order. Half of them come after the receipt.
+func TestEviction_RequestsPerActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
@@ -35,7 +35,7 @@ func TestEviction_AnActivationCostsSoManyQuestions(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if want := []string{"load", "read-log", "append", "append", "save", "save"}; !slices.Equal(asked, want) {
-			t.Errorf("the store was asked for %v, want %v", asked, want)
+			t.Errorf("the requests were %v, want %v", asked, want)
 		}
 	})
 }

@@ -19,12 +19,11 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// staged is a deployment in which spaces named stuck... have no program, or a handler that does
-// not return, until they are released. Those of its workers that know nothing of spaces that are
-// set aside are of an older version.
+// staged is a deployment in which spaces named stuck... have no program, or a handler that does not return,
+// until they are released. Its older workers do not support setting spaces aside.
 type staged struct {
 	*world
-	orphans bool // the stuck spaces have no program; else the handler of block does not return
+	orphans bool // the stuck spaces have no program; otherwise the handler of block does not return
 	mu      sync.Mutex
 	free    bool
 	release chan struct{}
@@ -51,7 +50,7 @@ func (s *staged) isStuck(name string) bool {
 	return s.orphans && !s.free && len(name) >= 5 && name[:5] == "stuck"
 }
 
-// programs are those of one worker.
+// programs returns the programs of one worker.
 func (s *staged) programs() func(string) (*space.Program, error) {
 	s.Helper()
 	p := book(s.T)
@@ -71,7 +70,7 @@ func (s *staged) programs() func(string) (*space.Program, error) {
 	}
 }
 
-// life starts a worker, and returns what it has read of the lane.
+// life starts a worker, and returns the number of lane events that it has read.
 func (s *staged) life(id string, wrap func(*membus.Bus) port.Bus) (*process, *atomic.Int64) {
 	s.Helper()
 	read := &atomic.Int64{}
@@ -83,7 +82,7 @@ func (s *staged) life(id string, wrap func(*membus.Bus) port.Bus) (*process, *at
 	}), read
 }
 
-// stream is what stands still in a stuck space.
+// stream is the stream whose event a stuck space stands still at.
 func (s *staged) stream() string {
 	if s.orphans {
 		return "add"
@@ -94,13 +93,13 @@ func (s *staged) stream() string {
 func (s *staged) wantRead(what string, got, low, high int64) {
 	s.Helper()
 	if got < low || got > high {
-		s.Errorf("%s has read %d events of the lane, want %d to %d", what, got, low, high)
+		s.Errorf("%s read %d events of the lane, want %d to %d", what, got, low, high)
 	}
 }
 
-// A space that stands still costs a takeover its own events, however many the others have handled
-// behind them, and each of them is handled once, in order, when it goes on.
-func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) {
+// A takeover reads again only the stuck space's own events, however many events of other spaces were handled
+// after them. Once the space continues, each of its events is handled once, in order.
+func TestAside_ATakeoverReadsOnlyTheStuckSpacesEventsAgain(t *testing.T) {
 	for _, orphans := range []bool{true, false} {
 		t.Run(fmt.Sprintf("no program %v", orphans), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,13 +114,13 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 				s.Send("stuck", "add", "e3")
 				s.Pass(15 * time.Second)
 				if at := s.Server.LoadPosition(0, "lane"); at != 0 {
-					t.Fatalf("the position of all is %d: this proves nothing", at)
+					t.Fatalf("the saved position is %d: the test needs a stuck space to hold it back", at)
 				}
 				first.Crash()
 				for life := range 2 { // a third would give the handler up
 					p, read := s.life(fmt.Sprintf("w%d", life+2), nil)
 					s.Send("well0", "add", fmt.Sprintf("life%d", life))
-					s.Eventually("a neighbour goes on", func() bool { return len(s.Receipts("well0")) == n/7+1+life+1 })
+					s.Eventually("another space continues", func() bool { return len(s.Receipts("well0")) == n/7+1+life+1 })
 					s.Pass(10 * time.Second)
 					s.wantRead(fmt.Sprintf("life %d", life), read.Load(), 1, 5)
 					p.Crash()
@@ -132,18 +131,18 @@ func TestAside_ATakeoverReadsNothingAgainBecauseOfAStuckNeighbour(t *testing.T) 
 				s.Send("stuck", "add", "e4")
 				s.EventuallyEnded("stuck", 4)
 				s.wantHandled("stuck", "e1", "e2", "e3", "e4")
-				s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
+				s.Eventually("the saved position reaches the end of the lane", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 				last.Shutdown()
 				_, read := s.life("after", nil)
 				s.Pass(10 * time.Second)
-				s.wantRead("the one after", read.Load(), 0, 0)
+				s.wantRead("the successor", read.Load(), 0, 0)
 			})
 		})
 	}
 }
 
-// asideRun is a world in which a space is set aside by a first worker, a second is killed at one of
-// its requests while it takes over, goes on, and hears that the space can, and a third ends it all.
+// asideRun is a run in which the first worker sets a space aside. The second is killed at one of its requests
+// while it takes over, continues, or learns that the space can be served, and the third finishes.
 func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) port.Bus) (labels []string) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, orphans)
@@ -164,7 +163,7 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 		work()
 		s.Pass(3 * time.Second)
 		if len(s.Server.LoadAhead(0).Aside) != 1 {
-			t.Fatalf("nothing is set aside: %+v", s.Server.LoadAhead(0))
+			t.Fatalf("no space is set aside: %+v", s.Server.LoadAhead(0))
 		}
 		first.Crash()
 		d := newDying(at)
@@ -189,13 +188,13 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 		last, _ := s.life("w3", hermits)
 		work()
 		s.EventuallyEnded("stuck", stuck)
-		s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
+		s.Eventually("the saved position reaches the end of the lane", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 		s.Send("stuck", "add", "last")
 		s.EventuallyEnded("stuck", stuck+1)
 		s.Pass(3 * time.Second)
 		s.wantHandled("stuck", append(worldtest.Numbered(stuck), "last")...)
 		if n := len(s.Receipts("well0")) + len(s.Receipts("well1")); n != well {
-			t.Errorf("%d events of the others were handled, want %d", n, well)
+			t.Errorf("%d events of the other spaces were handled, want %d", n, well)
 		}
 		last.Shutdown()
 		labels = d.labels
@@ -203,9 +202,9 @@ func asideRun(t *testing.T, orphans bool, at crashAt, wrap func(*membus.Bus) por
 	return labels
 }
 
-// Wherever the process dies that takes a space over which is set aside, goes on with it or sets it
-// aside again, nothing is lost, handled twice or out of order.
-func TestAside_AtEveryRequestOfTheOneThatTakesOver(t *testing.T) {
+// A process may die at any request while it takes over a space that is set aside, continues it, or sets it
+// aside again: no event is lost, handled twice, or out of order.
+func TestAside_CrashAtEveryRequestOfATakeover(t *testing.T) {
 	for _, orphans := range []bool{true, false} {
 		whole := asideRun(t, orphans, crashAt{}, nil)
 		if n := len(whole); n < 40 || n > 600 {
@@ -220,8 +219,8 @@ func TestAside_AtEveryRequestOfTheOneThatTakesOver(t *testing.T) {
 	}
 }
 
-// A worker of a version that knows nothing of spaces that are set aside loses none of their events,
-// whether it ends in the middle of it or not; nor does the one that comes after it.
+// A worker of an older version, which does not support setting spaces aside, loses none of their events,
+// wherever it ends. Neither does its successor.
 func TestAside_AnOlderWorkerInBetweenLosesNothing(t *testing.T) {
 	elders := func(b *membus.Bus) port.Bus { return worldtest.Elder{Bus: hermit{b}} }
 	for _, orphans := range []bool{true, false} {
@@ -235,7 +234,7 @@ func TestAside_AnOlderWorkerInBetweenLosesNothing(t *testing.T) {
 	}
 }
 
-// stuckFor has a worker set a space aside with two events, and end.
+// stuckFor makes a worker set a space aside with these events, and stops the worker.
 func (s *staged) stuckFor(events ...string) {
 	s.Helper()
 	p, _ := s.life("before", nil)
@@ -245,13 +244,13 @@ func (s *staged) stuckFor(events ...string) {
 	}
 	s.Pass(12 * time.Second)
 	if a := s.Server.LoadAhead(0); len(a.Aside) != 1 || a.UpTo != s.Server.LaneEnd(0) {
-		s.Fatalf("nothing is set aside: %+v", a)
+		s.Fatalf("no space is set aside: %+v", a)
 	}
 	p.Shutdown()
 }
 
-// A space that is asked for before the partition knows where it is to read finds its events, too.
-func TestAside_ASpaceThatIsAskedForBeforeThePositionIsKnownMissesNothing(t *testing.T) {
+// A space that is requested before the partition knows its read position still finds its events.
+func TestAside_ASpaceRequestedBeforeThePositionIsKnownMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, true)
 		s.stuckFor("e1", "e2", "e3")
@@ -262,18 +261,18 @@ func TestAside_ASpaceThatIsAskedForBeforeThePositionIsKnownMissesNothing(t *test
 		b := s.Server.Connect("w2")
 		b.Inject(late.hook)
 		w2 := s.start(worker.Config{ID: "w2", Programs: s.programs()}, b, nil)
-		s.Eventually("the space is asked for", func() bool { return w2.Stats().Awake == 1 })
+		s.Eventually("the space is requested", func() bool { return w2.Stats().Awake == 1 })
 		late.on.Store(false)
 		b.Release()
 		s.Send("stuck", "add", "e4")
 		s.EventuallyEnded("stuck", 4)
 		s.wantHandled("stuck", "e1", "e2", "e3", "e4")
-		s.Eventually("the watcher sees it", func() bool { return v.last() == "8" })
+		s.Eventually("the watcher sees the value", func() bool { return v.last() == "8" })
 		v.end()
 	})
 }
 
-// tardy is a bus on which what is followed comes a moment later.
+// tardy is a bus whose subscriptions deliver a moment later.
 type tardy struct{ port.Bus }
 
 func (l tardy) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
@@ -281,9 +280,9 @@ func (l tardy) FollowLane(ctx context.Context, partition int, after uint64, deli
 	return l.Bus.FollowLane(ctx, partition, after, deliver)
 }
 
-// Of what a space that is set aside has left to do, some may stand behind where the lane is read from:
-// it is delivered again, and does not come before what stands in front of it.
-func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
+// Some unhandled events of a space that is set aside may lie after the position from which the lane is read.
+// They are delivered again, and must not overtake earlier events.
+func TestAside_RedeliveredEventsDoNotOvertakeEarlierOnes(t *testing.T) {
 	for upTo := range uint64(6) {
 		for _, early := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -317,8 +316,8 @@ func TestAside_WhatIsDeliveredAgainWaitsForWhatIsRead(t *testing.T) {
 	}
 }
 
-// An event that somebody has removed from the lane is not waited for.
-func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
+// The partition does not wait for an event that was removed from the lane.
+func TestAside_ARemovedEventIsNotWaitedFor(t *testing.T) {
 	for gone := range uint64(4) {
 		t.Run(fmt.Sprintf("up to %d", gone), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,17 +330,17 @@ func TestAside_AnEventThatIsNotThereAnyMoreIsNotWaitedFor(t *testing.T) {
 				s.Send("stuck", "add", "e3")
 				s.EventuallyEnded("stuck", len(want)+1)
 				s.wantHandled("stuck", append(want, "e3")...)
-				s.Eventually("the position of all has come to the end", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
+				s.Eventually("the saved position reaches the end of the lane", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 			})
 		})
 	}
 }
 
-// A lane that has lost its end is read from where all were done: the sequences behind that are given
-// out again, and say nothing of what is set aside.
-func TestAside_ALaneThatHasLostItsEndIsReadFromWhereAllWereDone(t *testing.T) {
+// A lane that has lost its end is read from the position up to which all spaces were done: later sequences
+// are assigned again, and do not say anything about spaces that are set aside.
+func TestAside_ATruncatedLaneIsReadFromThePositionOfAllSpaces(t *testing.T) {
 	for end := range uint64(7) {
-		t.Run(fmt.Sprintf("it ends at %d", end), func(t *testing.T) {
+		t.Run(fmt.Sprintf("the lane ends at %d", end), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStaged(t, true)
 				s.stuckFor("e1", "e2", "e3") // at 1, 3 and 5
@@ -358,16 +357,16 @@ func TestAside_ALaneThatHasLostItsEndIsReadFromWhereAllWereDone(t *testing.T) {
 				s.wantHandled("stuck", want...)
 				s.wantHandled("well", "beside-e1", "beside-e2", "beside-e3")
 				if a := s.Server.LoadAhead(0); end < 6 && len(a.Aside) > 0 {
-					t.Errorf("what was set aside is believed still: %+v", a)
+					t.Errorf("the outdated second position is still used: %+v", a)
 				}
 			})
 		})
 	}
 }
 
-// What is said to be unhandled is what a space that stands still has left, and not what others have
-// handled behind that.
-func TestAside_UnhandledIsWhatIsNotHandled(t *testing.T) {
+// The unhandled count includes what a stuck space has left, but not the events of others that were handled
+// after those.
+func TestAside_UnhandledCountsOnlyEventsOfStuckSpaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, true)
 		p, _ := s.life("w1", nil)
@@ -383,7 +382,7 @@ func TestAside_UnhandledIsWhatIsNotHandled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.Partitions[0].Events != events || p.Figures().Partitions[0].Aside != aside {
-				t.Errorf("%d events are unhandled, and %d spaces set aside; want %d and %d", f.Partitions[0].Events, p.Figures().Partitions[0].Aside, events, aside)
+				t.Errorf("%d events are unhandled and %d spaces set aside, want %d and %d", f.Partitions[0].Events, p.Figures().Partitions[0].Aside, events, aside)
 			}
 		}
 		want(2, 1)
@@ -397,9 +396,9 @@ func TestAside_UnhandledIsWhatIsNotHandled(t *testing.T) {
 	})
 }
 
-// However many there are, those that hold the position back most are set aside, and nothing is lost
-// of the others.
-func TestAside_MoreThanThereIsRoomFor(t *testing.T) {
+// If there are too many, the spaces that hold the position back most are set aside, and the others lose
+// nothing.
+func TestAside_MoreStuckSpacesThanThereIsRoomFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, true)
 		s.life("w1", nil)
@@ -411,19 +410,19 @@ func TestAside_MoreThanThereIsRoomFor(t *testing.T) {
 		s.Pass(15 * time.Second)
 		a := s.Server.LoadAhead(0)
 		if len(a.Aside) != model.MaxAside || a.UpTo != model.MaxAside {
-			t.Errorf("%d are set aside, up to %d", len(a.Aside), a.UpTo)
+			t.Errorf("%d spaces are set aside, up to %d", len(a.Aside), a.UpTo)
 		}
 		s.unblock()
 		s.life("w2", hermits)
-		s.Eventually("all go on", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
+		s.Eventually("all spaces continue", func() bool { return s.Server.LoadPosition(0, "lane") == s.Server.LaneEnd(0) })
 		for i := range n {
 			s.wantHandled(fmt.Sprintf("stuck%d", i), "e1")
 		}
 	})
 }
 
-// A space that is busy, and comes on, is not set aside; nor is one that has just begun to wait.
-func TestAside_OnlyWhatHoldsThePositionBack(t *testing.T) {
+// A space that is busy but makes progress is not set aside, nor is one that has just begun to wait.
+func TestAside_OnlySpacesThatHoldThePositionBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, true)
 		s.life("w1", nil)
@@ -440,7 +439,7 @@ func TestAside_OnlyWhatHoldsThePositionBack(t *testing.T) {
 			s.Pass(100 * time.Millisecond)
 		}
 		if a := s.Server.LoadAhead(0); a.UpTo != 0 {
-			t.Errorf("after four seconds it is set aside: %+v", a)
+			t.Errorf("set aside after four seconds: %+v", a)
 		}
 		s.Pass(3 * time.Second)
 		if a := s.Server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Space != "stuck" {
@@ -449,8 +448,8 @@ func TestAside_OnlyWhatHoldsThePositionBack(t *testing.T) {
 	})
 }
 
-// An application that attaches to a space beside one that stands still reads nothing again, and one
-// that attaches to that itself gets all of its events.
+// An application that attaches to another space than the stuck one reads nothing again; one that attaches to
+// the stuck space gets all of its events.
 func TestAside_AnAttachmentReadsWhatIsLeftOfItsSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStaged(t, true)

@@ -12,9 +12,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A client that has the partition wrong is told that its event is stored. It is handled, then,
-// once, and in the order of those that went astray together.
-func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing.T) {
+// A client that computes a wrong partition still gets an acknowledgement. Its event is handled nevertheless:
+// once, and in order among the misrouted events.
+func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		home, wrong := worldtest.SpacesIn(1, 2, 1)[0], 0
@@ -25,7 +25,7 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 		}
 		p := w.process(worker.Config{ID: "a"}, nil)
 		w.EventuallyEnded(home, 3)
-		w.Send(home, "add", "e2") // it is sent again, to the right lane
+		w.Send(home, "add", "e2") // sent again, to the right lane
 		w.Send(home, "add", "e4")
 		w.EventuallyEnded(home, 4)
 		p.Shutdown()
@@ -37,9 +37,9 @@ func TestAstray_AnEventInTheLaneOfAnotherPartitionIsHandledAllTheSame(t *testing
 	})
 }
 
-// As long as its own lane has no room, the position of the lane where it stands is not saved
-// beyond it: the worker may crash, and the next one finds it.
-func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
+// While the event's own lane has no room, the position of the lane that holds it is not saved beyond it, so
+// that the next owner finds it after a crash.
+func TestAstray_TheNextOwnerFindsUnforwardedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		home, wrong, neighbour := worldtest.SpacesIn(1, 2, 1)[0], 0, worldtest.SpacesIn(0, 2, 1)[0]
@@ -62,9 +62,9 @@ func TestAstray_WhatCouldNotBeSentOnIsFoundByTheNextOwner(t *testing.T) {
 	})
 }
 
-// The lane position may stay behind for the sake of a space that nobody serves, for longer than
-// anybody remembers an event. What went astray before that is not sent on again.
-func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
+// A space that no worker serves may hold the lane position back for longer than events are remembered.
+// Misrouted events from before that time are not forwarded again.
+func TestAstray_IsForwardedOnceHoweverFarThePositionLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: horizon})
 		home, wrong, nobody := worldtest.SpacesIn(1, 2, 1)[0], 0, worldtest.SpacesIn(0, 2, 1)[0]
@@ -93,8 +93,8 @@ func TestAstray_IsSentOnOnceHoweverFarThePositionLagsBehind(t *testing.T) {
 	})
 }
 
-// Many that cannot be sent on hold nobody up who is at home in the lane.
-func TestAstray_WhatWaitsForItsLaneHoldsNobodyUp(t *testing.T) {
+// Many misrouted events that cannot be forwarded do not delay the other spaces of the lane.
+func TestAstray_UnforwardedEventsDelayNoOtherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		ids := worldtest.Numbered(100)

@@ -15,22 +15,22 @@ import (
 
 // AttachConfig configures an attachment.
 type AttachConfig struct {
-	// ID names the runtime in the log. It should be unique among live runtimes; with
-	// a duplicate, nothing is lost, but the log does not show which runtime made a commit.
+	// ID names the runtime in the log. It should be unique among live runtimes; with a duplicate nothing is
+	// lost, but the log does not show which runtime made a commit.
 	ID string
-	// Space is the space, Program the program that its owner runs. Without a program, derived
-	// documents can be read here and are computed by other runtimes only; the attachment then cannot
-	// detect that a document is derived and must not be written.
+	// Space is the space, Program the program that its owner runs. Without a program, derived documents can
+	// be read here, but only other runtimes compute them; the attachment then cannot detect that a document
+	// is derived and must not be written.
 	Space   string
 	Program *space.Program
-	// Events makes the attachment handle the space's events as well, concurrently with the owner
-	// and other attachments: each event still takes effect once. Without it, the attachment handles
-	// neither those nor the follow-ups that its own transactions send. Events needs the Program:
-	// an event without a handler in it is refused, even if the owner has one.
+	// Events makes the attachment handle the space's events as well, concurrently with the owner and other
+	// attachments: each event still takes effect once. Without it, the attachment handles neither those nor
+	// the follow-ups that its own transactions send. Events needs the Program: an event without a handler in
+	// it is refused, even if the owner has one.
 	Events bool
 
-	// Limits and Budgets are those of this runtime. ConflictWindow limits for how long a transaction
-	// is retried after conflicts.
+	// Limits and Budgets apply to this runtime. ConflictWindow limits how long a transaction is retried after
+	// conflicts.
 	ledger.Limits
 	space.Budgets
 
@@ -44,19 +44,18 @@ type AttachConfig struct {
 	Tracer    trace.Tracer
 }
 
-// Attachment is a runtime that takes part in one space beside its owner, in the process of
-// an application. It runs the same code over the same log: its transactions
-// apply at once to its own copy of the space, its nodes run as far as documents are
-// observed here, and commits travel in both directions through the log. No runtime is in
-// charge: a commit that does not follow all earlier commits is refused, undone, and
-// made again on top of them. All methods are safe for concurrent use.
+// Attachment is a runtime that takes part in one space beside its owner, in the process of an application. It
+// runs the same code over the same log: its transactions apply at once to its own copy of the space, its
+// nodes run as far as documents are observed here, and commits travel in both directions through the log. No
+// runtime is in charge: a commit that does not follow all earlier commits is refused, undone, and retried on
+// top of them. All methods are safe for concurrent use.
 type Attachment struct {
 	*host.Attachment
 	runs *RunCounts
 }
 
-// Attach joins a space, and returns when the join is in the log. The caller keeps owning the
-// bus, which must outlive the attachment.
+// Attach joins a space, and returns when the join is in the log. The caller owns the bus, which must outlive
+// the attachment.
 func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error) {
 	if cfg.Events && cfg.Program == nil {
 		return nil, fmt.Errorf("attach %s to space %s: Events needs the Program that the space's owner runs; without it every event that it wins would be refused", cfg.ID, cfg.Space)
@@ -81,15 +80,14 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	return &Attachment{a, e.runs}, nil
 }
 
-// Transact makes a transaction and returns when it is in the log, on top of all earlier
-// commits. f may be called several times: whenever the commit of another runtime has
-// undone the transaction, f runs again on the new state, at once and then after growing pauses,
-// for as long as ConflictWindow. After that, Transact returns a space.ConvergenceError, and
-// passes it to OnError. An error of f is returned, and f is not called again. by names
-// the author in the log.
+// Transact makes a transaction and returns when it is in the log, on top of all earlier commits. f may be
+// called several times: whenever the commit of another runtime has undone the transaction, f runs again on
+// the new state, at once and then after growing pauses, for as long as ConflictWindow. After that, Transact
+// returns a space.ConvergenceError, and passes it to OnError. An error of f is returned, and f is not called
+// again. by names the author in the log.
 //
-// f runs in the loop of the space: it must be quick, and must not call the attachment.
-// It reads derived documents as they are, without waiting for stale ones.
+// f runs in the loop of the space: it must be quick, and must not call the attachment. It reads derived
+// documents as they are, without waiting for stale ones.
 //
 // If ctx ends first, the transaction may or may not be in the log; it is not retried.
 func (a *Attachment) Transact(ctx context.Context, by string, f func(tx *space.Tx) error) error {

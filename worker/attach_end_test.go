@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// leaseBus counts leases, and can be broken: it then takes no commit.
+// leaseBus counts leases, and can be broken: it then accepts no commit.
 type leaseBus struct {
 	*membus.Bus
 	leases atomic.Int64
@@ -27,8 +27,8 @@ func (b *leaseBus) Append(a model.Append, done func(uint64, error)) {
 	b.Bus.Append(a, done)
 }
 
-// One that cannot go on has ended altogether, though nobody has closed it yet.
-func TestAttach_OneThatHasEndedAsksForNothing(t *testing.T) {
+// An attachment that cannot continue ends completely, even before it is closed.
+func TestAttach_AfterItsEndRequestsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &leaseBus{Bus: w.Server.Connect("app")}
@@ -39,11 +39,11 @@ func TestAttach_OneThatHasEndedAsksForNothing(t *testing.T) {
 		b.broken.Store(true)
 		w.Send("s", "add", "e1", `1`)
 		<-a.Done()
-		synctest.Wait() // until all of it has ended
+		synctest.Wait() // until all of its goroutines have ended
 		n := b.leases.Load()
 		w.Pass(time.Minute)
 		if m := b.leases.Load(); m > n {
-			t.Errorf("%d leases after its end", m-n)
+			t.Errorf("%d leases after the end of the attachment", m-n)
 		}
 		if err := a.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -19,14 +19,14 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// app is an application with an attachment of its own, and a connection of its own.
+// app is an application with its own attachment and connection.
 type app struct {
 	*worker.Attachment
 	bus *membus.Bus
 	w   *world
 }
 
-// attach has an application take part in space s, by the program book.
+// attach attaches an application to space s, with the program book.
 func (w *world) attach(id string, change ...func(*worker.AttachConfig)) *app {
 	w.Helper()
 	cfg := worker.AttachConfig{ID: id, Space: "s", Program: book(w.T), Logger: w.Logger()}
@@ -54,7 +54,7 @@ func (a *app) close() {
 
 func withEvents(c *worker.AttachConfig) { c.Events = true }
 
-// add adds one to n, as the application's own transaction.
+// add increments n in a transaction of the application.
 func (a *app) add() {
 	a.w.Helper()
 	if err := a.Transact(a.w.Context(), "app", increment); err != nil {
@@ -83,10 +83,10 @@ func TestAttach_ATransactionIsInTheLogWhenItReturns(t *testing.T) {
 		a := w.attach("app")
 		a.add()
 		if got := w.Doc("s", "n"); got != "1" {
-			t.Errorf("the log says %s", got)
+			t.Errorf("the log has %s", got)
 		}
 		if got := a.get("n"); got != "1" {
-			t.Errorf("the attachment says %s", got)
+			t.Errorf("the attachment has %s", got)
 		}
 		err := a.Transact(t.Context(), "app", func(tx *space.Tx) error {
 			tx.Set("n", 100)
@@ -97,20 +97,20 @@ func TestAttach_ATransactionIsInTheLogWhenItReturns(t *testing.T) {
 		}
 		a.add()
 		if got := w.Doc("s", "n"); got != "2" {
-			t.Errorf("the log says %s", got)
+			t.Errorf("the log has %s", got)
 		}
 	})
 }
 
-// An owner and two applications change one space at the same time; all of it is there in
-// the end, and all three see the same.
+// An owner and two applications change one space concurrently. Every change is in the result, and all three
+// have the same state.
 func TestAttach_AnOwnerAndTwoApplicationsChangeOneSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.worker("w1")
 		a, b := w.attach("a"), w.attach("b")
-		// What a commits first is under way for so long that b is before it for certain.
-		first := true // the hook is called by one goroutine
+		// The first commit of a is delayed so long that b's certainly precedes it.
+		first := true // only one goroutine calls the hook
 		a.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label != "append" || !first {
 				return membus.Deliver
@@ -142,24 +142,24 @@ func TestAttach_AnOwnerAndTwoApplicationsChangeOneSpace(t *testing.T) {
 			t.Errorf("n is %s after 250 increments", got)
 		}
 		for _, one := range []*app{a, b} {
-			w.Eventually("the applications see it", func() bool { return one.get("n") == "250" })
+			w.Eventually("the applications see the final value", func() bool { return one.get("n") == "250" })
 		}
 		if got := w.Takeovers("s"); len(got) != 1 {
-			t.Errorf("the space was taken over by %v", got)
+			t.Errorf("takeovers by %v", got)
 		}
 		if a.Counts().Refused+b.Counts().Refused == 0 {
-			t.Error("nobody has met a conflict: this has tested nothing")
+			t.Error("no runtime had a conflict, which the test needs")
 		}
 	})
 }
 
-// The space is awake and its owner follows while an application is attached: what is
-// observed there is computed of what the application writes.
+// The space is loaded and its owner follows the log while an application is attached: the owner recomputes
+// observed documents when the application writes.
 func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
-		w.Pass(3 * time.Second) // it has called the roll
+		w.Pass(3 * time.Second) // the roll call is over
 		watched := w.watch("s", "double")
 		a := w.attach("app")
 		for i := range 5 {
@@ -169,12 +169,12 @@ func TestAttach_TheOwnersLiveComputationsSeeWhatAnApplicationWrites(t *testing.T
 			w.Pass(model.LeaseTTL)
 		}
 		if n := a.Runs()["double"]; n != 0 {
-			t.Errorf("nobody observes double in the application, and it ran %d times", n)
+			t.Errorf("double ran %d times in the application without an observer", n)
 		}
 		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n < 5 {
-			t.Errorf("it ran %d times at the owner", n)
+			t.Errorf("double ran %d times at the owner", n)
 		}
-		w.Eventually("the application sees what was computed", func() bool { return a.get("double") == "10" })
+		w.Eventually("the application sees the computed value", func() bool { return a.get("double") == "10" })
 	})
 }
 
@@ -187,27 +187,26 @@ func TestAttach_WhatAnApplicationObservesIsComputedThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Send("s", "add", "e1")
-		w.Eventually("it is computed", func() bool { return a.get("double") == "2" })
+		w.Eventually("the document is computed", func() bool { return a.get("double") == "2" })
 		if n := w1.Runs()[worker.RunKey{Space: "s", Node: "double"}]; n != 0 {
-			t.Errorf("it is not observed at the owner, and it ran %d times", n)
+			t.Errorf("double ran %d times at the owner without an observer", n)
 		}
 		if err := a.Unobserve(t.Context(), "double"); err != nil {
 			t.Fatal(err)
 		}
 		runs := a.Runs()["double"]
 		w.Send("s", "add", "e2")
-		w.Eventually("it is known", func() bool { return a.get("n") == "2" })
+		w.Eventually("the owner's value is known", func() bool { return a.get("n") == "2" })
 		if n := a.Runs()["double"]; n != runs {
-			t.Errorf("it is not observed any more, and it ran %d times", n-runs)
+			t.Errorf("double ran %d times after the last observer had left", n-runs)
 		}
 		if err := a.Observe(t.Context(), "no good"); err == nil {
-			t.Error("an impossible name is observed")
+			t.Error("an invalid name is accepted")
 		}
 	})
 }
 
-// Follow-ups that an application sends are the owner's to handle, once, also if the space
-// was asleep.
+// The owner handles follow-ups that an application sends, once, even if the space was not loaded.
 func TestAttach_TheOwnerHandlesWhatAnApplicationSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -223,7 +222,7 @@ func TestAttach_TheOwnerHandlesWhatAnApplicationSends(t *testing.T) {
 			t.Errorf("%d receipts, want 3", got)
 		}
 		if c := a.Counts(); c.Receipts != 0 {
-			t.Errorf("the application has handled %d events", c.Receipts)
+			t.Errorf("the application handled %d events", c.Receipts)
 		}
 	})
 }
@@ -251,12 +250,12 @@ func TestAttach_WithEventsItRacesTheOwnerAndEachTakesEffectOnce(t *testing.T) {
 		}
 		refused := w1.Counts().Refused + a.Counts().Refused + b.Counts().Refused
 		if counts[0] == 200 || refused == 0 {
-			t.Errorf("receipts per runtime %d, %d refusals: there was no race", counts, refused)
+			t.Errorf("receipts per runtime %d, %d refusals: the test needs a race", counts, refused)
 		}
 	})
 }
 
-// There need be no worker at all.
+// No worker is needed at all.
 func TestAttach_WithEventsItHandlesThemWithoutAnyOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -272,8 +271,8 @@ func TestAttach_WithEventsItHandlesThemWithoutAnyOwner(t *testing.T) {
 	})
 }
 
-// A worker dies, the next takes the space over, others join and leave: nobody deposes who
-// is attached, and every transaction it was told of is there.
+// A worker dies, the next one takes the space over, applications join and leave: attached runtimes are never
+// deposed, and every acknowledged transaction is in the log.
 func TestAttach_OwnersComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -296,7 +295,7 @@ func TestAttach_OwnersComeAndGo(t *testing.T) {
 		w.Send("s", "add", "e2")
 		w.EventuallyEnded("s", 2)
 		add(5)
-		w.Eventually("the next one owns it", func() bool { return len(w.Takeovers("s")) == 2 })
+		w.Eventually("the next worker owns the space", func() bool { return len(w.Takeovers("s")) == 2 })
 		w2.Shutdown()
 		w.worker("w3")
 		w.Send("s", "add", "e3")
@@ -312,10 +311,9 @@ func TestAttach_OwnersComeAndGo(t *testing.T) {
 	})
 }
 
-// Somebody who is always first. The transaction is given up when the window has passed, the
-// error says so and is reported; nothing of it is in the log, and no attempt counts against
-// anything.
-func TestAttach_ATransactionThatMeetsConflictsAllTheTimeEndsInALoudError(t *testing.T) {
+// Another runtime always commits first. After the conflict window, the transaction is given up with an error
+// that is also reported. It leaves nothing in the log, and counts as an attempt at nothing.
+func TestAttach_ATransactionWithLastingConflictsEndsInAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var reported atomic.Int64
@@ -347,21 +345,21 @@ func TestAttach_ATransactionThatMeetsConflictsAllTheTimeEndsInALoudError(t *test
 			t.Errorf("after %d tries: %v", tries, err)
 		}
 		if took < 5*time.Second || took > 7*time.Second || tries < 8 || tries > 20 {
-			t.Errorf("given up after %s and %d tries", took, tries)
+			t.Errorf("gave up after %s and %d attempts", took, tries)
 		}
 		if reported.Load() != 1 {
 			t.Errorf("reported %d times", reported.Load())
 		}
 		w.Pass(10 * time.Second)
 		if got := w.Doc("s", "mine"); got != "absent" {
-			t.Errorf("it is in the log after all: %s", got)
+			t.Errorf("the transaction is in the log: %s", got)
 		}
-		a.add() // and life goes on
+		a.add() // the attachment still works
 	})
 }
 
-// Nobody waits for a transaction any more whose caller has gone: it is not made again.
-func TestAttach_ATransactionWhoseCallerHasGoneIsNotMadeAgain(t *testing.T) {
+// A transaction whose caller has gone is not retried.
+func TestAttach_ATransactionWithoutACallerIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a, b := w.attach("a"), w.attach("b")
@@ -385,15 +383,15 @@ func TestAttach_ATransactionWhoseCallerHasGoneIsNotMadeAgain(t *testing.T) {
 		}
 		w.Pass(10 * time.Second)
 		if got := w.Doc("s", "mine"); got != "absent" || calls.Load() != 1 {
-			t.Errorf("mine is %s, it was made %d times", got, calls.Load())
+			t.Errorf("mine is %s after %d runs", got, calls.Load())
 		}
 		a.bus.Inject(nil)
-		a.add() // and life goes on
+		a.add() // the attachment still works
 	})
 }
 
-// More than one commit takes, all at once: what finds no room waits for the next.
-func TestAttach_TransactionsThatFindNoRoomGoIntoTheNextCommit(t *testing.T) {
+// More concurrent transactions than fit into one commit: the rest goes into the next.
+func TestAttach_TransactionsWithoutRoomGoIntoTheNextCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.attach("app", func(c *worker.AttachConfig) { c.MaxCommitBytes = 40 << 10 })
@@ -416,7 +414,7 @@ func TestAttach_TransactionsThatFindNoRoomGoIntoTheNextCommit(t *testing.T) {
 	})
 }
 
-// The acknowledgement of a commit is lost, or the commit itself; it comes twice.
+// The acknowledgement of a commit is lost, or the commit itself, or the commit arrives twice.
 func TestAttach_ACommitInDoubtCountsOnce(t *testing.T) {
 	for _, fate := range []membus.Fate{membus.DropAck, membus.DropRequest, membus.Duplicate} {
 		t.Run(fate.String(), func(t *testing.T) {
@@ -446,7 +444,7 @@ func TestAttach_ACommitInDoubtCountsOnce(t *testing.T) {
 	}
 }
 
-func TestAttach_CloseFinishesWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
+func TestAttach_CloseFinishesTransactionsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		a := w.attach("app")
@@ -461,10 +459,10 @@ func TestAttach_CloseFinishesWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
 		w.Pass(100 * time.Millisecond)
 		a.close()
 		if err := <-first; err != nil {
-			t.Errorf("what was under way: %v", err)
+			t.Errorf("the transaction in flight: %v", err)
 		}
 		if err := a.Transact(t.Context(), "app", increment); !errors.Is(err, model.ErrStopped) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("transact after the end: %v", err)
 		}
 		if _, err := a.Get(t.Context(), "n"); !errors.Is(err, model.ErrStopped) {
 			t.Errorf("get after the end: %v", err)
@@ -475,7 +473,7 @@ func TestAttach_CloseFinishesWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
+func TestAttach_RefusesInvalidConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		for _, cfg := range []worker.AttachConfig{
@@ -492,8 +490,7 @@ func TestAttach_WhatCannotBeIsRefused(t *testing.T) {
 	})
 }
 
-// quarrel is a program whose effect puts a name into the document ball whenever somebody
-// else's is there.
+// quarrel is a program whose effect writes its name into the document ball whenever another name is there.
 func quarrel(t *testing.T, name string) *space.Program {
 	t.Helper()
 	p := space.NewProgram("quarrel")
@@ -512,8 +509,8 @@ func quarrel(t *testing.T, name string) *space.Program {
 	return p
 }
 
-// Two runtimes whose effects answer each other would write as fast as the log takes it, for
-// ever. The breaker slows both down, to a pace that harms nobody, and says so once for each.
+// Two runtimes whose effects answer each other would write as fast as the log accepts, forever. The echo
+// breaker slows both down to a harmless pace, and each reports that once.
 func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -526,7 +523,7 @@ func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T
 				c.OnError = func(i space.ErrorInfo) {
 					var echo *space.EchoError
 					if !errors.As(i.Err, &echo) || echo.Node != "mine" || echo.Doc != "ball" {
-						t.Errorf("%s is told: %v", id, i.Err)
+						t.Errorf("%s reported %v", id, i.Err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -542,36 +539,36 @@ func TestAttach_RuntimesThatAnswerEachOtherAreSlowedDownAndReported(t *testing.T
 		mu.Unlock()
 		before := len(w.Commits("s"))
 		if before < 12 {
-			t.Errorf("%d commits: they did not answer each other", before)
+			t.Errorf("%d commits: the runtimes did not answer each other", before)
 		}
 		w.Pass(time.Minute)
 		n := len(w.Commits("s")) - before
 		if n < 60 || n > 300 {
-			t.Errorf("%d commits in a minute; each is to answer about twice a second", n)
+			t.Errorf("%d commits in a minute, want about two a second from each runtime", n)
 		}
 		mu.Lock()
 		if told["a"]+told["b"] != 2 {
-			t.Errorf("reports after a minute: %v; they are told once", told)
+			t.Errorf("reports after a minute: %v, want one each", told)
 		}
 		mu.Unlock()
 		apps[1].close()
 		before = len(w.Commits("s"))
 		w.Pass(time.Minute)
 		if n := len(w.Commits("s")) - before; n > 1 {
-			t.Errorf("one is gone, and the other goes on: %d commits", n)
+			t.Errorf("one runtime has left, and the other still makes %d commits", n)
 		}
-		apps[0].add() // which is heard
+		apps[0].add() // the remaining effect runs for it
 	})
 }
 
-// The commit that others wait behind is refused: they are made, and so is it.
-func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing.T) {
+// A commit is refused while other transactions wait for room: they are committed, and so is the refused one.
+func TestAttach_TransactionsBesideARefusedCommitAreCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.worker("w1")
 		a := w.attach("app", func(c *worker.AttachConfig) { c.MaxCommitBytes = 40 << 10 })
 		held := make(chan struct{})
-		first := true // the hook is called by one goroutine
+		first := true // only one goroutine calls the hook
 		a.bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label != "append" || !first {
 				return membus.Deliver
@@ -603,12 +600,12 @@ func TestAttach_TransactionsThatFindNoRoomBesideARefusedCommitAreMade(t *testing
 			t.Errorf("n is %s", got)
 		}
 		if a.Counts().Refused == 0 {
-			t.Error("no commit was refused, and this proves nothing")
+			t.Error("no commit was refused, which the test needs")
 		}
 	})
 }
 
-// goesBack is a bus whose store goes back when the test says so.
+// goesBack is a bus whose store goes back when the test asks for it.
 type goesBack struct {
 	*membus.Bus
 	epoch atomic.Uint64
@@ -616,8 +613,8 @@ type goesBack struct {
 
 func (b *goesBack) Epoch() uint64 { return b.epoch.Load() }
 
-// An attachment that appends nothing is told by nobody that the store has gone back.
-func TestAttach_ThatOnlyReadsNoticesThatTheStoreHasGoneBack(t *testing.T) {
+// An attachment that appends nothing must detect by itself that the store has gone back.
+func TestAttach_AReaderDetectsThatTheStoreHasGoneBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Server.Connect("app")
@@ -634,12 +631,12 @@ func TestAttach_ThatOnlyReadsNoticesThatTheStoreHasGoneBack(t *testing.T) {
 		select {
 		case <-a.Done():
 		default:
-			t.Error("it goes on with what is not there any more")
+			t.Error("the attachment continues with data that is lost")
 		}
 	})
 }
 
-// laggingHead is a store of which a replica answers that is one commit behind, until its head was read a few times.
+// laggingHead is a store with a replica that is one commit behind until its head was read a few times.
 type laggingHead struct {
 	*membus.Bus
 	left atomic.Int64
@@ -660,9 +657,9 @@ func (b *laggingHead) ReadLog(ctx context.Context, space string, after uint64, l
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-// A replica that is behind shows an end of the log before what the saved state reflects. That is no loss: an attachment
-// asks again.
-func TestAttach_AReplicaThatIsBehindIsNoLoss(t *testing.T) {
+// A replica that is behind reports a log end before what the saved state reflects. That is not a loss: the
+// attachment asks again.
+func TestAttach_ALaggingReplicaIsNotALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Append(&model.Commit{Space: "s", Runtime: "other", Takeover: true})

@@ -14,8 +14,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// slowBook is the program book with slow, which takes so long, and hang, which never
-// ends before the test.
+// slowBook is the program book with slow, which takes that long, and hang, which does not end before the
+// test.
 func slowBook(t *testing.T, takes time.Duration) (p *space.Program, hang chan struct{}) {
 	t.Helper()
 	p, hang = book(t), make(chan struct{})
@@ -32,12 +32,12 @@ func slowBook(t *testing.T, takes time.Duration) (p *space.Program, hang chan st
 	return p, hang
 }
 
-// floodBound is how long an event may wait while other spaces of its partition are
-// flooded: the credit of the lane reader, and some time for its own commit.
+// floodBound is how long an event may wait while other spaces of its partition are flooded: the credit of the
+// lane reader, and some time for its own commit.
 const floodBound = 200 * time.Millisecond
 
-// Forty thousand events for a space that handles them slowly: an event for another space
-// of the partition is handled within the bound, at any time.
+// Forty thousand events arrive for a space that handles them slowly. An event for another space of the
+// partition is always handled within the bound.
 func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 	for _, spaces := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d flooded", spaces), func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 					t.Errorf("an event of another space waited for %v, more than %v", longest, floodBound)
 				}
 				if w1.Counts().Receipts > n {
-					t.Fatal("the flood is over: this proves nothing")
+					t.Fatal("the flood is over, and the test needs it to last")
 				}
 				t.Logf("the longest wait is %v", longest)
 				time.Sleep(10 * time.Second)
@@ -73,8 +73,8 @@ func TestFlood_OthersOfThePartitionWaitNoLongerThanTheBound(t *testing.T) {
 	}
 }
 
-// A handler that never returns costs its own space, and what waits for it is bounded.
-func TestFlood_AHandlerThatHangsForEverCostsTheOthersNothing(t *testing.T) {
+// A handler that never returns blocks only its own space, and its backlog is bounded.
+func TestFlood_AHungHandlerDelaysNoOtherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p, hang := slowBook(t, 0)
@@ -96,8 +96,8 @@ func TestFlood_AHandlerThatHangsForEverCostsTheOthersNothing(t *testing.T) {
 	})
 }
 
-// Events with large payloads are bounded by their bytes: in one space, over all spaces of
-// the worker, and when they are read again.
+// Events with large payloads are bounded by their bytes: in one space, over all spaces of the worker, and
+// when they are read again.
 func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, spaces, each, limit = 256 << 10, 4, 60, 6 << 20
@@ -118,9 +118,9 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		w.Send("small", "add", "e1")
 		w.EventuallyEnded("small", 1)
 		time.Sleep(5 * time.Second)
-		// Each space may have one event more than there is room for, or a page.
+		// Each space may exceed its room by one event, or by one page.
 		if bound := int64(limit + spaces*2*(size+1000)); most > bound || w1.Backlog() > bound {
-			t.Errorf("%d bytes of events were held, and %d are, more than %d", most, w1.Backlog(), bound)
+			t.Errorf("%d bytes of events were held at most, %d are held, want up to %d", most, w1.Backlog(), bound)
 		}
 		close(hang)
 		for i := range spaces {
@@ -130,14 +130,14 @@ func TestFlood_LargePayloadsAreBoundedByTheirBytes(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if left := w1.Backlog(); left != 0 {
-			t.Errorf("%d bytes are held when all is handled", left)
+			t.Errorf("%d bytes are held after all events were handled", left)
 		}
-		t.Logf("of %d bytes, %d were held at the most", spaces*each*size, most)
+		t.Logf("of %d bytes, at most %d were held", spaces*each*size, most)
 	})
 }
 
-// What another owner leaves behind is read in pages that are bounded in bytes.
-func TestFlood_WhatWasLeftBehindIsReadInSmallPages(t *testing.T) {
+// The backlog of a former owner is read in pages that are bounded in bytes.
+func TestFlood_TheBacklogOfAFormerOwnerIsReadInSmallPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, n = 256 << 10, 100
 		w := newWorld(t, 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// endless is a program whose every event sends another one, to the space that it names; as far
-// as a test can bear.
+// endless is a program whose every event sends another one to the space that it names, up to a limit for the
+// test.
 func endless(t *testing.T) *space.Program {
 	p := book(t)
 	err := p.Handle("on", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
@@ -35,8 +35,8 @@ func endless(t *testing.T) *space.Program {
 	return p
 }
 
-// chain waits until a chain has ended, and returns how many events of it were handled, and
-// its last one.
+// chain waits until a chain has ended, and returns how many of its events were handled, its last receipt, and
+// the space of that.
 func (w *world) chain(spaces ...string) (handled int, last *model.Receipt, in string) {
 	w.Helper()
 	w.Eventually("the chain has ended", func() bool {
@@ -53,7 +53,7 @@ func (w *world) chain(spaces ...string) (handled int, last *model.Receipt, in st
 	return handled - 1, last, in
 }
 
-func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T) {
+func TestChain_EndsInADeadLetterAndContinuesIfRedriven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 40
 		w := newWorld(t, 1)
@@ -67,8 +67,8 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 		}
 		p := start("w1")
 		w.Send("s", "on", "e1", `"t"`)
-		for lives := range 3 { // it is taken over in the middle
-			w.Eventually("the chain has gone on", func() bool { return len(w.Receipts("s")) >= 5*(lives+1) })
+		for lives := range 3 { // the chain is taken over in the middle
+			w.Eventually("the chain continues", func() bool { return len(w.Receipts("s")) >= 5*(lives+1) })
 			p.Crash()
 			p = start("w2")
 		}
@@ -80,13 +80,13 @@ func TestChain_EndsInADeadLetterWhoeverHandlesItAndGoesOnIfRedriven(t *testing.T
 			_, _, err := history.Redrive(t.Context(), w.Client, in, "on", last.Event)
 			return err == nil
 		})
-		w.Eventually("it has gone on for as many again", func() bool {
+		w.Eventually("the redriven chain handles as many events again", func() bool {
 			return len(w.Receipts("s"))+len(w.Receipts("t")) == 2*most+2
 		})
 	})
 }
 
-func TestChain_IsToldOfBeforeItEnds(t *testing.T) {
+func TestChain_IsLoggedBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(endless(t))}, nil)
@@ -95,20 +95,20 @@ func TestChain_IsToldOfBeforeItEnds(t *testing.T) {
 			t.Errorf("%d events of the chain were handled, want %d", n, lineage.DefaultMaxChain)
 		}
 		if n := w.Log.Count("has come to 1000"); n != 1 {
-			t.Errorf("%d warnings of it, want one:\n%s", n, w.Log)
+			t.Errorf("%d warnings about the chain, want one:\n%s", n, w.Log)
 		}
 	})
 }
 
-// A space that answers the notice of a refused event with another event that will be refused.
-func TestChain_NoticesOfRefusedEventsAreLinksOfIt(t *testing.T) {
+// A space answers the notice of a refused event with another event that will be refused.
+func TestChain_IncludesNoticesOfRefusedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
 		p := book(t)
 		insist := func(tx *space.Tx, _ *model.Event) (model.Value, error) {
 			n, _ := tx.Get("n").AsInt()
-			if tx.Set("n", n+1); n < 100 { // as far as a test can bear
+			if tx.Set("n", n+1); n < 100 { // bounded for the test
 				tx.Send("t", "nobody", nil)
 			}
 			return model.Value{}, nil

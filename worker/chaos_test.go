@@ -18,14 +18,13 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// TestChaos runs small fleets on a bus that loses, repeats and delays requests, and
-// ends processes in the middle of them. Whatever happens: every event takes effect
-// once and in order, what handlers sent arrives once and in order, the documents
-// are what the events add up to, and at no moment would a new owner begin to read
-// the lane behind something that is not done or not saved.
+// TestChaos runs small fleets on a bus that loses, repeats and delays requests, and kills processes in the
+// middle of them. Every event still takes effect once and in order, sends of handlers arrive once and in
+// order, the documents are the result of the events, and at no time would a new owner begin to read the lane
+// after an event that is not handled and saved.
 //
-// The seed decides what is done to whom; how goroutines interleave is the
-// scheduler's, so a failing seed may take some repetitions (-count) to fail again.
+// The seed decides which faults hit which process; the scheduler interleaves goroutines, so a failing seed
+// may take some repetitions (-count) to fail again.
 func TestChaos(t *testing.T) {
 	var met happened
 	for seed := range uint64(30) {
@@ -37,22 +36,22 @@ func TestChaos(t *testing.T) {
 		"crashes": met.crashes.Load(), "refused appends": met.refused.Load(), "late requests": met.late.Load(), "takeovers": met.takeovers.Load(),
 	} {
 		if n == 0 {
-			t.Errorf("no %s: this run proves nothing", what)
+			t.Errorf("no %s, which the run needs", what)
 		}
 	}
 }
 
-// happened counts what must happen sometimes.
+// happened counts what a run must include.
 type happened struct{ crashes, refused, late, takeovers atomic.Int64 }
 
 type chaos struct {
 	*world
 	met    *happened
-	mu     sync.Mutex // of rng, which the hooks of several clients use
+	mu     sync.Mutex // guards rng, which the hooks of several clients use
 	rng    *rand.Rand
 	spaces []string
-	lanes  map[string][]string // what was sent to whom, in order
-	want   map[string]int      // how often n is to be counted up
+	lanes  map[string][]string // the ids sent to each space, in order
+	want   map[string]int      // the expected n per space
 	quiet  atomic.Bool         // no more faults
 	live   []*process
 	watch  *watched
@@ -76,7 +75,7 @@ func (c *chaos) draw(n int) int {
 func (c *chaos) run() {
 	c.Coordinator()
 	c.watch = c.world.watch(c.spaces[0], "double")
-	c.world.watch(c.spaces[1], "abroad") // of wherever that looks
+	c.world.watch(c.spaces[1], "abroad") // watched from any space
 	for range 6 {
 		c.join()
 		for range 1 + c.draw(3) {
@@ -91,7 +90,7 @@ func (c *chaos) run() {
 	c.verify()
 }
 
-// join starts a worker, with bad luck one that believes to be alone.
+// join starts a worker, sometimes one that believes itself alone.
 func (c *chaos) join() {
 	cfg := worker.Config{ID: fmt.Sprintf("w%d", watchers.next()), Options: worker.Options{Checkpoint: time.Duration(20+c.draw(300)) * time.Millisecond}}
 	cfg.LaneLimit = []int{0, 3}[c.draw(2)]
@@ -104,8 +103,8 @@ func (c *chaos) join() {
 	c.live = append(c.live, c.start(cfg, b, wrap))
 }
 
-// faults are what happens to a worker's requests. Some are held back for a while,
-// and some are so late that the client has asked again.
+// faults decides the fate of a worker's requests. Some are delayed, and some so long that the client has
+// retried.
 func (c *chaos) faults(b *membus.Bus) membus.Hook {
 	return func(op membus.Op) membus.Fate {
 		if op.Label == "save-position" {
@@ -135,8 +134,7 @@ func (c *chaos) faults(b *membus.Bus) membus.Hook {
 	}
 }
 
-// leave ends a worker in one way or another: at its next request, at once, or in
-// good order. Sometimes nobody leaves.
+// leave ends a worker: at its next request, at once, or in good order. Sometimes no worker leaves.
 func (c *chaos) leave() {
 	if len(c.live) == 0 {
 		return
@@ -188,7 +186,7 @@ func (c *chaos) sendSome() {
 			c.want[other]++
 		case 4:
 			c.Send(to, "get", id)
-		case 5: // waits until the other's document is here
+		case 5: // waits until the other space's document is here
 			c.Send(to, "read", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
 		case 6:
 			c.Send(to, "look", id, fmt.Sprintf("%q", c.spaces[c.draw(len(c.spaces))]))
@@ -208,7 +206,7 @@ func (c *chaos) calm() {
 	}
 	c.live = nil
 	last := c.worker("last")
-	c.Eventually("everything is handled and saved", func() bool {
+	c.Eventually("all events are handled and saved", func() bool {
 		return c.Server.LoadPosition(0, "lane") == c.Server.LaneEnd(0) && c.Server.LoadPosition(1, "lane") == c.Server.LaneEnd(1)
 	})
 	c.Pass(3 * time.Second)
@@ -216,8 +214,8 @@ func (c *chaos) calm() {
 	c.checkPositions()
 }
 
-// checkPositions is what a new owner relies on: everything in the lane up to the
-// saved position is in the saved state.
+// checkPositions checks what a new owner relies on: the saved state reflects everything in the lane up to the
+// saved position.
 func (c *chaos) checkPositions() {
 	for p := range 2 {
 		position := c.Server.LoadPosition(p, "lane") // before the states, which only grow
@@ -232,7 +230,7 @@ func (c *chaos) checkPositions() {
 			}
 			for _, m := range c.Server.ReadLane(s, 0, 1<<20) {
 				if m.Seq <= position && m.Seq > r.LaneDone() {
-					c.Errorf("the position of partition %d is %d, but of space %s only the events up to %d are done and saved", p, position, s, r.LaneDone())
+					c.Errorf("the position of partition %d is %d, but space %s has handled and saved only the events up to %d", p, position, s, r.LaneDone())
 					return
 				}
 			}
@@ -240,10 +238,10 @@ func (c *chaos) checkPositions() {
 	}
 }
 
-// checkSaved compares the STATE bucket with the log. Takeovers may follow the mark:
-// they change no document. So may what was computed for somebody who watches: no event
-// is to do with it, so if its owner dies before it is saved, the bucket has the older
-// value until the space wakes again. Whoever reads by a client reads the log as well.
+// checkSaved compares the STATE bucket with the log. Takeovers may follow the mark, since they change no
+// document. So may documents that were computed for a watcher: no event depends on them, so if the owner dies
+// before it saves them, the bucket has the older value until the space is loaded again. Clients read the log
+// as well.
 func (c *chaos) checkSaved(s string) {
 	log := replica.New(s)
 	for _, e := range c.Server.ReadLog(s, 0, 1<<30) {

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// hermit is a bus on which nobody else is ever heard of, nor hears.
+// hermit is a bus that hides all members from each other.
 type hermit struct{ *membus.Bus }
 
 func hermits(b *membus.Bus) port.Bus { return hermit{b} }
@@ -30,7 +30,7 @@ func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready f
 
 func (hermit) Announce(context.Context, model.Member) error { return nil }
 
-// only gives requests of one kind a fate, as long as it is switched on.
+// only decides the fate of requests of one kind, while it is switched on.
 type only struct {
 	label string
 	fate  membus.Fate
@@ -46,10 +46,9 @@ func (o *only) hook(op membus.Op) membus.Fate {
 	return membus.Deliver
 }
 
-// The former owner saves a document just after the new one has loaded the state.
-// Both have the same log, so it is the same document; that it is there already must
-// not keep the new owner from ever saving its mark.
-func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
+// The former owner saves a document just after the new one has loaded the state. Both have the same log, so
+// it is the same document; that it is already stored must not keep the new owner from saving its mark.
+func TestCheckpoint_ALateSaveOfTheFormerOwnerCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		former := w.process(worker.Config{ID: "w1"}, hermits)
@@ -57,10 +56,10 @@ func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
 		late.on.Store(true)
 		former.Bus.Inject(late.hook)
 		w.Send("s", "add", "e1")
-		w.Eventually("a checkpoint is under way", func() bool { return late.hits.Load() > 0 })
+		w.Eventually("a checkpoint is in flight", func() bool { return late.hits.Load() > 0 })
 		former.Kill()
 		later := w.process(worker.Config{ID: "w2"}, hermits)
-		w.Eventually("the new owner has the space", func() bool { return len(w.Takeovers("s")) == 2 })
+		w.Eventually("the new owner has taken the space over", func() bool { return len(w.Takeovers("s")) == 2 })
 		late.on.Store(false)
 		former.Bus.Release()
 		time.Sleep(5 * time.Second)
@@ -70,8 +69,7 @@ func TestCheckpoint_WhatTheFormerOwnerSavedLateIsSaved(t *testing.T) {
 	})
 }
 
-// Handing over is the same race in good order: the former owner saves as its last
-// act, while the new one loads.
+// A handover is the same race: the former owner saves as its last act, while the new one loads.
 func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -95,7 +93,7 @@ func TestCheckpoint_TheLastSaveOfAHandoverAndTheFirstOfTheNewOwnerAgree(t *testi
 	})
 }
 
-func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing.T) {
+func TestStop_SavesEverythingAndLosesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
@@ -128,7 +126,7 @@ func TestStop_LeavesNothingUnsavedAndLosesNothingThatArrivesMeanwhile(t *testing
 	})
 }
 
-// readOnly is a bus on which no state can be saved.
+// readOnly is a bus that cannot save state.
 type readOnly struct{ *membus.Bus }
 
 var errReadOnly = errors.New("the store is read-only")
@@ -137,8 +135,8 @@ func (readOnly) SaveState(context.Context, string, []model.StateDoc, *model.Stat
 	return errReadOnly
 }
 
-// Whoever stops a worker without an error may take the bucket for what the log says.
-func TestStop_SaysWhatCouldNotBeSaved(t *testing.T) {
+// When Stop returns without an error, the bucket has everything that the log has.
+func TestStop_ReportsWhatCouldNotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus { return readOnly{b} })
@@ -153,10 +151,9 @@ func TestStop_SaysWhatCouldNotBeSaved(t *testing.T) {
 	})
 }
 
-// A checkpoint is documents one by one and then the mark; the process may end
-// between any two of them.
+// A checkpoint writes documents one by one and then the mark; the process may end between any two writes.
 func TestCheckpoint_ACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
-	for crashAt := int64(1); crashAt <= 4; crashAt++ { // from, double, n, and the mark
+	for crashAt := int64(1); crashAt <= 4; crashAt++ { // the documents from, double and n, and the mark
 		t.Run(fmt.Sprint(crashAt), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)

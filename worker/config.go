@@ -15,18 +15,17 @@ type Config struct {
 	// ID names the worker. It must be unique among live workers; a restart
 	// may reuse it.
 	ID string
-	// Programs returns the program of a space. Without one (nil, or an error,
-	// which is logged) the worker does not serve the space, and its events wait. It is called
-	// when a space is loaded, and again by Refresh, and must not block. It must return the same
-	// pointer for the same program.
+	// Programs returns the program of a space. Without one (nil, or an error, which is logged) the worker
+	// does not serve the space, and its events wait. Programs is called when a space is loaded, and again by
+	// Refresh, and must not block. It must return the same pointer for the same program.
 	Programs func(space string) (*space.Program, error)
 
-	// Options are what can be tuned.
+	// Options are the tunable limits and intervals.
 	Options
 
-	// Program is announced as the name of the programs that this worker hosts, so that
-	// operators see when workers of one deployment host different ones: events without a
-	// handler in the program are refused. Optional.
+	// Program is announced as the name of the programs that this worker hosts, so that operators notice when
+	// workers of one deployment host different ones: events without a handler in the program are refused.
+	// Optional.
 	Program string
 	// Host, Version and Connection are announced for operators: the machine, the version of
 	// the executable, and the name of the connection. All are optional.
@@ -60,12 +59,11 @@ type Config struct {
 	// withoutEvents leaves the events of the space to other runtimes, for an attachment.
 	withoutEvents bool
 
-	// beforeLeaving is for tests: it is called between a host's decision to leave
-	// and its leaving.
+	// beforeLeaving is a hook for tests, called between a host's decision to leave and its leaving.
 	beforeLeaving func()
 }
 
-// fill replaces what is missing by defaults. What package host knows as well is checked there.
+// fill sets defaults. Package host checks the options that it has itself.
 func (c *Config) fill() error {
 	if err := c.Options.Fill(); err != nil {
 		return fmt.Errorf("worker %s: %w", c.ID, err)

@@ -12,7 +12,7 @@ import (
 
 func noPrograms(string) (*space.Program, error) { return nil, nil }
 
-// An error names the worker, the option, what it is and what to use.
+// An error names the worker, the option, its value and a valid range.
 func TestOptions_InvalidOnesAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
 		"Weight is -1":             {Weight: -1},
@@ -45,8 +45,8 @@ func TestOptions_InvalidOnesAreRefused(t *testing.T) {
 	}
 }
 
-// The options of the worker are those of its spaces.
-func TestOptions_AreThoseOfTheSpaces(t *testing.T) {
+// The worker passes its options on to its spaces.
+func TestOptions_ArePassedToTheSpaces(t *testing.T) {
 	limits := ledger.Limits{MaxCommitBytes: 40 << 10, MaxGroup: 7, RetryMax: 3}
 	e := newEngine(&Config{Options: Options{Budgets: space.Budgets{RunBudget: 3}}})
 	c := &core{engine: e, of: &host.Surroundings{Limits: limits, Code: &host.Code{}}}
@@ -55,12 +55,13 @@ func TestOptions_AreThoseOfTheSpaces(t *testing.T) {
 	}
 }
 
-// What nodes without a version have seen holds for one version of a hosted program, in one executable.
+// Saved observations of nodes without a version are valid for one version of a hosted program, in one
+// executable.
 func TestBuild_IsOfTheExecutableAndTheVersion(t *testing.T) {
 	if buildOf("exe", "v1") == buildOf("exe", "v2") || buildOf("exe", "v1") == buildOf("other", "v1") {
-		t.Error("two builds are taken for one, or one for two")
+		t.Error("equal code has different builds, or different code one build")
 	}
 	if got := buildOf("", "v1"); got != "" {
-		t.Errorf("the executable is not known, and the build is %s", got)
+		t.Errorf("the build is %s without an executable", got)
 	}
 }

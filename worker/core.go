@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// core is a space with a graph, as its host steps it.
+// core is a space with a graph, as its host drives it.
 type core struct {
 	*space.Space
 	of      *host.Surroundings
@@ -55,7 +55,7 @@ func (c *core) trace() space.Trace {
 	return t
 }
 
-// begins records that a handler begins.
+// begins records the start of a handler.
 func (c *core) begins(ev *model.Event) model.Trace {
 	c.of.Code.Handles(ev.Stream, ev.ID, c.Seq(), c.AttemptRecorded(ev.Stream, ev.ID), c.Program().HandlerLimit(ev.Stream))
 	if c.tracing.spans.tracer == nil {
@@ -99,7 +99,7 @@ func (c *core) BeginCommit(commit *model.Commit) (model.Trace, func(seq uint64, 
 	return c.tracing.spans.beginCommit(commit)
 }
 
-// StandsAt returns at which event the space stands, and why.
+// StandsAt returns the event at which the space stands still, and why.
 func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
 	p, waits := c.Inspect().Parked()
 	if !waits {
@@ -111,19 +111,19 @@ func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits
 	return s, true
 }
 
-// Overran records code that an earlier host of the space was given up for.
+// Overran records that an earlier host of the space was given up because of this code.
 func (c *core) Overran(o host.Overrun) { c.Space.Overran(space.Overrun(o)) }
 
 // LastMissed returns the last times of a job that were passed over.
 func (c *core) LastMissed() host.Missed { return host.Missed(c.Space.LastMissed()) }
 
-// Freshness says how up to date an observed document is.
+// Freshness returns how up to date an observed document is.
 func (c *core) Freshness(doc string) host.Freshness {
 	f := c.Space.Freshness(doc)
 	return host.Freshness{Pending: f.Pending, Why: f.Why}
 }
 
-// Mirror takes in the value of a document of another space.
+// Mirror sets the value of a document of another space.
 func (c *core) Mirror(of host.Ref, v model.Value) { c.Space.Mirror(of.Space, of.Doc, v) }
 
 // Change makes the space run another program as soon as possible.
@@ -135,7 +135,7 @@ func (c *core) changed(i space.ProgramInfo) {
 		"version", i.Version, "before", i.Before, "kept", i.Kept, "changed", i.Changed, "new", i.New, "gone", i.Gone, "makers", i.Makers)
 }
 
-// build identifies the code of nodes without a version. Two programs may be of one executable.
+// build identifies the code of nodes without a version. One executable may host several programs.
 func (c *core) build() string { return buildOf(c.engine.cfg.Build, c.Program().Version) }
 
 func buildOf(executable, version string) string {
@@ -157,5 +157,5 @@ func (c *core) TasksPending() bool { return c.tasks.Pending() }
 // TasksAt returns when to check the tasks next, 0 for never.
 func (c *core) TasksAt() time.Duration { return c.tasks.Next() }
 
-// HoldsTasks reports whether a document has the tasks of an action.
+// HoldsTasks reports whether a document holds the tasks of an action.
 func (c *core) HoldsTasks(doc string) bool { return c.Program().HoldsTasks(doc) }

@@ -21,19 +21,19 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A worker is killed at each of its requests in turn, before the server receives it and after the server has
-// carried it out, while events, a watcher and an attached runtime continue and the log is purged to what a
-// restart needs. Its successor is killed in the same way while it loads, and the third one has to get
-// everything right.
+// These tests kill a worker at each of its requests in turn, before the server receives it and after the
+// server has executed it, while events, a watcher and an attached runtime continue and the log is purged to
+// what a restart needs. A successor is killed in the same way while it loads, and a third worker must end
+// with the right state.
 
-// moment is a place in the requests of one process at which it is killed.
+// crashAt is the request of a process at which the process is killed.
 type crashAt struct {
-	n     int64 // of its requests that count, from 1
-	after bool  // the server has done it
+	n     int64 // of its counted requests, from 1
+	after bool  // the server has executed it
 }
 
-// dying counts the requests of a process, and kills it at one of them. Requests that are made
-// by the clock alone do not count: they are not part of loading, saving or purging.
+// dying counts the requests of a process, and kills it at one of them. Requests that only the clock triggers
+// do not count: they are not part of loading, saving or purging.
 type dying struct {
 	at     crashAt
 	p      atomic.Pointer[process]
@@ -65,13 +65,13 @@ func (d *dying) hook(op membus.Op) membus.Fate {
 	return membus.DropRequest
 }
 
-// start starts a worker that is to die. It may do so while it starts.
+// start starts a worker that is to be killed, possibly while it starts.
 func (d *dying) start(w *world, cfg worker.Config) {
 	cfg.Programs = worldtest.Always(book(w.T))
 	d.startOn(w, cfg, hermits)
 }
 
-// startOn starts one with programs of its own, and something between it and its bus.
+// startOn is start with given programs, and a wrapper around the worker's bus.
 func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) port.Bus) {
 	b := w.Connect(cfg.ID)
 	b.Inject(d.hook)
@@ -86,12 +86,12 @@ func (d *dying) startOn(w *world, cfg worker.Config, wrap func(*membus.Bus) port
 	}
 	select {
 	case <-d.killed:
-		p.Crash() // it was before p was known
+		p.Crash() // killed before p was assigned
 	default:
 	}
 }
 
-// crashRun is one life of the world: two workers that die, one that does not.
+// crashRun is one run of the world: two workers that are killed, and one that is not.
 func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -115,7 +115,7 @@ func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 			}
 		}
 		work(4)
-		w.Pass(1200 * time.Millisecond) // it may go to sleep
+		w.Pass(1200 * time.Millisecond) // the space may be evicted
 		work(2)
 		w.Pass(300 * time.Millisecond)
 		d1.die()
@@ -133,7 +133,7 @@ func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 		w.Pass(3 * time.Second)
 		w.Send("s", "add", "last")
 		w.EventuallyEnded("s", 3*sent+1)
-		w.Eventually("the watcher has seen the end", func() bool { return v.last() == w.Doc("s", "double") })
+		w.Eventually("the watcher has the final value", func() bool { return v.last() == w.Doc("s", "double") })
 		v.end()
 		w.Pass(time.Second)
 		w.wantAddedUp("s", 3*sent+1, &attached, v)
@@ -143,19 +143,18 @@ func crashRun(t *testing.T, first, second crashAt) (labels [2][]string) {
 	return labels
 }
 
-// die ends the process if it has not come to its crash.
+// die kills the process if it has not reached its crash point.
 func (d *dying) die() {
 	if p := d.p.Load(); p != nil {
 		p.Crash()
 	}
 }
 
-// attachedRuns are transactions of an application that attaches again whenever it is left
-// behind by a purge.
+// attachedRuns are transactions of an application that attaches again whenever a purge has left it behind.
 type attachedRuns struct {
 	running sync.WaitGroup
 	done    []string // the transactions that were acknowledged
-	doubt   []string // those of which it was told nothing definite
+	doubt   []string // those whose outcome is unknown
 }
 
 func (a *attachedRuns) run(ctx context.Context, w *world) {
@@ -183,7 +182,7 @@ func (a *attachedRuns) run(ctx context.Context, w *world) {
 			w.Pass(130 * time.Millisecond)
 		}
 		if err != nil && !errors.Is(err, model.ErrPurged) && ctx.Err() == nil {
-			w.Errorf("a transaction was told: %v", err)
+			w.Errorf("transaction: %v", err)
 		}
 		within, cancel := context.WithTimeout(context.Background(), time.Minute)
 		_ = one.Close(within)
@@ -191,7 +190,7 @@ func (a *attachedRuns) run(ctx context.Context, w *world) {
 	}
 }
 
-// wantAddedUp holds all that was ever in the log against what is loaded, seen and told.
+// wantAddedUp compares everything that was ever in the log with what was loaded, watched and acknowledged.
 func (w *world) wantAddedUp(name string, handled int, a *attachedRuns, v *watched) {
 	w.Helper()
 	whole := replica.New(name)
@@ -223,7 +222,7 @@ func (w *world) wantAddedUp(name string, handled int, a *attachedRuns, v *watche
 	for i, doc := range slices.Concat(a.done, a.doubt) {
 		n, _ := whole.Doc(doc).Value.AsInt()
 		if n > 1 || n == 0 && i < len(a.done) {
-			w.Errorf("transaction %s was made %d times", doc, n)
+			w.Errorf("transaction %s was committed %d times", doc, n)
 		}
 		applied += int(n)
 	}
@@ -244,10 +243,10 @@ func (w *world) wantAddedUp(name string, handled int, a *attachedRuns, v *watche
 		}
 	}
 	if got, want := drawReplica(loaded), drawReplica(whole); got != want {
-		w.Errorf("as loaded:\n%s\nas it was logged:\n%s", got, want)
+		w.Errorf("loaded:\n%s\nlogged:\n%s", got, want)
 	}
 	if n := w.left(name); n != 1 {
-		w.Errorf("the log holds %d commits at the end, want the last one", n)
+		w.Errorf("the log has %d commits at the end, want one", n)
 	}
 	values, revisions := v.seen()
 	for i := range revisions {
@@ -256,12 +255,12 @@ func (w *world) wantAddedUp(name string, handled int, a *attachedRuns, v *watche
 			return
 		}
 		if revisions[i] > 0 && values[i] != fmt.Sprint(ns[revisions[i]]) {
-			w.Errorf("the watcher saw %s at %d, where it was %d", values[i], revisions[i], ns[revisions[i]])
+			w.Errorf("the watcher saw %s at revision %d, want %d", values[i], revisions[i], ns[revisions[i]])
 		}
 	}
 }
 
-// drawReplica is everything that a replica says.
+// drawReplica formats a replica's whole state.
 func drawReplica(r *replica.Replica) string {
 	var b strings.Builder
 	for _, id := range r.DocIDs() {
@@ -280,14 +279,13 @@ func TestCrash_AtEveryRequestOfAWorkerNothingIsLostAndNothingAppliedTwice(t *tes
 		for _, after := range []bool{false, true} {
 			crashRun(t, crashAt{int64(n + 1), after}, crashAt{})
 			if t.Failed() {
-				t.Fatalf("killed at request %d (done: %v)", n+1, after)
+				t.Fatalf("killed at request %d (executed: %v)", n+1, after)
 			}
 		}
 	}
 }
 
-// The successor of a worker that was killed at a save or a purge is killed at each of its own
-// first requests.
+// A worker is killed at a save or a purge, and its successor at each of its own first requests.
 func TestCrash_AtEveryRequestOfTheSuccessorToo(t *testing.T) {
 	whole := crashRun(t, crashAt{}, crashAt{})
 	runs := 0
@@ -303,6 +301,6 @@ func TestCrash_AtEveryRequestOfTheSuccessorToo(t *testing.T) {
 		}
 	}
 	if runs < 100 {
-		t.Errorf("%d runs: this proves little", runs)
+		t.Errorf("%d runs are too few", runs)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// sendAgain sends an event and reports whether the lane took it for one that it has.
+// sendAgain sends an event and reports whether the lane took it for a duplicate.
 func (w *world) sendAgain(space, stream, id string) (duplicate bool) {
 	w.Helper()
 	done := make(chan model.SendResult, 1)
@@ -28,11 +28,11 @@ func (w *world) sendAgain(space, stream, id string) (duplicate bool) {
 	return (<-done).Duplicate
 }
 
-// A lane loses its end under a worker that starts: what is sent after that is handled once,
-// though spaces have handled others under those sequences, and what was lost is known still.
-func TestLostEnd_WhatIsSentAfterItIsHandledOnceAndWhatWasIsKnown(t *testing.T) {
+// A lane loses its end under a worker that starts. Events sent after that are handled once, although spaces
+// have handled others under those sequences, and lost events are still known.
+func TestLostEnd_LaterEventsAreHandledOnceAndLostOnesAreKnown(t *testing.T) {
 	for _, sent := range []int{0, 2, 12} { // before the worker starts: none, fewer than were lost, more
-		t.Run(fmt.Sprintf("%d were sent before the worker starts", sent), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d events sent before the worker starts", sent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { afterALostEnd(newWorld(t, 1), sent) })
 		})
 	}
@@ -60,7 +60,7 @@ func afterALostEnd(w *world, sent int) {
 	w.EventuallyEnded("s", len(all))
 	for _, id := range all {
 		if !w.sendAgain("s", "add", id) {
-			w.Errorf("a second event %s was taken for a new one", id)
+			w.Errorf("a duplicate of event %s was taken for a new event", id)
 		}
 	}
 	w.Pass(time.Minute)
@@ -70,7 +70,7 @@ func afterALostEnd(w *world, sent int) {
 	}
 }
 
-// As long as receipts say what of a lane is handled, none of them is purged.
+// While receipts decide which lane events are handled, no receipt is purged.
 func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -101,13 +101,13 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		w.Pass(30 * time.Minute)
 		w.wantHandled("s", append(worldtest.Numbered(10), "n1", "n2")...)
 		if n := w.left("s"); n > 2 {
-			t.Errorf("when nothing is in doubt any more, the log holds %d commits", n)
+			t.Errorf("with no event in doubt, the log has %d commits", n)
 		}
 	})
 }
 
-// A space that is asked for before the lane was compared is taken over after that: what its cursor has passed over and has no
-// receipt would never be handled otherwise.
+// A space that is requested before the lane was compared is taken over after that. Otherwise an event that
+// its cursor has passed without a receipt would never be handled.
 func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -116,7 +116,7 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 		first.Shutdown()
 		w.Server.LoseLane(0, 4)
 		w.Send("s", "add", "n1")
-		var late atomic.Int64 // questions for the end of the lane
+		var late atomic.Int64 // requests for the end of the lane
 		var bus *membus.Bus
 		w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
 			bus = b
@@ -132,7 +132,7 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 		defer seen.end()
 		w.Pass(time.Second)
 		if late.Load() == 0 {
-			t.Fatal("nothing asks for the end of the lane, which proves nothing")
+			t.Fatal("no request for the end of the lane, which the test needs")
 		}
 		bus.Release()
 		w.EventuallyEnded("s", 11)
@@ -140,9 +140,9 @@ func TestLostEnd_NoSpaceIsTakenOverBeforeTheLaneWasCompared(t *testing.T) {
 	})
 }
 
-// A worker ends before it has handled what is in doubt, and behind that another space has gone
-// on: the next one reads the lane from where it was cut off.
-func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
+// A worker ends before it has handled the events in doubt, while another space has continued after them. The
+// next worker reads the lane from where it was truncated.
+func TestLostEnd_TheNextWorkerContinuesWithEventsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -151,7 +151,7 @@ func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 		w.adds("t", 5)
 		first.Shutdown()
 		w.Server.LoseLane(0, 8)
-		w.Send("t", "add", "n1") // at 9, of which the cursor says that it is done
+		w.Send("t", "add", "n1") // at 9, which the cursor counts as done
 		second := w.process(worker.Config{ID: "w2"}, func(b *membus.Bus) port.Bus {
 			b.Inject(func(op membus.Op) membus.Fate {
 				if op.Label == "append" && op.Space == "t" {
@@ -173,10 +173,9 @@ func TestLostEnd_TheNextWorkerGoesOnWithWhatIsInDoubt(t *testing.T) {
 	})
 }
 
-// A client sends an event again of which the lane has lost the first one, before any worker has taken
-// its name there. It stands where its space has handled nothing yet; its receipt says that it is
-// handled.
-func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing.T) {
+// A client sends an event again that the lane has lost, before any worker has taken its name there. Its new
+// position is one that its space has not handled yet, but its receipt shows that it is handled.
+func TestLostEnd_ARepeatedEventIsNotHandledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -191,7 +190,7 @@ func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing
 			w.Send("s", "add", id)
 		}
 		if w.sendAgain("t", "add", "t1") {
-			t.Fatal("the lane knows it still, and this proves nothing")
+			t.Fatal("the lane still has the event, which the test must have lost")
 		}
 		w.worker("w2")
 		w.EventuallyEnded("s", 8)
@@ -201,9 +200,9 @@ func TestLostEnd_WhatIsSentAgainBeforeItsNameIsTakenIsNotHandledAgain(t *testing
 	})
 }
 
-// What a client sends again may by chance stand where it stood, and that may be the highest sequence that
-// is known. The lane has lost its end all the same.
-func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
+// An event that is sent again may by chance get its old sequence, even the highest that is known. The lane
+// has lost its end all the same.
+func TestLostEnd_AnEventWithItsOldSequenceProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -217,7 +216,7 @@ func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
 		w.Send("s", "add", "n1")
 		w.Send("s", "add", "n2")
 		if w.sendAgain("t", "add", "t1") {
-			t.Fatal("the lane knows it still, and this proves nothing")
+			t.Fatal("the lane still has the event, which the test must have lost")
 		}
 		w.worker("w2")
 		w.EventuallyEnded("s", 9)
@@ -227,8 +226,9 @@ func TestLostEnd_AnEventThatStandsWhereItStoodProvesNothing(t *testing.T) {
 	})
 }
 
-// It may as well stand behind everything that was ever handled: others have been sent before it.
-func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *testing.T) {
+// The event may also get a position after everything that was ever handled, because others were sent before
+// it.
+func TestLostEnd_ARepeatedEventAfterAllHandledOnesIsNotHandledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -240,7 +240,7 @@ func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *test
 		w.Server.LoseLane(0, 3)
 		for i := range 6 { // the last at 11
 			if i == 5 && w.sendAgain("t", "add", "t1") {
-				t.Fatal("the lane knows it still, and this proves nothing")
+				t.Fatal("the lane still has the event, which the test must have lost")
 			}
 			w.Send("s", "add", fmt.Sprint("n", i))
 		}
@@ -252,14 +252,14 @@ func TestLostEnd_WhatIsSentAgainBehindAllThatWasHandledIsNotHandledAgain(t *test
 	})
 }
 
-// unpositioned is a bus on which no position is saved: what is in doubt stays so.
+// unpositioned is a bus that saves no position: events in doubt stay in doubt.
 type unpositioned struct{ *membus.Bus }
 
 func (unpositioned) SavePosition(context.Context, int, string, uint64) error { return errStore }
 
-// What was in doubt and is handled has a receipt behind those that were read when the lane was
-// compared. A space that leaves memory and comes back does not handle it again.
-func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
+// An event in doubt that was handled has a receipt after those that were read when the lane was compared. A
+// space that is evicted and loaded again does not handle it again.
+func TestLostEnd_AnEventInDoubtIsNotHandledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -267,10 +267,10 @@ func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 		w.adds("s", 10)
 		first.Shutdown()
 		w.Server.LoseLane(0, 4)
-		w.Send("s", "add", "n1") // at 5, of which the cursor says that it is done
+		w.Send("s", "add", "n1") // at 5, which the cursor counts as done
 		second := w.process(worker.Config{ID: "w2", Options: worker.Options{Idle: time.Second}}, func(b *membus.Bus) port.Bus { return unpositioned{b} })
 		w.EventuallyEnded("s", 11)
-		w.Eventually("the space has left memory", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
+		w.Eventually("the space is evicted", func() bool { return second.Stats().Partitions[0].Evictions > 0 })
 		w.Send("s", "add", "n2")
 		w.EventuallyEnded("s", 12)
 		w.Pass(time.Minute)
@@ -278,7 +278,7 @@ func TestLostEnd_WhatWasHandledSinceIsNotHandledAgain(t *testing.T) {
 	})
 }
 
-// unfollowed is a bus on which a lane is not followed any more when the test says so, and then again.
+// unfollowed is a bus on which the test interrupts a lane subscription.
 type unfollowed struct {
 	*membus.Bus
 	stop chan struct{}
@@ -297,8 +297,8 @@ func (b *unfollowed) FollowLane(ctx context.Context, partition int, after uint64
 	return b.Bus.FollowLane(ctx, partition, after, deliver)
 }
 
-// The lane loses its end under a worker that reads it. What is sent then stands where it has read
-// already: it is handled, since the partition begins anew.
+// The lane loses its end under a worker that reads it. Events sent then get sequences that it has already
+// read. They are handled, since the partition restarts.
 func TestLostEnd_UnderAWorkerThatReadsTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

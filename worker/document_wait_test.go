@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// reading is a program that reads a document of a space of which nothing is heard.
+// reading is a program that reads a document of a space that no worker serves.
 func reading(t *testing.T) *space.Program {
 	t.Helper()
 	p := book(t)
@@ -34,9 +34,9 @@ func reading(t *testing.T) *space.Program {
 	return p
 }
 
-// An event whose handler, or what that reads, needs a document that cannot be read fails after five
-// minutes, and those behind it go on. Who asks for such a document is answered in the time they give.
-func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
+// If a handler, or a document that it reads, needs a document that cannot be read, its event fails after five
+// minutes and later events continue. A query for such a document is answered within its own timeout.
+func TestDocumentWait_EventsAndQueriesDoNotWaitForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reading(t))}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
@@ -55,27 +55,27 @@ func TestDocumentWait_AnEventAndAQueryDoNotWaitForEver(t *testing.T) {
 			if ends := w.Ends(name); !slices.Equal(ends, []string{"e1 failed 0", "e2 handled 0"}) {
 				t.Errorf("%s: %v", name, ends)
 			} else if said := w.Receipts(name)[0].Error; !strings.HasPrefix(said, "document @elsewhere/double has not arrived within 5m0s") {
-				t.Errorf("%s: the receipt says %q", name, said)
+				t.Errorf("%s: the receipt has %q", name, said)
 			}
 		}
 		began := time.Now()
 		a, err := p.readCurrent(t.Context(), "t", "from-elsewhere", 20*time.Second)
 		if took := time.Since(began); err != nil || !strings.Contains(a.Stale, "elsewhere") || took != 20*time.Second {
-			t.Errorf("the query is answered after %s: %+v, %v", took, a, err)
+			t.Errorf("the query was answered after %s: %+v, %v", took, a, err)
 		}
 		p.Crash()
 	})
 }
 
-// The wait may have no end, and then has none.
-func TestDocumentWait_MayHaveNoEnd(t *testing.T) {
+// The wait can be unlimited.
+func TestDocumentWait_CanBeUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reading(t)), Options: worker.Options{DocumentWait: -1}}, func(b *membus.Bus) port.Bus { return unheardOf{b, "elsewhere"} })
 		w.Send("s", "direct", "e1")
 		w.Pass(time.Hour)
 		if ends := fmt.Sprint(w.Ends("s")); ends != "[]" {
-			t.Errorf("the events end as %s", ends)
+			t.Errorf("the outcomes are %s", ends)
 		}
 		p.Crash()
 	})

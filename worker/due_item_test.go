@@ -16,10 +16,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// What an attached runtime saves of when its space wants to be woken meets what the owner
-// saves of it.
+// These tests race an attached runtime's saves of the space's wakeup with the owner's.
 
-// between lets something happen after an item was read, and before it is saved.
+// between runs a hook after an item was read and before it is saved.
 type between struct {
 	*membus.Bus
 	read  func()
@@ -43,8 +42,8 @@ func (b *between) SaveState(ctx context.Context, space string, docs []model.Stat
 	return b.Bus.SaveState(ctx, space, docs, mark)
 }
 
-// setsTimer attaches an application that sets a timer and dies. Nobody sweeps the log for the
-// next owner, which w.process starts.
+// setsTimer attaches an application that sets a timer and dies. The next owner, which w.process starts, does
+// not sweep the log.
 func (w *world) setsTimer(b *between, in time.Duration) {
 	w.Helper()
 	a, err := worker.Attach(w.Context(), b, worker.AttachConfig{ID: "app", Space: "s"})
@@ -62,9 +61,9 @@ func (w *world) setsTimer(b *between, in time.Duration) {
 	b.Kill()
 }
 
-// The item that the application finds is of a timer that has been handled, and the owner
-// deletes it before the application's commit is in the log.
-func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *testing.T) {
+// The application finds an item of a timer that has been handled, and the owner deletes the item before the
+// application's commit is in the log.
+func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnADeletedItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
@@ -73,7 +72,7 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *test
 		w.Pass(61 * time.Second)
 		w.EventuallyEnded("s", 2) // e1 and its timer
 		if n := len(w.Server.DueSpaces(0)); n != 1 {
-			t.Fatal("this proves nothing: that nothing waits is saved already")
+			t.Fatal("the test needs the old item, and the owner has deleted it already")
 		}
 		w.setsTimer(&between{Bus: w.Server.Connect("app"), read: func() {
 			w.Pass(6 * time.Second)
@@ -87,8 +86,8 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotRelyOnAnItemThatIsAboutToGo(t *test
 	})
 }
 
-// The owner saves what is due earlier, of an earlier state, after the application has looked.
-func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t *testing.T) {
+// The owner saves an earlier wakeup, of an earlier state, after the application has read the item.
+func TestDue_ATimerOfAnAttachedRuntimeKeepsTheOwnersEarlierWakeup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
@@ -96,7 +95,7 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t
 		w.Send("s", "remind", "e1", `{"in":60000,"on":"now"}`)
 		w.EventuallyEnded("s", 1)
 		if n := len(w.Server.DueSpaces(0)); n != 0 {
-			t.Fatal("this proves nothing: what waits is saved already")
+			t.Fatal("the test needs an unsaved wakeup, and it is saved already")
 		}
 		w.setsTimer(&between{Bus: w.Server.Connect("app"), read: func() {
 			w.Pass(11 * time.Second)
@@ -111,9 +110,9 @@ func TestDue_ATimerOfAnAttachedRuntimeDoesNotReplaceWhatTheOwnerSavesMeanwhile(t
 	})
 }
 
-// Somebody else has saved a later time, or none, as of the same sequence or a later one,
-// which says nothing of what becomes of the commit.
-func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *testing.T) {
+// Another runtime has saved a later wakeup, or none, as of the same sequence or a later one, which does not
+// decide what becomes of the commit.
+func TestDue_ATimerOfAnAttachedRuntimeIsSavedDespiteConcurrentSaves(t *testing.T) {
 	for _, ahead := range []uint64{0, 3} {
 		for _, in := range []time.Duration{0, time.Hour} {
 			t.Run(fmt.Sprint(ahead, " ", in), func(t *testing.T) {
@@ -146,8 +145,8 @@ func TestDue_ATimerOfAnAttachedRuntimeIsSavedWhoeverElseSavesAtThatMoment(t *tes
 	}
 }
 
-// Who has left at rest is woken when it is time, and not a heartbeat after it has left.
-func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
+// A space that was evicted at rest is woken on time, not a heartbeat after its eviction.
+func TestDue_ASpaceEvictedShortlyBeforeItsTimeIsWokenOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Heartbeat: 10 * time.Second, MemberTTL: 40 * time.Second}, Programs: worldtest.Always(reminders(t))}
@@ -158,20 +157,19 @@ func TestDue_ASpaceThatLeavesShortlyBeforeItsTimeIsWokenInTime(t *testing.T) {
 		w.sendLater("s", "e1", at)
 		w.Pass(time.Until(at) - time.Millisecond)
 		if n := w1.Stats().Awake; n != 0 {
-			t.Fatalf("this proves nothing: %d spaces are awake", n)
+			t.Fatalf("the test needs an evicted space, and %d are in memory", n)
 		}
 		w.Pass(time.Second)
 		w.wantHandled("s", "e0", "e1")
 		if late := w.handledAt("s", "e1").Sub(at); late < 0 || late > 100*time.Millisecond {
-			t.Errorf("it was called %s late", late)
+			t.Errorf("the handler was called %s late", late)
 		}
 	})
 }
 
-// An application says when the space is to be woken for a timer of its own, as of a commit that
-// never comes to be. The owner's commit of that sequence has something wait for an earlier time,
-// which its checkpoint says.
-func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testing.T) {
+// An application saves a wakeup for its own timer, as of a commit that never lands. The owner's commit with
+// that sequence has an earlier wakeup, which the owner's checkpoint saves.
+func TestDue_TheOwnersWakeupReplacesAnItemWithTheSameSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}
@@ -211,22 +209,21 @@ func TestDue_WhatTheOwnerSavesIsNotPassedOverForAnItemOfTheSameSequence(t *testi
 		w.process(cfg, nil)
 		w.Pass(2 * time.Minute)
 		if n := len(w.Receipts("s")); n != 3 {
-			t.Errorf("%d events are handled; the timer is the third", n)
+			t.Errorf("%d events were handled; the timer is the third", n)
 		}
 	})
 }
 
-// Another runtime that was about to take the space over, and has seen nothing that waits in its
-// older state, saves that. The owner has saved long ago when the space is to be woken, and that has
-// not changed; its next checkpoint says it again.
-func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
+// Another runtime was about to take the space over, and saves that its older state has no wakeup. The owner
+// saved the wakeup long ago and it has not changed; the owner's next checkpoint saves it again.
+func TestDue_AWakeupSavedFromAnOlderStateIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}, nil)
 		w.Send("s", "remind", "e1", `{"in":3600000,"on":"now"}`)
 		w.Pass(11 * time.Second)
 		if n := len(w.Server.DueSpaces(0)); n != 1 {
-			t.Fatal("this proves nothing: that something waits is not saved")
+			t.Fatal("the test needs a saved wakeup")
 		}
 		w.Send("s", "now", "e2")
 		w.EventuallyEnded("s", 2)
@@ -238,14 +235,13 @@ func TestDue_WhatAnotherRuntimeSavesOfAnOlderStateDoesNotStay(t *testing.T) {
 		}
 		w.Pass(11 * time.Second)
 		if n := len(w.Server.DueSpaces(0)); n != 1 {
-			t.Error("nobody would wake the space for its timer")
+			t.Error("the space has no wakeup for its timer")
 		}
 		w1.Crash()
 	})
 }
 
-// tooEarly is a bus whose saves fail while they are to, and that notes whether anything is appended
-// meanwhile.
+// tooEarly is a bus whose saves fail on demand. It records whether anything is appended in that time.
 type tooEarly struct {
 	failing
 	appended atomic.Bool
@@ -258,8 +254,7 @@ func (b *tooEarly) Append(a model.Append, done func(uint64, error)) {
 	b.Bus.Append(a, done)
 }
 
-// However often it cannot be saved when the space is to be woken: before it is, the commit that has
-// something wait is not sent.
+// However often saving the wakeup fails, the commit that needs it is not sent before it is saved.
 func TestDue_ATimerOfAnAttachedRuntimeIsNotInTheLogBeforeItsTimeIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -285,7 +280,7 @@ func TestDue_ATimerOfAnAttachedRuntimeIsNotInTheLogBeforeItsTimeIsSaved(t *testi
 			t.Error(err)
 		}
 		if bus.appended.Load() {
-			t.Error("the commit was sent before")
+			t.Error("the commit was sent before the wakeup was saved")
 		}
 	})
 }

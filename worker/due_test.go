@@ -18,8 +18,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// reminders is a program whose stream "remind" sets the timer of the payload's name to its
-// time, and whose other streams say when they were called.
+// reminders is a program whose stream "remind" sets the timer that the payload names to the payload's time,
+// and whose other streams record when they were called.
 func reminders(t *testing.T) *space.Program {
 	p := space.NewProgram("reminders")
 	must := func(err error) {
@@ -53,7 +53,7 @@ func (w *world) sendLater(name, id string, at time.Time) {
 	w.SendMessage(model.Message{Space: name, Stream: "now", ID: id, NotBefore: model.NotBefore(at)})
 }
 
-// handledAt is the time at which an event was handled, by its owner's clock.
+// handledAt returns the time at which an event was handled, by its owner's clock.
 func (w *world) handledAt(name, id string) time.Time {
 	w.Helper()
 	for _, rc := range w.Receipts(name) {
@@ -65,7 +65,7 @@ func (w *world) handledAt(name, id string) time.Time {
 	return time.Time{}
 }
 
-func TestDue_ASpaceThatSleepsIsWokenWhenItsTimeHasCome(t *testing.T) {
+func TestDue_AnEvictedSpaceIsWokenOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(reminders(t))}, nil)
@@ -73,20 +73,20 @@ func TestDue_ASpaceThatSleepsIsWokenWhenItsTimeHasCome(t *testing.T) {
 		for i := range 20 {
 			w.sendLater(fmt.Sprint("s", i), "later", at.Add(time.Duration(i)*time.Second))
 		}
-		w.Eventually("all spaces sleep", func() bool {
+		w.Eventually("all spaces are evicted", func() bool {
 			return w1.Stats().Awake == 0 && len(w.Server.DueSpaces(0))+len(w.Server.DueSpaces(1)) == 20
 		})
 		w.Pass(time.Until(at) - time.Millisecond)
 		for i := range 20 {
 			if n := len(w.Receipts(fmt.Sprint("s", i))); n != 0 {
-				t.Errorf("s%d has handled %d events", i, n)
+				t.Errorf("s%d handled %d events", i, n)
 			}
 		}
 		w.Pass(time.Minute)
 		for i := range 20 {
 			late := w.handledAt(fmt.Sprint("s", i), "later").Sub(at.Add(time.Duration(i) * time.Second))
 			if late < 0 || late > 100*time.Millisecond {
-				t.Errorf("s%d was called %s late", i, late)
+				t.Errorf("the handler of s%d was called %s late", i, late)
 			}
 		}
 		w.Pass(time.Minute)
@@ -129,9 +129,9 @@ func TestDue_AWorkerIsKilledWhileEventsWaitAndTheNextOneHandlesThem(t *testing.T
 	}
 }
 
-// The lane has been passed long ago when a timer fires, and what it sends is followed up
-// whenever the worker dies.
-func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
+// The lane was read past long before a timer fires. What the timer's handler sends is released whenever the
+// worker dies.
+func TestDue_TheNextOwnerFindsWhatATimerSends(t *testing.T) {
 	for die := range 12 {
 		t.Run(fmt.Sprint(die), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 				var requests atomic.Int64
 				var w1 *process
 				cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: -1}}
-				// One event goes into each commit, so that the follow-up is in another one.
+				// A group of one, so that the follow-up is in another commit.
 				cfg.MaxGroup = 1
 				w1 = w.process(cfg, nil)
 				w.Send("s", "remind", "e1", `{"in":60000,"on":"chain"}`)
@@ -161,21 +161,21 @@ func TestDue_WhatATimerSendsIsFoundByTheNextOwnerWheneverTheWorkerDies(t *testin
 				w.process(cfg, nil)
 				w.Pass(time.Minute)
 				if got := w.Receipts("s"); len(got) != 3 {
-					t.Errorf("%d events were handled, want e1, the timer and what it sends", len(got))
+					t.Errorf("%d events were handled, want e1, the timer and its follow-up", len(got))
 				}
 			})
 		})
 	}
 }
 
-// A clock of the world that can be set.
+// clock is a wall clock that can be set.
 type clock struct{ off atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
 
 func (c *clock) jump(d time.Duration) { c.off.Add(int64(d)) }
 
-func TestDue_AJumpForwardsFiresWhatHasComeDueAndOneBackLosesNothing(t *testing.T) {
+func TestDue_AClockJumpFiresWhatIsDueAndLosesNothing(t *testing.T) {
 	for _, idle := range []time.Duration{-1, time.Second} {
 		t.Run(fmt.Sprint("idle ", idle), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -235,8 +235,7 @@ func TestDue_TheClocksOfTwoOwnersAreAnHourApart(t *testing.T) {
 	}
 }
 
-// A timer that an application has set is known to whoever serves the space next, whoever
-// has died.
+// The next owner of the space knows a timer that an application has set, whichever processes have died.
 func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testing.T) {
 	for _, follow := range []bool{false, true} {
 		t.Run(fmt.Sprint("follow-up ", follow), func(t *testing.T) {
@@ -272,15 +271,15 @@ func TestDue_ATimerOfAnAttachedRuntimeFiresThoughItAndTheOwnerDieAtOnce(t *testi
 				w.process(cfg, nil)
 				w.Pass(15 * time.Second)
 				if n := len(w.Receipts("s")); n != 2 {
-					t.Errorf("%d events were handled, want e1 and what the application left", n)
+					t.Errorf("%d events were handled, want e1 and those of the application", n)
 				}
 			})
 		})
 	}
 }
 
-// 100,000 events wait in one space: each is an item of its own, commits carry changes only.
-func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
+// 100,000 events wait in one space: each is an item of its own, and commits contain changes only.
+func TestLater_ManyEventsWaitInOneSpaceAsSeparateItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 5000
 		w := newWorld(t, 1)
@@ -290,7 +289,7 @@ func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
 		for i := range n {
 			w.sendLater("s", fmt.Sprint("e", i), at)
 		}
-		w.Eventually("all are saved", func() bool { return len(w.Server.LoadState("s").Later) == n })
+		w.Eventually("all items are saved", func() bool { return len(w.Server.LoadState("s").Later) == n })
 		if m := w.Server.LoadState("s").Mark; len(m.Data) > 1000 {
 			t.Errorf("the mark has %d bytes", len(m.Data))
 		}
@@ -311,12 +310,12 @@ func TestLater_ManyWaitInOneSpaceAndAreSavedOneByOne(t *testing.T) {
 		w.wantHandled("s", append(want, "one-more")...)
 		waiting := slices.DeleteFunc(w.Server.LoadState("s").Later, func(d model.StateDoc) bool { return d.Data == nil })
 		if len(waiting) > 0 {
-			t.Errorf("%d are saved as if they waited", len(waiting))
+			t.Errorf("%d handled events are saved as waiting", len(waiting))
 		}
 	})
 }
 
-func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
+func TestDue_AnInvalidTimeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t))}, nil)
@@ -328,7 +327,7 @@ func TestDue_ATimeThatIsNoneIsRefused(t *testing.T) {
 	})
 }
 
-func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
+func TestFindReceipt_OfDelayedEventsInReusedSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t))}, nil)
@@ -365,7 +364,7 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 			t.Errorf("it waits: %+v, %v", waiting, err)
 		}
 		w.Pass(2 * time.Minute)
-		for i := range 3 { // with the slots empty, and then used again
+		for i := range 3 { // with empty slots, and with slots that are used again
 			if a, b := find("now", "e1"), find("now", timer); a != "handled" || b != "handled" {
 				t.Errorf("when they are handled: %s, %s", a, b)
 			}
@@ -376,8 +375,8 @@ func TestFindReceipt_OfAnEventThatHasWaitedWhereverItsSlotWent(t *testing.T) {
 	})
 }
 
-// A log that is purged behind what still waits makes nobody say that it is forgotten.
-func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testing.T) {
+// A log that is purged past an event that still waits does not make the event count as forgotten.
+func TestFindReceipt_OfAnEventThatWaitedPastTheStartOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: time.Second}}, nil)
@@ -401,14 +400,13 @@ func TestFindReceipt_OfAnEventThatHasWaitedLongerThanTheLogReachesBack(t *testin
 		w.Pass(3 * time.Second)
 		w.Server.PurgeLog("s", h.Seq+1)
 		if _, err := history.FindReceipt(t.Context(), w.Client, "s", "now", "e1"); !errors.Is(err, history.ErrForgotten) {
-			t.Errorf("when the log has forgotten it: %v", err)
+			t.Errorf("after the log has forgotten it: %v", err)
 		}
 	})
 }
 
-// What an attached runtime has saved for its own timer does not stand in for what is due
-// before that.
-func TestDue_TheTimerOfAnAttachedRuntimeHidesNothingThatIsDueBefore(t *testing.T) {
+// The wakeup that an attached runtime has saved for its own timer does not replace an earlier one.
+func TestDue_TheTimerOfAnAttachedRuntimeHidesNoEarlierWakeup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(reminders(t)), Options: worker.Options{Checkpoint: 5 * time.Second, Idle: -1}}

@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// More events than are held in memory come before the one that they wait for, and their owner dies:
-// the next one reads what it does not hold again, and all are handled in order.
-func TestEarly_MoreThanAreHeldAreHandledInOrderByTheNextOwner(t *testing.T) {
+// More events than fit in memory arrive before the one that they wait for, and their owner dies. The next
+// owner reads the rest again, and all are handled in order.
+func TestEarly_TheNextOwnerHandlesMoreThanFitInMemoryInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = lanes.DefaultHeld + 700
 		w := newWorld(t, 1)
@@ -23,7 +23,7 @@ func TestEarly_MoreThanAreHeldAreHandledInOrderByTheNextOwner(t *testing.T) {
 		for pos := uint64(n); pos > 1; pos-- { // the last one first
 			release(pos)
 		}
-		w.Send("s", "look", "e1", `"t"`) // a commit that names all of them
+		w.Send("s", "look", "e1", `"t"`) // its commit names all of them
 		w.EventuallyEnded("s", 1)
 		w.Pass(10 * time.Second)
 		w.WantPosition(0, 0)
@@ -34,7 +34,7 @@ func TestEarly_MoreThanAreHeldAreHandledInOrderByTheNextOwner(t *testing.T) {
 		w.EventuallyEnded("s", n+1)
 		for i, rc := range w.Receipts("s")[1:] {
 			if rc.Pos != uint64(i+1) {
-				t.Fatalf("number %d is of position %d", i+1, rc.Pos)
+				t.Fatalf("event number %d has position %d", i+1, rc.Pos)
 			}
 		}
 		w.Pass(10 * time.Second)

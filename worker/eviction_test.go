@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// idler starts a worker whose spaces leave memory after a second.
+// idler starts a worker that evicts its spaces after a second.
 func (w *world) idler(id string) *process {
 	w.Helper()
 	return w.process(worker.Config{ID: id, Options: worker.Options{Idle: time.Second}}, nil)
@@ -30,11 +30,11 @@ func (w *world) eventuallyEmpty(p *process) {
 	w.Helper()
 	w.Eventually("no space is in memory", func() bool { return p.Awake() == 0 })
 	if held := p.Held(); held != (worker.Held{}) {
-		w.Errorf("without a space, the worker holds %+v", held)
+		w.Errorf("the worker without spaces holds %+v", held)
 	}
 }
 
-func TestEviction_ASpaceThatIsAtRestLeavesAndComesBackWithTheNextEvent(t *testing.T) {
+func TestEviction_AnIdleSpaceIsEvictedAndLoadedForTheNextEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
@@ -57,7 +57,7 @@ func TestEviction_ASpaceThatIsAtRestLeavesAndComesBackWithTheNextEvent(t *testin
 	})
 }
 
-func TestEviction_ASpaceThatIsUsedStays(t *testing.T) {
+func TestEviction_ABusySpaceStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
@@ -73,7 +73,7 @@ func TestEviction_ASpaceThatIsUsedStays(t *testing.T) {
 	})
 }
 
-func TestEviction_NeverWithoutALimitOfTime(t *testing.T) {
+func TestEviction_IsOffWithoutAnIdleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: -1}}, nil)
@@ -85,7 +85,7 @@ func TestEviction_NeverWithoutALimitOfTime(t *testing.T) {
 	})
 }
 
-func TestEviction_AnObservedSpaceStaysUntilNobodyObservesIt(t *testing.T) {
+func TestEviction_AnObservedSpaceStaysUntilItsLastObserverLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.idler("w1")
@@ -107,8 +107,8 @@ func TestEviction_AnObservedSpaceStaysUntilNobodyObservesIt(t *testing.T) {
 	})
 }
 
-// What a space reads from another one keeps both awake: the one is woken by changes, the
-// other is observed.
+// A space that reads from another one keeps both in memory: changes wake the reader, and the source is
+// observed.
 func TestEviction_ASpaceThatReadsFromAnotherStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -116,10 +116,10 @@ func TestEviction_ASpaceThatReadsFromAnotherStays(t *testing.T) {
 		seen := w.watch("a", "abroad")
 		w.Send("a", "look", "e1", `"b"`)
 		w.Send("b", "add", "e1")
-		w.Eventually("the value of the other space is seen", func() bool { return seen.last() == "2" })
+		w.Eventually("the watcher sees the value of the other space", func() bool { return seen.last() == "2" })
 		w.Pass(time.Minute)
 		w.Send("b", "add", "e2")
-		w.Eventually("its change is seen", func() bool { return seen.last() == "4" })
+		w.Eventually("the watcher sees its change", func() bool { return seen.last() == "4" })
 		for _, s := range []string{"a", "b"} {
 			if n := len(w.Takeovers(s)); n != 1 {
 				t.Errorf("space %s was loaded %d times", s, n)
@@ -130,8 +130,8 @@ func TestEviction_ASpaceThatReadsFromAnotherStays(t *testing.T) {
 	})
 }
 
-// An effect behind a gate has not run yet; a space that left would forget it until somebody
-// comes by.
+// An effect behind a gate has not run yet. If the space were evicted, the effect would wait for the next
+// event.
 func TestEviction_AHeldEffectKeepsTheSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -168,8 +168,8 @@ func TestEviction_AHeldEffectKeepsTheSpace(t *testing.T) {
 	})
 }
 
-// A store that does not answer keeps what is not saved in memory.
-func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
+// If the store does not answer, unsaved changes stay in memory.
+func TestEviction_NotBeforeEverythingIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Checkpoint: time.Hour}}, nil)
@@ -179,7 +179,7 @@ func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
 		if n := w1.Awake(); n != 1 {
 			t.Errorf("%d spaces are awake, want the one that is not saved", n)
 		}
-		w.Send("s", "add", "e2") // arrives while it saves
+		w.Send("s", "add", "e2") // arrives during the save
 		w.Pass(time.Second)
 		w1.Bus.Inject(nil)
 		w1.Bus.Release()
@@ -187,15 +187,15 @@ func TestEviction_NotBeforeAllIsSaved(t *testing.T) {
 		w.wantHandled("s", "e1", "e2")
 		w.wantSaved("s", map[string]string{"n": "2"})
 		if n := len(w.Takeovers("s")); n != 1 {
-			t.Errorf("the space was loaded %d times, want once: it had not left", n)
+			t.Errorf("the space was loaded %d times, want once: it must not have been evicted", n)
 		}
 	})
 }
 
-// Events and observers come at every moment of a space's leaving, which it does all the
-// time; each event is handled once, in order. In half of the runs everything takes whole
-// milliseconds, so that much of it happens in the same instant.
-func TestEviction_LosesNothingOfWhatComesMeanwhile(t *testing.T) {
+// Spaces are evicted all the time, and events and observers arrive at every moment of an eviction. Each event
+// is handled once, in order. In half of the runs everything takes whole milliseconds, so that much happens at
+// the same instant.
+func TestEviction_LosesNoEventOrObserver(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { newWorld(t, 2).comeAndGo(seed) })
@@ -231,7 +231,7 @@ func (w *world) comeAndGo(seed uint64) {
 				if r.IntN(8) == 0 {
 					seen := w.watch(s, "double")
 					w.Pass(some(r, 3*time.Millisecond))
-					w.Eventually("it is seen", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
+					w.Eventually("the watcher sees the value", func() bool { return seen.last() == strconv.Itoa(2*(n+1)) })
 					seen.end()
 				}
 			}
@@ -247,16 +247,16 @@ func (w *world) comeAndGo(seed uint64) {
 		left += p.Evictions
 	}
 	if left < 20 {
-		w.Errorf("only %d spaces have left: nothing is shown", left)
+		w.Errorf("only %d evictions, which are too few", left)
 	}
 	if n := w1.Counts().Refused; n > 0 {
-		w.Errorf("%d appends were refused: two hosts of one space have met", n)
+		w.Errorf("%d appends were refused: two hosts of one space overlapped", n)
 	}
 	w1.Shutdown()
 }
 
-// Something comes when the space has found that it may leave, and has not left.
-func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
+// An event or observer arrives after the space has decided to leave, and before it has left.
+func TestEviction_ALateEventOrObserverCancelsIt(t *testing.T) {
 	var seen *watched
 	var asked chan model.DocumentState
 	for what, come := range map[string]func(w *world, w1 *process){ // any order: each on its own
@@ -289,7 +289,7 @@ func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
 				w.Send("s", "add", "e1")
 				w.Pass(4 * time.Second)
 				if n := len(w.Takeovers("s")); n != 1 || times == 0 {
-					t.Errorf("the space was loaded %d times, and was about to leave %d times", n, times)
+					t.Errorf("the space was loaded %d times, and about to leave %d times", n, times)
 				}
 				switch what {
 				case "an event":
@@ -310,9 +310,9 @@ func TestEviction_WhatComesAtTheLastMomentMakesTheSpaceStay(t *testing.T) {
 	}
 }
 
-// Many more spaces than there is room for: each gets its turn, and memory is bounded at every
-// moment. A space that has something to do is not in their way.
-func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
+// There are many more spaces than room for them: each gets its turn, and memory is always bounded. A space
+// with work to do is not in their way.
+func TestEviction_BoundsTheSpacesInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		const limit, spaces = 20, 500
@@ -332,14 +332,14 @@ func TestEviction_ThereIsRoomForSoManySpacesAndNoMore(t *testing.T) {
 			w.wantHandled("s"+strconv.Itoa(i), "e1", "e2")
 		}
 		if n := most.Load(); n > limit {
-			t.Errorf("%d spaces were awake at a time, want %d at most", n, limit)
+			t.Errorf("%d spaces were awake at a time, want at most %d", n, limit)
 		}
 		w.eventuallyEmpty(w1)
 	})
 }
 
-// The limit is for spaces at rest. If more have something to do, they are all served.
-func TestEviction_MoreSpacesThanThereIsRoomForAreServedIfTheyAreWanted(t *testing.T) {
+// The limit applies to idle spaces. Any number of spaces with work to do are served.
+func TestEviction_SpacesWithWorkMayExceedTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: 3}}, nil)
@@ -352,15 +352,15 @@ func TestEviction_MoreSpacesThanThereIsRoomForAreServedIfTheyAreWanted(t *testin
 			w.Send("s"+strconv.Itoa(i), "add", "e1")
 		}
 		for i, s := range seen {
-			w.Eventually(fmt.Sprint("the change of number ", i, " is seen"), func() bool { return s.last() == "2" })
+			w.Eventually(fmt.Sprint("the change of space number", i, " is seen"), func() bool { return s.last() == "2" })
 		}
 		w.EventuallyEnded("other", 1)
 		w.Eventually("only what is observed is in memory", func() bool { return w1.Awake() == 10 })
 	})
 }
 
-// While loading is slow, a space that is awake is as quick as ever.
-func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
+// Slow loads do not slow down a space that is in memory.
+func TestEviction_SlowLoadsDelayNoOtherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -383,9 +383,9 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 		if took := time.Since(began); took > 100*time.Millisecond {
 			t.Errorf("a space that is awake waited for %v", took)
 		}
-		synctest.Wait() // for the requests to load that are on their way
+		synctest.Wait() // for the load requests in flight
 		if n := loads.Load(); n != 64 {
-			t.Errorf("%d spaces are being loaded at a time, want 64", n)
+			t.Errorf("%d spaces are loaded at a time, want 64", n)
 		}
 		if s := w1.Stats(); s.Waiting != 300-64 || s.Partitions[0].Dormant != 300-64 {
 			t.Errorf("%+v, want %d that wait", s, 300-64)
@@ -398,8 +398,8 @@ func TestEviction_SpacesThatAreBeingLoadedAreNobodyElsesProblem(t *testing.T) {
 	})
 }
 
-// Nothing that the worker keeps grows with the spaces that it has seen.
-func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
+// Nothing in the worker's memory grows with the number of spaces that it has served.
+func TestEviction_LeavesNothingInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: 10 * time.Millisecond, MaxAwake: 50}}, nil)
@@ -419,7 +419,7 @@ func TestEviction_OfSpacesThatCameAndWentNothingStays(t *testing.T) {
 			sum += n
 		}
 		if len(runs) > 1025 || sum != spaces {
-			t.Errorf("%d counts of runs, %d in all, want %d in no more than 1025", len(runs), sum, spaces)
+			t.Errorf("%d counts of runs, %d in all, want %d in at most 1025", len(runs), sum, spaces)
 		}
 		w.Pass(3 * time.Second)
 		for p := range 4 {
@@ -438,9 +438,8 @@ func (w *world) laneEnd(partition int) uint64 {
 	return end
 }
 
-// A space to which an application is attached is not sent away for another one, which would wait
-// for it in vain.
-func TestEviction_ASpaceThatIsAttachedToIsInNobodysWay(t *testing.T) {
+// A space that has an application attached is not evicted in favour of another one, which would wait forever.
+func TestEviction_AnAttachedSpaceIsNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Options: worker.Options{MaxAwake: 1}}, nil)

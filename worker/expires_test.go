@@ -16,9 +16,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// What a handler sends may expire as what a client sends: to its own space and to another, at once, for
-// later and as a timer, and over a crash. What is handled in time is handled.
-func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
+// Events that a handler sends can expire, as those of a client do: sent to its own space and to another, at
+// once, delayed and as a timer, and across a crash. Events that are handled in time are handled.
+func TestExpires_EventsOfHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -43,7 +43,7 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 		w.Send("s", "post", "p1", `"other"`)
 		w.Send("s", "direct", "e2") // likewise, so that e3 is there when p2 is handled
 		w.Send("s", "post", "p2", `"s"`)
-		w.Send("s", "direct", "e3") // what p2 sends waits behind it
+		w.Send("s", "direct", "e3") // what p2 sends waits after it
 		w.Pass(10 * time.Second)
 		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(p)}, cut)
@@ -66,8 +66,8 @@ func TestExpires_WhatAHandlerSendsMay(t *testing.T) {
 	})
 }
 
-// One that would expire before it may be handled is a mistake, and fails its transaction.
-func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
+// An event that would expire before its time is an error, and fails its transaction.
+func TestExpires_NotBeforeItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -88,7 +88,7 @@ func TestExpires_NotBeforeItMayBeHandled(t *testing.T) {
 		w.Send("s", "plain", "p2")
 		w.Pass(10 * time.Second)
 		if got := w.Receipts("s"); len(got) != 3 || got[0].Error != "send to s/add: it expires before its time" || !slices.Equal(w.Ends("s")[:2], []string{"p1 failed 0", "p2 handled 0"}) {
-			t.Errorf("the events end as %v: %s", w.Ends("s"), got[0].Error)
+			t.Errorf("the outcomes are %v: %s", w.Ends("s"), got[0].Error)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 package worker
 
-// BeforeLeaving has f called when a space is about to leave memory.
+// BeforeLeaving makes a worker call f when a space is about to be evicted.
 func (c *Config) BeforeLeaving(f func()) { c.beforeLeaving = f }
 
-// Backlog is the bytes of the events that wait for their spaces.
+// Backlog returns the size in bytes of the events that wait for their spaces.
 func (w *Worker) Backlog() int64 { return w.Held().Backlog }

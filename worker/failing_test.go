@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// logless is a bus that has not got the log of a space.
+// logless is a bus without the log of one space.
 type logless struct {
 	*membus.Bus
 	space string
@@ -30,9 +30,9 @@ func (b *logless) LoadState(ctx context.Context, space string) (model.SpaceState
 	return b.Bus.LoadState(ctx, space)
 }
 
-// A space that cannot be loaded is tried again, ever more rarely however often it is sent something,
-// and the log does not fill up with that. When it can be loaded, all is handled.
-func TestFailing_ASpaceWithoutItsLogIsTriedEverMoreRarely(t *testing.T) {
+// Loading a space that cannot be loaded is retried at growing intervals, however many events arrive for it,
+// and the log lines stay few. Once the space can be loaded, all events are handled.
+func TestFailing_LoadsAreRetriedAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &logless{space: "s"}
@@ -47,10 +47,10 @@ func TestFailing_ASpaceWithoutItsLogIsTriedEverMoreRarely(t *testing.T) {
 			w.Pass(101 * time.Millisecond)
 		}
 		if n := bus.asked.Load(); n < 10 || n > 20 {
-			t.Errorf("it was tried %d times", n)
+			t.Errorf("the load was tried %d times", n)
 		}
 		if n := w.Log.Count("activate space"); n < 1 || n > 3 {
-			t.Errorf("that was logged %d times", n)
+			t.Errorf("the failure was logged %d times", n)
 		}
 		bus.gone.Store(false)
 		w.EventuallyEnded("s", events)

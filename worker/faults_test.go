@@ -14,10 +14,11 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// linesAnHour is how many lines a fault of an hour may write.
+// linesAnHour is how many lines a fault that lasts an hour may write.
 const linesAnHour = 9
 
-// wantFewLines checks that the lines of the last hour are few, and tell of that many faults at least, all of which were met often.
+// wantFewLines checks that the lines of the last hour are few, and that at least faultsAtLeast of them report
+// repeated faults.
 func (w *world) wantFewLines(before, faultsAtLeast int) {
 	w.Helper()
 	written, met := worldtest.Faults(w.Log.Lines("")[before:])
@@ -31,13 +32,13 @@ func (w *world) wantFewLines(before, faultsAtLeast int) {
 		}
 	}
 	if often < faultsAtLeast {
-		w.Errorf("%d faults are said to have been met often: %v", often, met)
+		w.Errorf("%d faults are reported as repeated: %v", often, met)
 	}
 }
 
-// A store that is out of order for an hour is tried again many thousand times by loops of all kinds. Each says so at first and then
-// ever more rarely, and counts what it has left out. When the store is in order, all is handled.
-func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
+// During an outage of an hour, loops of all kinds retry many thousand times. Each logs the fault at first,
+// then at growing intervals with a count of what it has left out. After the outage, all events are handled.
+func TestFaults_AnHourWithoutAStoreWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		var outages []*membus.Outage
@@ -73,7 +74,7 @@ func TestFaults_AnHourWithoutAStoreIsSaidInFewLines(t *testing.T) {
 	})
 }
 
-// refusing is a bus whose log answers appends with an error.
+// refusing is a bus whose log fails appends.
 type refusing struct {
 	*membus.Bus
 	on atomic.Bool
@@ -87,8 +88,8 @@ func (b *refusing) Append(a model.Append, done func(seq uint64, err error)) {
 	b.Bus.Append(a, done)
 }
 
-// So does a space that ends again and again, because nothing of what it does can be committed.
-func TestFaults_AnHourOfAppendsThatFailIsSaidInFewLines(t *testing.T) {
+// The same holds for a space that ends again and again because none of its commits can be appended.
+func TestFaults_AnHourOfFailedAppendsWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &refusing{}

@@ -20,8 +20,8 @@ import (
 	"github.com/settlehq/settle/worker/roster"
 )
 
-// pretend announces a member that is no worker, and keeps answering for it until
-// the end of the test. With beats it is well, without it hangs.
+// pretend announces a member that is no worker, and answers its pings until the end of the test. With beats
+// it looks alive, without them it looks hung.
 func (w *world) pretend(id string, beats bool) (leave func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,7 +53,7 @@ func (w *world) pretend(id string, beats bool) (leave func()) {
 	return end
 }
 
-// memberFor is an id that takes partition p, of n, away from the others.
+// memberFor returns an id that takes partition p, of n, away from the others.
 func memberFor(p, n int, others ...string) string {
 	var list []model.Member
 	for _, id := range others {
@@ -87,8 +87,8 @@ func TestFleet_EveryPartitionIsServedByExactlyOneWorkerOnceAllKnowOfEachOther(t 
 	})
 }
 
-// A dead process has nobody listening on its ping subject; that is known within
-// two heartbeats, and not only after the TTL.
+// A ping to a dead process has no responder, so its death is known within two heartbeats rather than after
+// the TTL.
 func TestFleet_ADeadProcessIsReplacedWithinTwoHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -98,16 +98,16 @@ func TestFleet_ADeadProcessIsReplacedWithinTwoHeartbeats(t *testing.T) {
 		of := worldtest.SpacesIn(w1.Partitions()[0], 2, 1)[0]
 		w1.Crash()
 		w.Send(of, "add", "e1")
-		time.Sleep(1100 * time.Millisecond) // and a moment for the work itself
+		time.Sleep(1100 * time.Millisecond) // and a moment for the takeover itself
 		w.wantHandled(of, "e1")
 		if got := w.Takeovers(of); !slices.Equal(got, []string{"w2"}) {
-			t.Errorf("taken over by %v", got)
+			t.Errorf("takeovers by %v", got)
 		}
 	})
 }
 
-// A process that hangs answers pings, perhaps, and says nothing any more.
-func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLAndGetsThemBackWhenItSpeaksAgain(t *testing.T) {
+// A process that hangs may still answer pings, but sends no heartbeats.
+func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLUntilItContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w1, w2 := w.worker("w1"), w.worker("w2")
@@ -137,8 +137,8 @@ func TestFleet_AHungProcessLosesItsPartitionsAfterTheTTLAndGetsThemBackWhenItSpe
 	})
 }
 
-// While the store is away nobody can be heard. When it is back, all are still
-// there, and nothing moves.
+// During an outage of the store no member is heard. After it all members are still there, and no partition
+// moves.
 func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -152,15 +152,15 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		w.Server.Disconnect()
 		w2.Bus.Inject(worldtest.Only("announce", membus.Delay))
-		time.Sleep(45 * time.Second) // less than it takes an idle space to leave
+		time.Sleep(45 * time.Second) // less than it takes to evict an idle space
 		w1.Bus.Reconnect()
 		w.Client.Reconnect()
 		for _, s := range spaces {
 			w.Send(s, "add", "e2")
 		}
-		time.Sleep(2 * time.Second) // one of them is back a little later
+		time.Sleep(2 * time.Second) // one worker reconnects a little later
 		w2.Bus.Reconnect()
-		time.Sleep(2 * time.Second) // and heard of again later still
+		time.Sleep(2 * time.Second) // and its heartbeats arrive even later
 		w2.Bus.Inject(nil)
 		w2.Bus.Release()
 		time.Sleep(20 * time.Second)
@@ -173,7 +173,7 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 	})
 }
 
-// A process that did not survive the outage is replaced soon after it.
+// A process that died during an outage is replaced soon after it.
 func TestFleet_AProcessThatDiedInAnOutageIsReplacedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -191,8 +191,7 @@ func TestFleet_AProcessThatDiedInAnOutageIsReplacedAfterIt(t *testing.T) {
 	})
 }
 
-// Members whose pings are not answered at all must not keep a worker from saying
-// that it is there itself.
+// Members whose pings get no answer at all must not delay a worker's own heartbeats.
 func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -221,14 +220,14 @@ func TestFleet_ManyHungMembersDoNotSlowTheHeartbeatDown(t *testing.T) {
 	})
 }
 
-// A partition that leaves and comes back, before it has been handed over, would
-// otherwise be served twice by one worker.
+// A partition may leave a worker and come back before it has been handed over: the worker must not serve it
+// twice.
 func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Handover: time.Minute}}, nil)
 		w.Send("s", "add", "e1")
-		time.Sleep(100 * time.Millisecond) // handled, and not saved
+		time.Sleep(100 * time.Millisecond) // handled, but not saved
 		w1.Bus.Inject(worldtest.Only("save", membus.Delay))
 		leave := w.pretend(memberFor(0, 1, "w1"), true)
 		time.Sleep(2 * time.Second)
@@ -249,8 +248,7 @@ func TestFleet_APartitionThatComesBackWaitsForItsHandover(t *testing.T) {
 	})
 }
 
-// One handler that never returns must not cost its whole partition, should that come
-// back to the worker.
+// One handler that never returns must not block its whole partition when that comes back to the worker.
 func TestFleet_AStuckHandlerDoesNotKeepItsPartitionFromComingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -283,8 +281,8 @@ func TestFleet_AStuckHandlerDoesNotKeepItsPartitionFromComingBack(t *testing.T) 
 	})
 }
 
-// Stop waits for the partitions that are just leaving, too.
-func TestFleet_StopFinishesTheHandoversThatAreUnderWay(t *testing.T) {
+// Stop also waits for the partitions that are being handed over.
+func TestFleet_StopFinishesHandovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -299,7 +297,7 @@ func TestFleet_StopFinishesTheHandoversThatAreUnderWay(t *testing.T) {
 	})
 }
 
-// The fleet changes all the time while events come in for spaces everywhere.
+// The fleet keeps changing while events arrive for spaces of all partitions.
 func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const partitions, rounds = 6, 12
@@ -344,10 +342,9 @@ func TestFleet_NothingIsLostOrRepeatedWhileWorkersComeAndGo(t *testing.T) {
 	})
 }
 
-// A worker that is started again under its name may read an old state of the log
-// from a replica that is behind. It must not take its former self's commits for
-// its own.
-func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
+// A worker that restarts under its id may read an old state of the log from a lagging replica. It must not
+// take the commits of its previous process for its own.
+func TestFleet_ARestartedWorkerDoesNotOwnItsFormerCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
@@ -362,8 +359,7 @@ func TestFleet_AWorkerThatRestartsUnderItsNameIsNotItsFormerSelf(t *testing.T) {
 	})
 }
 
-// forgetfulReplica answers the first reading of a log from a replica that has
-// nothing yet.
+// forgetfulReplica answers the first read of a log from an empty replica.
 type forgetfulReplica struct {
 	*membus.Bus
 	asked atomic.Bool
@@ -376,7 +372,7 @@ func (b *forgetfulReplica) ReadLog(ctx context.Context, space string, after uint
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-func TestWorker_StartGivesUpWhenTheWorkerIsStoppedMeanwhile(t *testing.T) {
+func TestWorker_StartGivesUpWhenTheWorkerIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Server.Connect("w1")
@@ -393,19 +389,19 @@ func TestWorker_StartGivesUpWhenTheWorkerIsStoppedMeanwhile(t *testing.T) {
 		select {
 		case err := <-started:
 			if err == nil {
-				t.Error("started, though it was killed")
+				t.Error("Start succeeded although the worker was killed")
 			}
 		case <-time.After(time.Minute):
-			t.Error("start still waits")
+			t.Error("Start still waits")
 			b.Kill()
 			if err := <-started; err == nil {
-				t.Error("started, though its bus was killed")
+				t.Error("Start succeeded although its bus was killed")
 			}
 		}
 	})
 }
 
-func TestWorker_StopAndKillMayComeInAnyOrderAndAgain(t *testing.T) {
+func TestWorker_StopAndKillAreIdempotentInAnyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -425,7 +421,7 @@ func TestWorker_StopAndKillMayComeInAnyOrderAndAgain(t *testing.T) {
 	})
 }
 
-// Stop is bounded by its context even if the store does not answer.
+// The context of Stop bounds it even if the store does not answer.
 func TestWorker_StopReturnsWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -437,7 +433,7 @@ func TestWorker_StopReturnsWhenItsContextEnds(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if err := w1.Stop(ctx); err == nil {
-			t.Error("stopped without an error, though nothing could be saved")
+			t.Error("Stop returned no error although nothing could be saved")
 		}
 		if took := time.Since(began); took > 4*time.Second {
 			t.Errorf("it took %v", took)
@@ -445,9 +441,9 @@ func TestWorker_StopReturnsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// Another worker took this one for dead and serves its partition, too: it is left alone until it has
-// handed the partition back.
-func TestFleet_APartitionThatAnotherHasTakenIsLeftToIt(t *testing.T) {
+// Another worker took this one for dead and serves its partition. This worker leaves the partition alone
+// until it is handed back.
+func TestFleet_APartitionThatAnotherWorkerHasTakenIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w1 := w.worker("w1")
@@ -469,15 +465,15 @@ func TestFleet_APartitionThatAnotherHasTakenIsLeftToIt(t *testing.T) {
 		}
 		say(1)
 		if got := w1.Partitions(); !slices.Equal(got, []int{0}) {
-			t.Fatalf("it serves %v, and its share is 0", got)
+			t.Fatalf("the worker serves %v, and its share is 0", got)
 		}
 		say(0, 1)
 		if got := w1.Partitions(); len(got) != 0 {
-			t.Errorf("it serves %v, which the other does", got)
+			t.Errorf("the worker serves %v, which the other one serves", got)
 		}
 		say(1)
 		if got := w1.Partitions(); !slices.Equal(got, []int{0}) {
-			t.Errorf("it serves %v, and 0 was handed back", got)
+			t.Errorf("the worker serves %v, and 0 was handed back", got)
 		}
 	})
 }

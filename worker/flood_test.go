@@ -31,10 +31,9 @@ func (w *world) flood(space, stream string, from, n int) {
 // inbox is the bound of a host's inbox.
 const inbox = 4096
 
-// A handler that computes for long, and thousands of events behind it: the other
-// spaces of the partition go on, memory stays bounded, and in the end everything is
-// handled in order.
-func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
+// A handler computes for long with thousands of events after it. The other spaces of the partition continue,
+// memory stays bounded, and in the end all events are handled in order.
+func TestFlood_ASlowSpaceDelaysNoOtherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -56,7 +55,7 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("another space waited for %v", took)
 		}
-		for i := range 20 { // and from here on the flood costs the others nothing
+		for i := range 20 { // from here on the flood does not delay the others
 			w.flood("flooded", "slow", n+1+i, 1)
 			w.Send("other", "add", fmt.Sprintf("e%d", i+2))
 			synctest.Wait()
@@ -75,9 +74,8 @@ func TestFlood_ASlowSpaceIsNobodyElsesProblem(t *testing.T) {
 	})
 }
 
-// The same with a head that waits for a document of another space that does not
-// come.
-func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
+// The same holds for an event that waits for a document of another space that does not arrive.
+func TestFlood_ABlockedHeadDelaysNoOtherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -111,9 +109,8 @@ func TestFlood_ABlockedHeadIsNobodyElsesProblem(t *testing.T) {
 	})
 }
 
-// While the reader waits for a space that is slow and makes progress, everything else
-// of the partition goes on: leases are taken in, spaces are saved, and the worker can
-// be stopped.
+// While the reader waits for a space that is slow but makes progress, the rest of the partition works: leases
+// arrive, spaces are saved, and the worker can be stopped.
 func TestFlood_OnlyTheReaderWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -137,7 +134,7 @@ func TestFlood_OnlyTheReaderWaits(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if len(w.Receipts("flooded")) == n {
-			t.Fatal("the flood is over: this proves nothing")
+			t.Fatal("the flood is over, and the test needs it to last")
 		}
 		if st := w.Server.LoadState("flooded"); st.Mark.Seq == 0 {
 			t.Error("the space was not saved")
@@ -149,9 +146,9 @@ func TestFlood_OnlyTheReaderWaits(t *testing.T) {
 	})
 }
 
-// A flood with a lane that is short: most of it is read from the stream again, page
-// by page, while more comes in.
-func TestFlood_WhatFoundNoRoomIsReadAgainInOrder(t *testing.T) {
+// In a flood with a short lane buffer, most events are read from the stream again, page by page, while more
+// arrive.
+func TestFlood_EventsWithoutRoomAreReadAgainInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		cfg := worker.Config{ID: "w1"}
@@ -172,8 +169,8 @@ func TestFlood_WhatFoundNoRoomIsReadAgainInOrder(t *testing.T) {
 	})
 }
 
-// Poison of every kind ends in a receipt that says so, and the lane goes on.
-func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
+// Every kind of event that cannot be handled ends in a receipt with the reason, and later events are handled.
+func TestLane_AnUnhandleableEventEndsInARefusedReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.worker("w1")
@@ -194,7 +191,7 @@ func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
 		for _, rc := range w.Receipts("s") {
 			got = append(got, rc.Event+" "+string(rc.Outcome))
 			if (rc.Error == "") != (rc.Outcome == model.Handled) {
-				t.Errorf("%s: %s, and the reason is %q", rc.Event, rc.Outcome, rc.Error)
+				t.Errorf("%s: outcome %s, reason %q", rc.Event, rc.Outcome, rc.Error)
 			}
 		}
 		want := []string{
@@ -210,9 +207,9 @@ func TestLane_WhatCannotBeHandledEndsInARefusedReceipt(t *testing.T) {
 	})
 }
 
-// A space that works off thousands of events is named as the one of which most are, whenever one looks,
-// and not only as long as it has not begun: those that were read are handled a page at a time.
-func TestFlood_TheSpaceOfMostEventsIsNamedThroughoutItsBacklog(t *testing.T) {
+// While a space works off thousands of events, it is always reported as the one with the most, not only
+// before it begins: the events that were read are handled a page at a time.
+func TestFlood_TheBusiestSpaceIsReportedThroughoutItsBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -237,14 +234,14 @@ func TestFlood_TheSpaceOfMostEventsIsNamedThroughoutItsBacklog(t *testing.T) {
 			}
 			left := f.Partitions[0]
 			if w1.Counts().Receipts >= n {
-				break // the rest is that the position is saved
+				break // what remains is to save the position
 			}
 			if looks++; left.Busiest != "hot" || left.BusiestEvents <= left.Events/2 {
-				t.Errorf("look %d: of %d events most are said to be of %q: %d", looks, left.Events, left.Busiest, left.BusiestEvents)
+				t.Errorf("look %d: of %d events, the space with the most is %q with %d", looks, left.Events, left.Busiest, left.BusiestEvents)
 			}
 		}
 		if looks < 50 {
-			t.Errorf("only %d looks before all was done", looks)
+			t.Errorf("only %d looks before all events were handled", looks)
 		}
 		w.EventuallyEnded("hot", n)
 	})

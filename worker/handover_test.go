@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// lan is a network on which everything takes between half a millisecond and two.
+// lan is a network on which every message takes between half a millisecond and two.
 type lan struct{}
 
 func (lan) Request(op membus.Op) membus.Trip {
@@ -41,8 +41,8 @@ func (w *world) remote(cfg worker.Config) *process {
 	return w.start(cfg, w.Server.Dial(cfg.ID, lan{}), nil)
 }
 
-// load sends events to spaces and notes when each is handled: one event per space
-// every few milliseconds, without waiting for the one before.
+// load sends events to spaces, one per space every few milliseconds without waiting for the last, and records
+// when each is handled.
 type load struct {
 	w      *world
 	spaces []string
@@ -55,7 +55,7 @@ type load struct {
 
 func (w *world) load(spaces []string, every time.Duration) *load { return w.loadOf(spaces, every) }
 
-// loadOf is load of events with a payload.
+// loadOf is load for events with a payload.
 func (w *world) loadOf(spaces []string, every time.Duration, payload ...string) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{w: w, spaces: spaces, at: map[string][]time.Time{}, stop: cancel}
@@ -86,11 +86,11 @@ func (w *world) loadOf(spaces []string, every time.Duration, payload ...string) 
 	return l
 }
 
-// end ends the load, waits until everything is handled, and returns the longest time in
-// which a space had something to do and committed nothing.
+// end ends the load, waits until all events are handled, and returns the longest time in which a space had
+// work to do and committed nothing.
 func (l *load) end(after time.Time) (longest time.Duration) {
 	l.w.Helper()
-	l.w.Pass(3 * time.Second) // what is under way comes to an end
+	l.w.Pass(3 * time.Second) // events in flight are handled
 	l.stop()
 	l.done.Wait()
 	l.w.Pass(time.Second)
@@ -107,9 +107,9 @@ func (l *load) end(after time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Three workers are restarted one after the other while events keep coming. Nobody's
-// append is refused, and no space stands still for longer than the stated bound.
-func TestHandover_ARollingRestartRefusesNothingAndNoSpaceWaitsForLong(t *testing.T) {
+// Three workers are restarted one after the other under load. No append is refused, and no space stands still
+// for longer than the stated bound.
+func TestHandover_ARollingRestartRefusesNoAppendAndDelaysNoSpaceForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const partitions = 8
 		w := newWorld(t, partitions)
@@ -150,7 +150,7 @@ func TestHandover_ARollingRestartRefusesNothingAndNoSpaceWaitsForLong(t *testing
 			takeovers += len(w.Takeovers(s))
 		}
 		if takeovers < 2*len(spaces) {
-			t.Errorf("%d takeovers of %d spaces: nothing has moved", takeovers, len(spaces))
+			t.Errorf("%d takeovers of %d spaces: no space has moved", takeovers, len(spaces))
 		}
 		const bound = 100 * time.Millisecond
 		if longest > bound {
@@ -160,9 +160,9 @@ func TestHandover_ARollingRestartRefusesNothingAndNoSpaceWaitsForLong(t *testing
 	})
 }
 
-// Workers that come and go at once, in any order: each partition goes from hand to
-// hand.
-func TestHandover_MembersThatComeAndGoTogetherRefuseEachOtherNothing(t *testing.T) {
+// Workers join and leave concurrently, in any order: each partition is handed over from one owner to the
+// next.
+func TestHandover_ConcurrentJoinsAndLeavesRefuseNoAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const partitions = 12
 		w := newWorld(t, partitions)
@@ -207,9 +207,9 @@ func TestHandover_MembersThatComeAndGoTogetherRefuseEachOtherNothing(t *testing.
 	})
 }
 
-// A partition whose spaces cannot be drained is cut off after the limit, and the next
-// owner waits no longer.
-func TestHandover_WhatCannotBeDrainedIsWaitedForUpToTheLimit(t *testing.T) {
+// A partition whose spaces cannot be drained is cut off after the limit, and the next owner waits no longer
+// than that.
+func TestHandover_DrainingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck := make(chan struct{})
@@ -229,7 +229,7 @@ func TestHandover_WhatCannotBeDrainedIsWaitedForUpToTheLimit(t *testing.T) {
 		next := w.process(worker.Config{ID: id}, nil)
 		w.Eventually("the next owner serves it", func() bool { return len(next.Partitions()) == 1 })
 		if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
-			t.Errorf("it took %v, want about the limit of five seconds", took)
+			t.Errorf("the handover took %v, want about the limit of five seconds", took)
 		}
 		w.Send("good", "add", "e1")
 		w.EventuallyEnded("good", 1)
@@ -237,9 +237,9 @@ func TestHandover_WhatCannotBeDrainedIsWaitedForUpToTheLimit(t *testing.T) {
 	})
 }
 
-// The process is killed at any moment between two heartbeats; its spaces are taken over
-// within two of them.
-func TestTakeover_WithinTwoHeartbeatsOfACrashWheneverThatIs(t *testing.T) {
+// The process is killed at any moment between two heartbeats; its spaces are taken over within two
+// heartbeats.
+func TestTakeover_WithinTwoHeartbeatsOfACrash(t *testing.T) {
 	const heartbeat = 500 * time.Millisecond
 	slowest := time.Duration(0)
 	for i := range 20 {
@@ -261,7 +261,7 @@ func TestTakeover_WithinTwoHeartbeatsOfACrashWheneverThatIs(t *testing.T) {
 			for _, s := range spaces {
 				w.Send(s, "add", "e2")
 			}
-			w.Eventually("all are taken over", func() bool {
+			w.Eventually("all spaces are taken over", func() bool {
 				return !slices.ContainsFunc(spaces, func(s string) bool { return len(w.Takeovers(s)) < 2 })
 			})
 			slowest = max(slowest, time.Since(began))
@@ -275,12 +275,12 @@ func TestTakeover_WithinTwoHeartbeatsOfACrashWheneverThatIs(t *testing.T) {
 		})
 	}
 	if slowest > 2*heartbeat {
-		t.Errorf("it took %v, more than two heartbeats of %v", slowest, heartbeat)
+		t.Errorf("the takeover took %v, more than two heartbeats of %v", slowest, heartbeat)
 	}
-	t.Logf("the slowest takeover came %v after the crash", slowest)
+	t.Logf("the slowest takeover took %v", slowest)
 }
 
-// A worker that comes after a while of silence under a live id is refused.
+// A worker does not start under the id of a live worker, even after a silence.
 func TestTwin_AWorkerWhoseIDIsTakenDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -288,21 +288,21 @@ func TestTwin_AWorkerWhoseIDIsTakenDoesNotStart(t *testing.T) {
 		time.Sleep(time.Second)
 		err := w.tryStart("w1")
 		if taken := (*worker.TakenError)(nil); !errors.As(err, &taken) || taken.Other.Host != "here" {
-			t.Fatalf("start: %v, want a TakenError about the one on host here", err)
+			t.Fatalf("start: %v, want a TakenError that names host here", err)
 		}
 		time.Sleep(5 * time.Second)
 		if n := len(w1.Partitions()); n != 2 {
-			t.Errorf("the first serves %d partitions, want both", n)
+			t.Errorf("the first worker serves %d partitions, want both", n)
 		}
 		w1.Crash()
-		w2 := w.worker("w1") // a crash is no hindrance
+		w2 := w.worker("w1") // a crash releases the id
 		if n := len(w2.Partitions()); n != 2 {
-			t.Errorf("the next life serves %d partitions, want both", n)
+			t.Errorf("the restarted worker serves %d partitions, want both", n)
 		}
 	})
 }
 
-// tryStart starts a worker and returns what comes of it.
+// tryStart starts a worker and returns the result.
 func (w *world) tryStart(id string) error {
 	w.Helper()
 	b := w.Server.Dial(id+"-too", lan{})
@@ -314,7 +314,7 @@ func (w *world) tryStart(id string) error {
 	return p.Start(w.Context())
 }
 
-func TestTwin_OfTwoThatStartTogetherOneStays(t *testing.T) {
+func TestTwin_OneOfTwoConcurrentStartsSucceeds(t *testing.T) {
 	for i := range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -338,13 +338,13 @@ func TestTwin_OfTwoThatStartTogetherOneStays(t *testing.T) {
 				t.Errorf("the space was taken over %d times", len(owners))
 			}
 			if alive, _ := w.Client.Ping(t.Context(), "w1"); !alive {
-				t.Error("both have gone")
+				t.Error("both workers have stopped")
 			}
 		})
 	}
 }
 
-// deafToPings asks in vain whether somebody is there, as with a process that hangs.
+// deafToPings is a bus on which pings get no answer, like those to a process that hangs.
 type deafToPings struct{ *membus.Bus }
 
 func (deafToPings) Ping(ctx context.Context, _ string) (bool, error) {
@@ -352,9 +352,8 @@ func (deafToPings) Ping(ctx context.Context, _ string) (bool, error) {
 	return false, ctx.Err()
 }
 
-// One that has hung for so long that it was replaced under its id finds that out when
-// it goes on.
-func TestTwin_WhoWasReplacedWhileItHungEnds(t *testing.T) {
+// A worker that hung for so long that another one replaced it under its id detects that when it continues.
+func TestTwin_AHungWorkerThatWasReplacedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		old := w.remote(worker.Config{ID: "w1"})
@@ -376,17 +375,16 @@ func TestTwin_WhoWasReplacedWhileItHungEnds(t *testing.T) {
 	})
 }
 
-// Whatever is told of the one that lives, and though it does not answer: its announcements show that
-// it is there.
+// The id of a live worker that does not answer pings is still taken: its announcements show that it is alive.
 func TestTwin_AWorkerWhoseIDIsAnnouncedDoesNotStart(t *testing.T) {
 	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
-		"by one that answers":            func(b *membus.Bus) port.Bus { return b },
-		"by one that hangs now and then": func(b *membus.Bus) port.Bus { return deafToPings{b} },
+		"by a worker that answers pings":   func(b *membus.Bus) port.Bus { return b },
+		"by a worker that hangs sometimes": func(b *membus.Bus) port.Bus { return deafToPings{b} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				w.pretend("w1", true) // of no host
+				w.pretend("w1", true) // without a host
 				w.Pass(time.Second)
 				b := w.Server.Connect("w1-too")
 				p, err := worker.New(wrap(b), worker.Config{ID: "w1", Programs: worldtest.Always(book(t))})

@@ -18,18 +18,17 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// horizon is that of the deployments of this file: short, so that a test lives through
-// some.
+// horizon is that of the deployments of this file: short, so that a test can span several.
 const horizon = time.Hour
 
-// forgotten is when everything that was stored before is purged.
+// forgotten is the age at which stored events are purged.
 const forgotten = horizon + model.MaxClockSkew + 2*time.Minute
 
 func newShortWorld(t *testing.T) *world {
 	return newWorldOf(t, membus.Config{Partitions: 1, Horizon: horizon})
 }
 
-// inLane are the ids of the events that the lane holds, of all spaces.
+// inLane returns the ids of the events in the lane, of all spaces.
 func (w *world) inLane() (ids []string) {
 	events, _ := w.Server.FollowLane(0, 0, 1<<20)
 	for i := range events {
@@ -45,7 +44,7 @@ func (w *world) wantInLane(ids ...string) {
 	}
 }
 
-func TestHorizon_AHandledEventIsRememberedForTheHorizonAndNotMuchLonger(t *testing.T) {
+func TestHorizon_AHandledEventIsRememberedForAboutTheHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
@@ -56,14 +55,13 @@ func TestHorizon_AHandledEventIsRememberedForTheHorizonAndNotMuchLonger(t *testi
 			t.Errorf("a late duplicate is stored at %d", seq)
 		}
 		w.Pass(model.MaxClockSkew + 2*time.Minute)
-		w.wantInLane("e3") // the last one stays
+		w.wantInLane("e3") // the last event stays
 		w.wantHandled("s", "e1", "e2", "e3")
 	})
 }
 
-// Whenever an id is sent, and whenever whoever purges: what was handled once is refused or
-// known as long as it may come again. The ids are made by clocks that are wrong by what is
-// tolerated, and by more.
+// Whatever the time at which an id is sent or events are purged, a handled id is refused or recognized as
+// long as it may be repeated. The ids come from clocks with tolerated and with larger errors.
 func TestHorizon_NoTimedIDIsAcceptedTwice(t *testing.T) {
 	var twice, refused, purged int
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,17 +94,17 @@ func TestHorizon_NoTimedIDIsAcceptedTwice(t *testing.T) {
 				continue
 			}
 			if handled[id] {
-				t.Fatalf("%s is accepted twice, the second time at %v", id, now)
+				t.Fatalf("%s was accepted twice, the second time at %v", id, now)
 			}
 			handled[id] = true
 		}
 	})
 	if twice == 0 || refused == 0 || purged == 0 {
-		t.Errorf("%d duplicates, %d refusals, %d purged: this proves nothing", twice, refused, purged)
+		t.Errorf("%d duplicates, %d refusals, %d purged: the test needs each of them", twice, refused, purged)
 	}
 }
 
-// However much there is to forget, it goes in steps, one behind the other.
+// A large purge is done in steps, one after the other.
 func TestHorizon_AFullLaneIsPurgedInSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
@@ -130,8 +128,8 @@ func TestHorizon_AFullLaneIsPurgedInSteps(t *testing.T) {
 	})
 }
 
-// A plain id carries no time, so nobody can tell that it was there before.
-func TestHorizon_APlainIDThatComesAfterItIsANewEvent(t *testing.T) {
+// A plain id has no time, so that a repetition after the horizon cannot be recognized.
+func TestHorizon_APlainIDIsNewAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
@@ -148,7 +146,7 @@ func TestHorizon_ATimedIDTakesEffectOnceHoweverLateItIsSentAgain(t *testing.T) {
 		w := newShortWorld(t)
 		w.worker("w1")
 		id := model.TimedEventID(time.Now(), "order-17")
-		ahead := model.TimedEventID(time.Now().Add(model.MaxClockSkew), "order-18") // by a clock that is wrong
+		ahead := model.TimedEventID(time.Now().Add(model.MaxClockSkew), "order-18") // by a clock that is ahead
 		for range 200 {                                                             // from long before the horizon to long after it
 			w.Send("s", "add", id)
 			w.Send("s", "add", ahead)
@@ -166,7 +164,7 @@ func TestHorizon_ATimedIDTakesEffectOnceHoweverLateItIsSentAgain(t *testing.T) {
 		}
 		for id, n := range count {
 			if n[model.Handled] != 1 || n[model.Refused] == 0 {
-				t.Errorf("%s has the receipts %v, want one that it was handled and then refusals", id, n)
+				t.Errorf("%s has the receipts %v, want one handled and then refusals", id, n)
 			}
 		}
 	})
@@ -184,7 +182,7 @@ func TestHorizon_AnIDFromTheFutureIsRefused(t *testing.T) {
 	})
 }
 
-// An event that nobody has handled holds back everything behind it, however old.
+// An event that was not handled holds back everything after it, however old it is.
 func TestHorizon_APurgeNeverPassesAnEventThatIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
@@ -208,17 +206,17 @@ func TestHorizon_APurgeNeverPassesAnEventThatIsNotHandled(t *testing.T) {
 	})
 }
 
-// A worker that was cut off for days comes back, and purges by what it knew then.
-func TestHorizon_AWorkerThatWakesUpLatePurgesNothingThatIsNeeded(t *testing.T) {
+// A worker that was cut off for days reconnects, and purges by its old knowledge.
+func TestHorizon_AWorkerThatReconnectsLatePurgesNothingThatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
 		asleep := make(chan struct{})
 		zombie := w.worker("w1")
 		w.adds("s", 5)
-		w.Pass(5 * time.Second) // and the position is saved
+		w.Pass(5 * time.Second) // until the position is saved
 		zombie.Bus.Inject(func(membus.Op) membus.Fate { <-asleep; return membus.Deliver })
 		w.worker("w2")
-		w.Pass(time.Minute) // it finds the other one gone
+		w.Pass(time.Minute) // until the other worker counts as gone
 		for i := range 5 {
 			w.Send("s", "add", "later-"+string(rune('a'+i)))
 		}
@@ -236,7 +234,7 @@ func TestHorizon_AWorkerThatWakesUpLatePurgesNothingThatIsNeeded(t *testing.T) {
 	})
 }
 
-// Who comes after a purge finds the space as it was, and goes on.
+// An owner that comes after a purge finds the space as it was, and continues.
 func TestHorizon_ANewOwnerNeedsNothingOfWhatWasPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
@@ -259,7 +257,7 @@ func TestHorizon_ANewOwnerNeedsNothingOfWhatWasPurged(t *testing.T) {
 	})
 }
 
-// Of an event that is neither in the lane nor to be expected there, FindReceipt says so.
+// FindReceipt reports an event that is neither in the lane nor can be expected there.
 func TestHorizon_FindReceiptKnowsATimedIDThatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)

@@ -16,9 +16,8 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// forecast is a program whose computation sky shows the weather at the place that the document
-// where names, "LAS" at first, and whose streams go, ask and drop change that, refresh it and
-// forget it.
+// forecast is a program whose computation sky shows the weather at the place that the document where names,
+// initially "LAS", and whose streams go, ask and drop change the place, refresh it and forget it.
 func forecast(t *testing.T, fetch *tasks.Performer) *space.Program {
 	t.Helper()
 	p := space.NewProgram("forecast")
@@ -55,7 +54,7 @@ func forecast(t *testing.T, fetch *tasks.Performer) *space.Program {
 	return p
 }
 
-func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T) {
+func TestInput_IsFetchedWhenAnObservedComputationReadsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
@@ -70,17 +69,17 @@ func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T)
 		w.Send("s", "go", "e1", `"SFO"`)
 		w.Pass(time.Minute)
 		if n := out.count("", "SFO"); n != 0 {
-			t.Errorf("fetched %d times though nobody looks", n)
+			t.Errorf("fetched %d times without an observer", n)
 		}
 		seen := w.watch("s", "sky")
-		w.Eventually("it has come", func() bool { return seen.last() == `"SFO done \"SFO1\" "` })
+		w.Eventually("the value is fetched", func() bool { return seen.last() == `"SFO done \"SFO1\" "` })
 		w.Send("s", "go", "e2", `"SEA"`)
-		w.Eventually("it is an error", func() bool { return seen.last() == `"SEA failed absent no answer"` })
-		w.Send("s", "go", "e3", `"SFO"`) // is there
+		w.Eventually("the error is stored", func() bool { return seen.last() == `"SEA failed absent no answer"` })
+		w.Send("s", "go", "e3", `"SFO"`) // already fetched
 		w.Send("s", "ask", "e4", `"SFO"`)
-		w.Eventually("it has come again", func() bool { return seen.last() == `"SFO done \"SFO2\" "` })
+		w.Eventually("the value is fetched again", func() bool { return seen.last() == `"SFO done \"SFO2\" "` })
 		w.Send("s", "drop", "e5", `"SFO"`)
-		w.Eventually("it is fetched again", func() bool { return seen.last() == `"SFO done \"SFO3\" "` })
+		w.Eventually("the refreshed value is fetched", func() bool { return seen.last() == `"SFO done \"SFO3\" "` })
 		for key, want := range map[string]int{"SFO": 3, "SEA": 2} {
 			if n := out.count("", key); n != want {
 				t.Errorf("%s was fetched %d times", key, n)
@@ -99,8 +98,8 @@ func TestInput_IsFetchedWhenAComputationThatSomebodyLooksAtReadsIt(t *testing.T)
 	})
 }
 
-// A fetch that began before a refresh is not what was asked for.
-func TestInput_ThatIsRefreshedWhileItIsFetchedIsFetchedAnew(t *testing.T) {
+// The result of a fetch that began before a refresh does not satisfy the refresh.
+func TestInput_ARefreshDuringAFetchFetchesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
@@ -114,25 +113,25 @@ func TestInput_ThatIsRefreshedWhileItIsFetchedIsFetchedAnew(t *testing.T) {
 		w.Send("s", "ask", "e1", `"LAS"`)
 		w.Pass(time.Minute)
 		values, _ := seen.seen()
-		// Whether there is nothing yet when the watching begins is a matter of who comes first.
+		// The first value seen depends on whether the watch or the fetch comes first.
 		if got := strings.Replace(fmt.Sprint(values), "[absent ", "[", 1); got != `["LAS pending absent " "LAS done 2 "]` {
 			t.Errorf("seen %s", got)
 		}
 	})
 }
 
-func TestInput_OfAComputationThatWasNotRegisteredWithItIsAnErrorInWords(t *testing.T) {
+func TestInput_OfAnUnregisteredComputationIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(forecast(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.watch("s", "unregistered")
-		w.Eventually("it is told", func() bool {
+		w.Eventually("the error is logged", func() bool {
 			return w.Log.Count(`node space=s node=unregistered`) > 0
 		})
 		want := `read "LAS" of input weather: computation unregistered was not registered with this input; register it with settle.Using(weather)`
 		if n := w.Log.Count(want); n == 0 {
-			t.Errorf("the log does not say %q:\n%s", want, w.Log)
+			t.Errorf("the log does not contain %q:\n%s", want, w.Log)
 		}
 		if n := out.count("", "LAS"); n != 0 {
 			t.Errorf("fetched %d times", n)
@@ -140,7 +139,7 @@ func TestInput_OfAComputationThatWasNotRegisteredWithItIsAnErrorInWords(t *testi
 	})
 }
 
-// The worker dies while an input is fetched; who watches gets it from the next one.
+// The worker dies while an input is fetched; watchers get the value from the next one.
 func TestInput_IsFetchedByTheNextOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -155,10 +154,10 @@ func TestInput_IsFetchedByTheNextOwner(t *testing.T) {
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(forecast(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
 		seen := w.watch("s", "sky")
-		w.Eventually("it is being fetched", func() bool { return out.count("", "LAS") == 1 })
+		w.Eventually("the fetch is in flight", func() bool { return out.count("", "LAS") == 1 })
 		w1.Crash()
 		cfg.ID = "w2"
 		w.process(cfg, nil)
-		w.Eventually("it has come", func() bool { return seen.last() == `"LAS done 2 "` })
+		w.Eventually("the value is fetched", func() bool { return seen.last() == `"LAS done 2 "` })
 	})
 }

@@ -21,7 +21,7 @@ func runsOf(p *process, space, node string) uint64 {
 	return p.Runs()[worker.RunKey{Space: space, Node: node}]
 }
 
-// wantFollows checks whether a computation goes on when what it reads changes.
+// wantFollows checks whether a computation still runs when what it reads changes.
 func (w *world) wantFollows(p *process, space string, id int, want bool) {
 	w.Helper()
 	before := runsOf(p, space, "double")
@@ -54,12 +54,12 @@ func TestLease_IsDemandUntilItRunsOut(t *testing.T) {
 		time.Sleep(4 * time.Second) // ten seconds without renewal
 		w.wantFollows(w1, "s", 4, false)
 		if held := w1.Held(); held.Leases != 0 {
-			t.Errorf("%d leases are remembered", held.Leases)
+			t.Errorf("%d leases are held", held.Leases)
 		}
 	})
 }
 
-func TestLease_EndsAtOnceWhenItsObserverSaysSo(t *testing.T) {
+func TestLease_EndsAtOnceWhenItsObserverLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -72,12 +72,12 @@ func TestLease_EndsAtOnceWhenItsObserverSaysSo(t *testing.T) {
 		w.observe("s", "double", "v2", 0)
 		w.wantFollows(w1, "s", 3, false)
 		if held := w1.Held(); held.Leases != 0 {
-			t.Errorf("%d leases are remembered", held.Leases)
+			t.Errorf("%d leases are held", held.Leases)
 		}
 	})
 }
 
-func TestLease_NobodyIsObservedForEver(t *testing.T) {
+func TestLease_TTLIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -87,12 +87,12 @@ func TestLease_NobodyIsObservedForEver(t *testing.T) {
 	})
 }
 
-// The old owner took its leases with it, and the watchers are asked again, instead
-// of being noticed at their next renewal.
+// A takeover loses the old owner's leases. The new owner calls the roll, so that watchers need not wait for
+// their next renewal.
 func TestLease_TheRollCallOfANewOwnerBringsDemandBack(t *testing.T) {
 	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
-		"at once":                     nil,
-		"although its ears open late": func(b *membus.Bus) port.Bus { return lateEars{b} },
+		"at once":                        nil,
+		"with a late lease subscription": func(b *membus.Bus) port.Bus { return lateEars{b} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestLease_TheRollCallOfANewOwnerBringsDemandBack(t *testing.T) {
 					t.Fatalf("the watcher sees %s, want 2", v.last())
 				}
 				w1.Crash()
-				time.Sleep(1010 * time.Millisecond) // just behind a renewal, which comes every 2 s
+				time.Sleep(1010 * time.Millisecond) // just after a renewal, which comes every 2 s
 				w.process(worker.Config{ID: "w2"}, wrap)
 				w.Send("s", "add", "e2")
 				time.Sleep(1200 * time.Millisecond)
@@ -117,7 +117,7 @@ func TestLease_TheRollCallOfANewOwnerBringsDemandBack(t *testing.T) {
 	}
 }
 
-// lateEars begins to listen to leases a moment after it was asked to.
+// lateEars subscribes to leases a moment late.
 type lateEars struct{ *membus.Bus }
 
 func (b lateEars) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
@@ -130,8 +130,8 @@ func (b lateEars) FollowLeases(ctx context.Context, partition int, deliver func(
 	return b.Bus.FollowLeases(ctx, partition, deliver)
 }
 
-// A watch across a takeover delivers every value in order and goes on by itself.
-func TestWatch_GoesOnAcrossATakeoverWithoutGoingBack(t *testing.T) {
+// A watch across a takeover delivers every value in order and continues by itself.
+func TestWatch_ContinuesInOrderAcrossATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.worker("w1")
@@ -153,12 +153,12 @@ func TestWatch_GoesOnAcrossATakeoverWithoutGoingBack(t *testing.T) {
 			t.Errorf("saw %v, want every value once", values)
 		}
 		if _, revisions := v.seen(); !slices.IsSorted(revisions) {
-			t.Errorf("revisions %v go back", revisions)
+			t.Errorf("revisions %v are not ascending", revisions)
 		}
 	})
 }
 
-// hasty is a bus that has more entries in its hands when a follow is ended.
+// hasty is a bus that still delivers entries after a subscription has ended.
 type hasty struct{ *membus.Bus }
 
 func (b hasty) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
@@ -173,9 +173,9 @@ func (b hasty) FollowSpace(ctx context.Context, space string, after uint64, deli
 	return ctx.Err()
 }
 
-// What comes behind a commit that cannot be read is not delivered: it would be a value
-// that the document never had.
-func TestWatch_NothingIsDeliveredBehindAnUndecodableCommit(t *testing.T) {
+// Nothing after a commit that cannot be decoded is delivered: it could be a value that the document never
+// had.
+func TestWatch_NothingIsDeliveredAfterAnUndecodableCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		late := make(chan struct{})
@@ -195,7 +195,7 @@ func TestWatch_NothingIsDeliveredBehindAnUndecodableCommit(t *testing.T) {
 		writes(3)
 		close(late)
 		if err := <-done; err == nil {
-			t.Error("it ended without an error")
+			t.Error("the watch ended without an error")
 		}
 		if fmt.Sprint(values) != "[absent 1]" {
 			t.Errorf("delivered %v, want absent and 1", values)
@@ -203,7 +203,7 @@ func TestWatch_NothingIsDeliveredBehindAnUndecodableCommit(t *testing.T) {
 	})
 }
 
-// blind shows nothing of a log but to those who follow it, and that late.
+// blind is a bus that shows a log only to subscribers, and late.
 type blind struct {
 	hasty
 	late chan struct{}
@@ -233,16 +233,16 @@ func TestWatch_AnUndecodableCommitEndsItWithAnError(t *testing.T) {
 	})
 }
 
-// lateRoll is a bus on which a roll call comes when the observer is about to end.
+// lateRoll is a bus on which a roll call arrives when the observer is about to end.
 type lateRoll struct {
 	*membus.Bus
 	mu   sync.Mutex
-	ttls []time.Duration // of the leases, in their order
+	ttls []time.Duration // of the leases, in order
 }
 
 func (b *lateRoll) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
 	<-ctx.Done()
-	_ = pause.For(context.WithoutCancel(ctx), time.Millisecond) // while it is delivered
+	_ = pause.For(context.WithoutCancel(ctx), time.Millisecond) // while the lease is delivered
 	deliver(0)
 	return ctx.Err()
 }
@@ -254,7 +254,7 @@ func (b *lateRoll) Observe(l model.Lease) error {
 	return b.Bus.Observe(l)
 }
 
-// The owner would compute for nobody until the lease runs out.
+// Otherwise the owner would compute without an observer until the lease runs out.
 func TestLease_ARollCallAtTheEndDoesNotRenewIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -19,26 +19,26 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// unending is a program with handlers that do not return until release is called, and what came of
-// the goroutines of theirs that were given up.
+// unending is a program with handlers that do not return until release is called. It records what became of
+// the goroutines that were given up.
 type unending struct {
 	*space.Program
 	release func()
 	nap     func(time.Duration)
-	wake    func() // ends what release does not
+	wake    func() // ends the handlers that release does not
 	stuck   chan struct{}
 	called  atomic.Int32 // handlers and nodes that have begun to wait
-	came    atomic.Int32 // of those, the ones that used their transaction after it and went on
+	came    atomic.Int32 // of those, the ones that used their transaction afterwards and were not stopped
 }
 
 func newUnending(t *testing.T) *unending {
 	t.Helper()
 	e := &unending{Program: book(t), stuck: make(chan struct{})}
 	e.release = sync.OnceFunc(func() { close(e.stuck) })
-	deaf := make(chan struct{})
-	e.wake = func() { close(deaf) }
+	stubborn := make(chan struct{})
+	e.wake = func() { close(stubborn) }
 	err := errors.Join(
-		e.Handle("deaf", func(*space.Tx, *model.Event) (model.Value, error) { <-deaf; return model.Value{}, nil }),
+		e.Handle("stubborn", func(*space.Tx, *model.Event) (model.Value, error) { <-stubborn; return model.Value{}, nil }),
 		e.Handle("leave", func(*space.Tx, *model.Event) (model.Value, error) { runtime.Goexit(); return model.Value{}, nil }),
 		e.Handle("hang", func(tx *space.Tx, ev *model.Event) (model.Value, error) {
 			tx.Set("before", ev.ID)
@@ -100,10 +100,10 @@ func (w *world) eventuallyWithin(d time.Duration, what string, is func() bool) {
 	}
 }
 
-// A handler that never returns is given up, three times, and its event is a dead letter that says
-// why. The event behind it is handled meanwhile, although none of the goroutines has come back; what
-// they write and send when they do is nowhere.
-func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) {
+// A handler that never returns is given up three times, and its event becomes a dead letter that explains
+// why. Later events are handled in the meantime, although none of the goroutines has returned; what these
+// write and send when they do return is discarded.
+func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
@@ -121,29 +121,29 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 		said := w.Receipts("s")[1].Error
 		for _, part := range []string{"stream hang", "30s", "3 attempts", "action"} {
 			if !strings.Contains(said, part) {
-				t.Errorf("the receipt says %q, without %q", said, part)
+				t.Errorf("the receipt has error %q, want %q in it", said, part)
 			}
 		}
 		if n := p.Stats().Abandoned; n != 3 || e.called.Load() != 3 {
-			t.Errorf("%d goroutines are said to be given up, after %d calls", n, e.called.Load())
+			t.Errorf("%d goroutines count as given up after %d calls", n, e.called.Load())
 		}
 		if n := p.Figures().Abandoned; n != 3 {
-			t.Errorf("the figures say %d", n)
+			t.Errorf("the figures have %d", n)
 		}
 		e.release()
 		w.Pass(time.Minute)
 		if n := p.Stats().Abandoned; n != 0 {
-			t.Errorf("%d are said to be given up, and all have ended", n)
+			t.Errorf("%d goroutines count as given up after all have ended", n)
 		}
 		if n := p.Figures().Abandoned; n != 0 {
-			t.Errorf("the figures say %d, and all have ended", n)
+			t.Errorf("the figures have %d after all have ended", n)
 		}
 		if n := e.came.Load(); n != 0 {
-			t.Errorf("%d used a transaction that was given up, and went on", n)
+			t.Errorf("%d goroutines used a transaction that was given up, and continued", n)
 		}
 		for _, doc := range []string{"late", "before"} {
 			if v := w.Doc("s", doc); v != "absent" {
-				t.Errorf("what a handler wrote that was given up is there: %s is %s", doc, v)
+				t.Errorf("a write of a handler that was given up was committed: %s is %s", doc, v)
 			}
 		}
 		w.wantHandled("t", "o1")
@@ -153,9 +153,9 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheSpaceGoesOn(t *testing.T) 
 	})
 }
 
-// A worker that is stopped while a handler does not return gives it up, and says so: what the space had done
-// is not saved.
-func TestLimit_AWorkerThatIsStoppedSaysThatASpaceWasGivenUp(t *testing.T) {
+// A worker that is stopped while a handler does not return gives the handler up, and Stop reports that the
+// space's last changes are not saved.
+func TestLimit_StopReportsASpaceThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
@@ -173,8 +173,8 @@ func TestLimit_AWorkerThatIsStoppedSaysThatASpaceWasGivenUp(t *testing.T) {
 	})
 }
 
-// A handler that heeds its context is not given up: the attempt has failed, and is made again as
-// after an error that may pass, until the event is a dead letter. Nothing of it is kept.
+// A handler that returns when its context ends is not given up: the attempt has failed and is retried like
+// one with a transient error, until the event becomes a dead letter. Nothing of it is kept.
 func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -185,20 +185,20 @@ func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 		w.EventuallyEnds("s", "bad failed 5", "e1 handled 0")
 		said := w.Receipts("s")[0].Error
 		if !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
-			t.Errorf("the receipt says %q", said)
+			t.Errorf("the receipt has error %q", said)
 		}
 		if n := p.Stats().Abandoned; n != 0 || len(w.Takeovers("s")) != 1 {
-			t.Errorf("%d goroutines are said to be given up; takeovers: %v", n, w.Takeovers("s"))
+			t.Errorf("%d goroutines count as given up; takeovers: %v", n, w.Takeovers("s"))
 		}
 		if v := w.Doc("s", "before"); v != "absent" {
-			t.Errorf("what a failed attempt has written is there: %s", v)
+			t.Errorf("a write of a failed attempt was committed: %s", v)
 		}
 		p.Shutdown()
 	})
 }
 
-// A handler may have a limit of its own, longer, shorter or none; one that returns before it is
-// blamed for nothing.
+// A handler may have its own limit: longer, shorter or none. A handler that returns within it is never given
+// up.
 func TestLimit_AHandlerMayHaveItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -216,18 +216,18 @@ func TestLimit_AHandlerMayHaveItsOwn(t *testing.T) {
 			t.Errorf("three attempts of 100 ms, and a second each, have taken %s", took)
 		}
 		if said := w.Receipts("quick")[0].Error; !strings.Contains(said, "within 100ms") {
-			t.Errorf("the receipt says %q", said)
+			t.Errorf("the receipt has error %q", said)
 		}
 		w.EventuallyEnds("naps", "n1 handled 0", "n2 handled 0")
-		w.eventuallyWithin(11*time.Minute, "the one without a limit ends", func() bool { return slices.Equal(w.Ends("slow"), []string{"l1 handled 0"}) })
+		w.eventuallyWithin(11*time.Minute, "the handler without a limit ends", func() bool { return slices.Equal(w.Ends("slow"), []string{"l1 handled 0"}) })
 		e.release()
 		p.Shutdown()
 	})
 }
 
-// A node that does not return is given up once: it rests, and neither the events of its space nor
-// those that read what it derives wait for it.
-func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
+// A node that does not return is given up once and then rests. Neither the events of its space nor readers of
+// its output wait for it.
+func TestLimit_ANodeThatNeverReturnsRestsAndBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
@@ -244,7 +244,7 @@ func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
 			t.Errorf("the event that reads the node's document found %s", got)
 		}
 		if n := e.called.Load(); n != 1 || p.Stats().Abandoned != 1 {
-			t.Errorf("the node was called %d times, of which %d are given up", n, p.Stats().Abandoned)
+			t.Errorf("the node was called %d times, %d goroutines count as given up", n, p.Stats().Abandoned)
 		}
 		if len(told) != 1 || !strings.HasPrefix(told[0], "stuck: node stuck has not returned within 30s and is given up") {
 			t.Errorf("told were %q", told)
@@ -252,30 +252,29 @@ func TestLimit_ANodeThatNeverReturnsRestsAndNobodyWaitsForIt(t *testing.T) {
 		e.release()
 		w.Pass(2 * time.Minute)
 		if n := p.Stats().Abandoned; n != 0 {
-			t.Errorf("%d are said to be given up, and all have ended", n)
+			t.Errorf("%d goroutines count as given up after all have ended", n)
 		}
 		p.Shutdown()
 	})
 }
 
-// A worker gives up a hundred goroutines and no more: the next space stands still until one of them
-// has returned.
-func TestLimit_HowManyAreGivenUpIsBounded(t *testing.T) {
+// A worker gives up at most a hundred goroutines: the next space stands still until one of them has returned.
+func TestLimit_TheNumberOfGivenUpGoroutinesIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program), Options: worker.Options{RunLimit: time.Second}}, nil)
-		const spaces = 34 // three attempts each are more than a hundred
+		const spaces = 34 // at three attempts each, more than a hundred
 		for i := range spaces {
 			w.Send(fmt.Sprintf("s%d", i), "hang", "bad")
 		}
 		w.Pass(5 * time.Minute)
 		if n := p.Stats().Abandoned; n != 100 {
-			t.Errorf("%d are given up, want 100", n)
+			t.Errorf("%d goroutines are given up, want 100", n)
 		}
 		if n := w.Log.Count("has not returned within its limit and is not given up, as too many were"); n != 2 {
-			t.Errorf("%d are told of that are not given up, want 2", n)
+			t.Errorf("%d log lines about goroutines that are not given up, want 2", n)
 		}
 		e.release()
 		for i := range spaces {
@@ -285,8 +284,8 @@ func TestLimit_HowManyAreGivenUpIsBounded(t *testing.T) {
 	})
 }
 
-// When there is room again, what stands still is given up after all.
-func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
+// When earlier goroutines have returned, a space that stands still gives its handler up after all.
+func TestLimit_AStuckSpaceIsGivenUpWhenOthersHaveReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
@@ -296,7 +295,7 @@ func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
 			w.Send(fmt.Sprintf("s%d", i), "hang", "bad")
 		}
 		w.Pass(5 * time.Minute)
-		w.Send("last", "deaf", "bad")
+		w.Send("last", "stubborn", "bad")
 		w.Pass(time.Minute)
 		e.release()
 		w.EventuallyEnds("last", "bad failed 3")
@@ -305,8 +304,8 @@ func TestLimit_WhatStandsStillIsGivenUpWhenOthersHaveReturned(t *testing.T) {
 	})
 }
 
-// An effect may have a context, too, which ends with its run: the handler that comes a long time later
-// has one of its own, and has not failed.
+// An effect may also use a context, which ends with its run: a handler that runs much later has its own, and
+// does not fail.
 func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -329,7 +328,7 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 		p.Shutdown()
 		for i, ctx := range of {
 			if ctx.Err() == nil || i > 0 && ctx == of[i-1] {
-				t.Errorf("the runs had the contexts %v", of)
+				t.Errorf("the contexts of the runs were %v", of)
 			}
 		}
 		if len(of) < 2 {
@@ -338,8 +337,9 @@ func TestLimit_AContextIsThatOfOneRun(t *testing.T) {
 	})
 }
 
-// A handler that ends its goroutine, as t.FailNow of a test does, is an attempt that never came back:
-// its space goes on, nothing waits for it, and it takes up no room of those that were given up.
+// A handler that ends its goroutine, as t.FailNow of a test does, is an attempt that never returned: its
+// space continues, nothing waits for the attempt, and it does not count against the limit of goroutines that
+// were given up.
 func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -349,10 +349,10 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 		w.Send("s", "want", "good")
 		w.eventuallyWithin(time.Minute, "both end", func() bool { return len(w.Ends("s")) == 2 })
 		if got := w.Ends("s"); !strings.HasPrefix(got[0], "bad failed") || got[1] != "good handled 0" {
-			t.Errorf("they end as %v", got)
+			t.Errorf("the outcomes are %v", got)
 		}
 		if n := p.Stats().Abandoned; n != 0 {
-			t.Errorf("%d goroutines are said to be left", n)
+			t.Errorf("%d goroutines count as given up", n)
 		}
 		w.Send("s", "leave", "worse")
 		w.Pass(time.Millisecond)
@@ -360,15 +360,15 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsAnAttempt(t *testing.T) {
 	})
 }
 
-// An attempt that was given up is known to the next process, too.
-func TestLimit_AttemptsAreCountedOverACrash(t *testing.T) {
+// The next process also counts an attempt that was given up.
+func TestLimit_AttemptsAreCountedAcrossACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		e := newUnending(t)
 		defer e.release()
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(e.Program)}, nil)
 		w.Send("s", "hang", "bad")
-		w.eventuallyWithin(5*time.Minute, "the second attempt is under way", func() bool { return e.called.Load() == 2 })
+		w.eventuallyWithin(5*time.Minute, "the second attempt is running", func() bool { return e.called.Load() == 2 })
 		p.Crash()
 		p = w.process(worker.Config{ID: "w2", Programs: worldtest.Always(e.Program)}, nil)
 		w.EventuallyEnds("s", "bad failed 3")
@@ -380,7 +380,7 @@ func TestLimit_AttemptsAreCountedOverACrash(t *testing.T) {
 	})
 }
 
-// An attachment whose handler does not return ends, and says why; the owner goes on.
+// An attachment whose handler does not return ends with a reason; the owner continues.
 func TestLimit_AnAttachmentEndsWithItsHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -399,7 +399,7 @@ func TestLimit_AnAttachmentEndsWithItsHandler(t *testing.T) {
 		<-a.Done()
 		var limit *space.LimitError
 		if _, err := a.Get(w.Context(), "n"); !errors.As(err, &limit) || limit.Event != "bad" {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("the attachment ends with %v", err)
 		}
 		if err := a.Close(w.Context()); err != nil {
 			t.Error(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// accept has workers go on without what is lost of a partition, and returns what that is.
+// accept accepts the losses of a partition, and returns them.
 func (w *world) accept(partition int) []*loss.Loss {
 	w.Helper()
 	lost, err := loss.InPartition(w.Context(), w.Client, partition)
@@ -29,26 +29,26 @@ func (w *world) accept(partition int) []*loss.Loss {
 		w.Fatal(err)
 	}
 	if left, err := loss.InPartition(w.Context(), w.Client, partition); len(left) > 0 || err != nil {
-		w.Fatalf("after that, there is still %v, %v", left, err)
+		w.Fatalf("after accepting, the losses are %v, %v", left, err)
 	}
 	return lost
 }
 
-// wantLoss waits until a worker says that it refuses one thing, and checks what.
+// wantLoss waits until a worker reports exactly one loss, and compares it.
 func (w *world) wantLoss(p *process, want model.LossError) {
 	w.Helper()
-	w.Eventually("the worker names the loss", func() bool { return len(p.Figures().Losses) > 0 })
+	w.Eventually("the worker reports the loss", func() bool { return len(p.Figures().Losses) > 0 })
 	f := p.Figures()
 	got := f.Losses[0]
 	if f.LossCount != 1 || got.Kind != want.Kind || got.Space != want.Space || got.Known != want.Known || got.Found != want.Found {
-		w.Errorf("the worker names %+v, want %+v", f.Losses, want)
+		w.Errorf("the worker reports %+v, want %+v", f.Losses, want)
 	}
 }
 
 const refusedLog = "refused: the store has lost what is known of it"
 
-// A lane that was replaced by an empty one is refused, and other partitions go on. When the loss
-// is accepted, what is sent then is handled once, and what was handled is not handled again.
+// A lane that was replaced by an empty one is refused, and other partitions continue. Once the loss is
+// accepted, new events are handled once, and handled events are not handled again.
 func TestLoss_AnEmptyLaneIsRefusedUntilItIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -65,19 +65,19 @@ func TestLoss_AnEmptyLaneIsRefusedUntilItIsAccepted(t *testing.T) {
 		if n := w.Log.Count(refusedLog); n < 1 || n > 4 {
 			t.Errorf("the loss was logged %d times in five minutes", n)
 		}
-		w.Send(s, "add", "n1") // the lane is not empty any more, and receipts say what is handled
+		w.Send(s, "add", "n1") // the lane is no longer empty, and receipts decide what is handled
 		w.EventuallyEnded(s, 11)
 		w.wantHandled(s, append(worldtest.Numbered(10), "n1")...)
 		if got := second.Figures(); got.LossCount != 0 {
-			t.Errorf("the worker still names %v", got.Losses)
+			t.Errorf("the worker still reports %v", got.Losses)
 		}
 		if lost := w.accept(0); len(lost) != 0 {
-			t.Errorf("there was %v to accept", lost)
+			t.Errorf("accepted %v", lost)
 		}
 	})
 }
 
-func TestLoss_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+func TestLoss_AnEmptyLaneIsServedOnceTheLossIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -88,12 +88,12 @@ func TestLoss_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 		second := w.worker("w2")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLane, Known: 10, Found: 0})
 		w.accept(0)
-		w.Eventually("it is served", func() bool { return second.Figures().LossCount == 0 })
+		w.Eventually("the partition is served", func() bool { return second.Figures().LossCount == 0 })
 		w.Send("s", "add", "n1")
 		w.EventuallyEnded("s", 11)
 		for _, id := range append(worldtest.Numbered(10), "n1") {
 			if !w.sendAgain("s", "add", id) {
-				t.Errorf("a second event %s was taken for a new one", id)
+				t.Errorf("a duplicate of event %s was taken for a new event", id)
 			}
 		}
 		w.Pass(time.Minute)
@@ -101,8 +101,8 @@ func TestLoss_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 	})
 }
 
-// A lane of whose events no receipt is left ends before the saved position. What was in it when
-// that was saved has been handled; what has come since has not.
+// A lane whose events have no receipts left ends before the saved position. Events that were in it when the
+// position was saved have been handled; later ones have not.
 func TestLoss_WithoutReceiptsTheTimeOfThePositionDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -112,13 +112,13 @@ func TestLoss_WithoutReceiptsTheTimeOfThePositionDecides(t *testing.T) {
 		w.Server.LoseLane(0, 2)
 		w.Server.LoseLog(0, 0)
 		w.Pass(time.Minute)
-		w.Send("s", "add", "n1") // at 3, of which the cursor says that it is done
+		w.Send("s", "add", "n1") // at 3, which the cursor counts as done
 		second := w.worker("w2")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLane, Known: 6, Found: 3})
 		known := w.Server.LoadState("s").Mark.Seq
 		lost := w.accept(0)
 		if len(lost) != 2 || lost[1].Kind != model.LossOfLog || lost[1].Known != known || lost[1].Found != 0 {
-			t.Errorf("what is lost is %+v", lost)
+			t.Errorf("the losses are %+v", lost)
 		}
 		w.Eventually("n1 is handled", func() bool { return len(w.Receipts("s")) > 0 })
 		w.Send("s", "add", "n2")
@@ -131,9 +131,9 @@ func TestLoss_WithoutReceiptsTheTimeOfThePositionDecides(t *testing.T) {
 	})
 }
 
-// A log has lost its end, and the state reflects more. The space is refused and others are not,
-// until that is accepted: it goes on from its state, the receipts that are gone are said to be
-// gone, and what it sends next arrives, though targets have never had what was lost.
+// A log has lost its end, and the state reflects more. The space is refused, and the others are not. Once the
+// loss is accepted, the space continues from its state, lost receipts are reported as lost, and its next
+// sends arrive, although their targets never received the lost ones.
 func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -142,7 +142,7 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 		w.Send("s", "forward", "e1", `"b"`)
 		w.EventuallyEnded("b", 1)
 		released := w.Server.Head("s")
-		w.Eventually("that is released", func() bool { return w.Server.LoadPosition(0, "released") >= released })
+		w.Eventually("the send is released", func() bool { return w.Server.LoadPosition(0, "released") >= released })
 		c.Stop()
 		for i := 2; i <= 4; i++ {
 			w.Send("s", "forward", fmt.Sprint("e", i), `"b"`)
@@ -167,7 +167,7 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 		}
 		lost := w.accept(0)
 		if len(lost) != 1 || lost[0].Events() != 3 || lost[0].Gone[0].To != "b" {
-			t.Errorf("what is lost is %+v", lost)
+			t.Errorf("the losses are %+v", lost)
 		}
 		w.Coordinator()
 		w.Eventually("n1 arrives", func() bool {
@@ -184,17 +184,17 @@ func TestLoss_ALogThatEndsBeforeItsStateIsRefusedUntilItIsAccepted(t *testing.T)
 			t.Errorf("the receipt of e3: %v, want %v", err, history.ErrForgotten)
 		}
 		if !w.sendAgain("s", "forward", "e3") {
-			t.Error("e3 is taken for a new event, and its lane has it")
+			t.Error("e3 was taken for a new event, although its lane has it")
 		}
 		dead, err := w.Client.ReadDead(t.Context(), "b", 0, 10)
 		if err != nil || len(dead) != 3 {
 			t.Errorf("dead letters: %v, %v, want three", dead, err)
 		}
-		w.Eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
+		w.Eventually("no loss is reported any more", func() bool { return second.Figures().LossCount == 0 })
 	})
 }
 
-// A space that nothing wakes is served again, too, and what is refused is not forgotten meanwhile.
+// A space without events is served again, too, and its refusal is remembered until then.
 func TestLoss_ASpaceWithoutEventsIsServedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -211,16 +211,16 @@ func TestLoss_ASpaceWithoutEventsIsServedAgain(t *testing.T) {
 		w.Pass(2 * time.Minute)
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: 1})
 		if now := second.Figures().Losses[0].Since; !now.Equal(since) {
-			t.Errorf("it is named since %v, and was since %v", now, since)
+			t.Errorf("the loss is reported since %v, and was since %v", now, since)
 		}
 		w.accept(0)
-		w.Eventually("nothing is named any more", func() bool { return second.Figures().LossCount == 0 })
+		w.Eventually("no loss is reported any more", func() bool { return second.Figures().LossCount == 0 })
 		w.Send("s", "add", "n1")
-		w.Eventually("it is handled", func() bool { return w.Doc("s", "n") == "4" })
+		w.Eventually("the event is handled", func() bool { return w.Doc("s", "n") == "4" })
 	})
 }
 
-// A state that is lost with the log behind it is named, and cannot be accepted.
+// A lost state whose log was purged is reported, and cannot be accepted.
 func TestLoss_AStateThatIsLostCannotBeAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -234,17 +234,17 @@ func TestLoss_AStateThatIsLostCannotBeAccepted(t *testing.T) {
 		w.wantLoss(second, model.LossError{Kind: model.LossOfState, Space: "s"})
 		l, err := loss.InSpace(t.Context(), w.Client, "s")
 		if err != nil || l == nil {
-			t.Fatalf("what is lost is %v, %v", l, err)
+			t.Fatalf("the losses are %v, %v", l, err)
 		}
 		if err := l.Accept(t.Context(), w.Client, nil); !errors.Is(err, loss.ErrState) {
-			t.Errorf("accepting it says %v", err)
+			t.Errorf("accepting it: %v", err)
 		}
 	})
 }
 
-// A log that ends before what coordinators have released of it gives sequences out again: what is
-// sent in it then is released, by one that was started since.
-func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAnew(t *testing.T) {
+// A log that ends before what coordinators have released assigns sequences again. A coordinator that starts
+// after the loss releases what is sent under them.
+func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Server.SavePosition(0, "released", 50)
@@ -256,7 +256,7 @@ func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAnew(t *testing.T) {
 		w.EventuallyEnded("b", 2)
 		w.Pass(time.Minute)
 		if n := len(w.Receipts("b")); n != 2 {
-			t.Errorf("b has handled %d events, want 2", n)
+			t.Errorf("b handled %d events, want 2", n)
 		}
 		if at, head := w.Server.LoadPosition(0, "released"), w.Server.Head("b"); at != head {
 			t.Errorf("the saved position is %d, the log ends at %d", at, head)
@@ -264,9 +264,8 @@ func TestLoss_ALogThatEndsBeforeWhatWasReleasedIsReleasedAnew(t *testing.T) {
 	})
 }
 
-// The worker died after it had saved a document and before it saved the mark, and the log has lost
-// the commit. A takeover would be accepted, and the log give the sequence out again of which the
-// document is.
+// The worker died after it had saved a document and before it saved the mark, and the log has lost the
+// commit. A takeover would otherwise succeed, and the log assign the document's sequence again.
 func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -290,7 +289,7 @@ func TestLoss_ALogThatEndsBeforeADocumentIsRefused(t *testing.T) {
 		w.Send("s", "add", "e3")
 		w.wantLoss(second, model.LossError{Kind: model.LossOfLog, Space: "s", Known: known, Found: found})
 		if n := w.Server.Head("s"); n != found {
-			t.Errorf("the log goes on, to %d", n)
+			t.Errorf("the log has grown to %d", n)
 		}
 	})
 }

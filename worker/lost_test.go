@@ -9,9 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A power cut can cost a stream its last messages while others keep theirs. What is
-// then sent looks like something old, or follows a head that is gone: the worker
-// refuses to serve instead of dropping it or waiting for ever.
+// A power cut can truncate one stream and spare others. A message sent after that looks like an old one, or
+// follows a head that is gone: the worker refuses to serve rather than drop it or wait forever.
 func TestAStreamThatIsShorterThanKnownIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -41,10 +40,10 @@ func TestAStreamThatIsShorterThanKnownIsRefused(t *testing.T) {
 				p := w.worker("w1")
 				time.Sleep(3 * time.Second)
 				if w.Log.Count(c.want) == 0 {
-					t.Errorf("the worker said %q, want %q in it", w.Log, c.want)
+					t.Errorf("the worker logged %q, want %q in it", w.Log, c.want)
 				}
 				if head := w.Server.Head("a"); head != 0 {
-					t.Errorf("it appended up to %d all the same", head)
+					t.Errorf("the worker nevertheless appended up to %d", head)
 				}
 				p.Shutdown()
 			})

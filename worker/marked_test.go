@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// An event whose handler runs is cancelled: the context of its handler ends at once, and a handler that does
-// not heed it is given up a second later, whatever its limit. The event behind it is handled.
+// An event is cancelled while its handler runs. The context of the handler ends at once, and a handler that
+// ignores it is given up a second later, whatever its limit. Later events are handled.
 func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 	for _, c := range []struct {
 		stream    string
@@ -42,10 +42,10 @@ func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 				began := time.Now()
 				w.EventuallyEnds("s", "e1 handled 0", "bad cancelled 0", "e2 handled 0")
 				if took := time.Since(began); took > 5*time.Second {
-					t.Errorf("the space went on after %s", took)
+					t.Errorf("the space continued after %s", took)
 				}
 				if n := p.Stats().Abandoned; n != c.abandoned || e.called.Load() != 1 {
-					t.Errorf("%d goroutines are said to be given up, after %d calls", n, e.called.Load())
+					t.Errorf("%d goroutines count as given up after %d calls", n, e.called.Load())
 				}
 				e.release()
 				w.Pass(time.Minute)
@@ -54,7 +54,7 @@ func TestMarked_TheAttemptAtACancelledEventEnds(t *testing.T) {
 	}
 }
 
-// A mark for another event ends no attempt: the handler that runs keeps its limit.
+// A mark for another event ends no attempt: the running handler keeps its limit.
 func TestMarked_AnotherEventIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -77,7 +77,7 @@ func TestMarked_AnotherEventIsLeftAlone(t *testing.T) {
 	})
 }
 
-// The owner follows the log already, because an application is attached, when the handler begins.
+// The owner already follows the log when the handler begins, because an application is attached.
 func TestMarked_ByAnApplicationThatWasAttachedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -14,13 +14,13 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// saved is how many items the bucket holds of a space, markers included.
+// savedItems returns how many items of a space the bucket has, markers included.
 func (w *world) savedItems(name string) int {
 	st := w.Server.LoadState(name)
 	return len(st.Docs) + len(st.Observations)
 }
 
-// transact makes a transaction of an application that is attached for it.
+// transact runs one transaction in an application that attaches for it.
 func (w *world) transact(f func(tx *space.Tx) error) {
 	w.Helper()
 	a := w.attach("app")
@@ -52,12 +52,12 @@ func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 			})
 			w.Pass(3 * time.Second)
 			if n := w.savedItems("s"); n > 60 {
-				t.Fatalf("after round %d the bucket holds %d items", round, n)
+				t.Fatalf("after round %d the bucket has %d items", round, n)
 			}
 		}
 		w.Pass(5 * time.Second)
 		if n := w.savedItems("s"); n > 3 {
-			t.Errorf("the bucket holds %d items", n)
+			t.Errorf("the bucket has %d items", n)
 		}
 		if got := w.Doc("s", "n"); got != "1" {
 			t.Errorf("n is %s", got)
@@ -65,7 +65,7 @@ func TestMarkers_DocumentsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// makeDocument makes the document d of space s and returns it as it is saved.
+// makeDocument creates the document d of space s and returns it as it is saved.
 func (w *world) makeDocument() model.StateDoc {
 	w.Helper()
 	w.Coordinator()
@@ -74,12 +74,12 @@ func (w *world) makeDocument() model.StateDoc {
 	w.Pass(time.Second)
 	d, there := w.Server.Saved("s", "d")
 	if !there {
-		w.Fatal("it is not saved")
+		w.Fatal("the document is not saved")
 	}
 	return d
 }
 
-// deleteDocument deletes it, and has its marker purged.
+// deleteDocument deletes the document, and has its marker purged.
 func (w *world) deleteDocument() {
 	w.Helper()
 	w.transact(func(tx *space.Tx) error { tx.Delete("d"); return nil })
@@ -89,7 +89,7 @@ func (w *world) deleteDocument() {
 	}
 }
 
-// Its owner was deposed an hour ago, and only now writes what it had to save.
+// A former owner, deposed an hour ago, writes the document only now.
 func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -97,7 +97,7 @@ func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 		old := w.makeDocument()
 		w.deleteDocument()
 		if _, err := w.Server.SaveDoc("s", old); err != nil {
-			t.Fatalf("this proves nothing: %v", err)
+			t.Fatalf("the late save must succeed: %v", err)
 		}
 		if got := w.Doc("s", "d"); got != (model.Value{}).String() {
 			t.Errorf("a reader sees %s", got)
@@ -113,21 +113,21 @@ func TestMarkers_ADeletedDocumentDoesNotComeBack(t *testing.T) {
 		a.close()
 		w.Pass(time.Minute)
 		if d, there := w.Server.Saved("s", "d"); there && d.Data != nil {
-			t.Errorf("the bucket holds %s", d.Data)
+			t.Errorf("the bucket has %s", d.Data)
 		}
 	})
 }
 
-// As above, but the owner that deleted it and the one after that go on saving, so that the
+// The same, but the owner that deleted the document and the next one continue to save, so that the late
 // document was stored before their last marks.
-func TestMarkers_ADeletedDocumentStaysAwayHoweverOftenItsOwnerSavesAfterwards(t *testing.T) {
+func TestMarkers_ADeletedDocumentStaysDeletedWhenOwnersContinueToSave(t *testing.T) {
 	for _, moment := range []string{"before the next owner", "under the next owner"} {
 		t.Run(moment, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { putBackLate(t, moment) }) })
 	}
 }
 
-// As above, but what arrives late is a save of the owner that has deleted the document since.
-func TestMarkers_ADeletedDocumentStaysAwayWhenItsOwnersSaveArrivesASecondTime(t *testing.T) {
+// The same, but the late save is of the owner that has deleted the document since.
+func TestMarkers_ADeletedDocumentStaysDeletedWhenItsOwnersSaveArrivesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(frugal("w1"), nil)
@@ -135,9 +135,9 @@ func TestMarkers_ADeletedDocumentStaysAwayWhenItsOwnersSaveArrivesASecondTime(t 
 		for round := range 20 { // more marks than a mark names
 			w.deleteDocument()
 			if _, err := w.Server.SaveDoc("s", old); err != nil {
-				t.Fatalf("round %d proves nothing: %v", round, err)
+				t.Fatalf("round %d: the late save must succeed: %v", round, err)
 			}
-			w.Send("s", "add", "again") // the owner goes on,
+			w.Send("s", "add", "again") // the owner continues
 			w.Pass(time.Second)         // and saves
 			if got := w.Doc("s", "d"); got != (model.Value{}).String() {
 				t.Fatalf("a reader sees %s in round %d", got, round)
@@ -149,7 +149,7 @@ func TestMarkers_ADeletedDocumentStaysAwayWhenItsOwnersSaveArrivesASecondTime(t 
 		}
 		w.deleteDocument()
 		if _, err := w.Server.SaveDoc("s", old); err != nil {
-			t.Fatalf("this proves nothing: %v", err)
+			t.Fatalf("the late save must succeed: %v", err)
 		}
 		w.Send("s", "add", "again")
 		w.Pass(time.Second)
@@ -172,9 +172,9 @@ func putBackLate(t *testing.T, moment string) {
 	w.deleteDocument()
 	putBack := func() {
 		if _, err := w.Server.SaveDoc("s", old); err != nil {
-			t.Fatalf("this proves nothing: %v", err)
+			t.Fatalf("the late save must succeed: %v", err)
 		}
-		w.Send("s", "add", "again") // the owner goes on,
+		w.Send("s", "add", "again") // the owner continues
 		w.Pass(time.Second)         // and saves
 	}
 	if moment == "before the next owner" {
@@ -215,7 +215,7 @@ func (b *unpurged) PurgeState(ctx context.Context, space string, markers []model
 }
 
 // A marker that could not be purged is purged later.
-func TestMarkers_APurgeThatFailsIsMadeAgain(t *testing.T) {
+func TestMarkers_AFailedPurgeIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &unpurged{}
@@ -227,7 +227,7 @@ func TestMarkers_APurgeThatFailsIsMadeAgain(t *testing.T) {
 		w.makeDocument()
 		w.deleteDocument()
 		if bus.fails.Load() >= 0 {
-			t.Error("no purge has failed, and this proves nothing")
+			t.Error("no purge has failed, which the test needs")
 		}
 	})
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// abroad is a world in which "here" computes from a document of "there", which is
-// computed itself. The two lie in different partitions.
+// abroad is a world in which "here" computes from a computed document of "there", in another partition.
 type abroad struct {
 	*world
 	here, there, third string
@@ -33,14 +32,14 @@ func newAbroad(t *testing.T) *abroad {
 	return a
 }
 
-func TestMirror_FollowsTheOtherSpaceWhileSomebodyWatches(t *testing.T) {
+func TestMirror_FollowsTheOtherSpaceWhileObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		w1 := a.worker("w1")
 		a.Send(a.there, "add", "e1")
 		synctest.Wait()
 		if n := runsOf(w1, a.there, "double"); n != 0 {
-			t.Errorf("computed %d times for nobody", n)
+			t.Errorf("computed %d times without an observer", n)
 		}
 		v := a.watch(a.here, "abroad")
 		time.Sleep(time.Second)
@@ -61,12 +60,12 @@ func TestMirror_FollowsTheOtherSpaceWhileSomebodyWatches(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		a.wantFollows(w1, a.there, 1, false)
 		if held := w1.Held(); held.Leases != 0 || w1.Mirrors() != 0 {
-			t.Errorf("when nobody watches any more: %+v", held)
+			t.Errorf("after the last watcher has left: %+v", held)
 		}
 	})
 }
 
-func TestMirror_ALinkThatChangesIsFollowedElsewhere(t *testing.T) {
+func TestMirror_FollowsAChangedLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		w1 := a.worker("w1")
@@ -88,9 +87,9 @@ func TestMirror_ALinkThatChangesIsFollowedElsewhere(t *testing.T) {
 	})
 }
 
-// A link that is changed away and back again at once must not end with the demand
-// of the first time being taken back last.
-func TestMirror_DemandSurvivesBeingGivenUpForAMoment(t *testing.T) {
+// A link changes away and back at once. The withdrawal of the first demand must not come last and end the
+// second.
+func TestMirror_DemandSurvivesAShortWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		w1 := a.worker("w1")
@@ -126,7 +125,7 @@ func TestMirror_SurvivesATakeoverOfEitherSide(t *testing.T) {
 			if want := fmt.Sprint(2 * (i + 1)); v.last() != want {
 				t.Fatalf("round %d: the watcher sees %s, want %s\n%s", i, v.last(), want, a.Log)
 			}
-			owners[0].Crash() // which serves one side or the other, or both
+			owners[0].Crash() // it serves one side or the other, or both
 			owners = append(owners[1:], a.worker(fmt.Sprintf("w%d", i+3)))
 		}
 		a.Send(a.there, "add", "e9")
@@ -137,8 +136,8 @@ func TestMirror_SurvivesATakeoverOfEitherSide(t *testing.T) {
 	})
 }
 
-// A handler that reads a document of another space waits until it is here and up to
-// date, and is handled then.
+// The event of a handler that reads a document of another space waits until the document is here and up to
+// date.
 func TestMirror_AHandlerWaitsForADocumentOfAnotherSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
@@ -149,17 +148,16 @@ func TestMirror_AHandlerWaitsForADocumentOfAnotherSpace(t *testing.T) {
 		a.Send(a.here, "read", "r1", fmt.Sprintf("%q", a.there))
 		time.Sleep(time.Second)
 		if got := a.Doc(a.here, "seen"); got != "2" {
-			t.Errorf("it saw %s, want 2", got)
+			t.Errorf("the handler saw %s, want 2", got)
 		}
 		if held := w1.Held(); held.Leases != 0 || w1.Mirrors() != 0 {
-			t.Errorf("when it is handled: %+v", held)
+			t.Errorf("after it is handled: %+v", held)
 		}
 	})
 }
 
-// While a handler computes, a document of another space may change a thousand
-// times, of which only the last one is of interest.
-func TestMirror_ABusySpaceKeepsOnlyWhatADocumentIsNow(t *testing.T) {
+// While a handler runs, a document of another space may change a thousand times. Only the last value is kept.
+func TestMirror_ABusySpaceKeepsOnlyTheLastValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		p := book(t)
@@ -190,8 +188,8 @@ func TestMirror_ABusySpaceKeepsOnlyWhatADocumentIsNow(t *testing.T) {
 	})
 }
 
-// brokenFollow loses every space that it follows after a while, and reads the log
-// from servers that are behind, the leader of before among them.
+// brokenFollow ends every space subscription after a while, and reads the log from lagging servers, such as a
+// deposed leader.
 type brokenFollow struct {
 	*membus.Bus
 	read atomic.Int64
@@ -230,9 +228,9 @@ func (b *brokenFollow) ReadLog(ctx context.Context, space string, after uint64, 
 	return entries, err
 }
 
-// A mirror whose source was lost begins again, and what it reads then may be older
-// than what it has seen. The core must not be shown the past.
-func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
+// A mirror that has lost its source starts again, and may then read an older value than it has seen. The core
+// must not receive that value.
+func TestMirror_DoesNotGoBackWhenItRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbroad(t)
 		var bus *brokenFollow
@@ -259,7 +257,7 @@ func TestMirror_DoesNotGoBackWhenItBeginsAgain(t *testing.T) {
 	})
 }
 
-// severed loses the space s when it is cut, and reads nothing of it until it is mended.
+// severed loses the subscription to space s when it is cut, and reads nothing of s until it is healed.
 type severed struct {
 	*membus.Bus
 	cut, mended chan struct{}
@@ -297,8 +295,8 @@ func (b *severed) LoadState(ctx context.Context, space string) (model.SpaceState
 	return b.Bus.LoadState(ctx, space)
 }
 
-// While the mirror was cut off, the document was deleted, and that is forgotten by now: what
-// there is to read has no revision. It is newer than the value all the same.
+// While the mirror was cut off, the document was deleted, and the deletion was forgotten since: the absent
+// document has no revision, but is still newer than the mirrored value.
 func TestMirror_SeesADeletionThatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -323,10 +321,10 @@ func TestMirror_SeesADeletionThatIsForgotten(t *testing.T) {
 		if err := a.Observe(t.Context(), "copy"); err != nil {
 			t.Fatal(err)
 		}
-		w.Eventually("it is copied", func() bool { return w.Doc("t", "copy") == "1" })
+		w.Eventually("the document is mirrored", func() bool { return w.Doc("t", "copy") == "1" })
 		close(bus.cut)
 		w.deleteDocument()
 		close(bus.mended)
-		w.Eventually("the copy is gone", func() bool { return w.Doc("t", "copy") == "absent" })
+		w.Eventually("the mirrored document is gone", func() bool { return w.Doc("t", "copy") == "absent" })
 	})
 }

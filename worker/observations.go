@@ -13,13 +13,12 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Observations are saved with a checkpoint, one item per node, and restored
-// when the space is loaded: a node none of whose inputs has changed does not run
-// again. They only save work, so an observation that is lost, late or unreadable
-// costs a run.
+// Observations are saved with a checkpoint, one item per node, and restored when the space is loaded: a node
+// none of whose inputs has changed does not run again. They only save work, so an observation that is lost,
+// late or unreadable merely costs a run.
 //
-// They are valid only for the code that made them. A node may name its version; the observations of a node
-// without one are valid for exactly the same executable.
+// An observation is valid only for the code that made it. A node may name its version; the observations of a
+// node without one are valid for exactly the same executable.
 
 // Observed returns, as items of the saved state, what the nodes have observed since the last call.
 func (c *core) Observed() (items []model.StateDoc, err error) {
@@ -39,7 +38,7 @@ func (c *core) Observed() (items []model.StateDoc, err error) {
 			one.Version = build
 		}
 		if one.Version == "" {
-			continue // the code that it is valid for is unknown
+			continue // the code for which it would be valid is unknown
 		}
 		data, err := json.Marshal(one)
 		if err != nil {
@@ -54,7 +53,7 @@ func (c *core) Observed() (items []model.StateDoc, err error) {
 // does not, and its id is not a valid name.
 func lasting(node string) bool { return model.CheckName("node", node) == nil }
 
-// observations returns the observations that this program has saved.
+// observations returns the saved observations that are valid for this program.
 func observations(st model.SpaceState, build string) []space.Observation {
 	out := make([]space.Observation, 0, len(st.Observations))
 	for i := range st.Observations {

@@ -14,8 +14,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// rows is a program with n computations, each over an input of its own and each looked at
-// by an effect. Event "set" changes the inputs that its payload names.
+// rows is a program with n computations, each over its own input and observed by an effect. Event "set"
+// changes the inputs that its payload names.
 func rows(t *testing.T, n int) *space.Program {
 	t.Helper()
 	p := space.NewProgram("rows")
@@ -45,7 +45,7 @@ func rows(t *testing.T, n int) *space.Program {
 	return p
 }
 
-// ran are the computations that have run on a worker.
+// ran returns the computations that have run on a worker.
 func ran(p *process) (ids []string) {
 	for k, n := range p.Runs() { // any order: sorted below
 		for range n {
@@ -61,9 +61,9 @@ func observationsSaved(w *world, space string, n int) {
 	w.Eventually(fmt.Sprintf("%d observations are saved", n), func() bool { return len(w.Server.LoadState(space).Observations) == n })
 }
 
-// A worker that takes a space up after another runs nothing that is still clean, however
-// much there is, and then what has changed.
-func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
+// A worker that takes a space over runs no clean node, however many there are, and then only what has
+// changed.
+func TestI7_ARestartedWorkerRunsOnlyWhatHasChanged(t *testing.T) {
 	const n = 10_000
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -72,7 +72,7 @@ func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
 		w.Send("s", "set", "e1", `["in7"]`)
 		observationsSaved(w, "s", 2*n)
 		if got := len(ran(first)); got < n {
-			t.Fatalf("%d runs at first, want one of each of %d at least", got, n)
+			t.Fatalf("%d initial runs, want at least one for each of %d nodes", got, n)
 		}
 		first.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
@@ -82,7 +82,7 @@ func TestI7_ARestartedWorkerRunsWhatHasChangedAndNothingElse(t *testing.T) {
 			t.Errorf("%d nodes ran because of the restart: %v", len(got), got[:min(len(got), 5)])
 		}
 		w.Send("s", "set", "e3", `["in7"]`)
-		w.Eventually("row7 is right", func() bool { return w.Doc("s", "row7") == "3" })
+		w.Eventually("row7 is up to date", func() bool { return w.Doc("s", "row7") == "3" })
 		if got := ran(second); !slices.Equal(got, []string{"row7"}) {
 			t.Errorf("in7 has changed, and %v ran", got)
 		}
@@ -95,8 +95,8 @@ func elsewhere(w *world, space string, writes ...model.Write) {
 	w.Append(&model.Commit{Space: space, Runtime: "elsewhere", Epoch: 1, Txs: []model.Tx{{N: 1, By: "put", Writes: writes}}})
 }
 
-// What has changed while nobody ran the space, as seen by the next owner.
-func TestI7_WhatChangedWhileNobodyRanTheSpaceRuns(t *testing.T) {
+// The next owner runs what has changed while no worker ran the space.
+func TestI7_TheNextOwnerRunsWhatHasChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		programs := worldtest.Always(rows(t, 5))
@@ -107,16 +107,16 @@ func TestI7_WhatChangedWhileNobodyRanTheSpaceRuns(t *testing.T) {
 		elsewhere(w, "s", model.Write{Doc: "in2", Value: model.Int(40)})
 		second := w.process(worker.Config{ID: "w2", Programs: programs}, nil)
 		w.Send("s", "set", "e2", `["in3"]`)
-		w.Eventually("what follows is right", func() bool { return w.Doc("s", "row2") == "41" && w.Doc("s", "row3") == "2" })
+		w.Eventually("the rows are up to date", func() bool { return w.Doc("s", "row2") == "41" && w.Doc("s", "row3") == "2" })
 		if got := ran(second); !slices.Equal(got, []string{"row2", "row3"}) {
 			t.Errorf("in2 and in3 have changed, and %v ran", got)
 		}
 	})
 }
 
-// Other code may come to something else, so what nodes have seen does not hold for it,
-// unless they say that they are the same.
-func TestI7_OtherCodeRunsAllButWhatNamesItsVersion(t *testing.T) {
+// Other code may have other results, so it does not use the observations of nodes, unless they name the same
+// version.
+func TestI7_OtherCodeRunsAllNodesWithoutAVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		versioned := func(total string) func(string) (*space.Program, error) {
@@ -143,15 +143,15 @@ func TestI7_OtherCodeRunsAllButWhatNamesItsVersion(t *testing.T) {
 		second := w.process(worker.Config{ID: "w2", Build: "b2", Programs: versioned("sum-2")}, nil)
 		w.Send("s", "set", "e2", `[]`)
 		w.EventuallyEnded("s", 2)
-		w.Eventually("the others have run", func() bool { return len(ran(second)) == 3 })
+		w.Eventually("the nodes without a version have run", func() bool { return len(ran(second)) == 3 })
 		if got := ran(second); !slices.Equal(got, []string{"row0", "row1", "sum-"}) {
 			t.Errorf("%v ran", got)
 		}
 	})
 }
 
-// What is kept of a node goes with the node.
-func TestI7_TheObservationOfANodeThatHasGoneIsDeleted(t *testing.T) {
+// The observation of a node is deleted with the node.
+func TestI7_TheObservationOfARemovedNodeIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := rows(t, 0)
@@ -179,8 +179,8 @@ func TestI7_TheObservationOfANodeThatHasGoneIsDeleted(t *testing.T) {
 	})
 }
 
-// Who watches comes and goes, and there is nothing of that to be kept or to be deleted.
-func TestI7_OfWhoWatchesNothingIsSaved(t *testing.T) {
+// Watches come and go, and leave no observation to save or delete.
+func TestI7_WatchesLeaveNoObservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(rows(t, 1))}, nil)
@@ -192,7 +192,7 @@ func TestI7_OfWhoWatchesNothingIsSaved(t *testing.T) {
 		w.Pass(time.Minute)
 		observationsSaved(w, "s", 2)
 		if log := w.Log.String(); strings.Contains(log, "observations") {
-			t.Errorf("the log says %s", log)
+			t.Errorf("the log has %s", log)
 		}
 	})
 }

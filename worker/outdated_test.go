@@ -8,9 +8,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A mark at the sequence at which the owner wants to save is as good as its own: the lane
-// position moves on.
-func TestSaver_AMarkThatAnotherHasSavedAtTheSameSequenceIsAsGood(t *testing.T) {
+// The owner finds another runtime's mark at the sequence at which it wants to save. That mark is equivalent:
+// the lane position moves on.
+func TestSaver_AMarkOfAnotherRuntimeAtTheSameSequenceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}}, nil)

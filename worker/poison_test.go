@@ -13,13 +13,13 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// poisonous is a program whose handler of poison ends the process that runs it.
+// poisonous is a program whose handler of poison kills the process that runs it.
 func poisonous(t *testing.T, alive chan *process) *space.Program {
 	t.Helper()
 	p := book(t)
 	err := p.Handle("poison", func(*space.Tx, *model.Event) (model.Value, error) {
-		(<-alive).Crash()         // which may just be being started
-		return model.Value{}, nil // and nobody hears of it
+		(<-alive).Crash()         // which may still be starting
+		return model.Value{}, nil // the result is lost
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -27,10 +27,9 @@ func poisonous(t *testing.T, alive chan *process) *space.Program {
 	return p
 }
 
-// A supervisor starts the process again and again. The event that ends it fails after a
-// few times, with the number of attempts in its receipt; the events around it, and those of
-// another space of the same process, are handled.
-func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
+// A supervisor restarts the process every time. The event that kills it fails after a few attempts, with
+// their number in its receipt; events around it, and those of another space in the same process, are handled.
+func TestPoison_AHandlerThatKillsItsProcessFailsAfterAFewAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		alive := make(chan *process, 1)
@@ -63,7 +62,7 @@ func TestPoison_AHandlerThatEndsItsProcessDoesNotLoopForEver(t *testing.T) {
 			t.Errorf("receipts %v, want %v", got, want)
 		}
 		if died < 3 || died > 6 {
-			t.Errorf("it died %d times", died)
+			t.Errorf("the process died %d times", died)
 		}
 		w.wantHandled("other", "o1", "o2", "o3", "o4", "o5")
 	})

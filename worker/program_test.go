@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// deployed is a switch for a program: while it is off, its spaces run none.
+// deployed switches a program: while it is off, spaces run none.
 type deployed struct {
 	program *space.Program
 	is      atomic.Bool
@@ -37,10 +37,10 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.WantPosition(0, 0)
 		if n := len(w.Commits("s")); n != 0 {
-			t.Fatalf("%d commits by a worker that does not know what to do", n)
+			t.Fatalf("%d commits by a worker without a program", n)
 		}
 		if n := w.Log.Count("space has no program"); n != 1 {
-			t.Errorf("it was said %d times that the space has no program", n)
+			t.Errorf("the missing program was logged %d times", n)
 		}
 		none.Shutdown()
 		w.worker("w2")
@@ -50,9 +50,8 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 	})
 }
 
-// The events of one space wait, and so does the position of the whole lane, but
-// nobody else.
-func TestNoProgram_TheOtherSpacesOfThePartitionGoOn(t *testing.T) {
+// The events of one space wait, and so does the position of the whole lane, but no other space does.
+func TestNoProgram_OtherSpacesOfThePartitionContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		program := book(t)
@@ -72,9 +71,9 @@ func TestNoProgram_TheOtherSpacesOfThePartitionGoOn(t *testing.T) {
 	})
 }
 
-// Watching a space that runs no program says so once, however often the lease is
-// renewed, and keeps nothing in memory.
-func TestNoProgram_AWatcherIsNoReasonToComplainAgainAndAgain(t *testing.T) {
+// Watching a space without a program logs one line, however often the lease is renewed, and keeps nothing in
+// memory.
+func TestNoProgram_AWatchIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		program := &deployed{program: book(t)}
@@ -82,7 +81,7 @@ func TestNoProgram_AWatcherIsNoReasonToComplainAgainAndAgain(t *testing.T) {
 		v := w.watch("s", "double")
 		time.Sleep(30 * time.Second)
 		if n := w.Log.Count("space has no program"); n != 1 {
-			t.Errorf("said %d times in half a minute:\n%s", n, w.Log)
+			t.Errorf("logged %d times in half a minute:\n%s", n, w.Log)
 		}
 		program.is.Store(true)
 		time.Sleep(5 * time.Second)
@@ -92,8 +91,7 @@ func TestNoProgram_AWatcherIsNoReasonToComplainAgainAndAgain(t *testing.T) {
 	})
 }
 
-// laggingLane answers the first readings of a space's lane from a replica that is
-// behind.
+// laggingLane answers the first reads of a space's lane from a lagging replica.
 type laggingLane struct {
 	*membus.Bus
 	lags atomic.Int64
@@ -106,10 +104,10 @@ func (b *laggingLane) ReadLane(ctx context.Context, space string, after uint64, 
 	return b.Bus.ReadLane(ctx, space, after, limit)
 }
 
-// Events that were delivered while the space had no host are read again when it
-// gets one, however far behind the replica is that answers.
-func TestNoProgram_WhatWasDeliveredToNobodyComesBeforeWhatFollows(t *testing.T) {
-	for _, n := range []int{1, 3, 600, 1300} { // readings go by pages of 512
+// Events that were delivered while the space had no host are read again when it gets one, however far the
+// answering replica lags.
+func TestNoProgram_EventsDeliveredWithoutAHostComeFirst(t *testing.T) {
+	for _, n := range []int{1, 3, 600, 1300} { // reads have pages of 512
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)

@@ -13,22 +13,23 @@ import (
 
 const setAside = "set aside: a stored message cannot be read"
 
-// badCommits are bytes that no reader of the log of space s can go on behind.
+// badCommits are bytes after which no reader of the log of space s can continue.
 var badCommits = map[string]string{
-	"no JSON":                     "\x00\xff",
-	"with the bytes of sends":     `{"v":99,"tx":[{"snd":[{}],"rc":{"o":"failed"}}]}`,
-	"a huge slot":                 `{"v":1,"sp":"s","rt":"w1","ep":1,"tx":[{"n":1,"by":"x","ltr":{"id":"e","st":"add","nb":5,"sl":18446744073709551615}}],"cur":{"f":100}}`,
-	"many that are held":          `{"v":1,"sp":"s","rt":"w1","ep":1,"cur":{"f":9007199254740992,"hs":"1+4294967295"}}`,
-	"of another space":            `{"v":1,"sp":"other","rt":"w1","ep":1,"cur":{"f":100}}`,
-	"of an epoch to come":         `{"v":1,"sp":"s","rt":"w1","ep":1000,"cur":{"f":100}}`,
-	"a cursor that goes back":     `{"v":1,"sp":"s","rt":"w1","ep":1,"cur":{}}`,
-	"a gap in its sends":          `{"v":1,"sp":"s","rt":"w1","ep":1,"tx":[{"n":1,"by":"x","snd":[{"id":"s:1:1:0","to":"other","st":"add","pos":7}]}],"cur":{"f":100}}`,
-	"a write that cannot be made": `{"v":1,"sp":"s","rt":"w1","ep":1,"tx":[{"n":1,"by":"x","w":[["text","",1],["text","/deep/er",1]]}],"cur":{"f":100}}`,
+	"no JSON":                 "\x00\xff",
+	"with the bytes of sends": `{"v":99,"tx":[{"snd":[{}],"rc":{"o":"failed"}}]}`,
+	"a huge slot":             `{"v":1,"sp":"s","rt":"w1","ep":1,"tx":[{"n":1,"by":"x","ltr":{"id":"e","st":"add","nb":5,"sl":18446744073709551615}}],"cur":{"f":100}}`,
+	"many held events":        `{"v":1,"sp":"s","rt":"w1","ep":1,"cur":{"f":9007199254740992,"hs":"1+4294967295"}}`,
+	"of another space":        `{"v":1,"sp":"other","rt":"w1","ep":1,"cur":{"f":100}}`,
+	"of a future epoch":       `{"v":1,"sp":"s","rt":"w1","ep":1000,"cur":{"f":100}}`,
+	"a cursor that goes back": `{"v":1,"sp":"s","rt":"w1","ep":1,"cur":{}}`,
+	"a gap in its sends":      `{"v":1,"sp":"s","rt":"w1","ep":1,"tx":[{"n":1,"by":"x","snd":[{"id":"s:1:1:0","to":"other","st":"add","pos":7}]}],"cur":{"f":100}}`,
+	"an invalid write":        `{"v":1,"sp":"s","rt":"w1","ep":1,"tx":[{"n":1,"by":"x","w":[["text","",1],["text","/deep/er",1]]}],"cur":{"f":100}}`,
 }
 
-// A space whose log has a commit that cannot be read is set aside, named with its sequence and recorded, and the others go
-// on. When an operator has skipped the commit, the space goes on behind it, and no event is lost or handled twice.
-func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
+// A space whose log has a commit that cannot be decoded is set aside and recorded with the commit's sequence,
+// and the others continue. When an operator has skipped the commit, the space continues after it, and no
+// event is lost or handled twice.
+func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsSkipped(t *testing.T) {
 	for name, data := range badCommits { // any order: each on its own
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,7 +47,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 				w.wantLoss(p, model.LossError{Kind: model.LossOfCommit, Space: "s", Known: seq})
 				w.Pass(5 * time.Minute)
 				if n := w.Log.Count(setAside); n < 1 || n > 4 {
-					t.Errorf("it was logged %d times in five minutes", n)
+					t.Errorf("the quarantine was logged %d times in five minutes", n)
 				}
 				if n := loads(p); n > 100 {
 					t.Errorf("spaces were loaded %d times in five minutes", n)
@@ -58,7 +59,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 				w.EventuallyEnded("other", 11)
 				found, err := loss.Quarantine(t.Context(), w.Client, 0)
 				if err != nil || len(found) != 1 || found[0].Seq != seq || found[0].Record == nil || found[0].Record.By != "worker/w1" {
-					t.Fatalf("in quarantine are %+v, %v", found, err)
+					t.Fatalf("the quarantine is %+v, %v", found, err)
 				}
 				if err := found[0].Omit(t.Context(), w.Client, "a test"); err != nil {
 					t.Fatal(err)
@@ -70,7 +71,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 					want = append(want, fmt.Sprint("behind", i))
 				}
 				if f := p.Figures(); f.LossCount != 0 {
-					t.Errorf("the worker still names %+v", f.Losses)
+					t.Errorf("the worker still reports %+v", f.Losses)
 				}
 				got := map[string]int{}
 				for _, rc := range w.Receipts("s") {
@@ -82,7 +83,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 					}
 				}
 				if found, err := loss.Quarantine(t.Context(), w.Client, 0); err != nil || len(found) != 0 {
-					t.Errorf("in quarantine are %+v, %v", found, err)
+					t.Errorf("the quarantine is %+v, %v", found, err)
 				}
 			})
 		})
@@ -97,7 +98,7 @@ func loads(p *process) (n uint64) {
 	return n
 }
 
-// A commit that is damaged is restored from a copy: nothing of what it said is lost.
+// A damaged commit is restored from a copy, with everything that it contained.
 func TestQuarantine_ACommitIsRestoredFromACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -114,20 +115,20 @@ func TestQuarantine_ACommitIsRestoredFromACopy(t *testing.T) {
 		broken[9] ^= 1
 		seq := w.Forge("s", string(broken))
 		w.Send("s", "add", "behind")
-		w.Eventually("it is set aside", func() bool { return p.Figures().LossCount == 1 })
+		w.Eventually("the space is set aside", func() bool { return p.Figures().LossCount == 1 })
 		q, err := loss.QuarantineOf(t.Context(), w.Client, "s")
 		if err != nil || q == nil || q.Seq != seq {
-			t.Fatalf("in quarantine is %+v, %v", q, err)
+			t.Fatalf("the quarantine is %+v, %v", q, err)
 		}
 		other := *c
 		other.Space = "other"
 		if err := q.Restore(t.Context(), w.Client, model.AppendCommit(nil, &other, nil), ""); err == nil {
-			t.Error("a commit of another space is taken for a copy")
+			t.Error("a commit of another space was accepted as a copy")
 		}
 		if err := q.Restore(t.Context(), w.Client, data, ""); err != nil {
 			t.Fatal(err)
 		}
-		w.Eventually("it goes on", func() bool { return w.Doc("s", "restored") == "7" })
+		w.Eventually("the space continues", func() bool { return w.Doc("s", "restored") == "7" })
 		w.EventuallyEnded("other", 1)
 		w.wantHandled("other", "s:1:9:0")
 	})

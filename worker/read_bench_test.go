@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// BenchmarkRead_PresentStates is what the owner of watched documents pays for one look at each of them.
+// BenchmarkRead_PresentStates measures a status query for the owner of watched documents.
 func BenchmarkRead_PresentStates(b *testing.B) {
 	for name, spaces := range map[string]int{"one space": 1, "a space each": 10_000} {
 		b.Run(name, func(b *testing.B) { benchStates(b, spaces, 10_000) })

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// readStates returns how documents stand, by way of a process.
+// readStates returns the states of documents, through a process.
 func (p *process) readStates(ctx context.Context, refs []model.DocumentRef) []model.DocumentState {
 	p.w.Helper()
 	states, err := p.Read(ctx, model.ReadRequest{Documents: refs})
@@ -24,7 +24,7 @@ func (p *process) readStates(ctx context.Context, refs []model.DocumentRef) []mo
 	return states
 }
 
-// states returns how documents of space s stand, by way of a process.
+// states returns the states of documents of space s, through a process.
 func (p *process) states(docs ...string) []model.DocumentState {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -42,7 +42,7 @@ func (p *process) wantState(doc string, want model.DocumentState) {
 	}
 }
 
-func TestRead_IsHowADocumentThatIsObservedStands(t *testing.T) {
+func TestRead_ReportsTheStateOfObservedDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(gatedBook(t))}, nil)
@@ -62,8 +62,8 @@ func TestRead_IsHowADocumentThatIsObservedStands(t *testing.T) {
 	})
 }
 
-// What is made and not in the log yet is nothing that anybody can have.
-func TestRead_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
+// A change that is not yet in the log is invisible to readers.
+func TestRead_UncommittedChangesAreInvisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
@@ -80,7 +80,7 @@ func TestRead_WhatIsNotInTheLogIsNotThereYet(t *testing.T) {
 		p.Bus.Inject(nil)
 		p.Bus.Release()
 		if g := p.states("double")[0]; g.Stale != "" || g.Revision <= before.Revision {
-			t.Errorf("then %+v, and before %+v", g, before)
+			t.Errorf("then %+v, before that %+v", g, before)
 		}
 	})
 }
@@ -97,8 +97,8 @@ func TestRead_OfASpaceThatIsNotServed(t *testing.T) {
 	})
 }
 
-// That the programs cannot be had now is not that there is none.
-func TestRead_OfASpaceWhoseProgramCannotBeHad(t *testing.T) {
+// A failure to get the program of a space differs from a space without one.
+func TestRead_OfASpaceWhoseProgramIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, errors.New("the disk is full") }}, nil)
@@ -106,14 +106,14 @@ func TestRead_OfASpaceWhoseProgramCannotBeHad(t *testing.T) {
 	})
 }
 
-// A space is loaded for those who observe it, not for those who look.
-func TestRead_WakesNobody(t *testing.T) {
+// A watch loads a space; a status query does not.
+func TestRead_AStatusQueryLoadsNoSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
 		w.adds("r", 1)
 		if g := p.states("n")[0]; !g.Passing || g.Stale == "" || p.Held().Hosts > 1 {
-			t.Errorf("%+v, and it holds %+v", g, p.Held())
+			t.Errorf("state %+v; the worker holds %+v", g, p.Held())
 		}
 		w.observe("s", "n", "x", time.Hour)
 		w.Pass(time.Second)
@@ -123,8 +123,8 @@ func TestRead_WakesNobody(t *testing.T) {
 	})
 }
 
-// A space that is at work for long does not keep others from answering.
-func TestRead_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
+// A busy space does not keep others from answering.
+func TestRead_ABusySpaceDelaysNoOtherAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		done := make(chan struct{})
@@ -144,7 +144,7 @@ func TestRead_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 		if !g[0].Passing || g[1].Stale != "" || !g[2].Passing {
 			t.Errorf("%+v", g)
 		}
-		for range 20 { // and keeps nothing of those that have gone
+		for range 20 { // keeps nothing of requests that have ended
 			w1.states("double")
 		}
 		if held := w1.Held(); held.Calls+held.Reads > 5 {
@@ -155,9 +155,9 @@ func TestRead_ASpaceThatIsAtWorkKeepsNobodyUp(t *testing.T) {
 	})
 }
 
-// A read waits for what is under way. When that is refused, because another runtime has done it
-// already, it looks again.
-func TestRead_LooksAgainWhenWhatItRestsOnIsRefused(t *testing.T) {
+// A read waits for commits in flight. If one is refused because another runtime has done the work already,
+// the read starts again.
+func TestRead_RestartsWhenACommitItRestsOnIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1, bus := w.slowWorker()

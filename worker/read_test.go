@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// query asks a process for a document.
+// query reads a document through a process, and fails the test on errors.
 func (p *process) query(space, doc string) model.DocumentState {
 	p.w.Helper()
 	a, err := p.readCurrent(p.w.Context(), space, doc, time.Minute)
@@ -24,7 +24,7 @@ func (p *process) query(space, doc string) model.DocumentState {
 	return a
 }
 
-// readCurrent reads a document by way of a process, brought up to date.
+// readCurrent reads a document through a process, brought up to date.
 func (p *process) readCurrent(ctx context.Context, space, doc string, wait time.Duration) (model.DocumentState, error) {
 	states, err := p.Read(ctx, model.ReadRequest{Documents: []model.DocumentRef{{Space: space, Document: doc}}, Current: true, Wait: wait})
 	if err != nil {
@@ -33,18 +33,18 @@ func (p *process) readCurrent(ctx context.Context, space, doc string, wait time.
 	return states[0], nil
 }
 
-// ran is how often a node has run in a process.
+// ran returns how often a node has run in a process.
 func (p *process) ran(space, node string) uint64 {
 	return p.Runs()[worker.RunKey{Space: space, Node: node}]
 }
 
-func TestRead_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
+func TestRead_AnUnobservedDocumentIsComputedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
 		w.adds("s", 3)
 		if n := p.ran("s", "double"); n != 0 {
-			t.Fatalf("it ran %d times before anybody asked", n)
+			t.Fatalf("double ran %d times before the query", n)
 		}
 		a := p.query("s", "double")
 		if a.Value.String() != "6" || a.Stale != "" || a.Revision != w.Server.Head("s") {
@@ -54,20 +54,19 @@ func TestRead_ADerivedDocumentThatNobodyObservesIsComputedOnce(t *testing.T) {
 		w.EventuallyEnded("s", 4)
 		time.Sleep(time.Minute)
 		if n := p.ran("s", "double"); n != 1 {
-			t.Errorf("it ran %d times, and one was asked for", n)
+			t.Errorf("double ran %d times for one query", n)
 		}
 		if a := p.query("s", "double"); a.Value.String() != "8" {
 			t.Errorf("then %+v", a)
 		}
 		before := p.ran("s", "double")
 		if a := p.query("s", "double"); a.Value.String() != "8" || p.ran("s", "double") != before {
-			t.Errorf("again %+v, and it ran %d times", a, p.ran("s", "double")-before)
+			t.Errorf("the second query: %+v; double ran %d times", a, p.ran("s", "double")-before)
 		}
 	})
 }
 
-// An answer is of the log: what is made and not confirmed is waited for, by however many
-// ask at a time.
+// An answer reflects the log: it waits for unconfirmed commits, with any number of concurrent queries.
 func TestRead_AnswersAreInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -107,23 +106,23 @@ func TestRead_AWorkerAnswersForItsOwnSpacesOnly(t *testing.T) {
 			owner, other = b, a
 		}
 		if b.Owner(name) != owner.ID() {
-			t.Errorf("the workers do not agree: %s, %s", a.Owner(name), b.Owner(name))
+			t.Errorf("the workers disagree about the owner: %s, %s", a.Owner(name), b.Owner(name))
 		}
 		owner.query(name, "double")
 		if _, err := other.readCurrent(t.Context(), name, "double", time.Minute); !errors.Is(err, model.ErrElsewhere) {
-			t.Errorf("the other one: %v", err)
+			t.Errorf("the other worker: %v", err)
 		}
 		owner.Shutdown()
 		if _, err := owner.readCurrent(t.Context(), name, "double", time.Minute); !errors.Is(err, model.ErrElsewhere) {
 			t.Errorf("after the end: %v", err)
 		}
 		if at := owner.Owner(name); at != other.ID() {
-			t.Errorf("who has stopped says that the owner is %q", at)
+			t.Errorf("a stopped worker reports the owner %q", at)
 		}
 	})
 }
 
-func TestRead_ASpaceWithoutAProgramSaysSo(t *testing.T) {
+func TestRead_ASpaceWithoutAProgramIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: func(string) (*space.Program, error) { return nil, nil }}, nil)
@@ -137,9 +136,8 @@ func TestRead_ASpaceWithoutAProgramSaysSo(t *testing.T) {
 	})
 }
 
-// What another runtime has put into the log is in the answer, whether or not the owner has
-// heard of it.
-func TestRead_TheAnswerKnowsWhatOthersHaveCommitted(t *testing.T) {
+// An answer includes commits of other runtimes, even those that the owner has not received yet.
+func TestRead_IncludesCommitsOfOtherRuntimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.worker("w1")
@@ -161,7 +159,7 @@ func (w *world) commit(name, doc string, v model.Value) {
 	w.Append(&model.Commit{Space: name, Runtime: "other", Epoch: w.Server.Head(name), Attempt: 1, Txs: []model.Tx{tx}})
 }
 
-// slow is a program whose computation is debounced, and one of which nothing comes.
+// gatedBook is a program with a debounced computation, and one that fails.
 func gatedBook(t *testing.T) *space.Program {
 	t.Helper()
 	p := book(t)
@@ -180,7 +178,7 @@ func gatedBook(t *testing.T) *space.Program {
 	return p
 }
 
-func TestRead_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
+func TestRead_AHeldBackDocumentIsAnsweredStaleAtTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(gatedBook(t))}, nil)
@@ -204,9 +202,9 @@ func TestRead_WhatIsHeldBackIsAnsweredAsItIsWhenTheTimeIsOver(t *testing.T) {
 	})
 }
 
-// A document is deleted while nobody asks, and long afterwards, when its marker is purged, the
-// space has another owner.
-func TestRead_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
+// A document is deleted while no query is made. Long afterwards, when its marker is purged, the space has
+// another owner.
+func TestRead_IncludesAForgottenDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -229,17 +227,17 @@ func TestRead_ADeletionThatIsForgottenIsNotPassedOver(t *testing.T) {
 		cfg.ID = "w2"
 		second := w.process(cfg, nil)
 		if a := second.query("s", "copy"); !a.Value.IsAbsent() || a.Stale != "" {
-			t.Errorf("what is computed from a document that was deleted is %+v", a)
+			t.Errorf("computed from a deleted document: %+v", a)
 		}
 		if n := second.ran("s", "copy"); n != 1 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("double ran %d times", n)
 		}
 	})
 }
 
-// The loop drops a read that is given up at once, and not with its next input: that would still run what
-// the read has observed.
-func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
+// The loop drops a read whose caller gives up at once, not with its next input: until then it would run what
+// the read had observed.
+func TestRead_AnAbandonedReadIsDroppedBeforeTheNextInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
@@ -259,13 +257,13 @@ func TestRead_ThatIsGivenUpIsDroppedBeforeTheNextInput(t *testing.T) {
 		p.Bus.Release()
 		w.EventuallyEnded("s", 2)
 		if n := p.ran("s", "double"); n != before || n == 0 {
-			t.Errorf("it ran %d times for the read, and %d times for nobody", before, n-before)
+			t.Errorf("double ran %d times for the read, and %d times without an observer", before, n-before)
 		}
 	})
 }
 
-// Nobody waits for the answer any more: what it would have been made of is not computed.
-func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
+// A read whose caller has given up computes nothing any more.
+func TestRead_AnAbandonedReadObservesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(gatedBook(t))}, nil)
@@ -281,14 +279,14 @@ func TestRead_ThatIsGivenUpObservesNothing(t *testing.T) {
 		before := p.ran("s", "late")
 		w.Pass(2 * time.Hour) // it would not be held back any more
 		if n := p.ran("s", "late"); n != before {
-			t.Errorf("it ran %d times for nobody", n-before)
+			t.Errorf("double ran %d times without an observer", n-before)
 		}
 	})
 }
 
-// A worker that is about to take the space over does not answer for it, however long that takes:
-// another may be ahead of it.
-func TestRead_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
+// A worker that is taking a space over does not answer for it before the takeover is in the log, however long
+// that takes: another worker may come first.
+func TestRead_IsNotAnsweredBeforeTheTakeoverIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.worker("w1")
@@ -308,7 +306,7 @@ func TestRead_IsAnsweredByNobodyBeforeTheTakeoverIsInTheLog(t *testing.T) {
 		}()
 		w.Pass(5 * time.Second)
 		if held.hits.Load() == 0 {
-			t.Error("nothing is appended, and this proves nothing")
+			t.Error("no takeover was appended, which the test needs")
 		}
 		select {
 		case a := <-answers:

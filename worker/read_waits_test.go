@@ -11,9 +11,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// What a document is computed from is on its way to the log, and the computation comes behind it, in
-// a commit of its own. The answer waits for both.
-func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
+// The input of a document is in flight to the log, and its computation follows in a commit of its own. The
+// answer waits for both.
+func TestRead_WaitsForEveryCommitItRestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.process(worker.Config{ID: "w1"}, nil)
@@ -36,7 +36,7 @@ func TestRead_WaitsForAllThatItRestsOn(t *testing.T) {
 		w.wantHandled("s", "e1", "e2")
 		select {
 		case a := <-answers:
-			t.Fatalf("answered with %+v, of which the log has not all", a)
+			t.Fatalf("answered %+v before all of it was in the log", a)
 		default:
 		}
 		p.Bus.Release()

@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// registry is which program runs, as a registry has it.
+// registry decides which program runs, as a program registry does.
 type registry struct {
 	mu      sync.Mutex
 	program *space.Program
@@ -38,7 +38,7 @@ func (d *registry) set(p *space.Program, err error) {
 	d.program, d.err = p, err
 }
 
-// deploy makes a program the one that runs, and tells the workers.
+// deploy selects the program to run, and notifies the workers.
 func (d *registry) deploy(p *space.Program, workers ...*process) {
 	d.set(p, nil)
 	for _, w := range workers {
@@ -46,12 +46,12 @@ func (d *registry) deploy(p *space.Program, workers ...*process) {
 	}
 }
 
-// edition is a version of a program of n rows: row i is in i and the sum of all that was
-// added, plus the i-th of bumps. The version of a row says what that is.
+// edition is a version of a program with n rows: row i is the sum of document i, of everything that was
+// added, and of the i-th of bumps. The version of a row names these.
 //
-//	add      adds the payload to total, and says which edition did so
+//	add      adds the payload to total, and records the edition that did so
 //	put      sets the documents of the payload
-//	v1, v2   are handled by the edition of that name
+//	v1, v2   are handled by the edition with that name
 func edition(t *testing.T, name string, n int, bumps map[int]int64) *space.Program {
 	t.Helper()
 	p := space.NewProgram("edition")
@@ -91,7 +91,7 @@ func edition(t *testing.T, name string, n int, bumps map[int]int64) *space.Progr
 	return p
 }
 
-// since are the computations that have run on a worker and are not in before.
+// since returns the computations that have run on a worker and are not in before.
 func since(p *process, before []string) []string {
 	now := ran(p)
 	for _, id := range before {
@@ -102,9 +102,9 @@ func since(p *process, before []string) []string {
 	return now
 }
 
-// A new version of a program of 10,000 nodes, of which three are other ones: three run, in the
-// same process and under the same takeover, and after a crash of it still no other.
-func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
+// In a new version of a program with 10,000 nodes, three have changed: exactly these run, in the same process
+// and without a takeover, and no other node runs after a crash of the process.
+func TestRefresh_RunsOnlyChangedNodesOfTenThousand(t *testing.T) {
 	const n = 10_000
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -123,7 +123,7 @@ func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
 			t.Errorf("%d nodes ran: %v", len(got), got[:min(len(got), 9)])
 		}
 		if got := w.Takeovers("s"); len(got) != 1 {
-			t.Errorf("the space was taken over by %v", got)
+			t.Errorf("takeovers by %v", got)
 		}
 		p.Crash()
 		second := w.process(worker.Config{ID: "w2", Programs: d.of}, nil)
@@ -135,7 +135,8 @@ func TestRefresh_OfTenThousandNodesThoseRunWhoseCodeHasChanged(t *testing.T) {
 	})
 }
 
-// versionsOf tells of each handling of a space which program made it, by the log alone.
+// versionsOf returns the events of a space that were handled, and the program version that handled each, from
+// the log.
 func versionsOf(w *world, name string) (events, versions []string) {
 	w.Helper()
 	version := map[string]string{}
@@ -147,7 +148,7 @@ func versionsOf(w *world, name string) (events, versions []string) {
 			if rc := c.Txs[i].Receipt; rc != nil {
 				events, versions = append(events, rc.Event), append(versions, version[c.Runtime])
 				if said, _ := rc.Result.AsString(); said != version[c.Runtime] {
-					w.Errorf("event %s was handled by %q, and the log says %s", rc.Event, said, version[c.Runtime])
+					w.Errorf("event %s was handled by %q, and the log has %s", rc.Event, said, version[c.Runtime])
 				}
 			}
 		}
@@ -155,10 +156,10 @@ func versionsOf(w *world, name string) (events, versions []string) {
 	return events, versions
 }
 
-// Versions change back and forth while events come every millisecond: nothing is lost, nothing
-// is done twice, the order is kept; no append is refused; who watches sees every value go up;
-// no space stands still; what is the same in both versions does not run for it.
-func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
+// Versions change back and forth while events arrive every millisecond. No event is lost, repeated or out of
+// order; no append is refused; watchers see ascending values; no space stands still; nodes that are equal in
+// both versions do not run because of a change.
+func TestRefresh_UnderLoadLosesAndDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const partitions = 2
 		w := newWorld(t, partitions)
@@ -202,7 +203,7 @@ func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
 				t.Errorf("the program of %s has changed %d times of %d", s, turns, changes)
 			}
 			if n := p.Runs()[worker.RunKey{Space: s, Node: "row4"}]; n != 1 {
-				t.Errorf("row4 of %s is the same in both, and ran %d times", s, n)
+				t.Errorf("row4 of %s is equal in both versions, and ran %d times", s, n)
 			}
 			if got, want := w.Doc(s, "total"), fmt.Sprint(l.sent); got != want {
 				t.Errorf("total of %s is %s, want %s", s, got, want)
@@ -211,7 +212,7 @@ func TestRefresh_UnderLoadLosesNothingAndNobodyWaits(t *testing.T) {
 		for _, v := range watches {
 			values, revisions := v.seen()
 			if !slices.IsSorted(revisions) || !slices.IsSortedFunc(values[1:], func(a, b string) int { return atoi(a) - atoi(b) }) {
-				t.Errorf("a watch has gone back: %v", values)
+				t.Errorf("a watch went back: %v", values)
 			}
 		}
 	})
@@ -222,9 +223,9 @@ func atoi(s string) int {
 	return n
 }
 
-// The change waits for an append that is in doubt, and comes when that is answered: what was
-// under way is in the log once, whether it was accepted, lost, or refused.
-func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
+// A change of program waits for an append in doubt until it is answered. The work in flight is in the log
+// once, whether the append was accepted, lost or refused.
+func TestRefresh_WhileAnAppendIsInFlightRefusedOrInDoubt(t *testing.T) {
 	for _, how := range []string{"under way", "in doubt", "refused"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -239,13 +240,13 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				p.Bus.Inject(func(op membus.Op) membus.Fate {
 					if op.Label == "append" && holding.Load() {
 						if how == "in doubt" && !lost.Swap(true) {
-							return membus.DropAck // it is in the log, and asked for again
+							return membus.DropAck // in the log, and retried
 						}
 						return membus.Delay
 					}
 					return membus.Deliver
 				})
-				w.Send("s", "add", "e2", "1") // under way
+				w.Send("s", "add", "e2", "1") // in flight
 				w.Pass(10 * time.Millisecond)
 				w.Send("s", "add", "e3", "1") // waits for that
 				w.Pass(10 * time.Millisecond)
@@ -263,13 +264,13 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 				events, versions := versionsOfHandled(w, "s")
 				done := worldtest.Numbered(5)
 				if how == "refused" {
-					done = worldtest.Numbered(4) // e5 is done again, by the one that has no handler for it
+					done = worldtest.Numbered(4) // e5 is handled again, by the version without a handler for it
 				}
 				if !slices.Equal(events, done) {
-					t.Errorf("%v were handled, want %v", events, done)
+					t.Errorf("handled events are %v, want %v", events, done)
 				}
 				if first, last := versions[0], versions[len(versions)-1]; first != "v1" || how == "refused" && last != "v2" {
-					t.Errorf("they were handled by %v", versions)
+					t.Errorf("the events were handled by %v", versions)
 				}
 				if got := w.Doc("s", "total"); got != "4" {
 					t.Errorf("total is %s, want 4", got)
@@ -286,7 +287,7 @@ func TestRefresh_WhileAnAppendIsUnderWayRefusedOrInDoubt(t *testing.T) {
 	}
 }
 
-// versionsOfHandled is versionsOf but for events that were refused, which nobody handled.
+// versionsOfHandled is versionsOf without events that were refused, which no handler has handled.
 func versionsOfHandled(w *world, name string) (events, versions []string) {
 	w.Helper()
 	for _, rc := range w.Receipts(name) {
@@ -297,9 +298,9 @@ func versionsOfHandled(w *world, name string) (events, versions []string) {
 	return events, versions
 }
 
-// Without an answer what a space is to run, or with the answer that it is nothing, it goes on
-// with what it has, and the operator is told.
-func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
+// When the registry fails to return a program, or returns none, the space continues with the old one, and the
+// operator is notified.
+func TestRefresh_WithoutAProgramTheSpaceKeepsTheOldOne(t *testing.T) {
 	for _, err := range []error{nil, errors.New("the registry is out of order")} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -314,22 +315,22 @@ func TestRefresh_WithoutAProgramTheSpaceGoesOnWithTheOldOne(t *testing.T) {
 			w.EventuallyEnded("s", 2)
 			w.wantHandled("s", "e1", "e2")
 			if log := w.Log.String(); !strings.Contains(log, "ERROR no program for spaces that are awake; they go on with those that they have worker=w1 spaces=1 space=s program=edition version=v1") {
-				t.Errorf("the log says %s", log)
+				t.Errorf("the logger wrote %s", log)
 			}
 			w.Send("t", "v2", "e1") // has none, and waits
 			w.Pass(time.Second)
 			d.deploy(edition(t, "v2", 1, nil), p)
 			w.EventuallyEnded("t", 1)
-			w.Send("s", "v1", "e3") // which the new one has no handler for
+			w.Send("s", "v1", "e3") // the new version has no handler for it
 			w.EventuallyEnded("s", 3)
 			if rc := w.Receipts("s")[2]; rc.Outcome != model.Refused {
-				t.Errorf("an event that the new program has no handler for is %+v", rc)
+				t.Errorf("an event without a handler in the new program has receipt %+v", rc)
 			}
 		})
 	}
 }
 
-// jobs is a program of which the stream tick notes the wall time, and of the job every d.
+// jobs is a program that records the wall times of the stream tick, and of a job that runs every d.
 func jobs(t *testing.T, version string, d time.Duration) *space.Program {
 	p := reminders(t)
 	p.Version = version
@@ -348,9 +349,9 @@ func (s schedule) Next(after time.Time) time.Time {
 	return after.Truncate(time.Duration(s)).Add(time.Duration(s))
 }
 
-// A job gets its new schedule at once, and ends with the program that does not have it; timers
-// and events that wait for their time do so over all changes, and come once.
-func TestRefresh_JobsAreTheNewOnesAndTimersStay(t *testing.T) {
+// A job gets its new schedule at once, and ends with a program that does not have it. Timers and delayed
+// events keep waiting across changes, and fire once.
+func TestRefresh_ReplacesJobsAndKeepsTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var d registry
@@ -369,16 +370,16 @@ func TestRefresh_JobsAreTheNewOnesAndTimersStay(t *testing.T) {
 		d.deploy(jobs(t, "none", 0), p)
 		w.Pass(3 * time.Hour)
 		if n := len(w.Receipts("s")); n != 1+5+2 {
-			t.Errorf("%d receipts, want the timer and the event that waited besides", n)
+			t.Errorf("%d receipts, want the timer and the delayed event besides", n)
 		}
 		if got := w.handledAt("s", "e2"); got.Before(began.Add(3*time.Hour)) || got.After(began.Add(3*time.Hour+time.Second)) {
-			t.Errorf("e2 was handled %v after the beginning", got.Sub(began))
+			t.Errorf("e2 was handled after %v", got.Sub(began))
 		}
 	})
 }
 
-// What a version upsets, the one before puts right, and what is the same in both stays.
-func TestRefresh_RollingBackPutsThingsRight(t *testing.T) {
+// A rollback repairs what the new version broke, and keeps what is equal in both.
+func TestRefresh_ARollbackRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var d registry
@@ -386,17 +387,17 @@ func TestRefresh_RollingBackPutsThingsRight(t *testing.T) {
 		d.set(good, nil)
 		p := w.process(worker.Config{ID: "w1", Programs: d.of}, nil)
 		w.Send("s", "put", "e1", `{"in1":1,"in2":2}`)
-		w.Eventually("it is computed", func() bool { return w.Doc("s", "row2") == "2" })
+		w.Eventually("the rows are computed", func() bool { return w.Doc("s", "row2") == "2" })
 		before := ran(p)
 		d.deploy(edition(t, "v2", 2, map[int]int64{1: 100}), p) // one is wrong, three are gone
-		w.Eventually("it is wrong", func() bool { return w.Doc("s", "row1") == "101" })
+		w.Eventually("row1 is wrong", func() bool { return w.Doc("s", "row1") == "101" })
 		w.Send("s", "put", "e2", `{"in2":20}`)
 		w.EventuallyEnded("s", 2)
 		if got := w.Doc("s", "row2"); got != "2" {
 			t.Errorf("row2, whose node is gone, is %s", got)
 		}
 		d.deploy(good, p)
-		w.Eventually("it is right", func() bool { return w.Doc("s", "row1") == "1" && w.Doc("s", "row2") == "20" })
+		w.Eventually("row1 is right again", func() bool { return w.Doc("s", "row1") == "1" && w.Doc("s", "row2") == "20" })
 		w.Pass(time.Second)
 		if got := since(p, before); !slices.Equal(got, []string{"row1", "row1", "row2", "row3", "row4"}) {
 			t.Errorf("%v ran", got)
@@ -404,8 +405,8 @@ func TestRefresh_RollingBackPutsThingsRight(t *testing.T) {
 	})
 }
 
-// Several ask at once, for programs that come and go: what counts is what was said last.
-func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
+// Several refreshes run concurrently, while programs change: the last one counts.
+func TestRefresh_TheLastOfConcurrentRefreshesCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var d registry
@@ -422,7 +423,7 @@ func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
 			w.Send("s", "add", fmt.Sprint("e", round+1), "1")
 			all.Wait()
 		}
-		w.EventuallyEnded("s", 21) // else the last may be handled before it changes over
+		w.EventuallyEnded("s", 21) // else the last event may be handled before the change
 		d.deploy(editions[2], p)
 		w.Send("s", "v3", "last")
 		w.EventuallyEnded("s", 22)
@@ -430,12 +431,12 @@ func TestRefresh_OfSeveralAtOnceTheLastCounts(t *testing.T) {
 		if len(events) != 22 || versions[21] != "v3" {
 			t.Errorf("%v by %v", events, versions)
 		}
-		w.Eventually("the rows are those of v3", func() bool { return w.Doc("s", "row0") == "0" && w.Doc("s", "row1") == "1" })
+		w.Eventually("the rows are of v3", func() bool { return w.Doc("s", "row0") == "0" && w.Doc("s", "row1") == "1" })
 	})
 }
 
-// A version that comes while partitions change hands: nothing is lost, and in the end every
-// space runs it, whoever has it.
+// A new version is deployed while partitions are handed over. No event is lost, and in the end every space
+// runs it, whichever worker owns it.
 func TestRefresh_DuringAHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const partitions = 4
@@ -481,9 +482,8 @@ func TestRefresh_DuringAHandover(t *testing.T) {
 	})
 }
 
-// What is mirrored from another space, and what another space mirrors, goes on: the links are
-// the same before and after.
-func TestRefresh_MirrorsGoOnBothWays(t *testing.T) {
+// Mirrors in both directions continue across a change: the links are the same before and after.
+func TestRefresh_MirrorsContinueInBothDirections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var d registry
@@ -492,16 +492,16 @@ func TestRefresh_MirrorsGoOnBothWays(t *testing.T) {
 		w.Send("a", "look", "e1", `"b"`)
 		v := w.watch("a", "abroad")
 		w.Send("b", "add", "e1")
-		w.Eventually("it is seen", func() bool { return v.last() == "2" })
+		w.Eventually("the watcher sees the value", func() bool { return v.last() == "2" })
 		followed := w.Log.Count("mirror document")
-		d.deploy(book(t), p) // nodes of no version: they run
+		d.deploy(book(t), p) // nodes without a version run
 		w.Send("b", "add", "e2")
-		w.Eventually("it is seen", func() bool { return v.last() == "4" })
+		w.Eventually("the watcher sees the value", func() bool { return v.last() == "4" })
 		if n := p.Mirrors(); n != 1 || w.Log.Count("mirror document") != followed {
 			t.Errorf("%d documents are mirrored", n)
 		}
 		if values, _ := v.seen(); slices.Contains(values, "absent") && values[0] != "absent" {
-			t.Errorf("the watch has seen %v", values)
+			t.Errorf("the watch received %v", values)
 		}
 	})
 }

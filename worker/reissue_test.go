@@ -20,9 +20,10 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// relay is a program whose event "pay" notes its own id under "paid" and sends it to the space in the payload, which
-// notes it under "got": each with how often that happened. What "later" sends waits for half an hour there. "via" and "timed" come to the same as
-// "pay" by way of an event that the space sends to itself, at once or ten seconds later.
+// relay is a program whose event "pay" records its own id under "paid" and sends it to the space in the
+// payload, which records it under "got", both with counts. The sends of "later" are delayed at the target for
+// half an hour. "via" and "timed" have the effect of "pay" through an event that the space sends to itself,
+// at once or ten seconds later.
 func relay(t *testing.T) *space.Program {
 	t.Helper()
 	p := space.NewProgram("relay")
@@ -111,7 +112,7 @@ func (r *reissue) program(name string) (*space.Program, error) {
 	return relay(r.T), nil
 }
 
-// goBack has the partition of from go back, under processes that live on or while none runs.
+// goBack makes the partition of from go back, under running processes or while none runs.
 func (r *reissue) goBack(to *membus.Snapshot, lane, alive bool) {
 	if !alive {
 		r.stop()
@@ -130,13 +131,13 @@ func (r *reissue) pay(first, last int) {
 	}
 }
 
-// counted is how often each event has taken effect in a document.
+// counted returns how often each event has taken effect in a document.
 func (r *reissue) counted(space, doc string) model.Value {
 	r.Helper()
 	return r.Read(space, doc).Value
 }
 
-// wantOnce waits until n events have taken effect in a document, and checks that each has once.
+// wantOnce waits until n events have taken effect in a document, and checks that each did so once.
 func (r *reissue) wantOnce(space, doc string, n int) {
 	r.Helper()
 	r.Eventually(fmt.Sprintf("%d events have taken effect in %s of %s", n, doc, space), func() bool { return r.counted(space, doc).Len() >= n })
@@ -151,10 +152,11 @@ func (r *reissue) wantOnce(space, doc string, n int) {
 	}
 }
 
-// A partition alone loses commits whose sends have been handled at the target. What its space sends afterwards takes
-// effect there, once, whether the space handles the events of the lost commits again (its lane has them) or not, and whoever
-// serves it. What the lost commits have sent stays, and is not done a second time.
-func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *testing.T) {
+// One partition loses commits whose sends the target has handled. What its space sends afterwards takes
+// effect there once, whether the space handles the events of the lost commits again (because its lane has
+// them) or not, and whichever worker serves it. The effects of the lost commits' sends remain, and are not
+// repeated.
+func TestReissue_SendsUnderReissuedPositionsArriveOnce(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		for _, lane := range []bool{true, false} {
 			for _, before := range []int{0, 5} {
@@ -169,12 +171,12 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 						r.goBack(old, lane, alive)
 						r.pay(9, 12)
 						r.wantOnce(r.to, "got", before+7)
-						if r.pay(6, 8); lane { // they are lost, so they are new to the space, and known to the target
+						if r.pay(6, 8); lane { // the events are lost, so they are new to the space, but known to the target
 							r.wantOnce(r.from, "paid", before+7)
 						}
 						r.wantOnce(r.to, "got", before+7)
 						if r.Log.Count("given out again") == 0 {
-							t.Errorf("nothing is said of it:\n%s", r.Log)
+							t.Errorf("nothing was logged:\n%s", r.Log)
 						}
 						if d := r.Server.ReadDead("", 0, 10); len(d) > 0 {
 							t.Errorf("dead letters: %+v", d)
@@ -186,11 +188,11 @@ func TestReissue_WhatIsSentUnderPositionsThatAreGivenOutAgainArrivesOnce(t *test
 	}
 }
 
-// recallFails is a bus that cannot read the log of a space for a while.
+// recallFails is a bus that fails to read the log of a space for a while.
 type recallFails struct {
 	*membus.Bus
 	space string
-	fails atomic.Int64 // so often yet
+	fails atomic.Int64 // remaining failures
 }
 
 func (b *recallFails) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
@@ -200,8 +202,9 @@ func (b *recallFails) ReadLog(ctx context.Context, space string, after uint64, l
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-// What the target has handled cannot be read at first. That counts for no answer, and it is read again.
-func TestReissue_WhatWasHandledIsReadAgainWhenThatFails(t *testing.T) {
+// The first reads of what the target has handled fail. A failure does not count as an answer, so the read is
+// retried.
+func TestReissue_AFailedReadOfHandledSendsIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
 		r.pay(1, 5)
@@ -220,18 +223,18 @@ func TestReissue_WhatWasHandledIsReadAgainWhenThatFails(t *testing.T) {
 		r.Send(r.to, "got", "wakes", `"wakes"`)
 		r.wantOnce(r.to, "got", 9)
 		bus.fails.Store(3)
-		r.Coordinator() // which brings what the origin sends
+		r.Coordinator() // it releases what the origin sends
 		r.pay(9, 12)
 		r.wantOnce(r.to, "got", 13)
 		if n := bus.fails.Load(); n >= 0 {
-			t.Errorf("%d reads have yet to fail", n)
+			t.Errorf("%d reads did not fail", n)
 		}
 	})
 }
 
-// The target sleeps while its origin goes back: it finds in its lane what the lost commits had sent and what was sent after
-// that, and has handled none of it.
-func TestReissue_ATargetThatHasHandledNothingOfItDoesEachOnce(t *testing.T) {
+// The target sleeps while its origin goes back. It finds in its lane the sends of the lost commits and the
+// later ones, and has handled none of them.
+func TestReissue_ATargetThatHasHandledNoneHandlesEachOnce(t *testing.T) {
 	for _, lane := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReissue(t)
@@ -239,16 +242,16 @@ func TestReissue_ATargetThatHasHandledNothingOfItDoesEachOnce(t *testing.T) {
 			r.wantOnce(r.to, "got", 5)
 			old := r.Server.Snapshot()
 			r.asleep.Store(true)
-			r.goBack(r.Server.Snapshot(), false, false) // it is not in memory any more
+			r.goBack(r.Server.Snapshot(), false, false) // the target is no longer in memory
 			r.pay(6, 8)
-			r.Eventually("what is lost is in the lane", func() bool { return len(r.Server.ReadLane(r.to, 0, 100)) == 8 })
+			r.Eventually("the lost commits' sends are in the lane", func() bool { return len(r.Server.ReadLane(r.to, 0, 100)) == 8 })
 			r.goBack(old, lane, true)
 			r.pay(9, 10)
-			n := 13 // with what the space has handled again
+			n := 13 // including those that the space has handled again
 			if lane {
 				n = 10
 			}
-			r.Eventually("all of it is in the lane", func() bool { return len(r.Server.ReadLane(r.to, 0, 100)) == n })
+			r.Eventually("all sends are in the lane", func() bool { return len(r.Server.ReadLane(r.to, 0, 100)) == n })
 			r.asleep.Store(false)
 			r.Send(r.to, "got", "wakes", `"wakes"`)
 			r.wantOnce(r.to, "got", 11)
@@ -256,9 +259,9 @@ func TestReissue_ATargetThatHasHandledNothingOfItDoesEachOnce(t *testing.T) {
 	}
 }
 
-// The target is taken over while its origin sends what it had sent before: what is known of the positions that were given out again
-// is saved.
-func TestReissue_ATargetThatIsTakenOverMeanwhileKnowsWhatItHadHandled(t *testing.T) {
+// The target is taken over while its origin repeats its sends. What it knows about reissued positions is
+// saved.
+func TestReissue_ATargetThatIsTakenOverKnowsWhatItHadHandled(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReissue(t)
@@ -270,7 +273,7 @@ func TestReissue_ATargetThatIsTakenOverMeanwhileKnowsWhatItHadHandled(t *testing
 			if saved {
 				r.Pass(10 * time.Second)
 			} else {
-				r.Eventually("it has ended again", func() bool { return len(r.Receipts(r.to)) == 4 })
+				r.Eventually("the event has ended again", func() bool { return len(r.Receipts(r.to)) == 4 })
 			}
 			r.stop()
 			r.start()
@@ -280,11 +283,11 @@ func TestReissue_ATargetThatIsTakenOverMeanwhileKnowsWhatItHadHandled(t *testing
 	}
 }
 
-// What a space sends by way of events to itself stands for the event that has led to it, however long it has waited, and whether it was saved
-// in between.
-func TestReissue_WhatIsSentByWayOfTheSpaceItselfIsDoneOnce(t *testing.T) {
+// What a space sends through events to itself is identified by the event that caused it, however long it
+// waited, and whether or not the space was saved in between.
+func TestReissue_SendsThroughTheSpaceItselfTakeEffectOnce(t *testing.T) {
 	for _, stream := range []string{"via", "timed"} {
-		for _, pause := range []time.Duration{0, 5 * time.Second} { // taken over while it waits, or not
+		for _, pause := range []time.Duration{0, 5 * time.Second} { // with or without a takeover while it waits
 			synctest.Test(t, func(t *testing.T) {
 				r := newReissue(t)
 				old := r.Server.Snapshot()
@@ -305,9 +308,9 @@ func TestReissue_WhatIsSentByWayOfTheSpaceItselfIsDoneOnce(t *testing.T) {
 	}
 }
 
-// An event that ends as another one did has its result, and a tree that ends with it: what the lost commit had sent is what the
-// event stands for.
-func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
+// An event that ends like an earlier one has its result, and a tree that ends with it: it stands for what the
+// lost commit had sent.
+func TestReissue_ARepeatedSendHasItsFirstResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
 		old := r.Server.Snapshot()
@@ -315,7 +318,7 @@ func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
 		r.wantOnce(r.to, "got", 1)
 		r.goBack(old, false, false)
 		r.wantOnce(r.from, "paid", 1)
-		r.Eventually("it has ended twice", func() bool { return len(r.Receipts(r.to)) == 2 })
+		r.Eventually("both events have ended", func() bool { return len(r.Receipts(r.to)) == 2 })
 		all := r.Receipts(r.to)
 		if all[0].Event == all[1].Event {
 			t.Errorf("two events have the id %s", all[0].Event)
@@ -332,8 +335,8 @@ func TestReissue_WhatIsSentOnceMoreHasTheResultThatItHad(t *testing.T) {
 	})
 }
 
-// What a lost commit has sent for a time to come waits at the target, and is not to wait there twice.
-func TestReissue_WhatWaitsForItsTimeWaitsOnce(t *testing.T) {
+// A delayed send of a lost commit already waits at the target, and must not wait there twice.
+func TestReissue_ADelayedSendWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
 		old := r.Server.Snapshot()
@@ -347,9 +350,9 @@ func TestReissue_WhatWaitsForItsTimeWaitsOnce(t *testing.T) {
 	})
 }
 
-// Attached runtimes send beside the owner, in terms of their own: what they send arrives once and in order, also where they are there
-// before the owner is, after the log has gone back.
-func TestReissue_WhatAnAttachedRuntimeSendsArrivesOnce(t *testing.T) {
+// Attached runtimes send beside the owner, with positions in terms of their own. Their sends arrive once and
+// in order, even if the runtimes return before the owner after the log has gone back.
+func TestReissue_SendsOfAnAttachedRuntimeArriveOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
 		attach := func(id string) *worker.Attachment {
@@ -376,7 +379,7 @@ func TestReissue_WhatAnAttachedRuntimeSendsArrivesOnce(t *testing.T) {
 		r.pay(4, 4)
 		tell(a, "a4")
 		r.wantOnce(r.to, "got", 8)
-		_ = a.Close(t.Context()) // it may have ended
+		_ = a.Close(t.Context()) // the attachment may have ended
 		r.stop()
 		r.Server.GoBackIn(0, old, true)
 		a = attach("a5")
@@ -392,7 +395,8 @@ func TestReissue_WhatAnAttachedRuntimeSendsArrivesOnce(t *testing.T) {
 	})
 }
 
-// The clock of the server is set back over the loss: what is sent then is refused, with a dead letter for each, and can be redriven.
+// The server's clock was set back along with the loss. Sends after that are refused, each with a dead letter,
+// and can be redriven.
 func TestReissue_AServerWhoseClockIsSetBackLosesNothingSilently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -406,10 +410,10 @@ func TestReissue_AServerWhoseClockIsSetBackLosesNothingSilently(t *testing.T) {
 		ahead.Store(0)
 		r.start()
 		r.pay(4, 6)
-		r.Eventually("there is a dead letter of each", func() bool { return len(r.Server.ReadDead("", 0, 10)) == 3 })
+		r.Eventually("each send has a dead letter", func() bool { return len(r.Server.ReadDead("", 0, 10)) == 3 })
 		for _, d := range r.Server.ReadDead("", 0, 10) {
 			if !strings.Contains(d.Error, "gone back") {
-				t.Errorf("a dead letter says: %s", d.Error)
+				t.Errorf("the dead letter: %s", d.Error)
 			}
 			if _, _, err := history.Redrive(t.Context(), r.Client, d.Space, d.Stream, d.Event); err != nil {
 				t.Error(err)
@@ -417,23 +421,23 @@ func TestReissue_AServerWhoseClockIsSetBackLosesNothingSilently(t *testing.T) {
 		}
 		r.wantOnce(r.to, "got", 6)
 		r.Pass(2 * time.Hour)
-		r.pay(7, 8) // the space is taken over by then, in a later term than the lost ones
+		r.pay(7, 8) // the space has been taken over, with a later term than the lost ones
 		r.wantOnce(r.to, "got", 8)
 	})
 }
 
-// A loss that was accepted leaves tombstones in the place of what was lost, and what is sent next arrives behind them.
-func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
+// An accepted loss leaves tombstones in place of the lost messages, and later sends arrive after them.
+func TestReissue_SendsContinueAfterAnAcceptedLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReissue(t)
 		r.pay(1, 3)
 		r.wantOnce(r.to, "got", 3)
 		r.stop()
-		p := r.process(worker.Config{ID: "alone", Programs: worldtest.Always(relay(t))}, nil) // no coordinator: what follows is not released
+		p := r.process(worker.Config{ID: "alone", Programs: worldtest.Always(relay(t))}, nil) // without a coordinator: sends are not released
 		end := r.Server.Head(r.from)
 		r.pay(4, 5)
 		r.wantOnce(r.from, "paid", 5)
-		r.Pass(5 * time.Second) // it is saved
+		r.Pass(5 * time.Second) // until the space is saved
 		p.Crash()
 		r.Server.LoseLog(0, end)
 		r.start()
@@ -452,9 +456,10 @@ func TestReissue_AnAcceptedLossIsGoneOnBehind(t *testing.T) {
 	})
 }
 
-// The partition of the target goes back whole: its lane has lost what other partitions had sent, and with it, in its state, how far it had
-// reached. Those send it again, also by coordinators that are started later; nothing waits for it for ever.
-func TestReissue_ATargetWhosePartitionGoesBackWholeIsSentAgainWhatItHasLost(t *testing.T) {
+// The partition of the target goes back as a whole: its lane has lost what other partitions had sent, and its
+// state has lost how far it had read. The others send again, even with coordinators that start later, and no
+// event waits forever.
+func TestReissue_LostSendsAreRepeatedToATargetThatWentBack(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReissue(t)
@@ -476,11 +481,11 @@ func TestReissue_ATargetWhosePartitionGoesBackWholeIsSentAgainWhatItHasLost(t *t
 			r.wantOnce(r.from, "paid", 9)
 			r.Pass(10 * time.Second)
 			r.stop()
-			r.start() // and finds the lane as it was saved
+			r.start() // which finds the lane as it was saved
 			r.pay(10, 10)
 			r.wantOnce(r.to, "got", 10)
 			if n := r.Log.Count("have lost their ends"); n != 1 {
-				t.Errorf("it was said %d times", n)
+				t.Errorf("the loss was logged %d times", n)
 			}
 		})
 	}

@@ -19,19 +19,19 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// frugal is a worker that keeps nothing of the log that a restart does not need.
+// frugal is a worker that keeps nothing in the log that a restart does not need.
 func frugal(id string) worker.Config {
 	return worker.Config{ID: id, Options: worker.Options{HistoryBytes: 1, PurgeDelay: 1, Checkpoint: 50 * time.Millisecond}}
 }
 
-// left is how many commits of a space the log holds.
+// left returns how many commits of a space are in the log.
 func (w *world) left(space string) int { return len(w.Server.ReadLog(space, 0, 1<<30)) }
 
-// wantWhole checks that nothing of a space's log is gone.
+// wantWhole checks that no commit of a space's log is gone.
 func (w *world) wantWhole(space string) {
 	w.Helper()
 	if left, all := w.left(space), len(w.Commits(space)); left != all {
-		w.Errorf("the log of %s holds %d of %d commits", space, left, all)
+		w.Errorf("the log of %s has %d of %d commits", space, left, all)
 	}
 }
 
@@ -47,8 +47,7 @@ func (b readings) ReadLog(ctx context.Context, space string, after uint64, limit
 	return entries, err
 }
 
-// However many events there were: what is in the log, and what a restart reads of it, has a
-// bound.
+// However many events there were, the log and what a restart reads of it are bounded.
 func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -61,15 +60,15 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 			p := w.process(cfg, func(b *membus.Bus) port.Bus { return readings{b, &read} })
 			for i := range each {
 				w.Send("s", "add", fmt.Sprintf("e%d", round*each+i+1))
-				w.Pass(10 * time.Millisecond) // a commit each
+				w.Pass(10 * time.Millisecond) // one commit each
 			}
 			w.EventuallyEnded("s", (round+1)*each)
 			w.Pass(3 * time.Second)
 			if n := w.left("s"); n > bound {
-				t.Fatalf("after %d events the log holds %d commits", (round+1)*each, n)
+				t.Fatalf("after %d events the log has %d commits", (round+1)*each, n)
 			}
 			if n := read.Load(); n > bound {
-				t.Fatalf("after %d events a restart has read %d commits", round*each, n)
+				t.Fatalf("after %d events a restart read %d commits", round*each, n)
 			}
 			p.Crash()
 		}
@@ -78,12 +77,12 @@ func TestRetention_LogAndRestartAreBoundedUnderEndlessEvents(t *testing.T) {
 			t.Errorf("n is %s", got)
 		}
 		if n := len(w.Commits("s")); n < each*rounds {
-			t.Errorf("%d commits in all: this proves little", n)
+			t.Errorf("%d commits in all are too few", n)
 		}
 	})
 }
 
-func TestRetention_NothingGoesThatNoCheckpointCovers(t *testing.T) {
+func TestRetention_PurgesOnlyWhatACheckpointCovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -92,7 +91,7 @@ func TestRetention_NothingGoesThatNoCheckpointCovers(t *testing.T) {
 		full.on.Store(true)
 		p.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "save" && full.on.Load() {
-				return membus.Delay // for as long as nothing can be saved
+				return membus.Delay // while nothing can be saved
 			}
 			return membus.Deliver
 		})
@@ -103,12 +102,12 @@ func TestRetention_NothingGoesThatNoCheckpointCovers(t *testing.T) {
 		p.Bus.Release()
 		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
-			t.Errorf("the log holds %d commits, want the last one", n)
+			t.Errorf("the log has %d commits, want the last one", n)
 		}
 	})
 }
 
-// replaced is a bus whose bucket was replaced by an older one, which nobody has noticed yet.
+// replaced is a bus whose bucket was replaced by an older one, without any process having noticed.
 type replaced struct {
 	*membus.Bus
 	on atomic.Bool
@@ -122,15 +121,16 @@ func (b *replaced) LoadMark(ctx context.Context, space string) (model.StateDoc, 
 	return mark, stored, err
 }
 
-// What a checkpoint covers that is remembered and not there any more stays: the one that is there is made up for by it.
-func TestRetention_NothingGoesThatNoCheckpointCoversWhichIsThere(t *testing.T) {
+// A commit that only a remembered checkpoint covers stays in the log if that checkpoint is lost: the older
+// stored one needs it.
+func TestRetention_PurgesOnlyWhatAnExistingCheckpointCovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
 		bus := &replaced{}
 		bus.on.Store(true)
 		cfg := frugal("w1")
-		cfg.Idle = time.Hour // so that it stays in memory
+		cfg.Idle = time.Hour // so that the space stays in memory
 		w.process(cfg, func(b *membus.Bus) port.Bus {
 			bus.Bus = b
 			return bus
@@ -141,12 +141,12 @@ func TestRetention_NothingGoesThatNoCheckpointCoversWhichIsThere(t *testing.T) {
 		bus.on.Store(false)
 		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
-			t.Errorf("the log holds %d commits, want the last one", n)
+			t.Errorf("the log has %d commits, want the last one", n)
 		}
 	})
 }
 
-func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
+func TestRetention_PurgesOnlyWhatCoordinatorsHaveReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(frugal("w1"), nil)
@@ -158,7 +158,7 @@ func TestRetention_NothingGoesThatNoCoordinatorIsDoneWith(t *testing.T) {
 		w.EventuallyEnded("t", 1)
 		w.Pass(15 * time.Minute)
 		if n := w.left("s"); n != 1 {
-			t.Errorf("the log holds %d commits, want the last one", n)
+			t.Errorf("the log has %d commits, want the last one", n)
 		}
 	})
 }
@@ -171,11 +171,11 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 		w.sendMany("s", "add", 5)
 		w.Pass(time.Hour - 10*time.Minute)
 		w.sendMany("s", "get", 2)
-		w.EventuallyEnded("s", 7) // wantWhole reads the log twice: it must not grow meanwhile
+		w.EventuallyEnded("s", 7) // wantWhole reads the log twice: it must not grow in between
 		w.wantWhole("s")
 		w.Pass(15 * time.Minute)
 		if n := w.left("s"); n == len(w.Commits("s")) || n < 2 {
-			t.Errorf("the log holds %d of %d commits, want those of the last hour", n, len(w.Commits("s")))
+			t.Errorf("the log has %d of %d commits, want those of the last hour", n, len(w.Commits("s")))
 		}
 		if h, err := history.FindReceipt(t.Context(), w.Client, "s", "get", "e2"); err != nil || h == nil {
 			t.Errorf("the receipt of an event of the last hour: %v, %v", h, err)
@@ -183,7 +183,7 @@ func TestRetention_CommitsAreKeptForAsLongAsIsConfigured(t *testing.T) {
 	})
 }
 
-// By default receipts are there as long as the lane remembers their events.
+// By default a receipt is kept as long as the lane remembers its event.
 func TestRetention_AReceiptIsThereAsLongAsItsEventByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newShortWorld(t)
@@ -200,14 +200,14 @@ func TestRetention_AReceiptIsThereAsLongAsItsEventByDefault(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		if n := w.left("s"); n != 1 {
-			t.Errorf("the log holds %d commits, want the last one", n)
+			t.Errorf("the log has %d commits, want the last one", n)
 		}
 	})
 }
 
-// A server that does not sync at once may lose a checkpoint that it has taken, while it is
-// certain that what a purge has removed is gone.
-func TestRetention_ACheckpointHasToStandForAWhile(t *testing.T) {
+// A server that does not sync at once may lose an acknowledged checkpoint, while the purge that relied on it
+// is permanent.
+func TestRetention_ACheckpointMustBeOldEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -219,25 +219,25 @@ func TestRetention_ACheckpointHasToStandForAWhile(t *testing.T) {
 		w.wantWhole("s")
 		w.Pass(3 * time.Minute)
 		if n := w.left("s"); n != 1 {
-			t.Errorf("the log holds %d commits, want the last one", n)
+			t.Errorf("the log has %d commits, want the last one", n)
 		}
 	})
 }
 
-func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
+func TestRetention_TheLogsOfEvictedSpacesArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
 		cfg := frugal("w1")
 		cfg.HistoryBytes, cfg.History, cfg.Idle = 0, 30*time.Minute, time.Second
 		p := w.process(cfg, nil)
-		const spaces = 300 // more than are looked at at a time
+		const spaces = 300 // more than are checked at a time
 		for i := range spaces {
 			w.sendMany(fmt.Sprint("s", i), "add", 3)
 		}
 		w.Pass(25 * time.Minute)
 		if n := p.Held().Hosts; n != 0 {
-			t.Fatalf("%d spaces are awake", n)
+			t.Fatalf("%d spaces are in memory", n)
 		}
 		for i := range spaces {
 			w.wantWhole(fmt.Sprint("s", i))
@@ -245,7 +245,7 @@ func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
 		w.Pass(30 * time.Minute)
 		for i := range spaces {
 			if n := w.left(fmt.Sprint("s", i)); n != 1 {
-				t.Fatalf("the log of space %d holds %d commits, want the last one", i, n)
+				t.Fatalf("the log of space %d has %d commits, want the last one", i, n)
 			}
 		}
 		w.Send("s7", "add", "e4")
@@ -256,8 +256,8 @@ func TestRetention_TheLogsOfSpacesThatSleepArePurged(t *testing.T) {
 	})
 }
 
-// What is computed for a watcher is committed, and no event waits for it. An owner that dies
-// before it has saved that leaves nothing that would wake the space.
+// A document that is computed for a watcher is committed without an event. If the owner dies before it has
+// saved that, no event would wake the space.
 func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -269,7 +269,7 @@ func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.
 		full.on.Store(true)
 		first.Bus.Inject(full.hook)
 		v := w.watch("s", "double")
-		w.Eventually("it is computed", func() bool { return v.last() == "2" })
+		w.Eventually("the document is computed", func() bool { return v.last() == "2" })
 		v.end()
 		first.Crash()
 		cfg := frugal("w2")
@@ -283,9 +283,9 @@ func TestRetention_ASpaceWhoseOwnerDiedBeforeItSavedIsSavedByTheNext(t *testing.
 	})
 }
 
-// Who reads slower than the log is purged misses changes, and never sees an older value
-// after a newer one, nor one that there never was.
-func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
+// A follower that is slower than the purge misses changes, but never sees an older value after a newer one,
+// nor a value that never existed.
+func TestGap_AFollowerContinuesFromTheNewerCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -310,7 +310,7 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		synctest.Wait()
 		for i := range 600 {
 			w.Send("s", "add", fmt.Sprint("e", i+2))
-			w.Pass(60 * time.Millisecond) // a commit each
+			w.Pass(60 * time.Millisecond) // one commit each
 		}
 		w.Pass(2 * time.Minute)
 		close(stuck)
@@ -319,7 +319,7 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 		w.Pass(5 * time.Second)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("the follow ended with %v", err)
+			t.Errorf("the subscription ended with %v", err)
 		}
 		if n := len(values); n < 3 || n > 300 || values[n-1] != "602" || values[n-2] != "601" {
 			t.Errorf("%d values: %v", n, values)
@@ -329,9 +329,9 @@ func TestGap_WhoFollowsADocumentGoesOnFromTheNewerCheckpoint(t *testing.T) {
 				t.Fatalf("revisions %v", revisions)
 			}
 		}
-		for i, v := range values { // n is how many adds there were up to that revision
+		for i, v := range values { // n is the number of adds up to that revision
 			if want := fmt.Sprint(w.addsUpTo("s", revisions[i])); v != want {
-				t.Fatalf("at %d the value %s was seen, and it was %s", revisions[i], v, want)
+				t.Fatalf("at %d the watcher saw %s, want %s", revisions[i], v, want)
 			}
 		}
 	})
@@ -353,9 +353,9 @@ func (w *world) addsUpTo(space string, seq uint64) (n int) {
 	return n
 }
 
-// A commit in flight is refused, and what stands in its place is gone: the owner that was
-// cannot know what it has missed.
-func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
+// A commit in flight is refused, and the commit that replaced it was purged: the deposed owner cannot know
+// what it has missed.
+func TestGap_AnOwnerReloadsTheSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -367,7 +367,7 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		held.on.Store(true)
 		old.Bus.Inject(held.hook)
 		w.Send("s", "add", "e2")
-		w.Eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
+		w.Eventually("an append is in flight", func() bool { return held.hits.Load() == 1 })
 		fresh := w.process(frugal("w2"), hermits)
 		w.EventuallyEnded("s", 2)
 		w.Pass(2 * time.Second)
@@ -375,7 +375,7 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		w.EventuallyEnded("s", 3)
 		w.Pass(2 * time.Minute)
 		if n := w.left("s"); n != 1 {
-			t.Fatalf("the log holds %d commits", n)
+			t.Fatalf("the log has %d commits", n)
 		}
 		fresh.Crash()
 		held.on.Store(false)
@@ -386,14 +386,13 @@ func TestGap_AnOwnerThatWasPurgedPastStartsAnew(t *testing.T) {
 		w.wantHandled("s", worldtest.Numbered(4)...)
 		w.wantSaved("s", map[string]string{"n": "4"})
 		if w.Log.Count("purged") == 0 {
-			t.Errorf("nobody has met the gap:\n%s", w.Log)
+			t.Errorf("no process has detected the gap:\n%s", w.Log)
 		}
 	})
 }
 
-// What is left of the log need not say that the space was taken over: the last commit is of
-// an attached runtime.
-func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
+// The rest of the log need not show the takeover: the last commit is of an attached runtime.
+func TestGap_AnOwnerDoesNotMistakeTheRestForAllMissedCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -405,7 +404,7 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 		held.on.Store(true)
 		old.Bus.Inject(held.hook)
 		w.Send("s", "add", "e2")
-		w.Eventually("an append is under way", func() bool { return held.hits.Load() == 1 })
+		w.Eventually("an append is in flight", func() bool { return held.hits.Load() == 1 })
 		fresh := w.process(frugal("w2"), hermits)
 		w.EventuallyEnded("s", 2)
 		w.Send("s", "add", "e3")
@@ -418,7 +417,7 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 		w.Pass(3 * time.Second)
 		fresh.Crash()
 		if n := w.left("s"); n != 1 {
-			t.Fatalf("the log holds %d commits", n)
+			t.Fatalf("the log has %d commits", n)
 		}
 		a.close()
 		held.on.Store(false)
@@ -431,7 +430,7 @@ func TestGap_AnOwnerDoesNotTakeWhatIsLeftForAllThatItHasMissed(t *testing.T) {
 	})
 }
 
-func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
+func TestGap_AnAttachmentEndsWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -443,7 +442,7 @@ func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 		a.bus.Inject(held.hook)
 		done := make(chan error, 1)
 		go func() { done <- a.Transact(t.Context(), "app", increment) }() // ends when the attachment does
-		w.Eventually("its append is under way", func() bool { return held.hits.Load() == 1 })
+		w.Eventually("its append is in flight", func() bool { return held.hits.Load() == 1 })
 		for i := range 5 {
 			w.Send("s", "add", fmt.Sprint("e", i+1))
 			w.Pass(100 * time.Millisecond)
@@ -458,7 +457,7 @@ func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 		if got := w.Doc("s", "n"); got != "6" {
 			t.Errorf("n is %s", got)
 		}
-		b := w.attach("a2") // and it can be attached again
+		b := w.attach("a2") // it can be attached again
 		b.add()
 		if got := w.Doc("s", "n"); got != "7" {
 			t.Errorf("n is %s", got)
@@ -466,9 +465,8 @@ func TestGap_AnAttachmentThatWasPurgedPastEndsAndSaysWhy(t *testing.T) {
 	})
 }
 
-// A log that begins behind every checkpoint has lost commits for good. That is said, and
-// nothing is made up.
-// A worker that is stopped does not wait for a space that it tries to load again and again.
+// A log that begins after every checkpoint has lost commits for good. That is reported, and no state is made
+// up. Stopping a worker does not wait for a space that the worker keeps trying to load.
 func TestStop_ASpaceThatIsRefusedDoesNotHoldUpTheWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -506,7 +504,7 @@ func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
 		}
 		p.Crash()
 		commits := w.Server.History("s")
-		w.Server.PurgeLog("s", commits[len(commits)-1].Seq) // a hand that knows no better
+		w.Server.PurgeLog("s", commits[len(commits)-1].Seq) // a purge by mistake
 		w.Server.ForgetState("s")
 		if _, err := history.Read(t.Context(), w.Client, "s", "n"); !errors.Is(err, model.ErrPurged) || !strings.Contains(err.Error(), "lost") {
 			t.Errorf("reading says %v", err)
@@ -515,15 +513,15 @@ func TestGap_AStateOlderThanTheLogIsRefused(t *testing.T) {
 		w.Send("s", "add", "e6")
 		w.Pass(time.Minute)
 		if n := len(w.Commits("s")); n != len(commits) {
-			t.Errorf("%d commits were made on top of nobody knows what", n-len(commits))
+			t.Errorf("%d commits were made on top of an unknown state", n-len(commits))
 		}
 		if w.Log.Count("no checkpoint reaches to where the log begins") == 0 {
-			t.Errorf("the log says:\n%s", w.Log)
+			t.Errorf("the logger wrote:\n%s", w.Log)
 		}
 	})
 }
 
-func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
+func TestGap_PurgedReceiptsAreReportedAsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Coordinator()
@@ -553,7 +551,7 @@ func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 			t.Errorf("the origin of %s: %v, want ErrForgotten", own, err)
 		}
 		if h, err := history.FindReceipt(t.Context(), w.Client, "s", "add", "new"); err != nil || h == nil {
-			t.Errorf("the receipt that is there: %v, %v", h, err)
+			t.Errorf("the receipt that is not purged: %v, %v", h, err)
 		}
 		var listed []string
 		for h, err := range history.Receipts(t.Context(), w.Client, "s", history.ReceiptFilter{}) {
@@ -568,8 +566,8 @@ func TestGap_ReceiptsSayThatTheyAreForgotten(t *testing.T) {
 	})
 }
 
-// What an application has done where nobody serves the space is in no lane, and nothing of it was
-// ever saved. The next owner of the partition finds it in the log.
+// A transaction of an application in a space without an owner is in no lane, and was never saved. The next
+// owner of the partition finds it in the log.
 func TestRetention_ASpaceThatWasNeverSavedIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -2,19 +2,19 @@ package worker
 
 import "sync"
 
-// RunCounts counts the runs of nodes, per space and node: it shows which nodes did
-// not run. It keeps single counts of loaded spaces and of those that left memory most recently; the
-// runs of other spaces are summed under the zero RunKey.
+// RunCounts counts the runs of nodes, per space and node, which shows which nodes did not run. It keeps
+// separate counts for loaded spaces and for those evicted most recently; the runs of other spaces are summed
+// under the zero RunKey.
 type RunCounts struct {
 	mu     sync.Mutex
 	spaces map[string]*spaceRuns
 	gone   []departure
-	left   uint64 // number of departures so far
+	left   uint64 // number of evictions so far
 	rest   uint64
 }
 
-// spaceRuns are the counts of a space, by node. left is the number of its departure
-// from memory, 0 if it has run a node since.
+// spaceRuns are the counts of a space, by node. left is the number of its eviction, 0 if it has run a node
+// since.
 type spaceRuns struct {
 	n    map[string]uint64
 	left uint64
@@ -25,7 +25,7 @@ type departure struct {
 	n     uint64
 }
 
-// runsKept is the number of spaces that have left memory and whose counts are kept apart.
+// runsKept is the number of evicted spaces whose counts are kept separately.
 const runsKept = 1024
 
 // RunKey names a node of a space.
@@ -45,13 +45,13 @@ func (c *RunCounts) add(k RunKey) {
 	s.n[k.Node]++
 }
 
-// leaves records that a space has left memory.
+// leaves records that a space was evicted.
 func (c *RunCounts) leaves(space string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.spaces[space]
 	if s == nil || s.left > 0 {
-		return // it has run nothing
+		return // the space has run no node
 	}
 	c.left++
 	s.left = c.left
@@ -62,7 +62,7 @@ func (c *RunCounts) leaves(space string) {
 	}
 }
 
-// addUp drops the single counts of a space, unless the space is back in memory.
+// addUp merges the counts of an evicted space into the sum, unless the space has been loaded again.
 func (c *RunCounts) addUp(d departure) {
 	s := c.spaces[d.space]
 	if s == nil || s.left != d.n {

@@ -11,11 +11,10 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// TestWhatACrashedWorkerHadNotSavedIsSavedByTheNext is about an event that was
-// handled and confirmed, but whose checkpoint was under way when its worker died.
-// Nobody sends the space anything after that, and still its documents must reach
-// the STATE bucket: the lane position must not have left the event behind.
-func TestWhatACrashedWorkerHadNotSavedIsSavedByTheNext(t *testing.T) {
+// An event was handled and confirmed, but its checkpoint was in flight when the worker died. No further event
+// arrives for the space, and still its documents must reach the STATE bucket: the lane position must not have
+// passed the event.
+func TestTheNextWorkerSavesWhatACrashedOneHadNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var saving atomic.Bool
@@ -35,14 +34,14 @@ func TestWhatACrashedWorkerHadNotSavedIsSavedByTheNext(t *testing.T) {
 			t.Fatalf("the log ends at %d, want a takeover and a commit", head)
 		}
 		if !saving.Load() {
-			t.Fatal("no checkpoint was tried")
+			t.Fatal("no checkpoint was attempted")
 		}
 		w1.Crash()
 
 		w2 := w.worker("w2")
 		time.Sleep(10 * time.Second)
 		if docs := w.Server.LoadState("a").Docs; len(docs) != 1 || string(docs[0].Data) != "1" {
-			t.Errorf("the bucket holds %+v, want n to be 1", docs)
+			t.Errorf("the bucket has %+v, want n to be 1", docs)
 		}
 		w2.Shutdown()
 	})

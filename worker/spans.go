@@ -24,12 +24,12 @@ type spans struct {
 
 	handle    trace.Span // of the running attempt
 	passStart time.Time
-	passTrace model.Trace // the pass's first handling
+	passTrace model.Trace // first handling of the pass
 	passEnded bool
 	pass      space.PassInfo
 }
 
-// maxLinks limits the links of one span: a large group names its first members.
+// maxLinks limits the links of one span: the span of a large group links only its first members.
 const maxLinks = 64
 
 func (s *spans) handleStart(ev *model.Event) model.Trace {

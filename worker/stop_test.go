@@ -17,8 +17,7 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// A worker is told to stop while a handler is in the middle of its run. Stop waits for
-// that, and the event has its receipt then.
+// A worker is stopped while a handler runs. Stop waits for the handler, and its event then has a receipt.
 func TestR09_StopWaitsForTheRunInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -33,11 +32,11 @@ func TestR09_StopWaitsForTheRunInProgress(t *testing.T) {
 					t.Error(err)
 				}
 				if !ended.Load() {
-					t.Error("stopped in the middle of a run")
+					t.Error("Stop returned during a run")
 				}
 			})
 			for range 10_000 {
-				runtime.Gosched() // the others are to have their chance
+				runtime.Gosched() // lets the other goroutines run
 			}
 			ended.Store(true)
 			return model.Value{}, nil
@@ -54,7 +53,7 @@ func TestR09_StopWaitsForTheRunInProgress(t *testing.T) {
 	})
 }
 
-// Stop waits for code that does not return as long as its context, and says for which.
+// Stop waits for code that does not return as long as its context allows, and logs which code that is.
 func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -71,7 +70,7 @@ func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 			}
 			return blocking, nil
 		}, Options: worker.Options{RunLimit: -1}}, nil)
-		w.Send("acts", "start", "e1", `"deaf"`)
+		w.Send("acts", "start", "e1", `"stubborn"`)
 		w.Send("blocks", "stick", "e2")
 		w.Pass(time.Second)
 		var stopping sync.WaitGroup
@@ -84,19 +83,19 @@ func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 		})
 		w.Pass(4 * time.Second)
 		if w.Log.Count("stop waits") != 0 {
-			t.Errorf("told within the time of a handover:\n%s", w.Log)
+			t.Errorf("logged within the time of a handover:\n%s", w.Log)
 		}
 		w.Pass(time.Hour)
 		for _, said := range []string{
 			"stop waits for a handler or node to return worker=w1 space=blocks stream=stick event=e2",
-			"stop waits for an action or input to return worker=w1 space=acts action=work key=deaf",
+			"stop waits for an action or input to return worker=w1 space=acts action=work key=stubborn",
 		} {
 			if w.Log.Count(said) != 1 {
-				t.Errorf("%q is not in the log once:\n%s", said, w.Log)
+				t.Errorf("%q was not logged once:\n%s", said, w.Log)
 			}
 		}
 		if stopped.Load() {
-			t.Error("it has not waited")
+			t.Error("Stop did not wait")
 		}
 		close(stuck)
 		stopping.Wait()
@@ -104,8 +103,8 @@ func TestStop_NamesTheCodeThatItWaitsFor(t *testing.T) {
 	})
 }
 
-// When the context ends, the handler is cut off: whatever it does later, nothing of its
-// transaction is kept, and the event is handled by whoever comes next.
+// When the context ends, Stop abandons the handler: nothing that it does later is committed, and the next
+// owner handles the event.
 func TestStop_CutsOffAHandlerWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -124,10 +123,10 @@ func TestStop_CutsOffAHandlerWhenItsContextEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		close(stuck) // it returns, and its worker is still connected
+		close(stuck) // the handler returns while its worker is still connected
 		w.Pass(time.Minute)
 		if now, err := w.Client.Head(t.Context(), "s"); err != nil || now != head {
-			t.Errorf("the log went on from %d to %d, %v", head, now, err)
+			t.Errorf("the log grew from %d to %d, %v", head, now, err)
 		}
 		cfg.ID = "w2"
 		w.process(cfg, nil)

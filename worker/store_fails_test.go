@@ -18,12 +18,11 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// Stores return errors; what a worker knows to be saved, followed or read must not be what it has
-// only tried to.
+// Stores return errors. A worker must not count an attempt to save, follow or read as a success.
 
 var errStore = errors.New("the store is out of order")
 
-// failing is a bus whose saves, while they fail, store nothing and say so.
+// failing is a bus whose saves fail on demand, without storing anything.
 type failing struct {
 	*membus.Bus
 	saves  atomic.Bool
@@ -38,7 +37,7 @@ func (b *failing) SaveState(ctx context.Context, space string, docs []model.Stat
 	return b.Bus.SaveState(ctx, space, docs, mark)
 }
 
-// failingWorker starts a worker over such a bus.
+// failingWorker starts a worker over a failing bus.
 func (w *world) failingWorker(cfg worker.Config) (*process, *failing) {
 	w.Helper()
 	bus := &failing{}
@@ -49,8 +48,8 @@ func (w *world) failingWorker(cfg worker.Config) (*process, *failing) {
 	return p, bus
 }
 
-// The documents of a checkpoint that could not be saved go with the next one, which is of other
-// documents.
+// The documents of a checkpoint that could not be saved are part of the next one, although that is about
+// other documents.
 func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -66,13 +65,13 @@ func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 		w.wantSaved("s", map[string]string{"n": "1", "from": `"t"`})
 		w.WantPosition(0, 2)
 		if w.Log.Count("save checkpoint") == 0 {
-			t.Error("nobody is told that a save has failed")
+			t.Error("the failed save was not logged")
 		}
 		p.Shutdown()
 	})
 }
 
-// reminded is office with a stream that sets a timer for tomorrow.
+// reminded is the program office with a stream that sets a timer for tomorrow.
 func reminded(t *testing.T, how *tasks.Performer) *space.Program {
 	t.Helper()
 	p := office(t, how)
@@ -86,7 +85,7 @@ func reminded(t *testing.T, how *tasks.Performer) *space.Program {
 	return p
 }
 
-// A space with a task that is pending, and a timer for tomorrow, is woken for the task.
+// A space with a pending task and a timer for tomorrow is woken for the task.
 func TestTask_IsNotPutOffByATimer(t *testing.T) {
 	for _, first := range []string{"the task", "the timer"} {
 		t.Run(first, func(t *testing.T) {
@@ -117,17 +116,17 @@ func TestTask_IsNotPutOffByATimer(t *testing.T) {
 	}
 }
 
-// hand tells another goroutine to go on, which takes it within a minute.
+// hand releases another goroutine, which must take the signal within a minute.
 func (w *world) hand(to chan<- struct{}) {
 	w.Helper()
 	select {
 	case to <- struct{}{}:
 	case <-time.After(time.Minute):
-		w.Fatal("nobody waits to be told")
+		w.Fatal("no goroutine takes the signal")
 	}
 }
 
-// lostLane is a bus that loses the lane when it is told to.
+// lostLane is a bus that ends the lane subscription on demand.
 type lostLane struct {
 	*membus.Bus
 	lose chan struct{}
@@ -146,7 +145,7 @@ func (b *lostLane) FollowLane(ctx context.Context, partition int, after uint64, 
 	return b.Bus.FollowLane(ctx, partition, after, deliver)
 }
 
-// lostLaneWorker starts a worker over such a bus.
+// lostLaneWorker starts a worker over a lostLane.
 func (w *world) lostLaneWorker(cfg worker.Config) (*process, *lostLane) {
 	w.Helper()
 	bus := &lostLane{lose: make(chan struct{})}
@@ -157,9 +156,8 @@ func (w *world) lostLaneWorker(cfg worker.Config) (*process, *lostLane) {
 	return p, bus
 }
 
-// A lane that is followed again is read on from where it broke off, which is saved no more than
-// it was.
-func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
+// A lane subscription that was lost resumes where it ended. That position does not count as saved.
+func TestLane_AReadPositionDoesNotCountAsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p, bus := w.lostLaneWorker(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: 10 * time.Second}})
@@ -172,7 +170,8 @@ func TestLane_ThatIsFollowedAgainIsNotTakenForSaved(t *testing.T) {
 	})
 }
 
-// slowAppend is a bus whose appends take a second, from when it is told to, and tells of the first.
+// slowAppend is a bus whose appends take a second once the test asks for it, and which reports the first of
+// them.
 type slowAppend struct {
 	*membus.Bus
 	on    atomic.Bool
@@ -189,7 +188,7 @@ func (b *slowAppend) Append(a model.Append, done func(uint64, error)) {
 	time.AfterFunc(time.Second, func() { b.Bus.Append(a, done) })
 }
 
-// slowWorker starts a worker over such a bus, which has handled e1.
+// slowWorker starts a worker over a slowAppend, which has handled e1.
 func (w *world) slowWorker() (*process, *slowAppend) {
 	w.Helper()
 	bus := &slowAppend{first: make(chan struct{})}
@@ -201,14 +200,14 @@ func (w *world) slowWorker() (*process, *slowAppend) {
 	return p, bus
 }
 
-// overtake has an attachment handle e2 while its owner, whose bus this is, appends that.
+// overtake makes an attachment handle e2 while the owner, which uses this bus, appends it.
 func (b *slowAppend) overtake(w *world) {
 	w.Helper()
 	app := w.attach("app", withEvents)
 	b.on.Store(true)
 	app.bus.Inject(func(op membus.Op) membus.Fate {
 		if op.Label == "append" {
-			w.Pass(100 * time.Millisecond) // or the owner has nothing to do
+			w.Pass(100 * time.Millisecond) // else the owner has nothing to append
 		}
 		return membus.Deliver
 	})
@@ -216,18 +215,18 @@ func (b *slowAppend) overtake(w *world) {
 	select {
 	case <-b.first:
 	case <-time.After(time.Minute):
-		w.Fatal("the owner appends nothing, and this proves nothing")
+		w.Fatal("the owner appended nothing, which the test needs")
 	}
 }
 
-// An answer waits for what is under way. When that is refused, because another runtime has done it
-// already, there is nothing to wait for any more.
-func TestRead_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
+// An answer waits for commits in flight. When one is refused, because another runtime has done the work
+// already, there is nothing left to wait for.
+func TestRead_RestartsWhenTheCommitItWaitsForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1, bus := w.slowWorker()
 		bus.overtake(w)
-		a := w1.query("s", "n") // which waits for a minute at most
+		a := w1.query("s", "n") // waits for up to a minute
 		if a.Stale != "" || a.Value.String() != "2" {
 			t.Errorf("answered with %+v", a)
 		}
@@ -236,9 +235,9 @@ func TestRead_BeginsAnewWhenWhatItWaitsForIsRefused(t *testing.T) {
 	})
 }
 
-// What a timer sends to its own space queues at a place in the lane that was passed long ago.
-// That it is still to be handled is saved, for the lane leads nobody there: nor to what that sends.
-func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
+// What a timer sends to its own space is queued at a lane position that was passed long ago. The lane no
+// longer leads to that event, nor to its own sends, so the space saves that it has something due.
+func TestDue_TheFollowUpOfATimerIsSavedAsDue(t *testing.T) {
 	for links, stream := range []string{"chain", "longer"} {
 		t.Run(stream, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -263,7 +262,7 @@ func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
 					w.Pass(5 * time.Second)
 				}
 				if n := len(w.Receipts("s")); n != 2+links {
-					t.Fatalf("%d events are handled, and this proves nothing", n)
+					t.Fatalf("%d events are handled, which the test does not cover", n)
 				}
 				w1.Crash()
 				w.Pass(time.Minute)
@@ -275,8 +274,7 @@ func TestDue_TheFollowUpOfWhatHasWaitedIsSavedAsDue(t *testing.T) {
 	}
 }
 
-// halfway is a bus that, when it is told to, saves the documents and not the mark, and says that
-// it has failed.
+// halfway is a bus that on demand saves the documents without the mark, and reports a failure.
 type halfway struct {
 	*membus.Bus
 	on   atomic.Bool
@@ -294,9 +292,9 @@ func (b *halfway) SaveState(ctx context.Context, space string, docs []model.Stat
 	return b.Bus.SaveState(ctx, space, docs, mark)
 }
 
-// After a save that has failed nobody knows when the bucket says that the space is to be woken. It
-// had something to do, then nothing, and has something to do again: that is saved.
-func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
+// After a failed save the wakeup that the bucket has is unknown. The space had work, then none, and has work
+// again: that is saved.
+func TestDue_AFailedSaveLeavesTheSavedWakeupUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		finish := make(chan struct{})
@@ -319,20 +317,20 @@ func TestDue_WhatIsSavedIsNotKnownAfterAFailedSave(t *testing.T) {
 		bus.on.Store(true)
 		w.hand(finish)
 		w.eventuallyTask("s", "a", space.TaskDone)
-		w.Eventually("half of it is saved", func() bool { return bus.done.Load() > 2 })
+		w.Eventually("half of the checkpoint is saved", func() bool { return bus.done.Load() > 2 })
 		w.Pass(time.Second)
 		w.Send("s", "start", "e2", `"b"`)
 		w.eventuallyTask("s", "b", space.TaskPending)
 		bus.on.Store(false)
 		w.Pass(5 * time.Second)
 		if n := len(w.Server.DueSpaces(0)); n != 1 {
-			t.Errorf("%d spaces are to be woken, and one has a task", n)
+			t.Errorf("%d spaces have a wakeup, want the one with a task", n)
 		}
 		w1.Crash()
 	})
 }
 
-// unloaded is a bus that cannot load the space s, so many times.
+// unloaded is a bus that fails to load the space s a number of times.
 type unloaded struct {
 	*membus.Bus
 	times atomic.Int64
@@ -345,8 +343,8 @@ func (b *unloaded) LoadState(ctx context.Context, space string) (model.SpaceStat
 	return b.Bus.LoadState(ctx, space)
 }
 
-// A space that could not be loaded is loaded later, though no other event comes.
-func TestHost_ThatHasFailedIsFollowedByAnother(t *testing.T) {
+// A space that could not be loaded is loaded later, even if no event arrives.
+func TestHost_IsReplacedAfterAFailedLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &unloaded{}

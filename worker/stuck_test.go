@@ -20,7 +20,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// stuckLines are what a worker says of spaces that stand still, without the times.
+// stuckLines formats what a worker reports about stuck spaces, without times.
 func stuckLines(f *status.Figures) (lines []string) {
 	for _, s := range f.Stuck {
 		lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Why))
@@ -29,7 +29,7 @@ func stuckLines(f *status.Figures) (lines []string) {
 	return lines
 }
 
-// wantStuck waits until the worker says just this of spaces that stand still, each a beginning.
+// wantStuck waits until the worker reports exactly these stuck spaces, each given by a prefix.
 func (w *world) wantStuck(p *process, want ...string) status.Figures {
 	w.Helper()
 	var f status.Figures
@@ -52,11 +52,11 @@ func (w *world) wantStuck(p *process, want ...string) status.Figures {
 		}
 		w.Pass(time.Second)
 	}
-	w.Fatalf("stuck are %q, want %q", stuckLines(&f), want)
+	w.Fatalf("stuck spaces: %q, want %q", stuckLines(&f), want)
 	return f
 }
 
-// unheardOf is a bus on which nothing is heard of one space.
+// unheardOf is a bus that receives nothing from one space.
 type unheardOf struct {
 	*membus.Bus
 	space string
@@ -78,9 +78,9 @@ func (b unheardOf) FollowSpace(ctx context.Context, space string, after uint64, 
 	return b.Bus.FollowSpace(ctx, space, after, deliver)
 }
 
-// Only what stands still is named, with the event that it is at, since when, and why. Those that
-// go on beside it are not.
-func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
+// A stuck space is reported with its event, since when it is stuck, and why. Spaces that make progress beside
+// it are not reported.
+func TestStuck_SpacesAreReportedWithEventTimeAndReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -104,7 +104,7 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 		w.Send("broken", "add", "b1")
 		w.Send("blocks", "block", "x1")
 		w.Send("reads", "read", "r1", `"elsewhere"`)
-		for i := range 30 { // others go on, and one of them all the time
+		for i := range 30 { // other spaces make progress, one of them continuously
 			w.Send(fmt.Sprintf("well%d", i), "add", "e1")
 		}
 		for i := range 40 {
@@ -118,11 +118,11 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 			"reads read/r1 document: waits for document @elsewhere/double, which is not here",
 		)
 		if f.StuckCount != 4 {
-			t.Errorf("%d are said to be stuck", f.StuckCount)
+			t.Errorf("%d spaces count as stuck", f.StuckCount)
 		}
 		for _, s := range f.Stuck {
 			if since := s.Since.Sub(begun); since < 0 || since > time.Second {
-				t.Errorf("%s is said to stand still since %v after it began to", s.Space, since)
+				t.Errorf("%s counts as stuck since %v after it began", s.Space, since)
 			}
 		}
 		unblock()
@@ -131,7 +131,7 @@ func TestStuck_SpacesAreNamedWithEventTimeAndReason(t *testing.T) {
 	})
 }
 
-// However many there are, the oldest are named and all are counted.
+// The oldest stuck spaces are named, and all are counted.
 func TestStuck_TheOldestAreNamedAndAllAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -143,20 +143,20 @@ func TestStuck_TheOldestAreNamedAndAllAreCounted(t *testing.T) {
 			}
 		}
 		var f status.Figures
-		w.Eventually("all are counted", func() bool { f = proc.Figures(); return f.StuckCount == 50 })
+		w.Eventually("all stuck spaces are counted", func() bool { f = proc.Figures(); return f.StuckCount == 50 })
 		if len(f.Stuck) != 20 {
 			t.Fatalf("%d are named", len(f.Stuck))
 		}
 		for _, s := range f.Stuck {
 			if s.Space > "s24" {
-				t.Errorf("%s is named, and older ones are not", s.Space)
+				t.Errorf("%s is named instead of older ones", s.Space)
 			}
 		}
 	})
 }
 
-// A worker that has nothing wrong names nothing, however much it has to do.
-func TestStuck_NobodyWhereAllGoOn(t *testing.T) {
+// A worker whose spaces all make progress reports none as stuck, however busy it is.
+func TestStuck_NoSpaceIsReportedWhereAllMakeProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		proc := w.worker("w1")
@@ -172,13 +172,13 @@ func TestStuck_NobodyWhereAllGoOn(t *testing.T) {
 	})
 }
 
-// A space with a backlog makes progress while one pass handles many events, however late their commit
-// comes: each handler that begins is progress, and so is each computation.
-func TestStuck_ASpaceThatWorksOffABacklogIsNotNamed(t *testing.T) {
+// A space with a backlog makes progress while one pass handles many events, however late their commit is: the
+// start of each handler and each computation is progress.
+func TestStuck_ASpaceWithABacklogIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
-		work := func(d time.Duration) { // as code of the application does
+		work := func(d time.Duration) { // as code of an application does
 			t := time.NewTimer(d)
 			defer t.Stop()
 			<-t.C
@@ -215,9 +215,9 @@ func TestStuck_ASpaceThatWorksOffABacklogIsNotNamed(t *testing.T) {
 	})
 }
 
-// The age of a space that stands still begins when it does: its event may have waited for its turn for
-// long before, which is told apart.
-func TestStuck_TheAgeIsThatOfTheStandstill(t *testing.T) {
+// The age of a stuck space begins when it gets stuck. How long its event had waited before is a separate
+// figure.
+func TestStuck_TheAgeBeginsWithTheStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := book(t)
@@ -229,13 +229,13 @@ func TestStuck_TheAgeIsThatOfTheStandstill(t *testing.T) {
 		}
 		sent := time.Now()
 		w.Send("cart", "block", "x1")
-		w.Pass(10 * time.Minute) // nothing serves the space
+		w.Pass(10 * time.Minute) // the space is not served
 		began := time.Now()
 		proc := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		f := w.wantStuck(proc, "cart block/x1 running: its handler has been running since ")
 		s := f.Stuck[0]
 		if late := s.Since.Sub(began); late < 0 || late > 2*time.Second {
-			t.Errorf("it stands still since %v after it began to", late)
+			t.Errorf("the space counts as stuck since %v after it began", late)
 		}
 		if late := s.Stored.Sub(sent); late < 0 || late > time.Second {
 			t.Errorf("its event was stored %v after it was sent", late)
@@ -243,8 +243,8 @@ func TestStuck_TheAgeIsThatOfTheStandstill(t *testing.T) {
 	})
 }
 
-// What a space has done and cannot save, or the log does not answer, is not said to be anything else.
-func TestStuck_AStoreThatDoesNotTakeWhatIsDoneIsNamed(t *testing.T) {
+// A space whose changes cannot be saved, or whose log does not answer, is reported with exactly that cause.
+func TestStuck_AStoreThatFailsIsReportedAsTheCause(t *testing.T) {
 	for label, want := range map[string]string{
 		"save":   "s0 / unsaved: what it has done is not saved yet",
 		"append": "s0 add/e1 uncommitted: the log has not answered its commit yet",

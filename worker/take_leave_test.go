@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// withoutMembers is a bus that, once the bucket of the workers is gone, can store no announcement.
+// withoutMembers is a bus that can no longer store announcements, because the members bucket is gone.
 type withoutMembers struct {
 	*membus.Bus
 	gone atomic.Bool
@@ -23,11 +23,11 @@ func (b *withoutMembers) Announce(ctx context.Context, m model.Member) error {
 	if !b.gone.Load() {
 		return b.Bus.Announce(ctx, m)
 	}
-	<-ctx.Done() // it is tried for as long as the caller waits
+	<-ctx.Done() // Announce retries for as long as the caller waits
 	return ctx.Err()
 }
 
-func TestStop_AWorkerThatCannotSayThatItLeavesLeavesAllTheSame(t *testing.T) {
+func TestStop_AWorkerThatCannotAnnounceItsDepartureStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		bus := &withoutMembers{}
@@ -39,7 +39,7 @@ func TestStop_AWorkerThatCannotSayThatItLeavesLeavesAllTheSame(t *testing.T) {
 		w.EventuallyEnded("s", 1)
 		bus.gone.Store(true)
 		if err := p.Stop(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "could not announce it") {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("Stop returned %v", err)
 		}
 	})
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// The process ends at one of its appends (the first is the takeover), and the
-// append is lost with it, or is stored without anybody hearing of it, or lands only
-// when the next owner has long taken over.
-func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
+// The process ends at one of its appends, the first of which is the takeover. The append is lost, or stored
+// without an acknowledgement, or lands long after the next owner has taken over.
+func TestTakeover_AfterACrashAtAnyAppend(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		fate membus.Fate
@@ -43,7 +42,7 @@ func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
 					}
 					w.Eventually("it died", func() bool { return appends.Load() >= at })
 					w.worker("w2")
-					w.Eventually("the next owner has it", func() bool {
+					w.Eventually("the next owner has taken over", func() bool {
 						owners := w.Takeovers("s")
 						return len(owners) > 0 && owners[len(owners)-1] == "w2"
 					})
@@ -60,16 +59,15 @@ func TestTakeover_AtAnyAppendThatTheFormerOwnerDiedOf(t *testing.T) {
 	}
 }
 
-// A runtime that has read a space, and has yet to take it over, saves nothing of it: what it has read
-// may be of a past in which there was a document that its owner has deleted, and of which it has
-// purged the marker.
+// A runtime that has read a space but not yet taken it over saves nothing: it may have read an old state with
+// a document that the owner has since deleted, and whose marker was purged.
 func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Checkpoint: time.Hour}}, nil)
 		w.Send("s", "add", "e1")
 		w.EventuallyEnded("s", 1)
-		w1.Crash() // what it has not saved is for the next one to save
+		w1.Crash() // its unsaved changes are left to the next owner
 		w2 := w.process(worker.Config{ID: "w2", Options: worker.Options{Checkpoint: 50 * time.Millisecond}}, nil)
 		var appends, saves atomic.Int64
 		w2.Bus.Inject(func(op membus.Op) membus.Fate {
@@ -82,22 +80,21 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 			}
 			return membus.Deliver
 		})
-		w.Eventually("the next owner would take it over", func() bool { return appends.Load() > 0 })
+		w.Eventually("the next owner is about to take over", func() bool { return appends.Load() > 0 })
 		w.Pass(5 * time.Second)
 		if n := saves.Load(); n != 0 {
-			t.Errorf("%d items are saved by a worker that does not own the space", n)
+			t.Errorf("a worker that does not own the space saved %d items", n)
 		}
 		w2.Bus.Inject(nil)
 		w2.Bus.Release()
-		w.Eventually("its owner saves it", func() bool {
+		w.Eventually("the owner saves the space", func() bool {
 			d, there := w.Server.Saved("s", "n")
 			return there && string(d.Data) == "1"
 		})
 	})
 }
 
-// wantChains checks that the chains e1 to en have been handled whole: each link
-// once, and the heads in order.
+// wantChains checks that the chains e1 to en were handled completely: each link once, and the heads in order.
 func (w *world) wantChains(space string, n, links int) {
 	w.Helper()
 	seen, heads := map[string]bool{}, 0
@@ -113,7 +110,7 @@ func (w *world) wantChains(space string, n, links int) {
 			continue
 		}
 		if heads++; rc.Event != fmt.Sprintf("e%d", heads) {
-			w.Errorf("%s was handled as number %d", rc.Event, heads)
+			w.Errorf("head %s was handled as number %d", rc.Event, heads)
 		}
 	}
 	if heads != n || len(seen) != n*(links+1) {
@@ -121,9 +118,9 @@ func (w *world) wantChains(space string, n, links int) {
 	}
 }
 
-// Two owners who know nothing of each other: each stands down when it finds the
-// other's takeover, and comes back as long as there is something to do.
-func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing.T) {
+// Two workers that do not know of each other both claim a space. Each steps down when it finds the other's
+// takeover, and returns as long as there is work.
+func TestTakeover_ADeposedHostStepsDownAndReturnsForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1"}, hermits)
@@ -142,16 +139,15 @@ func TestTakeover_ADeposedHostStandsDownAndTheSpaceIsServedAgainLater(t *testing
 			t.Errorf("owners were %v", owners)
 		}
 		if w1.Counts().Refused+w2.Counts().Refused == 0 {
-			t.Error("nothing was refused: the two never met")
+			t.Error("no append was refused: the two never met")
 		}
 		w.wantSaved("s", map[string]string{"n": "4"})
 		w.WantPosition(0, 4)
 	})
 }
 
-// An owner that could not save for a while, and has nothing to append, does not hear of
-// another who has taken the space over, saved it and died. That its own state is outdated
-// by then tells it.
+// An owner that could not save for a while, and has nothing to append, misses that another worker has taken
+// the space over, saved it and died. It detects that when its own save is outdated.
 func TestTakeover_AnOwnerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -173,15 +169,15 @@ func TestTakeover_AnOwnerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) 
 		lost.on.Store(false)
 		time.Sleep(10 * time.Second)
 		if owners := w.Takeovers("s"); len(owners) < 3 {
-			t.Errorf("owners were %v; want w1, w2 and w1 again", owners)
+			t.Errorf("the owners are %v; want w1, w2 and w1 again", owners)
 		}
 		w.wantHandled("s", worldtest.Numbered(1)...)
 		w.WantPosition(0, 1)
 	})
 }
 
-// A wrong belief costs some refused appends, not one takeover after the other for
-// as long as it lasts.
+// Two workers that both believe they own a space cause some refused appends, but do not take it over from
+// each other again and again.
 func TestTakeover_OwnersWithNothingToDoDoNotTakeASpaceFromEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -195,13 +191,13 @@ func TestTakeover_OwnersWithNothingToDoDoNotTakeASpaceFromEachOther(t *testing.T
 		before := len(w.Commits("s"))
 		time.Sleep(time.Minute)
 		if more := len(w.Commits("s")) - before; more > 0 {
-			t.Errorf("%d commits in a minute in which nothing was to be done", more)
+			t.Errorf("%d commits in a minute without work", more)
 		}
 		w.wantHandled("s", worldtest.Numbered(5)...)
 	})
 }
 
-// laggingLog answers readings of a space's log from a replica that is behind.
+// laggingLog answers reads of a space's log from a lagging replica.
 type laggingLog struct {
 	*membus.Bus
 	behind atomic.Bool
@@ -216,9 +212,9 @@ func (b *laggingLog) ReadLog(ctx context.Context, space string, after uint64, li
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-// A refused append says that there is something to read. A replica that does not
-// have it yet is asked again, at a pace that it can stand.
-func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
+// A refused append implies that there is something to read. A replica that does not have it yet is asked
+// again at a moderate pace.
+func TestTakeover_WaitsForALaggingReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var log *laggingLog
@@ -242,7 +238,7 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		w.wantHandled("s", worldtest.Numbered(2)...)
 		if got := w.Doc("s", "n"); got != "11" {
-			t.Errorf("n is %s, want 11: the other's ten and one", got)
+			t.Errorf("n is %s, want 11: ten of the other runtime and one", got)
 		}
 		if n := len(w.Takeovers("s")); n != 1 {
 			t.Errorf("%d takeovers: a commit of another runtime is no reason for one", n)
@@ -250,7 +246,7 @@ func TestTakeover_AReplicaThatIsBehindIsWaitedFor(t *testing.T) {
 	})
 }
 
-// brokenLane shows one event of a lane, and then refuses to read it.
+// brokenLane delivers one event of a lane, and then fails reads of it.
 type brokenLane struct {
 	*membus.Bus
 	broken atomic.Bool
@@ -267,7 +263,7 @@ func (b *brokenLane) ReadLane(ctx context.Context, space string, after uint64, l
 	return b.Bus.ReadLane(ctx, space, after, limit)
 }
 
-func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
+func TestRefill_FailedReadsAreRetriedAtIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		lane := &brokenLane{}
@@ -289,8 +285,8 @@ func TestRefill_AStoreThatRefusesIsAskedAgainNowAndThen(t *testing.T) {
 	})
 }
 
-// A space whose log cannot be read by this program, because a newer one has
-// written to it, is left alone: nothing is appended, and nothing passes.
+// A space whose log has commits of a newer format is left alone: nothing is appended, and its lane position
+// does not move.
 func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -302,17 +298,17 @@ func TestTakeover_ALogOfANewerFormatIsNotTouched(t *testing.T) {
 		w.Send("other", "add", "e1")
 		time.Sleep(10 * time.Second)
 		if head := w.Server.Head("s"); head != 1 {
-			t.Errorf("the log of the space goes up to %d", head)
+			t.Errorf("the log of the space ends at %d", head)
 		}
 		w.wantHandled("other", "e1")
 		w.WantPosition(0, 0)
 		if n := w.Log.Count(setAside); n < 1 || n > 2 {
-			t.Errorf("said %d times in ten seconds", n)
+			t.Errorf("logged %d times in ten seconds", n)
 		}
 	})
 }
 
-// uncompared is a bus that does not say yet how a log ends, so that nobody can tell whether the lane
+// uncompared is a bus that does not reveal how a log ends yet, so that a worker cannot know whether the lane
 // is whole.
 type uncompared struct {
 	*membus.Bus
@@ -328,8 +324,8 @@ func (b *uncompared) LogTail(ctx context.Context, partition, n int) ([]model.Log
 	return b.Bus.LogTail(ctx, partition, n)
 }
 
-// Whether the cursor of a space can be believed is known when its lane has been compared with the
-// log: until then it is not served, whoever observes it.
+// Comparing the lane with the log decides whether the cursor of a space is reliable. Until then the space is
+// not served, even if it is observed.
 func TestTakeover_NotBeforeTheLaneIsComparedWithTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -345,9 +341,9 @@ func TestTakeover_NotBeforeTheLaneIsComparedWithTheLog(t *testing.T) {
 		v := w.watch("s", "double")
 		w.Pass(10 * time.Second)
 		if got := w.Takeovers("s"); len(got) != 1 {
-			t.Errorf("it was taken over by %v before", got)
+			t.Errorf("takeovers before the comparison: %v", got)
 		}
 		close(bus.compare)
-		w.Eventually("it is served", func() bool { return v.last() == "2" })
+		w.Eventually("the space is served", func() bool { return v.last() == "2" })
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// A program that changes while tasks are performed: what has begun ends as it began, what begins
-// then is of the new program, and each task is done.
+// The program changes while tasks are performed. Running attempts end with the old program, later ones use
+// the new one, and each task is done.
 func TestTask_IsPerformedWhileTheProgramChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -24,14 +24,14 @@ func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
 		out := newOutside()
 		out.how = func(_ context.Context, key string, n int) (model.Value, error) {
 			if got := w.task("s", key); got.State != space.TaskPending {
-				t.Errorf("%s is performed, and the log has %+v", key, got)
+				t.Errorf("%s is performed while the log has %+v", key, got)
 			}
 			return model.String("well"), nil
 		}
 		w1 := w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do}))}, nil)
 		w.Send("s", "start", "e1", `"a"`)
 		w.Send("s", "start", "e2", `"b"`)
-		w.Send("s", "start", "e3", `"a"`) // is pending, or done
+		w.Send("s", "start", "e3", `"a"`) // pending or done by then
 		w.Send("s", "fail", "e4", `"c"`)
 		w.eventuallyTask("s", "a", space.TaskDone)
 		w.eventuallyTask("s", "b", space.TaskDone)
@@ -46,12 +46,12 @@ func TestTask_IsPerformedWhenItIsInTheLogAndDoneIsCalledOnce(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		if n := w1.Stats().Awake; n != 0 {
-			t.Errorf("%d spaces are awake for nothing", n)
+			t.Errorf("%d spaces are in memory without work", n)
 		}
 	})
 }
 
-// What a handler has done speculatively and then not done after all is no task.
+// A task that was started speculatively, by a transaction that was undone, is not performed.
 func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -64,8 +64,8 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 		var overtaken atomic.Bool
 		w1.Bus.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" && overtaken.CompareAndSwap(false, true) {
-				// The owner's commit, with the task in it, is on its way, long enough for
-				// somebody to act upon it. This one comes first.
+				// The owner's commit with the task is in flight, for long enough to act upon it by mistake.
+				// This commit comes first.
 				w.Pass(time.Second)
 				err := app.Transact(t.Context(), "app", func(tx *space.Tx) error { tx.Set("closed", true); return nil })
 				if err != nil {
@@ -75,19 +75,19 @@ func TestTask_OfATransactionThatIsUndoneIsNeverPerformed(t *testing.T) {
 			return membus.Deliver
 		})
 		w.Send("s", "start", "e2", `"b"`)
-		w.EventuallyEnded("s", 3) // e1, what has come of a, e2
+		w.EventuallyEnded("s", 3) // e1, the end of task a, and e2
 		w.Pass(time.Minute)
 		if c := w1.Counts(); c.Refused == 0 {
-			t.Error("nothing was undone")
+			t.Error("no transaction was undone")
 		}
 		if out.count("s", "b") != 0 || w.task("s", "b").State != space.NoTask {
-			t.Errorf("what was undone was performed %d times: %+v", out.count("s", "b"), w.task("s", "b"))
+			t.Errorf("an undone task was performed %d times: %+v", out.count("s", "b"), w.task("s", "b"))
 		}
 		w.wantDoneOnce("s", "a")
 	})
 }
 
-// Whenever the worker dies, the next one performs what is in the log, and Done is called once.
+// Whenever the worker dies, the next one performs the tasks in the log, and Done is called once.
 func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 	performed := map[int]int{}
 	for die := range 24 {
@@ -135,26 +135,26 @@ func TestTask_IsDoneByTheNextOwnerWheneverTheWorkerDies(t *testing.T) {
 		}
 	}
 	if performed[1] == 0 || performed[2] == 0 {
-		t.Errorf("how often the task was performed, in how many runs: %v; want some of once and some of twice", performed)
+		t.Errorf("runs by number of attempts: %v; want some with one and some with two", performed)
 	}
 }
 
-// Two workers perform the same task and tell of it: the first counts.
-func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
+// Two workers perform the same task and both report its end: the first report counts.
+func TestTask_ReportedByTwoOwnersEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
 			if n == 1 {
-				time.Sleep(time.Minute) // and hears nothing of it
+				time.Sleep(time.Minute) // outlasts its context
 			}
 			return model.Int(int64(n)), nil
 		}
 		cfg := worker.Config{ID: "w1", Options: worker.Options{MemberTTL: 3 * time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: -1}))}
 		w1 := w.process(cfg, nil)
 		w.Send("s", "start", "e1", `"a"`)
-		w.Eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
-		w1.Bus.Inject(func(op membus.Op) membus.Fate { // it hangs, for the others
+		w.Eventually("the task is being performed", func() bool { return out.count("s", "a") == 1 })
+		w1.Bus.Inject(func(op membus.Op) membus.Fate { // it looks hung to the others
 			if op.Label == "announce" || op.Label == "ping" {
 				return membus.Delay
 			}
@@ -164,12 +164,12 @@ func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
 		w.process(cfg, nil)
 		w.eventuallyTask("s", "a", space.TaskDone)
 		if got := w.task("s", "a").Out.String(); got != "2" {
-			t.Errorf("got %s of the second owner", got)
+			t.Errorf("the second owner's result is %s", got)
 		}
 		w1.Bus.Inject(nil)
 		w.Pass(2 * time.Minute)
 		if got := w.task("s", "a").Out.String(); got != "2" {
-			t.Errorf("got %s in the end", got)
+			t.Errorf("the final result is %s", got)
 		}
 		w.wantDoneOnce("s", "a")
 		if n := out.count("s", "a"); n != 2 {
@@ -178,7 +178,7 @@ func TestTask_OfWhichTwoOwnersTellEndsOnce(t *testing.T) {
 	})
 }
 
-func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
+func TestTask_IsCancelledAtAHandoverAndPerformedByTheNextOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
@@ -194,10 +194,10 @@ func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
 		cfg := worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: -1, Attempts: 1}))}
 		w1 := w.process(cfg, nil)
 		w.Send("s", "start", "e1", `"a"`)
-		w.Eventually("it is being performed", func() bool { return out.count("s", "a") == 1 })
+		w.Eventually("the task is being performed", func() bool { return out.count("s", "a") == 1 })
 		w1.Shutdown()
 		if cut.Load() != 1 {
-			t.Error("the attempt was not cut off")
+			t.Error("the attempt was not cancelled")
 		}
 		w.Pass(time.Hour)
 		cfg.ID = "w2"
@@ -210,14 +210,14 @@ func TestTask_IsCutOffAtAHandoverAndTheNextOwnerPerformsIt(t *testing.T) {
 	})
 }
 
-// A function that does not mind its context holds a place until it comes back. That is told once,
-// with who it is, and of one that minds it nothing is.
-func TestTask_ThatGoesOnAfterItsContextIsToldOnce(t *testing.T) {
+// A function that ignores its context occupies a slot until it returns. That is logged once, with its name; a
+// function that heeds its context is not logged.
+func TestTask_ThatIgnoresItsContextIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		out.how = func(ctx context.Context, key string, n int) (model.Value, error) {
-			if key == "deaf" && n == 1 {
+			if key == "stubborn" && n == 1 {
 				time.Sleep(30 * time.Minute)
 				return model.Int(1), nil
 			}
@@ -225,25 +225,25 @@ func TestTask_ThatGoesOnAfterItsContextIsToldOnce(t *testing.T) {
 			return model.Value{}, tasks.Permanent(ctx.Err())
 		}
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, Timeout: time.Minute}))}, nil)
-		w.Send("s", "start", "e1", `"deaf"`)
+		w.Send("s", "start", "e1", `"stubborn"`)
 		w.Send("s", "start", "e2", `"quick"`)
 		const goesOn = "a task goes on though its context has ended"
 		w.Pass(time.Minute + 9*time.Second)
 		if n := w.Log.Count(goesOn); n != 0 {
-			t.Errorf("told %d times within the time that it has", n)
+			t.Errorf("logged %d times before the timeout", n)
 		}
 		w.Pass(50 * time.Minute)
-		for _, said := range []string{goesOn, "space=s action=work key=deaf", "the attempt took longer than 1m0s"} {
+		for _, said := range []string{goesOn, "space=s action=work key=stubborn", "the attempt took longer than 1m0s"} {
 			if n := w.Log.Count(said); n < 1 || w.Log.Count(goesOn) != 1 {
-				t.Errorf("%q is in the log %d times:\n%s", said, n, w.Log)
+				t.Errorf("%q was logged %d times:\n%s", said, n, w.Log)
 			}
 		}
-		w.eventuallyTask("s", "deaf", space.TaskDone) // it has been done, after all
+		w.eventuallyTask("s", "stubborn", space.TaskDone) // the attempt succeeds after all
 		w.eventuallyTask("s", "quick", space.TaskFailed)
 	})
 }
 
-func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
+func TestTask_IsRetriedAfterGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
@@ -255,14 +255,14 @@ func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 			case 1:
 				panic("not today")
 			case 2, 3, 4:
-				return model.Value{}, fmt.Errorf("no answer to number %d", n)
+				return model.Value{}, fmt.Errorf("no answer to attempt %d", n)
 			}
 			return model.Int(int64(n)), nil
 		}
 		w.process(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second}, Programs: worldtest.Always(office(t, &tasks.Performer{Do: out.do, MaxBackoff: 3 * time.Second}))}, nil)
 		w.Send("s", "start", "e1", `"a"`)
 		w.Pass(2 * time.Second)
-		if got := w.task("s", "a"); got.State != space.TaskPending || got.Attempts != 2 || got.Err != "no answer to number 2" {
+		if got := w.task("s", "a"); got.State != space.TaskPending || got.Attempts != 2 || got.Err != "no answer to attempt 2" {
 			t.Errorf("after two attempts: %+v", got)
 		}
 		w.eventuallyTask("s", "a", space.TaskDone)
@@ -274,7 +274,7 @@ func TestTask_IsTriedAgainAfterPausesThatGrow(t *testing.T) {
 		}
 		w.wantDoneOnce("s", "a")
 		if w.Log.Count("not today") == 0 || w.Log.Count("tasks_test.go") == 0 {
-			t.Errorf("the log does not tell of the panic, with its stack:\n%s", w.Log)
+			t.Errorf("the log does not have the panic with its stack:\n%s", w.Log)
 		}
 	})
 }
@@ -315,17 +315,17 @@ func TestTask_IsGivenUpWhenTheAttemptsAreUsedUpOrTheErrorIsPermanent(t *testing.
 			}
 		}
 		w.Pass(time.Hour)
-		w.wantDoneOnce("s", "often", "never", "slow", "huge") // what could not be handled is a dead letter
+		w.wantDoneOnce("s", "often", "never", "slow", "huge") // what Done could not handle is a dead letter
 	})
 }
 
-func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
+func TestTask_ACancelledTaskIsNotPerformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
 		out.how = func(ctx context.Context, key string, n int) (model.Value, error) {
 			switch key {
-			case "late": // does not hear of it in time
+			case "late": // notices the cancellation too late
 				time.Sleep(10 * time.Second)
 				return model.Int(int64(n)), nil
 			case "heard":
@@ -348,20 +348,20 @@ func TestTask_ThatIsCancelledIsPerformedNoMore(t *testing.T) {
 			}
 		}
 		w.wantDoneOnce("s", "late")
-		// What was cancelled can be started again, and is another task.
+		// A cancelled task can be started again, as a new task.
 		w.Send("s", "start", "again", `"again"`)
-		w.Eventually("it is performed again", func() bool { return out.count("s", "again") > 1 })
+		w.Eventually("the task is performed again", func() bool { return out.count("s", "again") > 1 })
 		if n := w.task("s", "again").N; n != 2 {
-			t.Errorf("it is number %d", n)
+			t.Errorf("the task has number %d", n)
 		}
 	})
 }
 
-func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
+func TestTask_ConcurrencyIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		out := newOutside()
-		// From the hundredth attempt on, those of the first worker are under way until it has died.
+		// From the hundredth attempt on, those of the first worker run until it has died.
 		var attempts atomic.Int64
 		died := make(chan struct{})
 		out.how = func(_ context.Context, _ string, n int) (model.Value, error) {
@@ -376,12 +376,12 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 		for s := range 4 {
 			w.Send(fmt.Sprint("s", s), "many", "e1", "250")
 		}
-		w.Eventually("ten are under way", func() bool { return attempts.Load() == 100+10 })
+		w.Eventually("ten attempts are running", func() bool { return attempts.Load() == 100+10 })
 		w1.Crash()
 		close(died)
 		cfg.ID = "w2"
 		w2 := w.process(cfg, nil)
-		w.Eventually("all are done", func() bool {
+		w.Eventually("all tasks are done", func() bool {
 			for s := range 4 {
 				if w.doneTasks(fmt.Sprint("s", s)).Len() < 250 {
 					return false
@@ -401,21 +401,21 @@ func TestTask_AThousandAreDoneAFewAtATime(t *testing.T) {
 					twice += n - 1
 				}
 			}
-			if n := out.inParallel(fmt.Sprint("s", s)); n > 8+8 { // those of the dead worker end by themselves
-				t.Errorf("%d at a time in one space", n)
+			if n := out.inParallel(fmt.Sprint("s", s)); n > 8+8 { // the attempts of the dead worker end by themselves
+				t.Errorf("%d concurrent attempts in one space", n)
 			}
 		}
 		if n := out.inParallel(""); n > 10+10 {
 			t.Errorf("%d at a time", n)
 		}
 		if twice == 0 || twice > 20 {
-			t.Errorf("%d were performed more than once; want those that were under way when the worker died", twice)
+			t.Errorf("%d tasks were performed more than once; want those that were running when the worker died", twice)
 		}
 	})
 }
 
-// Of a space that sleeps nobody knows anything but when it wants to be woken.
-func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
+// The wakeup of an evicted space is all that is known about it, and it covers pending tasks.
+func TestTask_WakesAnEvictedSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
@@ -431,10 +431,10 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 		w.Send("s", "start", "e1", `"a"`)
 		w.Send("other", "start", "e2", `"b"`)
 		w.Send("other", "cancel", "e3", `"b"`)
-		w.Pass(10 * time.Minute) // and is not forgotten meanwhile
+		w.Pass(10 * time.Minute) // its wakeup stays meanwhile
 		w.WantPosition(0, 3)
 		if n := w1.Stats().Awake; n != 1 {
-			t.Errorf("%d spaces are awake", n)
+			t.Errorf("%d spaces are in memory", n)
 		}
 		w1.Crash()
 		cfg.ID = "w2"
@@ -448,7 +448,7 @@ func TestTask_OfASpaceWhoseLaneHasBeenPassedWakesIt(t *testing.T) {
 	})
 }
 
-// An application starts a task and goes, while no owner is there to see it.
+// An application starts a task and leaves, while the space has no owner.
 func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -474,7 +474,7 @@ func TestTask_ThatAnApplicationHasStartedIsPerformedByTheOwner(t *testing.T) {
 	})
 }
 
-// Any client can say how a task has ended, and a space with tasks that others do may sleep.
+// Any client can report the end of an external task, and a space with such tasks can be evicted.
 func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -483,7 +483,7 @@ func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
 		w.Send("s", "start", "e2", `"b"`)
 		w.Pass(time.Minute)
 		if n := w1.Stats().Awake; n != 0 {
-			t.Errorf("%d spaces are awake", n)
+			t.Errorf("%d spaces are in memory", n)
 		}
 		w.Send("s", "work", "c1", `{"key":"a","out":[1,2]}`)
 		w.Send("s", "work", "c2", `{"key":"a","error":"too late"}`)
@@ -507,9 +507,8 @@ func TestTask_OfAnExternalActionIsEndedByAnyClient(t *testing.T) {
 	})
 }
 
-// The program is rolled back to one that does not know the action while the task is done, and
-// forward again.
-func TestTask_WhoseEndWasRefusedByAnotherProgramIsToldAgain(t *testing.T) {
+// The program is rolled back to one without the action while the task is performed, and forward again.
+func TestTask_AnEndRefusedByAnotherProgramIsReportedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()
@@ -525,7 +524,7 @@ func TestTask_WhoseEndWasRefusedByAnotherProgramIsToldAgain(t *testing.T) {
 		d.deploy(book(t), w1)
 		w.Pass(20 * time.Second)
 		if w.task("s", "a").State != space.TaskPending {
-			t.Error("it is not pending")
+			t.Error("the task is no longer pending")
 		}
 		d.deploy(known, w1)
 		w.Pass(10 * time.Minute)
@@ -536,8 +535,8 @@ func TestTask_WhoseEndWasRefusedByAnotherProgramIsToldAgain(t *testing.T) {
 	})
 }
 
-// What Done cannot handle is a dead letter, and the task is kept.
-func TestTask_WhoseEndCannotBeHandledIsHandledWhenThatIsRedriven(t *testing.T) {
+// If Done cannot handle the end of a task, that becomes a dead letter, and the task is kept.
+func TestTask_AnEndThatCouldNotBeHandledCanBeRedriven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		out := newOutside()

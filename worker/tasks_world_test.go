@@ -12,13 +12,13 @@ import (
 	"github.com/settlehq/settle/worker/tasks"
 )
 
-// outside is the world that tasks are done in. It remembers what was done.
+// outside is the external world that tasks act on. It records what was done.
 type outside struct {
 	mu   sync.Mutex
-	done map[string]int // space/key
-	busy map[string]int // attempts under way, by space
-	most map[string]int // the most there were
-	// how does the work, if it is not nil.
+	done map[string]int // by space/key
+	busy map[string]int // running attempts, by space
+	most map[string]int // the most concurrent attempts
+	// how performs the task, if it is not nil.
 	how func(ctx context.Context, key string, n int) (model.Value, error)
 }
 
@@ -26,7 +26,7 @@ func newOutside() *outside {
 	return &outside{done: map[string]int{}, busy: map[string]int{}, most: map[string]int{}}
 }
 
-// do is an attempt at a task; in names the space.
+// do makes an attempt at a task; in names the space.
 func (o *outside) do(ctx context.Context, key string, in model.Value) (model.Value, error) {
 	name, _ := in.AsString()
 	o.mu.Lock()
@@ -62,7 +62,7 @@ func (o *outside) inParallel(name string) int {
 	return o.most[name]
 }
 
-// office is a program whose tasks are done outside:
+// office is a program with tasks:
 //
 //	start    starts a task under the key in the payload, unless closed is set
 //	fail     likewise, and fails
@@ -71,8 +71,8 @@ func (o *outside) inParallel(name string) int {
 //	forget   forgets one
 //	close    sets closed
 //
-// Done counts, in the document ended, how often it was called for a key, and lists them in order.
-// "bad" is a key that Done cannot handle.
+// Done counts its calls per key in the document ended, and lists the keys in order. It fails for the key
+// "bad".
 func office(t *testing.T, how *tasks.Performer) *space.Program {
 	t.Helper()
 	p := space.NewProgram("office")
@@ -130,7 +130,7 @@ func office(t *testing.T, how *tasks.Performer) *space.Program {
 	return p
 }
 
-// task is a task as the log has it.
+// task returns a task as the log has it.
 func (w *world) task(name, key string) space.Task {
 	w.Helper()
 	return space.TaskOf(key, w.Read(name, "work").Value.At(space.PathOfTask(key)))
@@ -141,7 +141,7 @@ func (w *world) eventuallyTask(name, key string, state space.TaskState) {
 	w.Eventually(fmt.Sprintf("task %s of %s is %s", key, name, state), func() bool { return w.task(name, key).State == state })
 }
 
-// doneTasks says how often Done was called for which tasks.
+// doneTasks returns how often Done was called for each task.
 func (w *world) doneTasks(name string) model.Value {
 	w.Helper()
 	return w.Read(name, "ended").Value

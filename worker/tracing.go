@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// tracing records what the core of a space reports of its work: spans, durations of effects, and log lines.
+// tracing records what the core of a space reports: spans, durations of effects, and log lines.
 type tracing struct {
 	space string
 	cfg   *Config
@@ -22,8 +22,7 @@ type tracing struct {
 // the default limit.
 const longChain = lineage.DefaultMaxChain / 10
 
-// ended logs failed and refused events, and chains that seem to have no
-// end. It does not log payloads.
+// ended logs failed and refused events, and chains that seem to be endless. It does not log payloads.
 func (t *tracing) ended(i space.HandleInfo) {
 	if t.spans.tracer != nil {
 		t.spans.handleEnd(i)
@@ -42,14 +41,14 @@ func (t *tracing) ended(i space.HandleInfo) {
 	}
 }
 
-// stopwatch measures the runs of effects: slow ones are debounced, and the core has no
-// clock. Runs of computations are not measured, since they may be nested.
+// stopwatch measures the runs of effects, since the core, which debounces slow ones, has no clock. Runs of
+// computations are not measured, because they may be nested.
 type stopwatch struct {
 	began time.Time
 	took  []measured
 }
 
-// measured is a run that has not been reported to the core yet, as that is not possible during Settle.
+// measured is a run that has not been reported to the core yet: that is not possible during Settle.
 type measured struct {
 	node string
 	took time.Duration

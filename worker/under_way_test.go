@@ -14,8 +14,8 @@ import (
 
 const notReturned = "a handler or node has not returned"
 
-// sticking blocks where its events say until stuck is closed: in the handler, or in a node that the
-// handler reads, or for a nap.
+// sticking is a program that blocks where its events ask for it, until stuck is closed: in the handler, in a
+// node that the handler reads, or for a nap.
 func sticking(t *testing.T, stuck chan struct{}, nap func()) *space.Program {
 	t.Helper()
 	p := space.NewProgram("sticking")
@@ -46,8 +46,8 @@ func sticking(t *testing.T, stuck chan struct{}, nap func()) *space.Program {
 	return p
 }
 
-// A handler, or a node, that does not return is named once; short ones in a row are not.
-func TestUserCode_ThatDoesNotReturnIsNamedOnce(t *testing.T) {
+// A handler or a node that does not return is logged once; a series of short ones is not logged.
+func TestUserCode_ThatDoesNotReturnIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck := make(chan struct{})
@@ -58,26 +58,26 @@ func TestUserCode_ThatDoesNotReturnIsNamedOnce(t *testing.T) {
 		}
 		w.Pass(30 * time.Second)
 		if n := w.Log.Count(notReturned); n != 0 {
-			t.Errorf("told of what has returned:\n%s", w.Log)
+			t.Errorf("logged although it has returned:\n%s", w.Log)
 		}
 		w.Send("a", "stick", "e1")
 		w.Send("b", "read", "e2")
-		w.Send("b", "read", "e3") // what it reads is not up to date any more
+		w.Send("b", "read", "e3") // its input is stale
 		w.Pass(9 * time.Second)
 		if n := w.Log.Count(notReturned); n != 0 {
-			t.Errorf("told within ten seconds:\n%s", w.Log)
+			t.Errorf("logged within ten seconds:\n%s", w.Log)
 		}
 		w.Pass(time.Minute)
 		for _, said := range []string{"space=a stream=stick event=e1 for=10s", "space=b node=slow for=10s"} {
 			if w.Log.Count(said) != 1 || w.Log.Count(notReturned) != 2 {
-				t.Errorf("%q is not in the log once:\n%s", said, w.Log)
+				t.Errorf("%q was not logged once:\n%s", said, w.Log)
 			}
 		}
 		close(stuck)
 		w.EventuallyEnded("a", 1)
 		w.EventuallyEnded("b", 2)
 		const busy = "a space does not come to rest: it is at work most of the time space=a at_work=1m9s within=1m9s"
-		w.Eventually("that it was at work is told in words", func() bool { return w.Log.Count(busy) == 1 })
+		w.Eventually("the busy space is logged", func() bool { return w.Log.Count(busy) == 1 })
 		p.Shutdown()
 	})
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// told is what a worker has handed over about user code.
-type told struct {
+// reported is what a worker has reported about user code.
+type reported struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (t *told) add(line string) {
+func (t *reported) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, line)
 }
 
-func (t *told) has(line string) bool {
+func (t *reported) has(line string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Contains(t.lines, line)
 }
 
-// talkative logs, fails, and has an effect that shows the last event.
+// talkative is a program that logs, fails, and has an effect that passes the last event to show.
 func talkative(t *testing.T, show func(event string)) *space.Program {
 	t.Helper()
 	p := space.NewProgram("talkative")
@@ -57,11 +57,11 @@ func talkative(t *testing.T, show func(event string)) *space.Program {
 	return p
 }
 
-// Errors and output of user code are handed to whoever asked for them (seed 002).
-func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
+// A worker passes errors and output of user code to its callbacks.
+func TestUserCode_ErrorsAndOutputArePassedToCallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var got told
+		var got reported
 		p := w.process(worker.Config{
 			ID: "w1", Programs: worldtest.Always(talkative(t, func(string) {})),
 			OnError:   func(i space.ErrorInfo) { got.add(i.Stream + " " + i.Event + ": " + i.Err.Error()) },
@@ -69,12 +69,12 @@ func TestUserCode_ErrorsAndOutputAreHandedOver(t *testing.T) {
 		}, nil)
 		w.Send("s", "say", "e1")
 		w.Send("s", "fail", "e2")
-		w.Eventually("both are told", func() bool { return got.has("say e1 said") && got.has("fail e2: as it should") })
+		w.Eventually("both errors are reported", func() bool { return got.has("say e1 said") && got.has("fail e2: as it should") })
 		p.Shutdown()
 	})
 }
 
-// By default they are logged.
+// Without callbacks, errors and output are logged.
 func TestUserCode_IsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -83,17 +83,17 @@ func TestUserCode_IsLogged(t *testing.T) {
 		w.Send("s", "fail", "e2")
 		w.Eventually("both are logged", func() bool { return w.Log.Count(" said") > 0 && w.Log.Count("event failed") > 0 })
 		if n := w.Log.Count("handler"); n > 0 {
-			t.Error("a failure is logged twice")
+			t.Error("the failure was logged twice")
 		}
 		p.Shutdown()
 	})
 }
 
-// An effect that takes 60 ms is debounced when that is known: the worker measures it (F13).
+// The worker measures an effect that takes 60 ms, and the space debounces it from then on (F13).
 func TestUserCode_ASlowEffectIsDebounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var ran told
+		var ran reported
 		slowly := func(event string) {
 			time.Sleep(60 * time.Millisecond)
 			ran.add(event)
@@ -107,9 +107,9 @@ func TestUserCode_ASlowEffectIsDebounced(t *testing.T) {
 			w.Send("s", "say", id)
 			time.Sleep(70 * time.Millisecond) // longer than a run, shorter than the debounce
 		}
-		w.Eventually("the last is seen", func() bool { return ran.has("f3") })
+		w.Eventually("the last change is shown", func() bool { return ran.has("f3") })
 		if ran.has("f1") || ran.has("f2") {
-			t.Errorf("it ran for each change: %v", ran.lines)
+			t.Errorf("the effect ran for each change: %v", ran.lines)
 		}
 		p.Shutdown()
 	})

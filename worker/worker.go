@@ -14,10 +14,10 @@ import (
 // Bus is everything that a worker needs from the outside world; see package port.
 type Bus = port.Bus
 
-// Options are what can be tuned of a worker; see host.Options.
+// Options are the tunable limits and intervals of a worker; see host.Options.
 type Options = host.Options
 
-// What a worker tells of itself.
+// Types that a worker reports, see package status.
 type (
 	Stats          = host.Stats
 	PartitionStats = host.PartitionStats
@@ -29,7 +29,7 @@ type (
 // StuckAfter is how long a space holds the position back before it counts as stuck.
 const StuckAfter = host.StuckAfter
 
-// Worker hosts the spaces of its partitions, each as a graph. See the package comment.
+// Worker hosts the spaces of its partitions, each with a graph. See the package comment.
 type Worker struct {
 	*host.Worker
 	runs *RunCounts
@@ -48,16 +48,15 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	return &Worker{w, e.runs}, nil
 }
 
-// Runs returns the number of runs of every computation on this worker,
-// whether or not the run was committed. The runs of
-// spaces that left memory long ago are under the zero RunKey.
+// Runs returns the number of runs of every computation on this worker, whether or not the run was committed.
+// The runs of spaces that were evicted long ago are under the zero RunKey.
 func (w *Worker) Runs() map[RunKey]uint64 { return w.runs.all() }
 
-// engine makes the cores of a worker, or of an attachment: package space, with what the process knows of all of them.
+// engine makes the cores of a worker or of an attachment, and holds what they share.
 type engine struct {
 	cfg  *Config
 	runs *RunCounts
-	// performing limits the concurrent attempts at tasks, nil in an attachment.
+	// performing limits the concurrent attempts at tasks; nil in an attachment.
 	performing *tasks.Slots
 }
 
@@ -94,7 +93,7 @@ func (e *engine) underWay() (list [][]any) {
 	return list
 }
 
-// program is a program with what makes cores of it.
+// program is a program and the engine that makes cores for it.
 type program struct {
 	*space.Program
 	engine *engine
@@ -128,8 +127,8 @@ func (p program) NewCore(of *host.Surroundings, st model.SpaceState, r *replica.
 }
 
 // Context returns a context that ends when the code that uses the transaction must return: its limit is
-// reached, its space is taken away, or it has returned. In a space that no worker serves, as in a test, it
-// never ends.
+// reached, the space is handed over, or the code has returned. In a space that no worker serves, as in a
+// test, it never ends.
 func Context(tx *space.Tx) context.Context {
 	if of := tx.Guard().Context; of != nil { // see core.settings
 		return of()

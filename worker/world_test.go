@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a worldtest.World whose workers run the program book, unless a test says otherwise.
+// world is a worldtest.World whose workers run the program book, unless a test specifies another.
 type world struct{ *worldtest.World }
 
 func newWorld(t *testing.T, partitions int) *world {
@@ -29,19 +29,19 @@ func newWorld(t *testing.T, partitions int) *world {
 
 func newWorldOf(t *testing.T, cfg membus.Config) *world { return &world{worldtest.New(t, cfg)} }
 
-// process is a worldtest.Process that is read from.
+// process is a worldtest.Process with methods for reads.
 type process struct {
 	*worldtest.Process
 	w *world
 }
 
-// process starts a worker. wrap, which may be nil, stands between it and its bus.
+// process starts a worker. wrap, if not nil, wraps its bus.
 func (w *world) process(cfg worker.Config, wrap func(*membus.Bus) port.Bus) *process {
 	w.Helper()
 	return w.start(cfg, w.Connect(cfg.ID), wrap)
 }
 
-// start is process for a worker whose connection is there already.
+// start is process for a worker with a given connection.
 func (w *world) start(cfg worker.Config, b *membus.Bus, wrap func(*membus.Bus) port.Bus) *process {
 	w.Helper()
 	var over port.Bus = b
@@ -75,8 +75,7 @@ func (w *world) adds(space string, n int) {
 	w.EventuallyEnded(space, n)
 }
 
-// wantHandled checks that exactly these events have been handled, once and in
-// this order.
+// wantHandled checks that exactly these events have been handled, once and in this order.
 func (w *world) wantHandled(space string, ids ...string) {
 	w.Helper()
 	for _, rc := range w.Receipts(space) {
@@ -87,8 +86,7 @@ func (w *world) wantHandled(space string, ids ...string) {
 	w.WantEnded(space, ids...)
 }
 
-// wantSaved checks that the STATE bucket is where the log is: every document, and
-// the mark.
+// wantSaved checks that the STATE bucket has caught up with the log: every document, and the mark.
 func (w *world) wantSaved(space string, docs map[string]string) {
 	w.Helper()
 	st := w.Server.LoadState(space)
@@ -101,7 +99,7 @@ func (w *world) wantSaved(space string, docs map[string]string) {
 	}
 	for doc, want := range docs { // any order: each on its own
 		if got[doc] != want {
-			w.Errorf("space %s: the bucket holds %s for %s, want %s", space, got[doc], doc, want)
+			w.Errorf("space %s: the bucket has %s for %s, want %s", space, got[doc], doc, want)
 		}
 	}
 }
@@ -160,7 +158,7 @@ func (v *watched) last() string {
 	return v.values[len(v.values)-1]
 }
 
-// seen is everything that the watch has delivered, with the revisions.
+// seen returns everything that the watch has delivered, with the revisions.
 func (v *watched) seen() (values []string, revisions []uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -176,8 +174,7 @@ func (v *watched) seen() (values []string, revisions []uint64) {
 //	get      returns the value of double, which is computed from n
 //	read     copies double of the space in the payload into seen
 //
-// and the computations double (twice n) and abroad (double of the space that the
-// document from names).
+// It has the computations double (twice n) and abroad (double of the space that the document from names).
 func book(t *testing.T) *space.Program {
 	t.Helper()
 	p := space.NewProgram("book")

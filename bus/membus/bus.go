@@ -1,6 +1,7 @@
 package membus
 
-// Bus is one client of a Server: port.Bus, and port.Records. Its parts share a client and nothing else.
+// Bus is one client of a Server. It implements port.Bus and port.Records. Its parts share a client and
+// nothing else.
 type Bus struct {
 	*client
 	laneClient
@@ -12,15 +13,14 @@ type Bus struct {
 	serviceClient
 }
 
-// Connect attaches a client. It must be ended by Close or Kill.
+// Connect attaches a client. Close or Kill must end it.
 func (s *Server) Connect(id string) *Bus {
 	c := newClient(s, id)
 	go c.run() // ends when the client is closed or killed
 	return busOf(c)
 }
 
-// Dial attaches a client that is connected through a network. It must be ended by
-// Close or Kill.
+// Dial attaches a client that is connected through a simulated network. Close or Kill must end it.
 func (s *Server) Dial(id string, net Network) *Bus {
 	c := newClient(s, id)
 	c.net = net

@@ -10,17 +10,17 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// client carries the requests of one client to a Server, and their answers back.
+// client carries the requests of one client to a Server, and the answers back.
 type client struct {
 	id      string
 	server  *Server
 	stopped chan struct{} // closed by Close and Kill
 	ended   chan struct{} // closed when run has returned
 
-	mu     sync.Mutex // guards what follows, and travel
+	mu     sync.Mutex // guards the fields below, and travel
 	hook   Hook
-	queue  []*request // to be carried, in this order
-	held   []held     // on their way until Release
+	queue  []*request // to be sent, in this order
+	held   []held     // delayed until Release
 	asked  uint64     // the number of requests so far
 	closed bool
 	down   bool
@@ -30,39 +30,36 @@ type client struct {
 	travel
 }
 
-// request is something that a client wants of the server. Its callback is
-// called once, by answer or by stopped.
+// request is one call of a client to the server. Its callback is called once, by answer or by stopped.
 type request struct {
 	op Op
-	// arrive is what happens when the request reaches the server, and returns
-	// what happens when the answer reaches the client. It may be called more than
-	// once, and from any goroutine.
+	// arrive executes the request at the server, and returns a function that passes the answer to the client.
+	// It may be called more than once, and from any goroutine.
 	arrive func(try int) (answer func())
-	// stopped is what happens when the client stops before there is an answer.
+	// stopped is called when the client stops before it has an answer.
 	stopped func()
-	// released requests have had their fate.
+	// released is set once the fate of the request was decided.
 	released bool
-	// recall is arrive for a question, put to a replica that is behind by so many
-	// messages.
+	// recall is arrive for a query, executed by a replica that lacks the last behind messages.
 	recall func(behind int) (answer func())
-	// store is arrive for a request that changes something, and tells the network what.
+	// store is arrive for a request that changes something; it records the change in the Op for the network.
 	store func(Op) (answer func())
-	// rewound is what happens to a request that follows from what was read in an epoch, when the store is in
-	// another; nil for others.
+	// rewound ends a request that depends on what was read in an epoch, when the store is in another one; nil
+	// for other requests.
 	rewound func()
 	epoch   uint64
 }
 
-// bound are the labels of requests that follow from what was read before.
+// bound are the labels of requests that depend on what was read before.
 var bound = map[string]bool{
 	"append": true, "save": true, "save-position": true, "move-position": true, "fill-lane": true,
 	"bury": true, "purge-lane": true, "purge-log": true, "purge-state": true,
 }
 
-// isOver reports whether a request follows from what was read in an earlier epoch.
+// isOver reports whether a request depends on what was read in an earlier epoch.
 func (cl *client) isOver(r *request) bool { return r.rewound != nil && r.epoch != cl.Epoch() }
 
-// held is a request that the network keeps back.
+// held is a request that the network holds back.
 type held struct {
 	*request
 	try  int
@@ -72,7 +69,7 @@ type held struct {
 // Epoch returns how often the store has gone back: see Server.GoBack.
 func (cl *client) Epoch() uint64 { return cl.server.epoch.Load() }
 
-// Hindsight is that of a cluster where the network is simulated, and 0 otherwise.
+// Hindsight returns the hindsight of a cluster where the network is simulated, and 0 otherwise.
 func (cl *client) Hindsight() time.Duration {
 	if cl.net != nil {
 		return 30 * time.Second
@@ -80,15 +77,14 @@ func (cl *client) Hindsight() time.Duration {
 	return 0
 }
 
-// Inject lets hook decide the fate of the client's requests from here on; nil
-// delivers them all.
+// Inject makes hook decide the fate of the client's requests from now on; nil delivers them all.
 func (cl *client) Inject(hook Hook) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.hook = hook
 }
 
-// Release lets everything arrive that the hook delayed.
+// Release delivers everything that the hook has delayed.
 func (cl *client) Release() {
 	for _, h := range cl.takeHeld() {
 		if h.late {
@@ -100,14 +96,14 @@ func (cl *client) Release() {
 	}
 }
 
-// Close stops the client: what is pending ends with model.ErrStopped, and all
-// callbacks have been called when it returns. It must not be called from one.
+// Close stops the client. Pending requests end with model.ErrStopped, and all callbacks have returned when
+// Close returns; it must not be called from a callback.
 func (cl *client) Close() {
 	cl.stop()
 	<-cl.ended
 }
 
-// Kill stops the client as the end of its process would: it waits for nothing.
+// Kill stops the client like the end of its process: it waits for nothing.
 func (cl *client) Kill() { cl.stop() }
 
 func (cl *client) stop() {
@@ -122,8 +118,8 @@ func (cl *client) stop() {
 	}
 }
 
-// submit asks for r to be carried to the server. No callback is called before it
-// returns, lest one waits for a lock that the caller holds.
+// submit queues r for the server. It calls no callback before it returns, because a callback may need a lock
+// that the caller holds.
 func (cl *client) submit(r *request) {
 	cl.mu.Lock()
 	cl.asked++
@@ -134,7 +130,7 @@ func (cl *client) submit(r *request) {
 	}
 }
 
-// resubmit is submit for a request that was under way already.
+// resubmit is submit for a request that was sent before.
 func (cl *client) resubmit(r *request) {
 	if !cl.enqueue(r) {
 		r.stopped()
@@ -155,7 +151,7 @@ func (cl *client) enqueue(r *request) bool {
 	return true
 }
 
-// run carries the client's requests one by one.
+// run sends the client's requests one by one.
 func (cl *client) run() {
 	defer close(cl.ended)
 	for {
@@ -173,8 +169,8 @@ func (cl *client) run() {
 	}
 }
 
-// next takes a request off the queue, if there is one and the client is
-// connected; otherwise more is closed when that may have changed.
+// next takes a request off the queue if there is one and the client is connected; otherwise more is closed
+// when that may have changed.
 func (cl *client) next() (r *request, more <-chan struct{}) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -185,9 +181,8 @@ func (cl *client) next() (r *request, more <-chan struct{}) {
 	return r, nil
 }
 
-// carry sends a request and sees to its answer. A request whose answer is lost
-// goes to the end of the queue: by the time a client has lost patience, it has
-// sent what came after.
+// carry sends a request and handles its answer. A request whose answer is lost goes to the end of the queue:
+// by the time a client times out, it has sent its later requests.
 func (cl *client) carry(r *request) {
 	if cl.isOver(r) {
 		r.rewound()
@@ -214,8 +209,8 @@ func (cl *client) carry(r *request) {
 	}
 }
 
-// arrives lets a request arrive at the server. The store does not go back between the comparison of epochs and
-// what the request does.
+// arrives executes a request at the server. The store does not go back between the comparison of epochs and
+// the execution.
 func (cl *client) arrives(r *request) (answer func()) {
 	cl.server.turning.RLock()
 	defer cl.server.turning.RUnlock()
@@ -249,9 +244,8 @@ func (cl *client) takeHeld() []held {
 	return taken
 }
 
-// abandon ends everything that has no answer yet. Requests that are late were
-// asked again, so only the later try is still waiting; the former stays on its
-// way, client or no client.
+// abandon ends all unanswered requests. A late request was sent again, so only the later try is still
+// waiting; the earlier one may land even after the client has ended.
 func (cl *client) abandon() {
 	cl.mu.Lock()
 	waiting := cl.queue
@@ -271,14 +265,14 @@ func (cl *client) abandon() {
 	}
 }
 
-// answered is the end of a request: a value, or why there is none.
+// answered is the outcome of a request: a value or an error.
 type answered[T any] struct {
 	v   T
 	err error
 }
 
-// ask submits a request and waits for the answer. When ctx ends first, the
-// request is still under way and may yet take effect.
+// ask submits a request and waits for the answer. When ctx ends first, the request stays in flight and may
+// still take effect.
 func ask[T any](ctx context.Context, c *client, op Op, arrive func(try int) T) (T, error) {
 	return await(ctx, c, op, func(end chan<- answered[T]) *request {
 		return &request{op: op, arrive: func(try int) func() {
@@ -306,7 +300,7 @@ func storing(op Op, arrive func(Op) (answer func()), stopped func()) *request {
 	}
 }
 
-// recall is ask for a question that a replica may answer which is behind.
+// recall is ask for a query that a lagging replica may answer.
 func recall[T any](ctx context.Context, c *client, op Op, look func(behind int) T) (T, error) {
 	return await(ctx, c, op, func(end chan<- answered[T]) *request {
 		answer := func(behind int) func() {
@@ -317,7 +311,7 @@ func recall[T any](ctx context.Context, c *client, op Op, look func(behind int) 
 	})
 }
 
-// await submits a request that tells of its end by a channel, and waits for that.
+// await submits a request that sends its outcome to a channel, and waits for it.
 func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answered[T]) *request) (T, error) {
 	end := newEnd[T]()
 	r := build(end)
@@ -335,13 +329,13 @@ func await[T any](ctx context.Context, c *client, op Op, build func(chan<- answe
 	}
 }
 
-// newEnd has room for the one end that a request has.
+// newEnd returns a channel with room for the one outcome of a request.
 func newEnd[T any]() chan answered[T] { return make(chan answered[T], 1) }
 
 // Partitions returns the number of partitions of the deployment.
 func (cl *client) Partitions() int { return cl.server.Partitions() }
 
-// Horizon is for how long the deployment remembers events.
+// Horizon returns how long the deployment remembers events.
 func (cl *client) Horizon() time.Duration { return cl.server.Horizon() }
 
 // MaxPayload returns the largest message in bytes, headers included.

@@ -6,17 +6,16 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// commits is a LOG stream. What is purged of a space is hidden and not forgotten, so
-// that a test can hold the whole history against what is left, and so that a replica can
-// be behind a purge, too.
+// commits is a LOG stream. Purged commits of a space are hidden, not removed, so that a test can compare the
+// whole history with what is left, and so that a replica can lag behind a purge.
 type commits struct {
 	stream[model.LogEntry]
-	cuts map[string][]cut // per space, each further than the one before
-	size int              // in bytes, of the present entries
-	left int              // how many are there
+	cuts map[string][]cut // per space, with growing bounds
+	size int              // in bytes, of the entries that are not purged
+	left int              // the number of entries that are not purged
 }
 
-// cut is a purge of a space: of all below a sequence, when the stream ended at end.
+// cut is a purge of a space: of all commits below a sequence, when the stream ended at end.
 type cut struct{ below, end uint64 }
 
 func newCommits() commits {
@@ -30,7 +29,7 @@ func (c *commits) add(e model.LogEntry) uint64 {
 
 func entrySize(e *model.LogEntry) int { return len(e.Data) + len(e.ID) + len(e.Space) }
 
-// floor returns the sequence of a space below which a replica has nothing that ends at end.
+// floor returns the sequence of a space below which a replica that ends at end has nothing.
 func (c *commits) floor(space string, end uint64) uint64 {
 	for _, cut := range slices.Backward(c.cuts[space]) {
 		if cut.end <= end {
@@ -40,18 +39,18 @@ func (c *commits) floor(space string, end uint64) uint64 {
 	return 0
 }
 
-// readUntil returns up to limit entries of a space behind seq, of a replica that ends at end.
+// readUntil returns up to limit entries of a space after seq, as a replica that ends at end has them.
 func (c *commits) readUntil(space string, seq uint64, limit int, end uint64) []model.LogEntry {
 	floor := c.floor(space, end)
 	return c.ofUntil(space, max(seq, max(floor, 1)-1), limit, end)
 }
 
-// read is readUntil for the present entries.
+// read is readUntil for a replica that is up to date.
 func (c *commits) read(space string, seq uint64, limit int) []model.LogEntry {
 	return c.readUntil(space, seq, limit, c.end())
 }
 
-// from returns up to limit entries of all spaces behind seq.
+// from returns up to limit entries of all spaces after seq.
 func (c *commits) from(seq uint64, limit int) (found []model.LogEntry) {
 	end := c.end()
 	for ; seq < end && len(found) < limit; seq++ {

@@ -12,10 +12,10 @@ import (
 // Partitions returns the number of partitions of the deployment.
 func (s *data) Partitions() int { return len(s.partitions) }
 
-// time returns the time by the server's clock, as a message carries it.
+// time returns the server's clock, in the precision of message timestamps.
 func (s *data) time() time.Time { return time.Unix(0, s.now().UnixNano()).UTC() }
 
-// Horizon is for how long the deployment remembers events.
+// Horizon returns how long the deployment remembers events.
 func (s *data) Horizon() time.Duration { return s.horizon }
 
 // MaxPayload returns the largest message in bytes, headers included.
@@ -26,7 +26,7 @@ func (s *data) of(space string) *partition {
 	return s.partitions[model.PartitionOf(space, len(s.partitions))]
 }
 
-// checkPartition keeps a wrong number from becoming a panic deep inside.
+// checkPartition panics early for an invalid partition number.
 func (s *data) checkPartition(p int) error {
 	if p < 0 || p >= len(s.partitions) {
 		return fmt.Errorf("partition %d: the deployment has %d", p, len(s.partitions))
@@ -34,8 +34,8 @@ func (s *data) checkPartition(p int) error {
 	return nil
 }
 
-// data is what all streams of a deployment share: the partitions, the clock, and the lock that makes a request
-// one step.
+// data is the state that all streams of a deployment share: the partitions, the clock, and the lock that
+// makes a request one atomic step.
 type data struct {
 	maxPayload int
 	horizon    time.Duration
@@ -49,7 +49,7 @@ type data struct {
 	partitions []*partition
 }
 
-// partition is the slice of a deployment that belongs to some of its spaces.
+// partition is the part of a deployment that holds some of the spaces.
 type partition struct {
 	log       commits
 	lane      lane
@@ -58,7 +58,7 @@ type partition struct {
 	ahead     model.Ahead
 }
 
-// position is a number that is kept, and when it was.
+// position is a stored number, and when it was stored.
 type position struct {
 	seq    uint64
 	stored time.Time
@@ -73,14 +73,13 @@ func newPartition() *partition {
 	}
 }
 
-// Config is what an operator decides about a deployment.
+// Config configures a deployment as its operator would.
 type Config struct {
-	// Partitions is fixed for good; at least 1.
+	// Partitions is the number of partitions, fixed for good; at least 1.
 	Partitions int
-	// MaxPayload is the largest message in bytes, headers included. 0 means the
-	// 1 MiB that nats-server takes by default.
+	// MaxPayload is the largest message in bytes, headers included; 0 for nats-server's default of 1 MiB.
 	MaxPayload int
-	// Horizon is for how long events are remembered; 0 means model.DefaultHorizon.
+	// Horizon is how long events are remembered; 0 for model.DefaultHorizon.
 	Horizon time.Duration
 	// Now is the server's clock; nil means time.Now.
 	Now func() time.Time

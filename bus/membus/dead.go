@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// deadStore are the dead letters.
+// deadStore stores the dead letters.
 type deadStore struct {
 	*data
 	dead dead
@@ -22,8 +22,8 @@ func newDead() dead {
 	return dead{stream: newStream[[]byte](), stored: map[eventKey]uint64{}}
 }
 
-// Bury stores an encoded letter about an event unless there is one, or answers
-// model.ErrTooLarge.
+// Bury stores an encoded dead letter unless the event has one. It returns model.ErrTooLarge if it does not
+// fit.
 func (s *deadStore) Bury(space, stream, id string, letter []byte) error {
 	if len(letter)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
 		return model.ErrTooLarge
@@ -37,7 +37,7 @@ func (s *deadStore) Bury(space, stream, id string, letter []byte) error {
 	return nil
 }
 
-// ReadDead returns up to limit letters of a space behind after, or of all spaces.
+// ReadDead returns up to limit letters of a space after sequence after, or of all spaces.
 func (s *deadStore) ReadDead(space string, after uint64, limit int) []model.DeadLetter {
 	return s.letters(after, limit, func(d *model.DeadLetter) bool { return space == "" || d.Space == space })
 }
@@ -66,7 +66,7 @@ func (s *deadStore) letters(after uint64, limit int, wanted func(*model.DeadLett
 		}
 		d, err := model.DecodeDead(data)
 		if err != nil {
-			panic(fmt.Sprintf("membus: a letter that was stored cannot be read: %v", err))
+			panic(fmt.Sprintf("membus: a stored letter cannot be decoded: %v", err))
 		}
 		if d.Seq = seq; wanted(d) {
 			found = append(found, *d)

@@ -11,7 +11,7 @@ import (
 // deadClient stores and reads dead letters.
 type deadClient struct{ *client }
 
-// Bury stores a dead letter unless there is one about the event.
+// Bury stores a dead letter unless the event has one.
 func (c *deadClient) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *deadClient) ListDead(ctx context.Context, space string) ([]model.DeadNa
 	})
 }
 
-// GetDead returns the letters of those names that there are.
+// GetDead returns those of the named letters that exist.
 func (c *deadClient) GetDead(ctx context.Context, names []model.DeadName) ([]model.DeadLetter, error) {
 	for _, n := range names {
 		if err := n.Check(); err != nil {

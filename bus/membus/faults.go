@@ -7,51 +7,47 @@ import (
 	"sync"
 )
 
-// Op is one try of one request of a client, as a Hook sees it.
+// Op is one try of a client's request, as a Hook sees it.
 type Op struct {
 	Client string
-	// Label is what is asked: append, send, send-astray, save, head, read-log, read-lane,
-	// find-event, find-events, purge-lane, lane-end, lane-event, lane-before, fill-lane, log-state, log-tail,
-	// log-spaces, purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position, move-position,
-	// announce, ping, observe, call-roll, bury, read-dead, find-dead, list-dead, get-dead, ask. Through a network there
-	// is also owned: whose commit refused an append.
+	// Label is the kind of request: append, send, send-astray, save, head, read-log, read-lane, find-event,
+	// find-events, purge-lane, lane-end, lane-event, lane-before, fill-lane, log-state, log-tail, log-spaces,
+	// purge-log, purge-state, load-mark, load, load-item, due, load-position, save-position, move-position,
+	// announce, ping, observe, call-roll, bury, read-dead, find-dead, list-dead, get-dead, ask. Through a
+	// network there is also owned: whose commit refused an append.
 	Label string
-	// Space is the space that it is about, "" if none.
+	// Space is the space that the request is about, "" if none.
 	Space string
-	// N numbers the client's requests from 1, Try the times that this one was
-	// sent, from 1.
+	// N numbers the client's requests from 1, Try the tries of this request.
 	N   uint64
 	Try int
-	// Key is what else it names: a document, a member, a partition, an endpoint and its question. Nth numbers the
-	// requests of a client that is connected through a network, from 1, among those of
-	// the same label, space and key.
+	// Key is what else the request names: a document, a member, a partition, an endpoint and its request. Nth
+	// numbers the requests of a client that is connected through a network, from 1, among those with the same
+	// label, space and key.
 	Key string
 	Nth uint64
 }
 
-// Hook decides what becomes of each request on its way. It is called from one
-// goroutine per client, for one try at a time, before the server sees the
-// request. It may take its time, and the client's other requests then wait.
+// Hook decides the fate of each try of a request before the server sees it. It is called from one goroutine
+// per client, for one try at a time; while it blocks, the client's other requests wait.
 type Hook func(Op) Fate
 
-// Fate is what becomes of one request.
+// Fate is what happens to one try of a request.
 type Fate int
 
 const (
-	// Deliver: it arrives, and so does its answer.
+	// Deliver: the request arrives, and so does its answer.
 	Deliver Fate = iota
-	// DropRequest: it never arrives. The client times out and asks again.
+	// DropRequest: the request is lost. The client times out and retries.
 	DropRequest
-	// DropAck: it arrives, the answer is lost. The client asks again.
+	// DropAck: the request arrives and its answer is lost. The client retries.
 	DropAck
-	// Duplicate: it arrives twice in a row, and the first answer counts.
+	// Duplicate: the request arrives twice in a row, and the first answer counts.
 	Duplicate
-	// Delay: it arrives when Bus.Release is called, and the client has the
-	// patience to wait for that.
+	// Delay: the request arrives when Bus.Release is called, and the client waits for that.
 	Delay
-	// Late: as Delay, but the client has no patience and asks again at once: the
-	// first request lands after the matter was decided, and even after the
-	// client is gone.
+	// Late: the request arrives when Bus.Release is called, and the client retries at once: the first try
+	// lands after the retry was decided, and even after the client has ended.
 	Late
 )
 
@@ -59,8 +55,8 @@ var fateNames = []string{"deliver", "drop-request", "drop-ack", "duplicate", "de
 
 func (f Fate) String() string { return fateNames[f] }
 
-// Plan is a list of rules, each of which gives its fate to the first try that it
-// matches, once. What no rule matches is delivered.
+// Plan is a list of rules. Each applies its fate once, to the first try that it matches; tries without a rule
+// are delivered.
 type Plan struct {
 	mu    sync.Mutex
 	rules []rule
@@ -75,8 +71,7 @@ type rule struct {
 //
 //	append drop-ack, append@cart drop-request, send late, * duplicate
 //
-// separated by commas or line ends: a label of Op or *, a space if only its
-// requests are meant, and a fate.
+// separated by commas or line ends: a label of Op or *, optionally a space, and a fate.
 func ParsePlan(text string) (*Plan, error) {
 	var plan Plan
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' }) {
@@ -121,8 +116,8 @@ func (p *Plan) Fate(op Op) Fate {
 	return fate
 }
 
-// Left returns the number of rules that have not applied yet. A test whose plan did
-// not happen has tested nothing.
+// Left returns the number of rules that have not applied yet. If any are left, the test has not tested what
+// it meant to.
 func (p *Plan) Left() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

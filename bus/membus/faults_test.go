@@ -45,7 +45,7 @@ func TestParsePlan_NamesTheRuleThatIsWrong(t *testing.T) {
 	}
 }
 
-// answers collects what callbacks bring.
+// answers collects the errors passed to callbacks.
 type answers chan error
 
 func (a answers) appended(_ uint64, err error)       { a <- err }
@@ -72,7 +72,7 @@ func TestDelay_RequestAndAnswerWaitForRelease(t *testing.T) {
 	inject(t, b, "append delay")
 	delayed, other := make(answers, 1), make(answers, 1)
 	b.Append(model.Append{Space: "cart", ID: "a/0/1"}, delayed.appended)
-	b.Append(model.Append{Space: "shop", ID: "a/0/2"}, other.appended) // overtakes it
+	b.Append(model.Append{Space: "shop", ID: "a/0/2"}, other.appended) // overtakes the delayed one
 	if err := <-other; err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestDelay_RequestAndAnswerWaitForRelease(t *testing.T) {
 	}
 }
 
-func TestDelay_WhatIsDelayedEndsWithItsClient(t *testing.T) {
+func TestDelay_ADelayedRequestEndsWithItsClient(t *testing.T) {
 	server := membus.NewServer(membus.Config{Partitions: 1})
 	b := newClient(t, server, "a")
 	inject(t, b, "append delay")
 	delayed, other := make(answers, 2), make(answers, 1)
 	b.Append(model.Append{Space: "cart", ID: "a/0/1"}, delayed.appended)
 	b.Send(model.Message{Space: "cart", Stream: "add", ID: "e1"}, other.sent)
-	if err := <-other; err != nil { // the append is delayed by now
+	if err := <-other; err != nil { // the append has been delayed by now
 		t.Fatal(err)
 	}
 	b.Close()
@@ -108,9 +108,8 @@ func TestDelay_WhatIsDelayedEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// A request that its client has given up on lands after the matter was decided,
-// and must find that it was.
-func TestLate_ARequestThatLandsAfterItsOwnRepetitionChangesNothing(t *testing.T) {
+// A request that its client has given up lands after its retry was decided, and must change nothing.
+func TestLate_ARequestThatLandsAfterItsRetryChangesNothing(t *testing.T) {
 	server := membus.NewServer(membus.Config{Partitions: 1})
 	b := newClient(t, server, "a")
 	p := inject(t, b, "append late, send late, save late")
@@ -140,10 +139,9 @@ func TestLate_ARequestThatLandsAfterItsOwnRepetitionChangesNothing(t *testing.T)
 	}
 }
 
-// The append of an owner is delayed on the way, the owner dies, and the
-// append arrives. Without a takeover in between it succeeds, without an
-// observer; a takeover refuses it.
-func TestLate_ARequestOfADeadClientLandsOnlyWhereNobodyWasBefore(t *testing.T) {
+// The append of an owner is delayed, the owner dies, and the append arrives. It succeeds if no takeover came
+// in between; a takeover refuses it.
+func TestLate_ARequestOfADeadClientLandsOnlyBeforeATakeover(t *testing.T) {
 	for name, takeover := range map[string]bool{"without a takeover": false, "after a takeover": true} {
 		t.Run(name, func(t *testing.T) {
 			server := membus.NewServer(membus.Config{Partitions: 1})

@@ -9,13 +9,13 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// batch is how many messages a follower fetches at a time: enough to be quick,
-// few enough to notice soon that it should stop.
+// batch is how many messages a follower fetches at a time: many for throughput, few enough to notice soon
+// that it should stop.
 const batch = 256
 
 func entrySeq(e model.LogEntry) uint64 { return e.Seq }
 
-// following names a follower, by the number of earlier followers of the same.
+// following names a follower, numbered among the client's earlier followers of the same subject.
 func (cl *client) following(op Op) Op {
 	if cl.net == nil || op.Nth > 0 {
 		return op
@@ -27,10 +27,10 @@ func (cl *client) following(op Op) Op {
 	return op
 }
 
-// errOnTheWay reports that something is lost that could have been delivered.
+// errOnTheWay reports a lost delivery that a stream still has.
 var errOnTheWay = errors.New("lost on the way")
 
-// underWay returns when something has reached the client that could leave at since.
+// underWay returns when a delivery that could leave at since has reached the client.
 func (cl *client) underWay(ctx context.Context, d Delivery, since time.Time) error {
 	if cl.net == nil {
 		return nil
@@ -40,15 +40,15 @@ func (cl *client) underWay(ctx context.Context, d Delivery, since time.Time) err
 		return errOnTheWay
 	}
 	takes -= time.Since(since)
-	if err := cl.pass(ctx, max(takes, time.Microsecond)); err != nil { // no two things at one time
+	if err := cl.pass(ctx, max(takes, time.Microsecond)); err != nil { // no two events at the same instant
 		return err
 	}
 	return cl.awaitAwake(ctx, d.Op)
 }
 
-// follow delivers what look finds behind after, and waits for more, until ctx
-// ends or the client stops. The sequence it has reached is all it needs to continue
-// after a disconnection, with no gap and no repetition.
+// follow delivers what look finds after sequence after, and waits for more, until ctx ends or the client
+// stops. The last delivered sequence is all it needs to continue after a disconnection, without gap or
+// repetition.
 func follow[T any](ctx context.Context, c *client, op Op, after uint64, look func(after uint64) ([]T, <-chan struct{}), seq func(T) uint64, deliver func(T)) error {
 	op = c.following(op)
 	epoch := port.EpochOf(ctx, c.Epoch())
@@ -82,7 +82,7 @@ func follow[T any](ctx context.Context, c *client, op Op, after uint64, look fun
 			}
 			deliver(v)
 			after = seq(v)
-			c.tell(Step{Moment: Delivered, Op: op, Seq: after})
+			c.report(Step{Moment: Delivered, Op: op, Seq: after})
 			if c.doubles(d) {
 				op.Try++
 				break
@@ -97,8 +97,8 @@ func follow[T any](ctx context.Context, c *client, op Op, after uint64, look fun
 	}
 }
 
-// noticeGap returns when a client has noticed that it lacks a delivery: at once if there is a
-// next one, or with that, or when the consumer is quiet.
+// noticeGap returns when a client has noticed that a delivery is missing: with the next delivery, or when the
+// idle consumer reports its position.
 func (cl *client) noticeGap(ctx context.Context, next bool, more <-chan struct{}) error {
 	if next {
 		return cl.err(ctx)
@@ -114,14 +114,14 @@ func (cl *client) noticeGap(ctx context.Context, next bool, more <-chan struct{}
 	return cl.err(ctx)
 }
 
-// doubles reports whether a delivery comes twice.
+// doubles reports whether a delivery arrives twice.
 func (cl *client) doubles(d Delivery) bool {
 	n, can := cl.net.(Doubler)
 	return can && n.Doubled(d)
 }
 
-// listen delivers what a subscription collects, and subscribes anew after every
-// disconnection: what was published in between is gone.
+// listen delivers what a subscription collects, and subscribes again after every disconnection: messages
+// published in between are lost.
 func listen[T any](ctx context.Context, c *client, op Op, open func() *Subscription[T], deliver func(T)) error {
 	l := listener[T]{client: c, op: c.following(op), deliver: deliver}
 	for {
@@ -138,7 +138,7 @@ func listen[T any](ctx context.Context, c *client, op Op, open func() *Subscript
 	}
 }
 
-// listener is a subscription to what no stream keeps.
+// listener is a subscription to messages that no stream stores.
 type listener[T any] struct {
 	client  *client
 	op      Op
@@ -146,10 +146,10 @@ type listener[T any] struct {
 	deliver func(T)
 }
 
-// collect delivers until the connection changes, and returns nil then.
+// collect delivers until the connection changes, and then returns nil.
 func (l *listener[T]) collect(ctx context.Context, sub *Subscription[T], changed <-chan struct{}) error {
 	defer sub.Cancel()
-	for !isClosed(changed) { // what comes with the news that the connection is lost is lost
+	for !isClosed(changed) { // messages that arrive together with the loss of the connection are lost
 		posted, more := sub.Take()
 		if err := l.deliverAll(ctx, posted, changed); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan
 			return err
 		}
 		l.deliver(v)
-		l.client.tell(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
+		l.client.report(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
 		if l.client.doubles(d) {
 			l.deliver(v)
 		}

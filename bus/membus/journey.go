@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// journey is a request of a client that is connected through a network: one try of it
-// after the other is sent, until an answer comes through.
+// journey is a request of a client that is connected through a network: it is sent, try after try, until an
+// answer arrives.
 type journey struct {
 	*request
 	again *time.Timer
 }
 
-// launch sends a request for the first time. b.mu is held, and is not on return. It
-// reports false if the client has stopped.
+// launch sends a request for the first time. The caller holds b.mu; launch releases it. It returns false if
+// the client has stopped.
 func (cl *client) launch(r *request) bool {
 	if cl.closed {
 		cl.mu.Unlock()
@@ -32,7 +32,7 @@ func (cl *client) launch(r *request) bool {
 	return true
 }
 
-// try sends the request once, and again when patience is at its end.
+// try sends the request, and again when its timeout has passed.
 func (cl *client) try(j *journey) {
 	cl.mu.Lock()
 	if cl.journeys[j.request] != j {
@@ -51,7 +51,7 @@ func (cl *client) try(j *journey) {
 	if silent {
 		trip.There, trip.Copy = Lost, 0
 	}
-	cl.tell(Step{Moment: Leaves, Op: op, Trip: trip})
+	cl.report(Step{Moment: Leaves, Op: op, Trip: trip})
 	cl.mu.Lock()
 	if cl.journeys[j.request] == j {
 		next := op
@@ -71,22 +71,22 @@ func (cl *client) try(j *journey) {
 	}
 }
 
-// reach returns what a try does when it comes to the server, whatever has become of the
-// client meanwhile.
+// reach returns the effect of a try that arrives at the server, even if the client has ended since.
 func (cl *client) reach(r *request, op Op, trip Trip) (answer func()) {
 	switch {
 	case r.store != nil:
-		return r.store(op) // and tells
+		return r.store(op) // also reports the step
 	case r.recall != nil:
 		answer = r.recall(trip.Behind)
 	default:
 		answer = r.arrive(op.Try)
 	}
-	cl.tell(Step{Moment: Arrives, Op: op, Trip: trip})
+	cl.report(Step{Moment: Arrives, Op: op, Trip: trip})
 	return answer
 }
 
-// arrive is lost, as is its answer, if the store has gone back: every connection has broken then.
+// arrive executes a try at the server. A try is lost, as is its answer, if the store has gone back since:
+// that broke every connection.
 func (cl *client) arrive(j *journey, op Op, epoch uint64, trip Trip) {
 	if cl.Epoch() != epoch {
 		return
@@ -97,7 +97,7 @@ func (cl *client) arrive(j *journey, op Op, epoch uint64, trip Trip) {
 	}
 }
 
-// answer ends a journey, unless an earlier answer has, the client is cut off, or the answer is of an
+// answer ends a journey, unless an earlier answer has, the client is cut off, or the answer is from an
 // earlier epoch.
 func (cl *client) answer(j *journey, op Op, epoch uint64, answer func()) {
 	cl.mu.Lock()
@@ -113,10 +113,10 @@ func (cl *client) answer(j *journey, op Op, epoch uint64, answer func()) {
 	cl.calling.Lock()
 	answer()
 	cl.calling.Unlock()
-	cl.tell(Step{Moment: Answered, Op: op})
+	cl.report(Step{Moment: Answered, Op: op})
 }
 
-// post sends a message that is not answered, and therefore sent once.
+// post sends a message that has no answer, and is therefore sent once.
 func (cl *client) post(op Op, arrive func()) {
 	cl.mu.Lock()
 	cl.count(&op)
@@ -127,26 +127,26 @@ func (cl *client) post(op Op, arrive func()) {
 		if cl.isMute() {
 			trip.There, trip.Copy = Lost, 0
 		}
-		cl.tell(Step{Moment: Leaves, Op: op, Trip: trip})
+		cl.report(Step{Moment: Leaves, Op: op, Trip: trip})
 		for _, d := range []time.Duration{trip.There, trip.Copy} {
 			if d > 0 {
 				time.AfterFunc(d, func() {
 					arrive()
-					cl.tell(Step{Moment: Arrives, Op: op, Trip: trip})
+					cl.report(Step{Moment: Arrives, Op: op, Trip: trip})
 				})
 			}
 		}
 	})
 }
 
-// isMute reports whether nothing can leave the client.
+// isMute reports whether no message can leave the client.
 func (cl *client) isMute() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.closed || cl.down || cl.cutOut
 }
 
-// runJourneys waits for the end of the client, and ends what has no answer by then.
+// runJourneys waits for the end of the client, and then ends all unanswered requests.
 func (cl *client) runJourneys() {
 	defer close(cl.ended)
 	<-cl.stopped
@@ -154,7 +154,7 @@ func (cl *client) runJourneys() {
 	waiting := cl.journeys
 	cl.journeys, cl.held = map[*request]*journey{}, nil
 	cl.mu.Unlock()
-	cl.calling.Lock() // not while an answer is being acted on
+	cl.calling.Lock() // not while a callback is running
 	defer cl.calling.Unlock()
 	for r, j := range waiting { // any order: all of them
 		if j.again != nil {
@@ -167,19 +167,18 @@ func (cl *client) runJourneys() {
 // travel is the state of a client that is connected through a network.
 type travel struct {
 	net      Network
-	journeys map[*request]*journey // under way
+	journeys map[*request]*journey // in flight
 	counts   map[countKey]counted
-	cutOut   bool // nothing leaves
-	cutIn    bool // nothing comes in
+	cutOut   bool // outgoing messages are lost
+	cutIn    bool // incoming messages are lost
 	asleep   bool // see Pause
 	frozen   []frozen
 	woken    signal
-	opened   int        // answers that were listened to so far
+	opened   int        // number of answers that were listened to
 	calling  sync.Mutex // held during callbacks
 }
 
-// publish submits a message that is not acknowledged: it is sent at most once,
-// and its answer is that there is none.
+// publish submits a message that is not acknowledged, and is sent at most once.
 func (cl *client) publish(op Op, arrive func()) error {
 	if err := cl.err(context.Background()); err != nil {
 		return err

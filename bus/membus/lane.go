@@ -9,36 +9,33 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// lane is a LANE stream: it holds one message per subject, and the event id is
-// part of the subject.
+// lane is a LANE stream. It holds one message per subject, and the event id is part of the subject.
 type lane struct {
 	stream[model.Message]
-	stored map[eventKey]uint64 // their sequences
+	stored map[eventKey]uint64 // sequences by event
 }
 
 // laneStore are the lanes of all partitions.
 type laneStore struct {
 	*data
-	laneLimit int // per partition, in messages; 0 is none
+	laneLimit int // per partition, in messages; 0 for no limit
 }
 
-// eventKey is what makes an event the same event: an id counts within its space
-// and stream.
+// eventKey identifies an event: an id is unique within its space and stream.
 type eventKey struct{ space, stream, id string }
 
 func newLane() lane {
 	return lane{stream: newStream[model.Message](), stored: map[eventKey]uint64{}}
 }
 
-// Send stores an event unless one of its name is there, and answers with
-// model.ErrTooLarge or model.ErrLaneFull if it cannot. A name that is there is a
-// duplicate even when the lane is full: nothing would have to be stored.
+// Send stores an event unless one with its key is stored, and returns model.ErrTooLarge or model.ErrLaneFull
+// if it cannot. A stored key is a duplicate even when the lane is full: nothing would have to be stored.
 func (s *laneStore) Send(m model.Message) (model.SendResult, error) {
 	return s.SendTo(model.PartitionOf(m.Space, len(s.partitions)), m)
 }
 
-// SendTo stores an event in the lane of a partition, which may be that of other spaces: as
-// a client can that does not ask, a server does not know.
+// SendTo stores an event in the lane of a partition, even of one that the space does not belong to: a server
+// does not check what a misconfigured client sends.
 func (s *laneStore) SendTo(partition int, m model.Message) (model.SendResult, error) {
 	if messageSize(m) > s.maxPayload {
 		return model.SendResult{}, model.ErrTooLarge
@@ -64,8 +61,8 @@ func numbered(m model.Message, now time.Time) func(uint64) model.Message {
 	}
 }
 
-// LimitLanes lets each partition's lane hold n events and no more; 0 lifts the
-// limit. Events beyond it that are there already stay.
+// LimitLanes limits each partition's lane to n events; 0 lifts the limit. Events that are already stored
+// stay.
 func (s *laneStore) LimitLanes(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +76,7 @@ func (s *laneStore) LaneEnd(partition int) uint64 {
 	return s.partitions[partition].lane.end()
 }
 
-// CountLane counts the events of a space behind after, up to upTo.
+// CountLane counts the events of a space after sequence after, up to upTo.
 func (s *laneStore) CountLane(space string, after, upTo uint64) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,20 +88,19 @@ func (s *laneStore) CountLane(space string, after, upTo uint64) (n int) {
 	return n
 }
 
-// ReadLane returns up to limit events of the space behind after.
+// ReadLane returns up to limit events of the space after sequence after.
 func (s *laneStore) ReadLane(space string, after uint64, limit int) []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneMessages(s.of(space).lane.of(space, after, limit))
 }
 
-// FindEvent returns the event of that name, if the lane has one.
+// FindEvent returns the named event, if the lane has it.
 func (s *laneStore) FindEvent(space, stream, id string) (model.Message, bool) {
 	return s.findEventBehind(space, stream, id, 0)
 }
 
-// FollowLane returns up to limit events of a partition behind after; more is
-// closed by the next one.
+// FollowLane returns up to limit events of a partition after sequence after; the next event closes more.
 func (s *laneStore) FollowLane(partition int, after uint64, limit int) (events []model.Message, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +131,7 @@ func (s *laneStore) findEventBehind(space, stream, id string, n int) (model.Mess
 		return model.Message{}, false
 	}
 	if l.at(seq).Space == "" {
-		return model.Message{}, false // the name is taken by what fills the lane
+		return model.Message{}, false // a filler message has the name
 	}
 	return cloneMessages([]model.Message{l.at(seq)})[0], true
 }
@@ -146,7 +142,7 @@ func (s *laneStore) laneEndBehind(partition, n int) uint64 {
 	return less(s.partitions[partition].lane.end(), n)
 }
 
-// FindEvents returns the events of an id, of a space or of all if it is "".
+// FindEvents returns the events with an id, of a space or of all if space is "".
 func (s *laneStore) FindEvents(space, id string) []model.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +157,8 @@ func (s *laneStore) FindEvents(space, id string) []model.Message {
 	return cloneMessages(found)
 }
 
-// LoseLane takes the events behind a sequence out of a partition's lane, as a power cut does
-// that costs one stream its end and others nothing.
+// LoseLane removes the events after a sequence from a partition's lane, like a power cut that truncates one
+// stream and no other.
 func (s *laneStore) LoseLane(partition int, behind uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +168,7 @@ func (s *laneStore) LoseLane(partition int, behind uint64) {
 	}
 }
 
-// LaneEvent returns the message at a sequence of a lane, if it is there.
+// LaneEvent returns the message at a sequence of a lane, if it exists.
 func (s *laneStore) LaneEvent(partition int, seq uint64) (model.Message, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +179,7 @@ func (s *laneStore) LaneEvent(partition int, seq uint64) (model.Message, bool) {
 	return cloneMessages([]model.Message{l.at(seq)})[0], true
 }
 
-// LaneBefore returns the last sequence of a lane up to which everything was stored before a time.
+// LaneBefore returns the last sequence of a lane up to which every message was stored before a time.
 func (s *laneStore) LaneBefore(partition int, at time.Time) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +203,8 @@ func (s *laneStore) FillLane(partition int, upTo uint64, names []model.Message) 
 	}
 }
 
-// PurgeLane removes events up to a sequence that are older than age, up to purgeStep
-// of them and never the last one, and reports whether there may be more.
+// PurgeLane removes events up to a sequence that are older than age, at most purgeStep of them and never the
+// last one, and reports whether there may be more.
 func (s *laneStore) PurgeLane(partition int, upTo uint64, age time.Duration) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

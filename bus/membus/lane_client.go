@@ -16,7 +16,7 @@ func (c *laneClient) Send(m model.Message, done func(model.SendResult, error)) {
 	c.sendTo(model.PartitionOf(m.Space, c.Partitions()), Op{Label: "send", Space: m.Space}, m, done)
 }
 
-// SendAstray is Send to the lane of a partition that need not be its own: see Server.SendTo.
+// SendAstray is Send to the lane of a partition that the space need not belong to: see Server.SendTo.
 func (c *laneClient) SendAstray(partition int, m model.Message, done func(model.SendResult, error)) {
 	c.sendTo(partition, Op{Label: "send-astray", Space: m.Space, Key: number(partition)}, m, done)
 }
@@ -28,7 +28,7 @@ func (c *laneClient) sendTo(partition int, op Op, m model.Message, done func(mod
 	}
 	r := storing(op, func(op Op) func() {
 		result, err := c.server.SendTo(partition, m)
-		c.tell(Step{Moment: Arrives, Op: op, Event: &m, Seq: result.Seq, Err: err})
+		c.report(Step{Moment: Arrives, Op: op, Event: &m, Seq: result.Seq, Err: err})
 		return func() { done(result, err) }
 	}, func() { done(model.SendResult{}, model.ErrStopped) })
 	if m.Bound {
@@ -38,7 +38,7 @@ func (c *laneClient) sendTo(partition int, op Op, m model.Message, done func(mod
 	c.submit(r)
 }
 
-// ReadLane returns up to limit events of one space behind after.
+// ReadLane returns up to limit events of one space after sequence after.
 func (c *laneClient) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (c *laneClient) CountLane(ctx context.Context, space string, after, upTo ui
 	return recall(ctx, c.client, Op{Label: "count-lane", Space: space}, func(int) int { return c.server.CountLane(space, after, upTo) })
 }
 
-// FindEvent returns the event of that name, if the lane has one.
+// FindEvent returns the named event, if the lane has it.
 func (c *laneClient) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	if err := checkMessage(model.Message{Space: space, Stream: stream, ID: id}); err != nil {
 		return model.Message{}, false, err
@@ -80,7 +80,7 @@ func (c *laneClient) LaneEnd(ctx context.Context, partition int) (uint64, error)
 	return recall(ctx, c.client, Op{Label: "lane-end", Key: number(partition)}, func(behind int) uint64 { return c.server.laneEndBehind(partition, behind) })
 }
 
-// FindEvents returns the events of an id, of a space or of all if it is "".
+// FindEvents returns the events with an id, of a space or of all if space is "".
 func (c *laneClient) FindEvents(ctx context.Context, space, id string) ([]model.Message, error) {
 	if err := checkIfAny("space", space); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (c *laneClient) FindEvents(ctx context.Context, space, id string) ([]model.
 	})
 }
 
-// FollowLane delivers the events of a partition behind after.
+// FollowLane delivers the events of a partition after sequence after.
 func (c *laneClient) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
 	if err := c.server.checkPartition(partition); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *laneClient) FollowLane(ctx context.Context, partition int, after uint64
 		return c.server.FollowLane(partition, after, batch)
 	}
 	return follow(ctx, c.client, Op{Label: "follow-lane", Key: number(partition)}, after, look, func(m model.Message) uint64 { return m.Seq }, func(m model.Message) {
-		if m.Space != "" { // one that fills the lane is no event
+		if m.Space != "" { // filler messages are no events
 			deliver(m)
 		}
 	})

@@ -6,11 +6,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Disconnect cuts the client off: its requests wait, nothing is delivered to it,
-// and what is published meanwhile passes it by.
+// Disconnect disconnects the client: its requests wait, it receives nothing, and it misses messages that no
+// stream stores.
 func (cl *client) Disconnect() { cl.setDown(true) }
 
-// Reconnect ends what Disconnect began.
+// Reconnect undoes Disconnect.
 func (cl *client) Reconnect() { cl.setDown(false) }
 
 func (cl *client) setDown(down bool) {
@@ -21,8 +21,8 @@ func (cl *client) setDown(down bool) {
 	cl.link.raise()
 }
 
-// Cut drops the outgoing messages of a client that is connected through a network, or the incoming ones,
-// or neither. Its requests and their answers are lost then, and not delayed; messages in streams wait.
+// Cut drops the outgoing or the incoming messages, or both, of a client that is connected through a network.
+// Its requests and their answers are then lost rather than delayed; messages in streams wait.
 func (cl *client) Cut(outgoing, incoming bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -30,15 +30,14 @@ func (cl *client) Cut(outgoing, incoming bool) {
 	cl.link.raise()
 }
 
-// online reports whether the client is there and connected.
+// online reports whether the client is running and connected.
 func (cl *client) online() bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return !cl.down && !cl.cutOut && !cl.cutIn && !cl.closed
 }
 
-// linkState reports whether the client is connected; changed is closed when that
-// may be different.
+// linkState reports whether the client is connected; changed is closed when that may have changed.
 func (cl *client) linkState() (up bool, changed <-chan struct{}) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -58,8 +57,7 @@ func (cl *client) awaitLink(ctx context.Context) error {
 	}
 }
 
-// await returns once the event has happened, or with the reason why there is no
-// use in waiting.
+// await returns nil once the event has happened, or the reason why waiting is pointless.
 func (cl *client) await(ctx context.Context, event <-chan struct{}) error {
 	select {
 	case <-event:
@@ -71,7 +69,7 @@ func (cl *client) await(ctx context.Context, event <-chan struct{}) error {
 	}
 }
 
-// err is why the client should do nothing more for ctx, nil if it should.
+// err returns why the client should do nothing more for ctx, nil if it should continue.
 func (cl *client) err(ctx context.Context) error {
 	select {
 	case <-cl.stopped:

@@ -11,9 +11,8 @@ import (
 // logStore are the logs of all partitions.
 type logStore struct{ *data }
 
-// Append stores a commit if the head of the space is where a.Expect says, and
-// answers with its sequence, model.ErrRefused or model.ErrTooLarge. The refusal
-// does not say whose commit stands there: see Owned.
+// Append stores a commit if the head of the space is a.Expect. It returns the commit's sequence,
+// model.ErrRefused or model.ErrTooLarge. A refusal does not reveal whose commit is there: see Owned.
 func (s *logStore) Append(a model.Append) (uint64, error) {
 	if appendSize(a) > s.maxPayload {
 		return 0, model.ErrTooLarge
@@ -27,10 +26,9 @@ func (s *logStore) Append(a model.Append) (uint64, error) {
 	return log.add(model.LogEntry{Space: a.Space, ID: a.ID, Data: bytes.Clone(a.Data), Stored: s.time(), Prev: a.Expect}), nil
 }
 
-// Owned reports whether the entry that follows a.Expect is a itself, and under
-// which sequence. It is the second question after a refusal: at most one append
-// can ever have followed there, so its id tells a lost acknowledgement from a
-// lost race, however much was appended since.
+// Owned reports whether the entry that follows a.Expect is a itself, and returns its sequence. A client asks
+// that after a refusal: at most one append can ever have followed a.Expect, so its id distinguishes a lost
+// acknowledgement from a lost race, however much was appended since.
 func (s *logStore) Owned(a model.Append) (uint64, bool) {
 	next := s.ReadLog(a.Space, a.Expect, 1)
 	if len(next) == 0 || next[0].ID != a.ID || next[0].Prev != a.Expect {
@@ -46,15 +44,14 @@ func (s *logStore) Head(space string) uint64 {
 	return s.of(space).log.head(space)
 }
 
-// ReadLog returns up to limit entries of the space behind after.
+// ReadLog returns up to limit entries of the space after sequence after.
 func (s *logStore) ReadLog(space string, after uint64, limit int) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneEntries(s.of(space).log.read(space, after, limit))
 }
 
-// FollowSpace is ReadLog for a caller that wants to know when to look again: more is
-// closed by the partition's next append.
+// FollowSpace is ReadLog for followers: the partition's next append closes more.
 func (s *logStore) FollowSpace(space string, after uint64, limit int) (entries []model.LogEntry, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +67,7 @@ func (s *logStore) FollowLog(partition int, after uint64, limit int) (entries []
 	return cloneEntries(log.from(after, limit)), log.grown.wait()
 }
 
-// cloneEntries gives every reader bytes of its own, as a network would.
+// cloneEntries gives every reader its own bytes, as a network would.
 func cloneEntries(entries []model.LogEntry) []model.LogEntry {
 	for i := range entries {
 		entries[i].Data = bytes.Clone(entries[i].Data)
@@ -82,7 +79,7 @@ func (s *logStore) headBehind(space string, n int) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := &s.of(space).log
-	seqs := log.spaces[space] // no purge takes the last one
+	seqs := log.spaces[space] // no purge removes the last one
 	stop, _ := slices.BinarySearch(seqs, less(log.end(), n)+1)
 	if stop == 0 {
 		return 0
@@ -97,8 +94,8 @@ func (s *logStore) readLogBehind(space string, after uint64, limit, n int) []mod
 	return cloneEntries(log.readUntil(space, after, limit, less(log.end(), n)))
 }
 
-// LoseLog takes the commits behind a sequence out of a partition's log, likewise. Nothing of them
-// may have been purged.
+// LoseLog removes the commits after a sequence from a partition's log, as LoseLane does. None of them may
+// have been purged.
 func (s *logStore) LoseLog(partition int, behind uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +105,7 @@ func (s *logStore) LoseLog(partition int, behind uint64) {
 	}
 }
 
-// LogTail returns the last entries of a partition's log, n at most.
+// LogTail returns the last entries of a partition's log, at most n.
 func (s *logStore) LogTail(partition, n int) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +113,7 @@ func (s *logStore) LogTail(partition, n int) []model.LogEntry {
 	return cloneEntries(log.from(log.end()-min(log.end(), uint64(max(n, 0))), n))
 }
 
-// LogState says how large the log of a partition is, and up to where it is older than age.
+// LogState returns the size of a partition's log, and up to which sequence it is older than age.
 func (s *logStore) LogState(partition int, age time.Duration) model.LogState {
 	return s.logStateBehind(partition, age, 0)
 }
@@ -159,7 +156,7 @@ func (s *logStore) PurgeLog(space string, below uint64) {
 	s.of(space).log.purge(space, below)
 }
 
-// History returns the log of a space as if nothing had ever been purged.
+// History returns the log of a space as if it had never been purged.
 func (s *logStore) History(space string) []model.LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

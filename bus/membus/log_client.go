@@ -12,7 +12,7 @@ import (
 // logClient appends and reads commits.
 type logClient struct{ *client }
 
-// Append appends a commit if the space's head is where a.Expect says.
+// Append appends a commit if the space's head is a.Expect.
 func (c *logClient) Append(a model.Append, done func(seq uint64, err error)) {
 	if err := model.CheckName("space", a.Space); err != nil {
 		go done(0, err) // ends when done returns
@@ -20,18 +20,18 @@ func (c *logClient) Append(a model.Append, done func(seq uint64, err error)) {
 	}
 	r := storing(Op{Label: "append", Space: a.Space}, func(op Op) func() {
 		seq, err := c.server.Append(a)
-		c.tell(Step{Moment: Arrives, Op: op, Append: &a, Seq: seq, Err: err})
+		c.report(Step{Moment: Arrives, Op: op, Append: &a, Seq: seq, Err: err})
 		if c.net != nil && errors.Is(err, model.ErrRefused) && c.server.Head(a.Space) > a.Expect {
 			return func() { c.askOwner(a, err, done) }
 		}
-		return func() { done(c.classify(a, seq, err)) } // a log that ends before a.Expect has nothing to tell
+		return func() { done(c.classify(a, seq, err)) } // a log that ends before a.Expect cannot classify the refusal
 	}, func() { done(0, model.ErrStopped) })
 	r.epoch, r.rewound = a.Epoch, func() { done(0, fmt.Errorf("append %s of space %s: %w", a.ID, a.Space, model.ErrRewound)) }
 	c.submit(r)
 }
 
-// askOwner is classify for a client that is connected through a network: a request of
-// its own. There is a commit behind a.Expect, so an answer without one is from the past.
+// askOwner is classify for a client that is connected through a network, where it is a request of its own. A
+// commit after a.Expect exists, so an answer without one comes from a lagging replica.
 func (c *logClient) askOwner(a model.Append, refused error, done func(seq uint64, err error)) {
 	c.submit(&request{
 		op: Op{Label: "owned", Space: a.Space},
@@ -44,7 +44,7 @@ func (c *logClient) askOwner(a model.Append, refused error, done func(seq uint64
 				case next[0].ID == a.ID && next[0].Prev == a.Expect:
 					done(next[0].Seq, nil)
 				default:
-					done(0, fmt.Errorf("append %s of space %s behind %d: %w", a.ID, a.Space, a.Expect, refused))
+					done(0, fmt.Errorf("append %s of space %s after %d: %w", a.ID, a.Space, a.Expect, refused))
 				}
 			}
 		},
@@ -52,9 +52,8 @@ func (c *logClient) askOwner(a model.Append, refused error, done func(seq uint64
 	})
 }
 
-// classify finds out whose commit a refused append has lost against. It asks
-// after every refusal, not only after a second try: a duplicate on the network
-// may have brought the refusal of a first one.
+// classify finds out whose commit a refused append has lost to. It asks after every refusal, not only after a
+// retry: the network may have duplicated a first try, so that its copy was refused.
 func (c *logClient) classify(a model.Append, seq uint64, err error) (uint64, error) {
 	if !errors.Is(err, model.ErrRefused) {
 		return seq, err
@@ -62,7 +61,7 @@ func (c *logClient) classify(a model.Append, seq uint64, err error) (uint64, err
 	if own, stored := c.server.Owned(a); stored {
 		return own, nil
 	}
-	return 0, fmt.Errorf("append %s of space %s behind %d: %w", a.ID, a.Space, a.Expect, err)
+	return 0, fmt.Errorf("append %s of space %s after %d: %w", a.ID, a.Space, a.Expect, err)
 }
 
 // Head returns the sequence of the space's last commit.
@@ -73,7 +72,7 @@ func (c *logClient) Head(ctx context.Context, space string) (uint64, error) {
 	return recall(ctx, c.client, Op{Label: "head", Space: space}, func(behind int) uint64 { return c.server.headBehind(space, behind) })
 }
 
-// ReadLog returns up to limit entries of the space behind after.
+// ReadLog returns up to limit entries of the space after sequence after.
 func (c *logClient) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ func (c *logClient) ReadLog(ctx context.Context, space string, after uint64, lim
 	})
 }
 
-// FollowSpace delivers the space's entries behind after.
+// FollowSpace delivers the space's entries after sequence after.
 func (c *logClient) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if err := model.CheckName("space", space); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (c *logClient) FollowSpace(ctx context.Context, space string, after uint64,
 	return err
 }
 
-// FollowLog delivers the entries of a partition behind after.
+// FollowLog delivers the entries of a partition after sequence after.
 func (c *logClient) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	if err := c.server.checkPartition(partition); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (c *logClient) LogTail(ctx context.Context, partition, n int) ([]model.LogE
 	return ask(ctx, c.client, Op{Label: "log-tail", Key: number(partition)}, func(int) []model.LogEntry { return c.server.LogTail(partition, n) })
 }
 
-// LogState says how large the log of a partition is.
+// LogState returns the size of a partition's log.
 func (c *logClient) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return model.LogState{}, err

@@ -7,10 +7,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// memberClient announces members, and carries leases.
+// memberClient announces members, and sends leases.
 type memberClient struct{ *client }
 
-// Observe tells the owner of a space that one of its documents is watched.
+// Observe notifies the owner of a space that one of its documents is watched.
 func (c *memberClient) Observe(l model.Lease) error {
 	if err := l.Check(); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (c *memberClient) Announce(ctx context.Context, m model.Member) error {
 	return err
 }
 
-// AnswerPings makes Ping(id) true until ctx ends.
+// AnswerPings makes Ping(id) return true until ctx ends.
 func (c *memberClient) AnswerPings(ctx context.Context, id string) error {
 	if err := model.CheckName("worker", id); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *memberClient) AnswerPings(ctx context.Context, id string) error {
 	return nil
 }
 
-// Ping reports whether a process answers for id.
+// Ping reports whether a process answers as id.
 func (c *memberClient) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err

@@ -7,21 +7,21 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// members is the bucket of announcements: the last one of every member. Nothing
-// in it expires, since a Server has no clock; followers judge by the beat.
+// members is the bucket of announcements: the last one of every member. Nothing in it expires, since a Server
+// has no clock; followers judge members by their beats.
 type members struct {
 	last      map[string]Announcement
 	revision  uint64
 	announced signal
 }
 
-// memberStore are the announcements of members.
+// memberStore stores the announcements of members.
 type memberStore struct {
 	*data
 	members members
 }
 
-// Announcement is what a member said last, and the revision under which it did.
+// Announcement is the last announcement of a member, and its revision.
 type Announcement struct {
 	model.Member
 	Rev uint64
@@ -29,7 +29,7 @@ type Announcement struct {
 
 func newMembers() members { return members{last: map[string]Announcement{}} }
 
-// Announce replaces what the member said before.
+// Announce replaces the member's announcement.
 func (s *memberStore) Announce(m model.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,9 +38,8 @@ func (s *memberStore) Announce(m model.Member) {
 	s.members.announced.raise()
 }
 
-// FollowMembers returns the last announcements behind revision after, oldest
-// first; more is closed by the next one. A follower that looks too seldom misses those that
-// were replaced meanwhile.
+// FollowMembers returns the last announcements after revision after, oldest first; the next one closes more.
+// A slow follower misses announcements that were replaced.
 func (s *memberStore) FollowMembers(after uint64) (found []Announcement, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

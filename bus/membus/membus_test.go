@@ -48,11 +48,11 @@ var fates = map[buscontract.Fault]membus.Fate{
 	buscontract.Duplicate:   membus.Duplicate,
 }
 
-// Inject gives the next request of a kind its fate on the first try, and stands
-// between that and the second.
+// Inject decides the fate of the first try of the next request of a kind, and blocks the retry until then
+// returns.
 func (c client) Inject(kind buscontract.Kind, fault buscontract.Fault, then func()) <-chan struct{} {
 	happened := make(chan struct{})
-	var hit uint64 // the request that it happened to
+	var hit uint64 // number of the request that was hit
 	c.Bus.Inject(func(op membus.Op) membus.Fate {
 		switch {
 		case hit == 0 && op.Label == string(kind):

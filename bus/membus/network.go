@@ -6,60 +6,56 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Network decides how long everything takes that travels between a client and its
-// server, and what is lost. A client that is connected through one (Server.Dial) has
-// many requests under way at a time, of which any may overtake any other; what it
-// follows arrives late, but in order.
+// Network decides how long each message between a client and its server takes, and which messages are lost. A
+// client that is connected through one (Server.Dial) has many requests in flight, and any may overtake any
+// other; its subscriptions arrive late, but in order.
 //
-// Its methods are called from many goroutines. Request and Step may end the client
-// (Bus.Kill): what was about to happen at the client then does not.
+// Its methods are called from many goroutines. Request and Step may end the client (Bus.Kill), which cancels
+// what was about to happen at the client.
 type Network interface {
-	// Request is asked about every try of every request when it leaves.
+	// Request is called for every try of every request when it leaves, and returns its fate.
 	Request(Op) Trip
-	// Delivery returns how long something that a client follows takes to reach it, counted
-	// from when it could leave, or Lost. What a stream keeps comes all the same, after what
-	// was before it: the client follows again from where it was. It notices the loss by the next
-	// delivery, or else by what its consumer says of itself when it is quiet.
+	// Delivery returns how long a delivery to a follower takes, counted from when it could leave, or Lost. A
+	// lost message that a stream stores still arrives, and before its successors: the client notices the loss
+	// by the next delivery, or when the idle consumer reports its position, and follows again from its last
+	// sequence.
 	Delivery(Delivery) time.Duration
-	// Waking returns how long after Bus.Wake something happens that was held back.
+	// Waking returns how long after Bus.Wake a held-back operation happens.
 	Waking(Op) time.Duration
-	// Step is called with what has just happened.
+	// Step is called after each step.
 	Step(Step)
 }
 
-// A Doubler is a Network that has deliveries come twice. What no stream keeps is delivered again; of
-// what a stream keeps the client sees by its number that it is not the next, and follows again.
+// A Doubler is a Network that duplicates deliveries. The client receives a duplicate of a message that no
+// stream stores. It recognizes a duplicate of a stored message by its sequence, and follows again.
 type Doubler interface{ Doubled(Delivery) bool }
 
-// quiet is how long the consumer of a client takes to say up to where it has delivered.
+// quiet is the interval at which an idle consumer reports its position.
 const quiet = 2 * time.Second
 
-// Lost is the duration of a journey that has no end.
+// Lost is the duration of a message that never arrives.
 const Lost time.Duration = -1
 
-// Trip is what becomes of one try of a request.
+// Trip is the fate of one try of a request.
 type Trip struct {
-	// There is how long the request takes, Back its answer.
+	// There is how long the request takes, Back how long its answer takes.
 	There, Back time.Duration
-	// Copy is how long a second copy of the request takes, 0 if there is none. Its
-	// answer is dropped.
+	// Copy is how long a second copy of the request takes, 0 for no copy. The answer to the copy is dropped.
 	Copy time.Duration
-	// Patience is how long the client waits before it sends the request again. Tries
-	// that are still under way stay so, and the first answer counts.
+	// Patience is how long the client waits before it retries. Earlier tries stay in flight, and the first
+	// answer counts.
 	Patience time.Duration
-	// Behind makes a question be answered by a replica that has not got the last so
-	// many messages of its stream.
+	// Behind makes a lagging replica answer a query: one that lacks the last Behind messages of its stream.
 	Behind int
 }
 
-// Delivery is one thing on its way to a follower.
+// Delivery is a message in transit to a follower.
 type Delivery struct {
 	// Op names the follower and what it follows. Its label is follow-space, follow-log, follow-lane,
-	// follow-members, follow-leases, follow-rolls, follow-records or follow-answer, and its
-	// Try counts how often the client has begun again because of a delivery that was lost or
-	// came twice.
+	// follow-members, follow-leases, follow-rolls, follow-records or follow-answer, and its Try counts how
+	// often the client has followed again because of a lost or duplicated delivery.
 	Op
-	// Seq is what it has in its stream; without one, they are counted from 1.
+	// Seq is the sequence of the message in its stream; messages that no stream stores are counted from 1.
 	Seq uint64
 }
 
@@ -69,38 +65,38 @@ type Moment int
 const (
 	// Leaves: a try of a request leaves the client.
 	Leaves Moment = iota
-	// Arrives: it has reached the server, which has executed it.
+	// Arrives: the try has reached the server, which has executed it.
 	Arrives
-	// Answered: the client has its answer, and has acted on it.
+	// Answered: the client has received its answer and acted on it.
 	Answered
-	// Delivered: a follower has received something.
+	// Delivered: a follower has received a message.
 	Delivered
 )
 
-// Step is something that has happened between a client and its server.
+// Step is one event between a client and its server.
 type Step struct {
 	Moment Moment
 	Op
-	// Trip is what becomes of what leaves.
+	// Trip is the fate of a try that leaves.
 	Trip Trip
-	// Append, Event and Doc are what has arrived, if it was to be stored.
+	// Append, Event and Doc are what an arriving request stores, if it does.
 	Append *model.Append
 	Event  *model.Message
 	Doc    *model.StateDoc
-	// Seq and Err are what the server has said to that; of a delivery, Seq is its own.
+	// Seq and Err are the server's answer; for a delivery, Seq is its own.
 	Seq uint64
 	Err error
 }
 
-// countKey is what requests are counted by, see Op.Nth.
+// countKey is what requests are numbered by, see Op.Nth.
 type countKey struct{ label, space, key string }
 
 type counted struct {
 	n    uint64
-	last time.Time // that a question was
+	last time.Time // time of the last query
 }
 
-// count numbers a request among those that are alike. b.mu is held.
+// count numbers a request among those with its countKey. b.mu is held.
 func (cl *client) count(op *Op) {
 	k := countKey{op.Label, op.Space, op.Key}
 	c := cl.counts[k]
@@ -109,8 +105,8 @@ func (cl *client) count(op *Op) {
 	op.Nth = c.n
 }
 
-// countQuestion is count for what changes nothing. If several ask the same in one instant,
-// their order is not defined, and it is one question. b.mu is held.
+// countQuestion is count for a query. If several clients send the same query in one instant, their order is
+// undefined, so they count as one. b.mu is held.
 func (cl *client) countQuestion(op *Op) {
 	k := countKey{op.Label, op.Space, op.Key}
 	c := cl.counts[k]
@@ -121,8 +117,8 @@ func (cl *client) countQuestion(op *Op) {
 	op.Nth = c.n
 }
 
-// tell reports a step, if a network is attached.
-func (cl *client) tell(s Step) {
+// report reports a step, if a network is attached.
+func (cl *client) report(s Step) {
 	if cl.net != nil {
 		cl.net.Step(s)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// scripted is a network on which everything takes a millisecond, but for what a test says.
+// scripted is a network on which everything takes a millisecond, except where a test overrides it.
 type scripted struct {
 	trip          func(membus.Op, *membus.Trip)
 	lost, doubled func(membus.Delivery) bool
@@ -49,14 +49,14 @@ func dialled(t *testing.T, test func(t *testing.T, s *membus.Server, b *membus.B
 	})
 }
 
-// pass lets virtual time pass: every test here lives in a bubble.
+// pass lets virtual time pass: every test here runs in a synctest bubble.
 func pass(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	<-t.C
 }
 
-// appended starts an append and returns where its answer comes.
+// appended starts an append and returns the channel of its result.
 func appended(b *membus.Bus, id string, expect uint64) answers {
 	got := make(answers, 1)
 	b.Append(model.Append{Space: "cart", ID: id, Expect: expect, Data: []byte("data of " + id)}, got.appended)
@@ -70,9 +70,9 @@ func wantErr(t *testing.T, got answers, want error) {
 	}
 }
 
-// A request that has timed out at the client arrives in due time, after the
-// client has died, and succeeds unless a takeover came first.
-func TestNetwork_WhatIsLateLandsAfterItsClientHasDied(t *testing.T) {
+// A request that has timed out at the client lands later, after the client has died, and succeeds unless a
+// takeover came first.
+func TestNetwork_ALateRequestLandsAfterItsClientHasDied(t *testing.T) {
 	for name, takeover := range map[string]bool{"without a takeover": false, "after a takeover": true} {
 		t.Run(name, func(t *testing.T) {
 			dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
@@ -110,14 +110,15 @@ func TestNetwork_RequestsOvertakeEachOther(t *testing.T) {
 		}
 		slow := appended(b, "a/0/1", 0)
 		if head, err := b.Head(t.Context(), "cart"); head != 0 || err != nil {
-			t.Errorf("head %d, %v, while the append is under way", head, err)
+			t.Errorf("head %d, %v, while the append is in flight", head, err)
 		}
 		wantErr(t, slow, nil)
 	})
 }
 
-// The answer to a lost acknowledgement, and to a copy that comes after others have gone on.
-func TestNetwork_AnAppendIsRecognisedAmongThoseThatFollowed(t *testing.T) {
+// An append is answered with its sequence after a lost acknowledgement, and after a copy that arrives when
+// other appends have followed.
+func TestNetwork_AnAppendIsRecognizedAmongLaterOnes(t *testing.T) {
 	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
 		n.trip = func(op membus.Op, trip *membus.Trip) {
 			if op.Label == "append" && op.Try == 1 {
@@ -137,7 +138,7 @@ func TestNetwork_AnAppendIsRecognisedAmongThoseThatFollowed(t *testing.T) {
 	})
 }
 
-func TestNetwork_AReplicaThatIsBehindAnswersFromThePast(t *testing.T) {
+func TestNetwork_ALaggingReplicaAnswersFromThePast(t *testing.T) {
 	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
 		s.Remember()
 		wantErr(t, appended(b, "a/0/1", 0), nil)
@@ -164,8 +165,8 @@ func TestNetwork_AReplicaThatIsBehindAnswersFromThePast(t *testing.T) {
 	})
 }
 
-// A paused process sends nothing and receives nothing; when it continues, it processes the
-// messages that have arrived meanwhile.
+// A paused process sends nothing and receives nothing; when it continues, it processes the messages that have
+// arrived in the meantime.
 func TestNetwork_APausedClientWaits(t *testing.T) {
 	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -173,7 +174,7 @@ func TestNetwork_APausedClientWaits(t *testing.T) {
 		heard := make(chan uint64, 9)
 		go func() { _ = b.FollowSpace(ctx, "cart", 0, func(e model.LogEntry) { heard <- e.Seq }) }() // ends with ctx
 		sent := appended(b, "a/0/1", 0)
-		pass(1500 * time.Microsecond) // it has arrived
+		pass(1500 * time.Microsecond) // the request has arrived
 		b.Pause()
 		later := appended(b, "a/0/2", 1)
 		pass(time.Minute)
@@ -189,13 +190,13 @@ func TestNetwork_APausedClientWaits(t *testing.T) {
 	})
 }
 
-func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
+func TestNetwork_ACutCanBeOneWay(t *testing.T) {
 	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
-		b.Cut(true, false) // mute
+		b.Cut(true, false) // nothing is sent
 		mute := appended(b, "a/0/1", 0)
 		pass(time.Second)
 		if len(mute) > 0 || s.Head("cart") != 0 {
-			t.Errorf("mute: head %d, %d answers", s.Head("cart"), len(mute))
+			t.Errorf("outgoing cut: head %d, %d answers", s.Head("cart"), len(mute))
 		}
 		b.Cut(false, false)
 		wantErr(t, mute, nil)
@@ -203,7 +204,7 @@ func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
 		deaf := appended(b, "a/0/2", 1)
 		pass(time.Second)
 		if len(deaf) > 0 || s.Head("cart") != 2 {
-			t.Errorf("one-way cut: head %d, %d answers", s.Head("cart"), len(deaf))
+			t.Errorf("incoming cut: head %d, %d answers", s.Head("cart"), len(deaf))
 		}
 		b.Cut(false, false)
 		wantErr(t, deaf, nil)
@@ -213,14 +214,14 @@ func TestNetwork_ACutCanBeOfOneDirection(t *testing.T) {
 	})
 }
 
-// first is true of the first delivery of a sequence to a client, and of no further one.
+// first matches the first delivery of a sequence to a client, and no further one.
 func first(seq uint64) func(membus.Delivery) bool {
 	return func(d membus.Delivery) bool { return d.Seq == seq && d.Try == 0 }
 }
 
-// What a stream keeps is delivered once and in order, whichever of a consumer's deliveries are lost
-// or come twice. The loss of the last one is noticed when the consumer is quiet.
-func TestFollow_ADeliveryThatIsLostOrComesTwiceIsDeliveredOnceAndInOrder(t *testing.T) {
+// A stored message is delivered once and in order, whichever deliveries are lost or duplicated. The loss of
+// the last one is noticed when the idle consumer reports its position.
+func TestFollow_LostAndDuplicatedMessagesAreDeliveredOnceInOrder(t *testing.T) {
 	for seq := uint64(1); seq <= 3; seq++ {
 		for _, twice := range []bool{false, true} {
 			dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
@@ -267,8 +268,8 @@ func TestFollow_ADeliveryThatIsLostOrComesTwiceIsDeliveredOnceAndInOrder(t *test
 	})
 }
 
-// What no stream keeps is delivered again, as there is nothing to tell it by.
-func TestFollow_ALeaseThatComesTwiceIsDeliveredTwice(t *testing.T) {
+// A duplicate of a message that no stream stores is delivered again, since nothing identifies it.
+func TestFollow_ADuplicatedLeaseIsDeliveredTwice(t *testing.T) {
 	dialled(t, func(t *testing.T, s *membus.Server, b *membus.Bus, n *scripted) {
 		n.doubled = first(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

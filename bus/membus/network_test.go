@@ -11,8 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 )
 
-// What the bus promises holds however long its messages take and in whatever order they
-// come.
+// The contract holds however long messages take and in whatever order they arrive.
 func TestContractThroughANetwork(t *testing.T) { buscontract.Run(t, networkHarness{}) }
 
 type networkHarness struct{}
@@ -74,12 +73,12 @@ type networkClient struct {
 	net *jittery
 }
 
-// Inject gives the next request of a kind its fate on the first try, and stands between
-// that and the second.
+// Inject decides the fate of the first try of the next request of a kind, and blocks the retry until then
+// returns.
 func (c *networkClient) Inject(kind buscontract.Kind, fault buscontract.Fault, then func()) <-chan struct{} {
 	happened := make(chan struct{})
 	var mu sync.Mutex
-	var hit membus.Op // the request that it happened to
+	var hit membus.Op // the request that was hit
 	hook := func(op membus.Op, trip *membus.Trip) {
 		mu.Lock()
 		first := hit.Label == "" && op.Label == string(kind)
@@ -97,7 +96,7 @@ func (c *networkClient) Inject(kind buscontract.Kind, fault buscontract.Fault, t
 				trip.Back = membus.Lost
 			case buscontract.Duplicate:
 				trip.Copy = trip.There + 100*time.Microsecond
-				trip.Patience = time.Minute // one that is asked again is another fault
+				trip.Patience = time.Minute // so that the request is not retried, which is a fault of its own
 			}
 			close(happened)
 		case second && then != nil:

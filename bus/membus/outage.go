@@ -9,12 +9,12 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// ErrOutage is what an Outage answers while it lasts.
+// ErrOutage is the error of every call during an outage.
 var ErrOutage = errors.New("the store is out of order")
 
-// Outage is a client whose store is out of order from time to time: while it is, every call fails at once and does
-// nothing, and what is followed ends. Whether other members are there does not depend on a store. It is for tests of
-// what is done about that, and of what is logged.
+// Outage is a client whose store fails from time to time: during an outage every call fails at once and has
+// no effect, and subscriptions end. The liveness of other members does not depend on a store. It is for tests
+// of how errors are handled and logged.
 type Outage struct {
 	*Bus
 
@@ -23,21 +23,21 @@ type Outage struct {
 	end  context.CancelFunc
 }
 
-// NewOutage returns one around a client, whose store is in order.
+// NewOutage returns an Outage around a client, with a store that works.
 func NewOutage(b *Bus) *Outage {
 	o := &Outage{Bus: b}
 	o.Over()
 	return o
 }
 
-// Begin has the store be out of order.
+// Begin starts an outage.
 func (o *Outage) Begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.end()
 }
 
-// Over has the store be in order again.
+// Over ends the outage.
 func (o *Outage) Over() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +59,7 @@ func (o *Outage) err() error {
 	return nil
 }
 
-// follow ends with the next outage.
+// follow runs f until the next outage.
 func (o *Outage) follow(ctx context.Context, f func(ctx context.Context) error) error {
 	down := o.lasts()
 	if down.Err() != nil {
@@ -74,7 +74,7 @@ func (o *Outage) follow(ctx context.Context, f func(ctx context.Context) error) 
 	return ErrOutage
 }
 
-// askOutage asks unless the store is out of order.
+// askOutage calls f, or fails during an outage.
 func askOutage[A any](o *Outage, f func() (A, error)) (A, error) {
 	if o.isDown() {
 		var none A
@@ -83,9 +83,9 @@ func askOutage[A any](o *Outage, f func() (A, error)) (A, error) {
 	return f()
 }
 
-// What follows is port.Bus.
+// The methods below implement port.Bus.
 
-// Append fails while the store is out of order.
+// Append fails during an outage.
 func (o *Outage) Append(a model.Append, done func(seq uint64, err error)) {
 	if err := o.err(); err != nil {
 		go done(0, err) // ends when done returns
@@ -94,7 +94,7 @@ func (o *Outage) Append(a model.Append, done func(seq uint64, err error)) {
 	o.Bus.Append(a, done)
 }
 
-// Send fails while the store is out of order.
+// Send fails during an outage.
 func (o *Outage) Send(m model.Message, done func(model.SendResult, error)) {
 	if err := o.err(); err != nil {
 		go done(model.SendResult{}, err) // ends when done returns
@@ -103,42 +103,42 @@ func (o *Outage) Send(m model.Message, done func(model.SendResult, error)) {
 	o.Bus.Send(m, done)
 }
 
-// Head fails while the store is out of order.
+// Head fails during an outage.
 func (o *Outage) Head(ctx context.Context, space string) (uint64, error) {
 	return askOutage(o, func() (uint64, error) { return o.Bus.Head(ctx, space) })
 }
 
-// ReadLog fails while the store is out of order.
+// ReadLog fails during an outage.
 func (o *Outage) ReadLog(ctx context.Context, space string, after uint64, limit int) ([]model.LogEntry, error) {
 	return askOutage(o, func() ([]model.LogEntry, error) { return o.Bus.ReadLog(ctx, space, after, limit) })
 }
 
-// FollowSpace ends when the store is out of order.
+// FollowSpace ends with an outage.
 func (o *Outage) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowSpace(ctx, space, after, deliver) })
 }
 
-// FollowLog ends when the store is out of order.
+// FollowLog ends with an outage.
 func (o *Outage) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowLog(ctx, partition, after, deliver) })
 }
 
-// LogState fails while the store is out of order.
+// LogState fails during an outage.
 func (o *Outage) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
 	return askOutage(o, func() (model.LogState, error) { return o.Bus.LogState(ctx, partition, age) })
 }
 
-// LogTail fails while the store is out of order.
+// LogTail fails during an outage.
 func (o *Outage) LogTail(ctx context.Context, partition, n int) ([]model.LogEntry, error) {
 	return askOutage(o, func() ([]model.LogEntry, error) { return o.Bus.LogTail(ctx, partition, n) })
 }
 
-// LogSpaces fails while the store is out of order.
+// LogSpaces fails during an outage.
 func (o *Outage) LogSpaces(ctx context.Context, partition int) ([]string, error) {
 	return askOutage(o, func() ([]string, error) { return o.Bus.LogSpaces(ctx, partition) })
 }
 
-// PurgeLog fails while the store is out of order.
+// PurgeLog fails during an outage.
 func (o *Outage) PurgeLog(ctx context.Context, space string, below uint64) error {
 	if err := o.err(); err != nil {
 		return err
@@ -146,37 +146,37 @@ func (o *Outage) PurgeLog(ctx context.Context, space string, below uint64) error
 	return o.Bus.PurgeLog(ctx, space, below)
 }
 
-// FollowLane ends when the store is out of order.
+// FollowLane ends with an outage.
 func (o *Outage) FollowLane(ctx context.Context, partition int, after uint64, deliver func(model.Message)) error {
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowLane(ctx, partition, after, deliver) })
 }
 
-// ReadLane fails while the store is out of order.
+// ReadLane fails during an outage.
 func (o *Outage) ReadLane(ctx context.Context, space string, after uint64, limit int) ([]model.Message, error) {
 	return askOutage(o, func() ([]model.Message, error) { return o.Bus.ReadLane(ctx, space, after, limit) })
 }
 
-// CountLane fails while the store is out of order.
+// CountLane fails during an outage.
 func (o *Outage) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
 	return askOutage(o, func() (int, error) { return o.Bus.CountLane(ctx, space, after, upTo) })
 }
 
-// PurgeLane fails while the store is out of order.
+// PurgeLane fails during an outage.
 func (o *Outage) PurgeLane(ctx context.Context, partition int, upTo uint64, age time.Duration) (bool, error) {
 	return askOutage(o, func() (bool, error) { return o.Bus.PurgeLane(ctx, partition, upTo, age) })
 }
 
-// LaneEnd fails while the store is out of order.
+// LaneEnd fails during an outage.
 func (o *Outage) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	return askOutage(o, func() (uint64, error) { return o.Bus.LaneEnd(ctx, partition) })
 }
 
-// LoadState fails while the store is out of order.
+// LoadState fails during an outage.
 func (o *Outage) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
 	return askOutage(o, func() (model.SpaceState, error) { return o.Bus.LoadState(ctx, space) })
 }
 
-// SaveState fails while the store is out of order.
+// SaveState fails during an outage.
 func (o *Outage) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	if err := o.err(); err != nil {
 		return err
@@ -184,17 +184,17 @@ func (o *Outage) SaveState(ctx context.Context, space string, docs []model.State
 	return o.Bus.SaveState(ctx, space, docs, mark)
 }
 
-// LoadItem fails while the store is out of order.
+// LoadItem fails during an outage.
 func (o *Outage) LoadItem(ctx context.Context, space, key string) (model.StateDoc, error) {
 	return askOutage(o, func() (model.StateDoc, error) { return o.Bus.LoadItem(ctx, space, key) })
 }
 
-// DueSpaces fails while the store is out of order.
+// DueSpaces fails during an outage.
 func (o *Outage) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
 	return askOutage(o, func() ([]model.Due, error) { return o.Bus.DueSpaces(ctx, partition) })
 }
 
-// PurgeState fails while the store is out of order.
+// PurgeState fails during an outage.
 func (o *Outage) PurgeState(ctx context.Context, space string, markers []model.StateDoc) error {
 	if err := o.err(); err != nil {
 		return err
@@ -202,12 +202,12 @@ func (o *Outage) PurgeState(ctx context.Context, space string, markers []model.S
 	return o.Bus.PurgeState(ctx, space, markers)
 }
 
-// LoadPosition fails while the store is out of order.
+// LoadPosition fails during an outage.
 func (o *Outage) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
 	return askOutage(o, func() (uint64, error) { return o.Bus.LoadPosition(ctx, partition, name) })
 }
 
-// SavePosition fails while the store is out of order.
+// SavePosition fails during an outage.
 func (o *Outage) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	if err := o.err(); err != nil {
 		return err
@@ -215,17 +215,17 @@ func (o *Outage) SavePosition(ctx context.Context, partition int, name string, s
 	return o.Bus.SavePosition(ctx, partition, name, seq)
 }
 
-// PositionStored fails while the store is out of order.
+// PositionStored fails during an outage.
 func (o *Outage) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
 	return askOutage(o, func() (time.Time, error) { return o.Bus.PositionStored(ctx, partition, name) })
 }
 
-// LoadAhead fails while the store is out of order.
+// LoadAhead fails during an outage.
 func (o *Outage) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
 	return askOutage(o, func() (model.Ahead, error) { return o.Bus.LoadAhead(ctx, partition) })
 }
 
-// SaveAhead fails while the store is out of order.
+// SaveAhead fails during an outage.
 func (o *Outage) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
 	if err := o.err(); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (o *Outage) SaveAhead(ctx context.Context, partition int, a model.Ahead) er
 	return o.Bus.SaveAhead(ctx, partition, a)
 }
 
-// MovePosition fails while the store is out of order.
+// MovePosition fails during an outage.
 func (o *Outage) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	if err := o.err(); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (o *Outage) MovePosition(ctx context.Context, partition int, name string, s
 	return o.Bus.MovePosition(ctx, partition, name, seq)
 }
 
-// Observe fails while the store is out of order.
+// Observe fails during an outage.
 func (o *Outage) Observe(l model.Lease) error {
 	if err := o.err(); err != nil {
 		return err
@@ -249,12 +249,12 @@ func (o *Outage) Observe(l model.Lease) error {
 	return o.Bus.Observe(l)
 }
 
-// FollowLeases ends when the store is out of order.
+// FollowLeases ends with an outage.
 func (o *Outage) FollowLeases(ctx context.Context, partition int, deliver func(model.Lease)) error {
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowLeases(ctx, partition, deliver) })
 }
 
-// CallRoll fails while the store is out of order.
+// CallRoll fails during an outage.
 func (o *Outage) CallRoll(partition int) error {
 	if err := o.err(); err != nil {
 		return err
@@ -262,12 +262,12 @@ func (o *Outage) CallRoll(partition int) error {
 	return o.Bus.CallRoll(partition)
 }
 
-// FollowRollCalls ends when the store is out of order.
+// FollowRollCalls ends with an outage.
 func (o *Outage) FollowRollCalls(ctx context.Context, deliver func(partition int)) error {
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowRollCalls(ctx, deliver) })
 }
 
-// Announce fails while the store is out of order.
+// Announce fails during an outage.
 func (o *Outage) Announce(ctx context.Context, m model.Member) error {
 	if err := o.err(); err != nil {
 		return err
@@ -275,12 +275,12 @@ func (o *Outage) Announce(ctx context.Context, m model.Member) error {
 	return o.Bus.Announce(ctx, m)
 }
 
-// FollowMembers ends when the store is out of order.
+// FollowMembers ends with an outage.
 func (o *Outage) FollowMembers(ctx context.Context, deliver func(model.Member), ready func()) error {
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowMembers(ctx, deliver, ready) })
 }
 
-// Bury fails while the store is out of order.
+// Bury fails during an outage.
 func (o *Outage) Bury(ctx context.Context, d *model.DeadLetter) error {
 	if err := o.err(); err != nil {
 		return err
@@ -288,7 +288,7 @@ func (o *Outage) Bury(ctx context.Context, d *model.DeadLetter) error {
 	return o.Bus.Bury(ctx, d)
 }
 
-// Serve fails while the store is out of order.
+// Serve fails during an outage.
 func (o *Outage) Serve(ctx context.Context, s model.Service) error {
 	if err := o.err(); err != nil {
 		return err

@@ -12,16 +12,15 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// outlet is where the parts of one answer go. See model.Outlet.
+// outlet sends the parts of one answer. See model.Outlet.
 type outlet struct {
-	client *client // of the process that answers
+	client *client // the answering client
 	c      *channel
 	gone   chan struct{}
 	once   sync.Once
 
 	mu sync.Mutex
-	// last is when the last part arrives that was sent through a network: parts stay in
-	// their order.
+	// last is the arrival time of the last part that was sent through a network: parts stay in order.
 	last time.Time
 }
 
@@ -47,7 +46,7 @@ func (o *outlet) Say(p model.Part) error {
 	return nil
 }
 
-// post is Bus.post, in order.
+// post is client.post, but keeps parts in order.
 func (o *outlet) post(op Op, arrive func()) {
 	b := o.client
 	b.mu.Lock()
@@ -59,7 +58,7 @@ func (o *outlet) post(op Op, arrive func()) {
 		if trip.Copy = 0; b.isMute() {
 			trip.There = Lost
 		}
-		b.tell(Step{Moment: Leaves, Op: op, Trip: trip})
+		b.report(Step{Moment: Leaves, Op: op, Trip: trip})
 		if trip.There == Lost {
 			return
 		}
@@ -68,7 +67,7 @@ func (o *outlet) post(op Op, arrive func()) {
 		o.last = later(time.Now().Add(trip.There), o.last.Add(1))
 		time.AfterFunc(time.Until(o.last), func() {
 			arrive()
-			b.tell(Step{Moment: Arrives, Op: op, Trip: trip})
+			b.report(Step{Moment: Arrives, Op: op, Trip: trip})
 		})
 	})
 }
@@ -80,13 +79,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Gone is closed when the last listener has gone.
+// Gone returns a channel that is closed when the last listener has left.
 func (o *outlet) Gone() <-chan struct{} { return o.gone }
 
 // Close ends the answer.
 func (o *outlet) Close() {}
 
-// single is an outlet of which the first part counts.
+// single is an outlet that takes one part, the first.
 type single struct {
 	replies chan<- reply
 	gone    chan struct{}
@@ -94,13 +93,13 @@ type single struct {
 	limit   int
 }
 
-// Say sends the only part that is heard.
+// Say sends the first part.
 func (s *single) Say(p model.Part) error {
 	if len(p.Data) > s.limit {
 		return fmt.Errorf("part of an answer: %w", model.ErrTooLarge)
 	}
 	if isClosed(s.gone) {
-		return errors.New("the listener is gone")
+		return errors.New("the listener has left")
 	}
 	r := reply{data: bytes.Clone(p.Data)}
 	if p.Err != nil {

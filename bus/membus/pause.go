@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Pause freezes the process of a client that is connected through a network, as
-// SIGSTOP does, as far as its bus goes: what it sends from now on, and what comes for
-// it, waits for Wake. What has left already goes on.
+// Pause freezes the process of a client that is connected through a network, as SIGSTOP would, as far as its
+// bus is concerned: messages that it sends or would receive from now on wait for Wake. Messages that have
+// already left continue.
 func (cl *client) Pause() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.asleep = true
 }
 
-// Wake ends what Pause began. What has waited happens now, though not all of it at once
-// (see Network.Waking).
+// Wake undoes Pause. Delayed operations happen now, though not all at once (see Network.Waking).
 func (cl *client) Wake() {
 	cl.mu.Lock()
 	waiting := cl.frozen
@@ -27,13 +26,13 @@ func (cl *client) Wake() {
 	}
 }
 
-// frozen is something that waits for a client to wake up.
+// frozen is an operation that waits for a client to wake up.
 type frozen struct {
 	op Op
 	do func()
 }
 
-// whenAwake does something now, or when the client has woken up.
+// whenAwake calls do now, or when the client has woken up.
 func (cl *client) whenAwake(op Op, do func()) {
 	cl.mu.Lock()
 	if cl.asleep {
@@ -45,7 +44,7 @@ func (cl *client) whenAwake(op Op, do func()) {
 	do()
 }
 
-// awaitAwake returns once the client is awake and it is the turn of what op says.
+// awaitAwake returns once the client is awake and it is op's turn.
 func (cl *client) awaitAwake(ctx context.Context, op Op) error {
 	for {
 		cl.mu.Lock()
@@ -63,7 +62,7 @@ func (cl *client) awaitAwake(ctx context.Context, op Op) error {
 	}
 }
 
-// pass lets time pass.
+// pass waits for d.
 func (cl *client) pass(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return cl.err(ctx)

@@ -12,8 +12,8 @@ import (
 // recordClient stores and reads records.
 type recordClient struct{ *client }
 
-// SaveRecord stores a record over its revision. When the answer is lost and it is asked again,
-// it is its own record that stands there.
+// SaveRecord stores a record if the stored revision is r.Rev. On a retry after a lost answer, it recognizes
+// its own record.
 func (c *recordClient) SaveRecord(ctx context.Context, r model.Record) (uint64, error) {
 	if err := model.CheckRecordKey(r.Key); err != nil {
 		return 0, err
@@ -38,7 +38,7 @@ func (c *recordClient) SaveRecord(ctx context.Context, r model.Record) (uint64, 
 	return a.rev, nil
 }
 
-// LoadRecord returns what stands under a key, with Rev 0 if nothing does.
+// LoadRecord returns the record of a key, with Rev 0 if there is none.
 func (c *recordClient) LoadRecord(ctx context.Context, key string) (model.Record, error) {
 	if err := model.CheckRecordKey(key); err != nil {
 		return model.Record{}, err
@@ -46,7 +46,7 @@ func (c *recordClient) LoadRecord(ctx context.Context, key string) (model.Record
 	return ask(ctx, c.client, Op{Label: "load-record", Key: key}, func(int) model.Record { return c.server.LoadRecord(key) })
 }
 
-// ListRecords returns the records whose keys begin with so many whole names, by key.
+// ListRecords returns the records below a key, which is a prefix of whole names, sorted by key.
 func (c *recordClient) ListRecords(ctx context.Context, under string) ([]model.Record, error) {
 	if err := model.CheckRecordKey(under); err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (c *recordClient) ListRecords(ctx context.Context, under string) ([]model.R
 	return ask(ctx, c.client, Op{Label: "list-records", Key: under}, func(int) []model.Record { return c.server.ListRecords(under) })
 }
 
-// FollowRecords delivers the records whose keys begin with so many whole names, calls ready,
-// and then delivers new ones.
+// FollowRecords delivers the records below a key, which is a prefix of whole names, calls ready, and then
+// delivers new ones.
 func (c *recordClient) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
 	if err := model.CheckRecordKey(under); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// recordStore are the records.
+// recordStore stores the records.
 type recordStore struct {
 	*data
 	records records
@@ -25,7 +25,7 @@ type records struct {
 
 func newRecords() records { return records{last: map[string]model.Record{}} }
 
-// SaveRecord stores a record over the one of its revision, or answers model.ErrOutdated.
+// SaveRecord stores a record if the stored revision is r.Rev, or returns model.ErrOutdated.
 func (s *recordStore) SaveRecord(r model.Record) (uint64, error) {
 	if len(r.Data)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
 		return 0, model.ErrTooLarge
@@ -42,7 +42,7 @@ func (s *recordStore) SaveRecord(r model.Record) (uint64, error) {
 	return s.records.revision, nil
 }
 
-// LoadRecord returns what stands under a key.
+// LoadRecord returns the record of a key.
 func (s *recordStore) LoadRecord(key string) model.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *recordStore) LoadRecord(key string) model.Record {
 	return model.Record{Key: key}
 }
 
-// ListRecords returns the records below a key, by key.
+// ListRecords returns the records below a key, sorted by key.
 func (s *recordStore) ListRecords(under string) []model.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *recordStore) ListRecords(under string) []model.Record {
 	return found
 }
 
-// FollowRecords returns the records below a key that were stored behind a revision, oldest
-// first; more is closed by the next one.
+// FollowRecords returns the records below a key that were stored after a revision, oldest first; the next one
+// closes more.
 func (s *recordStore) FollowRecords(under string, after uint64) (found []model.Record, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The contract checks of bus/buscontract say this and more, for both buses, with faults of
-// every kind. These two say it plainly.
+// bus/buscontract checks this in more depth, for both buses, with all kinds of faults. These two tests are
+// its plain form.
 
-// appendTo makes an append, and returns how to wait for its answer.
+// appendTo starts an append, and returns a function that waits for its answer.
 func appendTo(b *membus.Bus, id string, expect uint64) (wait func() (uint64, error)) {
 	type answer struct {
 		seq uint64
@@ -47,9 +47,8 @@ func wantLog(t *testing.T, b *membus.Bus, ids ...string) {
 	}
 }
 
-// A commit is appended again, by a runtime that did not hear the answer: it is recognised,
-// and answered with the sequence that it has, also when others have gone on from there.
-// Another commit behind the same one is refused.
+// A runtime that missed the answer appends its commit again. The commit is recognized and answered with its
+// sequence, even if others have followed it. Another commit after the same sequence is refused.
 func TestQ17_TheSameAppendAgainIsAnsweredWithItsSequence(t *testing.T) {
 	server := membus.NewServer(membus.Config{Partitions: 1})
 	a, b := server.Connect("a"), server.Connect("b")
@@ -72,15 +71,15 @@ func TestQ17_TheSameAppendAgainIsAnsweredWithItsSequence(t *testing.T) {
 	again()
 	for id, expect := range map[string]uint64{"a/1/2": 0, "b/9/9": 0, "a/1/3": first, "a/1/1": first} {
 		if seq, err := appendTo(a, id, expect)(); !errors.Is(err, model.ErrRefused) {
-			t.Errorf("%s behind %d: %d, %v, want ErrRefused", id, expect, seq, err)
+			t.Errorf("%s after %d: %d, %v, want ErrRefused", id, expect, seq, err)
 		}
 	}
 	wantLog(t, a, "a/1/1", "b/1/1")
 }
 
-// The connection is lost with an append under way. If it has been stored, or is stored when
-// it is sent again, its sequence is the answer; if another commit came first, it is refused.
-func TestW08_AnAppendUnderWayIsAnsweredAfterReconnecting(t *testing.T) {
+// The connection is lost with an append in flight. If the append has been stored, or is stored by the retry,
+// its sequence is the answer; if another commit came first, it is refused.
+func TestW08_AnAppendInFlightIsAnsweredAfterReconnecting(t *testing.T) {
 	server := membus.NewServer(membus.Config{Partitions: 1})
 	a := server.Connect("a")
 	defer a.Close()

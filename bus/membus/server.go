@@ -7,9 +7,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Server holds the data of a deployment. Every method is one atomic step, with
-// the answer that a JetStream server would give to the request. It may be used
-// from many goroutines, and has none.
+// Server holds the data of a deployment. Every method is one atomic step that returns what a JetStream server
+// would answer. It is safe for concurrent use, and starts no goroutine.
 type Server struct {
 	*data
 	laneStore
@@ -48,14 +47,14 @@ func NewServer(c Config) *Server {
 	return s
 }
 
-// Disconnect cuts all clients off, as a restart of the server does.
+// Disconnect disconnects all clients, as a restart of the server does.
 func (s *Server) Disconnect() {
 	for _, b := range s.connected() {
 		b.Disconnect()
 	}
 }
 
-// Reconnect ends what Disconnect began.
+// Reconnect undoes Disconnect.
 func (s *Server) Reconnect() {
 	for _, b := range s.connected() {
 		b.Reconnect()

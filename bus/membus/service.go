@@ -6,24 +6,23 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// services are the answering processes, by the name of the endpoint, each list in the order
-// in which they came.
+// services are the serving processes by endpoint, each list in the order in which they registered.
 type services map[string][]*served
 
 // served is an endpoint that one client serves.
 type served struct {
 	*model.Endpoint
 	online func() bool                 // whether the client can answer
-	outlet func(*channel) model.Outlet // of the client, for the parts of an answer
+	outlet func(*channel) model.Outlet // creates the client's outlet for the parts of an answer
 }
 
-// serviceStore are the endpoints that clients serve.
+// serviceStore holds the endpoints that clients serve.
 type serviceStore struct {
 	*data
 	services services
 }
 
-// offer makes an endpoint one that can be asked, until canceled.
+// offer registers an endpoint until cancel is called.
 func (s *serviceStore) offer(e *served) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +34,7 @@ func (s *serviceStore) offer(e *served) (cancel func()) {
 	}
 }
 
-// choose takes the first that can answer, and puts it behind the others.
+// choose returns the first process that can answer, and moves it to the end.
 func (s *serviceStore) choose(endpoint string) *served {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,10 +9,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// serviceClient asks and answers.
+// serviceClient sends requests and serves endpoints.
 type serviceClient struct{ *client }
 
-// Listen asks one of the processes that serve the endpoint, and delivers the parts of its answer.
+// Listen sends a request to one of the processes that serve the endpoint, and delivers the parts of its
+// answer.
 func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question []byte, deliver func(model.Part)) error {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return err
@@ -29,7 +30,7 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 	cl.opened++
 	c := &channel{key: cl.id + "/" + endpoint + "/" + strconv.Itoa(cl.opened), subs: topic[model.Part]{}}
 	cl.mu.Unlock()
-	first := cl.server.subscribeChannel(c) // before the question: nothing of the answer is to be missed
+	first := cl.server.subscribeChannel(c) // before the request, so that no part of the answer is missed
 	open := func() *Subscription[model.Part] {
 		sub := first
 		if first = nil; sub == nil {
@@ -40,7 +41,7 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 	cl.submit(&request{
 		op: Op{Label: "listen", Key: endpoint},
 		arrive: func(try int) func() {
-			if try > 1 || cl.open(endpoint, bytes.Clone(question), c) { // it asks once
+			if try > 1 || cl.open(endpoint, bytes.Clone(question), c) { // the request is sent once
 				return func() {}
 			}
 			return func() { end(fmt.Errorf("ask %s: %w", endpoint, model.ErrNobody)) }
@@ -62,7 +63,7 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 	return err
 }
 
-// open hands a question to a process that serves the endpoint, and reports whether there is one.
+// open passes a request to a process that serves the endpoint, and reports whether there is one.
 func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool {
 	e := cl.server.choose(endpoint)
 	switch {
@@ -76,15 +77,15 @@ func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool
 		o := e.outlet(c)
 		data, err := e.Answer(question)
 		if err != nil {
-			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // the asking client has a timeout
+			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // the requesting client has a timeout
 			return
 		}
-		_ = o.Say(model.Part{Data: data}) // as above
+		_ = o.Say(model.Part{Data: data}) // likewise
 	}()
 	return true
 }
 
-// openOnce puts a question to an endpoint of many parts and takes the first part only.
+// openOnce sends a request to an endpoint of many parts and takes only the first part.
 func (cl *serviceClient) openOnce(e *served, request []byte, replies chan<- reply) {
 	e.Open(request, &single{replies: replies, gone: make(chan struct{}), limit: cl.MaxPayload()})
 }
@@ -114,8 +115,8 @@ func (cl *serviceClient) Serve(ctx context.Context, s model.Service) error {
 	return nil
 }
 
-// Ask asks one of the processes that serve the endpoint. Its answer is made on a goroutine of
-// its own: a service may ask the bus in turn.
+// Ask sends a request to one of the processes that serve the endpoint. The answer is computed on a goroutine
+// of its own: a service may use the bus in turn.
 func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
 	if err := model.CheckName("endpoint", endpoint); err != nil {
 		return nil, err
@@ -142,7 +143,7 @@ func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []by
 	}
 }
 
-// ask has the question answered, and returns what is known at once.
+// ask starts the answer, and returns at once what is already known.
 func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- reply) func() {
 	e := cl.server.choose(endpoint)
 	if e == nil {
@@ -165,7 +166,7 @@ func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- rep
 	return func() {}
 }
 
-// reply is what comes of a question.
+// reply is the outcome of a request.
 type reply struct {
 	data []byte
 	err  error

@@ -11,7 +11,8 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// late is a bus whose store goes back after a session has let a request pass, and before the bus has it.
+// late is a bus whose store goes back after a session has passed a request on, and before the bus receives
+// it.
 type late struct {
 	port.Bus
 	goBack func()
@@ -47,7 +48,7 @@ func (l late) FollowSpace(ctx context.Context, space string, after uint64, deliv
 	return l.Bus.FollowSpace(ctx, space, after, deliver)
 }
 
-// A request of a session changes nothing of a store that goes back between the session and the bus.
+// A request of a session changes nothing in a store that goes back between the session and the bus.
 func TestSession_NothingIsStoredInAnotherEpoch(t *testing.T) {
 	for name, request := range map[string]func(context.Context, port.Bus) error{
 		"SaveState": func(ctx context.Context, b port.Bus) error {
@@ -70,10 +71,10 @@ func TestSession_NothingIsStoredInAnotherEpoch(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // turns a hang into a failure
 			defer cancel()
 			if err := request(ctx, session); !errors.Is(err, model.ErrRewound) {
-				t.Errorf("it ends with %v", err)
+				t.Errorf("the session ended with %v", err)
 			}
 			if mark := s.LoadState("s").Mark; mark.Seq != 0 || s.LoadPosition(0, "lane") != 0 || s.LaneEnd(0) != 0 {
-				t.Errorf("stored are a mark at %d, position %d, and %d events", mark.Seq, s.LoadPosition(0, "lane"), s.LaneEnd(0))
+				t.Errorf("the store has a mark at %d, position %d, and %d events", mark.Seq, s.LoadPosition(0, "lane"), s.LaneEnd(0))
 			}
 		})
 	}

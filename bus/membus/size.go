@@ -6,9 +6,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What a message weighs against the server's max_payload: its body and its
-// headers, but not its subject. The header names differ from the real bus; a
-// message within a few bytes of the limit may be judged differently there.
+// These functions compute the size of a message that counts against the server's max_payload: its body and
+// its headers, but not its subject. The header names differ from the real bus, so a message within a few
+// bytes of the limit may be judged differently there.
 
 func appendSize(a model.Append) int {
 	return len(a.Data) + headerSize(
@@ -51,8 +51,8 @@ func docSize(d model.StateDoc) int {
 		"Settle-Seq", strconv.FormatUint(d.Seq, 10))
 }
 
-// headerSize returns the size of a NATS header block of the given names and values.
-// Headers without a value are left out.
+// headerSize returns the size of a NATS header block with the given names and values. Headers without a value
+// are left out.
 func headerSize(namesAndValues ...string) int {
 	size := len("NATS/1.0\r\n\r\n")
 	for i := 0; i < len(namesAndValues); i += 2 {

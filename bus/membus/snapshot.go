@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Snapshot is what a server had stored at a moment.
+// Snapshot is the stored data of a server at one time.
 type Snapshot struct {
 	partitions []*partition
 	members    members
@@ -15,7 +15,7 @@ type Snapshot struct {
 	records    records
 }
 
-// Snapshot returns what the server has stored.
+// Snapshot returns a copy of the stored data.
 func (s *Server) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,10 +25,10 @@ func (s *Server) Snapshot() *Snapshot {
 // Epoch returns how often the store has gone back.
 func (s *Server) Epoch() uint64 { return s.epoch.Load() }
 
-// GoBack makes a snapshot what the server has stored, as the return of a machine to an earlier state does. Every
-// connection breaks: what is on its way is lost. Every client notices before it asks for anything else
-// (see port.Bus.Epoch): its follows end with model.ErrRewound, and so does what it wanted to store because of
-// what it had read.
+// GoBack replaces the stored data by a snapshot, like a machine that returns to an earlier state. Every
+// connection breaks: messages in flight are lost. Every client notices before its next request (see
+// port.Bus.Epoch): its subscriptions end with model.ErrRewound, and so do its writes that depend on what it
+// had read.
 func (s *Server) GoBack(to *Snapshot) {
 	s.turning.Lock()
 	defer s.turning.Unlock()
@@ -45,9 +45,9 @@ func (s *Server) GoBack(to *Snapshot) {
 	s.raiseAll()
 }
 
-// GoBackIn makes what a snapshot has of one partition what the server has stored: its log and its state, and its lane if
-// lane is set. The other partitions stay as they are. A power cut, or the copy of a few files, costs each stream something
-// else. Connections break as with GoBack.
+// GoBackIn replaces the log and the state of one partition by those of a snapshot, and the lane if lane is
+// set. The other partitions stay as they are: a power cut, or the copy of a few files, may affect each stream
+// differently. Connections break as with GoBack.
 func (s *Server) GoBackIn(partition int, to *Snapshot, lane bool) {
 	s.turning.Lock()
 	defer s.turning.Unlock()
@@ -64,8 +64,8 @@ func (s *Server) GoBackIn(partition int, to *Snapshot, lane bool) {
 	s.raiseAll()
 }
 
-// CutLane takes the events behind a sequence out of a partition's lane, as LoseLane does, and breaks every connection, as
-// the power cut does that costs a lane its end: see GoBack.
+// CutLane removes the events after a sequence from a partition's lane, as LoseLane does, and breaks every
+// connection, as GoBack does: a power cut that truncates a lane.
 func (s *Server) CutLane(partition int, behind uint64) {
 	s.turning.Lock()
 	defer s.turning.Unlock()
@@ -76,7 +76,7 @@ func (s *Server) CutLane(partition int, behind uint64) {
 	s.raiseAll()
 }
 
-// raiseAll has all followers look again.
+// raiseAll wakes all followers.
 func (s *Server) raiseAll() {
 	for _, p := range s.partitions {
 		p.log.grown.raise()
@@ -87,7 +87,7 @@ func (s *Server) raiseAll() {
 	s.records.stored.raise()
 }
 
-// clone shares nothing with the original that either may change. It has no waiters.
+// clone returns a copy that shares no mutable data with the original. It has no waiters.
 func (s *Snapshot) clone() *Snapshot {
 	c := &Snapshot{
 		members: members{last: maps.Clone(s.members.last), revision: s.members.revision},

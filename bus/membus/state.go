@@ -10,30 +10,29 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// state is a STATE bucket: the last value of every key, each with the revision
-// of the bucket under which it was put.
+// state is a STATE bucket: the last value of every key, each with the revision of the bucket at which it was
+// put.
 type state struct {
 	spaces   map[string]map[string]model.StateDoc
 	revision uint64
-	// history is what was put, in order, if it is to be remembered.
+	// history is every put, in order, if it is recorded.
 	history  []put
 	remember bool
 	marked   map[string]time.Time // when the mark of a space was put
 }
 
-// stateStore are the saved documents and positions of all partitions.
+// stateStore stores the saved documents and positions of all partitions.
 type stateStore struct{ *data }
 
-// mark is the key of a space's checkpoint mark. No document can have that name.
+// mark is the key of a space's checkpoint mark. No document can have this name.
 const mark = ""
 
 func newState() state {
 	return state{spaces: map[string]map[string]model.StateDoc{}, marked: map[string]time.Time{}}
 }
 
-// SaveDoc stores a document of a space, or answers model.ErrOutdated if what is
-// stored is as new or newer. Either way the revision that is stored now comes
-// back.
+// SaveDoc stores a document of a space, or returns model.ErrOutdated if the stored one is as new or newer. It
+// returns the stored revision in both cases.
 func (s *stateStore) SaveDoc(space string, d model.StateDoc) (rev uint64, err error) {
 	return s.put(space, d.Doc, d)
 }
@@ -43,8 +42,8 @@ func (s *stateStore) SaveMark(space string, m model.StateDoc) (rev uint64, err e
 	return s.put(space, mark, m)
 }
 
-// put compares by Seq alone. A real bucket compares revisions, and its client
-// reads and tries again when they differ; what comes out of that is this.
+// put compares only Seq. A real bucket compares revisions, and its client reads and retries when they differ,
+// with the same result.
 func (s *stateStore) put(space, key string, d model.StateDoc) (uint64, error) {
 	if docSize(d) > s.maxPayload {
 		return d.Rev, model.ErrTooLarge
@@ -86,8 +85,7 @@ func (st *state) keep(space, key string, d model.StateDoc) {
 	st.spaces[space][key] = d
 }
 
-// Saved returns what is stored under a document's name, and false if nothing is.
-// The name of the mark is "".
+// Saved returns the stored document of a space, and false if there is none. The name of the mark is "".
 func (s *stateStore) Saved(space, doc string) (model.StateDoc, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +94,7 @@ func (s *stateStore) Saved(space, doc string) (model.StateDoc, bool) {
 	return d, there
 }
 
-// LoadState returns all that is stored of a space, its documents by name.
+// LoadState returns everything that is stored of a space, its documents sorted by name.
 func (s *stateStore) LoadState(space string) model.SpaceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,14 +118,14 @@ func (s *stateStore) LoadState(space string) model.SpaceState {
 
 func byKey(a, b model.StateDoc) int { return cmp.Compare(a.Doc, b.Doc) }
 
-// LoadPosition returns the number that is kept under a name, 0 if none is.
+// LoadPosition returns the number stored under a name, 0 if there is none.
 func (s *stateStore) LoadPosition(partition int, name string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.partitions[partition].positions[name].seq
 }
 
-// SavePosition keeps the larger of the stored number and seq.
+// SavePosition stores the larger of the stored number and seq.
 func (s *stateStore) SavePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,19 +134,19 @@ func (s *stateStore) SavePosition(partition int, name string, seq uint64) {
 	}
 }
 
-// LoadAhead returns what SaveAhead has kept.
+// LoadAhead returns what SaveAhead has stored.
 func (s *stateStore) LoadAhead(partition int) model.Ahead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.partitions[partition].ahead
 	if a.UpTo != s.partitions[partition].positions[model.AheadPosition].seq {
-		return model.Ahead{} // the position was moved
+		return model.Ahead{} // the position was moved since
 	}
 	a.Aside = slices.Clone(a.Aside)
 	return a
 }
 
-// SaveAhead keeps an Ahead that reaches further than what is kept.
+// SaveAhead stores a if it reaches further than what is stored.
 func (s *stateStore) SaveAhead(partition int, a model.Ahead) {
 	a.Aside = slices.Clone(a.Aside)
 	s.mu.Lock()
@@ -158,8 +156,8 @@ func (s *stateStore) SaveAhead(partition int, a model.Ahead) {
 	}
 }
 
-// Remember keeps everything that is put into the STATE buckets from here on, so that
-// replicas of them can be behind. Without it they never are.
+// Remember records every put into the STATE buckets from now on, so that replicas can lag. Without it they
+// never lag.
 func (s *stateStore) Remember() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +173,7 @@ func (s *stateStore) loadStateBehind(space string, n int) model.SpaceState {
 	return s.stateBehind(space, n).LoadState(space)
 }
 
-// stateBehind returns a store of one partition that holds what was in the space's bucket n
-// changes ago.
+// stateBehind returns a store of one partition that has the space's bucket as of n changes ago.
 func (s *stateStore) stateBehind(space string, n int) *stateStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +195,7 @@ func (s *stateStore) remembers(space string) bool {
 	return s.of(space).state.remember
 }
 
-// DueSpaces lists the spaces of a partition that want to be woken, by name.
+// DueSpaces lists the spaces of a partition that have a wakeup, sorted by name.
 func (s *stateStore) DueSpaces(partition int) []model.Due {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,22 +226,21 @@ func (s *stateStore) dueBehind(number, n int) []model.Due {
 	return (&stateStore{&data{partitions: []*partition{old}}}).DueSpaces(0)
 }
 
-// MovePosition keeps a number under a name, whatever was kept.
+// MovePosition stores a number under a name, even a smaller one.
 func (s *stateStore) MovePosition(partition int, name string, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.partitions[partition].positions[name] = position{seq, s.time()}
 }
 
-// ForgetState drops everything that is saved of a space, as the restore of an old backup
-// does.
+// ForgetState removes everything that is saved of a space, like the restore of an old backup.
 func (s *stateStore) ForgetState(space string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of(space).state.spaces, space)
 }
 
-// PurgeState removes the marker of a deleted item, if it is still what is stored.
+// PurgeState removes the marker of a deleted item, if that is still what is stored.
 func (s *stateStore) PurgeState(space string, marker model.StateDoc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +256,7 @@ func (s *stateStore) PurgeState(space string, marker model.StateDoc) {
 // put is an entry of a bucket's history.
 type put struct {
 	space string
-	doc   model.StateDoc // its name is the key: mark for the mark
+	doc   model.StateDoc // its name is the key, for the mark too
 }
 
 // purgedRev marks a removal in a bucket's history.

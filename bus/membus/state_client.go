@@ -15,7 +15,7 @@ import (
 // stateClient saves and loads documents and positions.
 type stateClient struct{ *client }
 
-// DueSpaces lists the spaces of a partition that want to be woken.
+// DueSpaces lists the spaces of a partition that have a wakeup.
 func (c *stateClient) DueSpaces(ctx context.Context, partition int) ([]model.Due, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *stateClient) LoadItem(ctx context.Context, space, key string) (model.St
 	})
 }
 
-// MovePosition keeps a number that may be smaller than what is stored. See port.State.
+// MovePosition stores a number that may be smaller than the stored one. See port.State.
 func (c *stateClient) MovePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	if err := c.server.checkPartition(partition); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (c *stateClient) MovePosition(ctx context.Context, partition int, name stri
 	return err
 }
 
-// PositionStored returns when a number was kept last. See port.State.
+// PositionStored returns when a number was last stored. See port.State.
 func (c *stateClient) PositionStored(ctx context.Context, partition int, name string) (time.Time, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return time.Time{}, err
@@ -128,15 +128,15 @@ func (c *stateClient) LoadState(ctx context.Context, space string) (model.SpaceS
 	})
 }
 
-// Forget has nothing to let go of.
+// Forget does nothing: this client caches nothing.
 func (c *stateClient) Forget(string) {}
 
-// SaveState writes the documents and, if none of them was refused, the mark.
+// SaveState stores the documents and, if none of them was refused, the mark.
 func (c *stateClient) SaveState(ctx context.Context, space string, docs []model.StateDoc, mark *model.StateDoc) error {
 	if err := checkState(space, docs); err != nil {
 		return err
 	}
-	ctx = port.WithEpoch(ctx, c.Epoch()) // the mark is that of the documents
+	ctx = port.WithEpoch(ctx, c.Epoch()) // the mark must be of the documents' epoch
 	var refused []error
 	for i := range docs {
 		err := c.save(ctx, space, docs[i].Doc, &docs[i])
@@ -155,29 +155,29 @@ func (c *stateClient) save(ctx context.Context, space, key string, d *model.Stat
 	doc := *d
 	answer, err := store(ctx, c.client, Op{Label: "save", Space: space}, func(op Op) saved {
 		rev, err := c.server.put(space, key, doc)
-		c.tell(Step{Moment: Arrives, Op: op, Doc: &doc, Seq: rev, Err: err})
+		c.report(Step{Moment: Arrives, Op: op, Doc: &doc, Seq: rev, Err: err})
 		if (op.Try > 1 || c.net != nil) && errors.Is(err, model.ErrOutdated) && c.holds(space, key, doc) {
-			err = nil // an earlier try was stored, or a copy, and its answer lost
+			err = nil // an earlier try or a copy was stored, and its answer lost
 		}
 		return saved{rev, err}
 	})
 	if err != nil {
 		return err
 	}
-	if answer.err != nil { // and d.Rev stays: it is not d that is stored there
+	if answer.err != nil { // d.Rev stays: d is not what is stored
 		return fmt.Errorf("save document %q of space %s at %d: %w", d.Doc, space, d.Seq, answer.err)
 	}
 	d.Rev = answer.rev
 	return nil
 }
 
-// holds reports whether the stored state is exactly this one.
+// holds reports whether exactly this document is stored.
 func (c *stateClient) holds(space, key string, d model.StateDoc) bool {
 	stored, there := c.server.Saved(space, key)
 	return there && stored.Seq == d.Seq && bytes.Equal(stored.Data, d.Data)
 }
 
-// LoadPosition returns the number kept for a partition under a name.
+// LoadPosition returns the number stored for a partition under a name.
 func (c *stateClient) LoadPosition(ctx context.Context, partition int, name string) (uint64, error) {
 	if err := c.checkPosition(partition, name); err != nil {
 		return 0, err
@@ -187,7 +187,7 @@ func (c *stateClient) LoadPosition(ctx context.Context, partition int, name stri
 	})
 }
 
-// SavePosition keeps seq if it is larger than what is kept.
+// SavePosition stores seq if it is larger than the stored number.
 func (c *stateClient) SavePosition(ctx context.Context, partition int, name string, seq uint64) error {
 	if err := c.checkPosition(partition, name); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (c *stateClient) SavePosition(ctx context.Context, partition int, name stri
 	return err
 }
 
-// LoadAhead returns how far a partition is done with its lane but for a few spaces.
+// LoadAhead returns how far a partition has handled its lane, except for a few spaces.
 func (c *stateClient) LoadAhead(ctx context.Context, partition int) (model.Ahead, error) {
 	if err := c.server.checkPartition(partition); err != nil {
 		return model.Ahead{}, err
@@ -209,7 +209,7 @@ func (c *stateClient) LoadAhead(ctx context.Context, partition int) (model.Ahead
 	})
 }
 
-// SaveAhead keeps a if it reaches further than what is kept.
+// SaveAhead stores a if it reaches further than what is stored.
 func (c *stateClient) SaveAhead(ctx context.Context, partition int, a model.Ahead) error {
 	if err := c.server.checkPartition(partition); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (c *stateClient) checkPosition(partition int, name string) error {
 	return model.CheckName("position", name)
 }
 
-// checkState looks at all names before anything is stored.
+// checkState checks all names before anything is stored.
 func checkState(space string, docs []model.StateDoc) error {
 	if err := model.CheckName("space", space); err != nil {
 		return err
@@ -241,12 +241,12 @@ func checkState(space string, docs []model.StateDoc) error {
 	return nil
 }
 
-// definite errors are about one document; the others can still be saved.
+// definite reports whether an error concerns one document, so that the others can still be saved.
 func definite(err error) bool {
 	return errors.Is(err, model.ErrOutdated) || errors.Is(err, model.ErrTooLarge)
 }
 
-// saved is the answer to one document.
+// saved is the answer for one document.
 type saved struct {
 	rev uint64
 	err error

@@ -2,8 +2,8 @@ package membus
 
 import "slices"
 
-// stream is a JetStream stream: messages numbered from 1 without gaps, each
-// belonging to one space. Nothing is ever removed but from its beginning.
+// stream is a JetStream stream: messages numbered from 1 without gaps, each of which belongs to one space.
+// Messages are removed only from its beginning.
 type stream[T any] struct {
 	purged   uint64              // up to this sequence
 	messages []T                 // messages[i] has sequence purged+i+1
@@ -27,7 +27,7 @@ func (s *stream[T]) head(space string) uint64 {
 	return seqs[len(seqs)-1]
 }
 
-// add stores the message that number makes of the next sequence.
+// add stores a message; number builds it from its sequence.
 func (s *stream[T]) add(space string, number func(seq uint64) T) uint64 {
 	seq := s.end() + 1
 	s.messages = append(s.messages, number(seq))
@@ -39,7 +39,7 @@ func (s *stream[T]) add(space string, number func(seq uint64) T) uint64 {
 // at returns the message of a sequence that has not been purged.
 func (s *stream[T]) at(seq uint64) T { return s.messages[seq-1-s.purged] }
 
-// after returns up to limit messages behind seq, oldest first.
+// after returns up to limit messages after seq, oldest first.
 func (s *stream[T]) after(seq uint64, limit int) []T {
 	rest := s.messages[min(max(seq, s.purged), s.end())-s.purged:]
 	return slices.Clone(first(rest, limit))
@@ -75,8 +75,8 @@ func first[T any](list []T, limit int) []T {
 	return list[:max(0, min(limit, len(list)))]
 }
 
-// signal wakes what waits for something to grow. The channel exists only
-// while something waits: most messages are added with no waiter.
+// signal wakes goroutines that wait for a stream to grow. The channel exists only while one waits: most
+// messages are added without a waiter.
 type signal struct{ waiting chan struct{} }
 
 // wait returns a channel that the next raise closes.
@@ -94,10 +94,10 @@ func (s *signal) raise() {
 	}
 }
 
-// What a replica answers that is behind: the same questions, put to a stream that ends n
-// messages earlier. A deposed leader answers like that, too.
+// The functions below answer as a lagging replica would: from a stream that ends n messages earlier. A
+// deposed leader answers like that, too.
 
-// less is end without n, and not below zero.
+// less returns end minus n, and at least zero.
 func less(end uint64, n int) uint64 { return end - min(end, uint64(max(n, 0))) }
 
 // ofUntil is of, in a stream that ends at end.
@@ -112,7 +112,7 @@ func (s *stream[T]) ofUntil(space string, seq uint64, limit int, end uint64) []T
 	return found
 }
 
-// truncate removes the messages behind a sequence, and returns them.
+// truncate removes the messages after a sequence, and returns them.
 func (s *stream[T]) truncate(behind uint64) []T {
 	behind = max(behind, s.purged)
 	if behind >= s.end() {

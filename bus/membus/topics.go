@@ -2,14 +2,13 @@ package membus
 
 import "github.com/settlehq/settle/model"
 
-// topicStore are the subscriptions to what no stream keeps.
+// topicStore holds the subscriptions to messages that no stream stores.
 type topicStore struct {
 	*data
 	topics topics
 }
 
-// topics are the subjects that no stream stores: a message without a subscriber is
-// gone.
+// topics are the subjects that no stream stores: a message without a subscriber is lost.
 type topics struct {
 	leases  map[int]topic[model.Lease] // by partition
 	rolls   topic[int]
@@ -35,8 +34,7 @@ func (t topic[T]) publish(v T) {
 	}
 }
 
-// Subscription collects what is published from the moment it was made until it
-// is canceled.
+// Subscription collects messages from its creation until it is canceled.
 type Subscription[T any] struct {
 	server *data
 	topic  topic[T]
@@ -44,14 +42,14 @@ type Subscription[T any] struct {
 	grown  signal
 }
 
-// subscribe expects the caller to hold the lock.
+// subscribe requires that the caller holds the lock.
 func subscribe[T any](s *data, t topic[T]) *Subscription[T] {
 	sub := &Subscription[T]{server: s, topic: t}
 	t[sub] = true
 	return sub
 }
 
-// Take removes and returns what has come in; more is closed when there is more.
+// Take removes and returns the collected messages; more is closed when there are more.
 func (sub *Subscription[T]) Take() (posted []T, more <-chan struct{}) {
 	sub.server.mu.Lock()
 	defer sub.server.mu.Unlock()
@@ -66,14 +64,14 @@ func (sub *Subscription[T]) Cancel() {
 	delete(sub.topic, sub)
 }
 
-// Observe tells the listeners to the leases of the space's partition.
+// Observe publishes a lease to the partition of its space.
 func (s *topicStore) Observe(l model.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics.leases[model.PartitionOf(l.Space, len(s.partitions))].publish(l)
 }
 
-// SubscribeLeases listens to the leases of a partition.
+// SubscribeLeases subscribes to the leases of a partition.
 func (s *topicStore) SubscribeLeases(partition int) *Subscription[model.Lease] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,18 +88,18 @@ func (s *topicStore) CallRoll(partition int) {
 	s.topics.rolls.publish(partition)
 }
 
-// SubscribeRollCalls listens to the roll calls of all partitions.
+// SubscribeRollCalls subscribes to the roll calls of all partitions.
 func (s *topicStore) SubscribeRollCalls() *Subscription[int] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return subscribe(s.data, s.topics.rolls)
 }
 
-// answer is a process that replies to pings while online reports true.
+// answer is a process that replies to pings while online returns true.
 type answer struct{ online func() bool }
 
-// Answer makes Answering true for id whenever online is, until canceled. online
-// must not call the server.
+// Answer makes Answering return true for id whenever online does, until canceled. online must not call the
+// server.
 func (s *topicStore) Answer(id string, online func() bool) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,10 +143,9 @@ func (s *topicStore) say(c *channel, p model.Part) bool {
 	return len(c.subs) > 0
 }
 
-// channel is what the parts of one answer go through. What is sent without a listener is
-// gone, and the sender learns of that.
+// channel carries the parts of one answer. A part without a listener is lost, and the sender learns of that.
 type channel struct {
-	// key is what fates are decided by.
+	// key identifies the request to a Network.
 	key  string
 	subs topic[model.Part]
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/settlehq/settle/workflow"
 )
 
-// decl is something that the files have registered. Every instance of a program has the same ones, in
-// the same order.
+// decl is a declaration that the files have registered. Every instance of a program has the same
+// declarations, in the same order.
 type decl struct {
 	kind   string // handler, computation, effect, rows, cron, action, workflow
 	id     string // of a handler the stream

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocs_ExamplesRun runs the examples of docs/starlark.md and docs/workflows.md: programs, the tests behind
-// them, and what is to be refused.
+// TestDocs_ExamplesRun runs the examples of docs/starlark.md and docs/workflows.md: programs, the
+// tests after them, and programs that must be refused.
 func TestDocs_ExamplesRun(t *testing.T) {
 	runExamples(t, "../../docs/starlark.md", 10)
 	runExamples(t, "../../docs/workflows.md", 3)

@@ -89,6 +89,10 @@ func (s *Streams) connectionError(_ *nats.Conn, sub *nats.Subscription, err erro
 		s.Faults.Warn("messages were dropped because they came faster than they were read; they are read again", sub.Subject, "subject", sub.Subject)
 		return
 	}
+	if isRefusal(err) {
+		s.Faults.Warn("the server refuses this process; requests wait until it accepts the credentials, which are read again for each attempt", err.Error(), "error", err, "remedy", Remedy(err))
+		return
+	}
 	s.Faults.Warn("NATS reports an error", err.Error(), "error", err)
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		s.denied.Store(&denial{time.Now(), err.Error()})

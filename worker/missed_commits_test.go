@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// times derives the document "times" as so many times the count.
+// times derives the document "times" as factor times the count.
 func times(t *testing.T, version string, factor int64) *space.Program {
 	p := book(t)
 	p.Version = version
@@ -33,10 +33,10 @@ func times(t *testing.T, version string, factor int64) *space.Program {
 	return p
 }
 
-// A worker of another version that takes a space over by mistake, and dies, leaves its values
-// behind. The owner has nothing to append and nothing to save, nobody asks it anything, and it
-// learns of them all the same, since the log has grown.
-func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *testing.T) {
+// A worker of another version takes a space over by mistake and dies, leaving its values behind. The owner
+// has nothing to append or save and receives no query. It finds the values nevertheless, since the log has
+// grown.
+func TestMissedCommits_AreFoundByAnIdleOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(times(t, "v1", 2))}, hermits)
@@ -44,26 +44,26 @@ func TestUnheard_WhatAnotherRuntimeHasLeftIsFoundByAnOwnerWithNothingToDo(t *tes
 		w.Send("s", "add", "e1")
 		w.Send("idle", "add", "e1")
 		w.Eventually("w1 derives", func() bool { return seen.last() == "2" })
-		w.Pass(2 * time.Minute) // all is saved
+		w.Pass(2 * time.Minute) // until all is saved
 		w2 := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(times(t, "v2", 3))}, hermits)
 		w.Eventually("w2 derives", func() bool { return seen.last() == "3" })
 		w2.Crash()
 		w.Pass(3 * time.Minute)
 		if seen.last() != "2" {
-			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())
+			t.Errorf("the watcher sees %s, which w2 left behind", seen.last())
 		}
 		w.wantHandled("s", "e1")
 		before := len(w.Commits("s"))
 		w.Pass(10 * time.Minute)
 		if n := len(w.Commits("s")); n != before {
-			t.Errorf("%d commits since, of nothing", n-before)
+			t.Errorf("%d empty commits since", n-before)
 		}
 		w1.Shutdown()
 	})
 }
 
-// That the owner's other spaces have gone on since hides nothing of it.
-func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
+// Progress of the owner's other spaces does not hide the missed commits.
+func TestMissedCommits_AreFoundDespiteProgressOfOtherSpaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(times(t, "v1", 2))}, hermits)
@@ -72,7 +72,7 @@ func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
 		w.Send("s", "add", "e1")
 		w.Send("busy", "add", "e1")
 		w.Eventually("w1 derives", func() bool { return seen.last() == "2" })
-		w.Pass(2 * time.Minute) // all is saved
+		w.Pass(2 * time.Minute) // until all is saved
 		w2 := w.process(worker.Config{ID: "w2", Programs: worldtest.Always(times(t, "v2", 3))}, hermits)
 		w.Eventually("w2 derives", func() bool { return seen.last() == "3" })
 		w2.Crash()
@@ -80,13 +80,13 @@ func TestUnheard_IsFoundThoughAnotherSpaceHasGoneOnSince(t *testing.T) {
 		w.EventuallyEnded("busy", 2)
 		w.Pass(3 * time.Minute)
 		if seen.last() != "2" {
-			t.Errorf("the watcher sees %s, which w2 has left behind", seen.last())
+			t.Errorf("the watcher sees %s, which w2 left behind", seen.last())
 		}
 		w1.Shutdown()
 	})
 }
 
-// unreadable is a bus on which so many readings of the log fail.
+// unreadable is a bus on which a number of log reads fail.
 type unreadable struct {
 	port.Bus
 	times atomic.Int64
@@ -99,8 +99,8 @@ func (b *unreadable) ReadLog(ctx context.Context, space string, after uint64, li
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-// A reading that fails is made again with the next look.
-func TestUnheard_AReadingThatFailsIsMadeAgain(t *testing.T) {
+// A failed read is retried at the next check.
+func TestMissedCommits_AFailedReadIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b unreadable
 		w := newWorld(t, 1)
@@ -118,7 +118,7 @@ func TestUnheard_AReadingThatFailsIsMadeAgain(t *testing.T) {
 		b.times.Store(2)
 		w.Pass(5 * time.Minute)
 		if seen.last() != "2" || b.times.Load() >= 0 {
-			t.Errorf("the watcher sees %s, and %d readings are still to fail", seen.last(), b.times.Load())
+			t.Errorf("the watcher sees %s; %d reads did not fail", seen.last(), b.times.Load())
 		}
 	})
 }
