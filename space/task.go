@@ -145,6 +145,8 @@ type taskList struct {
 	name  string
 	input bool
 	keep  time.Duration // 0 for the default
+	// discard removes a task as soon as it has ended.
+	discard bool
 }
 
 // taskLists are the lists of a program, by name, and the owner's name for each document.

@@ -46,6 +46,8 @@ type cli struct {
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
 	Import importCmd `cmd:"" group:"Documents and events" help:"Import exported documents into this or another deployment."`
 
+	Workflow workflowCmd `cmd:"" group:"Documents and events" help:"Start, follow and end runs of workflows."`
+
 	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 
 	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Deploy a program file to spaces."`
