@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// creations decides what becomes of the n-th request to create a stream, counted from 1:
+// creations decides the fate of the n-th request to create a stream, counted from 1:
 // the server gets it, or this is the answer, which for "" never comes.
 type creations func(n int64) (answer string, ask bool)
 
@@ -108,7 +108,7 @@ func leaderThatKnowsNothingYet(t *testing.T, urls string) {
 }
 
 // While a cluster comes up, a request to create a stream may reach no server that
-// answers: it is made again, instead of being waited for as long as the caller can.
+// answers: it is repeated, instead of being waited for as long as the caller can.
 func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
 	var lost atomic.Int64
 	b := behind(t, func(n int64) (string, bool) {

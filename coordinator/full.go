@@ -28,7 +28,7 @@ type fullLane struct {
 	pace    faultlog.Pace
 }
 
-// refuse takes in that the lane of a release has no room for it.
+// refuse records that the lane of a release has no room for it.
 func (f *fullLanes) refuse(r *release, err error) {
 	now := time.Now()
 	p := model.PartitionOf(r.m.Space, len(r.t.sent))
@@ -52,7 +52,7 @@ func (f *fullLanes) refuse(r *release, err error) {
 	}
 }
 
-// leave takes in that a release does not wait for room any more: it was stored, or is given up.
+// leave records that a release no longer waits for room: it was stored, or is given up.
 func (f *fullLanes) leave(r *release) {
 	if !r.waits {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Recall returns the receipts of the events that a space has handled under positions that their origin has given out again: those
-// that the origin had sent before, in commits that are lost. They are looked for in the log of the space, up to a sequence that is known to
-// be there; what was purged is not found. A replica that is behind is asked again.
+// Recall returns the receipts of the events that a space has handled under positions that their origin has assigned again: those
+// that the origin had sent before, in commits that are lost. Recall searches the log of the space, up to a sequence that is known to
+// be there; it does not find purged receipts. If a replica is behind, Recall asks again.
 func Recall(ctx context.Context, bus port.Client, space string, of model.Reissued, upTo uint64) ([]model.Receipt, error) {
 	for n := uint64(readPage); ; n *= 8 {
 		after := upTo - min(upTo, n)

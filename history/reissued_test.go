@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What was handled of an origin from a position on is found however far back it lies, and nothing else is: no event of another origin,
-// of the term in which the positions are given out again, before them, that was not handled, or of which it is not known what it stands for.
+// The handled events of an origin from a position on are found however far back they are, and nothing else: no event of another origin,
+// of the term in which the positions are assigned again, or before them, and none that was not handled or has no key.
 func TestRecall_FindsWhatWasHandledUnderThosePositions(t *testing.T) {
 	for _, between := range []int{0, 3, 5000} { // commits since
 		a := newAuthor(1, "s")

@@ -119,7 +119,7 @@ func (c *caller) dial() {
 
 func (c *caller) hangUp() { c.client.Close(); c.bus.Close() }
 
-// crash ends the client while it is sending, so that it never learns what became of it,
+// crash ends the client while it is sending, so that it never learns the results,
 // and starts it again.
 func (c *caller) crash() {
 	var open sync.WaitGroup

@@ -57,7 +57,7 @@ func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(
 
 // A commit gets lost on its way, and another stands in its place when it is sent again.
 // The server says the same as it would of a commit that is stored and was sent twice. It
-// is not the same: the handling is made again.
+// is not the same: the handling is repeated.
 func TestI11_ACommitInDoubt_IsNotTakenForTheOneThatStandsInItsPlace(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {

@@ -170,8 +170,8 @@ func (c *Cluster) waitUntilComplete() error {
 }
 
 // routes are those of a server to the others: the pool, and the one of the system
-// account. While they come up, some are made twice and closed again, and with each that
-// is made anew a server forgets what it has heard of the other.
+// account. While they come up, some are made twice and closed again, and with each new one
+// a server forgets what it knew of the other.
 const routes = (members - 1) * (server.DEFAULT_ROUTE_POOL_SIZE + 1)
 
 // complete is why there is not yet a leader that has heard of all members lately: one

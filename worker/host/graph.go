@@ -101,7 +101,7 @@ func (h *host) hasDemand() bool {
 		len(g.directs.waiting) > 0 || len(g.directs.undecided) > 0 || g.core.TasksPending())
 }
 
-// confirmed takes in that a commit of the host is in the log, and refused that one is not.
+// confirmed records that a commit of the host is in the log, and refused that one is not.
 func (g *graphParts) confirmed(c *model.Commit) {
 	if g != nil {
 		g.directs.crowded = false

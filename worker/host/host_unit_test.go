@@ -163,7 +163,7 @@ func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
 	}
 }
 
-// Transactions that were undone are made again in their order, and before those that came later.
+// Transactions that were undone are repeated in their order, and before those that came later.
 func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
 	h := newTestHost(t, 0)
 	core, err := newTestCore("w", ledger.Limits{ConflictWindow: time.Minute})
