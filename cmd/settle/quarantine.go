@@ -30,7 +30,7 @@ func (quarantineListCmd) Help() string {
 	return "Reads the log of every space after its checkpoint. `settle fleet` and `settle doctor` list what workers have encountered. Exit status: 0 if nothing is in quarantine, 1 otherwise. Needs the role reader."
 }
 
-// Run lists what is in quarantine.
+// Run lists the commits in quarantine.
 func (c *quarantineListCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, need{}, func(b *bus.Bus, _ *settle.Client) error {
 		count := 0
@@ -67,7 +67,7 @@ type quarantineShowCmd struct {
 	Raw   bool   `help:"Print only the bytes of the commit."`
 }
 
-// shownBytes is how many bytes of a commit are printed for people.
+// shownBytes is the number of bytes of a commit that are printed for people.
 const shownBytes = 400
 
 // Run prints a commit in quarantine.
@@ -98,7 +98,7 @@ func (c *quarantineShowCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// inQuarantine returns the commit for which a space is set aside.
+// inQuarantine returns the unreadable commit of a space.
 func inQuarantine(ctx context.Context, b *bus.Bus, space string) (*loss.Quarantined, error) {
 	q, err := loss.QuarantineOf(ctx, b, space)
 	if err == nil && q == nil {
@@ -107,7 +107,7 @@ func inQuarantine(ctx context.Context, b *bus.Bus, space string) (*loss.Quaranti
 	return q, err
 }
 
-// quarantineDecision is what both decisions take.
+// quarantineDecision has the arguments and flags of both decisions.
 type quarantineDecision struct {
 	connection
 	Space string `arg:"" help:"The space that is set aside."`
@@ -116,7 +116,7 @@ type quarantineDecision struct {
 	Yes   bool   `help:"Execute the decision. Default: print the consequences, and change nothing."`
 }
 
-// decide calls f with the commit, if it is the one that is meant.
+// decide calls f with the commit, if it is the one that the arguments name.
 func (c *quarantineDecision) decide(ctx context.Context, io streams, consequences string, f func(*bus.Bus, *loss.Quarantined) error) error {
 	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		q, err := inQuarantine(ctx, b, c.Space)
