@@ -41,25 +41,12 @@ func NewAction[In, Out any](name string) Action[In, Out] {
 func (a Action[In, Out]) Name() string { return a.name }
 
 // Address returns the document in which the tasks are kept.
-func (a Action[In, Out]) Address() Address { return Address{Doc: a.name} }
-
-// The states of a task.
-const (
-	// NoTask: no task has that key.
-	NoTask = space.NoTask
-	// Pending: the task is waiting or in progress.
-	Pending = space.TaskPending
-	// Done: the task has been performed.
-	Done = space.TaskDone
-	// GivenUp: the task failed and is not retried.
-	GivenUp = space.TaskFailed
-	// Cancelled: the task was cancelled before it was known to be done.
-	Cancelled = space.TaskCancelled
-)
+func (a Action[In, Out]) Address() space.Address { return space.Address{Doc: a.name} }
 
 // Task is one task of an action.
 type Task[In, Out any] struct {
-	Key   string
+	Key string
+	// State is space.TaskPending, TaskDone, TaskFailed or TaskCancelled; space.NoTask if the key has no task.
 	State space.TaskState
 	// In is the input, Out the result.
 	In  In
@@ -145,7 +132,7 @@ func (a Action[In, Out]) External(p *Program, options ...ActionOption) {
 }
 
 // Done registers the function that is called when a task has ended: in a transaction, once per
-// task, in the order in which they end. t.State is Done or GivenUp. Its writes, sends and task
+// task, in the order in which they end. t.State is space.TaskDone or space.TaskFailed. Its writes, sends and task
 // starts take effect together with the end of the task. If it returns an error, the task is given
 // up and the event that reported its end becomes a dead letter; redriving that calls the function
 // again.
@@ -188,7 +175,7 @@ func (a Action[In, Out]) Cancel(tx *Tx, key string) bool { return tx.CancelTask(
 // Forget removes a task that has ended. Its key can then be used again.
 func (a Action[In, Out]) Forget(tx *Tx, key string) { tx.ForgetTask(a.name, key) }
 
-// Get reads a task; its State is NoTask if there is none. It depends on that task only.
+// Get reads a task; its State is space.NoTask if there is none. It depends on that task only.
 func (a Action[In, Out]) Get(from Reader, key string) Task[In, Out] {
 	return a.read(from, key, from.Get(a.name, space.PathOfTask(key)...))
 }

@@ -16,11 +16,15 @@ import (
 
 // Await waits for the receipt of an event, which may have been handled long ago or may not have
 // been sent yet. The error is about the wait; how the event ended is in the receipt. The error is
-// ErrForgotten if the event is known to lie beyond the horizon; a plain id that the lane has
+// history.ErrForgotten if the event is known to lie beyond the horizon; a plain id that the lane has
 // forgotten looks like one that is yet to be sent, and Await keeps waiting for it.
-func (s Space) Await(ctx context.Context, stream string, id EventID) (*Receipt, error) {
-	c, ev := s.client, awaited{space: s.name, key: receipts.Key{Stream: stream, ID: id.text}}
-	if err := ev.check(); err != nil {
+func (s Space) Await(ctx context.Context, stream string, id EventID) (*model.Receipt, error) {
+	c, ev := s.client, awaited{space: s.name, key: receipts.Key{Stream: stream, ID: s.client.event(id)}}
+	err := ev.check()
+	if err == nil {
+		err = c.deployed(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.awaits.bind(ctx)
@@ -61,7 +65,7 @@ func (ev awaited) failed(ctx context.Context, err error) error {
 // answered, so the log is searched once more after port.StaleLeader; that is the only search
 // without a cause in the log. If the store has gone back and nothing is found, await calls again,
 // unless that is nil. It ends w.
-func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*Receipt, error) {
+func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, again func() error) (*model.Receipt, error) {
 	defer func() { w.end() }()
 	epoch := w.epoch
 	later := time.NewTimer(port.StaleLeader)
@@ -74,10 +78,10 @@ func (c *Client) await(ctx context.Context, ev awaited, w *waiter, look bool, ag
 			}
 			h, err := history.FindReceiptUpTo(ctx, c.bus, ev.space, ev.key.Stream, ev.key.ID, seen)
 			switch {
-			case errors.Is(err, ErrRewound) && ctx.Err() == nil:
+			case errors.Is(err, model.ErrRewound) && ctx.Err() == nil:
 				_ = pause.For(ctx, lookPause)
 				continue
-			case ctx.Err() != nil || err != nil && !errors.Is(err, ErrForgotten):
+			case ctx.Err() != nil || err != nil && !errors.Is(err, history.ErrForgotten):
 				return nil, ev.failed(ctx, err)
 			case err != nil:
 				return nil, err

@@ -76,7 +76,7 @@ func (s *story) foreign(c *model.Commit) {
 
 // answer is how a wait ended.
 type answer struct {
-	rc  *settle.Receipt
+	rc  *model.Receipt
 	err error
 }
 
@@ -88,7 +88,7 @@ func (a answer) String() string {
 		return "error: stopped"
 	case a.err != nil:
 		return "error: " + a.err.Error()
-	case a.rc.Outcome == settle.Handled:
+	case a.rc.Outcome == model.Handled:
 		return "handled " + a.rc.Result.String()
 	}
 	return string(a.rc.Outcome) + ": " + a.rc.Error
@@ -367,7 +367,7 @@ func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
 		s := &story{world: w}
 		s.serve("w1", nil)
 		c, _ := w.client("c", nil)
-		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: settle.ID("e1")}); err != nil || rc.Outcome != settle.Handled {
+		if rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "note", ID: settle.ID("e1")}); err != nil || rc.Outcome != model.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
 		origin := model.TxID{Space: "s", Epoch: 1, N: model.BeforeFirstTx(w.Commits("s")[0].Term) + 1}
@@ -462,7 +462,7 @@ func TestCancel_OfAnEventThatHasEndedReturnsItsReceiptThoughADeposedLeaderDoesNo
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		rc, err := d.Cancel(ctx, history.EventRef{Space: "s", Stream: "add", Event: "e1"}, "too late")
-		if err != nil || rc.Outcome != settle.Handled || rc.Result.String() != "1" {
+		if err != nil || rc.Outcome != model.Handled || rc.Result.String() != "1" {
 			t.Errorf("%+v, %v", rc, err)
 		}
 		if n := bus.asked.Load(); n < 3 {

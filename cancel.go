@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // ErrCancelPending reports that an event has been marked as cancelled but has not ended yet: no
@@ -22,7 +23,7 @@ import (
 var ErrCancelPending = errors.New("the cancellation is in the log, and the event will end as cancelled when its space reaches it: earlier events are not handled yet, its handler has not returned, or no worker runs its space")
 
 // Cancel cancels an event that is queued, waits for a time, or is parked, and returns its receipt.
-// The log of its space decides between cancellation and handling: the outcome is EventCancelled if
+// The log of its space decides between cancellation and handling: the outcome is model.Cancelled if
 // the cancellation came first, else the outcome of the handling. Cancel waits for an event that is
 // not in its space yet because the commit that sends it is still being released. The error is
 // ErrCancelPending if ctx ends before the event has.
@@ -31,7 +32,7 @@ var ErrCancelPending = errors.New("the cancellation is in the log, and the event
 //
 // It needs a worker's permissions on the bus, and workers of a version that supports it: older ones
 // handle the event nevertheless.
-func (c *Client) Cancel(ctx context.Context, of history.EventRef, why string) (*Receipt, error) {
+func (c *Client) Cancel(ctx context.Context, of history.EventRef, why string) (*model.Receipt, error) {
 	if err := (awaited{of.Space, receipts.Key{Stream: of.Stream, ID: of.Event}}).check(); err != nil {
 		return nil, err
 	}
@@ -56,11 +57,11 @@ func (c *Client) Cancel(ctx context.Context, of history.EventRef, why string) (*
 	return rc, errors.Join(err, closeCanceller(ctx, a))
 }
 
-func (c *Client) attachToCancel(ctx context.Context, of history.EventRef) (*Attachment, error) {
-	return Attach(ctx, c.bus, AttachConfig{ID: c.canceller(of, time.Now()), Space: of.Space, Logger: c.logger})
+func (c *Client) attachToCancel(ctx context.Context, of history.EventRef) (*worker.Attachment, error) {
+	return c.Space(of.Space).Attach(ctx, AttachConfig{ID: c.canceller(of, time.Now())})
 }
 
-func closeCanceller(ctx context.Context, a *Attachment) error {
+func closeCanceller(ctx context.Context, a *worker.Attachment) error {
 	closing, end := context.WithTimeout(context.WithoutCancel(ctx), readGrace)
 	defer end()
 	return a.Close(closing)
@@ -82,6 +83,9 @@ func (c *Client) canceller(of history.EventRef, now time.Time) string {
 
 // hasDocuments fails for a deployment of package ordered, which has no document for the mark.
 func (c *Client) hasDocuments(ctx context.Context) error {
+	if err := c.deployed(ctx); err != nil {
+		return err
+	}
 	follow, done := context.WithCancel(ctx)
 	defer done()
 	id := ""
@@ -120,12 +124,12 @@ const parkedPause = 50 * time.Millisecond
 
 // receiptOf returns the receipt of an event that has ended. If the log had one when it was read,
 // receiptOf waits for it, since another read may return an older state of the log.
-func (c *Client) receiptOf(ctx context.Context, of history.EventRef, root *history.TreeNode) (*Receipt, error) {
+func (c *Client) receiptOf(ctx context.Context, of history.EventRef, root *history.TreeNode) (*model.Receipt, error) {
 	switch {
 	case root.Commit > 0:
 		return c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
 	case root.State == lineage.Forgotten:
-		return nil, fmt.Errorf("event %s of space %s has ended: %w", of.Event, of.Space, ErrForgotten)
+		return nil, fmt.Errorf("event %s of space %s has ended: %w", of.Event, of.Space, history.ErrForgotten)
 	case root.State == lineage.Dropped:
 		return nil, fmt.Errorf("event %s of space %s was never sent: %s", of.Event, of.Space, root.Error)
 	}
@@ -133,7 +137,7 @@ func (c *Client) receiptOf(ctx context.Context, of history.EventRef, root *histo
 }
 
 // cancel marks an event and waits for its end.
-func (c *Client) cancel(ctx context.Context, a *Attachment, of history.EventRef, why string) (*Receipt, error) {
+func (c *Client) cancel(ctx context.Context, a *worker.Attachment, of history.EventRef, why string) (*model.Receipt, error) {
 	if err := c.mark(ctx, a, of, why); err != nil {
 		return nil, err
 	}
@@ -141,12 +145,12 @@ func (c *Client) cancel(ctx context.Context, a *Attachment, of history.EventRef,
 }
 
 // conclude waits for the end of an event that is marked, and deletes the mark if the handling was first.
-func (c *Client) conclude(ctx context.Context, a *Attachment, of history.EventRef) (*Receipt, error) {
+func (c *Client) conclude(ctx context.Context, a *worker.Attachment, of history.EventRef) (*model.Receipt, error) {
 	rc, err := c.Space(of.Space).Await(ctx, of.Stream, ID(of.Event))
 	if err != nil && ctx.Err() != nil {
 		return nil, pendingCancel(of)
 	}
-	if err != nil || rc.Outcome == EventCancelled {
+	if err != nil || rc.Outcome == model.Cancelled {
 		return rc, err
 	}
 	key := space.CancelKey(of.Stream, of.Event)
@@ -160,7 +164,7 @@ func (c *Client) conclude(ctx context.Context, a *Attachment, of history.EventRe
 
 // mark writes into the log that an event is cancelled. An event that has begun to wait for its time
 // meanwhile is marked once more with its slot, so that it ends without waiting any longer.
-func (c *Client) mark(ctx context.Context, a *Attachment, of history.EventRef, why string) error {
+func (c *Client) mark(ctx context.Context, a *worker.Attachment, of history.EventRef, why string) error {
 	for marked := false; ; marked = true {
 		var slot uint64
 		w, err := history.FindWaiting(ctx, c.bus, of.Space, of.Stream, of.Event)

@@ -9,15 +9,17 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
+	"github.com/settlehq/settle/worker"
 )
 
 // Cancellation is the result for one event that CancelAll was to cancel.
 type Cancellation struct {
 	Event history.EventRef
-	// Receipt is that of the event: its outcome is EventCancelled, or what its handling has come to. It is
+	// Receipt is that of the event: its outcome is model.Cancelled, or that of its handling if that came first. It is
 	// nil with an error.
-	Receipt *Receipt
+	Receipt *model.Receipt
 	// Err is ErrCancelPending, wrapped, for an event that is marked and had not ended when ctx ended.
 	Err error
 }
@@ -40,7 +42,7 @@ func (c *Client) CancelAll(ctx context.Context, events []history.EventRef, why s
 	if err := c.hasDocuments(ctx); err != nil {
 		return nil, err
 	}
-	b := cancelBatch{c: c, why: why, all: make([]Cancellation, len(events)), attached: map[string]*Attachment{}, marked: map[string][]int{}}
+	b := cancelBatch{c: c, why: why, all: make([]Cancellation, len(events)), attached: map[string]*worker.Attachment{}, marked: map[string][]int{}}
 	for i, of := range events {
 		b.all[i].Event = of
 	}
@@ -60,8 +62,8 @@ type cancelBatch struct {
 	c        *Client
 	why      string
 	all      []Cancellation
-	attached map[string]*Attachment // by space
-	marked   map[string][]int       // by space: which of all are marked
+	attached map[string]*worker.Attachment // by space
+	marked   map[string][]int              // by space: which of all are marked
 }
 
 // markAll marks every event that has not ended. Parked events are marked when a coordinator has released

@@ -18,7 +18,9 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/lineage"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // cancelPatience turns a hang into a failure.
@@ -48,7 +50,7 @@ func cancelling(t *testing.T, wait func(string), workers int) (context.Context, 
 	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
 	t.Cleanup(cancel)
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(gateProgram(wait)), Workers: workers, Options: settle.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond},
+		Programs: settle.Always(gateProgram(wait)), Workers: workers, Options: worker.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond},
 		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -108,7 +110,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
 		rc, err := d.Client().Cancel(ctx, at("e2"), "not this one")
-		if err != nil || rc.Outcome != settle.EventCancelled || rc.Error != "not this one" {
+		if err != nil || rc.Outcome != model.Cancelled || rc.Error != "not this one" {
 			t.Errorf("of one behind: %+v, %v", rc, err)
 		}
 	})
@@ -127,7 +129,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	}
 	open()
 	waiting.Wait()
-	for id, want := range map[string]settle.Outcome{"e0": settle.EventCancelled, "e1": settle.Handled, "e2": settle.EventCancelled, "e3": settle.Handled} {
+	for id, want := range map[string]model.Outcome{"e0": model.Cancelled, "e1": model.Handled, "e2": model.Cancelled, "e3": model.Handled} {
 		rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(id))
 		if err != nil || rc.Outcome != want {
 			t.Errorf("%s: %+v, %v", id, rc, err)
@@ -136,7 +138,7 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	if got := counted(ctx, t, d); len(got) != 2 || got["e1"] != 1 || got["e3"] != 1 {
 		t.Errorf("handled were %v", got)
 	}
-	if rc, err := d.Client().Cancel(ctx, at("e1"), "too late"); err != nil || rc.Outcome != settle.Handled {
+	if rc, err := d.Client().Cancel(ctx, at("e1"), "too late"); err != nil || rc.Outcome != model.Handled {
 		t.Errorf("of one that is handled: %+v, %v", rc, err)
 	}
 	if _, err := d.Client().Cancel(ctx, at("nobody"), ""); err == nil {
@@ -163,7 +165,7 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	}
 	for _, of := range []history.EventRef{at("e0"), tree.Root.Caused[0].EventRef} {
 		rc, err := d.Client().Cancel(ctx, of, "no")
-		if err != nil || rc.Outcome != settle.EventCancelled {
+		if err != nil || rc.Outcome != model.Cancelled {
 			t.Errorf("%v: %+v, %v", of, rc, err)
 		}
 	}
@@ -187,7 +189,7 @@ func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	for i, want := range []settle.Outcome{settle.Handled, settle.EventCancelled, "", settle.EventCancelled} {
+	for i, want := range []model.Outcome{model.Handled, model.Cancelled, "", model.Cancelled} {
 		c := all[i]
 		if want == "" && (c.Err == nil || c.Receipt != nil) || want != "" && (c.Err != nil || c.Receipt.Outcome != want) {
 			t.Errorf("%v: %+v, %v", c.Event, c.Receipt, c.Err)
@@ -230,10 +232,10 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	}
 	open()
 	tree, err := d.Client().Space("other").WaitTree(ctx, "work", settle.ID("x0"))
-	if err != nil || tree.Root.Caused[0].State != lineage.State(settle.EventCancelled) || len(tree.Root.Caused[0].Caused) != 1 || tree.Root.Caused[0].Caused[0].Stream != settle.Undelivered {
+	if err != nil || tree.Root.Caused[0].State != lineage.State(model.Cancelled) || len(tree.Root.Caused[0].Caused) != 1 || tree.Root.Caused[0].Caused[0].Stream != model.Undelivered {
 		t.Errorf("tree: %+v, %v", tree, err)
 	}
-	if rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(sent[1].Event)); err != nil || rc.Outcome != settle.Handled {
+	if rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(sent[1].Event)); err != nil || rc.Outcome != model.Handled {
 		t.Errorf("the next one: %+v, %v", rc, err)
 	}
 	for l, err := range d.Client().Space("s").DeadLetters(ctx) {
@@ -246,7 +248,7 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 func TestCancel_RacesWithTheHandling(t *testing.T) {
 	ctx, d := cancelling(t, func(string) {}, 2)
 	const events = 60
-	outcomes := make([]settle.Outcome, events)
+	outcomes := make([]model.Outcome, events)
 	var all sync.WaitGroup
 	window := make(chan struct{}, 8)
 	for i := range events {
@@ -277,7 +279,7 @@ func TestCancel_RacesWithTheHandling(t *testing.T) {
 	got := counted(ctx, t, d)
 	for i, o := range outcomes {
 		id := fmt.Sprintf("e%d", i)
-		if want := map[settle.Outcome]int{settle.Handled: 1, settle.EventCancelled: 0}[o]; got[id] != want {
+		if want := map[model.Outcome]int{model.Handled: 1, model.Cancelled: 0}[o]; got[id] != want {
 			t.Errorf("%s is said to be %s, and took effect %d times", id, o, got[id])
 		}
 		if rc, err := d.Client().Space("s").FindReceipt(ctx, "work", settle.ID(id)); err != nil || rc == nil || rc.Outcome != o {
@@ -312,7 +314,7 @@ func TestExpires_WhatComesTooLateIsNotHandled(t *testing.T) {
 		t.Fatal(err)
 	}
 	open()
-	for id, want := range map[string]settle.Outcome{"e0": settle.Handled, "e1": settle.Expired, "e2": settle.Handled} {
+	for id, want := range map[string]model.Outcome{"e0": model.Handled, "e1": model.Expired, "e2": model.Handled} {
 		rc, err := d.Client().Space("s").Await(ctx, "work", settle.ID(id))
 		if err != nil || rc.Outcome != want {
 			t.Errorf("%s: %+v, %v", id, rc, err)

@@ -115,8 +115,8 @@ func must(err error) {
 func (p place[T]) Name() string { return p.doc }
 
 // Address returns the location.
-func (p place[T]) Address() Address {
-	return Address{Space: p.space, Doc: p.doc, Path: p.path}
+func (p place[T]) Address() space.Address {
+	return space.Address{Space: p.space, Doc: p.doc, Path: p.path}
 }
 
 // Get reads the value; if there is none, the value of Or or the zero value. A value that does not
@@ -192,7 +192,7 @@ func (p place[T]) Decode(v Value) (t T, err error) {
 
 // String formats the address, "@space/document/path", for people.
 func (p place[T]) String() string {
-	return Address{Space: p.space, Doc: p.doc, Path: p.path}.String()
+	return space.Address{Space: p.space, Doc: p.doc, Path: p.path}.String()
 }
 
 func (p place[T]) elsewhere(r Reader) bool { return p.space != "" && p.space != r.Space() }
@@ -216,7 +216,7 @@ func (p place[T]) peek(r Reader) Value {
 
 // isLink reports whether T is a Ref: then the link itself is the value, and is not followed.
 func isLink[T any]() bool {
-	_, ok := any((*T)(nil)).(interface{ To() Link })
+	_, ok := any((*T)(nil)).(interface{ To() model.Link })
 	return ok
 }
 

@@ -25,25 +25,13 @@ import (
 type Client struct {
 	bus    port.Bus
 	id     string
+	by     string // ClientConfig.Principal
 	logger *slog.Logger
 	tracer trace.Tracer
 	awaits awaits
 	// watches numbers the observations: each has a lease of its own.
 	watches atomic.Uint64
 }
-
-// ErrForgotten reports that an event is older than the horizon, or than what is kept of the log
-// (WorkerConfig.History): whether and how it was handled is no longer known. Sending it again under
-// its id has no effect.
-var ErrForgotten = history.ErrForgotten
-
-// ErrRewound reports that the store has gone back to an earlier state (a power cut without fsync, a
-// snapshot of its machine, an older copy of its files), so that the awaited receipt or change may
-// never come: an acknowledged event may be lost. Sending it again is safe.
-var ErrRewound = model.ErrRewound
-
-// SendResult is the server's answer to a send.
-type SendResult = model.SendResult
 
 // Outgoing is an event to be sent.
 type Outgoing struct {
@@ -62,12 +50,27 @@ type Outgoing struct {
 	Expires time.Time
 }
 
-// message encodes the event, or returns an error if the lane would refuse it.
-func (c *Client) message(o Outgoing) (model.Message, error) {
+// deployed returns an error if the servers have no deployment: a request would wait for streams that do not
+// exist.
+func (c *Client) deployed(ctx context.Context) error {
+	if b, can := c.bus.(interface {
+		Deployed(ctx context.Context) error
+	}); can {
+		return b.Deployed(ctx)
+	}
+	return nil
+}
+
+// message encodes the event, or returns an error if the lane would refuse it or does not exist.
+func (c *Client) message(ctx context.Context, o Outgoing) (model.Message, error) {
 	m, err := o.message()
+	if err == nil {
+		err = c.deployed(ctx)
+	}
 	if err != nil {
 		return m, err
 	}
+	m.ID = model.EventIDOf(c.by, m.ID)
 	if err := model.CheckEventAge(m.ID, time.Now(), c.bus.Horizon()); err != nil {
 		return m, fmt.Errorf("send to %s/%s: %w", m.Space, m.Stream, err)
 	}
@@ -110,9 +113,15 @@ func (o Outgoing) message() (model.Message, error) {
 // ClientConfig configures a client. All fields are optional but ID.
 type ClientConfig struct {
 	// ID names the client among the observers of a document.
-	ID     string
-	Logger *slog.Logger
-	Tracer trace.Tracer
+	ID string
+	// Principal is the name in which the client sends events; "" for a program that needs none. It is part of the
+	// ids of its events: those of two principals are two events, even if both have chosen the same id. The NATS
+	// user needs the permission to publish to <prefix>.send.*.*.*.*.<principal>, which no other user should have.
+	// An id that a method of the client takes is one that its principal has chosen; that of another principal's event
+	// is written "<principal>=<id>", as receipts and trees show it.
+	Principal string
+	Logger    *slog.Logger
+	Tracer    trace.Tracer
 }
 
 // NewClient returns a client that uses bus. It does not close the bus.
@@ -123,10 +132,15 @@ func NewClient(bus port.Bus, cfg ClientConfig) (*Client, error) {
 	if err := model.CheckName("client", cfg.ID); err != nil {
 		return nil, err
 	}
+	if cfg.Principal != "" {
+		if err := model.CheckName("principal", cfg.Principal); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{bus: bus, id: cfg.ID, logger: cfg.Logger, tracer: cfg.Tracer}
+	c := &Client{bus: bus, id: cfg.ID, by: cfg.Principal, logger: cfg.Logger, tracer: cfg.Tracer}
 	c.awaits.init(c)
 	return c, nil
 }
@@ -145,17 +159,17 @@ func (c *Client) Pipeline(n int) *Sender { return newSender(c, max(n, 1)) }
 
 // Send stores an event in its space's lane and returns when it is durable. It will be handled
 // exactly once, however often it is sent. If ctx ends first, the event may or may not be stored.
-func (c *Client) Send(ctx context.Context, e Outgoing) (SendResult, error) {
-	m, err := c.message(e)
+func (c *Client) Send(ctx context.Context, e Outgoing) (model.SendResult, error) {
+	m, err := c.message(ctx, e)
 	if err != nil {
-		return SendResult{}, err
+		return model.SendResult{}, err
 	}
 	return c.send(ctx, m)
 }
 
-func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) {
+func (c *Client) send(ctx context.Context, m model.Message) (model.SendResult, error) {
 	type answer struct {
-		r   SendResult
+		r   model.SendResult
 		err error
 	}
 	trace, end := c.span(ctx, &m)
@@ -169,7 +183,7 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 	case <-ctx.Done():
 		err := ended(ctx)
 		end(err)
-		return SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, err)
+		return model.SendResult{}, fmt.Errorf("send event %s to %s/%s: %w; it may or may not have been stored, sending it again is safe", m.ID, m.Space, m.Stream, err)
 	}
 }
 
@@ -177,14 +191,14 @@ func (c *Client) send(ctx context.Context, m model.Message) (SendResult, error) 
 // exactly once. Calling again with the same id returns the same receipt. If the store goes back
 // meanwhile and loses the event, Call sends it again. The error is about the call; how the event
 // ended is in the receipt. Call blocks until ctx ends.
-func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
-	m, err := c.message(e)
+func (c *Client) Call(ctx context.Context, e Outgoing) (*model.Receipt, error) {
+	m, err := c.message(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: e.ID.text}}
+	ev := awaited{space: e.Space, key: receipts.Key{Stream: e.Stream, ID: m.ID}}
 	w, err := c.awaits.begin(ctx, ev)
 	if err != nil {
 		return nil, ev.failed(ctx, err)
@@ -199,10 +213,19 @@ func (c *Client) Call(ctx context.Context, e Outgoing) (*Receipt, error) {
 		return err
 	}
 	rc, err := c.await(ctx, ev, w, r.Duplicate, again)
-	if err != nil && !errors.Is(err, ErrForgotten) {
+	if err != nil && !errors.Is(err, history.ErrForgotten) {
 		err = fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space", err)
 	}
 	return rc, err
+}
+
+// event returns the id of the event that the client means by an id: that of its own principal, unless the id names another
+// one or was minted by the system.
+func (c *Client) event(id EventID) string {
+	if model.CheckEventID(id.text) != nil {
+		return id.text
+	}
+	return model.EventIDOf(c.by, id.text)
 }
 
 // watcher returns a name for the lease of one watch.
@@ -218,7 +241,7 @@ func (c *Client) span(ctx context.Context, m *model.Message) (model.Trace, func(
 	ctx, span := c.tracer.Start(ctx, "send "+m.Stream, trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(
 			telemetry.System.String("nats"), telemetry.Operation.String("send"), telemetry.Type.String("send"),
-			telemetry.Template.String("settle.lane.{partition}.{space}.{stream}.{event}"),
+			telemetry.Template.String("settle.send.{partition}.{space}.{stream}.{event}"),
 			telemetry.Space.String(m.Space), telemetry.Stream.String(m.Stream), telemetry.MessageID.String(m.ID)))
 	return telemetry.Of(ctx), func(err error) {
 		if err != nil {

@@ -99,16 +99,16 @@ func TestQ20_Call_ReturnsTheReceiptOfItsEvent(t *testing.T) {
 		c, _ := w.client("c", nil)
 		for i := range 3 {
 			rc, err := c.Call(t.Context(), add("s", fmt.Sprint("e", i)))
-			if err != nil || rc.Outcome != settle.Handled || rc.Result.String() != fmt.Sprint(i+1) {
+			if err != nil || rc.Outcome != model.Handled || rc.Result.String() != fmt.Sprint(i+1) {
 				t.Errorf("receipt %+v, %v", rc, err)
 			}
 		}
 		rc, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "fail", ID: settle.ID("f")})
-		if err != nil || rc.Outcome != settle.Failed || rc.Error != "as it should" {
+		if err != nil || rc.Outcome != model.Failed || rc.Error != "as it should" {
 			t.Errorf("a handler that failed: %+v, %v; how the event ended is not an error of the call", rc, err)
 		}
 		rc, err = c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: "nosuch", ID: settle.ID("f")})
-		if err != nil || rc.Outcome != settle.Refused {
+		if err != nil || rc.Outcome != model.Refused {
 			t.Errorf("a stream without handler: %+v, %v", rc, err)
 		}
 	})

@@ -56,7 +56,7 @@ func (d Derived[T]) Or(value T) Derived[T] {
 // run must be a function of what it reads: run again over the same documents, it returns the same.
 // Package settletest checks that.
 func (d Derived[T]) Compute(p *Program, run func(v *View) (T, error), options ...Option) {
-	n := NodeSpec{ID: d.doc, Kind: Computation, Output: d.doc, Run: func(tx *space.Tx) (Value, error) {
+	n := space.NodeSpec{ID: d.doc, Kind: space.Computation, Output: d.doc, Run: func(tx *space.Tx) (Value, error) {
 		t, err := run((*View)(tx))
 		if err != nil || tx.Err() != nil {
 			return none(err)
@@ -84,7 +84,7 @@ func none(err error) (Value, error) {
 // Place is a location in documents: a Cell, a Derived, Rows or DerivedRows. A node can be
 // registered to write cells and rows (ComputeInto, Materialize), and Expects takes all of them.
 type Place interface {
-	Address() Address
+	Address() space.Address
 }
 
 // ComputeInto registers a computation that writes several locations, or locations that handlers
@@ -92,7 +92,7 @@ type Place interface {
 // may write there and nowhere else, and no other computation may write there. It has a name of its
 // own because no single document stands for it.
 func (p *Program) ComputeInto(name string, run func(d *Draft) error, into []Place, options ...Option) *Program {
-	n := NodeSpec{ID: name, Kind: Computation, Writes: addresses(into), Run: drafting(run)}
+	n := space.NodeSpec{ID: name, Kind: space.Computation, Writes: addresses(into), Run: drafting(run)}
 	if len(into) == 0 {
 		return p.note(fmt.Errorf("program %s: node %q: it writes nothing; name the cells that it derives", p.Name(), name))
 	}
@@ -105,7 +105,7 @@ func (p *Program) ComputeInto(name string, run func(d *Draft) error, into []Plac
 // only when nothing else is runnable, or before a node or event that reads within. Its actual
 // writes trigger their readers. No other computation may write there.
 func (p *Program) Materialize(name string, run func(d *Draft) error, within []Place, options ...Option) *Program {
-	n := NodeSpec{ID: name, Kind: Computation, Envelope: addresses(within), Run: drafting(run)}
+	n := space.NodeSpec{ID: name, Kind: space.Computation, Envelope: addresses(within), Run: drafting(run)}
 	if len(within) == 0 {
 		return p.note(fmt.Errorf("program %s: node %q: it writes nothing; name the cells that it keeps up", p.Name(), name))
 	}
@@ -120,8 +120,8 @@ func drafting(run func(d *Draft) error) func(tx *space.Tx) (Value, error) {
 	return func(tx *space.Tx) (Value, error) { return Value{}, run((*Draft)(tx)) }
 }
 
-func addresses(places []Place) []Address {
-	out := make([]Address, len(places))
+func addresses(places []Place) []space.Address {
+	out := make([]space.Address, len(places))
 	for i, p := range places {
 		out[i] = p.Address()
 		out[i].Path = slices.Clone(out[i].Path)
@@ -134,7 +134,7 @@ func addresses(places []Place) []Address {
 type Ref[T any] struct{ to model.Link }
 
 // To returns the link as a value.
-func (r Ref[T]) To() Link { return r.to }
+func (r Ref[T]) To() model.Link { return r.to }
 
 // IsZero reports whether the link points nowhere.
 func (r Ref[T]) IsZero() bool { return r.to.Doc == "" }

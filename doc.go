@@ -53,9 +53,9 @@
 //	...
 //	client, err := settle.NewClient(b, settle.ClientConfig{ID: "shop"})
 //
-// An application can also take part in a space itself, beside the worker that owns it: see Attach.
-// The methods of Tx are documented in package space, those of Event and Value in package model, and
-// those of Attachment in package worker.
+// An application can also take part in a space itself, beside the worker that owns it: see Space.Attach.
+// The methods of Tx are documented in package space, those of Event, Value and receipts in package model, and
+// those of workers and attachments in package worker.
 //
 // docs/ has a page for each primitive; ARCHITECTURE.md shows how the parts fit together; the
 // package comments of space, bus, lanes, lineage, worker and coordinator explain how each of them

@@ -52,15 +52,18 @@ func (e events[In, Out]) handle(p *Program, handle func(tx *Tx, in In) (Out, err
 	}, options...)
 }
 
+// checker is implemented by payloads that validate themselves.
+type checker interface{ Check() error }
+
 func (e events[In, Out]) payload(ev *Event) (in In, err error) {
 	if in, err = e.in.Decode(ev.Payload); err != nil {
 		return in, fmt.Errorf("payload of %s: %w", e.name, err)
 	}
-	c, ok := any(in).(Checker)
+	c, ok := any(in).(checker)
 	if !ok {
-		c, ok = any(&in).(Checker)
+		c, ok = any(&in).(checker)
 	}
-	if v := reflect.ValueOf(in); ok && v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Implements(reflect.TypeFor[Checker]()) {
+	if v := reflect.ValueOf(in); ok && v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Implements(reflect.TypeFor[checker]()) {
 		return in, fmt.Errorf("payload of %s: there is none to check; a %s is wanted", e.name, v.Type().Elem())
 	}
 	if ok {
@@ -104,11 +107,6 @@ func (e events[In, Out]) SetTimer(tx *Tx, timer string, at time.Time, in In, opt
 	}
 }
 
-// ExpiresAt sets a deadline for an event that a handler sends, as Outgoing.Expires does for events
-// from outside: after it the event is not handled but ends with the receipt Expired, and if another
-// space sent it, that space gets an event of stream Undelivered. The zero time means no deadline.
-func ExpiresAt(at time.Time) space.SendOption { return space.ExpiresAt(at) }
-
 func (e events[In, Out]) encode(tx *Tx, in In) (Value, bool) {
 	v, err := e.value(in)
 	if err != nil {
@@ -131,10 +129,10 @@ func (e events[In, Out]) Outgoing(to Target, id EventID, in In) (Outgoing, error
 // Post sends an event from outside and returns when it is durable: it will be handled exactly once,
 // however often it is posted under its id. After an error it may or may not be stored; post it
 // again under the same id. The errors are those of Client.Send.
-func (e events[In, Out]) Post(ctx context.Context, to Space, id EventID, in In) (SendResult, error) {
+func (e events[In, Out]) Post(ctx context.Context, to Space, id EventID, in In) (model.SendResult, error) {
 	o, err := e.Outgoing(To(to.name), id, in)
 	if err != nil {
-		return SendResult{}, err
+		return model.SendResult{}, err
 	}
 	return to.client.Send(ctx, o)
 }
@@ -152,8 +150,8 @@ func (e events[In, Out]) call(ctx context.Context, to Space, id EventID, in In) 
 }
 
 // result returns the result in a receipt.
-func (e events[In, Out]) result(space string, r *Receipt) (out Out, err error) {
-	if r.Outcome != Handled {
+func (e events[In, Out]) result(space string, r *model.Receipt) (out Out, err error) {
+	if r.Outcome != model.Handled {
 		return out, &NotHandledError{Space: space, Stream: e.name, Receipt: r}
 	}
 	if isNone[Out]() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 type Charge struct {
@@ -59,7 +60,7 @@ func shop(charger func(ctx context.Context, key string, c Charge) (Charged, erro
 	clean.Handle(p, func(tx *settle.Tx, _ struct{}) (int, error) {
 		forgotten := 0
 		for t := range charge.All(tx) {
-			if t.State == settle.Done {
+			if t.State == space.TaskDone {
 				charge.Forget(tx, t.Key)
 				forgotten++
 			}
@@ -138,7 +139,7 @@ func ExampleAction_Cancel() {
 	s.Perform()
 	fmt.Println(charge.Get(s, "order-1").State, charge.Get(s, "order-2").State)
 	fmt.Println(settletest.Call(s, recall, "order-2"))
-	fmt.Println(settletest.Call(s, clean), charge.Get(s, "order-2").State == settle.NoTask)
+	fmt.Println(settletest.Call(s, clean), charge.Get(s, "order-2").State == space.NoTask)
 	// Output:
 	// true
 	// cancelled done

@@ -13,7 +13,7 @@ import (
 
 // An editor that writes to a space from its own process, beside the worker that owns it. Derived
 // documents are computed in the editor at once.
-func ExampleAttach() {
+func ExampleSpace_Attach() {
 	p := settle.NewProgram("document").
 		Compute("words", func(v *settle.View) (settle.Value, error) {
 			return settle.ValueOf(v.Get("text").Len())
@@ -35,7 +35,7 @@ func ExampleAttach() {
 	}
 	defer func() { _ = d.Stop(ctx) }()
 
-	editor, err := settle.Attach(ctx, d.Bus(), settle.AttachConfig{ID: "editor", Space: "letter", Program: p})
+	editor, err := d.Client().Space("letter").Attach(ctx, settle.AttachConfig{ID: "editor", Program: p})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 // An offer that is valid for a minute: it is handled within that time, or not at all.
@@ -20,7 +21,7 @@ func ExampleExpiresAt() {
 		return nil
 	})
 	ask.Handle(p, func(tx *settle.Tx, price int) error {
-		offer.SendAfter(tx, settle.Here, time.Second, price, settle.ExpiresAt(tx.Now().Add(time.Minute)))
+		offer.SendAfter(tx, settle.Here, time.Second, price, space.ExpiresAt(tx.Now().Add(time.Minute)))
 		return nil
 	})
 

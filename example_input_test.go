@@ -52,7 +52,7 @@ func tower(fetch func(ctx context.Context, key string) (Weather, error)) *settle
 func ExampleInput() {
 	p := tower(func(_ context.Context, place string) (Weather, error) {
 		return Weather{Wind: 25}, nil
-	})
+	}).MadeByReads() // its spaces get no events
 	withDeployment(p, func(ctx context.Context, client *settle.Client) error {
 		for r, err := range runway.Watch(ctx, client.Space("tower-1")) {
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 // A node registers nodes: those that a run does not register again are removed. Each is the form
@@ -19,7 +20,7 @@ func ExampleView_Node() {
 	rooms := settle.NewCell[[]string]("rooms")
 	p := settle.NewProgram("house").Effect("lamps", func(v *settle.View) error {
 		for _, room := range rooms.Get(v) {
-			v.Node(settle.NodeSpec{ID: "lamp-" + room, Kind: settle.Effect, Run: func(tx *settle.Tx) (settle.Value, error) {
+			v.Node(space.NodeSpec{ID: "lamp-" + room, Kind: space.Effect, Run: func(tx *settle.Tx) (settle.Value, error) {
 				tx.Get("light-" + room)
 				return settle.Value{}, nil
 			}})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -179,20 +180,20 @@ func ExampleNameOf() {
 
 // A job sends an event again and again. Missed ticks are one event, unless an option says otherwise.
 func ExampleProgram_Cron() {
-	report := settle.NewStream[settle.Tick]("report")
-	remind, rent := settle.NewStream[settle.Tick]("remind"), settle.NewStream[settle.Tick]("rent")
+	report := settle.NewStream[cron.Tick]("report")
+	remind, rent := settle.NewStream[cron.Tick]("remind"), settle.NewStream[cron.Tick]("rent")
 	days := settle.NewCell[[]string]("days")
 
 	p := settle.NewProgram("office")
 	p.Cron("weekdays", "0 9 * * MON-FRI", report)
-	p.Cron("lunch", "0 12 * * *", remind, settle.SkipMissed(time.Hour)) // none that is later than that
-	p.Cron("rent", "0 0 1 * *", rent, settle.EveryMissed(24))           // each month, up to two years of them
-	report.Handle(p, func(tx *settle.Tx, t settle.Tick) error {
+	p.Cron("lunch", "0 12 * * *", remind, cron.SkipMissed(time.Hour)) // none that is later than that
+	p.Cron("rent", "0 0 1 * *", rent, cron.EveryMissed(24))           // each month, up to two years of them
+	report.Handle(p, func(tx *settle.Tx, t cron.Tick) error {
 		days.Update(tx, func(d *[]string) { *d = append(*d, t.At.Format("Mon 15:04")) })
 		return nil
 	})
-	remind.Handle(p, func(tx *settle.Tx, t settle.Tick) error { return nil })
-	rent.Handle(p, func(tx *settle.Tx, t settle.Tick) error { return nil })
+	remind.Handle(p, func(tx *settle.Tx, t cron.Tick) error { return nil })
+	rent.Handle(p, func(tx *settle.Tx, t cron.Tick) error { return nil })
 
 	w := settletest.New(settletest.Must, p, settletest.StartAt(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	office := w.Space("office")

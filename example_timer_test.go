@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/cron"
 )
 
 // A reminder that waits for an hour, and a job of every morning, with a clock that the test
@@ -34,7 +35,7 @@ func Example_timers() {
 		tx.SetTimer("reminder", "tell", tx.Now().Add(time.Hour), ev.Payload)
 		return settle.Value{}, nil
 	})
-	p.Cron("morning", "0 9 * * *", settle.NewStream[settle.Tick]("tell"))
+	p.Cron("morning", "0 9 * * *", settle.NewStream[cron.Tick]("tell"))
 
 	dir, err := os.MkdirTemp("", "settle-example-")
 	if err != nil {

@@ -19,7 +19,7 @@ func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 		w.worker("w1")
 		c, _ := w.client("c", nil)
 		e := add("s", settle.TimedID(time.Now(), "order-17").String())
-		if rc, err := c.Call(t.Context(), e); err != nil || rc.Outcome != settle.Handled {
+		if rc, err := c.Call(t.Context(), e); err != nil || rc.Outcome != model.Handled {
 			t.Fatalf("%+v, %v", rc, err)
 		}
 		time.Sleep(time.Hour + time.Second)

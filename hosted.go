@@ -11,17 +11,14 @@ import (
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/status"
+	"github.com/settlehq/settle/worker"
 )
-
-// HostedLabel is the program name that workers announce if they run deployed programs only; see
-// WorkerConfig.Program.
-const HostedLabel = "hosted"
 
 // hosting is the registry of deployed programs of a worker that hosts them.
 type hosting struct {
 	registry *program.Registry
-	worker   atomic.Pointer[Worker] // notified of changes once it exists
-	end      context.CancelFunc     // ends the programs' runs
+	worker   atomic.Pointer[worker.Worker] // notified of changes once it exists
+	end      context.CancelFunc            // ends the programs' runs
 }
 
 // host opens the registry of deployed programs if Hosted is set, else returns nil. It returns when
@@ -67,7 +64,7 @@ func (h *hosting) refresh() {
 
 // notify makes w the worker that is notified of changes. It looks up earlier ones when it loads a
 // space.
-func (h *hosting) notify(w *Worker) {
+func (h *hosting) notify(w *worker.Worker) {
 	if h == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 )
@@ -69,7 +70,7 @@ func hostingWith(t *testing.T, cfg settle.Config) *settle.Deployment {
 	return d
 }
 
-func call(t *testing.T, d *settle.Deployment, space, stream, id string) *settle.Receipt {
+func call(t *testing.T, d *settle.Deployment, space, stream, id string) *model.Receipt {
 	t.Helper()
 	r, err := d.Client().Call(t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(id)})
 	if err != nil {
@@ -105,7 +106,7 @@ func TestHosted_AnEventWaitsForItsProgramAndADeploymentKeepsTheDocuments(t *test
 
 // A deployed program is stopped at the limits of the workers.
 func TestHosted_TheLimitsAreThoseOfTheConfiguration(t *testing.T) {
-	for steps, want := range map[uint64]settle.Outcome{0: settle.Handled, 1000: settle.Failed} {
+	for steps, want := range map[uint64]model.Outcome{0: model.Handled, 1000: model.Failed} {
 		d := hostingWith(t, settle.Config{Hosted: true, Workers: 1, Starlark: star.Limits{Steps: steps}})
 		deploy(t, d, program.Source{Name: "long", Entry: "long.star", Files: map[string]string{"long.star": `
 def go(e):

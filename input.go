@@ -34,7 +34,7 @@ func NewInput[T any](name string) Input[T] {
 func (i Input[T]) Name() string { return i.name }
 
 // Address returns the document in which the fetched values are kept.
-func (i Input[T]) Address() Address { return Address{Doc: i.name} }
+func (i Input[T]) Address() space.Address { return space.Address{Doc: i.name} }
 
 // Async is a value that may not have arrived yet.
 type Async[T any] struct {
@@ -78,7 +78,7 @@ func (i Input[T]) Fetch(p *Program, fetch func(ctx context.Context, key string) 
 // value arrives.
 func (i Input[T]) Get(from Reader, key string) Async[T] {
 	t := i.read(from, key)
-	a := Async[T]{Pending: t.State == Pending, Err: taskError(t.Err), Came: !t.Out.IsAbsent()}
+	a := Async[T]{Pending: t.State == space.TaskPending, Err: taskError(t.Err), Came: !t.Out.IsAbsent()}
 	var err error
 	if a.Value, err = i.value.Decode(t.Out); err != nil {
 		from.Fail(fmt.Errorf("read %q of input %s: %w", key, i.name, err))
@@ -123,7 +123,7 @@ func (i Input[T]) Failed(to Target, key string, why error) Outgoing {
 }
 
 // wants returns the location where requests for values are written.
-func (i Input[T]) wants() Address {
+func (i Input[T]) wants() space.Address {
 	a := space.ActionSpec{Name: i.name, Input: true}
 	return a.Wants()
 }
@@ -131,7 +131,7 @@ func (i Input[T]) wants() Address {
 // anyInput is an Input of any type.
 type anyInput interface {
 	Name() string
-	wants() Address
+	wants() space.Address
 }
 
 // Using declares which inputs a computation or effect reads. Reading an input writes the request

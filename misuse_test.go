@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/cron"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 type order struct {
@@ -95,8 +99,8 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, `computation "into" writes total, and computation "total" writes total`},
 		{"one that writes rows that another derives", func(p *settle.Program) {
 			totals.Compute(p, settle.Each(rows, each))
-			p.Node(settle.NodeSpec{
-				ID: "n", Kind: settle.Computation, Writes: []settle.Address{{Doc: "totals", Path: []string{"k"}}},
+			p.Node(space.NodeSpec{
+				ID: "n", Kind: space.Computation, Writes: []space.Address{{Doc: "totals", Path: []string{"k"}}},
 				Run: func(*settle.Tx) (settle.Value, error) { return settle.Value{}, nil },
 			})
 		}, `computation "totals" writes totals, and computation "n" writes totals/k`},
@@ -123,10 +127,10 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 		}, "action pay has a Done function, but nothing performs it; call its Perform"},
 		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
 		{"a cron expression that is none", func(p *settle.Program) {
-			p.Cron("hourly", "every hour", settle.NewStream[settle.Tick]("tick"))
+			p.Cron("hourly", "every hour", settle.NewStream[cron.Tick]("tick"))
 		}, `cron "hourly"`},
 		{"a cron job that nothing handles", func(p *settle.Program) {
-			p.Cron("night", "0 3 * * *", settle.NewStream[settle.Tick]("nightly"))
+			p.Cron("night", "0 3 * * *", settle.NewStream[cron.Tick]("nightly"))
 		}, `program shop: cron "night": there is no handler for stream nightly; call its Handle`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +156,14 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error of Start is %v", err)
 	}
-	_, err = settle.Attach(t.Context(), nil, settle.AttachConfig{ID: "a", Space: "s", Program: p})
+	b := membus.NewServer(membus.Config{Partitions: 1}).Connect("c")
+	t.Cleanup(b.Close)
+	c, err := settle.NewClient(b, settle.ClientConfig{ID: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	_, err = c.Space("s").Attach(t.Context(), settle.AttachConfig{ID: "a", Program: p})
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error of Attach is %v", err)
 	}
@@ -173,10 +184,10 @@ func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) 
 
 // The handler of a cron job may come after it, and may be an action's.
 func TestMisuse_ACronJobsHandlerMayComeLater(t *testing.T) {
-	tick := settle.NewStream[settle.Tick]("tick")
-	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", settle.NewStream[settle.Tick]("pay"))
+	tick := settle.NewStream[cron.Tick]("tick")
+	p := settle.NewProgram("shop").Cron("told", "0 3 * * *", settle.NewStream[cron.Tick]("pay"))
 	p.Cron("night", "0 3 * * *", tick)
-	tick.Handle(p, func(*settle.Tx, settle.Tick) error { return nil })
+	tick.Handle(p, func(*settle.Tx, cron.Tick) error { return nil })
 	settle.NewAction[int, int]("pay").External(p)
 	if err := p.Err(); err != nil {
 		t.Error(err)
@@ -195,8 +206,8 @@ func TestMisuse_WhoWritesBesideOthersIsNotInTheirWay(t *testing.T) {
 	p.ComputeInto("b", draft, []settle.Place{rows.At("b")}, settle.Using(rate))
 	settle.NewDerived[int]("total").Compute(p, compute, settle.Using(rate))
 	for _, id := range []string{"e", "f"} {
-		p.Node(settle.NodeSpec{
-			ID: id, Kind: settle.Effect, Writes: []settle.Address{{Doc: "rows"}},
+		p.Node(space.NodeSpec{
+			ID: id, Kind: space.Effect, Writes: []space.Address{{Doc: "rows"}},
 			Run: func(*settle.Tx) (settle.Value, error) { return settle.Value{}, nil },
 		})
 	}
@@ -216,10 +227,10 @@ func TestMisuse_AnEventToNoSpaceFailsItsHandler(t *testing.T) {
 	})
 	note.Handle(p, func(*settle.Tx, string) error { return nil })
 	s := settletest.New(t, p).Space("s")
-	if rc := s.Send("ask", ""); rc.Outcome != settle.Failed || !strings.Contains(rc.Error, "is empty") {
+	if rc := s.Send("ask", ""); rc.Outcome != model.Failed || !strings.Contains(rc.Error, "is empty") {
 		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
 	}
-	if rc := s.Send("ask", "other"); rc.Outcome != settle.Handled {
+	if rc := s.Send("ask", "other"); rc.Outcome != model.Handled {
 		t.Errorf("the event is %s: %s", rc.Outcome, rc.Error)
 	}
 }

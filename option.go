@@ -2,6 +2,8 @@ package settle
 
 import (
 	"fmt"
+
+	"github.com/settlehq/settle/space"
 	"time"
 )
 
@@ -10,7 +12,7 @@ type Option func(*nodeOptions) error
 
 // nodeOptions is a node with its options applied, and the inputs that it reads.
 type nodeOptions struct {
-	NodeSpec
+	space.NodeSpec
 	inputs []string
 }
 
@@ -76,7 +78,7 @@ func Expects(places ...Place) Option {
 }
 
 // applied returns a node with its options applied.
-func applied(spec NodeSpec, options []Option) (nodeOptions, error) {
+func applied(spec space.NodeSpec, options []Option) (nodeOptions, error) {
 	n := nodeOptions{NodeSpec: spec}
 	for _, o := range options {
 		if err := o(&n); err != nil {
@@ -87,7 +89,7 @@ func applied(spec NodeSpec, options []Option) (nodeOptions, error) {
 }
 
 // node registers a node with its options.
-func (p *Program) node(spec NodeSpec, options []Option) {
+func (p *Program) node(spec space.NodeSpec, options []Option) {
 	n, err := applied(spec, options)
 	if err != nil {
 		p.note(fmt.Errorf("program %s: node %q: %w", p.Name(), n.ID, err))

@@ -46,56 +46,6 @@ type Event = model.Event
 // It is valid during the call that it was passed to and must not be retained.
 type Tx = space.Tx
 
-// Handler changes documents in response to an event; the value that it returns is the result in the
-// receipt. Program.Handle takes it; Stream.Handle is the typed form. It is [space.Handler].
-type Handler = space.Handler
-
-// Receipt records how an event ended: its Outcome, the Result if it was handled, the Error if not,
-// and Attempts if there was more than one. Stream.Result decodes the result into a Go value. It is
-// [model.Receipt].
-type Receipt = model.Receipt
-
-// Outcome is how an event ended: Handled, Failed, Refused, EventCancelled or Expired; "" while it
-// has not ended. It is [model.Outcome].
-type Outcome = model.Outcome
-
-// NodeSpec describes a computation or effect in full: ID, Kind, Output or Writes, Gate, Version,
-// and Run, the function. See Program.Node, and View.Node for nodes that a run registers;
-// Derived.Compute and Program.Effect are the usual forms. It is [space.NodeSpec].
-type NodeSpec = space.NodeSpec
-
-// Address is a location: a Space ("" for the space in which the address is used), a Doc, and a Path
-// within it, empty for the whole document. Cell.Address and Rows.Address return one. It is
-// [space.Address].
-type Address = space.Address
-
-// Link is a value that points to a location: Space, Doc and Path. Reads follow it. Ref is the typed
-// form. [model.Link.Value] returns the value that represents the link in a document. It is
-// [model.Link].
-type Link = model.Link
-
-// The kinds of nodes.
-const (
-	// Computation derives documents, and runs only while they are observed.
-	Computation = space.Computation
-	// Effect observes what it reads.
-	Effect = space.Effect
-)
-
-// How an event ended.
-const (
-	// Handled: the handler returned without an error, and its transaction is in the log.
-	Handled = model.Handled
-	// Failed: the last attempt ended in an error. Nothing that the handler did is kept.
-	Failed = model.Failed
-	// Refused: the program has no handler for the stream, or the event is malformed.
-	Refused = model.Refused
-	// EventCancelled: Client.Cancel cancelled it before it was handled.
-	EventCancelled = model.Cancelled
-	// Expired: it was not handled before its deadline (Outgoing.Expires).
-	Expired = model.Expired
-)
-
 // Transient marks an error as retryable. An event gets five attempts, 25 ms apart at first and
 // doubling up to 1 s, and then fails. A node is rerun at once, at most nine times. Any other error
 // is final.
@@ -140,11 +90,20 @@ func (p *Program) Version(v string) *Program {
 	return p
 }
 
+// MadeByReads has a read or a watch create a space of the program, as an event does: for spaces that only derive
+// documents from others, or fetch inputs, and that no event is ever sent to. Without it, a read of a space that does
+// not exist is answered from nothing, in memory: computations run, and no input is fetched, no job runs and nothing is
+// stored. With it, every name that a client asks for leaves a space behind for good.
+func (p *Program) MadeByReads() *Program {
+	p.p.MadeByReads = true
+	return p
+}
+
 // maxVersion is the limit that package space enforces.
 const maxVersion = 256
 
 // Handle registers the handler of a stream. It is the untyped form of Stream.Handle.
-func (p *Program) Handle(stream string, h Handler, options ...HandlerOption) *Program {
+func (p *Program) Handle(stream string, h space.Handler, options ...HandlerOption) *Program {
 	p.note(p.p.Handle(stream, h))
 	for _, set := range options {
 		p.note(set(p, stream))
@@ -173,40 +132,37 @@ func Within(d time.Duration) HandlerOption {
 // In settletest, which has no limits, it is never cancelled.
 func Context(tx *Tx) context.Context { return worker.Context(tx) }
 
-// CronOption configures a cron job: SkipMissed, EveryMissed.
-type CronOption func(*space.CronSpec)
-
-// SkipMissed drops the ticks of a cron job that were missed while no worker served the space, if they are
-// late by more than grace; 0 means one minute. By default one event stands for all missed ticks.
-func SkipMissed(grace time.Duration) CronOption {
-	return func(c *space.CronSpec) { c.CatchUp, c.Grace = space.Skip, grace }
-}
-
-// EveryMissed handles each missed tick of a cron job, in order, up to a number of them in a row; 0 means
-// 1000. Older ones are skipped and reported to OnError.
-func EveryMissed(limit int) CronOption {
-	return func(c *space.CronSpec) { c.CatchUp, c.Limit = space.All, limit }
-}
-
 // Cron sends an event to a stream of every space of the program at the times of a cron expression,
 // such as "0 9 * * MON-FRI" or "CRON_TZ=Europe/Berlin 30 2 * * *" (see package cron; the default
-// zone is UTC). The ticks of a space begin when it is first loaded. Each is one event. If ticks were missed
+// zone is UTC). The ticks of a space begin with its first event, or see MadeByReads. Each is one event. If ticks were missed
 // while no worker served the space, one event stands for all of them and carries their number, Tick.Missed;
-// SkipMissed and EveryMissed change that.
+// cron.SkipMissed and cron.EveryMissed change that.
 //
 // Changing the expression or stream, or removing the job, takes effect in a space when it gets the
 // changed program.
-func (p *Program) Cron(name, expression string, stream Stream[Tick], options ...CronOption) *Program {
+func (p *Program) Cron(name, expression string, stream Stream[cron.Tick], options ...cron.Option) *Program {
 	s, err := cron.Parse(expression)
 	if err != nil {
 		return p.note(fmt.Errorf("cron %q: %w", name, err))
 	}
 	p.jobs = append(p.jobs, job{name, stream.name})
 	spec := space.CronSpec{Name: name, Stream: stream.name, Schedule: s, Spec: expression}
-	for _, set := range options {
-		set(&spec)
-	}
+	spec.CatchUp, spec.Grace, spec.Limit = catchUp(options)
 	return p.note(p.p.Cron(spec))
+}
+
+func catchUp(options []cron.Option) (policy space.CatchUp, grace time.Duration, limit int) {
+	var j cron.Job
+	for _, set := range options {
+		set(&j)
+	}
+	switch {
+	case j.Skip:
+		policy = space.Skip
+	case j.Every:
+		policy = space.All
+	}
+	return policy, j.Grace, j.Limit
 }
 
 // Compute registers a computation that derives document doc. It runs only while doc is observed: by
@@ -216,7 +172,7 @@ func (p *Program) Cron(name, expression string, stream Stream[Tick], options ...
 // It is the untyped form of Derived.Compute. Returning an absent value removes the document, as
 // NoValue does.
 func (p *Program) Compute(doc string, run func(v *View) (Value, error), options ...Option) *Program {
-	n := NodeSpec{ID: doc, Kind: Computation, Output: doc}
+	n := space.NodeSpec{ID: doc, Kind: space.Computation, Output: doc}
 	if run != nil {
 		n.Run = func(tx *space.Tx) (Value, error) {
 			v, err := run((*View)(tx))
@@ -232,7 +188,7 @@ func (p *Program) Compute(doc string, run func(v *View) (Value, error), options 
 
 // Node registers a node with its full specification: side writes, an envelope, declared reads,
 // debounce and throttle, a change group, volatile output. Compute and Effect are the short forms.
-func (p *Program) Node(n NodeSpec) *Program {
+func (p *Program) Node(n space.NodeSpec) *Program {
 	p.note(p.p.Add(n))
 	return p
 }
@@ -242,7 +198,7 @@ func (p *Program) Node(n NodeSpec) *Program {
 // sees speculative state and may run again for the same change; work that must happen exactly once
 // belongs in a handler.
 func (p *Program) Effect(name string, run func(v *View) error, options ...Option) *Program {
-	n := NodeSpec{ID: name, Kind: Effect}
+	n := space.NodeSpec{ID: name, Kind: space.Effect}
 	if run != nil {
 		n.Run = func(tx *space.Tx) (Value, error) { return Value{}, run((*View)(tx)) }
 	}

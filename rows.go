@@ -89,7 +89,7 @@ func (r rows[T]) at(key string) place[T] {
 func (r rows[T]) Name() string { return r.all.doc }
 
 // Address returns the location of the document.
-func (r rows[T]) Address() Address { return r.all.Address() }
+func (r rows[T]) Address() space.Address { return r.all.Address() }
 
 // Get reads the row of a key; the zero value if there is none.
 func (r rows[T]) Get(from Reader, key string) T { return r.at(key).Get(from) }
@@ -154,9 +154,9 @@ func (r rows[T]) Watch(ctx context.Context, in Space, options ...WatchOption) it
 	return r.all.Watch(ctx, in, options...)
 }
 
-// Keyed is a document of rows of type T: Rows or DerivedRows.
-type Keyed[T any] interface {
-	Address() Address
+// keyed is a document of rows of type T: Rows or DerivedRows.
+type keyed[T any] interface {
+	Address() space.Address
 	Keys(Reader) []string
 	at(key string) place[T]
 }
@@ -174,13 +174,13 @@ type PerRow[O any] struct {
 	row  func(key string) func(v *View) (O, error)
 }
 
-// Each derives a row from each row of in: run is called for one row, and may read anything beside it.
+// Each derives a row from each row of in, which is Rows or DerivedRows: run is called for one row, and may read anything beside it.
 // Returning NoValue leaves the row out.
 //
 //	totals.Compute(p, settle.Each(orders, func(v *settle.View, order settle.Row[Order]) (Total, error) {
 //		return order.Get(v).total(rates.Get(v)), nil
 //	}))
-func Each[I, O any](in Keyed[I], run func(v *View, row Row[I]) (O, error)) PerRow[O] {
+func Each[I, O any](in keyed[I], run func(v *View, row Row[I]) (O, error)) PerRow[O] {
 	if run == nil {
 		return PerRow[O]{}
 	}
@@ -195,13 +195,13 @@ func Each[I, O any](in Keyed[I], run func(v *View, row Row[I]) (O, error)) PerRo
 // the parent, which reads only the keys. The options are those of the children.
 func (r DerivedRows[T]) Compute(p *Program, each PerRow[T], options ...Option) {
 	e := eachRow[T]{out: r, in: each, options: options}
-	n := NodeSpec{ID: r.Name(), Kind: Computation, Writes: addresses([]Place{r}), Run: e.parent}
+	n := space.NodeSpec{ID: r.Name(), Kind: space.Computation, Writes: addresses([]Place{r}), Run: e.parent}
 	if err := e.check(); err != nil {
 		p.note(fmt.Errorf("program %s: rows of %s: %w", p.Name(), r.Name(), err))
 		return
 	}
 	p.node(n, nil)
-	o, _ := applied(NodeSpec{}, options) // checked before
+	o, _ := applied(space.NodeSpec{}, options) // checked before
 	p.reads(r.Name(), o.inputs)
 }
 
@@ -220,7 +220,7 @@ func (e *eachRow[O]) check() error {
 	case strings.Contains(name, model.RowMark), strings.HasSuffix(name, model.RowMark[:1]):
 		return fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes are made with it", model.RowMark, model.RowMark[:1])
 	}
-	_, err := applied(NodeSpec{}, e.options)
+	_, err := applied(space.NodeSpec{}, e.options)
 	return err
 }
 
@@ -228,9 +228,9 @@ func (e *eachRow[O]) check() error {
 func (e *eachRow[O]) parent(tx *space.Tx) (Value, error) {
 	keys := e.in.keys(tx)
 	for _, key := range keys {
-		n, _ := applied(NodeSpec{
-			ID: model.RowNode(e.out.Name(), key), Kind: Computation,
-			Writes: []Address{{Doc: e.out.Name(), Path: model.Path{key}}}, Run: e.child(key),
+		n, _ := applied(space.NodeSpec{
+			ID: model.RowNode(e.out.Name(), key), Kind: space.Computation,
+			Writes: []space.Address{{Doc: e.out.Name(), Path: model.Path{key}}}, Run: e.child(key),
 		}, e.options)
 		tx.Node(n.NodeSpec)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -180,7 +181,7 @@ func TestTrigger_HasNoPayloadAndNoResult(t *testing.T) {
 	})
 	s := settletest.New(t, p).Space("s")
 	for _, payload := range []any{nil, map[string]int{"n": 1}} {
-		if rc := s.Send("ring", payload); rc.Outcome != settle.Handled || !rc.Result.IsAbsent() {
+		if rc := s.Send("ring", payload); rc.Outcome != model.Handled || !rc.Result.IsAbsent() {
 			t.Errorf("an event with %v is %s, with %s: %s", payload, rc.Outcome, rc.Result, rc.Error)
 		}
 	}

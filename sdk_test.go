@@ -47,7 +47,7 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			s := settletest.New(t, p).Space("s")
 			r := settletest.Send(s, do, what)
-			if r.Outcome != settle.Failed || !strings.Contains(r.Error, wants[what]) {
+			if r.Outcome != model.Failed || !strings.Contains(r.Error, wants[what]) {
 				t.Errorf("the receipt is %s, %q, without %q", r.Outcome, r.Error, wants[what])
 			}
 			if note.Exists(s) {

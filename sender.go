@@ -57,8 +57,8 @@ func newSender(c *Client, perSpace int) *Sender {
 // Send queues an event. It blocks while too many are unanswered; if ctx ends first, the event was
 // not sent. done, which may be nil, is called with the answer from an arbitrary goroutine and must
 // not block. An event that the lane already has is a success (see SendResult.Duplicate).
-func (s *Sender) Send(ctx context.Context, e Outgoing, done func(SendResult, error)) error {
-	m, err := s.client.message(e)
+func (s *Sender) Send(ctx context.Context, e Outgoing, done func(model.SendResult, error)) error {
+	m, err := s.client.message(ctx, e)
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -72,7 +72,7 @@ func TestSender_KeepsTheOrderOfEachSpaceWhateverIsLost(t *testing.T) {
 				const n = 50
 				for i := range n {
 					for _, space := range spaces {
-						if err := s.Send(t.Context(), add(space, fmt.Sprint("e", i)), func(_ settle.SendResult, err error) {
+						if err := s.Send(t.Context(), add(space, fmt.Sprint("e", i)), func(_ model.SendResult, err error) {
 							answers.Add(1)
 							if err != nil {
 								t.Error(err)
@@ -172,7 +172,7 @@ func TestSender_HonoursTheContextWhileItsWindowIsFull(t *testing.T) {
 		s, b := full(t, w)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := s.Send(ctx, add("s", "late"), func(settle.SendResult, error) { t.Error("an event that was not sent was answered") })
+		err := s.Send(ctx, add("s", "late"), func(model.SendResult, error) { t.Error("an event that was not sent was answered") })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("send: %v", err)
 		}
@@ -263,7 +263,7 @@ func TestFlush_ReturnsTheFirstErrorAndTheOthersGoToTheirCallers(t *testing.T) {
 		}
 		got := make([]error, 8)
 		for i := range got {
-			if err := s.Send(t.Context(), add("s", fmt.Sprint("e", i)), func(_ settle.SendResult, err error) { got[i] = err }); err != nil {
+			if err := s.Send(t.Context(), add("s", fmt.Sprint("e", i)), func(_ model.SendResult, err error) { got[i] = err }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -290,7 +290,7 @@ func TestSender_EverythingIsAnsweredWhenItsBusIsClosed(t *testing.T) {
 		s := c.Sender()
 		var stored, stopped atomic.Int64
 		for i := range 20 {
-			if err := s.Send(t.Context(), add("s", fmt.Sprint("e", i)), func(_ settle.SendResult, err error) {
+			if err := s.Send(t.Context(), add("s", fmt.Sprint("e", i)), func(_ model.SendResult, err error) {
 				switch {
 				case err == nil:
 					stored.Add(1)
@@ -321,7 +321,7 @@ func TestSender_AnEventThatIsThereAlreadyIsASuccess(t *testing.T) {
 		s := c.Sender()
 		var duplicates atomic.Int64
 		for range 3 {
-			if err := s.Send(t.Context(), add("s", "e0"), func(r settle.SendResult, err error) {
+			if err := s.Send(t.Context(), add("s", "e0"), func(r model.SendResult, err error) {
 				if r.Duplicate {
 					duplicates.Add(1)
 				}

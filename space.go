@@ -29,10 +29,13 @@ func (c *Client) Space(name string) Space { return Space{c, name} }
 func (s Space) Name() string { return s.name }
 
 // FindReceipt returns the receipt of an event, nil if there is none yet. It does not wait. It reads
-// a number of commits logarithmic in the length of the log. The error is ErrForgotten if the event
+// a number of commits logarithmic in the length of the log. The error is history.ErrForgotten if the event
 // was handled so long ago that neither lane nor log has its receipt.
-func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*Receipt, error) {
-	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, id.text)
+func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*model.Receipt, error) {
+	if err := s.client.deployed(ctx); err != nil {
+		return nil, err
+	}
+	h, err := history.FindReceipt(ctx, s.client.bus, s.name, stream, s.client.event(id))
 	if h == nil || err != nil {
 		return nil, err
 	}
@@ -41,11 +44,17 @@ func (s Space) FindReceipt(ctx context.Context, stream string, id EventID) (*Rec
 
 // Receipts iterates over the receipts of the space in the order of the log, oldest first:
 //
-//	for h, err := range alice.Receipts(ctx, history.ReceiptFilter{Outcome: settle.Failed}) {
+//	for h, err := range alice.Receipts(ctx, history.ReceiptFilter{Outcome: model.Failed}) {
 //
 // The iteration ends after the first error.
 func (s Space) Receipts(ctx context.Context, f history.ReceiptFilter) iter.Seq2[*history.Handling, error] {
-	return history.Receipts(ctx, s.client.bus, s.name, f)
+	return func(yield func(*history.Handling, error) bool) {
+		if err := s.client.deployed(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		history.Receipts(ctx, s.client.bus, s.name, f)(yield)
+	}
 }
 
 // Get returns a document as it is in the log, and its revision: the log sequence of the commit that
@@ -53,7 +62,7 @@ func (s Space) Receipts(ctx context.Context, f history.ReceiptFilter) iter.Seq2[
 // and creates no demand, so a derived document may be out of date: GetCurrent brings it up to date once,
 // Watch keeps it up to date.
 func (s Space) Get(ctx context.Context, doc string) (Value, uint64, error) {
-	if err := s.check(doc); err != nil {
+	if err := s.check(ctx, doc); err != nil {
 		return Value{}, 0, err
 	}
 	d, err := history.Read(ctx, s.client.bus, s.name, doc)
@@ -70,6 +79,9 @@ func (s Space) Get(ctx context.Context, doc string) (Value, uint64, error) {
 // During a takeover or a handover of the space GetCurrent blocks, until the deadline of ctx, or for 15
 // seconds without one. The error is model.ErrNobody if there is no worker.
 func (s Space) GetCurrent(ctx context.Context, doc string) (Update[Value], error) {
+	if err := s.check(ctx, doc); err != nil {
+		return Update[Value]{}, err
+	}
 	q := live.Get{Space: s.name, Document: doc}
 	if deadline, has := ctx.Deadline(); has {
 		q.Timeout = live.Duration(min(max(time.Until(deadline), 1), live.MaxTimeout))
@@ -85,9 +97,13 @@ func (s Space) GetCurrent(ctx context.Context, doc string) (Update[Value], error
 	return u, err
 }
 
-func (s Space) check(doc string) error {
+// check returns an error for names that are not valid, and if there is no deployment.
+func (s Space) check(ctx context.Context, doc string) error {
 	if err := model.CheckName("space", s.name); err != nil {
 		return err
 	}
-	return model.CheckName("document", doc)
+	if err := model.CheckName("document", doc); err != nil {
+		return err
+	}
+	return s.client.deployed(ctx)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/gateway"
 	"github.com/settlehq/settle/internal/devserver"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -31,11 +32,11 @@ type Config struct {
 	// Hosted makes the workers run deployed programs, too, as in WorkerConfig.
 	Hosted bool
 	// Options are what can be tuned of the workers, Starlark and Live as in WorkerConfig.
-	Options
+	worker.Options
 	Starlark star.Limits `prefix:"starlark-"`
 	Live     live.Config
 	// Server configures the embedded server. StoreDir is where its data is kept, by default
-	// DefaultStoreDir. It is ignored if Bus names another server (URL, Context or Server).
+	// embedded.DefaultStoreDir. It is ignored if Bus names another server (URL, Context or Server).
 	Server embedded.Config
 	// Bus configures the connection and names the deployment. Partitions is fixed when a deployment
 	// is created.
@@ -57,11 +58,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// DefaultStoreDir is where an embedded server keeps its data, relative to the working directory,
-// unless Config.Server names another directory. If the server listens, it writes its address there,
-// so that settle commands run in the same working directory find it.
-const DefaultStoreDir = devserver.Store
-
 // Deployment is a server, workers and a coordinator in this process.
 type Deployment struct {
 	cfg         Config
@@ -77,7 +73,7 @@ type Deployment struct {
 	ending  chan struct{} // closed by Stop
 	workers []*member
 	started int
-	dead    []*Worker // and stopped workers, whose counts are still reported
+	dead    []*worker.Worker // and stopped workers, whose counts are still reported
 }
 
 // member is a worker with its own connection, so that it can be killed alone.
@@ -113,7 +109,7 @@ func (d *Deployment) start(ctx context.Context) error {
 	var err error
 	if d.cfg.Bus.URL == "" && d.cfg.Bus.Context == "" && d.cfg.Bus.Server == nil {
 		if d.cfg.Server.StoreDir == "" {
-			d.cfg.Server.StoreDir = DefaultStoreDir
+			d.cfg.Server.StoreDir = embedded.DefaultStoreDir
 		}
 		if d.server, err = embedded.Start(ctx, d.cfg.Server); err != nil {
 			return fmt.Errorf("start the embedded server: %w", err)
@@ -168,15 +164,14 @@ func (d *Deployment) connect(ctx context.Context, name string) (*bus.Bus, error)
 	return bus.Connect(ctx, cfg)
 }
 
-// ErrEnding reports that the deployment is being stopped.
-var ErrEnding = errors.New("the deployment is being stopped")
+var errEnding = fmt.Errorf("the deployment is being stopped: %w", model.ErrStopped)
 
 // AddWorker starts one more worker and returns its id. During and after Stop it fails with
-// ErrEnding.
+// model.ErrStopped.
 func (d *Deployment) AddWorker(ctx context.Context) (string, error) {
 	id, ok := d.newID()
 	if !ok {
-		return "", ErrEnding
+		return "", errEnding
 	}
 	defer d.adding.Done()
 	ctx, cancel := context.WithCancel(ctx)
@@ -217,7 +212,7 @@ const firstWorker = "w1"
 func (d *Deployment) stopped() error {
 	select {
 	case <-d.ending:
-		return ErrEnding
+		return errEnding
 	default:
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/worker"
 )
 
 // broken has two handlers for one stream.
@@ -38,7 +39,7 @@ func TestStartWorker_TakesItsShareByWeight(t *testing.T) {
 		server := membus.NewServer(membus.Config{Partitions: 8})
 		for id, weight := range map[string]float64{"small": 1, "large": 3} {
 			b := server.Connect(id)
-			w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter()), Options: settle.Options{Weight: weight}})
+			w, err := settle.StartWorker(t.Context(), b, settle.WorkerConfig{ID: id, Programs: settle.Always(counter()), Options: worker.Options{Weight: weight}})
 			if err != nil {
 				t.Fatal(err)
 			}

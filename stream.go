@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/codec"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
 )
 
@@ -28,8 +29,8 @@ func NewStream[In any](name string) Stream[In] {
 //
 // Within limits how long a call may take.
 //
-// A payload that does not decode into In, or that its Check rejects, fails the event with an error
-// that names the location in the payload.
+// A payload that does not decode into In fails the event with an error that names the location in the
+// payload. If In or *In has a method Check() error, it is called first, and an error of it fails the event.
 func (s Stream[In]) Handle(p *Program, handle func(tx *Tx, in In) error, options ...HandlerOption) {
 	if handle == nil {
 		p.Handle(s.name, nil)
@@ -73,7 +74,7 @@ func (r Request[In, Out]) Call(ctx context.Context, to Space, id EventID, in In)
 
 // Result decodes the result in a receipt of the request, which is of an event of that space, or returns a
 // *NotHandledError.
-func (r Request[In, Out]) Result(space string, receipt *Receipt) (Out, error) {
+func (r Request[In, Out]) Result(space string, receipt *model.Receipt) (Out, error) {
 	return r.events.result(space, receipt)
 }
 
@@ -125,7 +126,7 @@ func (t Trigger) Outgoing(to Target, id EventID) Outgoing {
 }
 
 // Post sends an event from outside and returns when it is durable, as Stream.Post does.
-func (t Trigger) Post(ctx context.Context, to Space, id EventID) (SendResult, error) {
+func (t Trigger) Post(ctx context.Context, to Space, id EventID) (model.SendResult, error) {
 	return t.events.Post(ctx, to, id, struct{}{})
 }
 
@@ -138,25 +139,11 @@ func (t Trigger) Call(ctx context.Context, to Space, id EventID) error {
 // Core returns the form of the trigger that package settletest uses. Applications do not need it.
 func (t Trigger) Core() codec.Kind[struct{}, struct{}] { return t.events.Core() }
 
-// Checker is implemented by payloads that validate themselves: if Check returns an error, the event
-// fails with that error and its handler is not called.
-type Checker interface {
-	Check() error
-}
-
-// Tick is the payload of a cron job's events.
-type Tick struct {
-	Cron string    `json:"cron"`
-	At   time.Time `json:"at"`
-	// Missed counts the ticks before this one for which no event was handled.
-	Missed int `json:"missed"`
-}
-
 // NotHandledError reports that an event ended with another outcome than Handled: it failed, was
 // refused or cancelled, or expired.
 type NotHandledError struct {
 	Space, Stream string
-	Receipt       *Receipt
+	Receipt       *model.Receipt
 }
 
 func (e *NotHandledError) Error() string {

@@ -11,15 +11,13 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Undelivered is the stream that notifies a space of its own events that were refused elsewhere,
-// with the payload {"event", "to", "stream", "reason"}. A program may handle it; only coordinators
-// may send to it.
-const Undelivered = model.Undelivered
-
 // Tree returns what an event has caused so far, directly and indirectly: the events that it sent,
 // those that they sent, and the state of each. A coordinator answers; if none does, the client
 // reads the logs itself and sets Tree.Unattended.
 func (c *Client) Tree(ctx context.Context, q history.TreeQuery) (*history.Tree, error) {
+	if err := c.deployed(ctx); err != nil {
+		return nil, err
+	}
 	asking, end := context.WithTimeout(ctx, askTimeout(ctx))
 	defer end()
 	t, asked := history.RequestTree(asking, c.bus, q)
@@ -56,9 +54,12 @@ func askTimeout(ctx context.Context) time.Duration {
 // More than 100,000 events are an error. What a person sends again later is not waited for.
 func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*history.Tree, error) {
 	c, space := s.client, s.name
+	if err := c.deployed(ctx); err != nil {
+		return nil, err
+	}
 	bound, cancel := c.awaits.bind(ctx)
 	defer cancel()
-	ended, waited := history.WaitTree(bound, c.bus, space, stream, id.text)
+	ended, waited := history.WaitTree(bound, c.bus, space, stream, c.event(id))
 	if cause := context.Cause(bound); errors.Is(cause, model.ErrStopped) && waited != nil {
 		return nil, fmt.Errorf("wait for all that event %s to %s/%s causes: %w", id, space, stream, cause)
 	}
@@ -67,7 +68,7 @@ func (s Space) WaitTree(ctx context.Context, stream string, id EventID) (*histor
 	}
 	last, end := withReadGrace(ctx)
 	defer end()
-	t, err := c.Tree(last, history.TreeQuery{Space: space, Stream: stream, Event: id.text, MaxEvents: maxWaited})
+	t, err := c.Tree(last, history.TreeQuery{Space: space, Stream: stream, Event: c.event(id), MaxEvents: maxWaited})
 	switch {
 	case waited != nil:
 		return t, waited

@@ -177,7 +177,7 @@ func TestRedrive_ADeadLetterIsListedSentAgainAndSaidToHaveBeen(t *testing.T) {
 		if err != nil || sent.Duplicate || of.Event != dead[0].Event+":r1" {
 			t.Fatalf("redrive: %+v, %+v, %v", of, sent, err)
 		}
-		if rc, err := c.Space(of.Space).Await(t.Context(), of.Stream, settle.ID(of.Event)); err != nil || rc.Outcome != settle.Handled {
+		if rc, err := c.Space(of.Space).Await(t.Context(), of.Stream, settle.ID(of.Event)); err != nil || rc.Outcome != model.Handled {
 			t.Errorf("it ended in %+v, %v", rc, err)
 		}
 		if r := list("broken")[0].Redriven; r == nil || r.Event != of.Event || r.State != "handled" {

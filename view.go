@@ -19,8 +19,8 @@ type Reader interface {
 	GetShallow(doc string, path ...string) Value
 	Peek(doc string, path ...string) Value
 	// Link reads a link itself, Follow reads what it points to.
-	Link(doc string, path ...string) (Link, bool)
-	Follow(l Link) Value
+	Link(doc string, path ...string) (model.Link, bool)
+	Follow(l model.Link) Value
 	// Fail fails the transaction or run; Err returns that error, nil if there is none.
 	Err() error
 	Fail(err error)
@@ -67,16 +67,16 @@ func (v *View) GetShallow(doc string, path ...string) Value {
 func (v *View) Peek(doc string, path ...string) Value { return v.tx().Peek(doc, path...) }
 
 // Link reads the link at a path itself, without following it.
-func (v *View) Link(doc string, path ...string) (Link, bool) { return v.tx().Link(doc, path...) }
+func (v *View) Link(doc string, path ...string) (model.Link, bool) { return v.tx().Link(doc, path...) }
 
 // Follow reads what a link points to, in this space or another.
-func (v *View) Follow(l Link) Value { return v.tx().Follow(l) }
+func (v *View) Follow(l model.Link) Value { return v.tx().Follow(l) }
 
 // Log writes a line for the operator, with key-value pairs as with log/slog.
 func (v *View) Log(message string, args ...any) { v.tx().Log(message, args...) }
 
 // Node registers a child of the running node, see [space.Tx.Node]. Each is the form for lists.
-func (v *View) Node(n NodeSpec) { v.tx().Node(n) }
+func (v *View) Node(n space.NodeSpec) { v.tx().Node(n) }
 
 // Err returns the error that keeps the run from taking effect, or nil.
 func (v *View) Err() error { return v.tx().Err() }
@@ -110,16 +110,18 @@ func (d *Draft) GetShallow(doc string, path ...string) Value {
 func (d *Draft) Peek(doc string, path ...string) Value { return d.view().Peek(doc, path...) }
 
 // Link reads like View.Link.
-func (d *Draft) Link(doc string, path ...string) (Link, bool) { return d.view().Link(doc, path...) }
+func (d *Draft) Link(doc string, path ...string) (model.Link, bool) {
+	return d.view().Link(doc, path...)
+}
 
 // Follow reads like View.Follow.
-func (d *Draft) Follow(l Link) Value { return d.view().Follow(l) }
+func (d *Draft) Follow(l model.Link) Value { return d.view().Follow(l) }
 
 // Log writes a line for the operator.
 func (d *Draft) Log(message string, args ...any) { d.view().Log(message, args...) }
 
 // Node registers a child of the running node.
-func (d *Draft) Node(n NodeSpec) { d.view().Node(n) }
+func (d *Draft) Node(n space.NodeSpec) { d.view().Node(n) }
 
 // Err returns the error that keeps the run from taking effect, or nil.
 func (d *Draft) Err() error { return d.view().Err() }

@@ -79,7 +79,7 @@ func WithStatus() WatchOption {
 // changes between may be left out.
 func (s Space) Watch(ctx context.Context, doc string, options ...WatchOption) iter.Seq2[Update[Value], error] {
 	return func(yield func(Update[Value], error) bool) {
-		if err := s.check(doc); err != nil {
+		if err := s.check(ctx, doc); err != nil {
 			yield(Update[Value]{}, err)
 			return
 		}

@@ -78,7 +78,7 @@ const (
 	connected = "connected: true, current: false"
 	current   = "connected: true, current: true"
 	nobody    = "connected: false, current: false, because no worker answers"
-	silent    = "connected: false, current: false, because nothing was heard for 3s"
+	silent    = "connected: false, current: false, because no message arrived for 3s"
 	tooMany   = "connected: true, current: false, because mood could not be computed: two is too many"
 )
 
@@ -93,7 +93,7 @@ func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
 
-		crash := w.worker("w1")
+		crash := w.start("w1", counter().MadeByReads(), nil)
 		s.want(t, 10*time.Second, connected, `"fine"`, current)
 		for i := range 3 { // what it is computed from fails, and then comes to the same again
 			if _, err := c.Call(t.Context(), add("s", fmt.Sprint("e", i))); err != nil {
@@ -177,7 +177,7 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 			return s.watch(ctx, c.Space("s"), "mood")
 		})
 		s.want(t, 10*time.Second, "absent", nobody)
-		w.worker("w1")
+		w.start("w1", counter().MadeByReads(), nil)
 		s.want(t, 10*time.Second, connected)
 		s.want(t, time.Minute, `"fine"`, current)
 	})

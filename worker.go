@@ -12,24 +12,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/gateway"
-	"github.com/settlehq/settle/ledger"
+
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/status"
 	"github.com/settlehq/settle/worker"
-)
-
-// Worker hosts spaces over a bus. Stop hands them over to other workers, Kill does not.
-type Worker = worker.Worker
-
-// Options are what can be tuned of a worker, Limits what of them bounds a space, and Budgets what
-// bounds its passes. Package options turns them into flags and environment variables.
-type (
-	Options = worker.Options
-	Limits  = ledger.Limits
-	Budgets = space.Budgets
 )
 
 // WorkerConfig configures a worker. ID and Programs (or Hosted) are required.
@@ -44,7 +34,7 @@ type WorkerConfig struct {
 	// is set and Programs is nil.
 	Program string
 	// Options are what can be tuned.
-	Options
+	worker.Options
 	// Starlark bounds what one run of a hosted program may use.
 	Starlark star.Limits `prefix:"starlark-"`
 	// Live bounds the reads and watches that the worker serves concurrently.
@@ -67,7 +57,7 @@ type WorkerConfig struct {
 // joins a fleet. bus is the result of bus.Connect; with Config.AwaitServer, connecting waits for
 // the servers, too. If the deployment has not been provisioned, StartWorker logs that and waits for
 // it until ctx ends, with that as the error.
-func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*Worker, error) {
+func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.Worker, error) {
 	programs, err := cfg.own()
 	if err != nil {
 		return nil, err
@@ -138,18 +128,18 @@ func (cfg *WorkerConfig) own() (func(string) (*space.Program, error), error) {
 	if cfg.Programs != nil || !cfg.Hosted {
 		return cfg.Programs.resolve()
 	}
-	cfg.Program = cmp.Or(cfg.Program, HostedLabel)
+	cfg.Program = cmp.Or(cfg.Program, program.HostedLabel)
 	return nil, nil
 }
 
 // listen binds the address for HTTP before anything is started. The returned function serves there
 // beside a worker, or releases the address if w is nil.
-func (cfg *WorkerConfig) listen() (serve func(*Worker, *live.Server), err error) {
+func (cfg *WorkerConfig) listen() (serve func(*worker.Worker, *live.Server), err error) {
 	if cfg.Live.Logger == nil {
 		cfg.Live.Logger = cfg.Logger
 	}
 	if cfg.HTTP.Addr == "" {
-		return func(*Worker, *live.Server) {}, nil
+		return func(*worker.Worker, *live.Server) {}, nil
 	}
 	if cfg.HTTP.Logger == nil {
 		cfg.HTTP.Logger = cfg.Logger
@@ -158,7 +148,7 @@ func (cfg *WorkerConfig) listen() (serve func(*Worker, *live.Server), err error)
 	if err != nil {
 		return nil, err
 	}
-	return func(w *Worker, answers *live.Server) {
+	return func(w *worker.Worker, answers *live.Server) {
 		if w == nil {
 			g.Close()
 			return

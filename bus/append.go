@@ -69,7 +69,7 @@ func (j *appending) judge(a wire.Answer, doubt bool) wire.Ruling {
 }
 
 func (j *appending) refused(why string) wire.Ruling {
-	return wire.Ruling{Err: fmt.Errorf("append %s of space %s behind %d: %s: %w", j.a.ID, j.a.Space, j.a.Expect, why, model.ErrRefused)}
+	return wire.Ruling{Err: fmt.Errorf("append %s of space %s after %d: %s: %w", j.a.ID, j.a.Space, j.a.Expect, why, model.ErrRefused)}
 }
 
 // answerFromThePast handles a head that is older than the one that the caller has seen
@@ -108,5 +108,5 @@ func (j *appending) whoseCommit(ctx context.Context) wire.Ruling {
 	case wire.Number(next.Header, wire.HeaderExpect) > j.a.Expect:
 		return j.refused(fmt.Sprintf("the commits from %d to %d have been purged, so whose they were is not known", j.a.Expect+1, next.Seq-1))
 	}
-	return j.refused(fmt.Sprintf("commit %s stands there", wire.Header(next.Header, wire.HeaderCommit)))
+	return j.refused(fmt.Sprintf("commit %s follows there", wire.Header(next.Header, wire.HeaderCommit)))
 }

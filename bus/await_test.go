@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// notes is a log that signals its first line.
+// notes is a logger that signals its first line.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -43,7 +43,7 @@ func (n *notes) String() string {
 
 func (n *notes) logger() *slog.Logger { return slog.New(slog.NewTextHandler(n, nil)) }
 
-// nowhere returns the address of a server that is not there yet.
+// nowhere returns the address of a server that has not started yet.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	clearEnvironment(t)
@@ -70,7 +70,7 @@ func TestConnect_WaitsForAServerThatComesLater(t *testing.T) {
 	}
 	defer b.Close()
 	if text := log.String(); !strings.Contains(text, "waiting for a NATS server") || !strings.Contains(text, at) {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the logger wrote\n%s", text)
 	}
 }
 
@@ -88,15 +88,15 @@ func TestConnect_ItsWaitEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestConnect_WithoutBeingToldWaitsForNoServer(t *testing.T) {
+func TestConnect_DoesNotWaitForAServerByDefault(t *testing.T) {
 	at := nowhere(t)
 	if _, err := bus.Connect(t.Context(), bus.Config{URL: "nats://" + at}); !errors.Is(err, nats.ErrNoServers) || !strings.Contains(err.Error(), at) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Waiting repairs neither a wrong password nor a file that is missing.
-func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
+// Waiting solves neither a wrong password nor a missing file.
+func TestConnect_APermanentErrorEndsTheWait(t *testing.T) {
 	clearEnvironment(t)
 	s := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
@@ -118,7 +118,7 @@ func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 			b.Close()
 		}
 		if err == nil || errors.Is(err, context.DeadlineExceeded) || log.String() != "" {
-			t.Errorf("%s: %v; the log says %q", name, err, log)
+			t.Errorf("%s: %v; the logger wrote %q", name, err, log)
 		}
 		if name == "a wrong password" && (!errors.Is(err, nats.ErrAuthorization) || !strings.Contains(err.Error(), "Authorization")) {
 			t.Errorf("%s: %v", name, err)
@@ -126,8 +126,8 @@ func TestConnect_WhatWaitingDoesNotMendEndsIt(t *testing.T) {
 	}
 }
 
-// What is waited for is logged at once, then ever more rarely, and never ceases to be.
-func TestVigil_LogsAtOnceThenEverMoreRarely(t *testing.T) {
+// A wait is logged at once, then at growing intervals, without end.
+func TestVigil_LogsAtOnceThenAtGrowingIntervals(t *testing.T) {
 	var logged []int
 	bus.Vigil(200, func(try int) { logged = append(logged, try) })
 	if want := []int{1, 2, 4, 8, 16, 32, 64, 96, 128, 160, 192}; fmt.Sprint(logged) != fmt.Sprint(want) {
@@ -144,7 +144,7 @@ func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
 	}
 	b := connect(t, bus.Config{Server: s, Logger: log.logger()})
 	if err := b.AwaitProvision(t.Context()); err != nil || log.String() != "" {
-		t.Errorf("of what is whole: %v, and the log says %q", err, log)
+		t.Errorf("complete partitions: %v; the logger wrote %q", err, log)
 	}
 	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
 		t.Fatal(err)
@@ -159,6 +159,6 @@ func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 	if text := log.String(); !strings.Contains(text, "settle provision") || !strings.Contains(text, "SETTLE_LOG_1") {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the logger wrote\n%s", text)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The deployment knows its newest backup, in whichever order backups are noted. An unreadable note is reported
-// as such, and replaced by the next.
+// The deployment knows its newest backup, in whatever order backups are recorded. An unreadable record is
+// reported as such, and replaced by the next.
 func TestNoteBackup_KeepsTheNewest(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
@@ -47,7 +47,7 @@ func TestNoteBackup_KeepsTheNewest(t *testing.T) {
 	if n := newest(); !n.AsOf.Equal(now.Add(-time.Hour)) || n.Ends["SETTLE_LOG_0"] != 0 || n.Noted.Before(now.Add(-time.Minute)) {
 		t.Errorf("the newest is %+v", n)
 	}
-	// One whose clock is ahead by a year is not the newest for a year.
+	// A record from a clock that is a year ahead does not stay the newest for a year.
 	for _, n := range []bus.BackupNote{{ID: "ahead", AsOf: now.Add(365 * 24 * time.Hour)}, {ID: "next", AsOf: now.Add(time.Hour)}} {
 		if err := b.NoteBackup(ctx, &n); err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The two ways to write through: what a single server should do, and what shows
-// the costs of everything else.
+// These are the two ways to write through: the one for a single server, and the one that shows the costs of
+// everything else.
 var fsyncs = map[string]embedded.Fsync{"fsync=always": embedded.FsyncAlways, "fsync=interval": embedded.FsyncInterval}
 
 func eachFsync(b *testing.B, partitions int, bench func(*testing.B, *bus.Bus)) {
@@ -30,7 +30,7 @@ func eachFsync(b *testing.B, partitions int, bench func(*testing.B, *bus.Bus)) {
 	}
 }
 
-// BenchmarkAppend appends to 100 spaces, each with one append under way.
+// BenchmarkAppend appends to 100 spaces, each with one append in flight.
 func BenchmarkAppend(b *testing.B) {
 	eachFsync(b, 8, func(b *testing.B, c *bus.Bus) { appendAll(b, c, 100, make([]byte, 512), b.N) })
 }
@@ -40,7 +40,7 @@ func BenchmarkAppendOne(b *testing.B) {
 	eachFsync(b, 8, func(b *testing.B, c *bus.Bus) { appendAll(b, c, 1, make([]byte, 512), b.N) })
 }
 
-// appendAll makes n appends to so many spaces.
+// appendAll makes n appends, spread over a number of spaces.
 func appendAll(b testing.TB, c *bus.Bus, spaces int, data []byte, n int) {
 	var all sync.WaitGroup
 	for s := range spaces {
@@ -80,7 +80,7 @@ func (w *appender) appended(seq uint64, err error) {
 	w.append()
 }
 
-// BenchmarkSend sends events with up to 1000 of them under way.
+// BenchmarkSend sends events with up to 1000 of them in flight.
 func BenchmarkSend(b *testing.B) {
 	eachFsync(b, 8, func(b *testing.B, c *bus.Bus) { sendAll(b, c, 100, make([]byte, 128), b.N) })
 }
@@ -102,7 +102,7 @@ func sendAll(b testing.TB, c *bus.Bus, spaces int, payload []byte, n int) {
 	}
 }
 
-// BenchmarkFollowLane follows what is in a lane already.
+// BenchmarkFollowLane follows existing events of a lane.
 func BenchmarkFollowLane(b *testing.B) {
 	c := benchBus(b)
 	sendAll(b, c, 100, make([]byte, 128), b.N)
@@ -112,7 +112,7 @@ func BenchmarkFollowLane(b *testing.B) {
 	})
 }
 
-// BenchmarkFollowLog follows what is in a log already.
+// BenchmarkFollowLog follows existing entries of a log.
 func BenchmarkFollowLog(b *testing.B) {
 	c := benchBus(b)
 	appendAll(b, c, 100, make([]byte, 512), b.N)
@@ -122,8 +122,7 @@ func BenchmarkFollowLog(b *testing.B) {
 	})
 }
 
-// BenchmarkFollowSpace follows a space while it is appended to: the time from one
-// append to its delivery, which starts the next.
+// BenchmarkFollowSpace measures the time from an append to its delivery, which starts the next append.
 func BenchmarkFollowSpace(b *testing.B) {
 	c := benchBus(b)
 	next := model.Append{Space: "cart", ID: "bench/0/1", Data: make([]byte, 512)}
@@ -185,7 +184,7 @@ func benchBus(b *testing.B) *bus.Bus {
 	return c
 }
 
-// until follows until so many deliveries were made.
+// until runs a subscription until it has made n deliveries.
 func until(b testing.TB, n int, follow func(ctx context.Context, one func()) error) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

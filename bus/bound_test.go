@@ -11,9 +11,9 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// An event that follows from what was read in one epoch of the store is not sent in another; one that
-// follows from nothing is.
-func TestSend_WhatIsBoundToAnotherEpochIsRefused(t *testing.T) {
+// An event that depends on what was read in one epoch of the store is not sent in another one; an independent
+// event is.
+func TestSend_AnEventOfAnotherEpochIsRefused(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	send := func(m model.Message) error {
 		done := make(chan error, 1)
@@ -36,8 +36,8 @@ func TestSend_WhatIsBoundToAnotherEpochIsRefused(t *testing.T) {
 	}
 }
 
-// What a session stores or removes carries the session's epoch in its context, and is refused in another one, whenever the
-// store went back.
+// A write or removal in a session carries the session's epoch in its context, and is refused in another one,
+// whenever the store went back.
 func TestBus_NothingIsStoredOrRemovedInAnotherEpoch(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	within, cancel := context.WithTimeout(t.Context(), time.Minute) // turns a hang into a failure

@@ -150,8 +150,7 @@ func (b *Bus) Kill() { b.streams.Kill() }
 // Reachable reports whether the bus is connected to a server now.
 func (b *Bus) Reachable() bool { return b.streams.NC.IsConnected() }
 
-// Conn returns the connection, for purposes of the program besides Settle,
-// such as offering a service. It is closed by Close.
+// Conn returns the connection, for other uses of the program, such as offering a service. Close closes it.
 func (b *Bus) Conn() *nats.Conn { return b.streams.NC }
 
 // JetStream returns the JetStream context of the connection, in the

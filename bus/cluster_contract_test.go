@@ -12,16 +12,15 @@ import (
 	"github.com/settlehq/settle/bus/buscontract"
 )
 
-// The contract holds in a cluster as it does on a single server. It has a build tag
-// of its own because each of its checks makes seven replicated streams, which takes
-// more than a minute in all:
+// The contract holds in a cluster as on a single server. The test has its own build tag because each check
+// creates seven replicated streams, which takes more than a minute in all:
 //
 //	go test -tags cluster -run Contract ./bus/
 func TestContractInCluster(t *testing.T) {
 	buscontract.Run(t, &clusterHarness{servers: startCluster(t).Servers})
 }
 
-// clusterHarness gives every deployment a prefix of its own in one cluster.
+// clusterHarness gives every deployment its own prefix in one cluster.
 type clusterHarness struct {
 	servers     []*natsserver.Server
 	deployments int

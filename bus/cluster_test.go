@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// startCluster starts three servers that are one cluster, until the test ends.
+// startCluster starts three servers as one cluster, until the test ends.
 func startCluster(t testing.TB) *natstest.Cluster {
 	t.Helper()
 	c, err := natstest.StartCluster(t.TempDir())
@@ -26,8 +26,8 @@ func startCluster(t testing.TB) *natstest.Cluster {
 	return c
 }
 
-// A cluster gets three replicas of everything, refuses one, and keeps all promises
-// while the leaders of its streams change.
+// A cluster gets three replicas of every stream, refuses one, and keeps all promises while the leaders of its
+// streams change.
 func TestCluster(t *testing.T) {
 	urls := startCluster(t).URLs()
 	quick := []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(time.Minute)}
@@ -57,8 +57,8 @@ func TestCluster(t *testing.T) {
 	t.Run("duplicates at once", func(t *testing.T) { sendDuplicatesAtOnce(t, b, urls) })
 }
 
-// appendWhileLeadersChange appends and sends while the streams' leaders are made to step down. Every answer is
-// definite and true.
+// appendWhileLeadersChange appends and sends while the leaders of the streams are made to resign. Every
+// answer is definite and true.
 func appendWhileLeadersChange(t *testing.T, b *bus.Bus) {
 	f := followSpace(t, b, "busy")
 	head := uint64(0)
@@ -90,8 +90,8 @@ func appendWhileLeadersChange(t *testing.T, b *bus.Bus) {
 	})
 }
 
-// sendDuplicatesAtOnce sends one event from several clients at a time. On R3 one of them meets the others in
-// flight; an event that is reported as a duplicate is stored.
+// sendDuplicatesAtOnce sends one event from several clients concurrently. On R3 some of them meet the others
+// in flight; an event that is reported as a duplicate is stored.
 func sendDuplicatesAtOnce(t *testing.T, b *bus.Bus, urls string) {
 	other := connect(t, bus.Config{URL: urls})
 	for i := range 30 {
@@ -111,7 +111,7 @@ func sendDuplicatesAtOnce(t *testing.T, b *bus.Bus, urls string) {
 				stored++
 			}
 		}
-		// No client has a success if that answer got lost with a leader.
+		// If the successful answer was lost with a leader, no client reports a success.
 		_, there, err := b.FindEvent(t.Context(), m.Space, m.Stream, m.ID)
 		if stored > 1 || !there || err != nil {
 			t.Errorf("event %d was stored %d times, and is there: %v, %v", i, stored, there, err)

@@ -30,8 +30,8 @@ func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
 
 type harness struct{}
 
-// Start starts an embedded server. What it promises does not depend on fsync, and
-// without it the suite takes seconds.
+// Start starts an embedded server. Its promises do not depend on fsync, and without it the suite takes
+// seconds.
 func (harness) Start(t *testing.T, partitions int) buscontract.Deployment {
 	return deploy(t, natstest.StartServer(t, embedded.Config{}), bus.DefaultPrefix, partitions)
 }
@@ -55,8 +55,8 @@ type deployment struct {
 	admin      *bus.Bus
 }
 
-// ackTimeout is short, so that lost acknowledgements do not hold up the tests. One
-// that is only late is asked for again, which changes nothing.
+// ackTimeout is short, so that lost acknowledgements do not delay the tests. A late acknowledgement causes a
+// harmless retry.
 const ackTimeout = 100 * time.Millisecond
 
 func (d *deployment) Connect(t *testing.T, id string) buscontract.Client {
@@ -160,8 +160,8 @@ var faultOf = map[buscontract.Fault]faults.Fault{
 	buscontract.Duplicate:   faults.Duplicate,
 }
 
-// Inject gives the next request of a kind its fate on the first try, and stands
-// between that and the second.
+// Inject decides the fate of the first try of the next request of a kind, and blocks the retry until then
+// returns.
 func (c *client) Inject(kind buscontract.Kind, fault buscontract.Fault, then func()) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,9 +24,9 @@ const (
 	savedEvery = 32 * wire.PageLimit
 )
 
-// errNotTheSame reports that the totals are of another store than the one that is there, or that
-// messages were removed from it.
-var errNotTheSame = errors.New("the dead letters that were counted are not those that are there")
+// errNotTheSame reports that the totals are of another store than the present one, or that messages were
+// removed from it.
+var errNotTheSame = errors.New("the counted dead letters are not the present ones")
 
 // errBehind reports that the end of the dead letters could not be read: a replica does not have it yet,
 // or the last ones were removed.
@@ -58,7 +58,7 @@ type DeadOverview struct {
 	// Stream is the stream with most open letters, and OfStream their number.
 	Stream   string
 	OfStream int
-	// Index is of all letters if they had to be listed for it, or are few; otherwise nil.
+	// Index covers all letters if they had to be listed or are few; otherwise it is nil.
 	Index model.DeadIndex
 }
 
@@ -83,12 +83,12 @@ func (dl *deadLetters) OverviewDead(ctx context.Context) (*DeadOverview, error) 
 	return o, nil
 }
 
-// uncounted reports whether totals cannot be had though the letters can be read: all have to be listed.
+// uncounted reports whether totals are unavailable although the letters can be read: then all must be listed.
 func uncounted(err error) bool {
 	return errors.Is(err, errNotTheSame) || errors.Is(err, errBehind) || errors.Is(err, errManyDead) || errors.Is(err, wire.ErrNoStream)
 }
 
-// countDead counts all letters that are there: the totals that are kept, and what was stored since.
+// countDead counts all letters: the stored totals, and what was stored since.
 func (dl *deadLetters) countDead(ctx context.Context) (*deadCount, error) {
 	kept, _, err := dl.keptTotals(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (c *deadCount) add(ctx context.Context, found []wire.StoredMsg) error {
 	return nil
 }
 
-// before looks which letters and notes that have to do with these names are counted already.
+// before determines which letters and notes with these names are counted already.
 func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.DeadIndex, error) {
 	if c.names != nil {
 		return c.names, nil
@@ -248,8 +248,8 @@ func (c *deadCount) before(ctx context.Context, names []model.DeadName) (model.D
 
 // deadName reads the name of a letter or a note off its subject.
 func (dl *deadLetters) deadName(subject string) (model.DeadName, bool) {
-	m, ok := wire.ParseEvent(subject)
-	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok && dl.Names.Dead(m.Space, m.Stream, m.ID) == subject
+	m, ok := dl.Names.ParseDead(subject)
+	return model.DeadName{Space: m.Space, Stream: m.Stream, Event: m.ID}, ok
 }
 
 // KeepDeadTotals counts what was stored since the totals were, if it is some hundred messages, and
@@ -283,7 +283,7 @@ func (dl *deadLetters) KeepDeadTotals(ctx context.Context) error {
 	return err
 }
 
-// sameDead returns errNotTheSame unless the last message that is counted is there.
+// sameDead returns errNotTheSame unless the last counted message still exists.
 func (dl *deadLetters) sameDead(ctx context.Context, kept *model.DeadTotals) error {
 	if kept.Seq == 0 {
 		return nil

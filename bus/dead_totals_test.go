@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// deadWorld is a deployment whose dead letters are stored past the bus, by the thousand.
+// deadWorld is a deployment whose dead letters are stored directly, by the thousand.
 type deadWorld struct {
 	*testing.T
 	ctx    context.Context
@@ -91,7 +91,7 @@ func (w *deadWorld) store(d *model.DeadLetter) {
 	}
 }
 
-// flush waits until the server has answered all that was stored.
+// flush waits until the server has answered every store request.
 func (w *deadWorld) flush() {
 	w.Helper()
 	select {
@@ -108,7 +108,7 @@ func (w *deadWorld) keep() {
 	}
 }
 
-// totals returns those that are kept, nil if none are.
+// totals returns the stored totals, nil if there are none.
 func (w *deadWorld) totals() *model.DeadTotals {
 	w.Helper()
 	r, err := w.b.LoadRecord(w.ctx, "dead.totals")
@@ -138,8 +138,8 @@ func (w *deadWorld) put(t *model.DeadTotals) {
 	}
 }
 
-// compare compares what is counted of everything, of each stream and space, and of both, with a
-// listing of all names.
+// compare compares all counts (of everything, of each stream and space, and of both) with a listing of all
+// names.
 func (w *deadWorld) compare(when string) {
 	w.Helper()
 	names, err := w.b.ListDead(w.ctx, "")
@@ -160,7 +160,7 @@ func (w *deadWorld) compare(when string) {
 	}
 }
 
-// traffic returns how many messages, and bytes, a connection sends and receives meanwhile.
+// traffic returns how many messages and bytes the connection sends and receives while do runs.
 func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 	before := w.b.Traffic()
 	do()
@@ -169,7 +169,7 @@ func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 }
 
 // The count is right for letters that were stored before and after the totals.
-func TestCountDead_CountsWhatIsThere(t *testing.T) {
+func TestCountDead_CountsPresentLetters(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.compare("before any letter")
 	w.keep()
@@ -225,7 +225,7 @@ func TestCountDead_CostsTheSameForAnyNumber(t *testing.T) {
 		}
 	}
 	w.compare("in the end")
-	// Some hundred that are not in the totals are read.
+	// A few hundred letters that are not in the totals are read.
 	w.bury(200)
 	if n, _ := cost("", ""); n > few+210 {
 		t.Errorf("to count 200 more takes %d messages", n)
@@ -237,8 +237,8 @@ func TestCountDead_CostsTheSameForAnyNumber(t *testing.T) {
 	}
 }
 
-// Letters that are too many to be counted by a reader are listed, which is one answer for all.
-func TestCountDead_ListsWhatNobodyHasCounted(t *testing.T) {
+// If there are too many letters for a reader to count, they are listed, in one answer for all.
+func TestCountDead_ListsUncountedLetters(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(5000)
 	n, _ := w.traffic(func() { w.compare("without totals") })
@@ -247,9 +247,9 @@ func TestCountDead_ListsWhatNobodyHasCounted(t *testing.T) {
 	}
 }
 
-// Totals of another store are not believed, nor those of more or fewer messages than there are. They
-// are counted anew, but not all the time.
-func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
+// Totals of another store, or with a wrong number of messages, are discarded and counted again, but not all
+// the time.
+func TestCountDead_WrongTotalsAreCountedAgain(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(600)
 	w.keep()
@@ -265,10 +265,10 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 		return x
 	}
 	for name, kept := range map[string]*model.DeadTotals{
-		"another message stands there": wrong(func(x *model.DeadTotals) { x.Stored = x.Stored.Add(1) }),
-		"the store was longer":         wrong(func(x *model.DeadTotals) { x.Seq += 10 }),
-		"the store had more":           wrong(func(x *model.DeadTotals) { x.Messages += 10 }),
-		"as many were removed as have come": wrong(func(x *model.DeadTotals) {
+		"another message has the sequence": wrong(func(x *model.DeadTotals) { x.Stored = x.Stored.Add(1) }),
+		"the store was longer":             wrong(func(x *model.DeadTotals) { x.Seq += 10 }),
+		"the store had more":               wrong(func(x *model.DeadTotals) { x.Messages += 10 }),
+		"as many were removed as were added": wrong(func(x *model.DeadTotals) {
 			x.Seq -= 10
 			m, err := stream.GetMsg(w.ctx, x.Seq)
 			if err != nil {
@@ -281,7 +281,7 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 		w.put(kept)
 		w.compare(name)
 		if _ = w.b.KeepDeadTotals(w.ctx); w.totals().All.Letters != 77 {
-			t.Errorf("%s: they are counted anew at once, again", name)
+			t.Errorf("%s: the letters were counted again at once", name)
 		}
 		w.put(wrong(func(x *model.DeadTotals) {
 			*x = *kept
@@ -295,7 +295,7 @@ func TestCountDead_TotalsThatDoNotHoldAreCountedAnew(t *testing.T) {
 	}
 }
 
-// Letters that expire are counted by those that are left.
+// When letters expire, the remaining ones are counted.
 func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1, DeadLetterMaxAge: time.Hour})
 	w.bury(600)
@@ -306,9 +306,9 @@ func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 	w.compare("without totals")
 }
 
-// To read the letters of all spaces, the server is asked for what comes next and not for a pattern: for
-// each page of a pattern, it goes through the subjects of all letters.
-func TestReadDead_OfAllSpacesAsksForNoPattern(t *testing.T) {
+// To read the letters of all spaces, the server is asked for the next message rather than for a pattern: for
+// each page of a pattern, it scans the subjects of all letters.
+func TestReadDead_OfAllSpacesUsesNoPattern(t *testing.T) {
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(1200)
 	asked, err := w.NC.SubscribeSync("$JS.API.DIRECT.GET.SETTLE_DEAD")
@@ -329,7 +329,7 @@ func TestReadDead_OfAllSpacesAsksForNoPattern(t *testing.T) {
 		}
 		var q map[string]any
 		if err := json.Unmarshal(m.Data, &q); err != nil || q["next_by_subj"] != nil || q["batch"] == nil {
-			t.Errorf("the server is asked for %s", m.Data)
+			t.Errorf("the request is %s", m.Data)
 		}
 	}
 }

@@ -18,7 +18,11 @@
 // One set per partition p, plus two buckets for the deployment. "settle" and
 // "SETTLE" are Config.Prefix.
 //
-//	LANE   stream SETTLE_LANE_<p>    settle.lane.<p>.<space>.<stream>.<event id>
+//	LANE   stream SETTLE_LANE_<p>    settle.send.<p>.<space>.<stream>.<event id>
+//	                                 what clients send, with .<principal> behind it
+//	                                 if they send in the name of one
+//	                                 settle.lane.<p>.<space>.<stream>.<event id>
+//	                                 what coordinators and workers send
 //	                                 exactly these tokens: a message published to
 //	                                 another subject has no responders
 //	LOG    stream SETTLE_LOG_<p>     settle.log.<p>.<space>

@@ -11,8 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/internal/wire"
 )
 
-// HurryUp makes a bus impatient, for tests that wait for what it does only after a
-// while.
+// HurryUp shortens the timeouts of a bus, for tests that would have to wait for them.
 func (b *Bus) HurryUp() {
 	b.streams.Timing = wire.Timing{
 		PastLimit: 20 * time.Millisecond, HeadCheck: 20 * time.Millisecond,
@@ -42,7 +41,7 @@ func (b *Bus) Wanted() []jetstream.StreamConfig {
 // PartitionOf returns the partition of a space.
 func (b *Bus) PartitionOf(space string) int { return b.streams.PartitionOf(space) }
 
-// Vigil lets so many tries of a wait fail, and says which of them were logged.
+// Vigil makes a wait fail a number of times, and calls logged for each failure that is logged.
 func Vigil(tries int, logged func(try int)) {
 	try := 0
 	v := wire.Waiter{Log: slog.New(counting{func() { logged(try) }})}
@@ -51,7 +50,7 @@ func Vigil(tries int, logged func(try int)) {
 	}
 }
 
-// counting is a log that tells that a line has come.
+// counting is a logger that calls line for each line.
 type counting struct{ line func() }
 
 func (counting) Enabled(context.Context, slog.Level) bool    { return true }

@@ -43,7 +43,7 @@ func appendOne(b *bus.Bus, a model.Append) (uint64, error) {
 	return r.seq, r.err
 }
 
-// following is a follow in a goroutine of its own.
+// following is a subscription in its own goroutine.
 type following struct {
 	t     testing.TB
 	got   chan string
@@ -92,9 +92,8 @@ func followMembers(t testing.TB, b *bus.Bus) *following {
 	})
 }
 
-// The server is restarted under a client that appends and follows. What was
-// acknowledged is there, what was asked for meanwhile is answered, and followers go
-// on behind what they had.
+// The server restarts under a client that appends and follows. Acknowledged data is still there, requests in
+// flight are answered, and followers continue after their last delivery.
 func TestServerRestart(t *testing.T) {
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
@@ -142,8 +141,7 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
-// A feed message that is lost without a successor shows in the head. Here the feed
-// is cut off altogether.
+// A feed message that is lost without a successor shows in the head. Here the feed is cut off completely.
 func TestFollowSpaceWithoutAFeed(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
@@ -159,7 +157,7 @@ func TestFollowSpaceWithoutAFeed(t *testing.T) {
 	}
 }
 
-// A consumer that the server has lost leaves out its heartbeat.
+// A consumer that the server has lost sends no heartbeat.
 func TestFollowOutlivesItsConsumer(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
@@ -169,7 +167,7 @@ func TestFollowOutlivesItsConsumer(t *testing.T) {
 	log := stream(t, b, "SETTLE_LOG_0")
 	for name := range log.ConsumerNames(t.Context()).Name() {
 		err := log.DeleteConsumer(t.Context(), name)
-		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) { // it was given up meanwhile, for another
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) { // abandoned for another one in the meantime
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +175,7 @@ func TestFollowOutlivesItsConsumer(t *testing.T) {
 	f.want("a/0/2")
 }
 
-// Follows clean up after themselves: no consumer stays.
+// Subscriptions clean up after themselves: no consumer stays.
 func TestFollowLeavesNoConsumer(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	mustAppend(t, b, "cart", "a/0/1", 0)
@@ -192,7 +190,7 @@ func TestFollowLeavesNoConsumer(t *testing.T) {
 	})
 }
 
-// eventually polls for a condition that nothing announces.
+// eventually polls for a condition without a notification.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -207,7 +205,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// A stream that is gone for good ends the follow, with a word on what to do.
+// A stream that is gone for good ends the subscription, with advice.
 func TestFollowEndsWithItsStream(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
@@ -227,8 +225,8 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 	}
 }
 
-// An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed is
-// refused with the reason, because its fate cannot be known.
+// An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed
+// is refused with the reason, because its fate cannot be known.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
 	held, proceed := make(chan struct{}), make(chan struct{})
 	server := natstest.StartServer(t, embedded.Config{})

@@ -146,9 +146,8 @@ func (f *feed) next(e model.LogEntry) error {
 	return nil
 }
 
-// compareHead detects an entry whose feed message was lost and that has no
-// successor to show the gap. It asks the leader for the next entry; usually there
-// is none.
+// compareHead detects an entry whose feed message was lost and that has no successor to reveal the gap. It
+// asks the leader for the next entry; usually there is none.
 func (f *feed) compareHead(ctx context.Context) error {
 	p := f.logs.PartitionOf(f.space)
 	next, err := f.logs.LeaderGet(ctx, f.logs.Names.LogStream(p), wire.GetRequest{Seq: f.last + 1, NextFor: f.logs.Names.Log(p, f.space)})
@@ -161,8 +160,8 @@ func (f *feed) compareHead(ctx context.Context) error {
 	return f.fillTo(ctx, next.Seq)
 }
 
-// fillTo delivers the missing entries from the log, up to a sequence that is known to
-// exist. A replica that is behind does not show it yet, so the read is repeated.
+// fillTo delivers the missing entries from the log, up to a sequence that is known to exist. A lagging
+// replica does not show it yet, so the read is repeated.
 func (f *feed) fillTo(ctx context.Context, seq uint64) error {
 	for try := 1; f.last < seq; try++ {
 		if err := f.fill(ctx); err != nil {

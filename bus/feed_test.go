@@ -23,7 +23,7 @@ func feedOf(b *Bus, last uint64) (f *feed, got *[]model.LogEntry) {
 	return f, got
 }
 
-// published returns the n-th commit of a log as the feed has it, behind the entry before.
+// published returns the n-th commit of a log as the feed has it, after the entry before.
 func published(n, before uint64) *nats.Msg {
 	m := &nats.Msg{Header: nats.Header{wire.HeaderCommit: {"of the feed"}}}
 	wire.SetNumber(m.Header, wire.HeaderSequence, n)
@@ -51,7 +51,7 @@ func TestFeed_AMessageThatDoesNotFollowMakesItReadTheLog(t *testing.T) {
 		{"it follows", 2, 2, []uint64{3}, "of the feed"},
 		{"one before it is missing", 1, 2, []uint64{2, 3}, "a/0/3"},
 		{"it follows an earlier one", 2, 1, []uint64{3}, "a/0/3"},
-		{"it is there already", 3, 2, nil, ""},
+		{"the entry is already delivered", 3, 2, nil, ""},
 	} {
 		f, got := feedOf(b, c.last)
 		if err := f.receive(t.Context(), published(3, c.before)); err != nil {
@@ -66,8 +66,8 @@ func TestFeed_AMessageThatDoesNotFollowMakesItReadTheLog(t *testing.T) {
 	}
 }
 
-// The last messages of a feed have no successor that would show that they were lost: the head of the space
-// shows it. A replica that is behind does not have them yet, and is asked again.
+// The last messages of a feed have no successor that would reveal their loss; the head of the space does. A
+// lagging replica does not have them yet, and is asked again.
 func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.HurryUp()
@@ -85,7 +85,7 @@ func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []uint64{2, 3}; !slices.Equal(sequences(*got), want) || behind != 2 {
-		t.Errorf("delivered %v, want %v, after %d answers of a replica that is behind", sequences(*got), want, behind)
+		t.Errorf("delivered %v, want %v, after %d answers of a lagging replica", sequences(*got), want, behind)
 	}
 	if err := f.compareHead(t.Context()); err != nil || len(*got) != 2 {
 		t.Errorf("what was delivered is delivered again: %v, %v", sequences(*got), err)
@@ -94,7 +94,7 @@ func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 
 // Messages that arrive faster than the follower reads them are dropped. One warning reports it, when those that were not
 // dropped are taken.
-func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
+func TestFeed_DroppedMessagesAreReadFromTheLog(t *testing.T) {
 	b := storedLog(t, Config{})
 	messages := make(chan *nats.Msg, 1)
 	sub, err := b.streams.NC.ChanSubscribe("a.feed", messages)
@@ -106,7 +106,7 @@ func TestFeed_WhatWasDroppedIsReadFromTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.streams.NC.Flush(); err != nil { // its answer comes behind them
+	if err := b.streams.NC.Flush(); err != nil { // its answer comes after them
 		t.Fatal(err)
 	}
 	f, _ := feedOf(b, 3)

@@ -18,9 +18,6 @@ import (
 // events. It is filled up to the last known sequence to prevent that. See
 // port.Lanes.
 
-// The names of the messages that fill a lane, which no event can have.
-const fillSpace, fillStream = "=", "="
-
 // FillLane stores messages that are no events. See port.Lanes.
 func (l *lanes) FillLane(ctx context.Context, partition int, upTo uint64, names []model.Message) error {
 	if err := l.CheckPartition(partition); err != nil {
@@ -43,7 +40,7 @@ func (l *lanes) FillLane(ctx context.Context, partition int, upTo uint64, names 
 		}
 		window := make([]string, min(upTo-end, saveWindow))
 		for i := range window {
-			window[i] = l.Names.LaneOf(partition) + fillSpace + "." + fillStream + "." + wire.ShortID()
+			window[i] = l.Names.Fill(partition)
 		}
 		if err := l.fill(ctx, partition, window); err != nil {
 			return fmt.Errorf("fill lane %d from %d to %d: %w", partition, end, upTo, err)

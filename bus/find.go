@@ -38,7 +38,7 @@ func (l *lanes) FindEvents(ctx context.Context, space, id string) ([]model.Messa
 }
 
 func (l *lanes) findEvents(ctx context.Context, p int, space, id string) ([]model.Message, error) {
-	found, err := l.ReadAll(ctx, l.Names.LaneStream(p), l.Names.EventsOf(p, space, id))
+	found, err := l.ReadAll(ctx, l.Names.LaneStream(p), l.Names.EventsOf(p, space, "", id))
 	if err != nil {
 		return nil, fmt.Errorf("find events %s in lane %d: %w", id, p, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// slowToSay is a server that answers only the second request whether it has processed everything that was sent.
+// slowToSay is a server that answers only the second request whether it has processed everything sent before.
 type slowToSay struct {
 	nats.InProcessConnProvider
 	armed atomic.Bool
@@ -57,8 +57,9 @@ func (c *slowConn) pass(p []byte) error {
 	return err
 }
 
-// A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for it.
-func TestServeAndAnswerPings_WaitForAServerThatIsSlow(t *testing.T) {
+// A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for
+// it.
+func TestServeAndAnswerPings_WaitForASlowServer(t *testing.T) {
 	server := &slowToSay{InProcessConnProvider: natstest.StartServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})
 	for what, do := range map[string]func(context.Context) error{ // any order: each on its own

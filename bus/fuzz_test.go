@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// An announcement is what any process with the right to announce itself has written.
+// Any process with the right to announce itself can write an announcement.
 func FuzzMember(f *testing.F) {
 	f.Add([]byte(`{"id":"w1","beat":7,"weight":2,"life":"l","holds":[0,1],"wants":[2],"program":"cart","since":"2026-11-25T12:00:00Z"}`))
 	f.Add([]byte(`{"id":"c1","role":"coordinator","beat":7,"left":true,"done":[1,2],"full":[{"partition":1,"space":"s","since":"2026-11-25T12:00:00Z","waiting":3}]}`))
@@ -25,7 +25,7 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// A lease is what any client has published.
+// Any client can publish a lease.
 func FuzzLease(f *testing.F) {
 	f.Add([]byte(`{"space":"cart","doc":"stats","watcher":"w","ttl":6000000000}`))
 	f.Add([]byte(`{"space":"cart","doc":"","watcher":"w","ttl":-1}`))
@@ -37,7 +37,7 @@ func FuzzLease(f *testing.F) {
 	})
 }
 
-// The items of a saved state, by key, sequence and contents.
+// The input is the items of a saved state: key, sequence and contents.
 func FuzzStateItem(f *testing.F) {
 	for _, key := range []string{"stats", "=checkpoint", "=node.total", "=later.7", "=origins.3", "=due", "=quarantine.7", "=foreign", "a.b"} {
 		f.Add(key, "12", []byte(`7`))

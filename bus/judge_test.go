@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The consequences of an answer: the end with a sequence or an error, another attempt, or a comparison with the
-// stored message.
+// An answer has one of these consequences: the end with a sequence or an error, another attempt, or a
+// comparison with the stored message.
 func TestAppendRulings(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -42,8 +42,7 @@ func TestAppendRulings(t *testing.T) {
 	}
 }
 
-// A head before the expected one comes from a deposed leader, but not for a long time, and not on a single
-// server.
+// A deposed leader may report a head before the expected one, but not for long, and not on a single server.
 func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 	past := wire.Answer{Outcome: wire.Moved, Seq: 4}
 	b := unconnected(Config{})
@@ -91,7 +90,7 @@ func TestSendRulings(t *testing.T) {
 	}
 }
 
-// A send in doubt into a full lane ends all the same.
+// A send in doubt into a full lane ends nevertheless.
 func TestSendInDoubtGivesUpOnAFullLane(t *testing.T) {
 	s := &sending{}
 	for range 100 {

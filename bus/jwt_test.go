@@ -129,7 +129,7 @@ func (a *authority) revoke(public string) {
 	}
 }
 
-// lines is a log that can be waited for.
+// lines is a logger that a test can wait for.
 type lines struct{ written chan string }
 
 func (l lines) Write(p []byte) (int, error) {

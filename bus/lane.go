@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus/internal/wire"
@@ -26,7 +27,7 @@ func (l *lanes) FollowLane(ctx context.Context, partition int, after uint64, del
 			return
 		}
 		if !ok {
-			l.Log.Warn("event passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events",
+			l.Faults.Warn("an event is passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events", t.Stream,
 				"subject", s.Subject, "lane", s.Seq, "partition", partition)
 			return
 		}
@@ -60,7 +61,7 @@ func (l *lanes) FindEvent(ctx context.Context, space, stream, id string) (model.
 		return model.Message{}, false, err
 	}
 	p := l.PartitionOf(space)
-	s, err := l.LeaderGet(ctx, l.Names.LaneStream(p), wire.GetRequest{LastFor: l.Names.Event(p, &m)})
+	s, err := l.LeaderGet(ctx, l.Names.LaneStream(p), wire.GetRequest{LastFor: l.Names.EventsOf(p, space, stream, id)})
 	switch {
 	case errors.Is(err, wire.ErrNoMessage):
 		return model.Message{}, false, nil
@@ -125,29 +126,37 @@ func (l *lanes) countBehind(ctx context.Context, stream, pattern string, after u
 	return c.CachedInfo().NumPending, nil
 }
 
-// event reads an event of a partition as it is in its lane; ok is false if the message is none. An event of
-// another partition is not found here: the lane's owner forwards it to the right one.
+// event decodes an event of a partition from its lane; ok is false if the message is not an event. An event
+// of another partition is not found here: the lane's owner forwards it to the right one.
 func (l *lanes) event(partition int, s wire.StoredMsg) (model.Message, bool) {
 	m, ok := eventOf(s)
 	return m, ok && l.PartitionOf(m.Space) == partition
 }
 
-// eventOf reads an event. Clients with the right to publish to a lane can write an invalid
-// name there, which could never be handled.
+// eventOf reads an event. Clients can store a message under an invalid name, which could never be handled; whatever the
+// headers of a client's message say, only the system gives an event a position, a term or a depth, or makes it a tombstone. A
+// client that calls its own message one that fills the lane has sent no event.
 func eventOf(s wire.StoredMsg) (model.Message, bool) {
-	m, ok := wire.ParseEvent(s.Subject)
+	m, sent, ok := wire.ParseEvent(s.Subject)
 	if !ok || wire.Header(s.Header, wire.HeaderFill) != "" {
 		return model.Message{}, false
 	}
 	m.Seq, m.Stored, m.Payload = s.Seq, s.Time, s.Data
-	m.Position, m.Depth = wire.Number(s.Header, wire.HeaderPosition), wire.Number(s.Header, wire.HeaderDepth)
 	m.Trace = wire.Trace(s.Header)
-	if m.Position > 0 { // only events sent by a space have a position
-		m.Invalid = wire.Reason(s.Header)
-		m.Term, m.PrevTerm, m.ReplayKey = wire.Number(s.Header, wire.HeaderTerm), wire.Number(s.Header, wire.HeaderPrevTerm), wire.Hash(s.Header, wire.HeaderReplay)
+	if !sent {
+		readSystem(&m, s.Header)
 	}
 	m.NotBefore, m.Expires = wire.Millis(s.Header, wire.HeaderNotBefore), wire.Millis(s.Header, wire.HeaderExpires)
 	return m, true
+}
+
+// readSystem reads what only the system says of an event.
+func readSystem(m *model.Message, h nats.Header) {
+	m.Position, m.Depth = wire.Number(h, wire.HeaderPosition), wire.Number(h, wire.HeaderDepth)
+	if m.Position > 0 { // only events sent by a space have a position
+		m.Invalid = wire.Reason(h)
+		m.Term, m.PrevTerm, m.ReplayKey = wire.Number(h, wire.HeaderTerm), wire.Number(h, wire.HeaderPrevTerm), wire.Hash(h, wire.HeaderReplay)
+	}
 }
 
 // LaneEvent returns the message at a sequence of a partition's lane. See port.Lanes.

@@ -19,8 +19,8 @@ func letter(event string) *model.DeadLetter {
 	return &model.DeadLetter{Version: model.DeadVersion, Space: "cart", Stream: "add", Event: event, Error: "no"}
 }
 
-// A client that may publish there can put anything under any name.
-func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
+// A client with the right to publish there can store anything under any name.
+func TestReadDead_ALetterUnderAWrongNameIsSkipped(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	body, err := letter("e1").Encode()
 	if err != nil {
@@ -35,17 +35,17 @@ func TestReadDead_ALetterUnderANameThatIsNotItsOwnIsPassedOver(t *testing.T) {
 	}
 }
 
-// A coordinator that begins anew buries again.
-func TestBury_ALetterThatStandsThereAlreadyIsASuccess(t *testing.T) {
+// A coordinator that restarts writes its letters again.
+func TestBury_AnExistingLetterIsASuccess(t *testing.T) {
 	b := unconnected(Config{})
 	r := b.judgeLetter("any")(wire.Answer{Outcome: wire.Moved, Seq: 7}, false)
 	if r.Again || r.Lookup != nil || r.Err != nil {
-		t.Errorf("it comes to %+v", r)
+		t.Errorf("the result is %+v", r)
 	}
 }
 
-// The server tells so many subjects at a time.
-func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
+// The server lists a limited number of subjects per answer.
+func TestListDead_OfMoreThanFitInOneAnswer(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, event := range []string{"e1", "e2", "e3"} {
 		if err := b.Bury(t.Context(), letter(event)); err != nil {
@@ -72,8 +72,8 @@ func TestListDead_OfMoreThanOneAnswerHolds(t *testing.T) {
 	}
 }
 
-// A record stands over the revision that its writer has seen, or not at all. One that was stored by an
-// attempt whose answer was lost is the writer's own.
+// A record replaces the revision that its writer has read, or is refused. A record that an attempt with a
+// lost answer has stored is recognized as the writer's own.
 func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 	lost := false
 	b := embeddedBus(t, Config{Faults: func(a faults.Attempt) faults.Fault {
@@ -97,7 +97,7 @@ func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 	}
 }
 
-func TestMostOpen_OfStreamsWithAsManyTheFirstByName(t *testing.T) {
+func TestMostOpen_TiesAreOrderedByName(t *testing.T) {
 	var names []model.DeadName
 	for _, stream := range []string{"d", "b", "a", "c", "b", "a"} {
 		names = append(names, model.DeadName{Space: "s", Stream: stream, Event: "e" + string(rune('0'+len(names)))})

@@ -55,8 +55,8 @@ func (l *logs) ReadLog(ctx context.Context, space string, after uint64, limit in
 }
 
 // endsAt reports whether a space has no commit after a sequence. That is the usual case when a space is
-// loaded: the server knows the last message of a subject, and would have to search the
-// log to its end for one behind it.
+// loaded: the server knows the last message of a subject, but would have to search the log to its end for a
+// later one.
 func (l *logs) endsAt(ctx context.Context, space string, after uint64) (bool, error) {
 	if after == 0 {
 		return false, nil // a new space is not in the server's index, which answers at once

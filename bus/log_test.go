@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A space that wakes finds nothing behind its checkpoint, mostly. The server is not made to search
-// its log for that.
-func TestReadLog_BehindTheHeadNothingIsSearched(t *testing.T) {
+// A space that is loaded usually finds no commit after its checkpoint. The server must not have to search its
+// log for that.
+func TestReadLog_AfterTheHeadSearchesNothing(t *testing.T) {
 	var searches atomic.Int64
 	b := through(t, func(request string, _ *nats.Msg) bool {
 		if strings.HasPrefix(request, "DIRECT.GET.SETTLE_LOG") {

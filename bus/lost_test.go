@@ -19,8 +19,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A deployment whose bucket of workers is gone is no new one: it keeps its partitions.
-func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *testing.T) {
+// A deployment without its bucket of workers is not a new one: it keeps its partitions.
+func TestProvision_ADeploymentWithoutItsWorkersBucketKeepsItsPartitions(t *testing.T) {
 	s := natstest.StartServer(t, embedded.Config{})
 	first := connect(t, bus.Config{Server: s, Partitions: 3})
 	if err := first.Provision(t.Context()); err != nil {
@@ -51,8 +51,8 @@ func TestProvision_ADeploymentWhoseWorkersBucketIsGoneKeepsItsPartitions(t *test
 	}
 }
 
-// A program that is started, for whatever reason, makes no empty stream in place of one that was there.
-func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
+// A program that starts, for whatever reason, creates no empty stream in place of a lost one.
+func TestComplete_CreatesNothingInPlaceOfALostStream(t *testing.T) {
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Complete(t.Context()); err != nil { // a deployment that is new is made
@@ -84,17 +84,17 @@ func TestComplete_CreatesNothingInPlaceOfAStreamThatWasThere(t *testing.T) {
 		}
 	}
 	if text := log.String(); strings.Count(text, "nothing is created in their place") != 2 || !strings.Contains(text, "SETTLE_LOG_1") {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the logger wrote\n%s", text)
 	}
 	if err := operator.JetStream().DeleteStream(t.Context(), "SETTLE_DEAD"); err != nil { // it belongs to no partition
 		t.Fatal(err)
 	}
 	if err := b.Complete(t.Context()); err != nil || !isThere(t, operator, "SETTLE_DEAD") || isThere(t, operator, "SETTLE_LOG_1") {
-		t.Errorf("with a stream missing that has nothing of a partition: %v", err)
+		t.Errorf("without a stream that belongs to no partition: %v", err)
 	}
 }
 
-// isThere reports whether there is a stream.
+// isThere reports whether a stream exists.
 func isThere(t *testing.T, b *bus.Bus, name string) bool {
 	t.Helper()
 	_, err := b.JetStream().Stream(t.Context(), name)
@@ -104,7 +104,7 @@ func isThere(t *testing.T, b *bus.Bus, name string) bool {
 	return err == nil
 }
 
-// Without the bucket of the workers, no worker knows of another: it is waited for.
+// Without the bucket of the workers, no worker knows of another, so they wait for it.
 func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2, Horizon: model.DefaultHorizon})
@@ -174,7 +174,7 @@ func TestDefects_NameEachStreamAndDoNotWaitForOneThatIsSilent(t *testing.T) {
 	}
 	for i, says := range []string{"no such stream", "has not answered within", "maximum age is 1h0m0s"} {
 		if len(found) == 3 && !strings.Contains(found[i].Err.Error(), says) {
-			t.Errorf("of %s it says %v", found[i].Stream, found[i].Err)
+			t.Errorf("for %s the result is %v", found[i].Stream, found[i].Err)
 		}
 	}
 }

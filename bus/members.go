@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// members tells the processes of a deployment of each other.
+// members announces the processes of a deployment to each other.
 type members struct{ *wire.Streams }
 
 // Announce stores a member's announcement, replacing its previous one. See
@@ -112,11 +112,10 @@ func (ms *members) AnswerPings(ctx context.Context, id string) error {
 	return nil
 }
 
-// Ping reports whether a member's process exists. See port.Members. The
-// request is repeated until it is answered: it can get lost with the
-// process that received it. The error, when ctx ends (or after twice the
-// acknowledgement timeout, if it has no deadline), means that the process listens
-// and does not answer, or that this one is disconnected.
+// Ping reports whether a member's process exists. See port.Members. The request is repeated until it is
+// answered: it can get lost with the process that received it. An error, when ctx ends (or after twice the
+// acknowledgement timeout, if it has no deadline), means that the process listens but does not answer, or
+// that this one is disconnected.
 func (ms *members) Ping(ctx context.Context, id string) (bool, error) {
 	if err := model.CheckName("worker", id); err != nil {
 		return false, err

@@ -51,7 +51,7 @@ func publishMalformed(t *testing.T, server *embedded.Server, subjects ...string)
 	}
 }
 
-// A message with malformed headers is read like one without headers, and those behind it are read.
+// A message with malformed headers is read like one without headers, and later messages are read.
 func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -79,8 +79,8 @@ func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
 	}
 }
 
-// Whatever a client writes into the headers of its event, all readers of the lane agree on what it says.
-func TestLane_NonsenseInHeadersSaysNothing(t *testing.T) {
+// All readers of the lane interpret the headers of an event alike, whatever a client has written into them.
+func TestLane_InvalidHeadersAreIgnored(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -113,7 +113,7 @@ func TestLane_NonsenseInHeadersSaysNothing(t *testing.T) {
 	}
 }
 
-// A commit with malformed headers hides no other one, nor does an item of the state.
+// A commit with malformed headers hides no other commit, and neither does an item of the state.
 func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -139,9 +139,9 @@ func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
 	}
 }
 
-// An item of a state that does not say which commit it reflects was not saved by Settle, and is not believed. Others than
-// documents only save work. A key that an operator has deleted is none.
-func TestState_AnItemWithoutItsSequenceIsNotBelieved(t *testing.T) {
+// An item of a state without the sequence of its commit was not saved by Settle, and is rejected if it is a
+// document; other items only save work, and are skipped. A key that an operator has deleted is no item.
+func TestState_AnItemWithoutASequenceIsRejected(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)

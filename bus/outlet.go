@@ -113,7 +113,7 @@ func (o *outlet) Say(p model.Part) error {
 		return err
 	}
 	if isClosedChan(o.gone) {
-		return errors.New("the listener is gone")
+		return errors.New("the listener has left")
 	}
 	m := nats.NewMsg(o.to)
 	m.Reply, m.Data = o.token, p.Data

@@ -56,19 +56,19 @@ func joined(t *testing.T, cfg Config) *Bus {
 	return b
 }
 
-func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnother(t *testing.T) {
+func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnotherMessage(t *testing.T) {
 	b := storedLog(t, Config{})
 	for name, was := range map[string]wire.Anchor{
-		"it ends one message earlier": {Seq: 4},
-		"another commit stands there": {Seq: 3, Commit: "b/0/1"},
+		"it ends one message earlier":     {Seq: 4},
+		"another commit has the sequence": {Seq: 3, Commit: "b/0/1"},
 	} {
 		if _, why, err := b.streams.LookBack(t.Context(), pastLog, was); err != nil || why == "" {
 			t.Errorf("%s, and that is not noticed: %v", name, err)
 		}
 	}
 	for name, was := range map[string]wire.Anchor{
-		"what is remembered stands there": b.streams.Past.Anchor(pastLog),
-		"nothing is remembered":           {},
+		"the remembered commit has the sequence": b.streams.Past.Anchor(pastLog),
+		"nothing is remembered":                  {},
 	} {
 		if _, why, err := b.streams.LookBack(t.Context(), pastLog, was); err != nil || why != "" {
 			t.Errorf("%s: %s, %v", name, why, err)
@@ -91,12 +91,12 @@ func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
 		t.Errorf("what is known of it is %+v", got)
 	}
 	if b.streams.Compare(t.Context(), pastLog); b.Epoch() != 1 {
-		t.Errorf("it is said again, of nothing that is remembered: epoch %d", b.Epoch())
+		t.Errorf("the rewind is reported again without a known message: epoch %d", b.Epoch())
 	}
 }
 
-// A stream may also be deleted, or another one put in its place, without an end of the connection.
-func TestPast_AFollowerOfAStreamThatIsDeletedIsTold(t *testing.T) {
+// A stream may also be deleted, or replaced by another one, while the connection stays up.
+func TestPast_AFollowerOfADeletedStreamIsNotified(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.HurryUp()
 	delivered, ended := make(chan uint64, 3), make(chan error, 1)
@@ -114,8 +114,8 @@ func TestPast_AFollowerOfAStreamThatIsDeletedIsTold(t *testing.T) {
 	}
 }
 
-// What finds no stream to be stored in does not wait for one that takes its place.
-func TestPast_WhatFindsNoStreamHasItCompared(t *testing.T) {
+// A message that finds no stream does not wait for a stream that replaces the lost one.
+func TestPast_ARequestWithoutAStreamStartsAComparison(t *testing.T) {
 	b := storedLog(t, Config{})
 	if err := b.streams.JS.DeleteStream(t.Context(), pastLog); err != nil {
 		t.Fatal(err)
@@ -124,23 +124,23 @@ func TestPast_WhatFindsNoStreamHasItCompared(t *testing.T) {
 		t.Errorf("the append ended with %v", err)
 	}
 	if err := b.FollowSpace(t.Context(), "cart", 3, func(model.LogEntry) {}); err == nil {
-		t.Error("a space is followed of which there is no log")
+		t.Error("a space without a log is followed")
 	}
 }
 
 // A feed has no consumer that would end with the log.
-func TestPast_AFeedWithoutItsLogHasItCompared(t *testing.T) {
+func TestPast_AFeedWithoutItsLogStartsAComparison(t *testing.T) {
 	b := storedLog(t, Config{})
 	if err := b.streams.JS.DeleteStream(t.Context(), pastLog); err != nil {
 		t.Fatal(err)
 	}
 	changed := b.streams.Past.Changed.Wait()
 	if err := b.FollowSpace(t.Context(), "cart", 3, func(model.LogEntry) {}); err == nil {
-		t.Error("a space is followed of which there is no log")
+		t.Error("a space without a log is followed")
 	}
 	<-changed
 	if got := b.Rewinds(); len(got) != 1 || got[0].Stream != pastLog {
-		t.Errorf("what has gone back is said to be %v", got)
+		t.Errorf("the rewinds are %v", got)
 	}
 }
 
@@ -167,9 +167,9 @@ func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
 	}
 }
 
-// With a stream that has gone back a new epoch begins: what rests on the state before ends, and
+// A stream that has gone back starts a new epoch: everything that depends on the earlier state ends, and
 // nothing of it is remembered.
-func TestPast_ARewindEndsWhatRestsOnWhatWas(t *testing.T) {
+func TestPast_ARewindEndsWhatDependsOnTheEarlierState(t *testing.T) {
 	b := storedLog(t, Config{AckTimeout: 10 * time.Second, Faults: func(a faults.Attempt) faults.Fault {
 		if a.Op == faults.OpSave && a.Try == 1 {
 			return faults.DropRequest
@@ -194,7 +194,7 @@ func TestPast_ARewindEndsWhatRestsOnWhatWas(t *testing.T) {
 
 // An append is refused by a log that ends before what was expected only after the stream was
 // compared: it may have gone back.
-func TestPast_AnAppendBehindTheEndOfTheLogComparesIt(t *testing.T) {
+func TestPast_AnAppendAfterTheEndOfTheLogComparesIt(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 9})
 	if _, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/4", Expect: 9}); !errors.Is(err, model.ErrRewound) {
@@ -203,7 +203,7 @@ func TestPast_AnAppendBehindTheEndOfTheLogComparesIt(t *testing.T) {
 }
 
 // Each stream that has gone back is reported, with the time of its last rewind.
-func TestPast_EveryStreamThatHasGoneBackIsTold(t *testing.T) {
+func TestPast_EveryRewindIsReported(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	goBack := func(stream string, known uint64, why string) {
 		t.Helper()
@@ -219,7 +219,7 @@ func TestPast_EveryStreamThatHasGoneBackIsTold(t *testing.T) {
 	for _, r := range b.Rewinds() {
 		got = append(got, fmt.Sprint(r.Stream, " ", r.Known, ", ", r.Found))
 		if r.At.IsZero() {
-			t.Errorf("it is not told when %s has gone back", r.Stream)
+			t.Errorf("the rewind of %s has no time", r.Stream)
 		}
 	}
 	if text := strings.Join(got, "; "); text != "B 7, it ends at 4; A 6, it ends at 1" {
@@ -246,8 +246,8 @@ func TestPast_PurgesWaitUntilTheStreamWasCompared(t *testing.T) {
 	}
 }
 
-// Whatever is delivered or loaded is compared with the stream after a disconnect.
-func TestPast_WhatIsFollowedAndLoadedIsRemembered(t *testing.T) {
+// Everything that was delivered or loaded is compared with the stream after a disconnect.
+func TestPast_FollowedAndLoadedMessagesAreRemembered(t *testing.T) {
 	first := storedLog(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}
 	if err := first.SaveState(t.Context(), "cart", docs, nil); err != nil {
@@ -263,7 +263,7 @@ func TestPast_WhatIsFollowedAndLoadedIsRemembered(t *testing.T) {
 	}
 }
 
-// What rests on a former state of the store is not sent.
+// A message that depends on an earlier state of the store is not sent.
 func TestPublisher_ARequestOfAnotherEpochIsNotSent(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 9})
@@ -278,7 +278,7 @@ func TestPublisher_ARequestOfAnotherEpochIsNotSent(t *testing.T) {
 	}
 }
 
-func TestPublisher_WhatIsTooLargeIsNotSent(t *testing.T) {
+func TestPublisher_AMessageThatIsTooLargeIsNotSent(t *testing.T) {
 	attempts := 0
 	b := embeddedBus(t, Config{Faults: func(faults.Attempt) faults.Fault { attempts++; return faults.Deliver }})
 	_, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/1", Data: make([]byte, b.MaxPayload())})

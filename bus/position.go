@@ -71,7 +71,7 @@ func (s *states) LoadAhead(ctx context.Context, partition int) (model.Ahead, err
 		err = fmt.Errorf("it is of %d, and was saved as %d", a.UpTo, there.Seq)
 	}
 	if err != nil {
-		s.Faults.Warn("cannot read how far a lane is done with but for some spaces; it is read from where all are", strconv.Itoa(partition), "partition", partition, "error", err)
+		s.Faults.Warn("cannot read the lane position that sets spaces aside; the lane is read from the position of all spaces", strconv.Itoa(partition), "partition", partition, "error", err)
 		return model.Ahead{}, nil
 	}
 	return a, nil

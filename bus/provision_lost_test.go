@@ -16,11 +16,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// creations decides the fate of the n-th request to create a stream, counted from 1:
-// the server gets it, or this is the answer, which for "" never comes.
+// creations decides the fate of the n-th request to create a stream, counted from 1: it reaches the server,
+// or gets this answer, or no answer if that is "".
 type creations func(n int64) (answer string, ask bool)
 
-// behind returns a bus, not yet provisioned, that reaches its server through these creations.
+// behind returns a bus, not yet provisioned, whose requests to create streams go through creations.
 func behind(t *testing.T, fate creations) *bus.Bus {
 	t.Helper()
 	var asked atomic.Int64
@@ -36,8 +36,8 @@ func behind(t *testing.T, fate creations) *bus.Bus {
 	})
 }
 
-// through returns a bus, not yet provisioned, whose requests to the JetStream API reach the server
-// if they are let pass. They come one at a time.
+// through returns a bus, not yet provisioned, whose requests to the JetStream API reach the server if gate
+// lets them pass. gate is called for one request at a time.
 func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
 	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
@@ -47,7 +47,7 @@ func through(t *testing.T, gate func(request string, m *nats.Msg) (pass bool)) *
 	return throughTo(t, server.ClientURL(), gate)
 }
 
-// throughTo returns such a bus of an existing server, or of the first one of a cluster: all of it is on one
+// throughTo is through for an existing server, or for the first one of a cluster: all connections use one
 // server, since the others learn of a subscription later.
 func throughTo(t *testing.T, url string, gate func(request string, m *nats.Msg) (pass bool)) *bus.Bus {
 	t.Helper()
@@ -107,9 +107,9 @@ func leaderThatKnowsNothingYet(t *testing.T, urls string) {
 	}
 }
 
-// While a cluster comes up, a request to create a stream may reach no server that
-// answers: it is repeated, instead of being waited for as long as the caller can.
-func TestProvision_AsksAgainForAStreamWhoseCreationWasLost(t *testing.T) {
+// While a cluster starts, a request to create a stream may reach no server that answers: it is repeated,
+// instead of being waited for as long as the caller can.
+func TestProvision_RepeatsALostCreation(t *testing.T) {
 	var lost atomic.Int64
 	b := behind(t, func(n int64) (string, bool) {
 		if n%3 == 1 {
@@ -133,17 +133,17 @@ const peerOffline = `{"type":"io.nats.jetstream.api.v1.stream_create_response",`
 
 // Provision waits for a server of the cluster that the others do not know yet, for a while, and then names it
 // as the reason.
-func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
+func TestProvision_WaitsForASilentServerOfTheCluster(t *testing.T) {
 	b := behind(t, func(n int64) (string, bool) { return peerOffline, n > 3 })
 	if err := b.Provision(t.Context()); err != nil {
-		t.Errorf("the server is heard of after a while: %v", err)
+		t.Errorf("the server responds after a while: %v", err)
 	}
 	b = behind(t, func(int64) (string, bool) { return peerOffline, false })
 	b.HurryUp()
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "peer offline") {
-		t.Errorf("the server is never heard of: %v", err)
+		t.Errorf("the server never responds: %v", err)
 	}
-	b = behind(t, func(n int64) (string, bool) { return peerOffline, n == 1 }) // the first stream was made before
+	b = behind(t, func(n int64) (string, bool) { return peerOffline, n == 1 }) // the first stream existed before
 	b.HurryUp()
 	if err := b.Provision(t.Context()); strings.Count(fmt.Sprint(err), "peer offline") != 1 {
 		t.Errorf("it is waited for once, and not again for each stream: %v", err)
@@ -152,7 +152,7 @@ func TestProvision_WaitsForAServerOfTheClusterThatIsNotHeardOf(t *testing.T) {
 
 // A slow server creates a single consumer, however often it is requested, and no delivery before the answer is
 // lost.
-func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T) {
+func TestFollow_AnUnansweredCreationOfAConsumerIsRepeated(t *testing.T) {
 	names, asked := make(chan string, 100), map[string]int{}
 	b := through(t, func(request string, m *nats.Msg) bool {
 		words := strings.Split(request, ".")
@@ -180,13 +180,13 @@ func TestFollow_AConsumerWhoseCreationIsNotAnsweredIsAskedForAgain(t *testing.T)
 		times[<-names]++
 	}
 	if len(times) != 2 {
-		t.Errorf("for two follows of which each asks twice, so many consumers were asked for so often: %v", times)
+		t.Errorf("for two subscriptions with two requests each, the requests per consumer were: %v", times)
 	}
 }
 
-// One program looks for the bucket that is created first, before another creates it, and for the other streams
-// afterwards: that is no deployment that has lost its first bucket.
-func TestProvision_BesideAnotherProgramThatIsAheadOfIt(t *testing.T) {
+// One program looks for the bucket that is created first, before another program creates it, and then for the
+// other streams: it must not take this for a deployment that has lost its first bucket.
+func TestProvision_BesideAFasterProgram(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `
 		listen: "127.0.0.1:-1"
 		jetstream {}

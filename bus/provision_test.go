@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// provisioned returns a bus on a server of its own, with all assets.
+// provisioned returns a bus on its own server, with all streams.
 func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 	t.Helper()
 	if cfg.Server == nil {
@@ -162,7 +163,7 @@ func TestAnotherHorizonIsRefused(t *testing.T) {
 	}
 }
 
-// A deployment that was created before there was a choice has the default.
+// A deployment from before the setting existed has the default horizon.
 func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
 	b := provisioned(t, bus.Config{})
 	cfg := stream(t, b, "KV_SETTLE_WORKERS").CachedInfo().Config
@@ -176,7 +177,7 @@ func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
 	wantSettings(t, b.Check(t.Context()), "KV_SETTLE_WORKERS", "horizon (metadata settle.io/horizon)")
 }
 
-// Settings that were altered on the server with `nats stream edit`.
+// The settings were altered on the server with `nats stream edit`.
 func TestEditedStreamsAreRefused(t *testing.T) {
 	edits := []struct {
 		stream, setting string
@@ -224,6 +225,45 @@ func TestEditedStreamsAreRefused(t *testing.T) {
 	}
 }
 
+// A deployment of an earlier version goes on, and clients can send to it once it is provisioned again; what they had sent is
+// where it was.
+func TestProvision_AddsTheSubjectsOfClients(t *testing.T) {
+	server := natstest.StartServer(t, embedded.Config{})
+	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
+	cfg := stream(t, b, "SETTLE_LANE_0").CachedInfo().Config
+	earlier := cfg
+	earlier.Subjects, earlier.MaxBytes = []string{"settle.lane.0.*.*.*"}, 1<<20
+	update(t, b, earlier)
+	if _, err := b.JetStream().Publish(t.Context(), "settle.lane.0.cart.add.e1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(t.Context()); err != nil {
+		t.Errorf("programs refuse a lane of an earlier version: %v", err)
+	}
+	if err := b.Provision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := stream(t, b, "SETTLE_LANE_0").CachedInfo().Config
+	if !slices.Equal(now.Subjects, cfg.Subjects) || now.MaxBytes != earlier.MaxBytes {
+		t.Errorf("the lane has %v and room for %d bytes", now.Subjects, now.MaxBytes)
+	}
+	for _, id := range []string{"e2", "alice=e1"} {
+		sent := make(chan error, 1)
+		b.Send(model.Message{Space: "cart", Stream: "add", ID: id}, func(_ model.SendResult, err error) { sent <- err })
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := b.ReadLane(t.Context(), "cart", 0, 10)
+	var ids []string
+	for i := range events {
+		ids = append(ids, events[i].ID)
+	}
+	if found, is, _ := b.FindEvent(t.Context(), "cart", "add", "e1"); !is || found.Seq != 1 || !slices.Equal(ids, []string{"e1", "e2", "alice=e1"}) {
+		t.Errorf("the lane has %v (%v), and e1 at %d", ids, err, found.Seq)
+	}
+}
+
 func update(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	t.Helper()
 	if _, err := b.JetStream().UpdateStream(t.Context(), c); err != nil {
@@ -231,7 +271,7 @@ func update(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	}
 }
 
-// recreate restores a stream, also from settings that cannot be switched back.
+// recreate restores a stream, even from settings that cannot be changed back.
 func recreate(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	t.Helper()
 	if err := b.JetStream().DeleteStream(t.Context(), c.Name); err != nil {
@@ -242,8 +282,8 @@ func recreate(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) {
 	}
 }
 
-// wantSettings checks that the error is about the setting, of that stream, among
-// others that the edit may have brought along.
+// wantSettings checks that the error names the setting of that stream, among others that the edit may have
+// changed with it.
 func wantSettings(t *testing.T, err error, stream, setting string) {
 	t.Helper()
 	var asset *provision.AssetError
@@ -252,7 +292,7 @@ func wantSettings(t *testing.T, err error, stream, setting string) {
 	}
 	for _, part := range []string{"stream " + stream, setting + " is"} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%v does not say %q", err, part)
+			t.Errorf("%v does not contain %q", err, part)
 		}
 	}
 }
@@ -267,7 +307,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestCheckSaysInOneLineThatThereIsNoDeployment(t *testing.T) {
+func TestCheckReportsAMissingDeploymentInOneLine(t *testing.T) {
 	b := connect(t, bus.Config{Server: natstest.StartServer(t, embedded.Config{})})
 	if err := b.Check(t.Context()); !errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("got %v, want ErrNoDeployment", err)
@@ -302,7 +342,7 @@ func TestPrefixesShareAnAccount(t *testing.T) {
 	stream(t, two, "STAGING_LANE_1")
 }
 
-func TestNoJetStreamSaysSo(t *testing.T) {
+func TestNoJetStreamIsReported(t *testing.T) {
 	url := startPlainServer(t)
 	_, err := bus.Connect(t.Context(), bus.Config{URL: url})
 	if err == nil || !strings.Contains(err.Error(), "JetStream") {
@@ -320,7 +360,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestProvision_DeadLettersAreKeptForEverUnlessAnAgeIsChosen(t *testing.T) {
+func TestProvision_DeadLettersAreKeptForeverUnlessAnAgeIsChosen(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, age := range map[string]time.Duration{"forever": 0, "month": 30 * 24 * time.Hour} {
 		b := provisioned(t, bus.Config{Server: server, Prefix: prefix, DeadLetterMaxAge: age})

@@ -18,7 +18,7 @@ import (
 // The records of a deployment are in one bucket, each under its key: programs, and
 // the rules that assign them to spaces.
 
-// records are what a deployment keeps beside its spaces.
+// records are the deployment's data outside of its spaces.
 type records struct{ *wire.Streams }
 
 // SaveRecord stores r over the revision r.Rev, and returns the new one. See port.Records.

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// relayed has a bus make its requests to the JetStream API through a relay (see bustest.Relay).
+// relayed returns a bus whose requests to the JetStream API pass through a relay (see bustest.Relay).
 func relayed(t *testing.T, b *Bus, answer func(nc *nats.Conn, request string, m *nats.Msg) (answered bool)) {
 	t.Helper()
 	b.streams.API = bustest.Relay(t, b.cfg.Server, answer)
@@ -28,13 +28,13 @@ func relayed(t *testing.T, b *Bus, answer func(nc *nats.Conn, request string, m 
 
 func isInfo(request string) bool { return strings.HasPrefix(request, "STREAM.INFO.") }
 
-// batchIsOver ends a batch that has nothing.
+// batchIsOver ends a batch without results.
 func batchIsOver(m *nats.Msg, status, why string) {
 	_ = m.RespondMsg(&nats.Msg{Header: nats.Header{wire.HeaderStatus: {status}, wire.HeaderDescription: {why}}}) // fails only at the end of the test
 }
 
-// A replica that is behind shows a state from before parts of the log were purged.
-func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
+// A lagging replica shows a state from before parts of the log were purged.
+func TestState_OfALaggingReplicaIsRejected(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	docs, mark := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}, model.StateDoc{Seq: 3, Data: []byte("{}")}
 	if err := b.SaveState(t.Context(), "cart", docs, &mark); err != nil {
@@ -55,8 +55,8 @@ func TestState_OfAStaleReplicaIsNotBelieved(t *testing.T) {
 	}
 }
 
-// What is stored while a bucket is scanned may be missing from what was delivered.
-func TestState_AScanThatMissesAnItemIsDoneAgain(t *testing.T) {
+// A message that is stored while a bucket is scanned may be missing from the scan.
+func TestState_AScanThatMissesAnItemIsRepeated(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	save := func(b *Bus, doc string) {
 		if err := b.SaveState(context.Background(), "cart", []model.StateDoc{{Doc: doc, Seq: 3, Data: []byte("1")}}, nil); err != nil {
@@ -83,8 +83,8 @@ func TestState_AScanThatMissesAnItemIsDoneAgain(t *testing.T) {
 	}
 }
 
-// Between the look at a marker and its purge the document may be stored anew.
-func TestPurgeState_LeavesWhatIsStoredMeanwhile(t *testing.T) {
+// Between the check of a marker and its purge the document may be stored again.
+func TestPurgeState_KeepsADocumentStoredInBetween(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 3}}
 	if err := b.SaveState(t.Context(), "cart", docs, nil); err != nil {
@@ -125,8 +125,8 @@ func TestLogState_AgeIsJudgedByTheServersClock(t *testing.T) {
 	}
 }
 
-// Two of five events are old: those are removed, however far the lane is done.
-func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
+// Two of five events are old: these are removed, even if more of the lane is done.
+func TestPurgeLane_RemovesOnlyOldEvents(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, id := range []string{"e1", "e2", "e3", "e4", "e5"} {
 		sent := make(chan error, 1)
@@ -157,8 +157,8 @@ func TestPurgeLane_RemovesWhatIsOldAndNothingElse(t *testing.T) {
 	}
 }
 
-// A leader that is deposed and does not know it shows an older state: it is asked again.
-func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
+// A deposed leader that does not know that yet shows an older state: it is asked again.
+func TestPast_InAClusterOneReadIsNotEnough(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.streams.Clustered.Store(true)
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 4})
@@ -181,8 +181,8 @@ func TestPast_InAClusterOneLookIsNotEnough(t *testing.T) {
 
 // A newly elected leader of a cluster may not know a stream yet, and a stream without an elected leader does
 // not answer: neither is a loss. A stream is lost if it is reported missing for longer than such a leader
-// would.
-func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
+// would report it.
+func TestPast_InAClusterAStreamIsNotLostForLackOfALeader(t *testing.T) {
 	const gone, silent, leaderless, there = "gone", "silent", "leaderless", "there"
 	const short = 100 * time.Millisecond // less than an answer is waited for
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 		b.streams.Clustered.Store(true)
 		b.streams.Timing.PastLimit = c.limit
 		answers := c.answers
-		var gones atomic.Int64 // the bus asks on after the comparison
+		var gones atomic.Int64 // the bus continues to ask after the comparison
 		relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
 			if !strings.HasPrefix(request, "STREAM.MSG.GET.") {
 				return false
@@ -229,9 +229,9 @@ func TestPast_InAClusterAStreamIsNotLostForWantOfALeader(t *testing.T) {
 	}
 }
 
-// The connection is lost and back between the question and its answer: that is of the time before, and the stream may have gone
-// back since.
-func TestPast_AnAnswerOfTheTimeBeforeADisconnectSettlesNothing(t *testing.T) {
+// The connection is lost and restored between a request and its answer: the answer is from before, and the
+// stream may have gone back since.
+func TestPast_AnAnswerFromBeforeADisconnectSettlesNothing(t *testing.T) {
 	b := storedLog(t, Config{})
 	asked := 0 // by the one comparison
 	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
@@ -246,14 +246,15 @@ func TestPast_AnAnswerOfTheTimeBeforeADisconnectSettlesNothing(t *testing.T) {
 	b.streams.Past.SuspectAll()
 	b.streams.Compare(t.Context(), pastLog)
 	if asked != 2 || b.streams.Past.Suspects(pastLog) {
-		t.Errorf("the stream was asked %d times, and is suspect: %v", asked, b.streams.Past.Suspects(pastLog))
+		t.Errorf("%d requests for the stream; suspect: %v", asked, b.streams.Past.Suspects(pastLog))
 	}
 }
 
-// A stream that has gone back, and has grown to where it was when it is asked for its end, has not purged what it lacked a moment before.
+// A stream has gone back, but has grown to its former length when it is asked for its end: it must not count
+// as having purged what it lacked a moment before.
 func TestPast_AStreamThatGrowsWhileItIsComparedHasGoneBack(t *testing.T) {
 	b := joined(t, Config{Server: storedLog(t, Config{}).cfg.Server, Partitions: 1})
-	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 3, Commit: "a/0/9"}) // and a/0/3 stands there since
+	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 3, Commit: "a/0/9"}) // a/0/3 has the sequence now
 	asked := 0
 	relayed(t, b, func(_ *nats.Conn, request string, m *nats.Msg) bool {
 		if !strings.HasPrefix(request, "STREAM.MSG.GET.") {

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The sender of a question chooses where its answer goes, and the answer has the rights of the service: it purges
-// no log, and is in no stream.
+// The sender of a request chooses where its answer goes, and the answer has the permissions of the service:
+// it must purge no log, and be stored in no stream.
 func TestAnswer_OfNoProcessOfOursLandsInAStream(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	mustAppend(t, b, "cart")
@@ -25,7 +25,7 @@ func TestAnswer_OfNoProcessOfOursLandsInAStream(t *testing.T) {
 			return q, nil
 		}},
 		{Name: "open", Open: func(q []byte, to model.Outlet) {
-			_ = to.Say(model.Part{Data: q}) // of a question that is not answered
+			_ = to.Say(model.Part{Data: q}) // for a request that is not answered
 			to.Close()
 		}},
 	}})
@@ -51,7 +51,7 @@ func TestAnswer_OfNoProcessOfOursLandsInAStream(t *testing.T) {
 			}
 		}
 	}
-	for range 2 { // an answer would be ahead of these, and what it asks of the server ahead of what is asked then
+	for range 2 { // an answer would arrive before these, and a request to the server before a later one
 		if _, err := b.Ask(t.Context(), "answer", []byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func mustAppend(t *testing.T, b *Bus, space string) {
 	}
 }
 
-// deliversTo is the subject that a consumer is to deliver to, "" if a request creates none.
+// deliversTo returns the subject to which a consumer delivers, "" if a request creates none.
 func deliversTo(request []byte) string {
 	var c struct {
 		Config struct {
@@ -97,7 +97,8 @@ func stored(t *testing.T, b *Bus) (sum [2]uint64) {
 	return sum
 }
 
-// A consumer's heartbeat names a subject to which its reader answers. Only that of flow control is one.
+// A consumer's heartbeat names a subject to which its reader answers. Only a flow control subject is
+// answered.
 func TestFollow_AnswersToFlowControlOnly(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,7 +130,7 @@ func TestFollow_AnswersToFlowControlOnly(t *testing.T) {
 		}
 	}
 	mustAppend(t, b, "cart")
-	<-delivered // behind both
+	<-delivered // after both
 	mustAppend(t, b, "cup")
 	if after := stored(t, b); after != [2]uint64{before[0] + 2, before[1] + 2} {
 		t.Errorf("the streams hold %v, they held %v", after, before)

@@ -63,16 +63,16 @@ func ResolveConnection(c Config, getenv func(string) string) (Connection, error)
 
 func (c Connection) check() error {
 	if (c.Cert == "") != (c.Key == "") {
-		return errors.New("a client certificate needs both its certificate and its key: give --cert and --key, or NATS_CERT and NATS_KEY")
+		return errors.New("a client certificate needs both its certificate and its key: set bus.Config.Cert and Key, or NATS_CERT and NATS_KEY")
 	}
 	if c.Password != "" && c.User == "" {
-		return errors.New("there is a password but no user: give --user or NATS_USER")
+		return errors.New("there is a password but no user: set bus.Config.User or NATS_USER")
 	}
 	return nil
 }
 
 // ErrNoLogin reports that an embedded server has users, and that the connection names none of them.
-var ErrNoLogin = errors.New("the server's configuration has users, and this is none of them")
+var ErrNoLogin = errors.New("the server's configuration has users, but not this one")
 
 // connect dials. The given options win over the context's.
 func (c Connection) connect(options ...nats.Option) (*nats.Conn, wire.APISettings, error) {
@@ -117,7 +117,7 @@ func (c Connection) where(tried []string) (text string) {
 	case c.Context != "":
 		return text + " (nats context " + c.Context + ")"
 	case len(tried) == 1 && tried[0] == nats.DefaultURL:
-		return text + " (the default, as nothing says where it is)"
+		return text + " (the default, since no address was given)"
 	}
 	return text + " (the selected nats context)"
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Flags win over the environment, and both over the context, whose values stay
-// where nothing replaces them.
+// Flags take precedence over the environment, and both over the context, whose other values stay.
 func TestResolveConnection(t *testing.T) {
 	tests := []struct {
 		name string
@@ -31,7 +30,7 @@ func TestResolveConnection(t *testing.T) {
 			Password: "password", Token: "token", CA: "ca", Cert: "cert", Key: "key",
 		}},
 		{
-			"a flag wins over the environment",
+			"a flag takes precedence over the environment",
 			bus.Config{URL: "nats://flag", Context: "flag"},
 			map[string]string{"NATS_URL": "nats://env", "NATS_CONTEXT": "env", "NATS_CREDS": "creds"},
 			bus.Connection{URL: "nats://flag", Context: "flag", Creds: "creds"},
@@ -55,7 +54,7 @@ func TestResolveConnectionRefusesHalves(t *testing.T) {
 	}
 }
 
-// writeContext makes a context of the nats command line tool, and selects it.
+// writeContext creates and selects a context of the nats command line tool.
 func writeContext(t *testing.T, name string, settings map[string]string) {
 	t.Helper()
 	home := os.Getenv("XDG_CONFIG_HOME")
@@ -86,8 +85,8 @@ func clearEnvironment(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 }
 
-// An account with a password, which the context knows, the flags replace, and the
-// environment gets wrong.
+// The context has the right password of the account, which flags can replace and the environment overrides
+// with a wrong one.
 func TestConnectByContext(t *testing.T) {
 	clearEnvironment(t)
 	server := natstest.StartServer(t, embedded.Config{ConfigFile: configFile(t, `

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRevisions_OfASpaceThatHasLeftNothingIsRemembered(t *testing.T) {
+func TestRevisions_OfAnEvictedSpaceAreForgotten(t *testing.T) {
 	var r revisions
 	for i := range 1000 {
 		space := "s" + strconv.Itoa(i)

@@ -46,7 +46,7 @@ func (w *rewinds) noteRewind(r model.Rewind) {
 		case err == nil || w.Over(w.Pub.Ctx) != nil:
 			return
 		case errors.Is(err, model.ErrForbidden):
-			w.Log.Warn("that a stream has gone back is not noted in the deployment, so that only this log tells of it", "stream", r.Stream, "error", err)
+			w.Log.Warn("a stream has gone back, and that could not be recorded in the deployment: only this log reports it", "stream", r.Stream, "error", err)
 			return
 		}
 		w.Faults.Warn("cannot note that a stream has gone back; trying again", r.Stream, "stream", r.Stream, "error", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// noted waits until so many rewinds are noted, and returns them.
+// noted waits until n rewinds are recorded, and returns them.
 func noted(t *testing.T, b *Bus, n int) []model.RewindNote {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
@@ -34,8 +34,8 @@ func noted(t *testing.T, b *Bus, n int) []model.RewindNote {
 	}
 }
 
-// That a stream has gone back is noted by the process that notices it first, and stays when that ends.
-// What it notices later is another time, and so is what another process does.
+// The process that first detects a rewind records it, and the record outlives the process. A later detection,
+// or one by another process, is a separate one.
 func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
 	b := embeddedBus(t, Config{Name: "coordinator/c1"})
 	if notes := noted(t, b, 0); notes != nil {
@@ -75,7 +75,7 @@ func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
 	noted(t, b, 3+keptRewinds)
 }
 
-// What an operator has acknowledged is no news, and what comes later is.
+// An acknowledged rewind is no longer reported; a later one is.
 func TestRewinds_AreAcknowledged(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	now := time.Now().UTC()
@@ -123,8 +123,8 @@ func TestRewinds_AreAcknowledged(t *testing.T) {
 	acknowledge(0)
 }
 
-// A process whose user may not note a rewind does not try to, and reports that.
-func TestRewinds_AUserThatMayNotNoteThemIsNotDenied(t *testing.T) {
+// A process whose user may not record a rewind does not try to, and reports that.
+func TestRewinds_AUserWithoutPermissionToRecordThemIsNotDenied(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	err := os.WriteFile(conf, []byte(`accounts { APP { jetstream: enabled, users: [
 		{user: all, password: p}

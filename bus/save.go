@@ -83,9 +83,9 @@ func (s *states) saveItems(ctx context.Context, partition int, epoch uint64, ite
 	return errors.Join(refused...)
 }
 
-// saveWindow writes items concurrently and waits for all of them. refused are the
-// errors about single items, err one that ends the save. Items in flight
-// may then still be stored; they name the revision that they replace, so that does no harm.
+// saveWindow writes items concurrently and waits for all of them. refused are the errors about single items,
+// err is one that ends the save. Items in flight may then still be stored; they name the revision that they
+// replace, so that does no harm.
 func (s *states) saveWindow(ctx context.Context, partition int, epoch uint64, items []item) (refused []error, err error) {
 	answers := make(chan put, len(items))
 	requests := make(map[string]*wire.Request, len(items))

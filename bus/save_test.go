@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A bus that does not know what stands under a revision reads it first: the server compares
-// revisions, and not states.
+// A bus that does not know the stored state of a revision reads it first: the server compares revisions, not
+// states.
 func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.T) {
 	first := embeddedBus(t, Config{})
 	newer := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("ten")}}
@@ -29,8 +29,8 @@ func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.
 	}
 }
 
-// A bucket that has gone back has smaller revisions. A process that has not noticed does not overwrite them: it
-// would never save again what it saved before.
+// A bucket that has gone back has smaller revisions. A process that has not detected that does not overwrite
+// them: otherwise it would never save again what it saved before.
 func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 	for name, refilled := range map[string]int{"that has an older item": 1, "that has none": 0} {
 		b := embeddedBus(t, Config{})
@@ -48,7 +48,7 @@ func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 		if err := b.streams.JS.DeleteStream(t.Context(), wire.BucketStream(b.streams.Names.StateBucket(0))); err != nil {
 			t.Fatal(err)
 		}
-		other := joined(t, Config{Server: b.cfg.Server, Partitions: 1}) // which makes it anew
+		other := joined(t, Config{Server: b.cfg.Server, Partitions: 1}) // which creates it again
 		for seq := range refilled {
 			if err := other.SaveState(t.Context(), "cart", doc(uint64(seq+1), 0), nil); err != nil {
 				t.Fatal(err)
@@ -63,8 +63,8 @@ func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 	}
 }
 
-// After an answer that was lost, what stands there is ours only if it says the same.
-func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T) {
+// After a lost answer, the stored item counts as the bus's own only if it is identical.
+func TestSave_InDoubtAnotherWritersItemIsRecognized(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	theirs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("theirs")}}
 	if err := b.SaveState(t.Context(), "cart", theirs, nil); err != nil {
@@ -79,7 +79,7 @@ func TestSave_InDoubtWhatOthersHaveStoredAtTheSameSequenceIsNotOurs(t *testing.T
 	}
 }
 
-// The next save of what was stored or loaded needs no reading.
+// The next save of an item that was stored or loaded needs no read.
 func TestSave_RevisionsThatWereStoredOrLoadedAreKnown(t *testing.T) {
 	first := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("1")}}
@@ -104,7 +104,7 @@ func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
 	}
 }
 
-// A client can write any header: only what a space has sent can say that it is a tombstone.
+// A client can write any header, but only an event that a space has sent can be a tombstone.
 func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
 	s := wire.StoredMsg{Subject: "settle.lane.0.cart.add.e1", Header: map[string][]string{wire.HeaderInvalid: {"too large"}}}
 	if m, ok := eventOf(s); !ok || m.Invalid != "" {
@@ -116,8 +116,8 @@ func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
 	}
 }
 
-// A time that cannot be read is not the beginning of time.
-func TestLane_ATimeThatIsNoneIsTold(t *testing.T) {
+// A time that cannot be decoded is not the zero time.
+func TestLane_AnInvalidTimeIsReported(t *testing.T) {
 	for text, want := range map[string]int64{"tomorrow": -1, "-5": -1, "": 0, "0": 0, "1700000000000": 1700000000000, "9223372036854775807": -1} {
 		if got := wire.Millis(nats.Header{"x": {text}}, "x"); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
@@ -125,9 +125,9 @@ func TestLane_ATimeThatIsNoneIsTold(t *testing.T) {
 	}
 }
 
-// The lane refuses a second event of the same id, and so does the message itself: the lane's answer
-// alone may be about one that is still on its way.
-func TestSend_AnEventExpectsThatThereIsNone(t *testing.T) {
+// The lane refuses a second event with the same id, and so does the message itself: the lane's answer alone
+// may concern one that is still in flight.
+func TestSend_ExpectsNoEarlierEvent(t *testing.T) {
 	s := &sending{m: model.Message{Space: "cart", Stream: "add", ID: "e1"}}
 	if got := wire.Header(s.message().Header, wire.HeaderExpect); got != "0" {
 		t.Errorf("it expects %q", got)

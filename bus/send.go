@@ -25,6 +25,9 @@ func (l *lanes) Send(m model.Message, done func(model.SendResult, error)) {
 		go done(model.SendResult{}, fmt.Errorf("send: %w", err)) // ends when done returns
 		return
 	}
+	if !model.IsMinted(m.ID) {
+		m = m.Plain()
+	}
 	p := l.PartitionOf(m.Space)
 	s := &sending{lanes: l, m: m, stream: l.Names.LaneStream(p), subject: l.Names.Event(p, &m), done: done}
 	l.Pub.Start(wire.Task{Op: faults.OpSend, Msg: s.message(), Judge: s.judge, Done: s.finish, Stream: s.stream, Subject: s.subject, Bound: m.Bound, Epoch: m.Epoch})

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// services asks the processes that serve endpoints, and serves endpoints itself.
+// services sends requests to the processes that serve endpoints, and serves endpoints itself.
 type services struct {
 	*wire.Streams
 	server  InProcess // the embedded server, nil if there is none

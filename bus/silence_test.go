@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// silentBus returns a bus whose server answers nothing that is to be stored, as one does whose disk is full.
+// silentBus returns a bus whose server does not answer store requests, like one with a full disk.
 func silentBus(t *testing.T) (b *Bus, silent *atomic.Bool) {
 	t.Helper()
 	silent = &atomic.Bool{}
@@ -44,8 +44,8 @@ func untilRefused(t *testing.T, b *Bus) (why string) {
 	}
 }
 
-// A server whose disk is full does not answer what it cannot write, and answers all else: the stream is
-// named that does not store, whatever was to be stored there.
+// A server with a full disk does not answer writes, but answers everything else. The error names the stream
+// that does not store, whatever was to be stored there.
 func TestSilence_AStreamThatAnswersAndDoesNotStoreIsNamed(t *testing.T) {
 	for stream, store := range map[string]func(b *Bus) error{
 		"SETTLE_LOG_0": func(b *Bus) error {
@@ -76,8 +76,9 @@ func TestSilence_AStreamThatAnswersAndDoesNotStoreIsNamed(t *testing.T) {
 	}
 }
 
-// A stream that does not answer at all says nothing of the disk, nor does an attempt or two that got lost.
-func TestSilence_AStreamThatIsOutOfReachIsNotSaidToBeFull(t *testing.T) {
+// A stream that does not answer at all is no evidence of a full disk, and neither are one or two attempts
+// that got lost.
+func TestSilence_AnUnreachableStreamIsNotReportedAsFull(t *testing.T) {
 	b, silent := silentBus(t)
 	asked := make(chan struct{}, 1000)
 	relayed(t, b, func(_ *nats.Conn, request string, _ *nats.Msg) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A state that is larger than the server sends at once is loaded whole.
+// A state that is larger than one answer of the server is loaded completely.
 func TestLoadLargeState(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	large := bytes.Repeat([]byte("x"), b.MaxPayload()-1000)
@@ -32,7 +32,7 @@ func TestLoadLargeState(t *testing.T) {
 	}
 }
 
-// Commits and events of the largest kind are read in as many pages as it takes.
+// Commits and events of the largest size are read in as many pages as necessary.
 func TestReadLargeMessages(t *testing.T) {
 	b := provisioned(t, bus.Config{Partitions: 1})
 	large := bytes.Repeat([]byte("x"), b.MaxPayload()-1000)

@@ -15,8 +15,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A member that listens and does not answer may hang, or be far away: it is not gone.
-func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
+// A member that listens but does not answer may hang, or be far away: it does not count as gone.
+func TestPing_AMemberThatDoesNotAnswerDoesNotCountAsGone(t *testing.T) {
 	b := embeddedBus(t, Config{AckTimeout: 400 * time.Millisecond})
 	if _, err := b.streams.NC.Subscribe(b.streams.Names.Ping("w"), func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestPing_AMemberThatDoesNotAnswerIsNotTakenForGone(t *testing.T) {
 }
 
 // A user that may write to the bucket of members can write anything there.
-func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) {
+func TestFollowMembers_AnAnnouncementUnderAnotherNameIsSkipped(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	subject := b.streams.KV + wire.BucketSubject(b.streams.Names.WorkersBucket(), "w2")
 	if err := errors.Join(b.store(t.Context(), subject, []byte(`{"id":"w1","beat":7}`)), b.Announce(t.Context(), model.Member{ID: "w3", Beat: 1})); err != nil {
@@ -46,8 +46,8 @@ func TestFollowMembers_AnAnnouncementUnderAnotherNameIsPassedOver(t *testing.T) 
 	}
 }
 
-// A bucket may hold more spaces that are due than the server lists in one answer.
-func TestDueSpaces_OfABucketThatOneAnswerDoesNotHold(t *testing.T) {
+// A bucket may have more due spaces than the server lists in one answer.
+func TestDueSpaces_OfABucketLargerThanOneAnswer(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, space := range []string{"cart", "shop"} {
 		if err := b.SaveState(t.Context(), space, []model.StateDoc{{Doc: model.DueKey, Seq: 3, Data: []byte("100")}}, nil); err != nil {
@@ -66,7 +66,7 @@ func TestDueSpaces_OfABucketThatOneAnswerDoesNotHold(t *testing.T) {
 	}
 }
 
-// A stream ends with its last message, however that compares with those before.
+// The end of a stream is its last message, whatever its time.
 func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, id := range []string{"e1", "e2", "e3"} {
@@ -83,8 +83,8 @@ func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
 	}
 }
 
-// A position can be moved back where saving one would not.
-func TestMovePosition_MovesBackAndOn(t *testing.T) {
+// A position can be moved back, which saving one cannot do.
+func TestMovePosition_MovesInBothDirections(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, seq := range []uint64{7, 3, 9} {
 		if err := b.MovePosition(t.Context(), 0, "lane", seq); err != nil {
@@ -96,8 +96,8 @@ func TestMovePosition_MovesBackAndOn(t *testing.T) {
 	}
 }
 
-// The lane is filled up to a sequence, and the next event is the one behind it.
-func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
+// The lane is filled up to a sequence, and the next event gets the next one.
+func TestFillLane_FillsUpToASequence(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	taken := []model.Message{{Space: "cart", Stream: "add", ID: "e1"}}
 	if err := b.FillLane(t.Context(), 0, 5, taken); err != nil {
@@ -113,8 +113,8 @@ func TestFillLane_UpToASequenceAndNotBeyond(t *testing.T) {
 	}
 }
 
-// What is known of another revision says nothing of this one.
-func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
+// Knowledge of one revision says nothing about another one.
+func TestRevisions_OfAnotherRevisionAreUnknown(t *testing.T) {
 	var r revisions
 	r.note("s.a", 5, 50)
 	if _, known := r.seq("s.a", 6); known {
@@ -123,7 +123,7 @@ func TestRevisions_OfAnotherRevisionNothingIsKnown(t *testing.T) {
 }
 
 // An answer without a listener ends.
-func TestOutlet_IsGoneWhenNobodyListens(t *testing.T) {
+func TestOutlet_IsGoneWithoutAListener(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	o := b.newOutlet("nobody.listens.here")
 	defer o.Close()
@@ -146,7 +146,7 @@ func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever happens while the connection is away is not seen: any stream may have gone back.
+// Events during a disconnect are missed: any stream may have gone back.
 func TestPast_ADisconnectPutsEveryStreamInDoubt(t *testing.T) {
 	b := storedLog(t, Config{})
 	b.streams.NC.DisconnectErrHandler()(b.streams.NC, errors.New("cut off"))

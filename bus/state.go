@@ -23,12 +23,10 @@ type states struct {
 	seen revisions
 }
 
-// LoadState returns the documents of a space, sorted by name, and its mark. See
-// port.State.
+// LoadState returns the documents of a space, sorted by name, and its mark. See port.State.
 //
-// Any replica may answer, and one that is behind would show a state from before
-// parts of the log were purged. So the mark is compared with the leader's, and an
-// answer with an older one is not accepted.
+// Any replica may answer, and a lagging one would show a state from before parts of the log were purged. So
+// the mark is compared with the leader's, and an answer with an older one is rejected.
 func (s *states) LoadState(ctx context.Context, space string) (model.SpaceState, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return model.SpaceState{}, err

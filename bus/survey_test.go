@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// lost returns what a survey says of messages that are gone.
+// lost returns the losses that a survey reports.
 func lost(t *testing.T, cfg bus.Config) (said []string) {
 	t.Helper()
 	ctx, cancel := contextOf(t)
@@ -60,10 +60,9 @@ func commitAt(t *testing.T, b *bus.Bus, space string, expect, floor uint64) uint
 	return seq
 }
 
-// What is last in a bucket need not be of the log: a lane has more events than its log has
-// commits as soon as one commit handles several, and what says when a space is due counts on by
-// itself.
-func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
+// The last item in a bucket need not belong to the log: a lane has more events than its log has commits as
+// soon as one commit handles several, and wakeups have a sequence of their own.
+func TestSurvey_NothingIsLostIfTheNewestItemIsNotOfTheLog(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
 	if err := b.Provision(t.Context()); err != nil {
@@ -78,7 +77,7 @@ func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
 	none := func(last string) {
 		t.Helper()
 		if said := lost(t, bus.Config{Server: server}); len(said) > 0 {
-			t.Errorf("the newest item is %s, and it is said to have lost messages: %q", last, said)
+			t.Errorf("the newest item is %s, and the survey reports lost messages: %q", last, said)
 		}
 	}
 	none("a mark")
@@ -94,7 +93,7 @@ func TestSurvey_NothingIsLostWhereTheNewestItemIsNoneOfTheLog(t *testing.T) {
 }
 
 // Streams change during a survey: the properties of a stream are read before its end.
-func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
+func TestSurvey_NothingIsLostIfTheStreamsGrow(t *testing.T) {
 	var grow atomic.Pointer[func()]
 	b := through(t, func(request string, m *nats.Msg) bool {
 		if strings.HasPrefix(request, "STREAM.MSG.GET.KV_SETTLE_STATE") || strings.HasPrefix(request, "STREAM.MSG.GET.SETTLE_LOG") {
@@ -126,16 +125,16 @@ func TestSurvey_NothingIsLostWhereTheStreamsGrowMeanwhile(t *testing.T) {
 		}
 		grow.Store(&f)
 		if said := lost(t, bus.Config{AckTimeout: 5 * time.Second}); len(said) > 0 {
-			t.Errorf("it is said to have lost messages: %q", said)
+			t.Errorf("the survey reports lost messages: %q", said)
 		}
 		if grow.Load() != nil {
-			t.Error("nothing has grown meanwhile")
+			t.Error("the streams have not grown")
 		}
 	}
 }
 
 // A missing message is reported as lost, whichever stream reveals it.
-func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
+func TestSurvey_LossesAreReported(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, spoil := range map[string]struct {
 		how  func(b *bus.Bus, head uint64) error
@@ -151,7 +150,7 @@ func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
 			}
 			return b.SavePosition(t.Context(), 0, "lane", 2)
 		}, "MARK_LOG_0 ends at 1, and is known to have reached 5"},
-		// The last commit cannot be read: what is known otherwise is compared all the same.
+		// The last commit cannot be decoded: everything else is still compared.
 		"unreadable": {func(b *bus.Bus, head uint64) error {
 			if _, err := appendOne(b, model.Append{Space: "cart", ID: "later", Expect: head, Data: []byte(`{"v":99}`)}); err != nil {
 				return err
@@ -175,9 +174,9 @@ func TestSurvey_WhatIsLostIsSaid(t *testing.T) {
 	}
 }
 
-// Dead letters that no totals count yet are counted by as many questions as they have pages, and the
-// oldest that is open is found by as many more as there are pages before it. With totals, it is one
-// question for each page before it, and one for the notes about its letters.
+// Dead letters that no totals count yet take one request per page to count, and the oldest open letter one
+// more for each page before it. With totals, it takes one request for each page before it, and one for the
+// notes about its letters.
 func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 	var asked atomic.Int64
 	b := through(t, func(request string, _ *nats.Msg) bool {
@@ -240,7 +239,7 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 			}
 		}
 		if n := asked.Load(); n > most {
-			t.Errorf("%s: %d questions were asked of the stream, and should be %d", when, n, most)
+			t.Errorf("%s: %d requests for the stream, want %d", when, n, most)
 		}
 	}
 }

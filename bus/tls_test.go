@@ -32,7 +32,7 @@ func serve(t *testing.T, config string) string {
 	return natstest.StartServer(t, embedded.Config{ConfigFile: file, Listen: "127.0.0.1:0"}).ClientURL()
 }
 
-// Every way in which TLS keeps a client out is an error that says what to do.
+// Each way in which TLS rejects a client is an error with a remedy.
 func TestTLS_ARefusalSaysWhatToDo(t *testing.T) {
 	clearEnvironment(t)
 	ca, other := testpki.NewAuthority(t), testpki.NewAuthority(t)

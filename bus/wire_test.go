@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The tests of this file look at a deployment as any other NATS client does.
+// These tests access a deployment like any other NATS client.
 
 func plain(t *testing.T, server *embedded.Server) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
@@ -33,15 +33,19 @@ func plain(t *testing.T, server *embedded.Server) (*nats.Conn, jetstream.JetStre
 	return nc, js
 }
 
-// What `nats pub` sends to a lane is an event like any other, and is stored once.
+// A message that `nats pub` sends to a lane is an event like any other, and is stored once.
 func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
-	m := nats.NewMsg("settle.lane.0.cart.add.e1")
+	m := nats.NewMsg("settle.send.0.cart.add.e1")
 	m.Data = []byte("by hand")
 	m.Header["TraceParent"] = []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
-	m.Header["Settle-Depth"] = []string{"deep"} // no number: it says nothing
+	for name, value := range map[string]string{ // any order: only the system may say these things
+		"Settle-Depth": "3", "Settle-Position": "7", "Settle-Term": "8", "Settle-Prev-Term": "9", "Settle-Replay-Key": "10", "Settle-Invalid": "gone",
+	} {
+		m.Header[name] = []string{value}
+	}
 	for i, wantErr := range []bool{false, true} {
 		reply, err := nc.RequestMsg(m, time.Minute)
 		if err != nil {
@@ -66,31 +70,31 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 	if err != nil || len(events) != 1 {
 		t.Fatal(events, err)
 	}
-	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Depth != 0 || e.Seq != 1 {
+	if e := events[0]; string(e.Payload) != "by hand" || e.Trace.Parent == "" || e.Depth != 0 || e.Seq != 1 || e.Position != 0 || e.Term != 0 || e.PrevTerm != 0 || e.ReplayKey != 0 || e.Invalid != "" {
 		t.Errorf("event %+v", e)
 	}
 }
 
-// A subject that names no event has no stream: the publisher gets an error at once.
-func TestMalformedEventSubjectsAreNobodys(t *testing.T) {
+// A subject that is no event's belongs to no stream: the publisher gets an error at once.
+func TestMalformedEventSubjectsBelongToNoStream(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
-	for _, subject := range []string{"settle.lane.0.cart", "settle.lane.0.cart.add", "settle.lane.0.cart.add.e.1", "settle.lane.7.cart.add.e1", "settle.log.0.cart.add"} {
+	for _, subject := range []string{"settle.lane.0.cart", "settle.lane.0.cart.add", "settle.lane.0.cart.add.e.1", "settle.lane.7.cart.add.e1", "settle.send.0.cart.add", "settle.send.0.cart.add.e1.alice.x", "settle.send.7.cart.add.e1", "settle.log.0.cart.add"} {
 		if reply, err := nc.Request(subject, nil, time.Minute); err == nil {
 			t.Errorf("%s: %s", subject, reply.Data)
 		}
 	}
 }
 
-// What is no event is passed over and does not hold up what follows, even with headers that
-// look like the server's own.
-func TestStrangeEventsArePassedOver(t *testing.T) {
+// A message that is not an event is skipped and does not delay later ones, even with headers that look like
+// the server's own.
+func TestInvalidEventsAreSkipped(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
 	mine := "a"
-	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1"} {
+	for _, subject := range []string{"settle.lane.0." + mine + ".add.é", "settle.lane.0." + mine + ".a$b.e1", "settle.send.0." + mine + ".add.shop:7:1:0", "settle.send.0." + mine + ".add.shop:7:1:0.alice", "settle.send.0." + mine + ".add.bob=e1.alice"} {
 		if _, err := js.Publish(t.Context(), subject, []byte("strange")); err != nil {
 			t.Fatal(err)
 		}
@@ -120,14 +124,14 @@ func TestStrangeEventsArePassedOver(t *testing.T) {
 		}
 	})
 	for how, events := range map[string][]model.Message{"read": read, "followed": followed} {
-		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 3 || events[1].ID != "good" || events[1].Seq != 4 {
+		if len(events) != 2 || events[0].ID != "forged" || events[0].Seq != 6 || events[1].ID != "good" || events[1].Seq != 7 {
 			t.Errorf("%s: %+v (%v)", how, events, err)
 		}
 	}
 }
 
-// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark
-// and the positions can be read.
+// Documents are what `nats kv get` shows, deleted ones are deleted, and the mark and the positions are
+// readable.
 func TestStateIsAnOrdinaryBucket(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
@@ -209,11 +213,11 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 
 // A server notifies the connection, and not the request, that a user may not publish. The request still fails
 // at once, and requests to other subjects do not.
-func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
+func TestAPublishWithoutPermissionIsRefusedAtOnce(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	if err := os.WriteFile(conf, []byte(`accounts { A: { jetstream: enabled, users: [
 		{ user: all, password: x }
-		{ user: some, password: x, permissions: { publish: { allow: ">", deny: ["settle.lane.*.cart.>", "$KV.SETTLE_PROGRAMS.>"] } } }
+		{ user: some, password: x, permissions: { publish: { allow: ">", deny: ["settle.*.*.cart.>", "$KV.SETTLE_PROGRAMS.>"] } } }
 	] } }`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +249,7 @@ func TestWhatAUserMayNotPublishIsRefusedAtOnce(t *testing.T) {
 }
 
 // This process may be slow to greet itself, and there is no other server to try.
-func TestConnOption_HasTheTimeOfASlowMachineUnlessToldOtherwise(t *testing.T) {
+func TestConnOption_HasATimeoutForSlowMachinesByDefault(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{})
 	for given, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} { // any order: each on its own
 		o := nats.GetDefaultOptions()

@@ -22,7 +22,7 @@ func (c *Coordinator) announce() {
 	err := c.bus.Serve(c.ctx, model.Service{
 		Name: "settle-coordinator-alive", Description: "Answers while coordinator " + c.cfg.ID + " runs.",
 		Endpoints: []model.Endpoint{{
-			Name: Endpoint(c.cfg.ID), Description: "Answers with what the coordinator has noticed, as JSON.",
+			Name: Endpoint(c.cfg.ID), Description: "The coordinator's figures, as JSON.",
 			Answer: func([]byte) ([]byte, error) { return json.Marshal(c.Figures()) },
 		}},
 	})
@@ -49,7 +49,7 @@ func (c *Coordinator) announce() {
 	}
 }
 
-// positions returns how far each partition's log has been released.
+// positions returns how far each partition's log was released.
 func (c *Coordinator) positions() []uint64 {
 	out := make([]uint64, len(c.tails))
 	for i, t := range c.tails {

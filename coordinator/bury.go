@@ -17,9 +17,8 @@ type deadLetter struct {
 	p *progress
 }
 
-// bury queues a dead letter about an event that failed or was refused. Any number of coordinators
-// may do so: there is one letter per event. The log is read on meanwhile, as far as there is room
-// in the queue.
+// bury queues a dead letter about an event that failed or was refused. Any number of coordinators may do so:
+// there is one letter per event. The tail continues to read the log as long as the queue has room.
 func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
 	if !rc.Outcome.Lost() {
@@ -53,14 +52,14 @@ func (t *tail) writeDeadLetters() {
 	}
 }
 
-// write stores a letter, and returns false if the coordinator stops before that, or if the store
-// has gone back and the event may not have ended. Errors are retried with growing pauses.
+// write stores a letter. It returns false if the coordinator stops before that, or if the store has gone back
+// and the event may not have ended. Errors are retried with growing pauses.
 func (t *tail) write(b deadLetter) bool {
 	d, bus := b.DeadLetter, b.p.bus
 	var payload []byte
 	hindsight := bus.Hindsight()
 	doubted := time.Now().Add(min(hindsight-time.Since(d.Ended), hindsight))
-	// A deposed leader that does not know that it is may lack the newest events.
+	// A deposed leader that does not know that yet may lack the newest events.
 	ok := t.retry("read the payload of a dead letter", d, func() (err error) {
 		payload, err = history.Payload(t.c.ctx, bus, history.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event})
 		if history.IsGone(err) && (d.Lane == 0 || !time.Now().Before(doubted)) {
@@ -80,8 +79,8 @@ func (t *tail) write(b deadLetter) bool {
 	})
 }
 
-// retry calls do until it succeeds, and returns false if the coordinator is
-// stopped before that, or if the store has gone back.
+// retry calls do until it succeeds. It returns false if the coordinator stops before that, or if the store
+// has gone back.
 func (t *tail) retry(what string, d *model.DeadLetter, do func() error) bool {
 	for backoff := minPause; t.c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
 		err := do()
@@ -94,7 +93,7 @@ func (t *tail) retry(what string, d *model.DeadLetter, do func() error) bool {
 		if t.c.ctx.Err() == nil && !errors.Is(err, model.ErrStopped) {
 			about := []any{"space", d.Space, "stream", d.Stream, "event", d.Event, "error", err}
 			if history.IsGone(err) {
-				t.c.cfg.Logger.Debug(what, about...) // it is not believed yet, and told by the letter
+				t.c.cfg.Logger.Debug(what, about...) // not certain yet, and reported by the letter
 			} else {
 				t.c.faults.Error(what, t.name, about...)
 			}

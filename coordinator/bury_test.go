@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A letter counts as begun before it is queued: the position must not pass it while it waits for room, and must
-// not wait for it without end because it was written before it counted.
-func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
+// A letter counts as in flight before it is queued. The position must not pass it while it waits for room,
+// and must not wait forever because it was written before it counted.
+func TestBury_ALetterCountsAsInFlightBeforeItIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
 		defer b.Close()
@@ -24,13 +24,13 @@ func TestBury_ALetterHasBegunBeforeItIsQueued(t *testing.T) {
 		synctest.Wait()
 		p.read(7)
 		if done := p.done(); done != 6 {
-			t.Errorf("done up to %d, while the letter of 7 waits", done)
+			t.Errorf("done up to %d while the letter of 7 waits", done)
 		}
 		letter := <-tail.letters
 		letter.p.end(letter.Commit)
 		synctest.Wait()
 		if done := p.done(); done != 7 {
-			t.Errorf("done up to %d when the letter is written", done)
+			t.Errorf("done up to %d after the letter was written", done)
 		}
 	})
 }
@@ -40,9 +40,9 @@ type noLetters struct{ *membus.Bus }
 
 func (noLetters) Bury(context.Context, *model.DeadLetter) error { return errors.New("not today") }
 
-// A letter that was still to be written when the coordinator was stopped stays under way, so that
-// its commit does not count as released.
-func TestBury_ALetterThatIsGivenUpIsNotDone(t *testing.T) {
+// A letter that was not written when the coordinator was stopped stays in flight, so that its commit does not
+// count as released.
+func TestBury_AnAbandonedLetterIsNotDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")
 		defer b.Close()
@@ -55,7 +55,7 @@ func TestBury_ALetterThatIsGivenUpIsNotDone(t *testing.T) {
 		synctest.Wait()
 		c.Stop()
 		if done := p.done(); done != 6 {
-			t.Errorf("done up to %d, and the letter of 7 was never written", done)
+			t.Errorf("done up to %d although the letter of 7 was never written", done)
 		}
 	})
 }

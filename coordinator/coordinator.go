@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Position is the name under which the position in a partition's log is saved.
+// Position is the name under which the released position of a partition's log is saved.
 const Position = port.PositionReleased
 
 // Config configures a coordinator. All fields are optional.
@@ -27,8 +27,8 @@ type Config struct {
 	ID string
 	// Host, Version and Connection are listed with it.
 	Host, Version, Connection string
-	// Window is the maximum number of releases in flight; default 1024. When it is full the log
-	// waits: this is the back-pressure of a slow target.
+	// Window is the maximum number of releases in flight; default 1024. While it is full, the log is not read
+	// further: this is the back-pressure of a slow target.
 	Window int
 	// Save is the interval at which the position is saved; default 1 s.
 	Save   time.Duration
@@ -88,7 +88,7 @@ func (c *Coordinator) Start() {
 	}
 }
 
-// serve serves package history's answers, as soon as that is possible.
+// serve offers the service of package history as soon as possible.
 func (c *Coordinator) serve() {
 	service := history.Service(c.ctx, c.bus)
 	for backoff := minPause; c.ctx.Err() == nil; backoff = min(2*backoff, maxPause) {
@@ -96,19 +96,19 @@ func (c *Coordinator) serve() {
 		if err == nil || c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 			return
 		}
-		c.faults.Error("offer the coordinator's answers", "", "error", err)
+		c.faults.Error("offer the coordinator's service", "", "error", err)
 		_ = pause.For(c.ctx, backoff)
 	}
 }
 
-// Stop ends the coordinator. The next one repeats releases that were in flight.
+// Stop ends the coordinator. The next one repeats the releases that were in flight.
 func (c *Coordinator) Stop() {
 	c.cancel()
 	c.tasks.Wait()
 }
 
-// Released returns the number of sends that this coordinator has put into lanes, and how many of
-// those were there already.
+// Released returns how many sends this coordinator has put into lanes, and how many of those were there
+// already.
 func (c *Coordinator) Released() (released, repeated uint64) {
 	return c.released.Load(), c.repeated.Load()
 }
@@ -127,8 +127,7 @@ type tail struct {
 	window    chan struct{}
 	letters   chan deadLetter
 	sent      []atomic.Uint64 // per lane: the last event that was put there, see laneEnds
-	// progress belongs to the current follow; late answers to releases of an earlier one count
-	// there.
+	// progress belongs to the current subscription; late answers to releases of an earlier one count there.
 	progress atomic.Pointer[progress]
 }
 
@@ -138,9 +137,9 @@ func newTail(c *Coordinator, partition int) *tail {
 	return t
 }
 
-// run follows the log until the coordinator stops. If the connection to the log breaks, it is
-// followed again from there; an entry that cannot be read is retried with growing pauses, since it
-// may contain sends and so must not be skipped.
+// run follows the log until the coordinator stops. If the subscription breaks, it resumes from there; an
+// entry that cannot be read is retried with growing pauses, since it may contain sends and must not be
+// skipped.
 func (t *tail) run() {
 	backoff := minPause
 	for reached := uint64(0); t.c.ctx.Err() == nil; {
@@ -151,7 +150,7 @@ func (t *tail) run() {
 			reached, backoff = 0, minPause
 			_ = pause.For(t.c.ctx, minPause)
 		case errors.Is(err, errLogLost):
-			reached = 0 // logged by the follow
+			reached = 0 // follow has logged it
 		case errors.Is(err, errReadable):
 			reached = 0
 			t.c.cfg.Logger.Warn("a commit in quarantine is decided; the log is released from there", "partition", t.partition)
@@ -173,16 +172,15 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// beginAnew forgets how far the log was released: the store has gone back, and with it the saved
-// position, after which the remaining log is released again. Targets recognise repetitions by their
-// positions.
+// beginAnew forgets how far the log was released: the store has gone back, and with it the saved position,
+// from which the log is released again. Targets recognize repetitions by their positions.
 func (t *tail) beginAnew() {
-	t.c.cfg.Logger.Warn("the store has gone back; the log is released anew from the saved position", "partition", t.partition)
+	t.c.cfg.Logger.Warn("the store has gone back; the log is released again from the saved position", "partition", t.partition)
 	renewal, _ := t.c.ends.current()
 	t.newProgress(port.Session(t.c.bus), 0, renewal)
 }
 
-// newProgress begins anew after what is known to be released.
+// newProgress starts a progress at the position up to which the log is known to be released.
 func (t *tail) newProgress(bus port.Bus, from, renewal uint64) *progress {
 	p := newProgress(bus, from)
 	p.renewal = renewal
@@ -246,9 +244,9 @@ func (t *tail) follow() error {
 	return err
 }
 
-// within returns where to start releasing a log that was released up to a sequence. A log that ends
-// before that has lost its end, and assigns sequences again: all of it that lanes remember is
-// released again. Targets recognise repetitions.
+// within returns where to start releasing a log that was released up to a sequence. A log that ends before
+// that has lost its end, and assigns sequences again: everything in it that lanes remember is released again.
+// Targets recognize repetitions.
 func (t *tail) within(from uint64) (uint64, error) {
 	bus := t.progress.Load().bus
 	st, err := bus.LogState(t.c.ctx, t.partition, bus.Horizon())
@@ -263,7 +261,7 @@ func (t *tail) within(from uint64) (uint64, error) {
 	return t.anew(from)
 }
 
-// errLogLost ends a follow of a log that has lost its end and has grown to the same length since.
+// errLogLost ends the subscription to a log that has lost its end and has grown to the same length since.
 var errLogLost = errors.New("the log has lost its end")
 
 // anew moves the position of a log that has lost its end back, and returns it.
@@ -275,7 +273,7 @@ func (t *tail) anew(released uint64) (uint64, error) {
 	}
 	from, st, err := moveBack(t.c.ctx, bus, t.partition, saved)
 	if err == nil {
-		t.c.faults.Error("the log has lost its end, behind which it was released (a power cut without fsync, or an old backup): what it has is released anew", t.name,
+		t.c.faults.Error("the log ends before the released position (a power cut without fsync, or an old backup): it is released again", t.name,
 			"partition", t.partition, "ends_at", st.Last, "released_up_to", released, "after", from)
 	}
 	return from, err
@@ -285,8 +283,8 @@ func (t *tail) anew(released uint64) (uint64, error) {
 func (t *tail) save() {
 	ticker := time.NewTicker(t.c.cfg.Save)
 	defer ticker.Stop()
-	var saved, epoch, renewal uint64 // of the session and the renewal that saved is of
-	ends := map[int]anchor{}         // that were saved in them
+	var saved, epoch, renewal uint64 // saved, and the session and renewal it belongs to
+	ends := map[int]anchor{}         // the ends that were saved in them
 	for {
 		select {
 		case <-t.c.ctx.Done():

@@ -28,7 +28,7 @@ func TestRelease_IsInTheOrderOfTheLogAndOnlyOfWhatLeavesTheSpace(t *testing.T) {
 			w.commit("x", to("b"))
 			w.commit("quiet")
 		}
-		w.Eventually("all is released", w.released)
+		w.Eventually("everything is released", w.released)
 		w.wantReleased()
 		if got := w.Lane("a"); len(got) != 0 {
 			t.Errorf("sends of a space to itself were released: %v", got)
@@ -62,7 +62,7 @@ func (w *world) logEnd(partition int) uint64 {
 	return entries[len(entries)-1].Seq
 }
 
-// slow is a bus that answers sends on command.
+// slow is a bus that answers sends when the test asks for it.
 type slow struct {
 	*membus.Bus
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ func (s *slow) Send(m model.Message, done func(model.SendResult, error)) {
 	s.most = max(s.most, len(s.queued))
 }
 
-// answer lets the i-th of the waiting sends go.
+// answer answers the i-th waiting send.
 func (s *slow) answer(i int) bool {
 	s.mu.Lock()
 	if len(s.queued) == 0 {
@@ -98,7 +98,7 @@ func (s *slow) waiting() int {
 	return len(s.queued)
 }
 
-func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
+func TestWindow_BoundsReleasesInFlightAndThePositionStaysBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -109,21 +109,21 @@ func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if s.waiting() != 4 {
-			t.Errorf("%d sends are under way, want 4", s.waiting())
+			t.Errorf("%d sends are in flight, want 4", s.waiting())
 		}
 		if w.position(0) != 0 {
-			t.Errorf("position %d, though nothing is released", w.position(0))
+			t.Errorf("position %d before anything was released", w.position(0))
 		}
 		s.answer(2) // the first send of the second commit
 		time.Sleep(5 * time.Second)
 		if w.position(0) != 0 {
-			t.Errorf("position %d, though the first commit is not released", w.position(0))
+			t.Errorf("position %d before the first commit was released", w.position(0))
 		}
 		s.answer(0)
 		s.answer(0)
 		time.Sleep(5 * time.Second)
 		if w.position(0) != 1 {
-			t.Errorf("position %d, want 1: one send of the second commit is still under way", w.position(0))
+			t.Errorf("position %d, want 1: one send of the second commit is still in flight", w.position(0))
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
 		for s.answer(rng.IntN(4)) {
@@ -132,12 +132,12 @@ func TestWindow_BoundsWhatIsUnderWayAndThePositionStaysBehindIt(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.wantReleased()
 		if w.position(0) != 10 || s.most > 4 {
-			t.Errorf("position %d, at most %d under way", w.position(0), s.most)
+			t.Errorf("position %d, at most %d in flight", w.position(0), s.most)
 		}
 	})
 }
 
-func TestRelease_AFullLaneIsTriedAgainUntilThereIsRoom(t *testing.T) {
+func TestRelease_AFullLaneIsRetriedUntilThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.Server.LimitLanes(3)
@@ -156,8 +156,8 @@ func TestRelease_AFullLaneIsTriedAgainUntilThereIsRoom(t *testing.T) {
 	})
 }
 
-// checkPosition is what the next coordinator relies on: everything up to the saved
-// position lies in the lanes.
+// checkPosition checks what the next coordinator relies on: everything up to the saved position is in the
+// lanes.
 func (w *world) checkPosition() {
 	w.Helper()
 	stored := map[string]bool{}
@@ -177,7 +177,7 @@ func (w *world) checkPosition() {
 			}
 			for _, s := range c.Txs[0].Sends {
 				if s.To != e.Space && !stored[s.To+" "+s.ID] {
-					// The lanes were read before the position, which may have moved on.
+					// The lanes were read before the position, which may have moved since.
 					if !slices.Contains(w.Lane(s.To), s.ID) {
 						w.Errorf("the position of partition %d is %d, and %s to %s of %d is in no lane", p, position, s.ID, s.To, e.Seq)
 						return
@@ -188,8 +188,8 @@ func (w *world) checkPosition() {
 	}
 }
 
-// Coordinators die at any moment, several run at a time, requests are lost and
-// repeated: what is committed arrives, once.
+// Coordinators die at any time, several run concurrently, and requests are lost and repeated: what is
+// committed arrives once.
 func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestRelease_WhateverHappensToCoordinators(t *testing.T) {
 					}
 				}
 				w.coordinator(coordinator.Config{})
-				w.Eventually("all is released", w.released)
+				w.Eventually("everything is released", w.released)
 				w.wantReleased()
 				w.checkPosition()
 			})
@@ -259,7 +259,7 @@ func TestRelease_RepeatedByACoordinatorThatHasForgottenChangesNothing(t *testing
 		time.Sleep(2 * time.Second)
 		w.wantReleased()
 		if n, repeated := second.Released(); n != 10 || repeated != 10 {
-			t.Errorf("%d released, %d of them again; want 10 and 10", n, repeated)
+			t.Errorf("%d released, %d of them repeated; want 10 and 10", n, repeated)
 		}
 		second.Stop()
 		third, _ := w.coordinator(coordinator.Config{})
@@ -275,7 +275,7 @@ type forgetful struct{ *membus.Bus }
 
 func (forgetful) LoadPosition(context.Context, int, string) (uint64, error) { return 0, nil }
 
-// eager is a bus that has a few more entries in its hands when a follow is ended.
+// eager is a bus that still delivers a few entries after a subscription has ended.
 type eager struct{ *membus.Bus }
 
 func (b eager) FollowLog(ctx context.Context, partition int, after uint64, deliver func(model.LogEntry)) error {
@@ -301,8 +301,9 @@ func (b eager) behind(partition int, seq uint64) []model.LogEntry {
 	return found
 }
 
-// A commit that this program cannot read may hold sends. It is reported, and the position stays before it, whatever comes
-// after; what other spaces send is released. When an operator has skipped it, the position passes it.
+// A commit that this program cannot decode may contain sends. It is reported, and the position stays before
+// it, whatever comes after; sends of other spaces are released. When an operator has skipped it, the position
+// passes it.
 func TestRelease_ACommitThatCannotBeReadHoldsUpItsSpaceOnly(t *testing.T) {
 	for name, wrap := range map[string]func(*membus.Bus) port.Bus{
 		"":                          func(b *membus.Bus) port.Bus { return b },
@@ -325,13 +326,13 @@ func TestRelease_ACommitThatCannotBeReadHoldsUpItsSpaceOnly(t *testing.T) {
 				w.CoordinatorOn(wrap(b), coordinator.Config{})
 				time.Sleep(time.Hour)
 				if got := w.position(0); got != bad-1 {
-					t.Errorf("position %d, want %d: what cannot be read must not be passed", got, bad-1)
+					t.Errorf("position %d, want %d: an undecodable commit must not be passed", got, bad-1)
 				}
 				if got := w.Lane("b"); len(got) != 2 {
-					t.Errorf("released %v, want what another space has sent", got)
+					t.Errorf("released %v, want the send of the other space", got)
 				}
 				if got := w.Lane("c"); len(got) != 0 {
-					t.Errorf("released %v, which stands behind what cannot be read", got)
+					t.Errorf("released %v, which follows the undecodable commit", got)
 				}
 				reported := w.Log.Lines(fmt.Sprintf("sequence %d", bad))
 				reported = slices.DeleteFunc(reported, func(line string) bool { return !strings.HasPrefix(line, "ERROR") })
@@ -344,14 +345,14 @@ func TestRelease_ACommitThatCannotBeReadHoldsUpItsSpaceOnly(t *testing.T) {
 					t.Errorf("position %d after the decision, want %d", got, later)
 				}
 				if got := w.Lane("c"); len(got) != 1 {
-					t.Errorf("released %v after the decision, want what stands behind the commit", got)
+					t.Errorf("released %v after the decision, want the send after the commit", got)
 				}
 			})
 		})
 	}
 }
 
-// broken loses the log that it follows, and has trouble finding it again.
+// broken is a bus that loses the log subscription, and fails to resume it a few times.
 type broken struct {
 	*membus.Bus
 	after int
@@ -377,7 +378,7 @@ func (b *broken) FollowLog(ctx context.Context, partition int, after uint64, del
 	return err
 }
 
-func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
+func TestRelease_ContinuesWhereTheLogBrokeOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -385,14 +386,14 @@ func TestRelease_GoesOnWhereTheLogBrokeOff(t *testing.T) {
 		for range 100 {
 			w.commit("a", to("b"))
 		}
-		w.Eventually("all is released", w.released)
+		w.Eventually("everything is released", w.released)
 		w.wantReleased()
 		time.Sleep(2 * time.Second)
 		if w.position(0) != 100 {
 			t.Errorf("position %d", w.position(0))
 		}
 		if n, repeated := c.Released(); n > 110 || repeated != n-100 {
-			t.Errorf("%d released, %d of them again", n, repeated)
+			t.Errorf("%d released, %d of them repeated", n, repeated)
 		}
 	})
 }
@@ -429,7 +430,7 @@ func TestStop_IsPromptWhateverTheBusDoes(t *testing.T) {
 	}
 }
 
-// forbidding is a bus whose user may not publish to lanes until it may.
+// forbidding is a bus whose user may not publish to lanes at first.
 type forbidding struct {
 	*membus.Bus
 	may atomic.Bool
@@ -444,7 +445,7 @@ func (b *forbidding) Send(m model.Message, done func(model.SendResult, error)) {
 }
 
 // A coordinator with insufficient permissions delays releases and loses none.
-func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
+func TestRelease_WaitsForPermissionToPublish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &forbidding{Bus: w.Connect("c")}
@@ -455,7 +456,7 @@ func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 			t.Errorf("%d events, and position %d", n, w.position(0))
 		}
 		b.may.Store(true)
-		time.Sleep(11 * time.Second) // it tries again every ten
+		time.Sleep(11 * time.Second) // it retries every ten seconds
 		w.wantReleased()
 		for _, m := range w.Server.ReadLane("b", 0, 10) {
 			if m.Invalid != "" {
@@ -465,7 +466,7 @@ func TestRelease_WhatMayNotBePublishedWaitsUntilItMay(t *testing.T) {
 	})
 }
 
-// A coordinator that has stopped does nothing any more, even if its bus still works.
+// A coordinator that has stopped does nothing more, even if its bus still works.
 func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -490,7 +491,7 @@ func TestStop_NothingIsReleasedAfterIt(t *testing.T) {
 	})
 }
 
-func TestSave_AStoreThatRefusesIsReported(t *testing.T) {
+func TestSave_AFailingStoreIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -498,7 +499,7 @@ func TestSave_AStoreThatRefusesIsReported(t *testing.T) {
 		w.commit("a", to("b"))
 		time.Sleep(10 * time.Second)
 		if w.Log.Count("save position") == 0 {
-			t.Errorf("nothing was said of it:\n%s", w.Log)
+			t.Errorf("nothing was logged:\n%s", w.Log)
 		}
 	})
 }

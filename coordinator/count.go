@@ -9,11 +9,11 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// countEvery is how often a coordinator looks whether there are dead letters that the totals lack.
+// countEvery is how often a coordinator checks for dead letters that are not in the totals.
 const countEvery = 5 * time.Second
 
-// countLetters keeps the totals of the dead letters until the coordinator stops, if the bus keeps
-// any. All coordinators do: one of them stores its count, and the others continue from that.
+// countLetters maintains the totals of the dead letters until the coordinator stops, if the bus supports
+// them. All coordinators do so: one of them stores its count, and the others continue from that.
 func (c *Coordinator) countLetters() {
 	counter, can := c.bus.(port.DeadCounter)
 	for can && c.ctx.Err() == nil {

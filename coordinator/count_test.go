@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// counter is a bus that counts dead letters, and notes how often.
+// counter is a bus that counts dead letters, and records how often.
 type counter struct {
 	port.Bus
 	times atomic.Int64
@@ -28,8 +28,8 @@ func (c *counter) KeepDeadTotals(context.Context) error {
 	return c.err
 }
 
-// A coordinator keeps the totals of the dead letters as long as it runs, also if another one was
-// quicker, and says once that its user may not.
+// A coordinator maintains the totals of the dead letters as long as it runs, even if another one was quicker,
+// and logs once that its user lacks the permission.
 func TestCountLetters(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -49,10 +49,10 @@ func TestCountLetters(t *testing.T) {
 				time.Sleep(time.Minute + time.Second)
 				co.Stop()
 				if n := b.times.Load(); n != c.times {
-					t.Errorf("they are counted %d times in a minute, and should be %d times", n, c.times)
+					t.Errorf("the letters were counted %d times in a minute, want %d", n, c.times)
 				}
 				if n := w.Log.Count("may not store them"); n != c.said {
-					t.Errorf("it is said %d times: %s", n, w.Log)
+					t.Errorf("the missing permission was logged %d times: %s", n, w.Log)
 				}
 			})
 		})

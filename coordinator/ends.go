@@ -17,38 +17,39 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// laneEnds knows how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end (a power
-// cut without fsync) has lost releases whose commits are there still, and the saved positions in the logs are
-// behind those. So the end of a lane is saved before a position that rests on what was put there: in the state of the lane's
-// partition, and beside the position, in the state of the log's, since a partition may go back whole. Whether the lane
-// has still what it had is asked before anything is released in an epoch.
+// laneEnds records how far lanes have reached, beyond the life of a coordinator. A lane that has lost its end
+// (a power cut without fsync) has lost releases whose commits still exist, and the saved positions of the
+// logs are after those. So the end of a lane is saved before any position that relies on it: in the state of
+// the lane's partition and, since a partition may go back as a whole, beside the position in the state of the
+// log's partition. Before anything is released in an epoch, lanes are compared with their saved ends.
 //
-// A lane that is missing, or whose state bucket is, cannot be asked. Nothing can be released into it, and the others do
-// not wait for it. Once it is there, it is asked; if it has lost its end then, all logs are released anew.
+// A lane that is missing, or whose state bucket is, cannot be compared. Nothing can be released into it, and
+// the other lanes do not wait for it. Once it exists again, it is compared; if it has lost its end, all logs
+// are released again.
 type laneEnds struct {
 	c *Coordinator
 
-	// flights makes tails with the same concurrent request share its result, also if that is an
-	// error; which of them was first does not matter.
+	// flights makes tails with the same concurrent request share its result, even an error; it does not
+	// matter which of them was first.
 	flights singleflight.Group
 
 	mu    sync.Mutex
-	sure  bool // that the lanes were compared in epoch, but those that are missing
+	sure  bool // the lanes were compared in epoch, except missing ones
 	epoch uint64
 	lanes []laneEnd
 	// missing are the partitions whose lanes could not be compared.
 	missing map[int]bool
-	// renewal counts the times that all logs were to be released anew, and renewed is closed with the next.
+	// renewal counts how often all logs had to be released again, and renewed is closed by the next time.
 	renewal uint64
 	renewed chan struct{}
-	// saving is held for reading while a position is saved, which is of a renewal.
+	// saving is held for reading while a position is saved, which belongs to a renewal.
 	saving sync.RWMutex
 }
 
 // laneEnd counts the events put into a lane, and how many of them the saved end covers.
 type laneEnd struct {
 	put, covered uint64
-	// end is the one that was saved in epoch, 0 if none was since the lane was compared last.
+	// end was saved in epoch; 0 if none was since the lane was last compared.
 	end   anchor
 	epoch uint64
 }
@@ -65,10 +66,10 @@ func (l *laneEnds) hasPut(partition int) uint64 {
 	return l.lanes[partition].put
 }
 
-// save ensures that the saved end of a lane covers the events put there up to a number, and returns that end, or 0 if nothing was put there
-// in this epoch.
+// save ensures that the saved end of a lane covers the events put there up to a number, and returns that end,
+// or 0 if nothing was put there in this epoch.
 func (l *laneEnds) save(bus port.Bus, partition int, upTo uint64) (anchor, error) {
-	if l.isMissing(partition) { // its saved end says whether it has lost something
+	if l.isMissing(partition) { // its saved end decides whether it has lost something
 		return 0, fmt.Errorf("lane %d has not been compared yet with its saved end: %w", partition, model.ErrNoStream)
 	}
 	for l.lane(partition).covered < upTo {
@@ -107,8 +108,9 @@ func (l *laneEnds) saveEnd(bus port.Bus, partition int) error {
 	return nil
 }
 
-// compare compares all lanes with their saved ends, once in an epoch; those that are missing are compared later. If one
-// has lost its end, all logs are to be released anew as far as lanes remember events; targets know what they have had.
+// compare compares all lanes with their saved ends, once per epoch; missing ones are compared later. If a
+// lane has lost its end, all logs are released again as far back as lanes remember events; targets recognize
+// repetitions.
 func (l *laneEnds) compare(bus port.Bus) error {
 	if l.isSure(bus.Epoch()) {
 		return nil
@@ -133,7 +135,7 @@ func (l *laneEnds) compareAll(bus port.Bus) error {
 		has, err := l.hasLost(bus, p)
 		if errors.Is(err, model.ErrNoStream) {
 			missing[p] = true
-			l.c.cfg.Logger.Error("a lane cannot be compared with its saved end, as a stream is missing: what is sent into it waits, and other lanes do not", "partition", p, "error", err)
+			l.c.cfg.Logger.Error("a lane cannot be compared with its saved end, as a stream is missing: sends to it wait, other lanes do not", "partition", p, "error", err)
 			continue
 		}
 		if err != nil {
@@ -160,7 +162,7 @@ func (l *laneEnds) isMissing(partition int) bool {
 	return l.missing[partition]
 }
 
-// await compares the lanes that were missing as soon as they are there, until the coordinator stops.
+// await compares missing lanes as soon as they exist again, until the coordinator stops.
 func (l *laneEnds) await() {
 	look := time.NewTicker(l.c.cfg.Save)
 	defer look.Stop()
@@ -178,23 +180,24 @@ func (l *laneEnds) await() {
 	}
 }
 
-// lookAgain compares a lane that was missing. If it has lost its end, all logs begin anew, with comparing all lanes.
+// lookAgain compares a lane that was missing. If it has lost its end, all logs start again, by comparing all
+// lanes.
 func (l *laneEnds) lookAgain(bus port.Bus, partition int) {
 	has, err := l.hasLost(bus, partition)
 	switch {
-	case err != nil: // it is missing still, or cannot be asked just now
+	case err != nil: // still missing, or not reachable now
 		return
 	case has:
 		l.renew()
 		return
 	}
-	l.c.cfg.Logger.Warn("a lane that was missing is there again, and has what it had", "partition", partition)
+	l.c.cfg.Logger.Warn("a lane that was missing exists again, and has lost nothing", "partition", partition)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.missing, partition)
 }
 
-// renew has all tails begin anew. What an earlier renewal has released is not saved any more when it returns.
+// renew makes all tails start again. After it returns, positions of earlier renewals are no longer saved.
 func (l *laneEnds) renew() {
 	l.saving.Lock()
 	defer l.saving.Unlock()
@@ -206,15 +209,15 @@ func (l *laneEnds) renew() {
 	l.renewed = make(chan struct{})
 }
 
-// current returns the number of the renewal that holds now, and a channel that is closed when it does no more.
+// current returns the number of the current renewal, and a channel that is closed when it is superseded.
 func (l *laneEnds) current() (renewal uint64, over <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.renewal, l.renewed
 }
 
-// within calls f, which saves a position, if what was released in a renewal still counts; else it returns
-// model.ErrRewound.
+// within calls f, which saves a position, if the renewal in which the position was released is still current;
+// otherwise it returns model.ErrRewound.
 func (l *laneEnds) within(renewal uint64, f func() error) error {
 	l.saving.RLock()
 	defer l.saving.RUnlock()
@@ -237,7 +240,7 @@ func (l *laneEnds) savedEnds(bus port.Bus, partition int) (list []savedEnd, err 
 		name := sentTo(partition, at)
 		position, err := bus.LoadPosition(l.c.ctx, at, name)
 		switch {
-		case errors.Is(err, model.ErrNoStream) && at != partition: // nothing is released of that log either
+		case errors.Is(err, model.ErrNoStream) && at != partition: // nothing is released from that log either
 		case err != nil:
 			return nil, err
 		case position > 0:
@@ -255,7 +258,7 @@ func sentTo(lane, at int) string {
 	return fmt.Sprintf("%s-%d", port.PositionSent, lane)
 }
 
-// hasLost reports whether a lane ends before a saved end of it, or has given such a sequence out again since.
+// hasLost reports whether a lane ends before a saved end, or has assigned that sequence again since.
 func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 	list, err := l.savedEnds(bus, partition)
 	if err != nil || len(list) == 0 {
@@ -290,11 +293,11 @@ func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 	return false, nil
 }
 
-// anchor identifies an event at a place in a lane: its sequence and, in the low bits, a part of the
-// hash of the event's name. Anchors are ordered by sequence.
+// anchor identifies an event at a place in a lane: its sequence and, in the low bits, a part of the hash of
+// the event's name. Anchors are ordered by sequence.
 type anchor uint64
 
-// nameBits leave room for sequences up to 2^44.
+// nameBits leaves room for sequences up to 2^44.
 const nameBits = 20
 
 func (a anchor) seq() uint64 { return uint64(a) >> nameBits }
@@ -302,7 +305,7 @@ func (a anchor) seq() uint64 { return uint64(a) >> nameBits }
 func anchorOf(m *model.Message) anchor {
 	h := fnv.New64a()
 	for _, part := range []string{m.Space, m.Stream, m.ID} {
-		_, _ = h.Write(append([]byte(part), 0)) // which cannot fail
+		_, _ = h.Write(append([]byte(part), 0)) // cannot fail
 	}
 	return anchor(m.Seq<<nameBits | h.Sum64()>>(64-nameBits))
 }
@@ -318,15 +321,15 @@ func endOf(ctx context.Context, bus port.Bus, partition int) (anchor, error) {
 	case err != nil:
 		return 0, err
 	case !there && end > 0:
-		return 0, fmt.Errorf("lane %d is reported to end at %d, where there is no message", partition, end) // by a leader that was deposed: asked again
+		return 0, fmt.Errorf("lane %d is reported to end at %d, where there is no message", partition, end) // by a deposed leader: asked again
 	case !there:
 		return 0, nil
 	}
 	return anchorOf(&m), nil
 }
 
-// isLater reports whether a message was stored after the saved position that refers to it. Times of
-// two servers can be compared only up to a margin.
+// isLater reports whether a message was stored after the saved position that refers to it. Times of two
+// servers can be compared only up to a margin.
 func isLater(bus port.Bus, stored, saved time.Time) bool {
 	if bus.Hindsight() > 0 {
 		saved = saved.Add(truncation.Margin)
@@ -334,11 +337,11 @@ func isLater(bus port.Bus, stored, saved time.Time) bool {
 	return stored.After(saved)
 }
 
-// releaseAnew moves the positions of all logs back, and then saves the ends of those lanes: if it
-// is interrupted, it is repeated.
+// releaseAnew moves the positions of all logs back, and then saves the ends of those lanes: an interrupted
+// attempt is repeated.
 func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
-	l.c.faults.Error("lanes have lost their ends (a power cut without fsync, or older files): what logs have sent is released anew", "", "lanes", lost)
-	var known time.Time // since when what is lost was put there, at the latest
+	l.c.faults.Error("lanes have lost their ends (a power cut without fsync, or older files): the logs are released again", "", "lanes", lost)
+	var known time.Time // when the lost events were put there, at the latest
 	var saved []savedEnd
 	for _, p := range lost {
 		list, err := l.savedEnds(bus, p)
@@ -361,7 +364,7 @@ func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
 			return err
 		}
 	}
-	now := map[string]anchor{} // by name: those of two lanes are different
+	now := map[string]anchor{} // by name: those of two lanes differ
 	for _, p := range lost {
 		end, err := endOf(l.c.ctx, bus, p)
 		if err != nil {
@@ -386,8 +389,8 @@ func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
 	return nil
 }
 
-// moveBack moves the saved position of a log back to where lanes remembered events at a time, and
-// returns it. It never moves it forward: what follows was not released yet, however old it is.
+// moveBack moves the saved position of a log back to where lanes remembered events at a time, and returns it.
+// It never moves it forward: later sends were not released yet, however old they are.
 func moveBack(ctx context.Context, bus port.Bus, partition int, known time.Time) (uint64, model.LogState, error) {
 	st, err := bus.LogState(ctx, partition, bus.Horizon())
 	if err == nil {
@@ -415,8 +418,8 @@ func (t *tail) put(m *model.Message) {
 	}
 }
 
-// saveEnds saves the ends of the lanes into which this log was released. saved are those that were saved beside the position of the log
-// in this epoch, by lane.
+// saveEnds saves the ends of the lanes into which this log was released. saved are the ends that were saved
+// beside the position of the log in this epoch, by lane.
 func (t *tail) saveEnds(bus port.Bus, saved map[int]anchor) error {
 	for p := range t.sent {
 		n := t.sent[p].Load()

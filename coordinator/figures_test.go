@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// knowing is a bus that knows what its user was denied, and which streams have gone back.
+// knowing is a bus with given denials and rewinds.
 type knowing struct {
 	port.Bus
 	denied  time.Time
@@ -25,7 +25,7 @@ func (k *knowing) Rewinds() []model.Rewind         { return slices.Clone(k.rewin
 
 // A coordinator reports its observations at its endpoint: the newest rewinds first, and the operations that its
 // user was denied within the last ten minutes.
-func TestFigures_SayWhatWasNoticed(t *testing.T) {
+func TestFigures_ReportDenialsAndRewinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &knowing{Bus: w.Connect("c")}
@@ -43,7 +43,7 @@ func TestFigures_SayWhatWasNoticed(t *testing.T) {
 			return f
 		}
 		if f := asked(); f.Denied != "" || f.Rewinds != nil || f.RewindCount != 0 {
-			t.Errorf("nothing was noticed, and it says %+v", f)
+			t.Errorf("without observations the figures are %+v", f)
 		}
 		b.denied = time.Now()
 		for i := range 25 {
@@ -56,7 +56,7 @@ func TestFigures_SayWhatWasNoticed(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		if f := asked(); f.Denied != "" {
-			t.Errorf("after eleven minutes it says %q", f.Denied)
+			t.Errorf("after eleven minutes the figures have %q", f.Denied)
 		}
 	})
 }

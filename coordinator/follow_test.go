@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// cutOff is a bus that loses the log on command.
+// cutOff is a bus that loses the log when the test asks for it.
 type cutOff struct {
 	*membus.Bus
 	lose     chan struct{}
@@ -33,28 +33,28 @@ func (b *cutOff) FollowLog(ctx context.Context, partition int, after uint64, del
 	return b.Bus.FollowLog(ctx, partition, after, deliver)
 }
 
-// What is followed again begins behind what was released, not behind what was read: the position
-// must not pass a send that is in no lane yet.
-func TestTail_ThatIsFollowedAgainDoesNotPassWhatIsNotReleased(t *testing.T) {
+// A new subscription starts after what was released, not after what was read: the position must not pass a
+// send that is in no lane yet.
+func TestTail_ANewSubscriptionDoesNotPassUnreleasedSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &cutOff{Bus: w.Connect("coordinator"), lose: make(chan struct{})}
 		w.Server.LimitLanes(1)
-		w.Send("there", "add", "first") // so that a lane that takes one has no room
+		w.Send("there", "add", "first") // so that a lane with a limit of one is full
 		w.CoordinatorOn(b, coordinator.Config{Save: 50 * time.Millisecond})
 		seq := w.commit("here", to("there"))
 		w.Pass(2 * time.Second)
 		select {
 		case b.lose <- struct{}{}:
 		case <-time.After(time.Minute):
-			t.Fatal("the log is not followed")
+			t.Fatal("the log is no longer followed")
 		}
-		w.Eventually("it is followed again", func() bool { return b.followed.Load() > 1 })
+		w.Eventually("the log is followed again", func() bool { return b.followed.Load() > 1 })
 		w.Pass(5 * time.Second)
 		if at := w.position(0); at >= seq {
-			t.Errorf("the position is %d, and what was sent at %d lies in no lane", at, seq)
+			t.Errorf("the position is %d, and the send at %d is in no lane", at, seq)
 		}
 		w.Server.LimitLanes(0)
-		w.Eventually("it is released, and the position is saved", func() bool { return w.position(0) >= seq && w.released() })
+		w.Eventually("the send is released, and the position is saved", func() bool { return w.position(0) >= seq && w.released() })
 	})
 }

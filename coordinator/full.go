@@ -9,22 +9,22 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// roomFor is for how long a lane has had room for all that waited for some, when that is believed to last.
+// roomFor is how long a lane must have had room for all waiting releases before it counts as having room.
 const roomFor = 5 * time.Second
 
-// fullLanes knows which lanes have no room for what is to be released. Each holds up the releases that wait for it and,
-// once those are as many as may be under way, the log that they come from, also for other lanes. The log
-// reports it once, and then ever more rarely, until releases go on.
+// fullLanes tracks the lanes without room for a release. Each holds up the releases that wait for it and,
+// once these fill the window, the log that they come from, even for other lanes. A full lane is logged once,
+// and then at growing intervals, until releases continue.
 type fullLanes struct {
 	c  *Coordinator
 	mu sync.Mutex
 	of map[int]*fullLane // by partition
 }
 
-// fullLane is a lane that has refused a release for want of room.
+// fullLane is a lane that has refused a release for lack of room.
 type fullLane struct {
 	model.FullLane
-	refused time.Time // last
+	refused time.Time // the last time
 	pace    faultlog.Pace
 }
 
@@ -47,12 +47,12 @@ func (f *fullLanes) refuse(r *release, err error) {
 		l.Waiting++
 	}
 	if _, due := l.pace.Due(now); due {
-		f.c.cfg.Logger.Warn("a lane has no room: what is sent to its spaces waits, and so may what stands behind that in a log",
+		f.c.cfg.Logger.Warn("a lane has no room: sends to its spaces wait, and so may later ones of the same log",
 			"partition", p, "space", r.m.Space, "stream", r.m.Stream, "event", r.m.ID, "from", r.from, "since", l.Since, "waiting", l.Waiting, "error", err)
 	}
 }
 
-// leave records that a release no longer waits for room: it was stored, or is given up.
+// leave records that a release no longer waits for room: it was stored, or given up.
 func (f *fullLanes) leave(r *release) {
 	if !r.waits {
 		return
@@ -68,7 +68,7 @@ func (f *fullLanes) leave(r *release) {
 	}
 }
 
-// over says that a lane has room, if it has had for a while.
+// over logs that a lane has room, if it has had some for a while.
 func (f *fullLanes) over(l *fullLane) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *fullLanes) over(l *fullLane) {
 		return
 	}
 	delete(f.of, l.Partition)
-	f.c.cfg.Logger.Info("a lane has room again: what waited for it is released", "partition", l.Partition, "since", l.Since, "for", l.refused.Sub(l.Since))
+	f.c.cfg.Logger.Info("a lane has room again: the waiting sends are released", "partition", l.Partition, "since", l.Since, "for", l.refused.Sub(l.Since))
 }
 
 // now returns the lanes that have no room, by partition.

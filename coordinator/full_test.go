@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// announced is what a coordinator has said last of itself.
+// announced returns the last announcement of a coordinator.
 func (w *world) announced(id string) (last model.Member) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -30,10 +30,10 @@ const (
 	roomAgain = "INFO a lane has room again"
 )
 
-// A full lane is logged once for all events that wait for it, with their number and since when, then at growing
-// intervals, and once when it has room again. A later episode is logged anew. Meanwhile the coordinator's
-// announcements report it.
-func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
+// A full lane is logged once for all events that wait for it, with their number and since when, then at
+// growing intervals, and once when it has room again. A later episode is logged separately. During an episode
+// the coordinator's announcements report it.
+func TestFull_AFullLaneIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Server.LimitLanes(3)
@@ -45,7 +45,7 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		w.Pass(30 * time.Second)
 		lines := w.Log.Lines(noRoom)
 		if len(lines) != 1 {
-			t.Fatalf("it is reported %d times in half a minute:\n%s", len(lines), w.Log)
+			t.Fatalf("the full lane is reported %d times in half a minute:\n%s", len(lines), w.Log)
 		}
 		for _, part := range []string{" partition=0 ", " space=b ", " stream=add ", " from=a ", " since=" + since.Format("2006-01-02"), " waiting="} {
 			if !strings.Contains(lines[0], part) {
@@ -58,10 +58,10 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		if n := w.Log.Count(noRoom); n < 5 || n > 9 {
-			t.Errorf("it is reported %d times in an hour", n)
+			t.Errorf("the full lane is reported %d times in an hour", n)
 		}
 		if n := w.Log.Count(roomAgain); n != 0 {
-			t.Errorf("it is said to go on:\n%s", w.Log)
+			t.Errorf("the end is reported too early:\n%s", w.Log)
 		}
 		w.Server.LimitLanes(0)
 		w.Pass(time.Minute)
@@ -82,8 +82,8 @@ func TestFull_ALaneThatHoldsUpReleasesIsToldOf(t *testing.T) {
 	})
 }
 
-// A lane that has room for one event from time to time counts as full all the while.
-func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
+// A lane that has room for one event from time to time counts as full throughout.
+func TestFull_ALittleRoomDoesNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.Server.LimitLanes(1)
@@ -96,16 +96,16 @@ func TestFull_ALittleRoomIsNoEnd(t *testing.T) {
 			w.Server.LimitLanes(room)
 		}
 		if n := w.Log.Count(noRoom); n < 2 || n > 5 {
-			t.Errorf("it is reported %d times in eight minutes", n)
+			t.Errorf("the full lane is reported %d times in eight minutes", n)
 		}
 		if n := w.Log.Count(roomAgain); n != 0 {
-			t.Errorf("it is said to go on %d times", n)
+			t.Errorf("the end is reported %d times", n)
 		}
 	})
 }
 
-// A letter that cannot be written for an hour is retried all the time, with few lines in the log.
-func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
+// A letter that cannot be written for an hour is retried throughout, with few log lines.
+func TestBury_AnHourOfRefusalsWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -114,7 +114,7 @@ func TestBury_AnHourOfRefusalsIsSaidInFewLines(t *testing.T) {
 		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		w.Pass(time.Hour)
 		if n := w.Log.Count("ERROR store a dead letter"); n < 5 || n > 9 {
-			t.Errorf("it is reported %d times in an hour", n)
+			t.Errorf("the failure is reported %d times in an hour", n)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// reluctant is a bus that refuses letters some times.
+// reluctant is a bus that refuses letters a few times.
 type reluctant struct {
 	*membus.Bus
 	refuse atomic.Int64
@@ -27,7 +27,7 @@ func (b *reluctant) Bury(ctx context.Context, d *model.DeadLetter) error {
 	return b.Bus.Bury(ctx, d)
 }
 
-func TestBury_AStoreThatRefusesIsAskedAgainUntilTheLetterIsThere(t *testing.T) {
+func TestBury_AFailedWriteIsRetriedUntilTheLetterIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &reluctant{Bus: w.Connect("coordinator")}
@@ -35,12 +35,12 @@ func TestBury_AStoreThatRefusesIsAskedAgainUntilTheLetterIsThere(t *testing.T) {
 		w.Send("a", "add", "e1")
 		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		w.CoordinatorOn(b, coordinator.Config{})
-		w.Eventually("the letter is there", func() bool { return len(w.Server.ReadDead("", 0, 10)) == 1 })
-		w.Eventually("the position passes it", func() bool { return w.position(0) == seq })
+		w.Eventually("the letter is written", func() bool { return len(w.Server.ReadDead("", 0, 10)) == 1 })
+		w.Eventually("the position passes its commit", func() bool { return w.position(0) == seq })
 	})
 }
 
-// deposed is a bus whose leader does not know the newest events some times.
+// deposed is a bus whose leader does not know the newest events for a few reads.
 type deposed struct {
 	*membus.Bus
 	forget atomic.Int64
@@ -55,9 +55,9 @@ func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (mode
 	return b.Bus.FindEvent(ctx, space, stream, id)
 }
 
-// A leader that was deposed answers from the past: an event that has just ended was there, so its
-// letter gets its payload.
-func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
+// A deposed leader answers from the past: an event that has just ended was in its lane, so its letter gets
+// its payload.
+func TestBury_ADeposedLeaderIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -65,32 +65,32 @@ func TestBury_ALeaderThatDoesNotKnowTheEventIsAskedAgain(t *testing.T) {
 		w.Send("a", "add", "e1")
 		w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		w.CoordinatorOn(b, coordinator.Config{})
-		w.Eventually("the letter is there", func() bool { return len(w.Server.ReadDead("", 0, 10)) == 1 })
+		w.Eventually("the letter is written", func() bool { return len(w.Server.ReadDead("", 0, 10)) == 1 })
 		if d := w.Server.ReadDead("", 0, 10)[0]; d.Lost != "" {
-			t.Errorf("the letter says that its payload is lost: %s", d.Lost)
+			t.Errorf("the letter reports its payload as lost: %s", d.Lost)
 		}
 	})
 }
 
-// An event that was purged from its lane holds the letters up until no leader can answer from the past, and is
-// then said to be lost.
-func TestBury_AnEventThatIsGoneFromItsLaneIsBelievedToBeInTime(t *testing.T) {
+// An event that was purged from its lane holds the letters up until no leader can answer from the past, and
+// then counts as lost.
+func TestBury_AnEventThatWasPurgedCountsAsLostAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
 		seq := w.end("a", &model.Receipt{Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		w.CoordinatorOn(b, coordinator.Config{})
-		w.Eventually("the letter reports that", func() bool {
+		w.Eventually("the letter reports the loss", func() bool {
 			letters := w.Server.ReadDead("", 0, 10)
 			return len(letters) == 1 && letters[0].Lost != ""
 		})
-		w.Eventually("the position passes it", func() bool { return w.position(0) == seq })
+		w.Eventually("the position passes its commit", func() bool { return w.position(0) == seq })
 	})
 }
 
-// An event that a space has sent to itself is in no lane. If its origin is purged, too, the payload is lost:
+// An event that a space has sent to itself is in no lane. If its origin was purged, too, the payload is lost:
 // the letter reports that, and delays nothing.
-func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
+func TestBury_AMissingPayloadIsReportedAsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -99,7 +99,7 @@ func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
 		w.Pass(2 * time.Second)
 		letters := w.Server.ReadDead("", 0, 10)
 		if len(letters) != 1 || letters[0].Lost == "" {
-			t.Fatalf("the letters are %+v, want one that says that its payload is lost", letters)
+			t.Fatalf("the letters are %+v, want one that reports its payload as lost", letters)
 		}
 		if w.position(0) != seq {
 			t.Errorf("position %d, want %d", w.position(0), seq)
@@ -107,25 +107,25 @@ func TestBury_APayloadThatIsNowhereIsSaidToBeLost(t *testing.T) {
 	})
 }
 
-// What a send says beside its payload is for its receiver: where it stands, how long the chain is,
-// and when it is to be handled.
-func TestRelease_CarriesWhatTheSendSays(t *testing.T) {
+// A released event carries the fields of its send for the receiver: its position, the depth of its chain, and
+// its time.
+func TestRelease_CarriesTheFieldsOfTheSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		s := to("b")
 		s.Depth, s.NotBefore = 7, 946684900000
 		w.commit("a", s)
 		w.coordinator(coordinator.Config{})
-		w.Eventually("it is released", w.released)
+		w.Eventually("the send is released", w.released)
 		if m := w.Server.ReadLane("b", 0, 1)[0]; m.Position != 1 || m.Depth != 7 || m.NotBefore != s.NotBefore {
 			t.Errorf("released as %+v", m)
 		}
 	})
 }
 
-// In whichever way an event remains without effect, its origin gets a notice, although the commit with the
-// receipt sends nothing itself.
-func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
+// However an event ends without effect, its origin gets a notice, although the commit with the receipt sends
+// nothing itself.
+func TestNotice_FollowsEveryEndWithoutEffect(t *testing.T) {
 	for _, how := range []model.Outcome{model.Refused, model.Cancelled, model.Expired} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -137,14 +137,14 @@ func TestNotice_FollowsEveryEndThatComesToNothing(t *testing.T) {
 	}
 }
 
-// A notice is one link further in the chain of the event that it is about.
+// A notice is one link further in the chain than the event that it is about.
 func TestNotice_CarriesTheDepthOfTheEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.commit("a", to("b"))
 		w.end("b", &model.Receipt{Event: w.sent["b"]["a"][0], Lane: 1, Outcome: model.Refused, Error: "no", Depth: 7, Pos: 1})
 		w.coordinator(coordinator.Config{})
-		w.Eventually("the notice is there", func() bool { return len(w.Server.ReadLane("a", 0, 1)) == 1 })
+		w.Eventually("the notice is in the lane", func() bool { return len(w.Server.ReadLane("a", 0, 1)) == 1 })
 		if m := w.Server.ReadLane("a", 0, 1)[0]; m.Depth < 7 {
 			t.Errorf("the notice has depth %d", m.Depth)
 		}

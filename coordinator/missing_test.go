@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// without is a bus of whose partitions one has no lane for a while.
+// without is a bus without the lane of one partition for a while.
 type without struct {
 	*membus.Bus
 	lane    int
@@ -36,7 +36,7 @@ func (b *without) LaneEvent(ctx context.Context, partition int, seq uint64) (mod
 	return b.Bus.LaneEvent(ctx, partition, seq)
 }
 
-// Send waits for a lane that is missing, as a bus does.
+// Send waits for a missing lane, as a bus does.
 func (b *without) Send(m model.Message, done func(model.SendResult, error)) {
 	if model.PartitionOf(m.Space, b.Partitions()) != b.lane || !b.missing.Load() {
 		b.Bus.Send(m, done)
@@ -50,15 +50,15 @@ func (b *without) Send(m model.Message, done func(model.SendResult, error)) {
 	}()
 }
 
-// A coordinator that is started while a lane is missing releases into the others. When the lane is there again, and has
-// lost its end, it is given what logs have sent it, as at any start.
-func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *testing.T) {
+// A coordinator that starts while a lane is missing releases into the others. When the lane exists again, and
+// has lost its end, the sends of the logs are released into it again, as at any start.
+func TestMissingLane_OthersGetTheirSendsAndItIsComparedWhenItExists(t *testing.T) {
 	for name, c := range map[string]struct {
-		lost  uint64 // so many of the last events
-		since int    // other clients send so many before it is compared
+		lost  uint64 // the number of lost events
+		since int    // the number of events that other clients send before the comparison
 	}{
-		"it has what it had": {0, 0}, "it has lost its end": {3, 0},
-		// What is done at the same moment has no order, so this is tried often enough.
+		"nothing is lost": {0, 0}, "the lane lost its end": {3, 0},
+		// Concurrent steps have no order, so the same case runs several times.
 		"it is as long again": {3, 9}, "and again": {3, 9}, "and once more": {3, 9}, "and at last": {3, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,15 +78,15 @@ func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *tes
 				for range 3 {
 					w.commit(from, to(whole))
 				}
-				w.Eventually("the other lane is released into", func() bool { return len(w.Lane(whole)) == 3 })
+				w.Eventually("sends reach the other lane", func() bool { return len(w.Lane(whole)) == 3 })
 				w.Eventually("the position is saved", func() bool { return w.position(0) == 7 })
 				w.commit(from, to(gone))
 				w.Pass(time.Minute)
 				if n := w.Log.Count("a lane cannot be compared"); n != 1 {
-					t.Errorf("it was logged %d times that the lane is missing", n)
+					t.Errorf("the missing lane was logged %d times", n)
 				}
 				if at := w.position(0); at != 7 {
-					t.Errorf("the position is %d, and what is sent behind 7 is not in its lane", at)
+					t.Errorf("the position is %d, and the send after 7 is not in its lane", at)
 				}
 				if c.lost > 0 {
 					w.Server.LoseLane(1, 4-c.lost)
@@ -95,13 +95,13 @@ func TestMissingLane_TheOthersAreReleasedIntoAndItIsComparedWhenItIsThere(t *tes
 					w.Send(gone, "other", fmt.Sprint("n", i))
 				}
 				b.missing.Store(false)
-				w.Eventually("all of it is there", w.released)
+				w.Eventually("all sends are in the lane", w.released)
 				w.Eventually("the position is saved", func() bool { return w.position(0) == 8 })
 				if n := len(w.Lane(gone)); n != 5+c.since {
-					t.Errorf("the lane holds %d events, want 5, and %d of others", n, c.since)
+					t.Errorf("the lane has %d events, want 5 and %d of other clients", n, c.since)
 				}
 				if said := w.Log.Count("have lost their ends") > 0; said != (c.lost > 0) {
-					t.Errorf("that it has lost its end is said: %v", said)
+					t.Errorf("the lost end is logged: %v", said)
 				}
 			})
 		})

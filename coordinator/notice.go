@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// notice notifies the space that sent an event of its refusal: the program has no handler for the
-// stream, the payload cannot be read, or it is a tombstone.
+// notice notifies the space that sent an event of its refusal: the program has no handler for the stream, the
+// payload cannot be read, or the event is a tombstone.
 func (t *tail) notice(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
 	origin := history.NoticeTo(rc)

@@ -19,7 +19,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// refusing is a bus that never takes an event with that position, but for a tombstone.
+// refusing is a bus that never accepts an event with that position, except a tombstone.
 type refusing struct {
 	*membus.Bus
 	position uint64
@@ -33,9 +33,8 @@ func (b refusing) Send(m model.Message, done func(model.SendResult, error)) {
 	b.Bus.Send(m, done)
 }
 
-// A send that no server will ever accept leaves a tombstone in its place, so that later ones need not wait for
-// it.
-func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
+// A send that no server will ever accept is replaced by a tombstone, so that later ones need not wait for it.
+func TestRelease_ASendThatIsRefusedForGoodLeavesATombstone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -54,13 +53,12 @@ func TestRelease_WhatTheServerRefusesForGoodLeavesATombstone(t *testing.T) {
 			t.Errorf("position %d, want %d", w.position(0), last)
 		}
 		if w.Log.Count("a:1:2:0") == 0 {
-			t.Errorf("nothing was said of it:\n%s", w.Log)
+			t.Errorf("nothing was logged:\n%s", w.Log)
 		}
 	})
 }
 
-// A tombstone that is refused as well is offered again and again: passing it over
-// would leave a gap.
+// A refused tombstone is retried forever: skipping it would leave a gap.
 func TestRelease_ATombstoneIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -71,7 +69,7 @@ func TestRelease_ATombstoneIsNotGivenUp(t *testing.T) {
 		w.commit("a", to("b"))
 		time.Sleep(time.Hour)
 		if got := w.position(0); got != 0 {
-			t.Errorf("position %d: it was passed over", got)
+			t.Errorf("position %d: the tombstone was skipped", got)
 		}
 		if n := w.Log.Count("not even a tombstone"); n < 5 || n > 9 {
 			t.Errorf("reported %d times in an hour", n)
@@ -82,7 +80,7 @@ func TestRelease_ATombstoneIsNotGivenUp(t *testing.T) {
 	})
 }
 
-// stubborn is a bus that takes nothing for the time being.
+// stubborn is a bus that refuses everything for now.
 type stubborn struct {
 	*membus.Bus
 	refuses atomic.Bool
@@ -96,9 +94,8 @@ func (b *stubborn) Send(m model.Message, done func(model.SendResult, error)) {
 	b.Bus.Send(m, done)
 }
 
-// A send to an invalid space has no lane to put a tombstone into. Its origin still gets
-// a notice.
-func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
+// A send to an invalid space has no lane for a tombstone. Its origin still gets a notice.
+func TestNotice_ASendToAnInvalidSpaceIsReportedToItsOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.coordinator(coordinator.Config{})
@@ -106,7 +103,7 @@ func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		n := w.notice("a", "a:1:1:0")
 		if n["event"] != "a:1:1:0" || n["to"] != "no.space" || n["stream"] != "add" || !strings.Contains(n["reason"], "'.'") {
-			t.Errorf("the notice says %v", n)
+			t.Errorf("the notice is %v", n)
 		}
 		if w.position(0) != last {
 			t.Errorf("position %d, want %d", w.position(0), last)
@@ -114,7 +111,7 @@ func TestNotice_ASendToNoSpaceComesBackToItsOrigin(t *testing.T) {
 	})
 }
 
-// notice returns the payload of the notice about an event, which must be there once.
+// notice returns the payload of the one notice about an event.
 func (w *world) notice(origin, event string) map[string]string {
 	w.Helper()
 	var found []map[string]string
@@ -151,7 +148,7 @@ func (w *world) program(handlers map[string]space.Handler) *space.Program {
 	return p
 }
 
-// ended lists how the events of a space have ended: "stream id outcome".
+// ended lists the ended events of a space: "stream id outcome".
 func (w *world) ended(name string) (list []string) {
 	w.Helper()
 	for _, c := range w.Commits(name) {
@@ -165,7 +162,7 @@ func (w *world) ended(name string) (list []string) {
 	return list
 }
 
-// sends makes a handler that sends to these streams of a space.
+// sends returns a handler that sends to these streams of a space.
 func sends(to string, streams ...string) space.Handler {
 	return func(tx *space.Tx, _ *model.Event) (model.Value, error) {
 		for _, stream := range streams {
@@ -177,7 +174,7 @@ func sends(to string, streams ...string) space.Handler {
 
 func nothing(*space.Tx, *model.Event) (model.Value, error) { return model.Value{}, nil }
 
-// A gap in the positions would block the target: it would hold all later events without end.
+// A gap in the positions would block the target: it would hold all later events forever.
 func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -196,13 +193,13 @@ func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 		w.Send("a", "go", "g1")
 		time.Sleep(10 * time.Second)
 		if got, want := w.ended("b"), []string{"add 0 handled", "add 1 refused", "add 2 handled"}; !slices.Equal(got, want) {
-			t.Errorf("the target ended %v, want %v", got, want)
+			t.Errorf("the target's events ended as %v, want %v", got, want)
 		}
 		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
-			t.Errorf("the origin ended %v, want %v", got, want)
+			t.Errorf("the origin's events ended as %v, want %v", got, want)
 		}
 		if noted := w.Doc("a", "undelivered"); !strings.HasSuffix(noted, `:1"`) {
-			t.Errorf("the origin's handler noted %s", noted)
+			t.Errorf("the origin's handler recorded %s", noted)
 		}
 		if c.Noticed() != 1 {
 			t.Errorf("%d notices, want 1", c.Noticed())
@@ -210,9 +207,9 @@ func TestNotice_AGapNoLongerWedgesTheTarget(t *testing.T) {
 	})
 }
 
-// An event without a handler is refused, and its origin learns of it, which may have no
-// handler for that: no notice follows upon a notice.
-func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *testing.T) {
+// An event without a handler is refused, and its origin gets a notice. If the origin has no handler for that,
+// no notice about the notice follows.
+func TestNotice_ARefusedEventCausesOneNoticeAndNoFurtherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.serve(map[string]*space.Program{
@@ -228,7 +225,7 @@ func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *test
 		second := w.CoordinatorOn(forgetful{b}, coordinator.Config{})
 		time.Sleep(10 * time.Second)
 		if got, want := w.ended("a"), []string{"go g1 handled", "undelivered undelivered handled"}; !slices.Equal(got, want) {
-			t.Errorf("the origin ended %v, want %v", got, want)
+			t.Errorf("the origin's events ended as %v, want %v", got, want)
 		}
 		var notices int
 		for _, m := range append(w.Server.ReadLane("a", 0, 100), w.Server.ReadLane("b", 0, 100)...) {
@@ -237,12 +234,12 @@ func TestNotice_ARefusedEventComesBackOnceAndNoNoticeAboutANoticeFollows(t *test
 			}
 		}
 		if notices != 1 || first.Noticed() != 1 || second.Noticed() != 1 {
-			t.Errorf("%d notices in the lanes, %d and %d put there; want 1 of each", notices, first.Noticed(), second.Noticed())
+			t.Errorf("%d notices in the lanes, %d and %d sent; want 1 of each", notices, first.Noticed(), second.Noticed())
 		}
 	})
 }
 
-// A failed event had its handler, and its sender has no more to learn. It is a dead letter, not undelivered.
+// A failed event reached its handler, so its sender needs no notice. It is a dead letter, not undelivered.
 func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -261,8 +258,8 @@ func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 	})
 }
 
-// A letter that is not stored yet holds the position back: the next coordinator writes it.
-func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
+// A letter that is not stored yet holds the position back, so that the next coordinator writes it.
+func TestBury_TheNextCoordinatorWritesUnwrittenLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.serve(map[string]*space.Program{"a": w.program(map[string]space.Handler{"add": nothing})})
@@ -275,7 +272,7 @@ func TestBury_WhatACoordinatorDidNotGetToTheNextOneWrites(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if got := w.position(0); got > 2 {
-			t.Errorf("position %d, though nothing is buried", got)
+			t.Errorf("position %d before any letter was written", got)
 		}
 		b.Kill()
 		first.Stop()

@@ -6,10 +6,10 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// progress tracks up to where a log is released completely, while releases are answered in any
+// progress tracks up to which sequence a log is completely released, while releases are answered in any
 // order.
 type progress struct {
-	bus     port.Bus // a session: what is known holds as long as that does
+	bus     port.Bus // a session: the progress is valid as long as it is
 	renewal uint64   // of laneEnds, likewise
 	mu      sync.Mutex
 	// last is the last sequence read.

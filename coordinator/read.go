@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// members are the JSON members of commits that concern a coordinator. Quotes inside a JSON string
-// are escaped, so a commit without these has no sends and no such receipts, and need not be
-// decoded; most commits are like that.
+// members are the JSON members that mark commits of interest to a coordinator. Quotes inside a JSON string
+// are escaped, so a commit without these has no sends and no such receipts, and need not be decoded; that is
+// true of most commits.
 var members = [][]byte{
 	[]byte(`"snd":[`), []byte(`"o":"refused"`), []byte(`"o":"failed"`), []byte(`"o":"cancelled"`), []byte(`"o":"expired"`),
 }
@@ -39,7 +39,7 @@ func (t *tail) read(ctx context.Context, p *progress, q *quarantine, e model.Log
 			t.act(ctx, p, e, &c.Txs[i])
 		}
 	}
-	if ctx.Err() == nil { // else the tail is shutting down, possibly half way through
+	if ctx.Err() == nil { // else the tail is shutting down, possibly in the middle of the entry
 		p.read(e.Seq)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// unanswered is a bus that counts what is sent, and answers with an error of its own.
+// unanswered is a bus that counts sends, and answers with a given error.
 type unanswered struct {
 	*membus.Bus
 	sent int
@@ -24,22 +24,22 @@ func (b *unanswered) Send(_ model.Message, done func(model.SendResult, error)) {
 	}
 }
 
-// sending returns an entry of the log with a send to another space.
+// sending returns a log entry with a send to another space.
 func sending(seq uint64) model.LogEntry {
 	tx := model.Tx{N: 1, By: "test", Sends: []model.Send{{ID: "s:1:1:0", To: "b", Stream: "add", Position: 1}}}
 	c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
 	return model.LogEntry{Space: "s", Seq: seq, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))}
 }
 
-// A tail that is torn down takes in nothing any more, not even the rest of the entry that it is at:
-// an entry counts as read only when all of it is under way.
-func TestTail_ThatIsTornDownReadsNothing(t *testing.T) {
+// A tail that is shut down processes nothing more, not even the rest of the current entry: an entry counts as
+// read only when all of its sends are in flight.
+func TestTail_AfterItsEndReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &unanswered{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")}
 		defer b.Close()
 		tail, p := newTail(New(b, Config{Window: 1}), 0), newProgress(b, 6)
 		ctx, cancel := context.WithCancel(t.Context())
-		tail.window <- struct{}{} // there is no room
+		tail.window <- struct{}{} // full
 		ended := make(chan error, 1)
 		go func() { ended <- tail.read(ctx, p, &quarantine{}, sending(7)) }() // ends with ctx
 		synctest.Wait()
@@ -48,10 +48,10 @@ func TestTail_ThatIsTornDownReadsNothing(t *testing.T) {
 			t.Error(err)
 		}
 		if done := p.done(); done != 6 || b.sent != 0 {
-			t.Errorf("done up to %d, and %d sent, of an entry that was given up", done, b.sent)
+			t.Errorf("done up to %d, and %d sent, of an abandoned entry", done, b.sent)
 		}
 		<-tail.window
-		for range 20 { // a send would be a matter of chance
+		for range 20 { // in case a send happened only by chance
 			if err := tail.read(ctx, p, &quarantine{}, sending(8)); err != nil {
 				t.Error(err)
 			}
@@ -62,7 +62,7 @@ func TestTail_ThatIsTornDownReadsNothing(t *testing.T) {
 	})
 }
 
-// A notice that is on its way holds the position back as a send does.
+// A notice in flight holds the position back as a send does.
 func TestTail_ANoticeWithoutAnAnswerIsNotDone(t *testing.T) {
 	b := &unanswered{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator")}
 	defer b.Close()
@@ -79,7 +79,7 @@ func TestTail_ANoticeWithoutAnAnswerIsNotDone(t *testing.T) {
 	}
 }
 
-// A send whose answer never came may or may not be there.
+// A send without an answer may or may not be in its lane.
 func TestTail_ASendWithoutAnAnswerIsNotDone(t *testing.T) {
 	b := &unanswered{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("coordinator"), err: fmt.Errorf("send: %w", model.ErrStopped)}
 	defer b.Close()
@@ -88,6 +88,6 @@ func TestTail_ASendWithoutAnAnswerIsNotDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if done := p.done(); done != 6 || b.sent != 1 || len(tail.window) != 0 {
-		t.Errorf("done up to %d, %d sent, %d under way", done, b.sent, len(tail.window))
+		t.Errorf("done up to %d, %d sent, %d in flight", done, b.sent, len(tail.window))
 	}
 }

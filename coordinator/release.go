@@ -16,13 +16,13 @@ type release struct {
 	seq uint64 // of the commit that contains it
 	// from is the space of that commit.
 	from string
-	// count receives the answer when the event is in its lane.
+	// count processes the result when the event is in its lane.
 	count func(model.SendResult)
 	end   func(error) // of its span
 	waits bool        // for room in its lane
 }
 
-// send releases one event. It blocks until there is room in the window, not until the answer.
+// send releases one event. It blocks until the window has room, not until the answer.
 func (t *tail) send(ctx context.Context, p *progress, e model.LogEntry, s *model.Send) {
 	if !t.enter(ctx) {
 		return
@@ -51,7 +51,7 @@ func (t *tail) enter(ctx context.Context) bool {
 
 func (c *Coordinator) countRelease(r model.SendResult) {
 	if r.Duplicate {
-		c.repeated.Add(1) // first, so that a reader that sees the release counted sees this, too
+		c.repeated.Add(1) // before released, so that a reader of the counts never sees more released than counted here
 	}
 	c.released.Add(1)
 }
@@ -70,18 +70,17 @@ func (r *release) attempt() {
 	r.p.bus.Send(r.m, r.answered)
 }
 
-// fullPause is how long to wait before an event is sent again to a full lane.
+// fullPause is the pause before an event is sent again to a full lane.
 const fullPause = 100 * time.Millisecond
 
-// answered processes the answer to an attempt. A full lane is not a refusal: the event waits for
-// room, as with any sender, and the log waits for the window. The event is committed and cannot be
-// undone.
+// answered processes the answer to an attempt. A full lane is not a refusal: the event waits for room, as
+// with any sender, and the log waits for the window. The event is committed and cannot be undone.
 func (r *release) answered(res model.SendResult, err error) {
 	switch {
 	case r.t.c.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound):
 		r.end(err)
 		r.t.c.full.leave(r)
-		<-r.t.window // not known, or gone with its commit: the position stays before it
+		<-r.t.window // unknown, or gone with its commit: the position stays before it
 	case errors.Is(err, model.ErrLaneFull):
 		r.t.c.full.refuse(r, err)
 		time.AfterFunc(fullPause, r.attempt)
@@ -106,9 +105,9 @@ func (r *release) leave(err error) {
 	r.p.end(r.seq)
 }
 
-// refused replaces an event that no lane will ever accept, so that it leaves no gap in the
-// positions, for which its target would wait forever: a tombstone takes its place. The target
-// refuses it, and the origin is notified as of any refusal.
+// refused replaces an event that no lane will ever accept by a tombstone, so that its position leaves no gap,
+// for which its target would wait forever. The target refuses the tombstone, and the origin is notified as of
+// any refusal.
 func (r *release) refused(err error) {
 	log := r.t.c.cfg.Logger
 	what := []any{"from", r.from, "sequence", r.seq, "to", r.m.Space, "stream", r.m.Stream, "event", r.m.ID, "error", err}

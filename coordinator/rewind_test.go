@@ -19,14 +19,15 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// rewinding is a bus whose store goes back: from then on it is another one, of epoch 1 (see inEpochOne).
+// rewinding is a bus whose store goes back: from then on it has another world's store, of epoch 1 (see
+// inEpochOne).
 type rewinding struct {
-	port.Bus // of the former epoch
+	port.Bus // before the rewind
 	mu       sync.Mutex
-	after    port.Bus // nil before
+	after    port.Bus // nil before the rewind
 	cut      chan struct{}
-	why      error         // that a follow ends with
-	late     time.Duration // for how long it does not
+	why      error         // the error with which a subscription ends
+	late     time.Duration // how long the subscription continues
 }
 
 func (b *rewinding) now() port.Bus {
@@ -47,7 +48,8 @@ func (b *rewinding) goBack(to port.Bus) {
 
 func (b *rewinding) Epoch() uint64 { return b.now().Epoch() }
 
-// inEpochOne makes a world's epoch 1: what is bound to the epoch of another world, which is 0, is refused there.
+// inEpochOne sets a world's epoch to 1: requests bound to the epoch of another world, which is 0, are refused
+// there.
 func inEpochOne(w *world) *world {
 	w.Server.GoBack(w.Server.Snapshot())
 	return w
@@ -90,15 +92,15 @@ func (b *rewinding) Send(m model.Message, done func(model.SendResult, error)) {
 	b.now().Send(m, done)
 }
 
-// When the store has gone back, the coordinator's memory of it is void: it continues from the stored position,
-// whether the follow reports the rewind or ends for another reason.
-func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
+// When the store has gone back, the coordinator discards its memory of it and continues from the stored
+// position, whether the subscription reports the rewind or ends for another reason.
+func TestRewind_TheLogIsReleasedFromTheStoredPosition(t *testing.T) {
 	for name, c := range map[string]struct { // any order: the cases are independent
 		why error
-		n   int // commits that there are then
+		n   int // the number of commits after the rewind
 	}{
 		"told": {model.ErrRewound, 1}, "cut off": {errors.New("connection lost"), 1},
-		"told, of a longer log": {model.ErrRewound, 7}, "cut off, of a longer log": {errors.New("connection lost"), 7},
+		"with ErrRewound, of a longer log": {model.ErrRewound, 7}, "cut off, of a longer log": {errors.New("connection lost"), 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,16 +118,16 @@ func TestRewind_TheLogIsReleasedFromThePositionThatIsThere(t *testing.T) {
 				b.goBack(second)
 				after.Pass(5 * time.Second)
 				last := after.commit("a", to("b"))
-				after.Eventually("everything is released that there is", after.released)
-				after.Eventually("the position is saved though it was further", func() bool { return after.position(0) == last })
+				after.Eventually("every existing send is released", after.released)
+				after.Eventually("the position is saved although it is lower", func() bool { return after.position(0) == last })
 			})
 		})
 	}
 }
 
-// A release or a letter that is on its way when the store goes back is of a commit that is there no more. In the present
-// past another event has its id, which would be taken for a duplicate.
-func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
+// A release or a letter in flight when the store goes back belongs to a commit that no longer exists. After
+// the rewind another event may have its id, and would be taken for a duplicate.
+func TestRewind_ReleasesInFlightDoNotArriveAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		_, b := w.coordinator(coordinator.Config{})
@@ -149,10 +151,10 @@ func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
 		there := to("b")
 		there.Payload = model.Int(2)
 		w.commit("a", there)
-		w.Eventually("what is there is released", w.released)
+		w.Eventually("every existing send is released", w.released)
 		w.Pass(time.Second)
 		if m := w.Server.ReadLane("b", 0, 2); len(m) != 1 || string(m[0].Payload) != "2" {
-			t.Errorf("the lane holds %+v", m)
+			t.Errorf("the lane has %+v", m)
 		}
 		if letters := w.Server.ReadDead("", 0, 1); len(letters) > 0 {
 			t.Errorf("a letter is about an event that was never sent: %+v", letters)
@@ -160,8 +162,8 @@ func TestRewind_WhatIsOnItsWayDoesNotArriveInAnotherPast(t *testing.T) {
 	})
 }
 
-// A letter that was refused so far is not tried again either.
-func TestRewind_ALetterOfBeforeIsNotStoredLater(t *testing.T) {
+// A letter that was refused before the rewind is not retried either.
+func TestRewind_AnEarlierLetterIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &reluctant{Bus: w.Connect("coordinator")}
@@ -179,9 +181,9 @@ func TestRewind_ALetterOfBeforeIsNotStoredLater(t *testing.T) {
 	})
 }
 
-// What was released before the store went back, and was not saved yet, is not saved as if it
-// were there, whether anything was sent by it or not.
-func TestRewind_APositionOfBeforeIsNotSaved(t *testing.T) {
+// A position that was released but not saved before the store went back is not saved afterwards, whether or
+// not anything is sent after it.
+func TestRewind_AnEarlierPositionIsNotSaved(t *testing.T) {
 	for _, sends := range [][]model.Send{{to("b")}, nil} {
 		positionOfBefore(t, sends)
 	}
@@ -200,14 +202,14 @@ func positionOfBefore(t *testing.T, sends []model.Send) {
 		before.wantReleased()
 		after.commit("a", to("b"))
 		b.goBack(second)
-		after.Eventually("everything is released that there is", after.released)
-		after.Eventually("the position is that of what there is", func() bool { return after.position(0) == 1 })
+		after.Eventually("every existing send is released", after.released)
+		after.Eventually("the position is that of the present log", func() bool { return after.position(0) == 1 })
 	})
 }
 
-// A log that is empty behind a saved position was lost: the coordinator logs that, and releases what is
-// sent in it from then on.
-func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
+// A log that is empty after a saved position was lost: the coordinator logs that, and releases new sends from
+// then on.
+func TestRelease_AnEmptyLogAfterAPositionIsReleasedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		if err := w.Client.SavePosition(t.Context(), 0, coordinator.Position, 5); err != nil {
@@ -215,15 +217,15 @@ func TestRelease_AnEmptyLogBehindAPositionIsReleasedAnew(t *testing.T) {
 		}
 		w.coordinator(coordinator.Config{})
 		time.Sleep(time.Second)
-		if w.Log.Count("the log has lost its end") == 0 {
-			t.Errorf("nothing was said of it:\n%s", w.Log)
+		if w.Log.Count("the log ends before the released position") == 0 {
+			t.Errorf("nothing was logged:\n%s", w.Log)
 		}
 		last := w.commit("a", to("b"))
-		w.Eventually("it is released, and the position is saved", func() bool { return w.position(0) == last && w.released() })
+		w.Eventually("the send is released, and the position is saved", func() bool { return w.position(0) == last && w.released() })
 	})
 }
 
-// late is a bus whose leader does not know the newest commits some times.
+// late is a bus whose leader does not know the newest commits for a few reads.
 type late struct {
 	*membus.Bus
 	asked atomic.Int64
@@ -239,8 +241,8 @@ func (b *late) LogState(ctx context.Context, partition int, age time.Duration) (
 	return st, err
 }
 
-// A deposed leader reports an end of the log before the released position. Nothing is lost.
-func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
+// A deposed leader reports an end of the log before the released position, although nothing is lost.
+func TestRelease_ADeposedLeaderDoesNotMakeALogShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first, _ := w.coordinator(coordinator.Config{})
@@ -252,17 +254,17 @@ func TestRelease_ALogIsNotTakenForShortByTheWordOfADeposedLeader(t *testing.T) {
 		b := &late{Bus: w.Connect("coordinator")}
 		c := w.CoordinatorOn(b, coordinator.Config{})
 		w.commit("a", to("b"))
-		w.Eventually("it is released", w.released)
-		if _, repeated := c.Released(); repeated > 0 || w.Log.Count("lost its end") > 0 {
-			t.Errorf("%d were released anew; the log says:\n%s", repeated, w.Log)
+		w.Eventually("the send is released", w.released)
+		if _, repeated := c.Released(); repeated > 0 || w.Log.Count("ends before the released") > 0 {
+			t.Errorf("%d were released again; the logger wrote:\n%s", repeated, w.Log)
 		}
 	})
 }
 
-// A lane loses its end, and with it what logs have sent there and its spaces have not handled. A coordinator that is
-// started afterwards does not remember it, and the positions in the logs are behind it: it is released anew,
-// also where the lane has reached as far again since.
-func TestLostEnd_WhatLogsHaveSentIsReleasedAnew(t *testing.T) {
+// A lane loses its end, and with it sends that its spaces have not handled. A coordinator that starts
+// afterwards does not remember them, and the positions of the logs have passed them: they are released again,
+// even if the lane has grown to its former length since.
+func TestLostEnd_LostSendsAreReleasedAgain(t *testing.T) {
 	for _, since := range []int{0, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -280,21 +282,21 @@ func TestLostEnd_WhatLogsHaveSentIsReleasedAnew(t *testing.T) {
 				w.Send("b", "other", fmt.Sprint("n", i))
 			}
 			w.coordinator(coordinator.Config{})
-			w.Eventually("all of it is there again", w.released)
+			w.Eventually("all sends are in the lane again", w.released)
 			last := w.commit("a", to("b"))
 			w.Eventually("the position is saved", func() bool { return w.position(model.PartitionOf("a", 2)) == last })
 			if n := len(w.Lane("b")); n != 7+since {
-				t.Errorf("the lane holds %d events, want 7, and %d of others", n, since)
+				t.Errorf("the lane has %d events, want 7 and %d of other clients", n, since)
 			}
 			if n := w.Log.Count("have lost their ends"); n != 1 {
-				t.Errorf("it was said %d times", n)
+				t.Errorf("the lost end was logged %d times", n)
 			}
 		})
 	}
 }
 
-// A lane that has what it had is given nothing again.
-func TestLostEnd_NothingIsReleasedAnewIntoALaneThatIsWhole(t *testing.T) {
+// Nothing is released again into a lane that has lost nothing.
+func TestLostEnd_NothingIsReleasedAgainIntoAWholeLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		first, _ := w.coordinator(coordinator.Config{})
@@ -309,14 +311,14 @@ func TestLostEnd_NothingIsReleasedAnewIntoALaneThatIsWhole(t *testing.T) {
 		w.commit("a", to("b"))
 		w.Eventually("the position is saved", func() bool { return w.position(p) == 6 })
 		if _, repeated := second.Released(); repeated > 0 {
-			t.Errorf("%d were released that were there", repeated)
+			t.Errorf("%d sends were released that were in the lane", repeated)
 		}
 	})
 }
 
-// A log loses its end and becomes as long again before a coordinator is started: what was sent in between is
-// behind the saved position, and is released all the same.
-func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
+// A log loses its end and grows to its former length before a coordinator starts: sends up to the saved
+// position are new, and are released.
+func TestLostEnd_ALogOfItsFormerLengthIsReleasedAgain(t *testing.T) {
 	for _, since := range []int{2, 4} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -324,7 +326,7 @@ func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
 			for range 3 {
 				w.commit("a", to("b"))
 			}
-			lost := w.commit("c", model.Send{To: "c", Stream: "add"}) // which is not released
+			lost := w.commit("c", model.Send{To: "c", Stream: "add"}) // not released
 			w.commit("c", model.Send{To: "c", Stream: "add"})
 			w.Eventually("the position is saved", func() bool { return w.position(0) == lost+1 })
 			first.Stop()
@@ -334,15 +336,15 @@ func TestLostEnd_ALogThatIsAsLongAgainIsReleasedAnew(t *testing.T) {
 				w.commit("a", to("b"))
 			}
 			w.coordinator(coordinator.Config{})
-			w.Eventually("all of it is there", w.released)
+			w.Eventually("all sends are in the lanes", w.released)
 			w.wantReleased()
 		})
 	}
 }
 
-// What has stood for longer than lanes remember events, as no coordinator was there, was not released for all that:
-// a position is never moved on.
-func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
+// A send that is older than what lanes remember, because no coordinator ran, was still not released: a
+// position is never moved forward.
+func TestLostEnd_OldUnreleasedSendsAreReleased(t *testing.T) {
 	for name, lose := range map[string]func(w *world){ // any order: the cases are independent
 		"a lane": func(w *world) { w.Server.LoseLane(0, 1) },
 		"a log": func(w *world) {
@@ -369,19 +371,19 @@ func TestLostEnd_WhatNoCoordinatorHasReleasedForLongIsReleased(t *testing.T) {
 				lose(w)
 				w.Pass(3 * w.Server.Horizon())
 				w.coordinator(coordinator.Config{})
-				w.Eventually("all of it is there", w.released)
+				w.Eventually("all sends are in the lanes", w.released)
 				w.wantReleased()
 			})
 		})
 	}
 }
 
-// The end of a lane is saved beside each position that rests on it. Any of them shows what the lane has lost, also one that is not the
-// furthest, where others were saved since.
-func TestLostEnd_AnySavedEndShowsIt(t *testing.T) {
+// The end of a lane is saved beside each position that relies on it. Any of them reveals what the lane has
+// lost, even one that is not the furthest, when others were saved since.
+func TestLostEnd_AnySavedEndRevealsIt(t *testing.T) {
 	for what, moved := range map[string]func(end uint64) uint64{ // any order: the cases are independent
 		"another event stood before the last one": func(end uint64) uint64 { return end - 1<<20 },
-		"it has reached further":                  func(end uint64) uint64 { return end + 5<<20 },
+		"it reached further before":               func(end uint64) uint64 { return end + 5<<20 },
 	} {
 		t.Run(what, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { anySavedEndShowsIt(t, moved) }) })
 	}
@@ -406,18 +408,19 @@ func anySavedEndShowsIt(t *testing.T, moved func(end uint64) uint64) {
 		t.Fatal(err)
 	}
 	second, _ := w.coordinator(coordinator.Config{})
-	w.Eventually("it is noticed", func() bool { return w.Log.Count("have lost their ends") > 0 })
+	w.Eventually("the loss is logged", func() bool { return w.Log.Count("have lost their ends") > 0 })
 	w.Pass(5 * time.Second)
 	second.Stop()
 	w.coordinator(coordinator.Config{})
 	w.Pass(5 * time.Second)
 	if n := w.Log.Count("have lost their ends"); n != 1 {
-		t.Errorf("it was said %d times", n)
+		t.Errorf("the loss was logged %d times", n)
 	}
 }
 
-// All of the store goes back under a coordinator that lives on. It saves the ends that lanes have then, and none that it remembers.
-func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
+// The whole store goes back under a running coordinator. It saves the ends that lanes have afterwards, and
+// none that it remembers.
+func TestRewind_EarlierEndsOfLanesAreNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		from := worldtest.SpacesIn(1-model.PartitionOf("b", 2), 2, 1)[0]
@@ -431,7 +434,7 @@ func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
 		}
 		w.Eventually("the position is saved", func() bool { return w.position(p) == last })
 		w.Server.GoBack(before)
-		next := w.commit(from, to(from)) // nothing for the lane of b
+		next := w.commit(from, to(from)) // without a send to the lane of b
 		w.Eventually("the position is saved", func() bool { return w.position(p) == next })
 		w.Pass(5 * time.Second)
 		name := fmt.Sprintf("sent-%d", model.PartitionOf("b", 2))
@@ -442,13 +445,13 @@ func TestRewind_EndsOfLanesOfBeforeAreNotSaved(t *testing.T) {
 		next = w.commit(from, to("b"))
 		w.Eventually("the position is saved", func() bool { return w.position(p) == next })
 		if now, err := w.Client.LoadPosition(t.Context(), p, name); err != nil || now <= saved {
-			t.Errorf("the end that is saved beside the position is %d, and was %d before something was sent there (%v)", now, saved, err)
+			t.Errorf("the end that is saved beside the position is %d, want %d from before the send (%v)", now, saved, err)
 		}
 		first.Stop()
 		w.coordinator(coordinator.Config{})
 		w.Pass(5 * time.Second)
 		if w.Log.Count("have lost their ends") > 0 {
-			t.Errorf("a lane is said to have lost what it never had:\n%s", w.Log)
+			t.Errorf("a lane is reported as having lost what it never had:\n%s", w.Log)
 		}
 	})
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// errReadable ends a follow because a commit can be read that could not, or an operator has decided about it: what stands
-// behind it is released from there.
+// errReadable ends a subscription because a commit has become readable, or an operator has decided on it:
+// what follows it is released from there.
 var errReadable = errors.New("a commit in quarantine is decided")
 
-// quarantine holds the spaces whose logs have a commit that cannot be read. What they send from there on is not released, and
-// the position stays before it; other spaces are released (docs/adr/0041). It belongs to one follow of a log.
+// quarantine holds the spaces whose logs have a commit that cannot be decoded. Their later sends are not
+// released, and the position stays before the commit; other spaces are released (docs/adr/0041). It belongs
+// to one subscription to a log.
 type quarantine struct {
 	mu    sync.Mutex
-	first map[string]unread // of each space
+	first map[string]unread // by space
 }
 
-// unread is a commit that cannot be read, and why.
+// unread is a commit that cannot be decoded, and why.
 type unread struct {
 	model.LogEntry
 	why error
@@ -54,26 +55,27 @@ func (q *quarantine) all() (list []unread) {
 	return list
 }
 
-// setAside puts the space of an entry into quarantine. The entry counts as being released until this follow has ended.
+// setAside puts the space of an entry into quarantine. The entry counts as in flight until this subscription
+// has ended.
 func (t *tail) setAside(p *progress, q *quarantine, e model.LogEntry, why error) {
 	p.begin(e.Seq)
 	q.add(unread{e, why})
 	t.report(unread{e, why})
 }
 
-// report logs a commit that cannot be read, at growing intervals.
+// report logs a commit that cannot be decoded, at growing intervals.
 func (t *tail) report(e unread) {
-	t.c.faults.Error("a commit cannot be read: what its space sends is set aside, and other spaces go on", e.Space,
+	t.c.faults.Error("a commit cannot be read: the sends of its space are set aside, other spaces continue", e.Space,
 		"space", e.Space, "partition", t.partition, "sequence", e.Seq, "error", e.why, "remedy", "settle quarantine")
 }
 
-// The pauses between two looks whether a commit in quarantine has been decided.
+// The pauses between two checks whether a commit in quarantine has been decided.
 const (
 	leastLook = time.Second
 	mostLook  = 10 * time.Second
 )
 
-// awaitDecision calls decided when a commit in quarantine can be read, or an operator has decided about it.
+// awaitDecision calls decided when a commit in quarantine can be decoded, or an operator has decided on it.
 func (t *tail) awaitDecision(ctx context.Context, q *quarantine, decided func()) {
 	for wait := leastLook; ctx.Err() == nil; wait = min(2*wait, mostLook) {
 		_ = pause.For(ctx, wait)

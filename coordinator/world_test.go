@@ -13,10 +13,10 @@ import (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
-// world is a worldtest.World that keeps what its test has committed.
+// world is a worldtest.World that remembers the sends that its test has committed.
 type world struct {
 	*worldtest.World
-	sent map[string]map[string][]string // target, origin: the ids in order of position
+	sent map[string]map[string][]string // by target and origin: ids in order of position
 }
 
 func newWorld(t *testing.T, partitions int) *world {
@@ -55,13 +55,13 @@ func (w *world) end(space string, rc *model.Receipt) uint64 {
 	return w.Append(&model.Commit{Space: space, Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}})
 }
 
-// coordinator starts a coordinator with a connection of its own.
+// coordinator starts a coordinator with its own connection.
 func (w *world) coordinator(cfg coordinator.Config) (*coordinator.Coordinator, *membus.Bus) {
 	b := w.Connect("coordinator")
 	return w.CoordinatorOn(b, cfg), b
 }
 
-// released reports whether everything that was sent lies in the lanes.
+// released reports whether every committed send is in its lane.
 func (w *world) released() bool {
 	for target, origins := range w.sent {
 		n := 0
@@ -75,8 +75,7 @@ func (w *world) released() bool {
 	return true
 }
 
-// wantReleased checks that everything that was sent lies in the lanes once, with its
-// position.
+// wantReleased checks that every committed send is in its lane once, with its position.
 func (w *world) wantReleased() {
 	w.Helper()
 	for target, origins := range w.sent {
@@ -105,7 +104,7 @@ func (w *world) position(partition int) uint64 {
 	return w.Server.LoadPosition(partition, coordinator.Position)
 }
 
-// decide has all readers skip a commit.
+// decide makes all readers skip a commit.
 func (w *world) decide(space string, seq uint64) {
 	w.Helper()
 	e := w.Server.ReadLog(space, seq-1, 1)[0]

@@ -128,8 +128,9 @@ follow confirmed commits              rcwobp  < settle.feed.0.s
 hear a new owner                      rcwobp  < settle.rollcall.*
 get answers                           rcwobp  < _INBOX.x.>
 
-send an event                         .cwo.p  settle.lane.0.s.add.e
-release a send                        .cwo.p  settle.lane.7.s.add.s:1:0:0
+send an event                         .cw..p  settle.send.0.s.add.e
+send in the name of a principal       ..w..p  settle.send.0.s.add.e.alice
+release a send                        ..wo.p  settle.lane.7.s.add.s:1:0:0
 
 commit                                ..w..p  settle.log.0.s
 checkpoint                            ..w..p  $KV.SETTLE_STATE_0.s.d
@@ -242,7 +243,7 @@ func TestNobodyConnectsWithoutAUser(t *testing.T) {
 	}
 	system.settled()
 	client := connectAs(t, s, roles.Client)
-	if !client.mayPublish("settle.lane.0.s.add.e") {
+	if !client.mayPublish("settle.send.0.s.add.e") {
 		t.Error("a client may not send")
 	}
 	system.settled()

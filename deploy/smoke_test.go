@@ -21,6 +21,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
+	"github.com/settlehq/settle/worker"
 )
 
 // refusals is a log handler that keeps the server's permission errors.
@@ -68,12 +69,12 @@ func (c *cast) as(role, name string) *bus.Bus {
 	return b
 }
 
-func (c *cast) worker(id string) *settle.Worker {
+func (c *cast) worker(id string) *worker.Worker {
 	c.t.Helper()
 	b := c.as(roles.Worker, id)
 	c.must(b.Provision(c.t.Context())) // as cmd/spaceworker does
 	w, err := settle.StartWorker(c.t.Context(), b, settle.WorkerConfig{
-		ID: id, Programs: settle.Always(shop()), Options: settle.Options{Heartbeat: 50 * time.Millisecond, Checkpoint: 50 * time.Millisecond},
+		ID: id, Programs: settle.Always(shop()), Options: worker.Options{Heartbeat: 50 * time.Millisecond, Checkpoint: 50 * time.Millisecond},
 		Logger: slog.New(refusals{roles.Worker, &c.mu, &c.refused}),
 	})
 	c.must(err)
@@ -161,7 +162,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 		for i := from; i <= to; i++ {
 			r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "order", ID: settle.ID(fmt.Sprintf("o%d", i))})
 			c.must(err)
-			if r.Outcome != settle.Handled {
+			if r.Outcome != model.Handled {
 				t.Fatalf("order %d: %+v", i, r)
 			}
 			_, err = reader.Space("shop").WaitTree(t.Context(), "order", settle.ID(fmt.Sprintf("o%d", i)))
@@ -179,14 +180,14 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	// An event that a client has stored in the lane of another partition, and work outside.
 	wrong := (model.PartitionOf("shop", provision.DefaultPartitions) + 1) % provision.DefaultPartitions
 	stray := connectAs(t, c.server, roles.Client)
-	if !stray.mayPublish(fmt.Sprintf("settle.lane.%d.shop.pack.p1", wrong)) {
+	if !stray.mayPublish(fmt.Sprintf("settle.send.%d.shop.pack.p1", wrong)) {
 		t.Fatal("a client may not send")
 	}
 	soon, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	packed, err := reader.Space("shop").Await(soon, "pack", settle.ID("p1"))
 	c.must(err)
-	if packed.Outcome != settle.Handled {
+	if packed.Outcome != model.Handled {
 		t.Errorf("what went astray: %+v", packed)
 	}
 	eventually(t, "the mail is sent", func() bool {
@@ -198,7 +199,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 
 	r, err := client.Call(t.Context(), settle.Outgoing{Space: "shop", Stream: "fail", ID: settle.ID("f1")})
 	c.must(err)
-	if r.Outcome != settle.Failed {
+	if r.Outcome != model.Failed {
 		t.Fatalf("%+v", r)
 	}
 	eventually(t, "there is a dead letter", func() bool {
@@ -300,7 +301,7 @@ func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	c.must(err)
 	r, err := client.Call(t.Context(), settle.Outgoing{Space: "ann", Stream: "pay", ID: settle.ID("p1"), Payload: bob})
 	c.must(err)
-	if r.Outcome != settle.Handled {
+	if r.Outcome != model.Handled {
 		t.Fatalf("%+v", r)
 	}
 	_, err = client.Space("ann").WaitTree(t.Context(), "pay", settle.ID("p1"))

@@ -52,8 +52,8 @@ func TestLimits_FiguresAreThoseOfTheSource(t *testing.T) {
 
 // notLimits are exported constants whose names look like limits, and what they are instead.
 var notLimits = map[string]string{
-	"bus.DefaultPrefix":      "a name",
-	"settle.DefaultStoreDir": "a directory",
+	"bus.DefaultPrefix":            "a name",
+	"bus/embedded.DefaultStoreDir": "a directory",
 }
 
 func TestLimits_NoneThatIsExportedIsMissing(t *testing.T) {

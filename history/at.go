@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// PastError reports that a document at a revision is no longer known: the log was purged, and its
-// rest does not determine the document.
+// PastError reports that a document at a revision is no longer known: the log was purged, and what is left
+// does not determine the document.
 type PastError struct {
 	Space, Doc string
 	At         uint64
@@ -26,8 +26,8 @@ func (e *PastError) Error() string {
 	return text
 }
 
-// ReadAt returns a document as of a log sequence. The error is a *PastError if too much of the log
-// was purged.
+// ReadAt returns a document as of a log sequence. The error is a *PastError if too much of the log was
+// purged.
 func ReadAt(ctx context.Context, bus port.Client, space, doc string, at uint64) (d *replica.Document, err error) {
 	now, err := Read(ctx, bus, space, doc)
 	switch {
@@ -45,8 +45,8 @@ func ReadAt(ctx context.Context, bus port.Client, space, doc string, at uint64) 
 	return d, err
 }
 
-// replayUpTo reconstructs the document from the rest of the log. A commit that writes the whole
-// document determines it, whatever was before.
+// replayUpTo reconstructs the document from what is left of the log. A commit that writes the whole document
+// determines it, whatever came before.
 func replayUpTo(ctx context.Context, bus port.Client, space, doc string, at uint64) (*replica.Document, error) {
 	p := past{Document: replica.Document{ID: doc}, at: at}
 	for after := uint64(0); ; {
@@ -75,11 +75,11 @@ type past struct {
 	at    uint64
 	begun bool
 	known bool   // whether the document is determined
-	from  uint64 // the sequence since which it is
+	from  uint64 // the sequence from which on it is determined
 	over  bool
 }
 
-// take applies a commit. After at, it looks for the first one that determines the document.
+// take applies a commit. Until at, it looks for the first commit that determines the document.
 func (p *past) take(e *model.LogEntry) error {
 	if !p.begun {
 		p.begun, p.Read, p.known = true, e.Prev, e.Prev == 0

@@ -26,14 +26,14 @@ func checkpoint(t *rapid.T, b *membus.Bus) {
 	}
 }
 
-// A document at a revision has its value of that time, or the error reports that the log does not have it any
-// more, and from where on it does. Wherever the log is purged, the answer is never another value.
+// A document at a revision has the value of that time, or the error reports that the log no longer has it,
+// and since which revision it does. Wherever the log is purged, the answer is never another value.
 func TestReadAt_IsWhatTheDocumentWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAuthor(1, "s")
 		b := a.server.Connect("reader")
 		defer b.Close()
-		var was []model.Value // by revision
+		var was []model.Value // the document's value by revision
 		var value model.Value
 		whole := map[uint64]bool{}
 		for range rapid.IntRange(1, 12).Draw(t, "commits") {
@@ -78,17 +78,17 @@ func TestReadAt_IsWhatTheDocumentWas(t *testing.T) {
 			var past *history.PastError
 			switch {
 			case err == nil && !model.Equal(d.Value, was[at]):
-				t.Fatalf("at %d it is said to have been %v, and was %v", at, d.Value, was[at])
+				t.Fatalf("at %d the document is %v, want %v", at, d.Value, was[at])
 			case err != nil && known:
 				t.Fatalf("at %d: %v", at, err)
 			case err != nil && !errors.As(err, &past):
 				t.Fatalf("at %d: %v", at, err)
 			case err != nil && past.From > 0 && past.From <= at:
-				t.Fatalf("at %d it is not known, and is said to be from %d on", at, past.From)
+				t.Fatalf("at %d the document is unknown, but reported as known from %d on", at, past.From)
 			}
 		}
 		if _, err := history.ReadAt(t.Context(), b, "s", "d", a.head+1); err == nil {
-			t.Fatal("a revision is read that is not there yet")
+			t.Fatal("a future revision was read")
 		}
 	})
 }

@@ -14,16 +14,15 @@ import (
 
 // DeadFilter selects dead letters. The zero value selects all.
 type DeadFilter struct {
-	// Space and Stream are those of the letters, "" for any.
+	// Space and Stream are the letters' space and stream, "" for any.
 	Space, Stream string
-	// Reason is a substring of their error, compared without regard to case.
+	// Reason is a substring of the letters' error, compared case-insensitively.
 	Reason string
-	// Since and Before bound when they ended: at or after Since, and before Before; zero for no
-	// bound.
+	// Since and Before bound the time at which the event ended: Since <= time < Before; zero for no bound.
 	Since, Before time.Time
 }
 
-// byName reports whether a letter of that name can match.
+// byName reports whether a letter with that name can match.
 func (f *DeadFilter) byName(n model.DeadName) bool {
 	return (f.Space == "" || n.Space == f.Space) && (f.Stream == "" || n.Stream == f.Stream)
 }
@@ -54,13 +53,13 @@ func readDeadIndex(ctx context.Context, bus port.Client, space string) (model.De
 	return model.NewDeadIndex(names), err
 }
 
-// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes a few
-// requests whatever their number: see port.DeadCounter.
+// CountDead counts the dead letters of a space, or of all spaces if space is "". It takes a few requests
+// whatever the number of letters: see port.DeadCounter.
 func CountDead(ctx context.Context, bus port.Client, space string) (DeadCounts, error) {
 	return countDead(ctx, bus, &DeadFilter{Space: space})
 }
 
-// countDead counts the letters of the space and the stream of a filter.
+// countDead counts the letters of the filter's space and stream.
 func countDead(ctx context.Context, bus port.Client, f *DeadFilter) (DeadCounts, error) {
 	if counter, can := bus.(port.DeadCounter); can {
 		return counter.CountDead(ctx, f.Space, f.Stream)
@@ -72,8 +71,8 @@ func countDead(ctx context.Context, bus port.Client, f *DeadFilter) (DeadCounts,
 	return x.Count(f.byName), nil
 }
 
-// CountOpen counts the open letters matching a filter. If it is about more than names, it reads all
-// letters of the space; else it costs what CountDead does.
+// CountOpen counts the open letters that match a filter. If the filter needs more than names, CountOpen reads
+// all letters of the space; otherwise it costs as much as CountDead.
 func CountOpen(ctx context.Context, bus port.Client, f DeadFilter) (int, error) {
 	if f.namesSuffice() {
 		c, err := countDead(ctx, bus, &f)
@@ -86,18 +85,16 @@ func CountOpen(ctx context.Context, bus port.Client, f DeadFilter) (int, error) 
 	return s.Count, nil
 }
 
-// OpenDead holds the dead letters matching a filter that were open at one moment; later ones are
-// not among them.
+// OpenDead holds the dead letters that match a filter and were open at one time; later ones are not included.
 type OpenDead struct {
 	bus    port.Client
 	filter DeadFilter
 	index  model.DeadIndex
-	// Count is the number of letters, or an upper bound if the filter is about more than names.
+	// Count is the number of letters, or an upper bound if the filter needs more than names.
 	Count int
 }
 
-// SelectDead finds the open letters. If the filter is about more than names, it reads all letters
-// of the space.
+// SelectDead finds the open letters. If the filter needs more than names, it reads all letters of the space.
 func SelectDead(ctx context.Context, bus port.Client, f DeadFilter) (*OpenDead, error) {
 	x, err := readDeadIndex(ctx, bus, f.Space)
 	if err != nil {
@@ -109,7 +106,7 @@ func SelectDead(ctx context.Context, bus port.Client, f DeadFilter) (*OpenDead, 
 		return s, nil
 	}
 	n := 0
-	s.Count = len(x) // at most
+	s.Count = len(x) // an upper bound
 	err = s.each(ctx, func(*model.DeadLetter) error { n++; return nil })
 	s.Count = n
 	return s, err
@@ -118,8 +115,8 @@ func SelectDead(ctx context.Context, bus port.Client, f DeadFilter) (*OpenDead, 
 // deadPageSize is the number of letters read per request.
 const deadPageSize = 512
 
-// each calls f with each letter, oldest first, until f fails. It ends with the last one selected,
-// since the notes that are written meanwhile follow it.
+// each calls f with each letter, oldest first, until f fails. It ends with the last selected letter: the
+// notes that f writes follow it.
 func (s *OpenDead) each(ctx context.Context, f func(*model.DeadLetter) error) error {
 	left := s.Count
 	for after := uint64(0); left > 0; {
@@ -154,16 +151,15 @@ func (s *OpenDead) List(ctx context.Context, f func(Dead) error) error {
 type Pace struct {
 	// Rate is the number of letters per second, 0 for no limit.
 	Rate float64
-	// Told, if not nil, is called with the result of each letter, one at a time, in the order in
-	// which they complete.
+	// Told, if not nil, is called with the result of each letter, one at a time, in the order of completion.
 	Told func(DeadDone)
 }
 
 // DeadDone is the result of a bulk operation for one letter.
 type DeadDone struct {
 	Of model.DeadName
-	// Sent is the event that was sent again, the zero EventRef for a dismissal; Duplicate is set if it
-	// had been sent again before.
+	// Sent is the event that was sent again, the zero EventRef for a dismissal; Duplicate is set if it had
+	// been sent again before.
 	Sent      EventRef
 	Duplicate bool
 	Err       error
@@ -172,16 +168,16 @@ type DeadDone struct {
 // bulkWindow is the number of letters in flight: enough to hide the latency of the server.
 const bulkWindow = 128
 
-// Redrive redrives each letter, in order, as the function Redrive does. A letter that cannot be sent
-// is reported to Pace.Told, and the others are sent. It stops at an error that concerns all of them:
-// the lane has no room, the user has no permission, or ctx has ended. To continue, select and redrive
-// again: nothing is done twice.
+// Redrive redrives each letter, in order, like the function Redrive. A letter that cannot be sent is reported
+// to Pace.Told, and the others are sent. Redrive stops at an error that concerns all letters: the lane is
+// full, the user has no permission, or ctx has ended. To continue, select and redrive again: nothing is done
+// twice.
 func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
-	lanes := map[int]error{} // why none is sent into a lane, by partition
+	lanes := map[int]error{} // by partition, why letters cannot be sent to its lane
 	return s.do(ctx, p, func(ctx context.Context, d *model.DeadLetter, end func(DeadDone)) error {
 		r := EventRef{d.Space, d.Stream, model.RedriveID(d.Event)}
 		lane := model.PartitionOf(d.Space, s.bus.Partitions())
-		if _, known := lanes[lane]; !known { // a bus waits for a lane that is missing
+		if _, known := lanes[lane]; !known { // a bus waits for a missing lane
 			_, _, lanes[lane] = s.bus.FindEvent(ctx, r.Space, r.Stream, r.Event)
 		}
 		if err := lanes[lane]; err != nil {
@@ -213,8 +209,7 @@ func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
 	})
 }
 
-// Dismiss dismisses each letter with a reason, as the function Dismiss does; otherwise it is like
-// Redrive.
+// Dismiss dismisses each letter with a reason, like the function Dismiss; otherwise it behaves like Redrive.
 func (s *OpenDead) Dismiss(ctx context.Context, reason string, p Pace) error {
 	if len(reason) > model.MaxReasonLen {
 		return fmt.Errorf("dismiss: the reason has %d bytes, and at most %d are kept; shorten it", len(reason), model.MaxReasonLen)
@@ -228,8 +223,8 @@ func (s *OpenDead) Dismiss(ctx context.Context, reason string, p Pace) error {
 	})
 }
 
-// do starts begin for each letter, in order, at a pace, with a window of them in flight. It returns
-// when all that were started have completed.
+// do calls begin for each letter, in order and at a pace, with a window of letters in flight. It returns when
+// all of them have completed.
 func (s *OpenDead) do(ctx context.Context, p Pace, begin func(context.Context, *model.DeadLetter, func(DeadDone)) error) error {
 	b := &bulk{pace: p, slots: make(chan struct{}, bulkWindow)}
 	ctx, b.cancel = context.WithCancel(ctx)
@@ -302,7 +297,7 @@ func (b *bulk) end(d DeadDone) {
 	}
 }
 
-// endsAll reports errors that the next letter would meet as well.
+// endsAll reports whether an error would fail the next letter as well.
 func endsAll(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, model.ErrStopped) ||
 		errors.Is(err, model.ErrLaneFull) || errors.Is(err, model.ErrForbidden)

@@ -15,8 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// bury stores n letters about events of streams and spaces in turn, which ended a minute after each
-// other.
+// bury stores n letters about events of streams and spaces in turn, which ended a minute apart.
 func (w *world) bury(n int, begun time.Time) {
 	w.Helper()
 	for i := range n {
@@ -30,7 +29,7 @@ func (w *world) bury(n int, begun time.Time) {
 	}
 }
 
-// counting counts the requests of a client by what they ask for.
+// counting counts the requests of a client by label.
 func counting(b *membus.Bus) (counts func() map[string]int) {
 	var mu sync.Mutex
 	n := map[string]int{}
@@ -49,9 +48,9 @@ func counting(b *membus.Bus) (counts func() map[string]int) {
 	}
 }
 
-// However many letters there are: counting is one question, a page of them is two, and to do
-// something about each takes what that takes.
-func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
+// The cost does not depend on the number of letters: counting is one request, a page is two, and an action on
+// each letter costs only that action.
+func TestDead_ManyLettersTakeFewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		const n = 2000
@@ -62,7 +61,7 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 			t.Errorf("counted %+v, %v", counts, err)
 		}
 		if got := fmt.Sprint(asked()); got != "map[list-dead:1]" {
-			t.Errorf("to count them took %s", got)
+			t.Errorf("counting took %s", got)
 		}
 		listed := 0
 		for after := uint64(0); ; {
@@ -76,12 +75,12 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 			after = page[len(page)-1].Seq
 		}
 		if got := asked(); listed != n || got["read-dead"] > n/100+2 || got["get-dead"] > n/100+2 || len(got) != 2 {
-			t.Errorf("to list %d took %v", listed, got)
+			t.Errorf("listing %d took %v", listed, got)
 		}
 		listed = 0
 		err = history.EachDead(t.Context(), w.Client, "", func(history.Dead) error { listed++; return nil })
 		if got := fmt.Sprint(asked()); err != nil || listed != n || got != fmt.Sprintf("map[list-dead:1 read-dead:%d]", n/512+1) {
-			t.Errorf("to go through %d took %s, %v", listed, got, err)
+			t.Errorf("iterating over %d took %s, %v", listed, got, err)
 		}
 		open, err := history.SelectDead(t.Context(), w.Client, history.DeadFilter{Stream: "t0"})
 		if err != nil || open.Count != n/2 {
@@ -91,13 +90,13 @@ func TestDead_ManyLettersAreFewQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(asked()); got != fmt.Sprintf("map[bury:%d find-event:1 list-dead:1 read-dead:%d send:%d]", n/2, n/512+1, n/2) {
-			t.Errorf("to send %d again took %s", n/2, got)
+			t.Errorf("redriving %d took %s", n/2, got)
 		}
 	})
 }
 
-// What is meant is what the filter says, at the moment at which it is asked.
-func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
+// A filter applies at the time of its selection.
+func TestDead_Filters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		begun := time.Now()
@@ -148,9 +147,8 @@ func TestDead_FiltersMeanWhatTheySay(t *testing.T) {
 	})
 }
 
-// The work of a client that is killed in the middle counts: the next one continues in order, and nothing is
-// done twice.
-func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
+// The work of a client that is killed counts: the next client continues in order, and nothing is done twice.
+func TestDead_AClientContinuesTheWorkOfAKilledOne(t *testing.T) {
 	for _, kind := range []string{"send", "bury"} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,13 +186,13 @@ func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
 						break
 					}
 					if err := open.Redrive(ctx, history.Pace{}); err == nil && open.Count > 150 {
-						t.Error("it was killed and returns no error")
+						t.Error("the killed client returned no error")
 					}
 					cancel()
 					c.Kill()
 				}
 				if lives < 2 || lives == 50 {
-					t.Errorf("it took %d lives", lives)
+					t.Errorf("the job took %d clients", lives)
 				}
 				events := map[string]int{}
 				for i := range 4 {
@@ -215,7 +213,7 @@ func TestDead_WhoIsKilledInTheMiddleIsFollowedByOneThatGoesOn(t *testing.T) {
 	}
 }
 
-// A rate is kept: so many a second, and not all at once.
+// A rate limits the letters per second, without a burst.
 func TestDead_ARateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -14,12 +14,12 @@ import (
 // Contents is the state of a space according to its log. Seq is 0 if the space has no log.
 type Contents struct {
 	*replica.Replica
-	// Derived are documents known to be derived, sorted: those whose nodes have saved observations.
-	// Other documents may be derived, too.
+	// Derived are documents known to be derived, sorted: those whose nodes have saved observations. Other
+	// documents may be derived as well.
 	Derived []string
 }
 
-// ReadContents reads a whole space, up to the head of its log at least. It needs no worker and
+// ReadContents reads a whole space, at least up to the present head of its log. It needs no worker and
 // creates no demand, so derived documents may be out of date.
 func ReadContents(ctx context.Context, bus port.Client, space string) (*Contents, error) {
 	if err := model.CheckName("space", space); err != nil {
@@ -41,7 +41,7 @@ func ReadContents(ctx context.Context, bus port.Client, space string) (*Contents
 	return c, nil
 }
 
-// derived returns the documents of nodes that are named like the document that they derive.
+// derived returns the documents of nodes that have the name of the document that they derive.
 func derived(st model.SpaceState) (docs []string) {
 	for i := range st.Observations {
 		if doc, ok := model.DerivedDocument(&st.Observations[i]); ok {
@@ -52,9 +52,9 @@ func derived(st model.SpaceState) (docs []string) {
 	return docs
 }
 
-// ReadWaiting returns the events of a space that wait for their time, the next one first: timers,
-// events that were sent with a time, and cron jobs. Those that no worker has taken out of the lane
-// yet have no Slot. It reports whether the space exists at all.
+// ReadWaiting returns the events of a space that wait for their time, the next one first: timers, events that
+// were sent with a time, and cron jobs. Events that no worker has taken out of the lane yet have no Slot.
+// ReadWaiting also reports whether the space exists at all.
 func ReadWaiting(ctx context.Context, bus port.Client, space string) (all []model.Waiting, exists bool, err error) {
 	c, err := ReadContents(ctx, bus, space)
 	if err != nil {
@@ -78,8 +78,8 @@ func ReadWaiting(ctx context.Context, bus port.Client, space string) (all []mode
 	return all, left || c.Seq > 0, nil
 }
 
-// early returns the events with a time that are in the lane and not done. left reports whether the
-// lane has any event that is not done.
+// early returns the lane's events with a time that are not done. left reports whether the lane has any event
+// that is not done.
 func early(ctx context.Context, bus port.Client, space string, done model.Cursor) (all []model.Waiting, left bool, err error) {
 	after := done.Floor
 	if len(done.Held) > 0 {
@@ -98,7 +98,7 @@ func early(ctx context.Context, bus port.Client, space string, done model.Cursor
 			}
 			left = true
 			if m.NotBefore > 0 && m.Invalid == "" {
-				payload, _ := model.ParseValue(m.Payload) // its owner refuses a payload that is not JSON
+				payload, _ := model.ParseValue(m.Payload) // the owner refuses an event whose payload is not JSON
 				all = append(all, model.Waiting{ID: m.ID, Stream: m.Stream, Payload: payload, NotBefore: m.NotBefore, Lane: m.Seq, Seq: m.Seq})
 			}
 		}
@@ -108,8 +108,8 @@ func early(ctx context.Context, bus port.Client, space string, done model.Cursor
 	}
 }
 
-// readSpace reads a space from its checkpoint and the log after it, up to head at least, which is a
-// sequence of the given epoch of the store.
+// readSpace reads a space from its checkpoint and the log after it, at least up to head, which is a sequence
+// in the given epoch of the store.
 func readSpace(ctx context.Context, bus port.Client, space string, head, epoch uint64) (st model.SpaceState, r *replica.Replica, err error) {
 	if st, err = bus.LoadState(ctx, space); err != nil {
 		return st, nil, err
@@ -127,7 +127,7 @@ func readSpace(ctx context.Context, bus port.Client, space string, head, epoch u
 			return st, r, nil
 		case r.Seq == before:
 			dry++
-			_ = pause.For(ctx, pause.Backoff(dry)) // a server replica that lags
+			_ = pause.For(ctx, pause.Backoff(dry)) // a replica that lags
 		default:
 			dry = 0
 		}

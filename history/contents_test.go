@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// blank shows nothing of a log that has something.
+// blank shows an empty log in place of one with commits.
 type blank struct {
 	port.Client
 	reads int
@@ -31,8 +31,8 @@ func (b *blank) ReadLog(context.Context, string, uint64, int) ([]model.LogEntry,
 	return nil, nil
 }
 
-// A replica that stays behind is asked about once a second, until the context ends.
-func TestReadContents_AsksAReplicaThatIsBehindEverMoreRarely(t *testing.T) {
+// A replica that stays behind is read about once a second, until the context ends.
+func TestReadContents_ReadsALaggingReplicaAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Dead is a dead letter, and what has been done about it.
+// Dead is a dead letter, with what was done about it.
 type Dead struct {
 	model.DeadLetter
 	// Redriven is the event that was sent again for it, nil if none was.
@@ -20,7 +20,7 @@ type Dead struct {
 	Dismissed *Dismissal `json:"dismissed,omitempty"`
 }
 
-// Dismissal is when and why a dead letter was dismissed.
+// Dismissal records when and why a dead letter was dismissed.
 type Dismissal struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -32,9 +32,9 @@ type Redriven struct {
 	Error string        `json:"error,omitempty"`
 }
 
-// DeadLetters returns up to limit dead letters of a space (of all spaces, if space is "") after a
-// sequence, oldest first, with what has been done about them. Fewer than limit means that there are
-// no more. It may miss the newest.
+// DeadLetters returns up to limit dead letters of a space (of all spaces, if space is "") after a sequence,
+// oldest first, with what was done about them. Fewer than limit means that there are no more. It may miss the
+// newest.
 func DeadLetters(ctx context.Context, bus port.Client, space string, after uint64, limit int) ([]Dead, error) {
 	var list []Dead
 	for len(list) < limit {
@@ -61,8 +61,8 @@ func DeadLetters(ctx context.Context, bus port.Client, space string, after uint6
 	return list, nil
 }
 
-// EachDead calls f with each dead letter of a space, or of all spaces if space is "", oldest first,
-// in its state at the start of the iteration, until f fails.
+// EachDead calls f with each dead letter of a space, or of all spaces if space is "", oldest first, as of the
+// start of the iteration, until f fails.
 func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) error) error {
 	index, err := readDeadIndex(ctx, bus, space)
 	if err != nil {
@@ -94,8 +94,8 @@ func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) e
 	}
 }
 
-// addWhatWasDone adds to letters what was done about them. It requests all notes of the page at
-// once, only those in the index if there is one, and the state of each redriven event.
+// addWhatWasDone adds to letters what was done about them. It requests the notes of the page together, only
+// those in the index if there is one, and the state of each redriven event.
 func addWhatWasDone(ctx context.Context, bus port.Client, page []Dead, index model.DeadIndex) error {
 	var asked []model.DeadName
 	for i := range page {
@@ -136,16 +136,16 @@ func redriven(ctx context.Context, bus port.Client, d *model.DeadLetter) (*Redri
 	if err := b.unread(w.lookInLane(ctx, b, nil)); err != nil {
 		return nil, err
 	}
-	if b.State == lineage.Parked { // it is in no lane: it was sent long ago
+	if b.State == lineage.Parked { // it is in no lane, since it was sent long ago
 		b.State = lineage.Forgotten
 	}
 	return &Redriven{b.Event, b.State, b.Error}, nil
 }
 
-// findNote returns the note of that kind about an event, nil if there is none.
+// findNote returns the note of a kind about an event, nil if there is none.
 func findNote(ctx context.Context, bus port.Client, r EventRef, kind model.Outcome) (*model.DeadLetter, error) {
 	id := model.NoteOf(r.Event, kind)
-	if len(id) > model.MaxAnyEventIDLen {
+	if model.CheckAnyEventID(id) != nil {
 		return nil, nil // any NATS client can put such an event into a lane, but not a note about it
 	}
 	notes, err := bus.FindDead(ctx, r.Space, id)
@@ -162,8 +162,8 @@ func note(ctx context.Context, bus port.Client, r EventRef, kind model.Outcome, 
 	})
 }
 
-// Payload returns the payload of an event: from the lane, or from the commit that sent it if it
-// never was in the lane or is a tombstone there.
+// Payload returns the payload of an event: from the lane, or from the commit that sent it if the event never
+// was in the lane or is a tombstone there.
 func Payload(ctx context.Context, bus port.Client, r EventRef) ([]byte, error) {
 	m, there, err := bus.FindEvent(ctx, r.Space, r.Stream, r.Event)
 	if err != nil || there && m.Invalid == "" {
@@ -197,9 +197,8 @@ func (e *NoLetterError) Error() string {
 		e.Event, e.Space, e.Space, e.Event, e.Space)
 }
 
-// Redrive sends an event that failed or was refused again, under model.RedriveID. Redriving it
-// twice is one event, reported by Duplicate. stream may be empty if only one event of the space has
-// that id.
+// Redrive sends an event that failed or was refused again, under model.RedriveID. Redriving it twice is one
+// event, which is reported as a duplicate. stream may be empty if only one event of the space has that id.
 func Redrive(ctx context.Context, bus port.Client, space, stream, id string) (EventRef, model.SendResult, error) {
 	d, err := findLetter(ctx, bus, EventRef{space, stream, id})
 	if err != nil {
@@ -219,9 +218,9 @@ func Redrive(ctx context.Context, bus port.Client, space, stream, id string) (Ev
 	return r, result, nil
 }
 
-// Dismiss records that a dead letter needs no further action, and why; again reports that it was
-// dismissed before, in which case the first reason is kept. The letter stays, and can be redriven.
-// stream may be empty as for Redrive.
+// Dismiss records that a dead letter needs no further action, and why; again reports that it was dismissed
+// before, in which case the first reason is kept. The letter stays, and can be redriven. stream may be empty
+// as for Redrive.
 func Dismiss(ctx context.Context, bus port.Client, space, stream, id, reason string) (of EventRef, again bool, err error) {
 	if len(reason) > model.MaxReasonLen {
 		return EventRef{}, false, fmt.Errorf("dismiss event %s: the reason has %d bytes, and at most %d are kept; shorten it", id, len(reason), model.MaxReasonLen)
@@ -237,16 +236,15 @@ func Dismiss(ctx context.Context, bus port.Client, space, stream, id, reason str
 	return of, false, note(ctx, bus, of, model.Dismissed, reason)
 }
 
-// SentAgain returns the name under which the event of a dead letter was sent again; false if it was
-// not.
+// SentAgain returns the name under which the event of a dead letter was sent again; false if it was not.
 func SentAgain(ctx context.Context, bus port.Client, of EventRef) (again EventRef, sent bool, err error) {
 	again = EventRef{of.Space, of.Stream, model.RedriveID(of.Event)}
 	n, err := findNote(ctx, bus, again, model.Redriven)
 	return again, n != nil, err
 }
 
-// sendOnce sends an event again unless that was done: the lane refuses a second one and, when it
-// has forgotten the first, there is the note that is written afterwards.
+// sendOnce sends an event again unless that was done before. The lane refuses a second one; when the lane has
+// forgotten the first, the note that is written afterwards shows it.
 func sendOnce(ctx context.Context, bus port.Client, r EventRef, m model.Message) (model.SendResult, error) {
 	if done, err := findNote(ctx, bus, r, model.Redriven); err != nil || done != nil {
 		return model.SendResult{Duplicate: done != nil}, err

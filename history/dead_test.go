@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-func TestDeadLetters_AreTheEventsThatDidNotEndWellEachOnce(t *testing.T) {
+func TestDeadLetters_AreTheFailedAndRefusedEventsOnceEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -64,12 +64,12 @@ func TestDeadLetters_APayloadThatIsTooLargeForALetterStaysInTheLane(t *testing.T
 		w.rest()
 		w.wantShape(history.TreeQuery{Event: "large"}, "a:failed(redrive a:handled)")
 		if m, _ := w.Server.FindEvent("a", "do", "large:r1"); string(m.Payload) != payload {
-			t.Errorf("it was sent again with %d bytes", len(m.Payload))
+			t.Errorf("the event was sent again with %d bytes", len(m.Payload))
 		}
 	})
 }
 
-// redrive sends an event again and checks the id, and whether that had been done.
+// redrive redrives an event, and checks the new id and whether it is a duplicate.
 func (w *world) redrive(space, id, want string, again bool) {
 	w.Helper()
 	r, result, err := history.Redrive(context.Background(), w.Client, space, "", id)
@@ -78,7 +78,7 @@ func (w *world) redrive(space, id, want string, again bool) {
 	}
 }
 
-func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *testing.T) {
+func TestRedrive_IsOneEventAndItsEndIsShown(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("until-repaired"))
 		w.rest()
@@ -94,25 +94,25 @@ func TestRedrive_IsOneEventHoweverOftenItIsAskedForAndTheViewShowsHowItEnded(t *
 			return strings.Join(list, ", ")
 		}
 		if got := view(); got != "e1" {
-			t.Errorf("the view is %s", got)
+			t.Errorf("the dead letters are %s", got)
 		}
 		w.redrive("a", "e1", "e1:r1", false)
 		w.redrive("a", "e1", "e1:r1", true)
 		w.rest()
-		w.redrive("a", "e1", "e1:r1", true) // it failed again: that one is to be redriven
+		w.redrive("a", "e1", "e1:r1", true) // it failed again, so that one must be redriven
 		if got, want := view(), "e1 -> e1:r1 failed not repaired, e1:r1"; got != want {
-			t.Errorf("the view is %s, want %s", got, want)
+			t.Errorf("the dead letters are %s, want %s", got, want)
 		}
 		w.Send("a", "repair", "m1")
 		w.redrive("a", "e1:r1", "e1:r2", false)
 		w.rest()
 		if got, want := view(), "e1 -> e1:r1 failed not repaired, e1:r1 -> e1:r2 handled"; got != want {
-			t.Errorf("the view is %s, want %s", got, want)
+			t.Errorf("the dead letters are %s, want %s", got, want)
 		}
 		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:failed(redrive a:failed(redrive a:handled))")
 		of := w.tree(history.TreeQuery{Event: "e1:r2"})
 		if want := []history.EventRef{tree.Root.Caused[0].EventRef, tree.Root.EventRef}; !slices.Equal(of.CausedBy, want) {
-			t.Errorf("it was caused by %v, want %v", of.CausedBy, want)
+			t.Errorf("the event was caused by %v, want %v", of.CausedBy, want)
 		}
 		if n := len(w.Server.ReadLane("a", 0, 100)); n != 4 {
 			t.Errorf("%d events were sent, want e1, r1, the repair and r2", n)
@@ -137,7 +137,7 @@ func TestRedrive_OfAReleasedEventAndOfAFollowUpHandlesThemWhereTheyWere(t *testi
 	})
 }
 
-func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
+func TestRedrive_AnEventWithoutALetterIsAnError(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "good", nil)
 		w.Send("a", "unknown", "twice")
@@ -161,9 +161,8 @@ func TestRedrive_WhatHasNoLetterIsSaidToHaveNone(t *testing.T) {
 	})
 }
 
-// A dismissed letter is where it was, with the first reason that was given, and can be
-// sent again all the same.
-func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
+// A dismissed letter stays where it was, with the first reason given, and can still be redriven.
+func TestDismiss_KeepsTheLetterWithItsReasonAndAllowsARedrive(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("until-repaired"))
 		w.rest()
@@ -191,7 +190,7 @@ func TestDismiss_LeavesALetterWithItsReasonAndLetsItBeRedriven(t *testing.T) {
 	})
 }
 
-// Two letters may have one id. What was done about one was not done about the other.
+// Two letters may have the same id. What was done about one does not apply to the other.
 func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.Send("a", "unknown", "twice")
@@ -206,16 +205,17 @@ func TestDismiss_IsAboutTheLetterOfOneStream(t *testing.T) {
 		}
 		for _, d := range found {
 			if (d.Dismissed != nil) != (d.Stream == "unhandled") {
-				t.Errorf("of stream %s it is dismissed: %+v", d.Stream, d.Dismissed)
+				t.Errorf("the letter of stream %s is dismissed: %+v", d.Stream, d.Dismissed)
 			}
 		}
 	})
 }
 
-// Any NATS client can put an event into a lane whose id leaves no room for that of a note.
-func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
+// Any NATS client can put an event into a lane whose id leaves no room for the id of a note.
+func TestDeadLetters_ALongestIDHidesNothing(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
-		ids := []string{"short", strings.Repeat("x", model.MaxAnyEventIDLen-4), strings.Repeat("y", model.MaxAnyEventIDLen)}
+		const longest = model.MaxEventIDLen + 20
+		ids := []string{"short", strings.Repeat("x", longest-4), strings.Repeat("y", longest), model.EventIDOf("alice", strings.Repeat("y", longest))}
 		for _, id := range ids {
 			w.Send("a", "unknown", id)
 		}
@@ -226,7 +226,7 @@ func TestDeadLetters_AnIDThatIsAsLongAsMayBeHidesNothing(t *testing.T) {
 	})
 }
 
-func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
+func TestDismiss_RefusesAMissingLetterAndALongReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var none *history.NoLetterError
@@ -243,8 +243,8 @@ func TestDismiss_RefusesWhatIsNoLetterAndALongReason(t *testing.T) {
 	})
 }
 
-// Poison of every kind in a lane: everything behind it is handled, in order, and it is
-// all to be seen afterwards.
+// Every kind of event that cannot be handled is in a lane. Later events are handled in order, and all of the
+// bad ones are visible afterwards.
 func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
 					bad = append(bad, id)
 				}
 				for range 60 {
-					w.rest() // those that may pass are tried again, with pauses
+					w.rest() // transient errors are retried, with pauses
 				}
 				if got := w.endings("a"); !slices.Equal(got, want) {
 					t.Errorf("ended\n%v, want\n%v", got, want)
@@ -290,7 +290,7 @@ func TestPoison_NeverWedgesALaneAndNeverDisappears(t *testing.T) {
 	}
 }
 
-// endings lists how the events of a space have ended, in the order of the log.
+// endings lists the events of a space and how they ended, in log order.
 func (w *world) endings(space string) (list []string) {
 	w.Helper()
 	for _, c := range w.Commits(space) {
@@ -303,8 +303,8 @@ func (w *world) endings(space string) (list []string) {
 	return list
 }
 
-// What a lane has forgotten is not done twice: the note that it was sent again stays.
-func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.T) {
+// A redrive is not repeated after the lane has forgotten it: the note stays.
+func TestRedrive_IsNotRepeatedAfterTheLaneHasForgottenIt(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", ends("until-repaired")), to("b", nil)))
 		w.rest()
@@ -314,7 +314,7 @@ func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.
 		w.rest()
 		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:handled(b:failed(redrive b:handled) b:handled)")
 		w.Pass(w.Client.Horizon() + 2*time.Hour)
-		w.send("a", "later", nil) // what is newest in a lane stays in it
+		w.send("a", "later", nil) // the newest event of a lane stays in it
 		w.send("b", "later", nil)
 		w.Pass(10 * time.Minute)
 		if _, there := w.Server.FindEvent("b", "do", bad+":r1"); there {
@@ -322,20 +322,20 @@ func TestRedrive_IsNotDoneASecondTimeWhenTheLaneHasForgottenTheFirst(t *testing.
 		}
 		w.redrive("b", bad, bad+":r1", true)
 		if n := len(w.Server.ReadLane("b", 0, 100)); n != 1 {
-			t.Errorf("the lane has %d events, want the last one alone", n)
+			t.Errorf("the lane has %d events, want only the last one", n)
 		}
 		if found := w.dead(""); len(found) != 1 || found[0].Redriven == nil || found[0].Redriven.State != "forgotten" {
-			t.Errorf("the view says %+v", found)
+			t.Errorf("the dead letter is %+v", found)
 		}
 		w.wantMissing(history.TreeQuery{Event: "e1"})
 		leaf := w.wantShape(history.TreeQuery{Event: tree.Root.Caused[1].Event}, "b:forgotten")
 		if !leaf.Settled || leaf.CausedBy[0] != tree.Root.EventRef {
-			t.Errorf("the tree says %+v", leaf)
+			t.Errorf("the tree is %+v", leaf)
 		}
 	})
 }
 
-func TestDeadLetters_SayHowOftenTheHandlerWasTried(t *testing.T) {
+func TestDeadLetters_HaveTheNumberOfAttempts(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", ends("transient"))
 		for range 6 {
@@ -345,7 +345,7 @@ func TestDeadLetters_SayHowOftenTheHandlerWasTried(t *testing.T) {
 			t.Errorf("the letters are %+v; want 5 attempts", found)
 		}
 		if n := w.tree(history.TreeQuery{Event: "e1"}).Root.Attempts; n != 5 {
-			t.Errorf("the tree says %d attempts, want 5", n)
+			t.Errorf("the tree has %d attempts, want 5", n)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func Read(ctx context.Context, bus port.Client, space, doc string) (d *replica.D
 
 // readUpTo reads a document up to the head of the log at the time of the call.
 func readUpTo(ctx context.Context, bus port.Client, space, doc string, holds func() error) (d *replica.Document, err error) {
-	head, err := bus.Head(ctx, space) // of the leader: a replica that lags is read again
+	head, err := bus.Head(ctx, space) // the leader's: a replica that lags is read again
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func readUpTo(ctx context.Context, bus port.Client, space, doc string, holds fun
 	return d, err
 }
 
-// readOnce reads a document from a checkpoint and the log after it, up to head at least. It stops
-// when holds returns an error, since a log that has gone back may not reach head any more.
+// readOnce reads a document from a checkpoint and the log after it, at least up to head. It stops when holds
+// returns an error, since a log that has gone back may never reach head.
 func readOnce(ctx context.Context, bus port.Client, space, doc string, head uint64, holds func() error) (*replica.Document, error) {
 	st, err := bus.LoadState(ctx, space)
 	if err != nil {

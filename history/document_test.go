@@ -10,30 +10,30 @@ import (
 )
 
 // A watcher that was away, and finds neither the document nor its deletion, receives the deletion once.
-func TestFollow_ADeletionThatWasForgottenIsSeenAllTheSame(t *testing.T) {
+func TestFollow_AForgottenDeletionIsDelivered(t *testing.T) {
 	var seen []string
 	var w Watch
 	there, gone := model.Int(1), model.Value{}
 	for _, d := range []replica.Document{
-		{Value: gone, Read: 3},          // there never was one
-		{Value: gone, Read: 4},          // nor is there
-		{Value: there, Seq: 5, Read: 5}, // it is made
-		{Value: gone, Read: 5},          // a replica that is behind
-		{Value: gone, Read: 9},          // away meanwhile: deleted at 7, say, and forgotten
+		{Value: gone, Read: 3},          // never existed
+		{Value: gone, Read: 4},          // still absent
+		{Value: there, Seq: 5, Read: 5}, // created
+		{Value: gone, Read: 5},          // a lagging replica
+		{Value: gone, Read: 9},          // away: deleted at 7, say, and forgotten
 		{Value: gone, Read: 11},
-		{Value: there, Seq: 8, Read: 11}, // never again what is older
+		{Value: there, Seq: 8, Read: 11}, // never an older value again
 		{Value: there, Seq: 12, Read: 12},
 	} {
 		w.deliverNewer(&d, 0, func(c Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision)) })
 	}
 	want := []string{"absent at 0", "1 at 5", "absent at 9", "1 at 12"}
 	if !slices.Equal(seen, want) {
-		t.Errorf("seen was %q, not %q", seen, want)
+		t.Errorf("received %q, want %q", seen, want)
 	}
 }
 
-// The same for a client that resumes with a revision.
-func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
+// The same holds for a client that resumes with a revision.
+func TestFollow_AResumedClientReceivesAForgottenDeletion(t *testing.T) {
 	for _, c := range []struct {
 		change   Change
 		known    uint64
@@ -42,7 +42,7 @@ func TestFollow_WhoKnowsARevisionIsToldWhatIsForgottenSince(t *testing.T) {
 	}{
 		{Change{Read: 9}, 5, 9, true},
 		{Change{Read: 5}, 5, 5, false},
-		{Change{Read: 9}, 0, 0, false}, // a client that knows nothing receives nothing
+		{Change{Read: 9}, 0, 0, false}, // a client without a revision receives nothing
 		{Change{Value: model.Int(1), Revision: 7, Read: 9}, 5, 7, true},
 		{Change{Revision: 4, Read: 9}, 5, 4, false},
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// archive is a scriptedLog with a lane and saved items beside the log.
+// archive is a scriptedLog with a lane and saved items.
 type archive struct {
 	scriptedLog
 	lane  []model.Message
@@ -46,7 +46,7 @@ func (a *archive) LoadItem(_ context.Context, _, key string) (model.StateDoc, er
 	return a.items[key], nil
 }
 
-// commit appends a commit behind the last entry, at a sequence.
+// commit appends a commit at a sequence after the last entry.
 func (a *archive) commit(seq uint64, c model.Commit) {
 	c.Version, c.Space, c.Runtime = model.CommitVersion, "s", "w"
 	e := model.LogEntry{Space: "s", Seq: seq, Prev: a.head, Stored: time.Unix(int64(seq), 0).UTC()}
@@ -58,12 +58,12 @@ func (a *archive) commit(seq uint64, c model.Commit) {
 	a.entries, a.head = append(a.entries, e), seq
 }
 
-// purge takes the entries below a sequence out of the log.
+// purge removes the entries below a sequence from the log.
 func (a *archive) purge(below uint64) {
 	a.entries = slices.DeleteFunc(slices.Clone(a.entries), func(e model.LogEntry) bool { return e.Seq < below })
 }
 
-// endTx returns the transaction in which an event has ended.
+// endTx returns the transaction that ended an event.
 func endTx(n uint64, id string, lane uint64) model.Tx {
 	return model.Tx{N: n, By: "handle add", Receipt: &model.Receipt{Event: id, Lane: lane, Outcome: model.Handled}}
 }
@@ -72,7 +72,7 @@ func waiting(id string, slot uint64) *model.Waiting {
 	return &model.Waiting{ID: id, Stream: "add", NotBefore: 1000, Slot: slot, Lane: 1, Seq: 1}
 }
 
-// wantReceipt checks where the receipt of an event is found; at is 0 if there is no receipt.
+// wantReceipt checks where the receipt of an event is found; at is 0 for no receipt.
 func (a *archive) wantReceipt(ctx context.Context, t *testing.T, id string, at uint64, want error) {
 	t.Helper()
 	h, err := history.FindReceipt(ctx, a, "s", "add", id)
@@ -84,9 +84,9 @@ func (a *archive) wantReceipt(ctx context.Context, t *testing.T, id string, at u
 	}
 }
 
-// A lane that had lost its end has given the sequence of an event out again. The cursor passed over
-// it long ago, for another event; the receipt is behind the time at which this one was stored.
-func TestFindReceipt_OfAnEventUnderASequenceThatAnotherHad(t *testing.T) {
+// A lane that had lost its end assigned the sequence of an event again. A cursor passed the sequence long
+// ago, for another event; the receipt of this one comes after the time at which it was stored.
+func TestFindReceipt_OfAnEventUnderAReusedSequence(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		a.commit(1, model.Commit{Epoch: 1, Cursor: model.Cursor{Floor: 5}, Txs: []model.Tx{endTx(1, "e1", 3)}})
@@ -96,9 +96,9 @@ func TestFindReceipt_OfAnEventUnderASequenceThatAnotherHad(t *testing.T) {
 	})
 }
 
-// So it is where it was handled before the lane lost it and it was sent again, and where other commits have passed
-// over it since, before it was known that the lane had lost its end.
-func TestFindReceipt_OfAnEventThatWasSentAgainUnderASequenceThatAnotherHad(t *testing.T) {
+// The event was handled before the lane lost it and it was sent again. Other commits have passed its new
+// sequence since, before the loss was detected.
+func TestFindReceipt_OfARepeatedEventUnderAReusedSequence(t *testing.T) {
 	for _, at := range []uint64{2, 4} {
 		within(t, func(ctx context.Context) {
 			a := &archive{}
@@ -115,8 +115,8 @@ func TestFindReceipt_OfAnEventThatWasSentAgainUnderASequenceThatAnotherHad(t *te
 	}
 }
 
-// An event that waits for a time is done with in the lane before it is handled. Its slot leads on:
-// it may still hold it by what is saved, be empty since, or belong to another.
+// A delayed event is done with in the lane before it is handled. Its slot leads on to the receipt: the saved
+// slot may still have the event, be empty, or belong to another event.
 func TestFindReceipt_OfAnEventThatHasWaited(t *testing.T) {
 	slot := func(w *model.Waiting) model.StateDoc {
 		data, err := w.Encode()
@@ -143,8 +143,8 @@ func TestFindReceipt_OfAnEventThatHasWaited(t *testing.T) {
 	}
 }
 
-// Where the log is purged beyond the commit that made an event wait, what is saved says whether it
-// still does: then it is open, and not forgotten.
+// If the log is purged past the commit that made an event wait, the saved state shows whether it still waits:
+// then it is open, and not forgotten.
 func TestFindReceipt_OfAnEventThatWaitsLongerThanTheLog(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		within(t, func(ctx context.Context) {
@@ -176,8 +176,7 @@ func TestFindReceipt_OfAnEventThatWaitsLongerThanTheLog(t *testing.T) {
 	}
 }
 
-// An id that carries its time is known to be forgotten beyond the horizon; of one that does not,
-// nothing is known.
+// An id with a time is known to be forgotten beyond the horizon; for an id without a time nothing is known.
 func TestFindReceipt_OfAnIDThatIsOlderThanTheHorizon(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
@@ -187,13 +186,13 @@ func TestFindReceipt_OfAnIDThatIsOlderThanTheHorizon(t *testing.T) {
 	})
 }
 
-// What is purged while it is being read is no proof of anything.
+// A purge during a read makes its result inconclusive.
 func TestFindReceipt_WhileTheLogIsPurged(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		a.commit(22, model.Commit{Epoch: 10, Txs: []model.Tx{{N: 1, By: "test"}}})
 		a.commit(30, model.Commit{Epoch: 10, Txs: []model.Tx{{N: 9, By: "test"}}})
-		a.wantReceipt(ctx, t, "s:10:5:0", 0, nil) // between two that are there
+		a.wantReceipt(ctx, t, "s:10:5:0", 0, nil) // between two existing ones
 		reads := 0
 		a.read = func() {
 			if reads++; reads == 4 {
@@ -202,12 +201,12 @@ func TestFindReceipt_WhileTheLogIsPurged(t *testing.T) {
 		}
 		a.wantReceipt(ctx, t, "s:10:5:0", 0, history.ErrForgotten)
 		if reads < 5 {
-			t.Errorf("the log was read %d times, and this proves nothing", reads)
+			t.Errorf("the log was read %d times, which is too few for the test", reads)
 		}
 	})
 }
 
-// A scan that meets a gap has not seen what was there.
+// A scan that meets a gap has missed what was there.
 func TestFindSent_OfAPartOfTheLogThatIsPurged(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
@@ -216,16 +215,16 @@ func TestFindSent_OfAPartOfTheLogThatIsPurged(t *testing.T) {
 		}
 		origin, s := &history.Handling{Space: "s", Seq: 2}, &model.Send{To: "s", Stream: "add", ID: "s:1:2:0"}
 		if h, err := history.FindSent(ctx, a, origin, s); h != nil || err != nil {
-			t.Errorf("%+v, %v: it is still to be handled", h, err)
+			t.Errorf("%+v, %v: the event is still to be handled", h, err)
 		}
 		a.purge(4)
 		if h, err := history.FindSent(ctx, a, origin, s); h != nil || !errors.Is(err, history.ErrForgotten) {
-			t.Errorf("%+v, %v, want that it is forgotten", h, err)
+			t.Errorf("%+v, %v, want ErrForgotten", h, err)
 		}
 	})
 }
 
-// shrinking is an archive whose log has lost its end since the head was asked for.
+// shrinking is an archive whose log loses its end after the head was read.
 type shrinking struct {
 	archive
 	asked int
@@ -238,7 +237,7 @@ func (s *shrinking) Head(context.Context, string) (uint64, error) {
 	return s.head, nil
 }
 
-func TestFindReceipt_ALogThatHasLostItsEndIsNotWaitedFor(t *testing.T) {
+func TestFindReceipt_DoesNotWaitForATruncatedLog(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		s := &shrinking{}
 		s.commit(1, model.Commit{Takeover: true})
@@ -262,16 +261,16 @@ func TestFindOrigin_OfATransactionThatWasUndone(t *testing.T) {
 			t.Errorf("%+v, %v", sent, err)
 		}
 		if sent, err := history.FindOrigin(ctx, a, "s:1:2:0"); sent != nil || !errors.Is(err, history.ErrNeverSent) {
-			t.Errorf("%+v, %v, want that it was never sent", sent, err)
+			t.Errorf("%+v, %v, want ErrNeverSent", sent, err)
 		}
 		if sent, err := history.FindOrigin(ctx, a, "s:1:4:0"); sent != nil || err != nil {
-			t.Errorf("%+v, %v: it may still be sent", sent, err)
+			t.Errorf("%+v, %v: the event may still be sent", sent, err)
 		}
 	})
 }
 
-// What was set aside by the cursor is not done, though others behind it are.
-func TestReadWaiting_ListsWhatWasSetAside(t *testing.T) {
+// An event that the cursor has set aside is not done, although later ones are.
+func TestReadWaiting_IncludesEventsThatWereSetAside(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		a.commit(1, model.Commit{Epoch: 1, Cursor: model.Cursor{Floor: 3, Held: []uint64{2}}, Txs: []model.Tx{endTx(1, "e1", 1), endTx(2, "e3", 3)}})
@@ -285,9 +284,9 @@ func TestReadWaiting_ListsWhatWasSetAside(t *testing.T) {
 	})
 }
 
-// The event that comes next is neither done with, nor one that waits for its predecessor; what the
-// space has sent to itself comes behind what was there then.
-func TestFirstOpen_IsTheOneThatComesNext(t *testing.T) {
+// The next event is neither done with nor waiting for its predecessor; follow-ups of the space itself come
+// after what was in the lane at that time.
+func TestFirstOpen_IsTheNextEvent(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
 		own := endTx(2, "e1", 1)
@@ -308,8 +307,8 @@ func TestFirstOpen_IsTheOneThatComesNext(t *testing.T) {
 	})
 }
 
-// The last few are looked for in stretches from the end; sequences are the partition's, and most of
-// them other spaces'.
+// The last few receipts are searched backwards in stretches; sequences are those of the partition, and most
+// belong to other spaces.
 func TestReceipts_TheLastFewAreInOrderAndEachOnce(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}
@@ -331,7 +330,7 @@ func TestReceipts_TheLastFewAreInOrderAndEachOnce(t *testing.T) {
 	})
 }
 
-// A node that is no plain computation writes under other names than its own.
+// A node that is no plain computation writes documents with other names than its own.
 func TestReadContents_OnlyPlainComputationsAreDocuments(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		a := &archive{}

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// FirstOpen returns the event that a space handles next according to its log and lane; nil if no
-// event is queued. Events that wait for a time do not count.
+// FirstOpen returns the event that a space handles next according to its log and lane; nil if no event is
+// queued. Events that wait for a time do not count.
 func FirstOpen(ctx context.Context, bus port.Client, space string) (*model.Event, error) {
 	c, err := ReadContents(ctx, bus, space)
 	if err != nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// A space is read from its checkpoint and the log after it. The log may be purged up to a newer
-// checkpoint at any moment; a reader of the older one then finds a gap: the next commit was
-// appended after one that the reader has not seen. Its state is useless then, and it reads the
-// newer checkpoint.
+// A space is read from its checkpoint and the log after it. The log may be purged up to a newer checkpoint at
+// any time; a reader of the older one then finds a gap: the next commit follows one that the reader has not
+// seen. The reader discards its state and reads the newer checkpoint.
 
-// maxLoads is how often a checkpoint is read again because the log after it was purged, before the
-// log is considered damaged: each time, a newer checkpoint must have been saved.
+// maxLoads limits how often a checkpoint is read again because the log after it was purged, before the log is
+// considered damaged: each time, a newer checkpoint must have been saved.
 const maxLoads = 20
 
 // OverGaps repeats a read that met a gap.
@@ -86,10 +85,11 @@ func applyEntry(r *replica.Replica, e *model.LogEntry) error {
 	return nil
 }
 
-// StandIn returns the commit that an operator has decided on instead of one that cannot be read, nil if there is none.
+// StandIn returns the commit that an operator has chosen to replace one that cannot be decoded, nil if there
+// is none.
 func StandIn(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
 	item, err := bus.LoadItem(ctx, e.Space, model.StateKeyOfQuarantine(e.Seq))
-	if err != nil || len(item.Data) == 0 || item.Seq == 0 { // without a sequence it is none of Settle's
+	if err != nil || len(item.Data) == 0 || item.Seq == 0 { // without a sequence it is not one of Settle's
 		return nil, err
 	}
 	q, err := model.DecodeQuarantined(item.Data)
@@ -99,7 +99,7 @@ func StandIn(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Co
 	return q.StandIn(e)
 }
 
-// ReadCommit decodes the commit of an entry, or returns the one that an operator has decided on instead.
+// ReadCommit decodes the commit of an entry, or returns the one that an operator has chosen to replace it.
 func ReadCommit(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
 	c, err := e.Commit()
 	if err == nil {

@@ -10,13 +10,12 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// The receipt of an event that has waited for its time (docs/adr/0018) is far after the commit with
-// which it began to wait, and neither the lane nor its id tells where. The saved state of the space
-// does: while the event is in its slot, nothing up to the mark has ended it; when the slot is
-// empty, the commit that the slot is saved as of has ended it. Only if another event waits in the
-// slot by now, the log is read through.
+// The receipt of an event that waited for its time (docs/adr/0018) is far after the commit with which it
+// began to wait, and neither the lane nor its id leads there. The saved state of the space does: while the
+// event is in its slot, nothing up to the mark has ended it; when the slot is empty, the commit as of which
+// the slot is saved has ended it. Only if another event has the slot by now, the log is scanned.
 
-// waits returns the slot in which an event waits from this commit on, 0 if it does not.
+// waits returns the slot in which an event waits from this commit on, 0 if it does not wait.
 func (e *logged) waits(key receipts.Key) uint64 {
 	for i := range e.c.Txs {
 		tx := &e.c.Txs[i]
@@ -32,8 +31,8 @@ func (e *logged) waits(key receipts.Key) uint64 {
 	return 0
 }
 
-// waited finds the handling of an event that waits in a slot from the commit at a sequence on. The
-// mark is read first, so that the slot's content is not older.
+// waited finds the handling of an event that waits in a slot from the commit at a sequence on. It reads the
+// mark first, so that the slot's content is not older.
 func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, error) {
 	mark, err := l.bus.LoadItem(l.ctx, l.space, "")
 	if err != nil {
@@ -58,8 +57,8 @@ func (l *logReader) waited(since, slot uint64, key receipts.Key) (*Handling, err
 	return l.scan(since-1, key)
 }
 
-// waitedLong finds the handling of a lane event that may have waited so long that the log no longer
-// has the commit with which it began to wait. A waiting event is never forgotten.
+// waitedLong finds the handling of a lane event that may have waited for so long that the log no longer has
+// the commit with which it began to wait. A waiting event is never forgotten.
 func waitedLong(ctx context.Context, bus port.Client, space string, key receipts.Key, seen uint64) (*Handling, error) {
 	var r *replica.Replica
 	err := OverGaps(ctx, space, func() (err error) {
@@ -86,8 +85,8 @@ func waitedLong(ctx context.Context, bus port.Client, space string, key receipts
 	return h, err
 }
 
-// FindWaiting finds an event that waits for its time in a space; nil if none of that name does: it
-// is queued, has ended, was cancelled, or was never sent.
+// FindWaiting finds an event that waits for its time in a space; nil if none with that name does: it is
+// queued, has ended, was cancelled, or was never sent.
 func FindWaiting(ctx context.Context, bus port.Client, space, stream, id string) (*model.Waiting, error) {
 	key := receipts.Key{Stream: stream, ID: id}
 	if err := checkEvent(space, key); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Lease is demand for a document, from any process. It is renewed three times in model.LeaseTTL, and
-// repeated whenever a partition gets a new owner that calls the roll.
+// Lease is demand for a document, from any process. It is renewed three times per model.LeaseTTL, and
+// whenever a new owner of the partition calls the roll.
 type Lease struct {
 	Bus        port.Client
 	Space, Doc string
@@ -24,7 +24,7 @@ type Lease struct {
 	faults *faultlog.Log // created at the first fault, logs to Logger
 }
 
-// Hold keeps the lease, and ends it with ctx.
+// Hold keeps the lease until ctx ends, and then cancels it.
 func (l *Lease) Hold(ctx context.Context) error {
 	defer func() { _ = l.observe(0) }() // best effort: it would expire by itself
 	g, ctx := errgroup.WithContext(ctx)

@@ -16,7 +16,7 @@ type ReceiptFilter struct {
 	// Stream and Outcome, if not "", select receipts by stream and outcome.
 	Stream  string
 	Outcome model.Outcome
-	// Last, if not 0, is the number of newest present receipts to return.
+	// Last, if not 0, is how many of the newest receipts to return.
 	Last int
 	// Follow also returns future receipts, until the context ends.
 	Follow bool
@@ -47,8 +47,8 @@ func (f *ReceiptFilter) match(h *Handling) bool {
 	return (f.Stream == "" || h.Stream() == f.Stream) && (f.Outcome == "" || h.Tx.Receipt.Outcome == f.Outcome)
 }
 
-// Receipts iterates over the receipts of a space in the order of the log. It ends after the first
-// error; the end of ctx is one.
+// Receipts iterates over the receipts of a space in log order. It ends after the first error, which may be
+// the end of ctx.
 func Receipts(ctx context.Context, bus port.Client, space string, f ReceiptFilter) iter.Seq2[*Handling, error] {
 	return func(yield func(*Handling, error) bool) {
 		if err := f.Check(space); err != nil {
@@ -107,7 +107,7 @@ func (l *logReader) last(f *ReceiptFilter) ([]*Handling, error) {
 	return found[max(0, len(found)-f.Last):], nil
 }
 
-// between passes the commits after low, up to high, to each, until it returns false.
+// between passes the commits after low, up to high, to each, until each returns false.
 func (l *logReader) between(low, high uint64, each func(*logged) bool) error {
 	for low < high {
 		page, err := l.page(low, int(min(high-low, readPage)))
@@ -124,8 +124,8 @@ func (l *logReader) between(low, high uint64, each func(*logged) bool) error {
 	return nil
 }
 
-// followReceipts passes receipts after a sequence to each, until it returns false. It follows the
-// log on a goroutine of its own, because each must run on the caller's.
+// followReceipts passes receipts after a sequence to each, until each returns false. It follows the log on a
+// separate goroutine, because each must run on the caller's.
 func followReceipts(ctx context.Context, bus port.Client, space string, behind uint64, f *ReceiptFilter, each func([]*Handling) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -65,8 +65,8 @@ func TestReceipts_AreThoseOfTheLogInItsOrder(t *testing.T) {
 	})
 }
 
-// The newest of a long log are found near its end.
-func TestReceipts_TheLastFewAreNotLookedForFromTheBeginning(t *testing.T) {
+// The newest receipts of a long log are found near its end.
+func TestReceipts_TheLastFewAreSearchedFromTheEnd(t *testing.T) {
 	a := newAuthor(1, "s")
 	a.takeOver()
 	for i := range 5000 {
@@ -83,7 +83,7 @@ func TestReceipts_TheLastFewAreNotLookedForFromTheBeginning(t *testing.T) {
 	}
 }
 
-// end makes a commit by which an event has ended.
+// end makes a commit that ends an event.
 func (a *author) end(stream, id string, o model.Outcome) {
 	rc := receipts.Handled(&model.Event{Space: a.space, Stream: stream, ID: id}, model.Value{})
 	rc.Outcome = o
@@ -131,12 +131,12 @@ func TestReceipts_FilterAndFollow(t *testing.T) {
 			cancel()
 		}()
 		if _, err := listed(ctx, bus, "s", history.ReceiptFilter{Follow: true}, -1); !errors.Is(err, context.Canceled) {
-			t.Errorf("the end of following is %v", err)
+			t.Errorf("following ended with %v", err)
 		}
 	})
 }
 
-func TestReceipts_RefusesQuestionsThatMakeNoSense(t *testing.T) {
+func TestReceipts_RefusesInvalidQueries(t *testing.T) {
 	bus := newAuthor(1, "s").reader(t)
 	for want, f := range map[string]history.ReceiptFilter{"stream": {Stream: "*"}, "outcome": {Outcome: "lost"}, "last": {Last: -1}} {
 		if _, err := listed(t.Context(), bus, "s", f, -1); err == nil || !strings.Contains(err.Error(), want) {
@@ -144,9 +144,9 @@ func TestReceipts_RefusesQuestionsThatMakeNoSense(t *testing.T) {
 		}
 	}
 	if _, err := listed(t.Context(), bus, "a.b", history.ReceiptFilter{}, -1); err == nil {
-		t.Error("a space that cannot be")
+		t.Error("an invalid space")
 	}
 	if got, err := listed(t.Context(), bus, "empty", history.ReceiptFilter{Last: 5}, -1); len(got) > 0 || err != nil {
-		t.Errorf("of a space without a log: %v, %v", got, err)
+		t.Errorf("receipts of a space without a log: %v, %v", got, err)
 	}
 }

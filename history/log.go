@@ -14,12 +14,12 @@ import (
 const (
 	// readPage is the number of log or lane entries read per request.
 	readPage = 512
-	// dryReads is how often a reader that expects an entry may read nothing before it asks the
-	// leader whether the log still reaches that far.
+	// dryReads is how many empty reads a reader that expects an entry accepts before it asks the leader
+	// whether the log still reaches that far.
 	dryReads = 5
 )
 
-// logReader searches the log of one space, up to its head as of the reader's creation.
+// logReader searches the log of one space, up to its head at the creation of the reader.
 type logReader struct {
 	ctx   context.Context
 	bus   port.Client
@@ -37,8 +37,7 @@ type logged struct {
 	c      *model.Commit
 }
 
-// readLogOf returns a reader. Its head is the leader's, and not below seen unless the store goes
-// back meanwhile.
+// readLogOf returns a reader. Its head is the leader's, and at least seen unless the store goes back.
 func readLogOf(ctx context.Context, bus port.Client, space string, seen uint64) (*logReader, error) {
 	for began, dry := bus.Epoch(), 0; ; dry++ {
 		_ = pause.For(ctx, pause.Backoff(dry))
@@ -55,7 +54,7 @@ func readLogOf(ctx context.Context, bus port.Client, space string, seen uint64) 
 	}
 }
 
-// entry returns the first commit at or after a sequence. There must be one.
+// entry returns the first commit at or after a sequence, which must exist.
 func (l *logReader) entry(seq uint64) (*logged, error) {
 	page, err := l.page(seq-1, 1)
 	if err != nil {
@@ -64,9 +63,9 @@ func (l *logReader) entry(seq uint64) (*logged, error) {
 	return page[0], nil
 }
 
-// page returns up to n commits after a sequence that is below the head, at least one. A server
-// replica that returns none lags, and is read again; after several tries the leader is asked
-// whether the log still reaches that far.
+// page returns at least one and up to n commits after a sequence that is below the head. A replica that
+// returns none lags, and is read again; after several tries the leader is asked whether the log still reaches
+// that far.
 func (l *logReader) page(behind uint64, n int) ([]*logged, error) {
 	for dry := 0; ; dry++ {
 		_ = pause.For(l.ctx, pause.Backoff(dry))
@@ -107,13 +106,13 @@ func decodeAll(ctx context.Context, bus port.Client, entries []model.LogEntry) (
 	return out, nil
 }
 
-// verdict is the position of a commit relative to the one searched.
+// verdict is the position of a commit relative to the one that is searched for.
 type verdict int
 
 const (
 	unknown verdict = iota
 	before          // the searched commit is later
-	after           // this is the searched commit, or it is earlier
+	after           // this is the searched commit, or the searched one is earlier
 )
 
 func beforeOrAfter(isBefore bool) verdict {
@@ -123,9 +122,9 @@ func beforeOrAfter(isBefore bool) verdict {
 	return after
 }
 
-// bisect returns the first commit after a sequence for which judge returns after, nil if there is
-// none, and whether an earlier one yielded before. The verdicts, except unknown ones, must be
-// ordered: before never follows after.
+// bisect returns the first commit after a sequence for which judge returns after, nil if there is none, and
+// whether judge returned before for an earlier one. The verdicts, except unknown ones, must be ordered:
+// before never follows after.
 func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) (found *logged, preceded bool, err error) {
 	low, high := behind, l.head+1 // the result lies between the two, both excluded
 	for low+1 < high {
@@ -148,15 +147,14 @@ func (l *logReader) bisect(behind uint64, judge func(*logged) (verdict, error)) 
 	return found, preceded, err
 }
 
-// holds reports whether a commit that was read is still in the log. If it was purged meanwhile, the
-// searched commit may have been purged, too.
+// holds reports whether a commit that was read is still in the log. If it was purged since, so may be the
+// searched commit.
 func (l *logReader) holds(seq uint64) (bool, error) {
 	e, err := l.entry(seq)
 	return err == nil && e.seq == seq, err
 }
 
-// witness returns the first commit from a sequence on, but below a bound, for which judge returns a
-// verdict other than unknown.
+// witness returns the first commit in [from, bound) for which judge returns a verdict other than unknown.
 func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, error)) (*logged, verdict, error) {
 	for n := 1; from < bound; n = min(8*n, readPage) {
 		page, err := l.page(from-1, n)
@@ -176,9 +174,9 @@ func (l *logReader) witness(from, bound uint64, judge func(*logged) (verdict, er
 	return nil, unknown, nil
 }
 
-// scan reads on after a sequence until it finds the handling of an event, or reaches the head.
-// Pages grow: a follow-up is usually handled at once. If commits were purged on the way, and none
-// of the others contains it, the error is ErrForgotten.
+// scan reads forward from a sequence until it finds the handling of an event, or reaches the head. Pages
+// grow, because a follow-up is usually handled at once. If commits on the way were purged, and none of the
+// others contains the handling, the error is ErrForgotten.
 func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
 	whole := true
 	for n := 4; behind < l.head; n = min(4*n, readPage) {
@@ -200,9 +198,8 @@ func (l *logReader) scan(behind uint64, key receipts.Key) (*Handling, error) {
 	return nil, nil
 }
 
-// owned reports whether the runtime of an epoch owned the space, so that the next takeover deposed
-// it. A runtime that joined is not deposed; if the beginning of the epoch was purged, this is not
-// known.
+// owned reports whether the runtime of an epoch owned the space, so that the next takeover deposed it. A
+// runtime that joined is not deposed; if the beginning of the epoch was purged, this is unknown.
 func (l *logReader) owned(epoch uint64) (bool, error) {
 	if owned, known := l.owners[epoch]; known {
 		return owned, nil

@@ -16,20 +16,20 @@ type Sent struct {
 	Send   model.Send
 }
 
-// ErrNeverSent reports that the transaction in an event's id is not in the log and never will be:
-// it was undone, or another runtime has taken over the space.
+// ErrNeverSent reports that the transaction in an event's id is not in the log and never will be: it was
+// undone, or another runtime has taken over the space.
 var ErrNeverSent = errors.New("the transaction that would have sent it was undone")
 
-// FindOrigin finds the transaction that sent an event, by the event's id; nil if it is not in the
-// log yet, or if the id was not minted by Settle. The error is ErrNeverSent if it never will be,
-// and ErrForgotten if the log does not reach back far enough.
+// FindOrigin finds the transaction that sent an event, by the event's id; nil if it is not in the log yet, or
+// if Settle did not generate the id. The error is ErrNeverSent if it never will be, and ErrForgotten if the
+// log does not reach back far enough.
 func FindOrigin(ctx context.Context, bus port.Client, id string) (*Sent, error) {
 	tx, minted := model.OriginOf(id)
 	if !minted {
 		return nil, nil
 	}
 	if model.CheckName("space", tx.Space) != nil {
-		return nil, nil // not a minted id
+		return nil, nil // not a generated id
 	}
 	sent, err := findOrigin(ctx, bus, tx, id)
 	if err != nil {
@@ -67,7 +67,7 @@ func findOrigin(ctx context.Context, bus port.Client, tx model.TxID, id string) 
 	return nil, nil
 }
 
-// sent returns the event of that id that transaction tx of the commit sent, or nil.
+// sent returns the event with an id that transaction tx of the commit sent, or nil.
 func (e *logged) sent(tx model.TxID, id string) *Sent {
 	if e.c.Epoch != tx.Epoch {
 		return nil

@@ -8,11 +8,10 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// passed reports whether an event that is not in its lane was there: lanes forget events that were
-// handled longer ago than the horizon. The checkpoint of the target contains the position up to
-// which it has handled the sends of the sender's space; since it is large, it is read only if the
-// commit that sent the event is old enough. A notice has no position, and counts as delivered after
-// that time.
+// passed reports whether an event that is not in its lane was there before: lanes forget events that were
+// handled longer ago than the horizon. The checkpoint of the target has the position up to which it has
+// handled the sends of the sender's space; since it is large, it is read only if the commit that sent the
+// event is old enough. A notice has no position, and counts as delivered after that time.
 func passed(ctx context.Context, bus port.Client, r EventRef, origin string, position uint64, sent time.Time) (bool, error) {
 	if sent.IsZero() || time.Since(sent) <= bus.Horizon() {
 		return false, nil

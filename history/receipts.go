@@ -12,12 +12,12 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// Handling is how an event ended: the transaction that handled it, with the receipt and its sends,
-// and its place in the log.
+// Handling describes how an event ended: the transaction that handled it, with the receipt and its sends, and
+// its place in the log.
 type Handling struct {
 	Space string
-	// Seq is the log sequence of the commit that contains the transaction, Stored the time at which
-	// it was stored, by the server's clock, and Runtime the runtime that made it.
+	// Seq is the log sequence of the commit that contains the transaction, Stored is when it was stored, by
+	// the server's clock, and Runtime is the runtime that made it.
 	Seq     uint64
 	Stored  time.Time
 	Runtime string
@@ -32,25 +32,23 @@ func (h *Handling) Stream() string {
 	return stream
 }
 
-// ErrForgotten reports that an event is older than the horizon: whether and how it was handled is
-// no longer known.
+// ErrForgotten reports that an event is older than the horizon: it is no longer known whether and how it was
+// handled.
 var ErrForgotten = errors.New("longer ago than the log remembers")
 
-// FindReceipt finds the handling of an event, nil if there is none so far: it waits, was never
-// sent, or was handled longer ago than its lane remembers. The error is ErrForgotten if the last is
-// certain.
+// FindReceipt finds the handling of an event, nil if there is none so far: it waits, was never sent, or was
+// handled longer ago than its lane remembers. The error is ErrForgotten if the last is certain.
 //
-// The log is the index: every commit contains the lane cursor, which only grows, so the commit that
-// handled the event at a lane sequence is found by bisection, in about log2 of the log's length
-// reads. A follow-up, which a space sent to itself, has no place in the lane; the commit of the
-// transaction that sent it is found by the numbers in its id, and its handling is in that commit or
-// a later one.
+// The log is the index: every commit contains the lane cursor, which only grows, so the commit that handled
+// the event at a lane sequence is found by bisection, in about log2 of the log's length reads. A follow-up,
+// which a space sent to itself, has no lane sequence; the numbers in its id lead to the commit of the
+// transaction that sent it, and its handling is in that commit or a later one.
 func FindReceipt(ctx context.Context, bus port.Client, space, stream, id string) (*Handling, error) {
 	return FindReceiptUpTo(ctx, bus, space, stream, id, 0)
 }
 
-// FindReceiptUpTo is FindReceipt for a caller that has seen the log up to a sequence: a leader that
-// does not know yet that it is deposed may be behind that, and is asked again.
+// FindReceiptUpTo is FindReceipt for a caller that has seen the log up to a sequence: a deposed leader that
+// does not know that yet may be behind, and is asked again.
 func FindReceiptUpTo(ctx context.Context, bus port.Client, space, stream, id string, seen uint64) (*Handling, error) {
 	key := receipts.Key{Stream: stream, ID: id}
 	h, err := find(ctx, bus, space, key, seen)
@@ -89,8 +87,8 @@ func find(ctx context.Context, bus port.Client, space string, key receipts.Key, 
 	return h, err
 }
 
-// purged returns ErrForgotten for an event that is not in the lane if the time in its id is longer
-// ago than the lane remembers. For ids without a time that is not known.
+// purged returns ErrForgotten for an event that is not in the lane if the time in its id is longer ago than
+// the lane remembers. For ids without a time that is unknown.
 func purged(id string, horizon time.Duration) error {
 	made, timed := model.TimeOfEventID(id)
 	if timed && time.Since(made) > horizon {
@@ -130,10 +128,9 @@ func findBehind(ctx context.Context, bus port.Client, space string, seq uint64, 
 	return l.scan(seq-1, key)
 }
 
-// laneEvent finds the handling of a lane event. In a lane that has lost its end, another event had
-// the sequence of this one before, and a cursor has passed it in a commit that is older than the
-// event. The event's own receipt may be in any later commit: it may have been handled at another
-// sequence, or after the loss was noticed.
+// laneEvent finds the handling of a lane event. In a lane that has lost its end, another event had the same
+// sequence before, and a cursor passed it in a commit that is older than the event. The event's own receipt
+// may be in any later commit: it may have been handled at another sequence, or after the loss was detected.
 func (l *logReader) laneEvent(ev *model.Message, key receipts.Key) (*Handling, error) {
 	at, _, err := l.bisect(0, func(e *logged) (verdict, error) {
 		done := e.c.Cursor.Floor >= ev.Seq && !slices.Contains(e.c.Cursor.Held, ev.Seq)
@@ -149,17 +146,17 @@ func (l *logReader) laneEvent(ev *model.Message, key receipts.Key) (*Handling, e
 	return h, err
 }
 
-// passed finds the handling of a lane event in the first commit whose cursor is beyond it and does
-// not hold it.
+// passed finds the handling of a lane event in the first commit whose cursor has passed it without setting it
+// aside.
 func (l *logReader) passed(at *logged, key receipts.Key) (*Handling, error) {
 	h := at.handling(l.space, key)
 	if h == nil {
 		if slot := at.waits(key); slot > 0 {
 			return l.waited(at.seq, slot, key)
 		}
-		// Every event that a cursor passes has its receipt in the same commit. But the log may
-		// begin after that one, and a release that is repeated after the first was purged from the
-		// lane is skipped by its position.
+		// Every event that a cursor passes has its receipt in the same commit. But the log may begin after
+		// that commit, and a release that is repeated after the first was purged from the lane is skipped by
+		// its position.
 		return nil, ErrForgotten
 	}
 	return h, nil
@@ -188,13 +185,12 @@ func (l *logReader) followUp(tx model.TxID, key receipts.Key) (*Handling, error)
 	return nil, err
 }
 
-// origin returns the commit that contains transaction tx, or the first one by which it would have
-// been in the log; nil if there is none. preceded reports whether the log has an earlier commit of
-// that epoch.
+// origin returns the commit that contains transaction tx, or the first commit at which the log would have it;
+// nil if there is none. preceded reports whether the log has an earlier commit of that epoch.
 //
-// Commits of one epoch are in the order of their transactions. Commits of others may be between
-// them while several runtimes take part. Those decide something only if the owner that made tx was
-// deposed by then; otherwise they are skipped one by one.
+// Commits of one epoch are in the order of their transactions. While several runtimes take part, commits of
+// other epochs may be between them. Those decide something only if the owner that made tx was deposed by
+// then; otherwise they are skipped one by one.
 func (l *logReader) origin(tx model.TxID) (at *logged, preceded bool, err error) {
 	owned, err := l.owned(tx.Epoch)
 	if err != nil {

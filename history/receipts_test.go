@@ -17,8 +17,8 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// author writes a lane and a log as runtimes would. Several runtimes take turns; every commit is one of a
-// runtime that is not deposed.
+// author writes a lane and a log as runtimes would. Several runtimes take turns; every commit is of a runtime
+// that is not deposed.
 type author struct {
 	server *membus.Server
 	space  string
@@ -26,12 +26,12 @@ type author struct {
 	head   uint64
 	owner  *epoch
 	joined []*epoch
-	// sent are all events, handled where the log has handled them.
+	// sent are all events, with the log sequence of the handled ones.
 	sent    []model.Message
 	handled map[string]uint64 // log sequence by event id
-	// follow-ups that a transaction sent which never came to be committed
+	// never are follow-ups of transactions that were never committed.
 	never []string
-	pos   uint64 // the highest position that came from north
+	pos   uint64 // the highest position sent from north
 }
 
 type epoch struct{ seq, n uint64 }
@@ -67,8 +67,7 @@ func (a *author) join() {
 	a.joined = append(a.joined, &epoch{seq: a.head})
 }
 
-// send stores an event and offers it to the lane. One with a position waits there for
-// its predecessor.
+// send stores an event and offers it to the lane. An event with a position waits there for its predecessor.
 func (a *author) send(id string, position uint64) {
 	m := model.Message{Space: a.space, Stream: "add", ID: id, Position: position}
 	r, err := a.server.Send(m)
@@ -105,7 +104,7 @@ func (a *author) commit(e *epoch, n int, follow func() bool) {
 	a.lane.Confirm(taken, c.Cursor)
 }
 
-// lose makes a transaction that never gets into the log: its number is used up.
+// lose makes a transaction that is never committed: its number is used up.
 func (a *author) lose(e *epoch) {
 	e.n++
 	a.never = append(a.never, model.TxID{Space: a.space, Epoch: e.seq, N: e.n}.Event(0))
@@ -117,8 +116,7 @@ func (a *author) compute(e *epoch) {
 	a.append(&model.Commit{Epoch: e.seq, Txs: []model.Tx{{N: e.n, By: "compute total"}}, Cursor: a.lane.Cursor(0)})
 }
 
-// reading is a bus that counts what is read of the log, and may have lost the log's
-// beginning.
+// reading is a bus that counts log reads, and may have lost the log's beginning.
 type reading struct {
 	*membus.Bus
 	purged uint64 // up to this sequence
@@ -170,13 +168,13 @@ func TestFindReceipt_ReadsAboutTheLogarithmOfTheLog(t *testing.T) {
 			t.Errorf("the follow-up by its origin: %+v, %v", again, err)
 		}
 		if bus.reads > 2 {
-			t.Errorf("a follow-up whose origin is known took %d reads", bus.reads)
+			t.Errorf("a follow-up with a known origin took %d reads", bus.reads)
 		}
 	}
 }
 
-// Whatever happened before it, an owner that was deposed long ago makes no follow-up
-// hard to find: nothing is read through.
+// A follow-up of an owner that was deposed long ago is found by bisection, without a scan, whatever happened
+// before it.
 func TestFindReceipt_AFollowUpOfALongGoneOwnerIsFoundByBisection(t *testing.T) {
 	a := newAuthor(1, "s")
 	a.takeOver()
@@ -200,7 +198,7 @@ func TestFindReceipt_AFollowUpOfALongGoneOwnerIsFoundByBisection(t *testing.T) {
 	}
 }
 
-// Runtimes that take turns are in each other's way a little.
+// Runtimes that take turns make the search slightly longer.
 func TestFindReceipt_AFollowUpAmongSeveralRuntimesIsFoundNearlyAsFast(t *testing.T) {
 	a := newAuthor(1, "s")
 	a.takeOver()
@@ -230,12 +228,11 @@ func TestFindReceipt_AFollowUpAmongSeveralRuntimesIsFoundNearlyAsFast(t *testing
 		}
 	}
 	if found < 5 {
-		t.Errorf("%d follow-ups: this proves little", found)
+		t.Errorf("%d follow-ups are too few", found)
 	}
 }
 
-// Whatever several runtimes have written, and wherever the log begins, a look-up finds
-// what reading everything would.
+// Whatever several runtimes have written, and wherever the log begins, a search finds what a full scan would.
 func TestFindReceipt_FindsWhatReadingTheWholeLogWould(t *testing.T) {
 	var forgotten, found, none int
 	rapid.Check(t, func(t *rapid.T) {
@@ -250,7 +247,7 @@ func TestFindReceipt_FindsWhatReadingTheWholeLogWould(t *testing.T) {
 			case at > bus.purged:
 				found++
 				if err != nil || h == nil || h.Seq != at || h.Tx.Receipt.Event != m.ID {
-					// Of a follow-up whose origin has been purged nothing is known.
+					// If the origin of a follow-up was purged, nothing is known of the follow-up.
 					if m.Seq == 0 && errors.Is(err, history.ErrForgotten) && originSeq(a, m.ID) <= bus.purged {
 						continue
 					}
@@ -275,13 +272,13 @@ func TestFindReceipt_FindsWhatReadingTheWholeLogWould(t *testing.T) {
 		}
 	})
 	if found == 0 || forgotten == 0 || none == 0 {
-		t.Errorf("%d found, %d forgotten, %d not handled: this proves nothing", found, forgotten, none)
+		t.Errorf("%d found, %d forgotten, %d not handled: the test needs each of them", found, forgotten, none)
 	}
 }
 
-// write writes a log of every kind of commit.
+// write writes a log with every kind of commit.
 func (a *author) write(t *rapid.T) {
-	late := []uint64{} // positions that were left out, and come later
+	late := []uint64{} // positions that were skipped, and arrive later
 	for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 		who := a.owner
 		if n := rapid.IntRange(0, len(a.joined)).Draw(t, "who"); n > 0 {

@@ -9,15 +9,15 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// Recall returns the receipts of the events that a space has handled under positions that their origin has assigned again: those
-// that the origin had sent before, in commits that are lost. Recall searches the log of the space, up to a sequence that is known to
-// be there; it does not find purged receipts. If a replica is behind, Recall asks again.
+// Recall returns the receipts of the events that a space has handled under positions that their origin has
+// reissued: those that the origin had sent before, in commits that are lost. It searches the log of the space
+// up to a sequence that is known to exist; purged receipts are not found. A lagging replica is asked again.
 func Recall(ctx context.Context, bus port.Client, space string, of model.Reissued, upTo uint64) ([]model.Receipt, error) {
 	for n := uint64(readPage); ; n *= 8 {
 		after := upTo - min(upTo, n)
 		found, whole, err := recallBehind(ctx, bus, space, of, after, upTo)
 		if err != nil {
-			return nil, fmt.Errorf("what space %s has handled of space %s from position %d on: %w", space, of.Origin, of.First, err)
+			return nil, fmt.Errorf("recall what space %s handled of space %s from position %d on: %w", space, of.Origin, of.First, err)
 		}
 		if whole || after == 0 {
 			return found, nil
@@ -25,7 +25,7 @@ func Recall(ctx context.Context, bus port.Client, space string, of model.Reissue
 	}
 }
 
-// recallBehind looks behind a sequence. It reports whether what is before that holds none of them.
+// recallBehind searches the log after a sequence. It reports whether nothing before that can match.
 func recallBehind(ctx context.Context, bus port.Client, space string, of model.Reissued, after, upTo uint64) (found []model.Receipt, whole bool, err error) {
 	for dry := 0; after < upTo; dry++ {
 		_ = pause.For(ctx, pause.Backoff(dry))
@@ -59,8 +59,8 @@ func recallBehind(ctx context.Context, bus port.Client, space string, of model.R
 	return found, whole, nil
 }
 
-// handledOf returns the receipt of an event of an origin that was handled, or that waits for its time since; nil for
-// anything else.
+// handledOf returns the receipt of an event of an origin that was handled, or that has waited for its time
+// since; nil for anything else.
 func handledOf(tx *model.Tx, origin string) *model.Receipt {
 	rc := tx.Receipt
 	if w := tx.Later; w != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The handled events of an origin from a position on are found however far back they are, and nothing else: no event of another origin,
-// of the term in which the positions are assigned again, or before them, and none that was not handled or has no key.
-func TestRecall_FindsWhatWasHandledUnderThosePositions(t *testing.T) {
-	for _, between := range []int{0, 3, 5000} { // commits since
+// Recall finds what was handled of an origin from a position on, however far back it is, and nothing else: no
+// event of another origin, of the term in which the positions are reissued, of an earlier position, that was
+// not handled, or that has no known key.
+func TestRecall_FindsEventsHandledUnderReissuedPositions(t *testing.T) {
+	for _, between := range []int{0, 3, 5000} { // commits in between
 		a := newAuthor(1, "s")
 		client := a.server.Connect("reader")
 		n := uint64(0)
@@ -50,7 +51,7 @@ func TestRecall_FindsWhatWasHandledUnderThosePositions(t *testing.T) {
 			keys = append(keys, fmt.Sprint(rc.ReplayKey))
 		}
 		if want := []string{"103", "106", "107"}; !slices.Equal(keys, want) {
-			t.Errorf("%d commits later it has found %v, want %v", between, keys, want)
+			t.Errorf("%d commits later Recall found %v, want %v", between, keys, want)
 		}
 		client.Close()
 	}

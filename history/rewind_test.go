@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// rewinding is a bus whose store goes back right after it was first asked for a head.
+// rewinding is a bus whose store goes back right after the first request for a head.
 type rewinding struct {
 	*membus.Bus
 	epoch atomic.Uint64
@@ -27,7 +27,7 @@ func (b *rewinding) Head(ctx context.Context, space string) (uint64, error) {
 	return head, err
 }
 
-// A reading does not wait for what a store has lost since the reading began.
+// A read does not wait for what a store has lost since the read began.
 func TestRead_GoesBackWithTheStore(t *testing.T) {
 	b := &rewinding{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("c")}
 	t.Cleanup(b.Close)
@@ -39,7 +39,7 @@ func TestRead_GoesBackWithTheStore(t *testing.T) {
 	}
 }
 
-// A look for a receipt does not wait for what was seen of a log that has lost it since.
+// A search for a receipt does not wait for a part of the log that is lost since.
 func TestFindReceipt_GoesBackWithTheStore(t *testing.T) {
 	b := &rewinding{Bus: membus.NewServer(membus.Config{Partitions: 1}).Connect("c")}
 	t.Cleanup(b.Close)

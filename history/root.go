@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// root finds the event that a query names: in a lane, or, if it is not there yet or
-// never will be, in the commit that sent it.
+// root finds the event of a query: in a lane or, if it is not there yet or never will be, in the commit that
+// sent it.
 func (w *walk) root(ctx context.Context, q TreeQuery) (*branch, error) {
 	found, partial := w.bus.FindEvents(ctx, q.Space, q.Event)
 	if partial != nil && !errors.Is(partial, model.ErrNoStream) {
@@ -60,10 +60,10 @@ func (w *walk) sentRoot(ctx context.Context, q TreeQuery) (*branch, error) {
 	return b, w.look(ctx, b, &sent.Origin)
 }
 
-// maxCauses bounds how far back the causes of an event are looked for.
+// maxCauses bounds how far back the causes of an event are searched.
 const maxCauses = 50
 
-// causes returns the events that led to one, the nearest first, as far as streams that are there tell.
+// causes returns the events that led to one, the nearest first, as far as existing streams show them.
 func causes(ctx context.Context, bus port.Client, n *TreeNode) ([]EventRef, error) {
 	var list []EventRef
 	for r := n.EventRef; len(list) < maxCauses; list = append(list, r) {
@@ -79,8 +79,7 @@ func causes(ctx context.Context, bus port.Client, n *TreeNode) ([]EventRef, erro
 	return list, nil
 }
 
-// causeOf returns the event that caused one, nil if it came from outside or that is no longer
-// known.
+// causeOf returns the event that caused one, nil if it came from outside or its cause is no longer known.
 func causeOf(ctx context.Context, bus port.Client, r EventRef) (*EventRef, error) {
 	if of, ok := model.RedriveOf(r.Event); ok {
 		return &EventRef{r.Space, r.Stream, of}, nil
@@ -99,7 +98,7 @@ func causeOf(ctx context.Context, bus port.Client, r EventRef) (*EventRef, error
 	return refOf(&sent.Origin), nil
 }
 
-// origin is FindOrigin without a distinction between the kinds of absence.
+// origin is FindOrigin with one result for all kinds of absence.
 func origin(ctx context.Context, bus port.Client, id string) (*Sent, error) {
 	sent, err := FindOrigin(ctx, bus, id)
 	if errors.Is(err, ErrNeverSent) || errors.Is(err, ErrForgotten) {

@@ -21,30 +21,29 @@ const (
 	AskDead    = "dead"
 )
 
-// answerTime bounds the time of one answer: requests to one coordinator are answered one after the
-// other.
+// answerTime bounds the time of one answer: a coordinator answers requests one after the other.
 const answerTime = 10 * time.Second
 
 // Service answers requests in JSON, for any NATS client. Its answers end with ctx.
 func Service(ctx context.Context, bus port.Client) model.Service {
 	return model.Service{
 		Name:        ServiceName,
-		Description: "What events have caused, how they ended, and those that failed.",
+		Description: "What events caused, how they ended, and which failed.",
 		Endpoints: []model.Endpoint{
-			{Name: AskTree, Description: `What an event has caused: {"event", "space", "stream", "max_events", "max_depth"}, of which only event is needed.`, Answer: answer(ctx, bus, ReadTree)},
+			{Name: AskTree, Description: `What an event caused: {"event", "space", "stream", "max_events", "max_depth"}, only event required.`, Answer: answer(ctx, bus, ReadTree)},
 			{Name: AskReceipt, Description: `How an event ended: {"space", "stream", "event"}.`, Answer: answer(ctx, bus, findReceipt)},
-			{Name: AskDead, Description: `Events that failed or were refused: {"space", "after", "limit"}, of which none is needed.`, Answer: answer(ctx, bus, deadPage)},
+			{Name: AskDead, Description: `Events that failed or were refused: {"space", "after", "limit"}, all optional.`, Answer: answer(ctx, bus, deadPage)},
 		},
 	}
 }
 
-// answer makes an endpoint of a function.
+// answer turns a function into an endpoint.
 func answer[Q, R any](ctx context.Context, bus port.Client, find func(context.Context, port.Client, Q) (R, error)) func([]byte) ([]byte, error) {
 	return func(request []byte) ([]byte, error) {
 		var q Q
 		if len(request) > 0 {
 			if err := json.Unmarshal(request, &q); err != nil {
-				return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the request is not the JSON that is expected: " + err.Error()}
+				return nil, &model.ServiceError{Code: model.CodeBadRequest, Text: "the request does not have the expected JSON: " + err.Error()}
 			}
 		}
 		ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -72,7 +71,7 @@ func coded(err error) error {
 	return &model.ServiceError{Code: code, Text: err.Error()}
 }
 
-// findReceipt returns how an event ended, as a tree without what it caused.
+// findReceipt returns how an event ended, as a tree without the events that it caused.
 func findReceipt(ctx context.Context, bus port.Client, r EventRef) (*TreeNode, error) {
 	h, err := FindReceipt(ctx, bus, r.Space, r.Stream, r.Event)
 	if err == nil && h == nil {
@@ -127,7 +126,7 @@ func deadPage(ctx context.Context, bus port.Client, q DeadQuery) (*DeadPage, err
 	return page, nil
 }
 
-// RequestTree is ReadTree by any coordinator; model.ErrNobody if none answers.
+// RequestTree is ReadTree by any coordinator. The error is model.ErrNobody if none answers.
 func RequestTree(ctx context.Context, bus port.Client, q TreeQuery) (*Tree, error) {
 	question, err := json.Marshal(q)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// ask asks like any client would, in JSON.
+// ask sends a JSON request like any client.
 func (w *world) ask(endpoint, question string, into any) {
 	w.Helper()
 	reply, err := w.Client.Ask(w.Context(), endpoint, []byte(question))
@@ -24,12 +24,12 @@ func (w *world) ask(endpoint, question string, into any) {
 	}
 }
 
-func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
+func TestService_EveryCoordinatorAnswersFromTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
 		if _, err := history.RequestTree(t.Context(), w.Client, history.TreeQuery{Event: "e1"}); !errors.Is(err, model.ErrNobody) {
-			t.Errorf("with no coordinator: %v", err)
+			t.Errorf("without a coordinator: %v", err)
 		}
 		first, _ := w.Coordinator(), w.Coordinator()
 		w.send("a", "e1", script(to("b", ends("fail")), to("c", nil)))
@@ -53,18 +53,18 @@ func TestService_EveryCoordinatorAnswersWhatTheLogsSay(t *testing.T) {
 				t.Errorf("the dead letters are %+v", dead)
 			}
 			first.Stop()
-			w.rest() // a question that it was given before it stopped ends with it
+			w.rest() // a request in progress ends with the coordinator
 		}
 	})
 }
 
-func TestService_WhatCannotBeAnsweredIsAnErrorWithACode(t *testing.T) {
+func TestService_AnInvalidRequestIsAnErrorWithACode(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", nil)
 		w.send("b", "e1", nil)
 		w.rest()
 		for question, want := range map[string]string{
-			`tree not JSON`:        "400 not the JSON",
+			`tree not JSON`:        "400 the request does not have the expected JSON",
 			`tree {"event":"e2"}`:  "404 check",
 			`tree {"event":"e1"}`:  "400 a/do, b/do",
 			`tree {"event":"*"}`:   "400 not allowed",
@@ -104,7 +104,7 @@ func TestService_DeadLettersComeInPagesThatFitAMessage(t *testing.T) {
 				}
 			}
 			if after = page.Next; pages > 20 {
-				t.Fatal("there is no end of pages")
+				t.Fatal("the pages do not end")
 			}
 		}
 		if got := strings.Join(events, " "); got != "e0 e1 e2 e3 e4 e5 e6 e7 e8 e9 e10 e11 huge" || pages < 4 {

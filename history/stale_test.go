@@ -15,26 +15,26 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// scriptedLog is the log of a space as one replica after the other shows it.
+// scriptedLog is the log of a space as one replica after another shows it.
 type scriptedLog struct {
-	port.Client // nil: what is not asked here
+	port.Client // nil: for methods that the test does not call
 	entries     []model.LogEntry
 	state       model.SpaceState
 	head        uint64
 	epoch       uint64
-	shows       []int  // how many entries the next readings see; then all
-	read        func() // called after each reading, if set
+	shows       []int  // how many entries the next reads see; afterwards all
+	read        func() // called after each read, if set
 	follow      []func(deliver func(model.LogEntry)) error
 }
 
-// setting returns an entry that sets document n, at a sequence behind another one.
+// setting returns an entry that sets document n, at a sequence after prev.
 func setting(seq, prev uint64, n int64) model.LogEntry {
 	tx := model.Tx{N: seq, By: "test", Writes: []model.Write{{Doc: "n", Value: model.Int(n)}}}
 	c := &model.Commit{Version: model.CommitVersion, Space: "s", Runtime: "w", Epoch: 1, Txs: []model.Tx{tx}}
 	return model.LogEntry{Space: "s", Seq: seq, Prev: prev, Data: model.AppendCommit(nil, c, model.AppendTx(nil, &tx))}
 }
 
-// settings are entries that count document n from 1.
+// settings are entries that count document n up from 1.
 func settings(n uint64) (list []model.LogEntry) {
 	for seq := uint64(1); seq <= n; seq++ {
 		list = append(list, setting(seq, seq-1, int64(seq)))
@@ -85,9 +85,9 @@ func within(t *testing.T, f func(ctx context.Context)) {
 	})
 }
 
-// The leader says how far the log goes; a replica that shows less is read again. It may show
-// nothing at all, which is not taken for there being no such document.
-func TestRead_AReplicaThatIsBehindIsNotBelieved(t *testing.T) {
+// The leader knows where the log ends; a replica that shows less is read again. A replica that shows nothing
+// does not mean that the document does not exist.
+func TestRead_ALaggingReplicaIsReadAgain(t *testing.T) {
 	for _, shows := range [][]int{{0}, {1}, {0, 1, 1, 0}} {
 		within(t, func(ctx context.Context) {
 			d, err := history.Read(ctx, &scriptedLog{entries: settings(2), head: 2, shows: shows}, "s", "n")
@@ -104,7 +104,7 @@ func TestRead_AReplicaThatIsBehindIsNotBelieved(t *testing.T) {
 	}
 }
 
-// A space of which the store has lost what the leader has said is not waited for.
+// A read does not wait for a head that the store has lost since the leader reported it.
 func TestReadContents_GoesBackWithTheStore(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(1), head: 5}
@@ -115,15 +115,15 @@ func TestReadContents_GoesBackWithTheStore(t *testing.T) {
 	})
 }
 
-func TestReplay_GoesOnBehindAPage(t *testing.T) {
+func TestReplay_ContinuesAfterAPage(t *testing.T) {
 	r := replica.New("s")
 	if err := history.Replay(t.Context(), &scriptedLog{entries: settings(600)}, r); err != nil || r.Seq != 600 {
 		t.Errorf("replayed up to %d, %v", r.Seq, err)
 	}
 }
 
-// Where commits have been purged, a checkpoint has taken their place, if not at once. An entry
-// whose predecessor is not there is never applied.
+// Where commits were purged, a checkpoint replaces them, though perhaps not at once. An entry whose
+// predecessor is missing is never applied.
 func TestReadContents_AGapIsCoveredByACheckpoint(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		_, err := history.ReadContents(ctx, &scriptedLog{entries: []model.LogEntry{setting(1, 0, 1), setting(3, 2, 3)}, head: 3}, "s")
@@ -149,7 +149,7 @@ func TestReadContents_AGapIsCoveredByACheckpoint(t *testing.T) {
 	})
 }
 
-// followed returns what Changes delivers until there have been so many, or it ends.
+// followed returns what Changes delivers, at most so many changes, and the error that ended it.
 func followed(ctx context.Context, h *scriptedLog, most int) (seen []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +163,7 @@ func followed(ctx context.Context, h *scriptedLog, most int) (seen []string, err
 	return seen, err
 }
 
-func TestFollow_GoesOnBehindWhatWasPurged(t *testing.T) {
+func TestFollow_ContinuesAfterAPurge(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(1), head: 1}
 		h.follow = append(h.follow, func(func(model.LogEntry)) error {
@@ -176,7 +176,7 @@ func TestFollow_GoesOnBehindWhatWasPurged(t *testing.T) {
 	})
 }
 
-// When the store has gone back, a watcher is notified once, and receives the present document though its
+// When the store has gone back, a watcher is notified once, and receives the present document even if its
 // revision is lower.
 func TestFollow_GoesBackWithTheStore(t *testing.T) {
 	within(t, func(ctx context.Context) {
@@ -190,13 +190,13 @@ func TestFollow_GoesBackWithTheStore(t *testing.T) {
 		})
 		want := []string{"5 at 5 false", "1 at 1 true", "20 at 2 false"}
 		if seen, err := followed(ctx, h, 3); !slices.Equal(seen, want) {
-			t.Errorf("seen were %q, %v, want %q", seen, err, want)
+			t.Errorf("received %q, %v, want %q", seen, err, want)
 		}
 	})
 }
 
-// What was read of a store while it went back may not be there any more.
-func TestFollow_WhatWasReadOfAnEarlierPastIsReadAgain(t *testing.T) {
+// What was read of a store while it went back may be lost.
+func TestFollow_ReadsAgainAfterARewind(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(5), head: 5}
 		h.read = func() { h.entries, h.head, h.epoch, h.read = settings(1), 1, 1, nil }
@@ -206,8 +206,9 @@ func TestFollow_WhatWasReadOfAnEarlierPastIsReadAgain(t *testing.T) {
 	})
 }
 
-// Behind an entry that cannot be applied would come values that the document never had.
-func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T) {
+// Nothing after an entry that cannot be applied is delivered: it would be a value that the document never
+// had.
+func TestFollow_NothingIsDeliveredAfterAnInvalidEntry(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		h := &scriptedLog{entries: settings(1), head: 1}
 		h.follow = append(h.follow, func(deliver func(model.LogEntry)) error {
@@ -221,9 +222,9 @@ func TestFollow_NothingIsDeliveredBehindAnEntryThatCannotBeApplied(t *testing.T)
 	})
 }
 
-// A call after one that ended with an error continues where that ended: nothing is delivered twice, and a
-// rewind in between is reported.
-func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
+// A call of Changes after one that ended with an error continues where that ended: nothing is delivered
+// twice, and a rewind in between is reported.
+func TestWatch_ContinuesWhereACallHasEnded(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		lost := errors.New("the source is lost")
 		h := &scriptedLog{entries: settings(5), head: 5}
@@ -235,24 +236,24 @@ func TestWatch_GoesOnWhereACallHasEnded(t *testing.T) {
 			h.follow = append(h.follow, ends)
 			err := watch.Changes(ctx, func(c history.Change) { seen = append(seen, fmt.Sprint(c.Value, " at ", c.Revision, " ", c.Rewound)) })
 			if !errors.Is(err, lost) {
-				t.Errorf("the watch has ended with %v", err)
+				t.Errorf("the watch ended with %v", err)
 			}
 		}
 		call()
-		call() // nothing is new
+		call() // nothing new
 		h.entries, h.head = settings(6), 6
 		call()
 		h.entries, h.head, h.epoch = settings(2), 2, 1
 		call()
 		if want := []string{"5 at 5 false", "6 at 6 false", "2 at 2 true"}; !slices.Equal(seen, want) {
-			t.Errorf("seen were %q, want %q", seen, want)
+			t.Errorf("received %q, want %q", seen, want)
 		}
 	})
 }
 
 // A caller that has the document as of a revision receives newer values, or the present one of a store that
 // went back during the first read.
-func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
+func TestWatch_FromARevisionDeliversNewerValues(t *testing.T) {
 	within(t, func(ctx context.Context) {
 		from := func(h *scriptedLog, revision uint64, most int) (seen []string) {
 			ctx, cancel := context.WithCancel(ctx)
@@ -269,15 +270,15 @@ func TestWatch_FromARevisionDeliversWhatIsNewer(t *testing.T) {
 		next := func(deliver func(model.LogEntry)) error { deliver(setting(6, 5, 6)); return nil }
 		h := &scriptedLog{entries: settings(5), head: 5, follow: []func(func(model.LogEntry)) error{next}}
 		if seen := from(h, 5, 1); !slices.Equal(seen, []string{"6 at 6 false"}) {
-			t.Errorf("from revision 5, seen were %q", seen)
+			t.Errorf("from revision 5, received %q", seen)
 		}
 		if seen := from(&scriptedLog{entries: settings(5), head: 5}, 3, 1); !slices.Equal(seen, []string{"5 at 5 false"}) {
-			t.Errorf("from revision 3, seen were %q", seen)
+			t.Errorf("from revision 3, received %q", seen)
 		}
 		h = &scriptedLog{entries: settings(5), head: 5}
 		h.read = func() { h.entries, h.head, h.epoch, h.read = settings(1), 1, 1, nil }
 		if seen := from(h, 5, 1); !slices.Equal(seen, []string{"1 at 1 true"}) {
-			t.Errorf("from revision 5 of a store that goes back, seen were %q", seen)
+			t.Errorf("from revision 5 of a store that goes back, received %q", seen)
 		}
 	})
 }

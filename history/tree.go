@@ -24,7 +24,7 @@ const (
 	DefaultDepth  = 100
 )
 
-// Tree is an event with all that it has caused so far, directly and indirectly.
+// Tree is an event with everything that it caused so far, directly and indirectly.
 type Tree struct {
 	Root *TreeNode `json:"root"`
 	// CausedBy are the events that led to the root, the nearest first.
@@ -33,8 +33,8 @@ type Tree struct {
 	// events that were cut from the tree.
 	Events int                   `json:"events"`
 	States map[lineage.State]int `json:"states"`
-	// Settled is set if every event of the tree has ended. In a tree that was cut it is known only
-	// after a wait.
+	// Settled is set if every event of the tree has ended. For a tree that was cut it is known only after a
+	// wait.
 	Settled bool `json:"settled"`
 	// More is set if the bounds have cut the tree.
 	More bool `json:"more,omitempty"`
@@ -54,19 +54,19 @@ type TreeNode struct {
 	EventRef
 	Kind  NodeKind      `json:"kind,omitempty"`
 	State lineage.State `json:"state"`
-	// Error is that of the receipt, or why the event was dropped.
+	// Error is the error of the receipt, or why the event was dropped.
 	Error string `json:"error,omitempty"`
 	// Attempts is how often the handler was called, if more than once.
 	Attempts int         `json:"attempts,omitempty"`
 	Result   model.Value `json:"result,omitzero"`
-	// Sent is when its lane stored it, and Ended when the commit with its receipt was stored; zero
-	// if that did not happen. Sent is zero for a follow-up, which has no lane.
+	// Sent is when the lane stored the event, and Ended when the commit with its receipt was stored; zero if
+	// that did not happen. Sent is zero for a follow-up, which has no lane.
 	Sent  time.Time `json:"sent,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
-	// Until is when it may be handled, if it was sent with a time or is a timer.
+	// Until is the time before which the event is not handled, if it was sent with a time or is a timer.
 	Until time.Time `json:"until,omitzero"`
-	// Lane is its place in the lane, 0 if it has none (yet). Position numbers the sends of its
-	// origin to its space.
+	// Lane is its sequence in the lane, 0 if it has none (yet). Position numbers the sends of its origin to
+	// its space.
 	Lane     uint64 `json:"lane,omitempty"`
 	Position uint64 `json:"position,omitempty"`
 	// Commit is the log sequence of the commit with its receipt, Runtime the runtime that made that
@@ -74,13 +74,13 @@ type TreeNode struct {
 	Commit  uint64 `json:"commit,omitempty"`
 	Runtime string `json:"runtime,omitempty"`
 	Tx      string `json:"tx,omitempty"`
-	// Caused are the events that its handling sent, in that order, then a notice about it and the
-	// event that was sent again for it.
+	// Caused are the events that its handling sent, in that order, then a notice about it and the event that
+	// was sent again for it.
 	Caused []*TreeNode `json:"caused,omitempty"`
-	// More is the number of those that the bounds have cut.
+	// More is the number of caused events that the bounds have cut.
 	More int `json:"more,omitempty"`
 
-	waits bool // waits in its space since the commit that sent it
+	waits bool // has waited in its space since the commit that sent it
 }
 
 // NodeKind is the relation of an event to its parent in the tree.

@@ -15,24 +15,24 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestTree_IsWhatTheEventHasCausedInTheOrderInWhichItWasSent(t *testing.T) {
+func TestTree_HasTheCausedEventsInSendingOrder(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		w.send("a", "e1", script(to("b", script(to("c", nil), to("b", nil))), to("a", script(to("c", nil))), to("b", nil)))
 		w.rest()
 		tree := w.wantShape(history.TreeQuery{Event: "e1", Space: "a"}, "a:handled(b:handled(c:handled b:handled) a:handled(c:handled) b:handled)")
 		if tree.Events != 7 || !tree.Settled || tree.More || tree.States[lineage.Handled] != 7 || len(tree.CausedBy) != 0 {
-			t.Errorf("the tree says %+v", tree)
+			t.Errorf("the tree is %+v", tree)
 		}
 		root := tree.Root
 		if root.Lane != 1 || root.Commit == 0 || root.Runtime != "w1" || root.Tx == "" || root.Stream != "do" || root.Result.String() != "1" {
-			t.Errorf("the root says %+v", root)
+			t.Errorf("the root is %+v", root)
 		}
 		leaf := root.Caused[0].Caused[0]
-		of := w.wantShape(history.TreeQuery{Event: leaf.Event}, "c:handled") // the id says where it is
+		of := w.wantShape(history.TreeQuery{Event: leaf.Event}, "c:handled") // the id names its space
 		if want := []history.EventRef{root.Caused[0].EventRef, root.EventRef}; !slices.Equal(of.CausedBy, want) {
-			t.Errorf("it was caused by %v, want %v", of.CausedBy, want)
+			t.Errorf("the event was caused by %v, want %v", of.CausedBy, want)
 		}
-		own := root.Caused[1] // a follow-up, which lies in no lane
+		own := root.Caused[1] // a follow-up, which is in no lane
 		of = w.wantShape(history.TreeQuery{Event: own.Event}, "a:handled(c:handled)")
 		if want := []history.EventRef{root.EventRef}; !slices.Equal(of.CausedBy, want) {
 			t.Errorf("the follow-up was caused by %v, want %v", of.CausedBy, want)
@@ -43,12 +43,12 @@ func TestTree_IsWhatTheEventHasCausedInTheOrderInWhichItWasSent(t *testing.T) {
 			err = json.Unmarshal(data, &again)
 		}
 		if err != nil || shape(again.Root) != shape(tree.Root) || again.Events != 7 {
-			t.Errorf("as JSON it is %s, %v", data, err)
+			t.Errorf("its JSON is %s, %v", data, err)
 		}
 	})
 }
 
-func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
+func TestTree_HasTheStateOfEachEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -57,21 +57,21 @@ func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
 		const q = "e1"
 		tree := w.wantShape(history.TreeQuery{Event: q}, "a:handled(b:parked a:failed c:parked idle:parked a:failed)")
 		if tree.Settled {
-			t.Error("it is said to be settled")
+			t.Error("the tree counts as settled")
 		}
 		parked := tree.Root.Caused[0].Event
 		of := w.wantShape(history.TreeQuery{Event: parked}, "b:parked")
 		if want := []history.EventRef{tree.Root.EventRef}; !slices.Equal(of.CausedBy, want) || of.Root.Stream != "do" || of.Root.Position != 1 {
-			t.Errorf("the parked one says %+v, caused by %v", of.Root, of.CausedBy)
+			t.Errorf("the parked event is %+v, caused by %v", of.Root, of.CausedBy)
 		}
 		w.Coordinator()
 		w.rest()
 		tree = w.wantShape(history.TreeQuery{Event: q}, "a:handled(b:handled a:failed c:refused(notice a:handled) idle:queued a:failed)")
 		if e := tree.Root.Caused[1].Error; e != "it must fail" {
-			t.Errorf("the failed one says %q", e)
+			t.Errorf("the failed event has error %q", e)
 		}
 		if e := tree.Root.Caused[2].Error; !strings.Contains(e, "unknown") {
-			t.Errorf("the refused one says %q", e)
+			t.Errorf("the refused event has error %q", e)
 		}
 		notice := tree.Root.Caused[2].Caused[0]
 		of = w.tree(history.TreeQuery{Event: notice.Event})
@@ -81,7 +81,7 @@ func TestTree_SaysOfEachEventWhatHasBecomeOfIt(t *testing.T) {
 	})
 }
 
-func TestTree_WhatASendersTransactionNeverCommittedIsDroppedOnceThatIsCertain(t *testing.T) {
+func TestTree_AnUncommittedSendIsDroppedOnceThatIsCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		commit := func(epoch uint64, txs ...model.Tx) uint64 {
@@ -98,12 +98,12 @@ func TestTree_WhatASendersTransactionNeverCommittedIsDroppedOnceThatIsCertain(t 
 		commit(epoch, sends(1))
 		commit(epoch, sends(3))
 		w.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
-		w.wantShape(history.TreeQuery{Event: id(2)}, ":dropped") // its number was passed over
-		w.wantMissing(history.TreeQuery{Event: id(4)})           // it may come yet
+		w.wantShape(history.TreeQuery{Event: id(2)}, ":dropped") // its number was passed
+		w.wantMissing(history.TreeQuery{Event: id(4)})           // it may still be committed
 		commit(0)
 		tree := w.wantShape(history.TreeQuery{Event: id(4)}, ":dropped")
 		if !tree.Settled || tree.Root.Error == "" {
-			t.Errorf("the dropped one says %+v", tree.Root)
+			t.Errorf("the dropped event is %+v", tree.Root)
 		}
 		w.wantShape(history.TreeQuery{Event: id(3)}, "b:parked")
 		w.wantMissing(history.TreeQuery{Event: "a:99:1:0"})
@@ -120,7 +120,7 @@ func (w *world) wantMissing(q history.TreeQuery) {
 	}
 }
 
-func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
+func TestTree_AMissingOrAmbiguousEventIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -151,7 +151,7 @@ func TestTree_AnEventThatIsMissingOrThatSeveralAreIsSaidSo(t *testing.T) {
 	})
 }
 
-func TestTree_IsBoundedInSizeAndDepthAndSaysSo(t *testing.T) {
+func TestTree_IsBoundedInSizeAndDepth(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		wide, deep := script(), (*act)(nil)
 		for range 20 {

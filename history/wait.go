@@ -15,14 +15,14 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// WaitTree blocks until an event and everything that it causes has ended, directly and indirectly,
-// notices included, and returns how many of them ended in which state. Events that are redriven
-// later are not waited for. The event may not have been sent yet. If ctx ends first, that is the
-// error, and ReadTree shows what is still open. The bounds of a TreeQuery do not apply: the only limit is
-// that more than 100,000 events are ErrTooMany.
+// WaitTree blocks until an event and everything that it causes, directly and indirectly, has ended, notices
+// included, and returns how many of them ended in which state. It does not wait for events that are redriven
+// later. The event may not have been sent yet. If ctx ends first, that is the error, and ReadTree shows what
+// is still open. The bounds of a TreeQuery do not apply: the only limit is that more than 100,000 events are
+// ErrTooMany.
 //
-// It follows the log of every space with open events of the tree: a commit itself shows which
-// events it ended and which it sent.
+// It follows the log of every space with open events of the tree: a commit shows which events it ended and
+// which it sent.
 func WaitTree(ctx context.Context, bus port.Client, space, stream, id string) (map[lineage.State]int, error) {
 	err := errors.Join(model.CheckName("space", space), model.CheckName("stream", stream), model.CheckAnyEventID(id))
 	if err != nil {
@@ -46,15 +46,15 @@ func WaitTree(ctx context.Context, bus port.Client, space, stream, id string) (m
 // errSettled ends the goroutines of a wait that is over.
 var errSettled = errors.New("nothing is open")
 
-// maxOpen bounds the events of a wait, so that one that never ends does not exhaust the memory.
+// maxOpen bounds the events of a wait, so that an endless tree does not exhaust the memory.
 const maxOpen = 100_000
 
-// wait is a tree that is waited for.
+// wait is a wait for one tree.
 type wait struct {
 	bus   port.Client
 	group *errgroup.Group
 	ctx   context.Context
-	slots chan struct{} // taken by lookups
+	slots chan struct{} // held by lookups
 
 	mu     sync.Mutex
 	open   map[EventRef]bool     // true until it has ended
@@ -68,7 +68,7 @@ type wait struct {
 // followed is a space whose log is followed.
 type followed struct {
 	started chan struct{} // closed when its log is followed
-	seen    uint64        // up to where; guarded by w.mu
+	seen    uint64        // up to which sequence; guarded by w.mu
 }
 
 func (w *wait) count() int {
@@ -77,8 +77,8 @@ func (w *wait) count() int {
 	return w.left
 }
 
-// add waits for one more event. Its receipt is looked up after its space's log is followed, so it
-// is found either way.
+// add waits for one more event. Its receipt is looked up after the log of its space is followed, so that none
+// is missed.
 func (w *wait) add(n *TreeNode, sender *Handling) {
 	r := n.EventRef
 	w.mu.Lock()
@@ -104,8 +104,8 @@ func (w *wait) add(n *TreeNode, sender *Handling) {
 	w.group.Go(func() error { return w.find(n, f, sender) })
 }
 
-// follow reads the log of a space from its present end on, until the wait is over. Entries that are
-// purged before they are read may have ended events, which are then looked up.
+// follow reads the log of a space from its present end, until the wait is over. Entries that are purged
+// before they are read may have ended events, which are then looked up.
 func (w *wait) follow(space string, f *followed) error {
 	for started := f.started; ; started = nil {
 		head, err := w.bus.Head(w.ctx, space)
@@ -201,7 +201,7 @@ func (w *wait) cancelled(space, id string) error {
 	return nil
 }
 
-// findTimed looks up an event that waits for its time. Without waiting or having a receipt, it was
+// findTimed looks up an event that waits for its time. If it neither waits nor has a receipt, it was
 // cancelled.
 func (w *wait) findTimed(r EventRef) error {
 	waiting, err := FindWaiting(w.ctx, w.bus, r.Space, r.Stream, r.Event)
@@ -287,7 +287,7 @@ func (w *wait) end(r EventRef, h *Handling, how lineage.State) error {
 	return nil
 }
 
-// stateOf returns the state in which a handling left its event; nil means that it is no longer
+// stateOf returns the state in which a handling left its event; a nil handling is one that is no longer
 // known.
 func stateOf(h *Handling) lineage.State {
 	if h == nil {
@@ -296,8 +296,8 @@ func stateOf(h *Handling) lineage.State {
 	return lineage.State(h.Tx.Receipt.Outcome)
 }
 
-// lookAgain looks up events that have been open for longer than port.StaleLeader; all others are
-// found in the followed logs.
+// lookAgain looks up events that have been open for longer than port.StaleLeader; all others are found in the
+// followed logs.
 func (w *wait) lookAgain() error {
 	t := time.NewTicker(port.StaleLeader)
 	defer t.Stop()

@@ -19,10 +19,10 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// waiting starts to wait for the tree of an event, and returns its end.
+// waiting starts to wait for the tree of an event, and returns a channel of the result.
 func (w *world) waiting(ctx context.Context, bus port.Client, space, id string) <-chan error {
 	ended := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a wait without end must be an error
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // an endless wait must become an error
 	go func() {                                            // ends with ctx, or when the tree has settled
 		defer cancel()
 		_, err := history.WaitTree(ctx, bus, space, "do", id)
@@ -36,38 +36,38 @@ func over(ended <-chan error) bool {
 	return len(ended) > 0
 }
 
-func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEndedAndNotBefore(t *testing.T) {
+func TestWait_ReturnsWhenTheLastEventOfTheTreeHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		ended := w.waiting(t.Context(), w.Client, "a", "e1")
 		w.rest()
 		if over(ended) {
-			t.Fatal("it has settled before it was sent")
+			t.Fatal("the wait ended before the event was sent")
 		}
 		w.work("w1")
 		w.send("a", "e1", script(to("b", script(to("idle", nil))), to("a", nil), to("b", nil)))
 		w.rest()
 		if over(ended) {
-			t.Fatal("it has settled though what it sent is parked")
+			t.Fatal("the wait ended while a sent event is parked")
 		}
 		w.Coordinator()
 		w.rest()
 		if over(ended) {
-			t.Fatal("it has settled though one event has no worker")
+			t.Fatal("the wait ended while one event has no worker")
 		}
 		w.finish("idle")
 		w.rest()
 		if !over(ended) || <-ended != nil {
-			t.Error("it has not settled")
+			t.Error("the wait did not end")
 		}
 		began := time.Now()
 		if err := <-w.waiting(t.Context(), w.Client, "a", "e1"); err != nil || time.Since(began) > time.Second {
-			t.Errorf("waiting for what has long settled: %v, after %v", err, time.Since(began))
+			t.Errorf("waiting for a settled tree: %v, after %v", err, time.Since(began))
 		}
 	})
 }
 
-// finish writes, as an owner of that space would, that its first event is handled.
+// finish appends the handling of the space's first event, as its owner would.
 func (w *world) finish(space string) {
 	w.Helper()
 	m := w.Server.ReadLane(space, 0, 1)[0]
@@ -76,7 +76,7 @@ func (w *world) finish(space string) {
 	w.Append(&model.Commit{Space: space, Runtime: "x", Epoch: epoch, Cursor: model.Cursor{Floor: m.Seq}, Txs: []model.Tx{tx}})
 }
 
-func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
+func TestWait_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -98,7 +98,7 @@ func TestWait_EndsWithItsContextAndSaysWhatIsOpen(t *testing.T) {
 	})
 }
 
-func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
+func TestWait_IncludesTheNoticeOfARefusedEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		kill := w.work("w1")
@@ -108,17 +108,17 @@ func TestWait_ARefusedEventIsOverWhenItsOriginKnows(t *testing.T) {
 		ended := w.waiting(t.Context(), w.Client, "a", "e1")
 		w.rest()
 		if !over(ended) || <-ended != nil {
-			t.Fatal("it has not settled")
+			t.Fatal("the wait did not end")
 		}
 		tree := w.wantShape(history.TreeQuery{Event: "e1"}, "a:handled(b:refused(notice a:handled))")
 		if !tree.Settled {
-			t.Error("it is not settled")
+			t.Error("the tree is not settled")
 		}
 		kill()
 	})
 }
 
-// chain makes an act that is passed on so many times, and what is done at its end.
+// chain makes an act that is passed on n times, and then performs last.
 func chain(n int, last *act) *act {
 	for range n {
 		last = script(to("a", last))
@@ -126,31 +126,31 @@ func chain(n int, last *act) *act {
 	return last
 }
 
-// What is shown of a tree is no bound of the wait for it.
+// The bounds of a displayed tree do not limit a wait.
 func TestWait_CoversMoreGenerationsThanATreeShows(t *testing.T) {
 	deployed(t, func(t *testing.T, w *world) {
 		const beyond = history.DefaultDepth + 50
 		w.send("a", "failing", chain(beyond, ends("fail")))
 		states, err := history.WaitTree(t.Context(), w.Client, "a", "do", "failing")
 		if want := map[lineage.State]int{"handled": beyond, "failed": 1}; err != nil || !maps.Equal(states, want) {
-			t.Errorf("it counted %v, %v; want %v", states, err, want)
+			t.Errorf("the wait counted %v, %v; want %v", states, err, want)
 		}
 		w.send("a", "pending", chain(beyond, script(to("idle", nil))))
 		ended := w.waiting(t.Context(), w.Client, "a", "pending")
 		w.rest()
 		if over(ended) {
-			t.Fatal("it is over though its last event has no worker")
+			t.Fatal("the wait ended while the last event has no worker")
 		}
 		w.finish("idle")
 		w.rest()
 		if !over(ended) || <-ended != nil {
-			t.Error("it is not over")
+			t.Error("the wait did not end")
 		}
 	})
 }
 
-// A timer is over when it has rung, and when it was cancelled, by whatever event and whenever.
-func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
+// A timer has ended when it has fired, or when any event has cancelled it at any time.
+func TestWait_ACancelledTimerHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
@@ -167,7 +167,7 @@ func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
 		want := func(ended <-chan error, counted map[lineage.State]int) {
 			t.Helper()
 			if err := <-ended; err != nil || !maps.Equal(states, counted) {
-				t.Errorf("it counted %v, %v; want %v", states, err, counted)
+				t.Errorf("the wait counted %v, %v; want %v", states, err, counted)
 			}
 		}
 		cancelled := map[lineage.State]int{"handled": 1, "cancelled": 1}
@@ -175,12 +175,12 @@ func TestWait_ATimerThatIsCancelledIsOver(t *testing.T) {
 		ended := begin("a-1")
 		w.rest()
 		if over(ended) {
-			t.Fatal("it is over though the timer has not rung")
+			t.Fatal("the wait ended before the timer fired")
 		}
 		w.Send("a", "calm", "c-1")
 		w.rest()
 		want(ended, cancelled)
-		want(begin("a-1"), cancelled) // a later caller gets the same
+		want(begin("a-1"), cancelled) // a later caller gets the same result
 
 		w.Send("a", "alarm", "a-2")
 		ended = begin("a-2")
@@ -226,12 +226,12 @@ func grown(rng *rand.Rand, here string, depth int) (*act, int) {
 		n += events
 	}
 	if a.End != "" {
-		n = 1 // what a failed handler sent is gone with it
+		n = 1 // what a failed handler sent is dropped
 	}
 	return a, n
 }
 
-// lossy returns a bus on which requests and answers get lost.
+// lossy returns a bus that loses some requests and answers.
 func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
 	b := w.Server.Connect(id)
 	w.Cleanup(b.Close)
@@ -245,9 +245,9 @@ func (w *world) lossy(rng *rand.Rand, id string) *membus.Bus {
 	return b
 }
 
-// In every tree, with crashes and waits at any time, a wait ends when every event has ended, and the tree then
-// has all of them.
-func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
+// In every tree, with crashes and with waits that begin at any time, a wait ends when every event has ended,
+// and the tree then has all of them.
+func TestWait_EndsExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,16 +273,16 @@ func TestWait_IsOverExactlyWhenTheWholeTreeHasEnded(t *testing.T) {
 					if err := <-ended; err != nil {
 						t.Fatal(err)
 					}
-					// The logs tell it, not the look that is taken once more after a while.
+					// The end comes from the followed logs, not from the periodic lookup.
 					if late := time.Since(w.lastReceipt()); late > 15*time.Second {
-						t.Errorf("it was over %v after the last receipt", late)
+						t.Errorf("the wait ended %v after the last receipt", late)
 					}
 					tree := w.tree(history.TreeQuery{Event: "e1", Space: "a", MaxEvents: 10_000})
 					if !tree.Settled || tree.Events != want {
 						t.Fatalf("settled %t with %d events, want %d: %s", tree.Settled, tree.Events, want, shape(tree.Root))
 					}
 					if states, err := history.WaitTree(t.Context(), w.Client, "a", "do", "e1"); err != nil || !maps.Equal(states, tree.States) {
-						t.Fatalf("it counted %v (%v), want %v", states, err, tree.States)
+						t.Fatalf("the wait counted %v (%v), want %v", states, err, tree.States)
 					}
 				}
 			})

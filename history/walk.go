@@ -14,9 +14,9 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// ReadTree returns the tree of an event. The error is a *MissingError or an *AmbiguousError if the
-// query matches no event or several, or an error of reading. The tree is read while the system
-// runs, so a node may be older than its children.
+// ReadTree returns the tree of an event. The error is a *MissingError or an *AmbiguousError if the query
+// matches no event or several, or a read error. The tree is read while the system runs, so a node may be
+// older than its children.
 func ReadTree(ctx context.Context, bus port.Client, q TreeQuery) (*Tree, error) {
 	w, err := newWalk(bus, q)
 	if err != nil {
@@ -73,8 +73,8 @@ type branch struct {
 // readers is the number of concurrent lookups.
 const readers = 16
 
-// grow adds what a branch has caused, level by level, so that the bound on events cuts what is far
-// from the root.
+// grow adds the events that a branch caused, level by level, so that the bound on events cuts those far from
+// the root.
 func (w *walk) grow(ctx context.Context, root *branch) error {
 	for tier := []*branch{root}; len(tier) > 0; {
 		for _, b := range tier {
@@ -111,7 +111,7 @@ func (w *walk) sprout(ctx context.Context, b *branch) error {
 	children := caused(b.TreeNode, b.handling)
 	if next := (EventRef{b.Space, b.Stream, model.RedriveID(b.Event)}); b.State == lineage.Failed || b.State == lineage.Refused {
 		_, there, err := w.bus.FindEvent(ctx, next.Space, next.Stream, next.Event)
-		if err != nil && !errors.Is(err, model.ErrNoStream) { // then what it has caused is shown without that
+		if err != nil && !errors.Is(err, model.ErrNoStream) { // then its children are shown without that
 			return err
 		}
 		if there {
@@ -148,13 +148,12 @@ func caused(n *TreeNode, h *Handling) []*TreeNode {
 	return list
 }
 
-// look finds out what has become of the event of a branch. sender is the handling that
-// sent it.
+// look determines the state of the event of a branch. sender is the handling that sent it.
 func (w *walk) look(ctx context.Context, b *branch, sender *Handling) error {
 	return b.unread(w.read(ctx, b, sender))
 }
 
-// unread notes that what has become of the event of a branch cannot be read, if err is that a stream is not there.
+// unread records that the state of the event of a branch cannot be read, if err is that a stream is missing.
 func (b *branch) unread(err error) error {
 	if !errors.Is(err, model.ErrNoStream) {
 		return err
@@ -163,8 +162,8 @@ func (b *branch) unread(err error) error {
 	return nil
 }
 
-// innermost returns the text of the error that wraps cause itself, in a chain of errors: it names the stream, and what is
-// around it says only what was looked for there.
+// innermost returns the text of the error in a chain that wraps cause directly: it names the stream, and the
+// outer texts name only the search.
 func innermost(err, cause error) string {
 	for {
 		inner := errors.Unwrap(err)
@@ -208,8 +207,8 @@ func (w *walk) lookInLane(ctx context.Context, b *branch, sender *Handling) erro
 	return b.ended(h, err)
 }
 
-// lookAmongWaiting is look for an event with a time. One that waited in its space from the start,
-// and neither waits nor has a receipt, is a timer that was cancelled.
+// lookAmongWaiting is look for an event with a time. An event that waited in its space from the start, and
+// neither waits nor has a receipt, is a timer that was cancelled.
 func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 	waiting, err := FindWaiting(ctx, w.bus, b.Space, b.Stream, b.Event)
 	if err != nil {
@@ -227,7 +226,7 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 	return b.ended(h, err)
 }
 
-// forgotten records whether the event of a branch, which is not in its lane, was there.
+// forgotten records whether the event of a branch, which is not in its lane, was there before.
 func (b *branch) forgotten(was bool, err error) error {
 	if was {
 		b.State, b.Error = lineage.Forgotten, ErrForgotten.Error()
@@ -257,7 +256,7 @@ func (b *branch) ended(h *Handling, err error) error {
 	return nil
 }
 
-// refOf returns the event that a handling handled.
+// refOf returns the event of a handling.
 func refOf(h *Handling) *EventRef {
 	stream, _ := receipts.Stream(h.Tx.By)
 	return &EventRef{h.Space, stream, h.Tx.Receipt.Event}

@@ -20,17 +20,16 @@ type Change struct {
 	// Revision is the log sequence of the commit that made the change, Previous the revision of the
 	// value before; 0 if there was none or it is not known.
 	Revision, Previous uint64
-	// Read is the log sequence up to which the log had been read. The deletion of a document is
-	// forgotten eventually: then it is absent as of Read, and Revision is 0, as if it had never
-	// existed.
+	// Read is the log sequence up to which the log was read. The deletion of a document is forgotten
+	// eventually: then the document is absent as of Read, and Revision is 0, as if it had never existed.
 	Read uint64
-	// Rewound is set if the store has gone back to an earlier state since the previous change; the
-	// value is the present one. Its revision may have been used before, for a commit that was lost.
+	// Rewound is set if the store has gone back to an earlier state since the previous change; the value is
+	// the present one. Its revision may have been used before, for a commit that was lost.
 	Rewound bool
 }
 
-// since returns the revision of the change for a reader that has the document as of revision known;
-// false if the change is not newer.
+// since returns the revision of the change for a reader that has the document as of revision known; false if
+// the change is not newer.
 func (c *Change) since(known uint64) (revision uint64, news bool) {
 	if c.Revision == 0 && known > 0 && c.Value.IsAbsent() {
 		return c.Read, c.Read > known
@@ -38,13 +37,13 @@ func (c *Change) since(known uint64) (revision uint64, news bool) {
 	return c.Revision, c.Revision > known
 }
 
-// Watch follows one document, from any process: its confirmed value, then each change, as the log has
-// them. It does so with or without an owner of the space, and whatever server answers. Where the log is
-// purged faster than it is read, changes are skipped.
+// Watch follows one document, from any process: its confirmed value, then each change in the log. It works
+// with or without an owner of the space, and whichever server answers. Where the log is purged faster than it
+// is read, changes are skipped.
 //
-// A Watch delivers nothing twice, and nothing that is older than what it has delivered, unless the
-// store goes back (Change.Rewound). That holds across calls of Changes, of which there may be one at a
-// time: a call after one that has ended with an error continues where that ended.
+// A Watch delivers nothing twice, and nothing older than what it has delivered, unless the store goes back
+// (Change.Rewound). That holds across calls of Changes, of which there may be one at a time: a call after one
+// that ended with an error continues where that ended.
 type Watch struct {
 	Bus        port.Client
 	Space, Doc string
@@ -59,8 +58,8 @@ type Watch struct {
 	rewound  bool   // the store has gone back since
 }
 
-// From makes the watch deliver only what is newer than a revision as of which the caller has the
-// document. It is called before Changes.
+// From makes the watch deliver only what is newer than a revision as of which the caller has the document.
+// Call it before Changes.
 func (w *Watch) From(revision uint64) {
 	w.begun, w.absent, w.revision, w.epoch = true, false, revision, w.Bus.Epoch()
 }
@@ -78,7 +77,7 @@ func (w *Watch) Changes(ctx context.Context, deliver func(Change)) error {
 	return g.Wait()
 }
 
-// rewoundPause is how long a watch waits before it reads a store again that has gone back.
+// rewoundPause is the pause before a watch reads a store again that has gone back.
 const rewoundPause = 20 * time.Millisecond
 
 // follow is Changes without demand.
@@ -94,12 +93,12 @@ func (w *Watch) follow(ctx context.Context, deliver func(Change)) error {
 		}
 		if rewound {
 			w.goBack()
-			_ = pause.For(ctx, rewoundPause) // reading in a session that is over fails at once, again and again
+			_ = pause.For(ctx, rewoundPause) // reads in a session that is over fail at once, again and again
 		}
 	}
 }
 
-// goBack forgets what was delivered, of a store that has gone back since.
+// goBack forgets what was delivered, because the store has gone back since.
 func (w *Watch) goBack() {
 	w.rewound, w.begun, w.revision = w.rewound || w.begun, false, 0
 }
@@ -133,7 +132,7 @@ func (w *Watch) followOn(ctx context.Context, deliver func(Change)) error {
 	defer cancel()
 	err = w.Bus.FollowSpace(ctx, w.Space, d.Read, func(e model.LogEntry) {
 		if broken != nil {
-			return // what follows would be a value that the document never had
+			return // later values would be ones that the document never had
 		}
 		before := d.Seq
 		changed, err := d.Take(&e, func() (*model.Commit, error) { return ReadCommit(ctx, w.Bus, &e) })

@@ -39,7 +39,7 @@ func deployed(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// act is what the handler of the stream "do" does: its payload is the script.
+// act is the script for the handler of the stream "do": it is the event's payload.
 type act struct {
 	End  string `json:"end,omitempty"` // "", fail, panic, until-repaired
 	Send []sent `json:"send,omitempty"`
@@ -51,10 +51,10 @@ type sent struct {
 	Act    *act   `json:"act,omitempty"`
 }
 
-// script makes an act that sends these.
+// script makes an act that sends these events.
 func script(sends ...sent) *act { return &act{Send: sends} }
 
-// to returns a send to a space of an event that does this; nothing, if do is nil.
+// to returns a send of an event with this act to a space; nothing, if do is nil.
 func to(space string, do *act) sent { return sent{To: space, Act: do} }
 
 func ends(how string) *act { return &act{End: how} }
@@ -125,7 +125,7 @@ func (w *world) send(to, id string, do *act) {
 	w.Send(to, "do", id, string(model.MustOf(do).AppendJSON(nil)))
 }
 
-// rest passes ten seconds, in which everything that can happen does.
+// rest passes ten seconds, in which all pending work is done.
 func (w *world) rest() { w.Pass(10 * time.Second) }
 
 func (w *world) tree(q history.TreeQuery) *history.Tree {
@@ -137,7 +137,7 @@ func (w *world) tree(q history.TreeQuery) *history.Tree {
 	return t
 }
 
-// shape returns a tree in one line: space:state, with what it caused in parentheses.
+// shape formats a tree in one line: space:state, with the events that it caused in parentheses.
 func shape(n *history.TreeNode) string {
 	text := n.Space + ":" + string(n.State)
 	if n.Kind != history.KindSent {

@@ -124,7 +124,7 @@ type watching struct {
 }
 
 var (
-	errSilent = fmt.Errorf("no message for %s", 3*Heartbeat)
+	errSilent = fmt.Errorf("no message arrived for %s", 3*Heartbeat)
 	errMissed = errors.New("a value was lost in transit")
 )
 

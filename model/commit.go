@@ -85,19 +85,24 @@ type Tx struct {
 	Trace
 }
 
-// Receipt is the result of one handling. It is part of the commit that contains the handling's
-// writes, so it exists if and only if the handling took effect.
+// Receipt records how an event ended: its Outcome, the Result if it was handled, the Error if not. It is
+// part of the commit that contains the handling's writes, so it exists if and only if the handling took
+// effect. settle.Request.Result decodes the result into a Go value.
 type Receipt struct {
+	// Event is the id of the event. Its space and stream are known from where the receipt was read.
 	Event string `json:"ev"`
-	Lane  uint64 `json:"ln,omitzero"`
-	Pos   uint64 `json:"pos,omitzero"` // Event.Position
-	// Term and ReplayKey are those of an event from another space.
+	// Lane is its sequence in the lane, 0 if the space sent it to itself.
+	Lane uint64 `json:"ln,omitzero"`
+	Pos  uint64 `json:"pos,omitzero"` // Event.Position
+	// Term and ReplayKey are those of an event that another space has sent.
 	Term      uint64  `json:"trm,omitzero"`
 	ReplayKey uint64  `json:"rk,omitzero"`
 	Outcome   Outcome `json:"o"`
-	Result    Value   `json:"r,omitzero"`
-	Error     string  `json:"err,omitzero"`
-	// Attempts is the number of calls of the handler, if there was more than one; calls that were undone by
+	// Result is what the handler returned, absent if it has no result or the event was not handled.
+	Result Value `json:"r,omitzero"`
+	// Error is why the event was not handled.
+	Error string `json:"err,omitzero"`
+	// Attempts is how often the handler was called, if more than once; calls that were undone by
 	// another runtime's commit or had to wait for a document do not count.
 	Attempts int `json:"n,omitzero"`
 	// Slot is that of an event that has waited for its time, see Waiting.
@@ -106,20 +111,22 @@ type Receipt struct {
 	Depth uint64 `json:"dp,omitzero"`
 }
 
-// Outcome is how an event ended.
+// Outcome is how an event ended: one of Handled, Failed, Refused, Cancelled and Expired. "" stands for an
+// event that has not ended.
 type Outcome string
 
 const (
-	// Handled: the handler ran and its writes are in the log.
+	// Handled: the handler returned without an error, and its writes are in the log.
 	Handled Outcome = "handled"
-	// Failed: the handler returned an error or panicked. Nothing that it wrote was kept; the receipt contains
-	// the error.
+	// Failed: the last attempt of the handler ended in an error or a panic. Nothing that it wrote is
+	// kept; the receipt carries the error.
 	Failed Outcome = "failed"
 	// Refused: no handler ran: the program does not know the stream, or the payload is not JSON.
 	Refused Outcome = "refused"
-	// Cancelled: an operator or a client cancelled the event before it was handled.
+	// Cancelled: settle.Client.Cancel or `settle cancel` cancelled the event before it was handled.
 	Cancelled Outcome = "cancelled"
-	// Expired: the event's deadline passed before it was handled.
+	// Expired: the deadline of the event passed before it was handled. See settle.Outgoing.Expires and
+	// space.ExpiresAt.
 	Expired Outcome = "expired"
 )
 

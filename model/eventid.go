@@ -30,6 +30,7 @@ func TimedEventID(at time.Time, rest string) string {
 // TimeOfEventID returns the time in an id, and false if there is none. An id with a ':' was minted by Settle
 // and is not subject to the horizon.
 func TimeOfEventID(id string) (time.Time, bool) {
+	_, id = CutPrincipal(id)
 	if len(id) <= timedLen || !strings.HasPrefix(id, timedPrefix) || id[timedLen-1] != '-' || strings.Contains(id, ":") {
 		return time.Time{}, false
 	}

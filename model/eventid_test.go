@@ -62,3 +62,19 @@ func TestCheckEventAge_RefusesIDsThatMayBeForgotten(t *testing.T) {
 		}
 	}
 }
+
+// The time in the id that a principal has chosen counts as in any other: an old one is refused.
+func TestHorizon_AnIDOfAPrincipalCarriesItsTime(t *testing.T) {
+	made := time.UnixMilli(1_800_000_000_123).UTC()
+	id := EventIDOf("alice", TimedEventID(made, "order-7"))
+	if at, timed := TimeOfEventID(id); !timed || !at.Equal(made) {
+		t.Errorf("%s carries %v, %v", id, at, timed)
+	}
+	if err := CheckAnyEventID(id); err != nil || CheckEventID(id) == nil {
+		t.Errorf("%s: %v, and a client can choose it: %v", id, err, CheckEventID(id))
+	}
+	again := Event{ID: RedriveID(id)}
+	if of, _ := RedriveOf(again.ID); of != id || again.By() != "alice" || CheckAnyEventID(again.ID) != nil {
+		t.Errorf("redriven it is %s, of %s and by %q", again.ID, of, again.By())
+	}
+}

@@ -57,7 +57,7 @@ func (e *LossError) Error() string {
 	case LossOfLog:
 		return fmt.Sprintf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup). To continue without the lost messages: settle accept-loss %s", e.Found, e.Known, e.Space)
 	case LossOfCommit:
-		return e.Why + ". The space is set aside, and nothing is lost: settle quarantine"
+		return e.Why + ". The space is set aside, and nothing is lost: settle quarantine show " + e.Space
 	}
 	return fmt.Sprintf("space %s: no checkpoint reaches to where the log begins, so a part of what was committed is lost (a STATE bucket that was restored from an older backup than its log, or a power cut without fsync): %v", e.Space, ErrPurged)
 }

@@ -15,9 +15,9 @@ const (
 	MaxNameLen = 64
 	// MaxEventIDLen bounds event ids, including those that Settle mints from a space name and three numbers.
 	MaxEventIDLen = 160
-	// MaxAnyEventIDLen bounds ids that Settle mints, including those with a suffix: see NoticeID
-	// and RedriveID.
-	MaxAnyEventIDLen = MaxEventIDLen + 20
+	// MaxAnyEventIDLen bounds all ids of events: those that Settle mints, including those with a suffix (see NoticeID
+	// and RedriveID), and those of principals.
+	MaxAnyEventIDLen = MaxNameLen + 1 + MaxEventIDLen + 20
 )
 
 // NameError reports which name is invalid and why. Names become tokens of NATS subjects, so they are checked
@@ -123,9 +123,15 @@ func CheckEventID(id string) error {
 	return checkToken("event id", id, MaxEventIDLen, "")
 }
 
-// CheckAnyEventID accepts client ids and minted ones: all ids that can occur in a lane.
+// CheckAnyEventID accepts client ids, those of principals, and minted ones: all ids that can occur in a lane.
 func CheckAnyEventID(id string) error {
-	return checkToken("event id", id, MaxAnyEventIDLen, ":")
+	principal, rest, owned := strings.Cut(id, principalMark)
+	if !owned {
+		rest = id
+	} else if err := CheckName("principal", principal); err != nil {
+		return err
+	}
+	return checkToken("event id", rest, MaxEventIDLen+20, mintedMark)
 }
 
 func checkToken(what, name string, limit int, extra string) error {

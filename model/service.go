@@ -54,8 +54,10 @@ type ServiceError struct {
 const (
 	CodeBadRequest = 400
 	CodeNotFound   = 404
-	CodeTooLarge   = 413
-	CodeFailed     = 500
+	// CodeConflict: not before an operator has decided something: its space is set aside.
+	CodeConflict = 409
+	CodeTooLarge = 413
+	CodeFailed   = 500
 	// CodeUnavailable: not now, or not by this process; retry.
 	CodeUnavailable = 503
 	// CodeTimeout: not within the given time; retry.

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/options"
 )
 
-// A worker of your own takes the flags and environment variables of the spaceworker command.
+// A program of your own takes the flags and environment variables of the spaceworker command.
 func ExampleBind() {
 	cfg := settle.WorkerConfig{ID: "w1"}
 	flags := flag.NewFlagSet("myworker", flag.ExitOnError)

@@ -1,15 +1,15 @@
-// Package options turns the options of Settle's configurations into flags and environment variables,
-// so that a program of your own takes the same as the spaceworker command:
+// Package options turns the options of Settle's configurations into flags and environment variables, so that
+// a program of your own takes the same ones as the spaceworker command:
 //
 //	cfg := settle.WorkerConfig{ID: "w1", Programs: settle.Always(p)}
 //	err := options.Bind(flag.CommandLine, &cfg)
 //	flag.Parse()
 //
-// An option is a field with a help tag, of the configuration or of a struct in it. Its names follow
-// from the name of the field: HistoryBytes is the flag --history-bytes and the variable
-// SETTLE_HISTORY_BYTES. A name tag replaces the name of the flag, and the tag env:"-" leaves the
-// variable out: bus.Connect reads NATS_URL itself. A flag takes precedence over the variable, and the variable over the value
-// that the field has in Go; the value 0 stands for the default.
+// An option is a field with a help tag, of the configuration or of a struct in it. Its names follow from the
+// name of the field: HistoryBytes is the flag --history-bytes and the variable SETTLE_HISTORY_BYTES. A name
+// tag replaces the name of the flag, and the tag env:"-" omits the variable: bus.Connect reads NATS_URL
+// itself. A flag takes precedence over the variable, and the variable over the value that the field has in
+// Go; the value 0 stands for the default.
 package options
 
 import (
@@ -28,14 +28,14 @@ import (
 
 // Option is one field of a configuration.
 type Option struct {
-	// Path is the field in Go, such as "Idle" or "Live.MaxGets"; embedded structs are left out.
+	// Path is the field in Go, such as "Idle" or "Live.MaxGets"; names of embedded structs are left out.
 	Path string
-	// Flag is the name of the flag, such as "history-bytes"; Env that of the variable, such as
-	// "SETTLE_HISTORY_BYTES", or "" for an option that has none.
+	// Flag is the name of the flag, such as "history-bytes"; Env is the name of the variable, such as
+	// "SETTLE_HISTORY_BYTES", or "" for an option without one.
 	Flag, Env string
-	// Help says in a sentence what the option does.
+	// Help describes the option in one sentence.
 	Help string
-	// Default is the text of the default, "" if that follows from something else.
+	// Default is the text of the default, "" if it depends on something else.
 	Default string
 	// Value is the field.
 	Value reflect.Value
@@ -57,8 +57,8 @@ func zero(t reflect.Type) reflect.Value {
 	return v.Elem()
 }
 
-// collect appends the options of a struct. Its defaults are those of the innermost struct around a
-// field that fills itself.
+// collect appends the options of a struct. Their defaults are those of the innermost enclosing struct that
+// has a Fill method.
 func collect(all []Option, v, defaults reflect.Value, at Option) []Option {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -103,7 +103,7 @@ func kebab(name string) string {
 	return b.String()
 }
 
-// text returns a value as it is written after a flag: "1m", not "1m0s".
+// text formats a value as it is written after a flag: "1m", not "1m0s".
 func text(v reflect.Value) string {
 	if d, ok := v.Interface().(time.Duration); ok {
 		return display.Duration(d)
@@ -152,9 +152,9 @@ func (o Option) Set(s string) error {
 	return nil
 }
 
-// Bind sets the options whose variable is in the environment, and declares a flag for each option.
-// cfg is a pointer to a configuration, such as a settle.WorkerConfig, a settle.Config, a bus.Config
-// or an ordered.Config. Bind returns an error that names the first variable whose text is invalid.
+// Bind sets the options whose variables are in the environment, and declares a flag for each option. cfg is a
+// pointer to a configuration, such as a settle.WorkerConfig, a settle.Config, a bus.Config or an
+// ordered.Config. The error names the first variable whose text is invalid.
 func Bind(flags *flag.FlagSet, cfg any) error {
 	for _, o := range Of(cfg) {
 		if s, ok := os.LookupEnv(o.Env); ok && o.Env != "" {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/options"
+	"github.com/settlehq/settle/worker"
 )
 
 func bind(t *testing.T, cfg any, args ...string) error {
@@ -23,10 +25,10 @@ func bind(t *testing.T, cfg any, args ...string) error {
 	return fs.Parse(args)
 }
 
-func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
+func TestBind_AFlagPrecedesTheVariableAndThatPrecedesGo(t *testing.T) {
 	t.Setenv("SETTLE_IDLE", "20s")
 	t.Setenv("SETTLE_MAX_GROUP", "20")
-	cfg := settle.WorkerConfig{Options: settle.Options{Idle: 10 * time.Second, MaxAwake: 10, Limits: settle.Limits{MaxGroup: 10}}}
+	cfg := settle.WorkerConfig{Options: worker.Options{Idle: 10 * time.Second, MaxAwake: 10, Limits: ledger.Limits{MaxGroup: 10}}}
 	if err := bind(t, &cfg, "--idle", "30s"); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func TestBind_AFlagBeatsTheVariableAndThatBeatsGo(t *testing.T) {
 	}
 }
 
-func TestBind_SaysWhatIsWrongAndWhere(t *testing.T) {
+func TestBind_NamesTheInvalidVariable(t *testing.T) {
 	for text, args := range map[string][]string{
 		`"soon" is not a duration; write it as 500ms, 30s or 1h`: {"--idle", "soon"},
 		`"many" is not a whole number`:                           {"--max-awake", "many"},
@@ -54,7 +56,7 @@ func TestBind_SaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-// Every field of the options of a worker is one, has a help text, and no two have a name in common.
+// Every field of a worker's options is an option with a help text, and no two share a name.
 func TestOf_HasEveryField(t *testing.T) {
 	names := map[string]bool{}
 	paths := map[string]bool{}
@@ -74,7 +76,7 @@ func TestOf_HasEveryField(t *testing.T) {
 			}
 		}
 	}
-	want("", reflect.TypeFor[settle.Options]())
+	want("", reflect.TypeFor[worker.Options]())
 	if !paths["Live.MaxGets"] || !paths["Starlark.Steps"] || !paths["HTTP.WriteTimeout"] {
 		t.Errorf("the options are %v", paths)
 	}
@@ -101,7 +103,7 @@ func TestOf_NamesAndDefaults(t *testing.T) {
 	}
 }
 
-// The options of a connection have the flags of the commands. bus.Connect reads NATS_URL itself.
+// The options of a connection have the same flags as in the commands. bus.Connect reads NATS_URL itself.
 func TestBind_TakesTheOptionsOfAConnection(t *testing.T) {
 	t.Setenv("SETTLE_PREFIX", "shop")
 	t.Setenv("SETTLE_NATS", "nats://nowhere")

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// life starts a server whose handlers of hang do not return until they are released, and returns what
-// it reads of the lane.
+// life starts a server whose hang handlers do not return until they are released, and returns the number of
+// lane events that it has read.
 func (w *world) life(name string, u *unending) (*serving, *atomic.Int64) {
 	w.Helper()
 	var read atomic.Int64
@@ -21,8 +21,8 @@ func (w *world) life(name string, u *unending) (*serving, *atomic.Int64) {
 	return w.serveOn(worldtest.LaneCount{Bus: b, Read: &read}, b, ordered.Config{Name: name, Handlers: u.handlers, RunLimit: -1}), &read
 }
 
-// lifeOnceStuck is a world in which a server has handled n events of other keys behind one of alice that
-// stands still, and has died.
+// lifeOnceStuck runs a server that handles n events of other keys after one of alice that is stuck, and then
+// dies.
 func (w *world) lifeOnceStuck(u *unending, n int) {
 	w.Helper()
 	first, _ := w.life("o1", u)
@@ -35,13 +35,13 @@ func (w *world) lifeOnceStuck(u *unending, n int) {
 	w.Send("beside", "pay", "b1", `{"cents":1}`)
 	w.Pass(15 * time.Second)
 	if w.WantPosition(0, 0); w.Failed() {
-		w.Fatal("this proves nothing")
+		w.Fatal("the position is not held back, which the test needs")
 	}
 	first.crash()
 }
 
-// A key that stands still costs a takeover its own events, however many the others have handled
-// behind them, and each of them is handled once, in order, when it goes on.
+// A takeover reads again only the stuck key's own events, however many events of other keys were handled
+// after them. Once the key continues, each of its events is handled once, in order.
 func TestAside_ATakeoverReadsOnlyTheStuckSpacesEventsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -55,10 +55,10 @@ func TestAside_ATakeoverReadsOnlyTheStuckSpacesEventsAgain(t *testing.T) {
 			w.EventuallyEnded("well0", n/7+1+life+1)
 			w.Pass(10 * time.Second)
 			if got := read.Load(); got < 1 || got > 5 {
-				t.Errorf("life %d has read %d events of the lane", life, got)
+				t.Errorf("server %d read %d events of the lane", life, got)
 			}
 			if f := w.look(); f.Partitions[0].Events > 4 {
-				t.Errorf("%d events are said not to be handled", f.Partitions[0].Events)
+				t.Errorf("%d events count as unhandled", f.Partitions[0].Events)
 			}
 			w.Send("alice", "pay", fmt.Sprint("l", life), `{"cents":1}`)
 			w.Pass(time.Second)
@@ -77,12 +77,12 @@ func TestAside_ATakeoverReadsOnlyTheStuckSpacesEventsAgain(t *testing.T) {
 		_, read := w.life("after", free)
 		w.Pass(10 * time.Second)
 		if n := read.Load(); n != 0 {
-			t.Errorf("the one after has read %d events of the lane", n)
+			t.Errorf("the next server read %d events of the lane", n)
 		}
 	})
 }
 
-// An event that somebody has removed from the lane is not waited for.
+// The server does not wait for an event that was removed from the lane.
 func TestAside_ARemovedEventIsNotWaitedFor(t *testing.T) {
 	for gone := range uint64(4) {
 		t.Run(fmt.Sprintf("up to %d", gone), func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestAside_ARemovedEventIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Servers of an earlier version read more, and what was set aside before them stays true.
+// Servers of an earlier version read more, and what was set aside before them stays valid.
 func TestAside_ServersOfAnEarlierVersionLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -130,9 +130,9 @@ func TestAside_ServersOfAnEarlierVersionLoseNothing(t *testing.T) {
 	})
 }
 
-// Of a key that is set aside, events may stand behind where the lane is read from: it reads them for itself,
-// after those before them, and that they are delivered as well says nothing.
-func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
+// Some events of a key that is set aside may lie after the position from which the lane is read. The key
+// reads them itself, after earlier ones; their delivery from the lane does not change that.
+func TestAside_AKeyReadsItsOwnEventsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		stuck, free := newUnending(), newUnending()
@@ -143,11 +143,11 @@ func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
 		w.Send("alice", "pay", "e2", `{"cents":1}`)
 		w.Pass(10 * time.Second)
 		w.Send("well", "pay", "w1", `{"cents":1}`)
-		w.Send("bob", "hang", "b1") // which is not set aside yet
+		w.Send("bob", "hang", "b1") // not set aside yet
 		w.Send("alice", "pay", "e3", `{"cents":1}`)
 		w.Pass(4 * time.Second)
 		if a := w.Server.LoadAhead(0); len(a.Aside) != 1 || a.Aside[0].Last <= a.UpTo {
-			t.Fatalf("it proves nothing with %+v", a)
+			t.Fatalf("alice is not set aside past the position, which the test needs: %+v", a)
 		}
 		p.crash()
 		p2, _ := w.life("o2", free)
@@ -162,8 +162,8 @@ func TestAside_WhatAKeyReadsForItselfIsNotDeliveredToItBefore(t *testing.T) {
 	})
 }
 
-// asideRun is a world in which a key is set aside by a first server, a second is killed at one of its
-// requests while it takes over and the key goes on, and a third ends it all.
+// asideRun is a run in which a first server sets a key aside. A second is killed at one of its requests while
+// it takes over and the key continues, and a third finishes.
 func asideRun(t *testing.T, at crashAt) (labels []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -172,7 +172,7 @@ func asideRun(t *testing.T, at crashAt) (labels []string) {
 		free.release()
 		w.lifeOnceStuck(stuck, 14)
 		if len(w.Server.LoadAhead(0).Aside) != 1 {
-			t.Fatalf("nothing is set aside: %+v", w.Server.LoadAhead(0))
+			t.Fatalf("no key is set aside: %+v", w.Server.LoadAhead(0))
 		}
 		d := &dying{at: at}
 		ready := make(chan struct{})

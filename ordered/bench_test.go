@@ -18,10 +18,10 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// BenchmarkBesideAConsumerByHand handles b.N events that lie in the stream: adding one to the
-// balance of a key. By hand that is a durable consumer, a get and a put of a bucket, and an
-// acknowledgement, in one loop, or in one goroutine per key; it applies an event twice after a
-// crash at the wrong moment, and this does not. The ratio is this by that.
+// BenchmarkBesideAConsumerByHand handles b.N events that are in the stream: each adds one to the balance of a
+// key. By hand that is a durable consumer, a get and a put of a bucket, and an acknowledgement, in one loop
+// or in one goroutine per key; unlike this package, it applies an event twice after a crash at the wrong
+// moment. The ratio is this package by hand-written code.
 //
 //	go test ./ordered -run '^$' -bench Beside -benchtime 20000x
 func BenchmarkBesideAConsumerByHand(b *testing.B) {
@@ -50,7 +50,7 @@ func benchKey(i, keys int) string { return "k" + strconv.Itoa(i%keys) }
 func timeOrdered(b *testing.B, fsync embedded.Fsync, keys int) time.Duration {
 	s := startNATS(b, fsync)
 	bs := connectNATS(b, s, 1)
-	publishAll(b, bs.JetStream(), b.N, func(i int) string { return fmt.Sprintf("settle.lane.0.%s.add.e%d", benchKey(i, keys), i) })
+	publishAll(b, bs.JetStream(), b.N, func(i int) string { return fmt.Sprintf("settle.send.0.%s.add.e%d", benchKey(i, keys), i) })
 	var last sync.WaitGroup
 	last.Add(keys)
 	want := map[string]int64{}
@@ -132,7 +132,7 @@ func timeByHand(b *testing.B, fsync embedded.Fsync, keys, lanes int) time.Durati
 	return took
 }
 
-// apply is what a handler by hand does.
+// apply is a handler written by hand.
 func apply(b *testing.B, kv jetstream.KeyValue, m jetstream.Msg) {
 	ctx, key := context.Background(), strings.TrimPrefix(m.Subject(), "hand.")
 	n := 0

@@ -16,17 +16,16 @@ import (
 	"github.com/settlehq/settle/worker/host"
 )
 
-// Handler handles an event: it reads and writes the documents of the event's key through tx,
-// and returns the result for the receipt, anything that encodes to JSON. It may be called
-// more than once for an event; only one call takes effect. Calls for different keys run at
-// the same time.
+// Handler handles an event: it reads and writes the documents of the event's key through tx, and returns the
+// result for the receipt, anything that encodes to JSON. It may be called more than once for an event; only
+// one call takes effect. Calls for different keys run concurrently.
 //
-// An error ends the event with a failed receipt, and nothing of what the handler did is kept;
-// if it is Transient, the event is tried again first.
+// An error ends the event with a failed receipt, and nothing that the handler did is kept; a Transient error
+// makes the event retried first.
 type Handler func(tx *Tx, ev *model.Event) (any, error)
 
-// On makes a handler of a function over the payload's type. A payload that does not decode to
-// it fails the event.
+// On makes a handler of a function over the payload's type. A payload that does not decode to that type fails
+// the event.
 func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
 	return func(tx *Tx, ev *model.Event) (any, error) {
 		var p P
@@ -37,57 +36,57 @@ func On[P, R any](f func(tx *Tx, payload P) (R, error)) Handler {
 	}
 }
 
-// Config configures Serve. All but Handlers is optional. Package options turns the fields with a help
-// tag into flags and environment variables.
+// Config configures Serve. Every field except Handlers is optional. Package options turns the fields with a
+// help tag into flags and environment variables.
 type Config struct {
 	// Handlers are the functions by stream. An event of any other stream is refused.
 	Handlers map[string]Handler
-	// Name is what the process is called in the log and in listings, with something behind it
-	// that makes it unique; default "ordered".
+	// Name is the process's name in the log and in listings, where a unique suffix is added; default
+	// "ordered".
 	Name string
 
-	// Attempts is how often an event is tried whose handler returns a Transient error, before
-	// it fails; default 5.
+	// Attempts is how often an event is attempted whose handler returns a Transient error, before it fails;
+	// default 5.
 	Attempts int `help:"Attempts at an event whose handler returns a transient error."`
 	// RetryMin is the pause after the first attempt, doubled up to RetryMax; defaults 25 ms and 1 s.
 	RetryMin time.Duration `help:"The pause after the first attempt at an event; it doubles each time."`
 	RetryMax time.Duration `help:"The longest pause between attempts."`
-	// RunLimit is how long a handler may take; default 30 s, negative for no limit. Within are the limits
-	// of single streams that have another, negative for none. Then its context ends (Tx.Context): if it
-	// returns, the attempt has failed as with a Transient error. What has not returned a second later is given
-	// up: its key is loaded again and goes on, and the goroutine stays until the handler returns. After three
-	// attempts that were given up, or had ended with their process, the event fails.
+	// RunLimit is how long a handler may take; default 30 s, negative for no limit. Within sets other limits
+	// for single streams, negative for none. At the limit the handler's context ends (Tx.Context): if it
+	// returns, the attempt has failed as with a Transient error. A handler that has not returned a second
+	// later is given up: its key is loaded again and continues, and the goroutine stays until the handler
+	// returns. After three attempts that were given up, or had ended with their process, the event fails.
 	RunLimit time.Duration `help:"How long a handler may take; negative: no limit."`
 	Within   map[string]time.Duration
-	// MaxChain is how long a chain of events may become that send each other, over all keys:
-	// beyond it, the handler's transaction fails, and its event with it. Default 10,000,
-	// negative for no limit.
+	// MaxChain is how long a chain of events that send each other may become, across all keys: beyond it, the
+	// handler's transaction fails, and its event with it. Default 10,000, negative for no limit.
 	MaxChain int `help:"The largest number of events in a chain that send each other without a delay; negative: no limit."`
-	// Heartbeat is how often servers look for each other; default 500 ms. One that has died is
-	// noticed within two.
+	// Heartbeat is how often servers check on each other; default 500 ms. A dead server is detected within
+	// two heartbeats.
 	Heartbeat time.Duration `help:"How often the process announces itself and checks for dead ones."`
 	// TTL is how long a process that hangs keeps its partitions; default 15 s.
 	TTL time.Duration `help:"How long a process that hangs keeps its partitions."`
-	// Handover is how long a running handler may take when a partition is given up, or the
+	// Handover is how long a running handler may continue when a partition is handed over, or when the
 	// context of Serve ends, until it is cut off; default 5 s.
 	Handover time.Duration `help:"How long a running handler may continue while its partition moves to another process."`
-	// Checkpoint is how often changed documents are saved to the bucket, which is how far that
-	// trails the log; default 1 s.
+	// Checkpoint is how often changed documents are saved to the bucket, which is how far the bucket trails
+	// the log; default 1 s.
 	Checkpoint time.Duration `help:"How often changed documents are saved to the STATE buckets."`
-	// Idle is how long a key with nothing to do stays in memory; default 1 min.
+	// Idle is how long an idle key stays in memory; default 1 min.
 	Idle time.Duration `help:"How long a key with nothing to do stays in memory."`
-	// MaxAwake is the largest number of keys in memory, beyond those that have something to do; default 10,000.
+	// MaxAwake is how many keys may be in memory; beyond that, the keys that have been idle longest are evicted;
+	// default 10,000.
 	MaxAwake int `help:"The largest number of keys in memory that have nothing to do."`
-	// History is how long commits that no restart needs are kept in the log, from which
-	// receipts are read; default the deployment's horizon and an hour.
+	// History is how long commits that no restart needs are kept in the log, from which receipts are read;
+	// default the deployment's horizon plus an hour.
 	History time.Duration `help:"How long to keep commits that only receipts and trees need. Default: the horizon of the deployment plus an hour."`
-	// Coordinated says that coordinators run elsewhere: this process starts none.
+	// Coordinated declares that coordinators run elsewhere: this process starts none.
 	Coordinated bool
-	// Logger gets what an operator should know. Default: discard.
+	// Logger receives messages for operators. Default: discard.
 	Logger *slog.Logger
 
-	id     string        // of this process, and of no other that there ever was
-	faults *faultlog.Log // where faults are logged that may last
+	id     string        // of this process, and of no other one ever
+	faults *faultlog.Log // logs lasting faults
 }
 
 func (c *Config) fill() error {
@@ -110,7 +109,7 @@ func (c *Config) fill() error {
 	for stream, d := range c.Within {
 		switch {
 		case d == 0:
-			return fmt.Errorf("server %s: Within has 0 for stream %s, which leaves no time at all; a negative limit stands for none", c.Name, stream)
+			return fmt.Errorf("server %s: Within has 0 for stream %s, which leaves no time at all; use a negative limit for none", c.Name, stream)
 		case c.Handlers[stream] == nil:
 			return fmt.Errorf("server %s: Within has a limit for stream %s, which has no handler", c.Name, stream)
 		}
@@ -125,7 +124,7 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// options returns the options of the worker that serves the keys. The limits that Config does not have are the
+// options returns the options of the worker that serves the keys. Limits that Config does not have are the
 // defaults of spaces.
 func (c *Config) options() host.Options {
 	return host.Options{
@@ -135,8 +134,8 @@ func (c *Config) options() host.Options {
 	}
 }
 
-// Fill replaces options that are 0 by their defaults, except for History, which depends on the
-// deployment. It returns an error if one is invalid.
+// Fill replaces zero options by their defaults, except for History, which depends on the deployment. It
+// returns an error if one is invalid.
 func (c *Config) Fill() error {
 	if c.Attempts < 0 || c.MaxAwake < 0 || min(c.RetryMin, c.RetryMax, c.Heartbeat, c.TTL, c.Handover, c.Checkpoint, c.Idle, c.History) < 0 {
 		return errors.New("attempts, numbers and durations must not be negative; 0 is the default")
@@ -155,9 +154,8 @@ func (c *Config) Fill() error {
 	return nil
 }
 
-// Transient marks an error of a handler as one that may pass: the event is tried again, and
-// its key waits. Conflicts with other processes are none of the handler's business, and are
-// tried again without a limit.
+// Transient marks an error of a handler as temporary: the event is retried, and its key waits. Handlers need
+// not mark conflicts with other processes, which are retried without a limit.
 func Transient(err error) error {
 	if err == nil {
 		return nil

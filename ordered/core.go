@@ -19,11 +19,14 @@ type program struct {
 	cfg *Config
 
 	mu     sync.Mutex
-	ledger *ledger.Config // of the cores that were made last, shared by them
+	ledger *ledger.Config // of the last cores that were made, which share it
 }
 
 // Label returns the name of the program, for the log.
 func (p *program) Label() (name, version string) { return p.cfg.Name, "" }
+
+// MadeByReads is false: a space of handlers alone is not read.
+func (p *program) MadeByReads() bool { return false }
 
 // LimitError returns the error of a handler that has not returned within its limit.
 func (p *program) LimitError(o *host.Overrun) error { return &limitError{o, 0} }
@@ -38,12 +41,12 @@ func (p *program) NewCore(of *host.Surroundings, _ model.SpaceState, r *replica.
 }
 
 const (
-	// shortestPause and longestPause are the pauses after conflicts, and longestPause bounds the pause after an attempt that
-	// ended with its process.
+	// shortestPause and longestPause are the pauses after conflicts; longestPause also bounds the pause after
+	// an attempt that ended with its process.
 	shortestPause, longestPause = 25 * time.Millisecond, time.Second
 )
 
-// configured returns the configuration of ledgers with the limits, which change only with the server.
+// configured returns the configuration of ledgers with the limits, which only change with the server.
 func (p *program) configured(limits ledger.Limits) (*ledger.Config, error) {
 	if err := limits.Fill(); err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (p *program) configured(limits ledger.Limits) (*ledger.Config, error) {
 	return p.ledger, nil
 }
 
-// core is one key: its ledger, which is all of the protocol, and the handlers that are called for its events.
+// core is one key: its ledger, which is the whole protocol, and the handlers that are called for its events.
 // It does no I/O and has no clock; the loop of its host owns it.
 type core struct {
 	ledger.Hosted
@@ -65,7 +68,7 @@ type core struct {
 	code   code
 	// at is the time of the last step.
 	at time.Duration
-	// overran is what an earlier host of the key was given up for last, nil for nothing.
+	// overran is the last code for which an earlier host of the key was given up, nil for none.
 	overran *host.Overrun
 }
 
@@ -77,7 +80,7 @@ type code interface {
 	Context() context.Context
 }
 
-// newCore makes the core of a key out of its confirmed state.
+// newCore makes the core of a key from its confirmed state.
 func newCore(cfg *Config, own *ledger.Config, r *replica.Replica, code code) *core {
 	c := &core{cfg: cfg, code: code}
 	c.ledger = ledger.New(own, ledger.Host{Attempt: c.attempt, Lost: c.lost, Unconverged: c.unconverged}, r)
@@ -85,10 +88,10 @@ func newCore(cfg *Config, own *ledger.Config, r *replica.Replica, code code) *co
 	return c
 }
 
-// batch is how many events are handled before the answers of the log are looked at.
+// batch is how many events are handled before the answers of the log are checked.
 const batch = 64
 
-// Settle handles events, and returns what the host is to do for the key.
+// Settle handles events, and returns what the host must do for the key.
 func (c *core) Settle(now time.Duration) host.Ready {
 	l := c.ledger
 	l.Tick(now)
@@ -108,7 +111,7 @@ func (c *core) Settle(now time.Duration) host.Ready {
 
 func (c *core) handle() {
 	c.ledger.BeginPass()
-	c.ledger.TakeTurn() // what found no room is handled first: nothing else is
+	c.ledger.TakeTurn() // events without room are handled first: nothing else is
 	for range batch {
 		if c.ledger.Full() || c.ledger.Next() != ledger.Handled {
 			return
@@ -116,27 +119,28 @@ func (c *core) handle() {
 	}
 }
 
-// Confirm takes in that the append under way is in the log at seq.
+// Confirm records that the append in flight is in the log at seq.
 func (c *core) Confirm(seq uint64) error {
 	_, err := c.ledger.Confirm(seq)
 	return err
 }
 
-// Refuse takes in that the append under way was refused, Integrate the commits of others, and Resume that these are all.
+// Refuse records that the append in flight was refused, Integrate adds the commits of other runtimes, and
+// Resume follows the last of them.
 func (c *core) Refuse()                                   { c.ledger.Refuse() }
 func (c *core) Integrate(entries ...model.LogEntry) error { return c.ledger.Integrate(entries...) }
 func (c *core) Resume()                                   { c.ledger.Resume() }
 
-// Durable reports whether all that there is to do is done, and in the log.
+// Durable reports whether all work is done, and in the log.
 func (c *core) Durable() bool {
 	return c.Deposed() || c.ledger.Running() && c.ledger.Lane().Quiet() && c.Settled()
 }
 
-// Throttled and LastMissed are of effects and jobs, which a key does not have.
+// Throttled and LastMissed concern effects and jobs, which a key does not have.
 func (c *core) Throttled() time.Duration { return 0 }
 func (c *core) LastMissed() host.Missed  { return host.Missed{} }
 
-// StandsAt returns at which event the key stands, and why.
+// StandsAt returns the event at which the key stands still, and why.
 func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
 	head, waits := c.ledger.HeadInfo()
 	if !waits {
@@ -155,13 +159,13 @@ func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits
 	return s, true
 }
 
-// Overran records that an earlier host of the key was given up for a handler.
+// Overran records that an earlier host of the key was given up because of a handler.
 func (c *core) Overran(o host.Overrun) {
 	c.overran = &o
 	c.ledger.Overran(o.Stream, o.Event, o.Recorded)
 }
 
-// attempt calls the handler of an event and says what came of it.
+// attempt calls the handler of an event and returns the outcome.
 func (c *core) attempt(ev *model.Event) *ledger.Attempt {
 	tx := &Tx{core: c}
 	a := &tx.attempt
@@ -209,7 +213,7 @@ func call(h Handler, tx *Tx, ev *model.Event) (result any, err error) {
 	return h(tx, &handed)
 }
 
-// lost is the error of an event whose handler did not come back from any of its attempts.
+// lost returns the error of an event whose handler did not return from any attempt.
 func (c *core) lost(_ *model.Event, tries int, overran bool) error {
 	if overran {
 		return &limitError{c.overran, tries}
@@ -217,13 +221,14 @@ func (c *core) lost(_ *model.Event, tries int, overran bool) error {
 	return fmt.Errorf("the handler never came back: the process ended, or it was given up, in each of %d attempts", tries)
 }
 
-// unconverged reports an event that has met conflicts for too long.
+// unconverged reports an event that has had conflicts for too long.
 func (c *core) unconverged(ev *model.Event, conflicts int) {
 	c.cfg.faults.Warn("handle an event: other runtimes change its key meanwhile, again and again", ev.Space,
 		"key", ev.Space, "stream", ev.Stream, "event", ev.ID, "conflicts", conflicts)
 }
 
-// limitError reports a handler that has not returned, in so many attempts, or has returned too late, if tries is 0.
+// limitError reports a handler that has not returned in tries attempts, or has returned too late if tries is
+// 0.
 type limitError struct {
 	*host.Overrun
 	tries int

@@ -13,15 +13,15 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// crashAt is a place in the requests of one process at which it is killed: before the server
-// gets the n-th of them, or after it has done as it was told.
+// crashAt is the request of a process at which it is killed: before the server receives the n-th request, or
+// after the server has executed it.
 type crashAt struct {
 	n     int64
 	after bool
 }
 
-// dying counts the requests of a process, and kills it at one of them. Those that are made by
-// the clock alone do not count.
+// dying counts the requests of a process, and kills it at one of them. Requests that only the clock triggers
+// do not count.
 type dying struct {
 	at     crashAt
 	n      atomic.Int64
@@ -58,7 +58,7 @@ func (d *dying) start(w *world, id string) *serving {
 	return p
 }
 
-// crashRun is one life of the world: two processes that die at a request, and one that does not.
+// crashRun is one run of the world: two processes that are killed at a request, and one that is not.
 func crashRun(t *testing.T, first, second crashAt) (labels []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -74,7 +74,7 @@ func crashRun(t *testing.T, first, second crashAt) (labels []string) {
 		d1, d2 := &dying{at: first}, &dying{at: second}
 		p1 := d1.start(w, "o1")
 		work(3)
-		w.Pass(1500 * time.Millisecond) // the keys leave memory
+		w.Pass(1500 * time.Millisecond) // the keys are evicted
 		work(3)
 		p1.crash()
 		p2 := d2.start(w, "o2")
@@ -94,8 +94,8 @@ func crashRun(t *testing.T, first, second crashAt) (labels []string) {
 	return labels
 }
 
-// wantOnceAndInOrder checks that so many events have ended, each once, and those from outside in
-// the order of the lane. One that another key has sent waits for the one before it.
+// wantOnceAndInOrder checks that n events have ended, each once, and those from outside in lane order. An
+// event that another key has sent waits for its predecessor.
 func (w *world) wantOnceAndInOrder(key string, n int) {
 	w.Helper()
 	times, last := map[string]int{}, uint64(0)
@@ -105,7 +105,7 @@ func (w *world) wantOnceAndInOrder(key string, n int) {
 			continue
 		}
 		if rc.Lane < last {
-			w.Errorf("%s: the event at %d came after that at %d", key, rc.Lane, last)
+			w.Errorf("%s: the event at %d was handled after the one at %d", key, rc.Lane, last)
 		}
 		last = rc.Lane
 	}
@@ -130,7 +130,7 @@ func TestCrash_AtEveryRequestNothingIsLostAndNothingAppliedTwice(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			crashRun(t, crashAt{int64(n + 1), after}, crashAt{})
 			if t.Failed() {
-				t.Fatalf("killed at request %d (done: %v)", n+1, after)
+				t.Fatalf("killed at request %d (executed: %v)", n+1, after)
 			}
 		}
 	}

@@ -11,26 +11,26 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// sendLater stores an event that is not to be handled before a while has passed.
+// sendLater stores an event that must not be handled before a delay has passed.
 func (w *world) sendLater(key, id string, while time.Duration) {
 	w.Helper()
 	w.SendMessage(model.Message{Space: key, Stream: "pay", ID: id, Payload: []byte(`{"cents":1}`), NotBefore: time.Now().Add(while).UnixMilli()})
 }
 
-// An event that waits for a time lets those behind it pass, and is handled when the time has come, also if its key has
-// left memory since, or has another server.
-func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
+// A delayed event lets later ones pass, and is handled at its time, even if its key was evicted since, or has
+// another server.
+func TestLater_AnEventIsHandledAtItsTime(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *world, p *serving) *serving{
-		"its key stays in memory": func(_ *world, p *serving) *serving { return p },
-		"its key leaves memory": func(w *world, p *serving) *serving {
+		"the key stays in memory": func(_ *world, p *serving) *serving { return p },
+		"the key is evicted": func(w *world, p *serving) *serving {
 			w.Pass(10 * time.Minute)
 			return p
 		},
-		"another server follows on one that is stopped": func(w *world, p *serving) *serving {
+		"another server replaces one that was stopped": func(w *world, p *serving) *serving {
 			w.stop(p)
 			return w.serve(ordered.Config{Name: "o2"}, nil)
 		},
-		"another server follows on one that has died, when the time has passed": func(w *world, p *serving) *serving {
+		"another server replaces a dead one, after the event is due": func(w *world, p *serving) *serving {
 			w.Pass(10 * time.Second)
 			p.crash()
 			w.Pass(2 * time.Hour)
@@ -44,7 +44,7 @@ func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
 				due := time.Now().Add(time.Hour)
 				w.sendLater("alice", "later", time.Hour)
 				w.Send("alice", "pay", "e1", `{"cents":1}`)
-				w.Eventually("the one behind it is handled", func() bool { return w.Doc("alice", "balance") == "1" })
+				w.Eventually("the later event is handled", func() bool { return w.Doc("alice", "balance") == "1" })
 				p = meanwhile(w, p)
 				w.Pass(time.Until(due) - time.Second)
 				can := due
@@ -53,9 +53,9 @@ func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
 				} else {
 					can = time.Now()
 				}
-				w.Eventually("it is handled", func() bool { return w.Doc("alice", "balance") == "2" })
+				w.Eventually("the delayed event is handled", func() bool { return w.Doc("alice", "balance") == "2" })
 				if late := time.Since(can); late > 3*time.Second {
-					t.Errorf("it was handled %s after it could be", late)
+					t.Errorf("the event was handled %s late", late)
 				}
 				w.wantDoc("alice", "seen", `["e1","later"]`)
 				w.Pass(10 * time.Second)
@@ -66,7 +66,7 @@ func TestLater_AnEventIsHandledWhenItsTimeHasCome(t *testing.T) {
 	}
 }
 
-// Events that wait are found whatever request their server dies at, and the one that follows.
+// Delayed events are found at whatever request their server dies, and the next server as well.
 func TestLater_ACrashAtAnyRequestLosesNothing(t *testing.T) {
 	run := func(t *testing.T, at crashAt) (requests int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestLater_ACrashAtAnyRequestLosesNothing(t *testing.T) {
 			p.crash()
 			requests = len(d.labels)
 			last := w.serve(ordered.Config{Name: "o2"}, nil)
-			w.Eventually("all are handled", func() bool { return w.Doc("alice", "balance") == "3" })
+			w.Eventually("all events are handled", func() bool { return w.Doc("alice", "balance") == "3" })
 			w.Pass(3 * time.Second)
 			w.wantDoc("alice", "balance", "3") // once each
 			w.WantPosition(0, 3)
@@ -92,14 +92,14 @@ func TestLater_ACrashAtAnyRequestLosesNothing(t *testing.T) {
 	for n := range run(t, crashAt{}) + 1 {
 		for _, after := range []bool{false, true} {
 			if run(t, crashAt{int64(n + 1), after}); t.Failed() {
-				t.Fatalf("killed at request %d (done: %v)", n+1, after)
+				t.Fatalf("killed at request %d (executed: %v)", n+1, after)
 			}
 		}
 	}
 }
 
-// An item that could not be saved is saved with the next checkpoint, and one that is not true any more is taken back.
-func TestLater_TheItemIsSavedAndTakenBack(t *testing.T) {
+// A wakeup that could not be saved is saved with the next checkpoint, and one that is outdated is removed.
+func TestLater_TheWakeupIsSavedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		saves := 0
@@ -112,13 +112,13 @@ func TestLater_TheItemIsSavedAndTakenBack(t *testing.T) {
 			return membus.Deliver
 		})
 		w.sendLater("alice", "later", time.Hour)
-		w.Eventually("it is saved", func() bool {
+		w.Eventually("the wakeup is saved", func() bool {
 			due := w.Server.DueSpaces(0)
 			return len(due) == 1 && due[0].Space == "alice" && due[0].At > time.Now().UnixMilli()
 		})
 		w.Pass(2 * time.Hour)
 		if due := w.Server.DueSpaces(0); len(due) > 0 {
-			t.Errorf("it is handled, and %v are to be woken", due)
+			t.Errorf("the event is handled, and the wakeups are %v", due)
 		}
 		w.wantDoc("alice", "balance", "1")
 		w.stop(p)

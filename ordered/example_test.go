@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// Accounts, served beside a client that sends to them.
+// The example serves accounts beside a client that sends to them.
 func ExampleServe() {
 	type Payment struct {
 		Cents int64 `json:"cents"`

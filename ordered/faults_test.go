@@ -11,7 +11,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// A server whose store is out of order for an hour says so at first and then ever more rarely. When it is in order, all is handled.
+// During an outage of an hour, a server logs the fault at first, then at growing intervals. After the outage,
+// all events are handled.
 func TestFaults_AnHourWithoutAStoreWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -36,7 +37,7 @@ func TestFaults_AnHourWithoutAStoreWritesFewLines(t *testing.T) {
 			}
 		}
 		if len(written) < 6 {
-			t.Errorf("that is told by:\n%s", w.Log)
+			t.Errorf("the logger wrote:\n%s", w.Log)
 		}
 		outage.Over()
 		for i := range 6 {

@@ -17,7 +17,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// look is the fleet as `settle fleet` sees it.
+// look returns the fleet as `settle fleet` reads it.
 func (w *world) look() *fleet.Fleet {
 	w.Helper()
 	f, err := fleet.Look(context.Background(), w.Client)
@@ -27,7 +27,7 @@ func (w *world) look() *fleet.Fleet {
 	return f
 }
 
-// eventuallyStuck waits until the fleet says just this of keys that stand still, each a beginning.
+// eventuallyStuck waits until the fleet reports exactly these stuck keys, each given by a prefix.
 func (w *world) eventuallyStuck(want ...string) (f *fleet.Fleet) {
 	w.Helper()
 	var lines []string
@@ -42,13 +42,13 @@ func (w *world) eventuallyStuck(want ...string) (f *fleet.Fleet) {
 		}
 		w.Pass(time.Second)
 	}
-	w.Fatalf("stuck are %q, want %q", lines, want)
+	w.Fatalf("stuck keys: %q, want %q", lines, want)
 	return nil
 }
 
-// Servers are listed with what they have done and what waits, and keys that stand still with the event
-// that they are at, since when, and why. Those that go on beside them are not.
-func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
+// Servers are listed with what they have done and what waits, and stuck keys with their event, since when
+// they are stuck, and why. Keys that make progress beside them are not listed.
+func TestFigures_ReportServersAndStuckKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		u := newUnending()
@@ -72,10 +72,10 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 		f := w.eventuallyStuck("hung hang/bad running: its handler has been running since ", "tried flaky/f1 retry: attempt 2 of 5")
 		for _, s := range f.Stuck {
 			if !s.Stored.Equal(began) {
-				t.Errorf("the event of %s is said to have been stored at %s, and was at %s", s.Space, s.Stored, began)
+				t.Errorf("the event of %s is reported as stored at %s, want %s", s.Space, s.Stored, began)
 			}
 			if late := s.Since.Sub(began); late < 0 || late > time.Second {
-				t.Errorf("%s is said to stand still since %v after it began to", s.Space, late)
+				t.Errorf("%s counts as stuck since %v after it began", s.Space, late)
 			}
 		}
 		g := f.Workers[0].Figures
@@ -86,26 +86,26 @@ func TestFigures_AServerSaysWhatItDoesAndWhichKeysStandStill(t *testing.T) {
 		if hot < 0 || f.Partitions[hot].BusiestEvents != 13 || f.Partitions[hot].Waiting < 13 || f.Partitions[hot].Unsaved == 0 {
 			t.Errorf("partitions: %+v", f.Partitions)
 		}
-		w.Eventually("it is given up", func() bool { return u.called.Load() == 2 })
+		w.Eventually("the handler is given up", func() bool { return u.called.Load() == 2 })
 		if n := w.look().Workers[0].Figures.Abandoned; n != 1 {
-			t.Errorf("%d goroutines are said to be left behind", n)
+			t.Errorf("%d goroutines count as given up", n)
 		}
 		u.release()
 		w.EventuallyEnded("hung", 13)
 		w.Pass(10 * time.Second)
 		if f := w.eventuallyStuck("tried flaky/f1 retry: "); f.Workers[0].Figures.Abandoned != 0 {
-			t.Error("all have returned, and some are said to be left behind")
+			t.Error("goroutines count as given up after all have returned")
 		}
 		w.stop(p)
 		if f := w.look(); len(f.Workers) != 0 {
-			t.Errorf("it has left, and is listed: %+v", f.Workers)
+			t.Errorf("the server is listed after it has left: %+v", f.Workers)
 		}
 	})
 }
 
-// A key with a backlog makes progress while one group of transactions takes in many events: each handler
-// that begins is progress. The age of one that stands still begins when it does.
-func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
+// A key with a backlog makes progress while one group of transactions handles many events: the start of each
+// handler is progress. The age of a stuck key begins when it gets stuck.
+func TestFigures_AKeyWithABacklogIsNotReportedAsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		release := make(chan struct{})
@@ -127,7 +127,7 @@ func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
 		}
 		f := w.eventuallyStuck("hot hang/last running: its handler has been running since ")
 		if s := f.Stuck[0]; s.Since.Sub(sent) < n*50*time.Millisecond || s.Stored.Sub(sent) > time.Second {
-			t.Errorf("it stands still since %v after all were sent, and its event was stored %v after", s.Since.Sub(sent), s.Stored.Sub(sent))
+			t.Errorf("the key counts as stuck since %v after all were sent, and its event as stored %v after", s.Since.Sub(sent), s.Stored.Sub(sent))
 		}
 		close(release)
 		w.EventuallyEnded("hot", n+1)
@@ -135,8 +135,8 @@ func TestFigures_AKeyThatWorksOffABacklogIsNotNamed(t *testing.T) {
 	})
 }
 
-// What cannot be saved is named, and why.
-func TestFigures_WhatCannotBeSavedIsNamed(t *testing.T) {
+// Changes that cannot be saved are reported, with the reason.
+func TestFigures_ReportUnsavedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &failing{Bus: w.Server.Connect("o1")}
@@ -150,7 +150,7 @@ func TestFigures_WhatCannotBeSavedIsNamed(t *testing.T) {
 	})
 }
 
-// away is a bus that knows whether it reaches a server.
+// away is a bus that reports whether it reaches a server.
 type away struct {
 	ordered.Bus
 	gone *atomic.Bool
@@ -158,9 +158,9 @@ type away struct {
 
 func (a away) Reachable() bool { return !a.gone.Load() }
 
-// While no server can be reached, Serve ends all the same, and says what it could not save. What was
-// acknowledged is there when the server is.
-func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
+// While no server can be reached, Serve still ends, and reports what it could not save. Acknowledged events
+// are handled once a server is back.
+func TestLeaving_WithoutAServerEndsAndLosesNothing(t *testing.T) {
 	for _, unsaved := range []bool{true, false} {
 		t.Run(fmt.Sprint("with something to save: ", unsaved), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -177,12 +177,12 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 				w.Pass(5 * time.Second)
 				b.Disconnect()
 				gone.Store(true)
-				w.Pass(700 * time.Millisecond) // it is in the middle of an announcement
+				w.Pass(700 * time.Millisecond) // in the middle of an announcement
 				began := time.Now()
 				p.cancel()
 				err := <-p.ended
 				if took := time.Since(began); took > 8*time.Second {
-					t.Errorf("it has taken %s", took)
+					t.Errorf("Serve took %s to end", took)
 				}
 				if !errors.Is(err, port.ErrNoServer) {
 					t.Fatalf("serve: %v", err)
@@ -193,7 +193,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 				}
 				for _, part := range []string{"server o1-", "no server could be reached", said, "nothing that was acknowledged is lost"} {
 					if !strings.Contains(err.Error(), part) {
-						t.Errorf("it does not say %q: %v", part, err)
+						t.Errorf("the error does not contain %q: %v", part, err)
 					}
 				}
 				b.Kill()

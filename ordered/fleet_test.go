@@ -23,7 +23,7 @@ import (
 func TestFleet_TwoServersThatDisagreeApplyNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		// Each takes the other for dead, so both have all keys.
+		// Each server takes the other for dead, so both serve all keys.
 		p1 := w.serve(ordered.Config{Name: "o1", TTL: time.Millisecond}, nil)
 		p2 := w.serve(ordered.Config{Name: "o2", TTL: time.Millisecond}, nil)
 		for i := range 100 {
@@ -35,7 +35,7 @@ func TestFleet_TwoServersThatDisagreeApplyNothingTwice(t *testing.T) {
 		w.WantEnded("alice", worldtest.Numbered(100)...)
 		w.wantDoc("bob", "balance", "100")
 		if n := len(w.Takeovers("alice")); n < 3 {
-			t.Errorf("%d takeovers: they did not fight, and this proves nothing", n)
+			t.Errorf("%d takeovers: the test needs servers that disagree", n)
 		}
 		w.stop(p1)
 		w.stop(p2)
@@ -65,7 +65,7 @@ func TestFleet_ServersShareThePartitionsAndOneStandsInForAnother(t *testing.T) {
 			by[w.Takeovers(k)[0][:2]]++
 		}
 		if by["o1"] < 5 || by["o2"] < 5 {
-			t.Errorf("they did not share: %v", by)
+			t.Errorf("the servers did not share: %v", by)
 		}
 		p1.crash()
 		all("e2")
@@ -85,8 +85,8 @@ func TestFleet_ServersShareThePartitionsAndOneStandsInForAnother(t *testing.T) {
 	})
 }
 
-// A partition that moves goes from hand to hand: the server that is to have it waits until the other has saved and
-// let go, and no append is refused.
+// A handover passes a partition from one server to the next: the new owner waits until the old one has saved
+// and released it, and no append is refused.
 func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
@@ -105,7 +105,7 @@ func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
 		p2 := w.serve(ordered.Config{Name: "o2"}, nil) // it gets some of the partitions
 		pays(60)
 		before := w.look()
-		w.stop(p1) // and then all
+		w.stop(p1) // and then all of them
 		pays(20)
 		w.Pass(3 * time.Second)
 		for k := range 20 {
@@ -116,7 +116,7 @@ func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
 			moved += len(w.Takeovers(fmt.Sprint("k", k))) - 1
 		}
 		if moved < 20 {
-			t.Errorf("keys were taken over %d times, and this proves nothing", moved)
+			t.Errorf("keys were taken over %d times, which is too few", moved)
 		}
 		refused := uint64(0)
 		for _, f := range []*fleet.Fleet{before, w.look()} {
@@ -131,7 +131,7 @@ func TestFleet_AHandoverCostsNoRefusedAppend(t *testing.T) {
 	})
 }
 
-// While the store is away nobody can be heard, and nobody is taken for gone.
+// During an outage of the store no server is heard, and none is taken for dead.
 func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -144,7 +144,7 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 		}
 		w.Pass(time.Second)
 		w.Server.Disconnect()
-		w.Pass(45 * time.Second) // less than it takes an idle key to leave memory
+		w.Pass(45 * time.Second) // less than it takes to evict an idle key
 		w.Server.Reconnect()
 		for _, k := range keys {
 			w.Send(k, "pay", "e2", `{"cents":1}`)
@@ -161,7 +161,7 @@ func TestFleet_AnOutageOfTheStoreMovesNothing(t *testing.T) {
 	})
 }
 
-func TestFleet_AServerThatHangsAndGoesOnChangesNothing(t *testing.T) {
+func TestFleet_AServerThatHangsAndContinuesChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var hung atomic.Bool
@@ -174,14 +174,14 @@ func TestFleet_AServerThatHangsAndGoesOnChangesNothing(t *testing.T) {
 		w.sendAll("alice", 3)
 		w.EventuallyEnded("alice", 3)
 		hung.Store(true)
-		w.Send("alice", "pay", "e4", `{"cents":1}`) // it handles that, and cannot append
+		w.Send("alice", "pay", "e4", `{"cents":1}`) // p1 handles it, and cannot append
 		w.Pass(time.Second)
 		p2 := w.serve(ordered.Config{Name: "o2", TTL: 2 * time.Second}, nil)
 		w.EventuallyEnded("alice", 4)
 		w.Send("alice", "pay", "e5", `{"cents":1}`)
 		w.EventuallyEnded("alice", 5)
 		if last := w.Takeovers("alice"); !strings.HasPrefix(last[len(last)-1], "o2-") {
-			t.Fatalf("taken over by %v", last)
+			t.Fatalf("takeovers by %v", last)
 		}
 		hung.Store(false)
 		w.Send("alice", "pay", "e6", `{"cents":1}`)
@@ -210,7 +210,7 @@ func TestFleet_LostAndLateAnswersAreResolvedToWhatHappened(t *testing.T) {
 			p.bus.Release()
 		}
 		w.EventuallyEnded("alice", 200)
-		w.Eventually("bob has all", func() bool { p.bus.Release(); return len(w.Receipts("bob")) == 200 })
+		w.Eventually("bob has everything", func() bool { p.bus.Release(); return len(w.Receipts("bob")) == 200 })
 		w.WantEnded("alice", worldtest.Numbered(200)...)
 		w.wantDoc("alice", "balance", "200")
 		w.wantDoc("bob", "balance", "200")
@@ -222,7 +222,7 @@ func TestFleet_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var tries atomic.Int32
-		var starting sync.Mutex // a process may get as far as the handler before it is the current one
+		var starting sync.Mutex // a process may reach the handler before it is the current one
 		var current *serving
 		h := accounts()
 		h["kill"] = func(*ordered.Tx, *model.Event) (any, error) {
@@ -250,7 +250,7 @@ func TestFleet_AHandlerThatKillsItsProcessIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
+func TestFleet_AKeyIsEvictedAndLoadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.serve(ordered.Config{Name: "o1", Idle: time.Second}, nil)
@@ -269,7 +269,7 @@ func TestFleet_AKeyLeavesMemoryAndComesBack(t *testing.T) {
 	})
 }
 
-func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
+func TestFleet_OnlyOldDataIsPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 1, Horizon: time.Hour})
 		p := w.serve(ordered.Config{Name: "o1", History: 15 * time.Minute}, nil)
@@ -297,7 +297,7 @@ func TestFleet_WhatIsOldIsPurgedAndNothingElse(t *testing.T) {
 	})
 }
 
-// illRead is a bus whose log cannot be read now and then.
+// illRead is a bus whose log reads fail sometimes.
 type illRead struct {
 	*membus.Bus
 	fails atomic.Int32
@@ -310,14 +310,14 @@ func (b *illRead) ReadLog(ctx context.Context, space string, after uint64, limit
 	return b.Bus.ReadLog(ctx, space, after, limit)
 }
 
-func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) {
+func TestFleet_AReloadedKeyHandlesItsDeliveredEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &illRead{Bus: w.Server.Connect("o1")}
 		var foreign atomic.Bool
 		b.Inject(func(op membus.Op) membus.Fate {
 			if op.Label == "append" && foreign.CompareAndSwap(true, false) {
-				// Another takes the key over, and this server cannot read that it did.
+				// Another runtime takes the key over, and this server cannot read that.
 				w.Append(&model.Commit{Space: op.Space, Runtime: "other", Attempt: w.Server.Head(op.Space) + 1, Takeover: true, Cursor: model.Cursor{Floor: 1}})
 				b.fails.Store(3)
 			}
@@ -335,25 +335,25 @@ func TestFleet_AKeyThatHasToBeLoadedAnewHandlesWhatItHadBeenGiven(t *testing.T) 
 		w.WantEnded("alice", "e1", "e2", "e3")
 		cancel()
 		if err := <-ended; err != nil || foreign.Load() || b.fails.Load() > 0 {
-			t.Errorf("%v; foreign %v, failures left %d", err, foreign.Load(), b.fails.Load())
+			t.Errorf("%v; foreign %v, %d reads did not fail", err, foreign.Load(), b.fails.Load())
 		}
 		b.Close()
 	})
 }
 
-// A server that has given an event up stays careful: the next event that kills its process costs no attempt
-// that is not counted, as with a worker.
+// A server that has given an event up keeps marking attempts: the next event that kills its process costs no
+// uncounted attempt, as with a worker.
 func TestPoison_EachEventThatKillsItsProcessCostsThreeAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		var starting sync.Mutex // a process may get as far as the handler before it is the current one
+		var starting sync.Mutex // a process may reach the handler before it is the current one
 		var current, dead *serving
 		tries := map[string]int{}
 		h := accounts()
 		h["kill"] = func(_ *ordered.Tx, ev *model.Event) (any, error) {
 			starting.Lock()
 			defer starting.Unlock()
-			if current != dead { // what it does after its end does not count
+			if current != dead { // calls after its end do not count
 				tries[ev.ID]++
 			}
 			dead = current
@@ -372,7 +372,7 @@ func TestPoison_EachEventThatKillsItsProcessCostsThreeAttempts(t *testing.T) {
 			p.crash()
 		}
 		w.WantEnded("alice", "k1", "k2", "e1")
-		if tries["k1"] != 4 || tries["k2"] != 3 { // the first life had no reason to be careful
+		if tries["k1"] != 4 || tries["k2"] != 3 { // the first process had no reason to mark attempts
 			t.Errorf("tried %v", tries)
 		}
 		for _, rc := range w.Receipts("alice")[:2] {
@@ -383,9 +383,9 @@ func TestPoison_EachEventThatKillsItsProcessCostsThreeAttempts(t *testing.T) {
 	})
 }
 
-// A server that is stopped between the mark of an attempt and the attempt takes the mark back: the attempt was
-// not made, and counts as little as with a worker.
-func TestPoison_AnAttemptThatIsNotMadeDoesNotCount(t *testing.T) {
+// A server that is stopped between the mark of an attempt and the attempt removes the mark: the attempt was
+// not made, and does not count, as with a worker.
+func TestPoison_AnAttemptThatWasNotMadeDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		barren := &model.Commit{Version: model.CommitVersion, Space: "alice", Runtime: "other", Attempt: 1, Takeover: true}

@@ -23,7 +23,7 @@ type unending struct {
 	release  func()
 	stuck    chan struct{}
 	called   atomic.Int32 // calls of handlers that wait
-	came     atomic.Int32 // of those, the ones that used their transaction after it and went on
+	came     atomic.Int32 // of those, the ones that used their transaction afterwards and were not stopped
 }
 
 func newUnending() *unending {
@@ -55,10 +55,10 @@ func newUnending() *unending {
 	return u
 }
 
-// A handler that never returns is given up, three times, and its event is a dead letter that says
-// why. The events before it are handled once, the one behind it meanwhile, although none of the
-// goroutines has come back; what they write and send when they do is nowhere.
-func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyGoesOn(t *testing.T) {
+// A handler that never returns is given up three times, and its event becomes a dead letter that explains
+// why. Earlier events are handled once, and later ones in the meantime, although none of the goroutines has
+// returned; what these write and send when they do return is discarded.
+func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
@@ -81,14 +81,14 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyGoesOn(t *testing.T) {
 		said := w.Receipts("alice")[100].Error
 		for _, part := range []string{"stream hang", "30s", "3 attempts", "Within"} {
 			if !strings.Contains(said, part) {
-				t.Errorf("the receipt says %q, without %q", said, part)
+				t.Errorf("the receipt has error %q, want %q in it", said, part)
 			}
 		}
 		w.Eventually("the dead letter is written", func() bool { return len(w.dead("alice")) == 1 })
 		if n := u.called.Load(); n != 3 {
 			t.Errorf("the handler was called %d times", n)
 		}
-		// The second attempt is within a minute of the first, and counts as the same fault.
+		// The second attempt follows within a minute of the first, and counts as the same fault.
 		for what, times := range map[string]int{"a handler is given up": 3, "a handler has not returned; nothing else": 2} {
 			if n := w.Log.Count(what); n != times {
 				t.Errorf("%q is logged %d times, want %d", what, n, times)
@@ -97,11 +97,11 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyGoesOn(t *testing.T) {
 		u.release()
 		w.Pass(time.Minute)
 		if n := u.came.Load(); n != 0 {
-			t.Errorf("%d used a transaction that was given up, and went on", n)
+			t.Errorf("%d goroutines used a transaction that was given up, and continued", n)
 		}
 		for _, doc := range []string{"late", "before"} {
 			if v := w.Doc("alice", doc); v != "absent" {
-				t.Errorf("what a handler wrote that was given up is there: %s is %s", doc, v)
+				t.Errorf("a write of a handler that was given up was committed: %s is %s", doc, v)
 			}
 		}
 		w.wantDoc("alice", "balance", "101")
@@ -112,8 +112,8 @@ func TestLimit_AHandlerThatNeverReturnsIsGivenUpAndTheKeyGoesOn(t *testing.T) {
 	})
 }
 
-// A handler that heeds its context is not given up: the attempt has failed, and is made again as
-// after an error that may pass. Nothing of it is kept.
+// A handler that returns when its context ends is not given up: the attempt has failed and is retried like
+// one with a transient error. Nothing of it is kept.
 func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -123,20 +123,20 @@ func TestLimit_AHandlerSeesItAsAContextThatEnds(t *testing.T) {
 		w.Send("alice", "pay", "e1", `{"cents":1}`)
 		w.EventuallyEnds("alice", "bad failed 5", "e1 handled 0")
 		if said := w.Receipts("alice")[0].Error; !strings.Contains(said, "event bad: the handler of stream heed has not returned within 8s.") {
-			t.Errorf("the receipt says %q", said)
+			t.Errorf("the receipt has error %q", said)
 		}
 		if by := w.Takeovers("alice"); len(by) != 1 {
 			t.Errorf("takeovers: %v", by)
 		}
 		if v := w.Doc("alice", "before"); v != "absent" {
-			t.Errorf("what a failed attempt has written is there: %s", v)
+			t.Errorf("a write of a failed attempt was committed: %s", v)
 		}
 		w.stop(p)
 	})
 }
 
-// A stream may have a limit of its own, longer, shorter or none; a handler that returns before it is
-// blamed for nothing, how many there are one after the other.
+// A stream may have its own limit: longer, shorter or none. A handler that returns within it is never given
+// up, however many run in a row.
 func TestLimit_AStreamMayHaveItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -158,7 +158,7 @@ func TestLimit_AStreamMayHaveItsOwn(t *testing.T) {
 	})
 }
 
-// A handler that ends its goroutine is an attempt that never came back, and its key goes on.
+// A handler that ends its goroutine is an attempt that never returned, and its key continues.
 func TestLimit_AHandlerThatEndsItsGoroutineIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -167,7 +167,7 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsGivenUp(t *testing.T) {
 		w.Send("alice", "pay", "e1", `{"cents":1}`)
 		w.EventuallyEnds("alice", "bad failed 3", "e1 handled 0")
 		if said := w.Receipts("alice")[0].Error; !strings.Contains(said, "ended its goroutine") {
-			t.Errorf("the receipt says %q", said)
+			t.Errorf("the receipt has error %q", said)
 		}
 		w.Pass(5 * time.Second)
 		w.WantPosition(0, 2)
@@ -175,9 +175,8 @@ func TestLimit_AHandlerThatEndsItsGoroutineIsGivenUp(t *testing.T) {
 	})
 }
 
-// The attempts are counted over a change of servers, also by one that takes over from a server that
-// is alive.
-func TestLimit_AttemptsAreCountedOverAMove(t *testing.T) {
+// Attempts are counted across servers, even if one takes over from a live server.
+func TestLimit_AttemptsAreCountedAcrossServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
@@ -185,7 +184,7 @@ func TestLimit_AttemptsAreCountedOverAMove(t *testing.T) {
 		p1 := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers}, nil)
 		w.Send("alice", "hang", "bad")
 		w.Send("alice", "pay", "e1", `{"cents":1}`)
-		w.Eventually("it is tried a second time", func() bool { return u.called.Load() == 2 })
+		w.Eventually("the second attempt is running", func() bool { return u.called.Load() == 2 })
 		w.stop(p1)
 		p2 := w.serve(ordered.Config{Name: "o2", Handlers: u.handlers}, nil)
 		w.EventuallyEnds("alice", "bad failed 3", "e1 handled 0")
@@ -196,8 +195,8 @@ func TestLimit_AttemptsAreCountedOverAMove(t *testing.T) {
 	})
 }
 
-// A server that is stopped while a handler does not return ends, and nothing of the transaction is
-// kept, whatever the handler does later.
+// A server that is stopped while a handler does not return ends, and nothing of the transaction is kept,
+// whatever the handler does later.
 func TestLimit_AServerThatIsStoppedCutsAHandlerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -205,14 +204,14 @@ func TestLimit_AServerThatIsStoppedCutsAHandlerOff(t *testing.T) {
 		defer u.release()
 		p := w.serve(ordered.Config{Name: "o1", Handlers: u.handlers, RunLimit: -1}, nil)
 		w.Send("alice", "hang", "bad")
-		w.Eventually("it is called", func() bool { return u.called.Load() == 1 })
+		w.Eventually("the handler is called", func() bool { return u.called.Load() == 1 })
 		began := time.Now()
 		p.cancel()
 		if err := <-p.ended; err != nil {
 			t.Errorf("serve: %v", err)
 		}
 		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("it has taken %s to stop", took)
+			t.Errorf("the server took %s to stop", took)
 		}
 		head, err := w.Client.Head(context.Background(), "alice")
 		if err != nil {
@@ -221,15 +220,15 @@ func TestLimit_AServerThatIsStoppedCutsAHandlerOff(t *testing.T) {
 		u.release()
 		w.Pass(time.Minute)
 		if now, err := w.Client.Head(context.Background(), "alice"); err != nil || now != head {
-			t.Errorf("the log went on from %d to %d, %v", head, now, err)
+			t.Errorf("the log grew from %d to %d, %v", head, now, err)
 		}
 		p.bus.Close()
 	})
 }
 
-// At most 100 goroutines of a server are left behind. A key beyond that stands still, which is told of,
+// At most 100 goroutines of a server count as given up. Beyond that a key stands still, which is logged,
 // until some have returned.
-func TestLimit_OnlySoManyAreLeftBehind(t *testing.T) {
+func TestLimit_TheNumberOfGivenUpGoroutinesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		u := newUnending()
@@ -240,10 +239,10 @@ func TestLimit_OnlySoManyAreLeftBehind(t *testing.T) {
 		}
 		w.Pass(time.Minute)
 		if n := w.Log.Count("a handler is given up"); n != 100 {
-			t.Errorf("%d were given up", n)
+			t.Errorf("%d goroutines were given up", n)
 		}
 		if w.Log.Count("too many were that have not returned since") == 0 {
-			t.Error("nobody is told that no more are given up")
+			t.Error("the limit was not logged")
 		}
 		u.release()
 		for i := range 60 {

@@ -29,11 +29,11 @@ func (w *world) pay(key string, ids ...string) (duplicates int) {
 	return duplicates
 }
 
-// A lane alone has lost its end: what is sent after that is handled once, also under sequences
-// beyond which the keys have come, and what was handled before is known still.
+// A lane alone has lost its end. Later events are handled once, even under sequences that the keys have
+// passed, and handled events are still known.
 func TestLostEnd_LaterEventsAreHandledOnceAndLostOnesAreKnown(t *testing.T) {
 	for _, sent := range []int{0, 2, 12} { // before a server starts: none, fewer than were lost, more
-		t.Run(fmt.Sprintf("%d were sent before the server starts", sent), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d events sent before the server starts", sent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
 				first := w.serve(ordered.Config{Name: "o1"}, nil)
@@ -44,7 +44,7 @@ func TestLostEnd_LaterEventsAreHandledOnceAndLostOnesAreKnown(t *testing.T) {
 				w.Server.LoseLane(0, 4)
 				more := ids("n", sent)
 				w.pay("alice", more...)
-				w.pay("alice", "e10") // again: the lane has forgotten it
+				w.pay("alice", "e10") // again: the lane has lost it
 				second := w.serve(ordered.Config{Name: "o2"}, nil)
 				all = append(all, more...)
 				w.EventuallyEnded("alice", len(all))
@@ -52,7 +52,7 @@ func TestLostEnd_LaterEventsAreHandledOnceAndLostOnesAreKnown(t *testing.T) {
 				all = append(all, "last")
 				w.EventuallyEnded("alice", len(all))
 				if n := w.pay("alice", all...); n != len(all) {
-					t.Errorf("%d of %d second events were taken for new ones", len(all)-n, len(all))
+					t.Errorf("%d of %d duplicates were taken for new events", len(all)-n, len(all))
 				}
 				w.Pass(time.Minute)
 				w.WantEnded("alice", all...)
@@ -63,8 +63,7 @@ func TestLostEnd_LaterEventsAreHandledOnceAndLostOnesAreKnown(t *testing.T) {
 	}
 }
 
-// As long as receipts say what of a lane is handled, none of them is purged, by this server or the
-// next.
+// While receipts decide which lane events are handled, no receipt is purged, by this server or the next.
 func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -74,7 +73,7 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 		w.EventuallyEnded("alice", 10)
 		w.stop(first)
 		w.Server.LoseLane(0, 4)
-		w.pay("bob", "b1") // at 5, of which alice's cursor says that it is done
+		w.pay("bob", "b1") // at 5, which alice's cursor counts as done
 		w.pay("alice", "n1")
 		cfg.Name = "o2"
 		cfg.Handlers = map[string]ordered.Handler{}
@@ -100,8 +99,8 @@ func TestLostEnd_NothingIsPurgedWhileEventsAreInDoubt(t *testing.T) {
 	})
 }
 
-// What cannot be gone on with is served when its loss is accepted.
-func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+// A lane that is refused is served once its loss is accepted.
+func TestLostEnd_AnEmptyLaneIsServedOnceTheLossIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.serve(ordered.Config{Name: "o1"}, nil)
@@ -113,7 +112,7 @@ func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 		w.Pass(time.Minute)
 		lost, err := loss.InPartition(t.Context(), w.Client, 0)
 		if err != nil || len(lost) != 1 {
-			t.Fatalf("what is lost is %v, %v", lost, err)
+			t.Fatalf("the losses are %v, %v", lost, err)
 		}
 		if err := lost[0].Accept(t.Context(), w.Client, nil); err != nil {
 			t.Fatal(err)
@@ -125,8 +124,8 @@ func TestLostEnd_AnEmptyLaneIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
 	})
 }
 
-// So is a key whose log has lost its end.
-func TestLostEnd_AKeyWhoseLogIsLostIsGoneOnWithWhenThatIsAccepted(t *testing.T) {
+// The same holds for a key whose log has lost its end.
+func TestLostEnd_AKeyWithALostLogIsServedOnceTheLossIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		first := w.serve(ordered.Config{Name: "o1"}, nil)
@@ -144,7 +143,7 @@ func TestLostEnd_AKeyWhoseLogIsLostIsGoneOnWithWhenThatIsAccepted(t *testing.T) 
 		}
 		lost, err := loss.InSpace(t.Context(), w.Client, "alice")
 		if err != nil || lost == nil {
-			t.Fatalf("what is lost is %v, %v", lost, err)
+			t.Fatalf("the losses are %v, %v", lost, err)
 		}
 		if err := lost.Accept(t.Context(), w.Client, nil); err != nil {
 			t.Fatal(err)

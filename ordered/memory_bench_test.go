@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// BenchmarkMemoryPerKey measures what an idle key with one document takes in the memory of its server: the
-// heap with all keys awake, less what is left of it when the server has ended.
+// BenchmarkMemoryPerKey measures the memory that an idle key with one document takes in its server: the heap
+// with all keys loaded, minus the heap after the server has ended.
 //
 //	go test ./ordered -run '^$' -bench MemoryPerKey -benchtime 1x
 func BenchmarkMemoryPerKey(b *testing.B) {
@@ -56,7 +56,7 @@ func BenchmarkMemoryPerKey(b *testing.B) {
 	}
 }
 
-// memory is what the heap and the stacks take after a collection.
+// memory returns the sizes of the heap and the stacks after a collection.
 func memory() (heap, stacks int64) {
 	runtime.GC()
 	runtime.GC()

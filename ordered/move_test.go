@@ -31,9 +31,9 @@ func fullProgram(t *testing.T) *space.Program {
 	return p
 }
 
-// From ordered to full workers and back, over the same data, with a transfer and a follow-up
-// under way each time.
-func TestMove_FullWorkersGoOnBehindTheLastCommitAndTheOtherWayRound(t *testing.T) {
+// A deployment moves from ordered to full workers and back, over the same data, each time with a transfer and
+// a follow-up in flight.
+func TestMove_FullWorkersContinueAfterTheLastCommitAndViceVersa(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
 		sent := 0

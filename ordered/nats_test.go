@@ -38,7 +38,7 @@ func connectNATS(t testing.TB, s *embedded.Server, partitions int) *bus.Bus {
 	return b
 }
 
-// run serves beside the test; end ends it in good order.
+// run starts a server; end stops it in good order.
 func run(t testing.TB, b ordered.Bus, cfg ordered.Config) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -53,7 +53,7 @@ func run(t testing.TB, b ordered.Bus, cfg ordered.Config) (end func()) {
 	return end
 }
 
-// ends follows the log of a key until so many of its events have ended, and returns their ids.
+// ends follows the log of a key until n of its events have ended, and returns their ids.
 func ends(t testing.TB, b *bus.Bus, key string, n int) (ids []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -80,7 +80,7 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 	end := run(t, a, ordered.Config{Name: "o1", Handlers: accounts()})
 	run(t, b, ordered.Config{Name: "o2", Handlers: accounts()})
 	publish := func(key, id, payload string) error {
-		subject := fmt.Sprintf("settle.lane.%d.%s.pay.%s", model.PartitionOf(key, 4), key, id)
+		subject := fmt.Sprintf("settle.send.%d.%s.pay.%s", model.PartitionOf(key, 4), key, id)
 		_, err := plain.JetStream().Publish(t.Context(), subject, []byte(payload))
 		return err
 	}
@@ -92,7 +92,7 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 			}
 		}
 		if i == n/2 {
-			end() // the other one stands in
+			end() // the other server takes over
 		}
 	}
 	if err := publish("alice", "e1", `{"cents":1}`); err == nil {
@@ -104,7 +104,7 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 		}
 	}
 	if got := len(ends(t, plain, "bank", 4*n)); got != 4*n {
-		t.Errorf("the bank has handled %d transfers", got)
+		t.Errorf("the bank handled %d transfers", got)
 	}
 	d, err := history.Read(t.Context(), plain, "bank", "balance")
 	if err != nil || d.Value.String() != fmt.Sprint(4*n) {
@@ -115,12 +115,12 @@ func TestNATS_PlainPublishersTwoServersAndARestart(t *testing.T) {
 	}
 }
 
-// The state is an ordinary bucket, which a program without any of this can read.
+// The state is an ordinary bucket, which any NATS program can read.
 func TestNATS_TheStateIsABucket(t *testing.T) {
 	s := startNATS(t, embedded.FsyncInterval)
 	b := connectNATS(t, s, 1)
 	end := run(t, b, ordered.Config{Handlers: accounts()})
-	if _, err := b.JetStream().Publish(t.Context(), "settle.lane.0.alice.pay.e1", []byte(`{"cents":42}`)); err != nil {
+	if _, err := b.JetStream().Publish(t.Context(), "settle.send.0.alice.pay.e1", []byte(`{"cents":42}`)); err != nil {
 		t.Fatal(err)
 	}
 	ends(t, b, "alice", 1)

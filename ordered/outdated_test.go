@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// A mark at the sequence at which the server wants to save is as good as its own.
+// A mark of another runtime at the sequence at which the server wants to save is as good as its own.
 func TestSaver_AMarkOfAnotherRuntimeAtTheSameSequenceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -34,7 +34,7 @@ func TestSaver_AMarkOfAnotherRuntimeAtTheSameSequenceCounts(t *testing.T) {
 	})
 }
 
-// hermit is the bus of a server that hears of no other.
+// hermit is a bus that hides all other servers.
 type hermit struct{ *membus.Bus }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
@@ -43,7 +43,7 @@ func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready f
 	return ctx.Err()
 }
 
-// serveAlone starts a server that believes to be alone.
+// serveAlone starts a server that believes itself alone.
 func (w *world) serveAlone(name string, hook membus.Hook) *serving {
 	w.Helper()
 	b := w.Server.Connect(name)
@@ -56,9 +56,9 @@ func (w *world) serveAlone(name string, hook membus.Hook) *serving {
 	return p
 }
 
-// A server that could not save for a while, and has nothing to append, does not hear of another
-// that has taken the key over, saved it and died. That its own state is outdated tells it.
-func TestSaver_AServerWithNothingToAppendLearnsThatItIsDeposed(t *testing.T) {
+// A server that could not save for a while, and has nothing to append, misses that another server has taken
+// the key over, saved it and died. It detects that when its own save is outdated.
+func TestSaver_AnIdleServerDetectsThatItIsDeposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var lost atomic.Bool

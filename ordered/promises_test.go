@@ -33,12 +33,12 @@ func unitCore(t *testing.T, h Handler) *core {
 	return c
 }
 
-// taken takes a key over, at 1.
+// taken makes a core take its key over, at 1.
 func taken(t *testing.T, c *core) *core {
 	t.Helper()
 	c.TakeOver()
 	if c.Settle(0).Append == nil {
-		t.Fatal("it does not take over")
+		t.Fatal("the core does not take over")
 	}
 	if err := c.Confirm(1); err != nil {
 		t.Fatal(err)
@@ -46,17 +46,17 @@ func taken(t *testing.T, c *core) *core {
 	return c
 }
 
-// offered are n events in the lane of a core.
+// offered puts n events into the lane of a core.
 func offered(c *core, n int) {
 	for i := range n {
 		c.Offer(model.Event{Space: "k", Stream: "x", ID: fmt.Sprint("e", i+1), Lane: uint64(i + 1)})
 	}
 }
 
-// An event that finds no room in a commit is handled in the next one, and those behind it share commits again.
-func TestCore_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
+// An event without room in a commit is handled in the next one, and later events share commits again.
+func TestCore_AnEventWithoutRoomIsHandledInTheNextCommit(t *testing.T) {
 	c := taken(t, unitCore(t, func(tx *Tx, ev *model.Event) (any, error) {
-		size := map[string]int{"e1": 10 << 10, "e2": 20 << 10, "e3": 10 << 10, "e4": 20 << 10}[ev.ID] // of 28 KiB that a commit takes
+		size := map[string]int{"e1": 10 << 10, "e2": 20 << 10, "e3": 10 << 10, "e4": 20 << 10}[ev.ID] // of the 28 KiB that fit in a commit
 		tx.Set(ev.ID, strings.Repeat("x", size))
 		return nil, nil
 	}))
@@ -72,14 +72,14 @@ func TestCore_WhatHasNoRoomIsHandledInTheNextCommit(t *testing.T) {
 				together += a.Commit.Txs[i].Receipt.Event
 			}
 			got = append(got, together)
-			c.Settle(0) // beside what is under way
+			c.Settle(0) // while an append is in flight
 			if err := c.Confirm(a.Expect + 1); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	if want := fmt.Sprint([]string{"e1", "e2", "e3", "e4", "e5e6"}); fmt.Sprint(got) != want || !crowded {
-		t.Errorf("handled are %v, want %v", got, want)
+		t.Errorf("handled %v, want %v", got, want)
 	}
 }
 
@@ -90,7 +90,7 @@ func (late) Returned(bool) *host.Overrun {
 	return &host.Overrun{Stream: "x", Event: "e1", Limit: time.Second}
 }
 
-// A handler that returns after its limit has failed, whatever it returns, and is tried again.
+// A handler that returns after its limit has failed, whatever it returns, and is retried.
 func TestCore_AHandlerThatReturnsTooLateHasFailed(t *testing.T) {
 	c := taken(t, unitCore(t, func(tx *Tx, _ *model.Event) (any, error) {
 		tx.Set("n", 1)
@@ -99,12 +99,12 @@ func TestCore_AHandlerThatReturnsTooLateHasFailed(t *testing.T) {
 	c.code = late{}
 	offered(c, 1)
 	if r := c.Settle(time.Minute); r.Append != nil || r.Wake <= time.Minute {
-		t.Errorf("it is not to be tried again: %+v", r)
+		t.Errorf("the event is not retried: %+v", r)
 	}
 }
 
-// A handler sees what it has written.
-func TestTx_SeesWhatItHasWritten(t *testing.T) {
+// A handler reads its own writes.
+func TestTx_ReadsItsOwnWrites(t *testing.T) {
 	var seen string
 	c := taken(t, unitCore(t, func(tx *Tx, _ *model.Event) (any, error) {
 		tx.Set("n", 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// story is a random life of a few keys and servers. The oracle is what a single server that
-// never fails would do, one event after the other.
+// story is a random run of a few keys and servers. The oracle is a single server that never fails, and
+// handles one event after the other.
 type story struct {
 	*world
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type story struct {
 	sent    map[string]map[string]payment // by key and id: what was sent from outside
 }
 
-// n is a random number below limit, for whoever asks.
+// n returns a random number below limit; it is safe for concurrent use.
 func (s *story) n(limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *story) handlers() map[string]ordered.Handler {
 	return h
 }
 
-// fate has a third of the requests meet with something, and some take their time, so that more
-// is handled while they are under way.
+// fate injects faults into a third of the requests, and delays some, so that more is handled while they are
+// in flight.
 func (s *story) fate(op membus.Op) membus.Fate {
 	if op.Label == "append" && s.n(3) == 0 {
 		s.Pass(time.Duration(s.n(400)) * time.Millisecond)
@@ -125,7 +125,7 @@ func (s *story) step() {
 	}
 }
 
-// wantTold compares every key with what the oracle says.
+// wantTold compares every key with the oracle.
 func (s *story) wantTold() {
 	s.Helper()
 	balance, events := map[string]int64{}, map[string]int{}
@@ -142,14 +142,14 @@ func (s *story) wantTold() {
 	for _, key := range storyKeys {
 		s.wantOnceAndInOrder(key, events[key])
 		if got := s.Doc(key, "balance"); got != fmt.Sprint(balance[key]) && balance[key] != 0 {
-			s.Errorf("%s has %s, the oracle %d", key, got, balance[key])
+			s.Errorf("%s has %s, the oracle has %d", key, got, balance[key])
 		}
 		last := map[string]uint64{}
 		var seen []string
 		for _, rc := range s.Receipts(key) {
 			if origin, is := model.OriginOf(rc.Event); is && rc.Pos > 0 {
 				if rc.Pos != last[origin.Space]+1 {
-					s.Errorf("%s has handled position %d of %s after %d", key, rc.Pos, origin.Space, last[origin.Space])
+					s.Errorf("%s handled position %d of %s after %d", key, rc.Pos, origin.Space, last[origin.Space])
 				}
 				last[origin.Space] = rc.Pos
 			}
@@ -178,7 +178,7 @@ func (s *story) ended() bool {
 	return n >= want
 }
 
-// givenUp is an event that failed for having killed its processes.
+// givenUp returns an event that failed because it killed its processes, "" if there is none.
 func (s *story) givenUp() string {
 	for _, key := range storyKeys {
 		for _, rc := range s.Receipts(key) {
@@ -190,8 +190,8 @@ func (s *story) givenUp() string {
 	return ""
 }
 
-// wantKilled checks of an event that was given up that each of its attempts was in a process
-// that was killed: the event cannot know that it is not to blame.
+// wantKilled checks that each attempt at an event that was given up was in a process that was killed: an
+// event that happened to run there may be given up without being the cause.
 func (s *story) wantKilled(id string) {
 	s.Helper()
 	for _, key := range storyKeys {
@@ -201,13 +201,13 @@ func (s *story) wantKilled(id string) {
 				continue
 			}
 			if name, _, _ := strings.Cut(c.Runtime, "-"); !s.killed[name] {
-				s.Errorf("%s was given up, and %s is alive that has tried it", id, name)
+				s.Errorf("%s was given up, but %s, which attempted it, is alive", id, name)
 			}
 		}
 	}
 }
 
-func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T) {
+func TestProperty_EndsAsIfOneServerHadNeverFailed(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -224,9 +224,9 @@ func TestProperty_WhateverHappensItEndsAsIfOneServerHadNeverFailed(t *testing.T)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 			defer cancel()
 			last := s.serve(ordered.Config{Name: "last", Handlers: s.handlers()}, nil)
-			s.Eventually("all has ended", func() bool { return s.ended() || s.givenUp() != "" || ctx.Err() != nil })
+			s.Eventually("all events have ended", func() bool { return s.ended() || s.givenUp() != "" || ctx.Err() != nil })
 			id := s.givenUp()
-			s.Pass(10 * time.Second) // processes that were killed have ended, too
+			s.Pass(10 * time.Second) // until processes that were killed have ended, too
 			if id != "" {
 				s.wantKilled(id)
 			} else {

@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// A key whose log has a commit that cannot be read is named as refused, and other keys go on; when an operator has decided, its
-// events are handled.
-func TestQuarantine_AKeyIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
+// A key whose log has a commit that cannot be decoded is reported as refused, and other keys continue; once
+// an operator has decided, its events are handled.
+func TestQuarantine_AKeyIsSetAsideUntilItsCommitIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		seq, err := w.Server.Append(model.Append{Space: "alice", Data: []byte(`{"v":99}`)})
@@ -22,7 +22,7 @@ func TestQuarantine_AKeyIsSetAsideUntilItsCommitIsDecided(t *testing.T) {
 		w.Send("alice", "pay", "e1", `{"cents":1}`)
 		w.Send("bob", "pay", "e1", `{"cents":1}`)
 		w.EventuallyEnded("bob", 1)
-		w.Eventually("the key is named", func() bool {
+		w.Eventually("the key is reported", func() bool {
 			f := w.look()
 			return len(f.Workers) == 1 && f.Workers[0].Figures != nil && len(f.Workers[0].Figures.Losses) == 1
 		})

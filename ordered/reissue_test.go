@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// The log of a key and its state go back alone, or with the lane, under a server that lives on or while none runs. What the key sends afterwards
-// arrives once; what its lost commits had sent stays, and is not done a second time.
+// The log of a key and its state go back, alone or with the lane, under a running server or while none runs.
+// Later sends of the key arrive once; the effects of the lost commits' sends remain, and are not repeated.
 func TestReissue_SendsUnderReissuedPositionsArriveOnce(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		for _, lane := range []bool{true, false} {
@@ -43,10 +43,10 @@ func TestReissue_SendsUnderReissuedPositionsArriveOnce(t *testing.T) {
 						s = serve()
 					}
 					send(7, 9)
-					w.Eventually("all of it has arrived", func() bool { return w.Doc(to, "balance") == fmt.Sprint(1<<10-2) })
+					w.Eventually("all sends have arrived", func() bool { return w.Doc(to, "balance") == fmt.Sprint(1<<10-2) })
 					w.Pass(time.Minute)
 					w.wantDoc(to, "balance", fmt.Sprint(1<<10-2)) // each has taken effect once
-					send(4, 6)                                    // they are lost with the lane, so they are new to the key, and known to the other
+					send(4, 6)                                    // lost with the lane, so they are new to the key, but known to the other
 					w.Pass(time.Minute)
 					w.wantDoc(from, "balance", fmt.Sprint(1<<10-2))
 					w.wantDoc(to, "balance", fmt.Sprint(1<<10-2))

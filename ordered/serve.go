@@ -12,19 +12,18 @@ import (
 	"github.com/settlehq/settle/worker/host"
 )
 
-// Bus is what is needed of the outside world. *bus.Bus satisfies it over NATS JetStream, and
+// Bus is what a server needs from the outside world. *bus.Bus implements it over NATS JetStream, and
 // membus.Bus in memory, for tests.
 type Bus = port.Bus
 
-// Serve handles events until ctx ends: those of the partitions that fall to this process. Then
-// it finishes what is under way, saves, and leaves; the others take over. Any number of
-// processes may serve a deployment, with the same handlers. bus stays the caller's; the
-// deployment must have been provisioned.
+// Serve handles the events of the partitions that are assigned to this process, until ctx ends. Then it
+// finishes what is in flight, saves, and leaves; other processes take over. Any number of processes may serve
+// a deployment, with the same handlers. The caller keeps owning bus; the deployment must have been
+// provisioned.
 //
-// The error says what is wrong with cfg, or that the deployment cannot be reached. While it
-// serves, what goes wrong is logged and tried again. If no server can be reached for Config.Handover after
-// ctx has ended, the error is port.ErrNoServer and says what was not saved: bus is best killed then, as
-// nothing will be answered any more.
+// The error reports what is wrong with cfg, or that the deployment cannot be reached. Later faults are logged
+// and retried. If no server can be reached for Config.Handover after ctx has ended, the error is
+// port.ErrNoServer and names what was not saved: kill bus then, since it will get no more answers.
 func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := cfg.fill(); err != nil {
 		return err
@@ -82,11 +81,12 @@ func (s *server) coordinate(ctx context.Context, partition int) {
 	c.Stop()
 }
 
-// ID and Owner let package live answer what documents are: they are what the log says, so every server knows.
+// ID and Owner let package live answer requests for documents. Documents are what the log has, so every
+// server can answer.
 func (s *server) ID() string          { return s.cfg.id }
 func (s *server) Owner(string) string { return s.cfg.id }
 
-// Read reads documents from the log. All of them are up to date: nothing is derived.
+// Read reads documents from the log. All of them are current: none is derived.
 func (s *server) Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error) {
 	states := make([]model.DocumentState, len(q.Documents))
 	for i, of := range q.Documents {

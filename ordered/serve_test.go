@@ -27,7 +27,7 @@ func TestServe_HandlesTheEventsOfAKeyInOrderAndOnceEach(t *testing.T) {
 		w := newWorld(t, 2)
 		w.sendAll("alice", 100)
 		p := w.serve(ordered.Config{Name: "o1"}, nil)
-		w.sendAll("bob", 1500) // more than a commit takes
+		w.sendAll("bob", 1500) // more than fit in a commit
 		w.EventuallyEnded("alice", 100)
 		w.EventuallyEnded("bob", 1500)
 		w.WantEnded("alice", worldtest.Numbered(100)...)
@@ -44,7 +44,7 @@ func TestServe_ADuplicateIsRefusedByTheServerAndHandledOnce(t *testing.T) {
 		w.Send("alice", "pay", "e1", `{"cents":5}`)
 		w.EventuallyEnded("alice", 1)
 		if r := w.Send("alice", "pay", "e1", `{"cents":5}`); !r.Duplicate {
-			t.Errorf("the second one: %+v, want a duplicate", r)
+			t.Errorf("the second send: %+v, want a duplicate", r)
 		}
 		w.Pass(5 * time.Second)
 		w.WantEnded("alice", "e1")
@@ -78,7 +78,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 		w.Send("alice", "huge", "h")
 		w.Send("alice", "pay", "json", `{"cents":`)
 		w.Send("alice", "pay", "type", `{"cents":"five"}`)
-		w.Send("alice", "nobody", "n", `1`)
+		w.Send("alice", "unknown", "n", `1`)
 		w.Send("alice", "pay", "e2", `{"cents":5}`)
 		w.EventuallyEnded("alice", 9)
 		want := map[string]struct {
@@ -88,7 +88,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 			"e1": {model.Handled, ""}, "e2": {model.Handled, ""},
 			"p": {model.Failed, "panicked: at the disco"}, "f": {model.Failed, "no such currency"},
 			"b": {model.Failed, "no=name"}, "h": {model.Failed, "write smaller documents"},
-			"json": {model.Refused, "not JSON"}, "type": {model.Failed, "payload of event type"}, "n": {model.Refused, "no handler for stream nobody"},
+			"json": {model.Refused, "not JSON"}, "type": {model.Failed, "payload of event type"}, "n": {model.Refused, "no handler for stream unknown"},
 		}
 		for _, rc := range w.Receipts("alice") {
 			if x := want[rc.Event]; rc.Outcome != x.o || !strings.Contains(rc.Error, x.text) {
@@ -99,7 +99,7 @@ func TestServe_EveryEventEndsInAReceiptAndPoisonInTheDeadLetters(t *testing.T) {
 		w.Eventually("the dead letters are written", func() bool { return len(w.dead("alice")) == 7 })
 		for _, d := range w.dead("alice") {
 			if payload := string(d.Bytes()); d.Event == "p" && payload != `{"x":1}` || d.Event == "json" && payload != `{"cents":` {
-				t.Errorf("the letter about %s has the payload %s (%s)", d.Event, payload, d.Lost)
+				t.Errorf("the letter about %s has payload %s (%s)", d.Event, payload, d.Lost)
 			}
 		}
 		w.stop(p)
@@ -115,7 +115,7 @@ func (w *world) dead(key string) []model.DeadLetter {
 	return list
 }
 
-func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
+func TestServe_ATransientErrorIsRetriedAndDelaysOnlyItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := accounts()
@@ -135,7 +135,7 @@ func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
 		w.Send("alice", "pay", "e1", `{"cents":5}`)
 		w.Send("alice", "never", "n")
 		w.Send("bob", "pay", "e1", `{"cents":5}`)
-		w.Pass(6 * time.Second) // of 1, 2 and 4 s
+		w.Pass(6 * time.Second) // for pauses of 1, 2 and 4 s
 		w.WantEnded("bob", "e1")
 		w.WantEnded("alice")
 		w.Pass(30 * time.Second)
@@ -149,7 +149,7 @@ func TestServe_ATransientErrorIsTriedAgainAndHoldsItsKeyOnly(t *testing.T) {
 	})
 }
 
-func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
+func TestServe_SendsLeaveWithTheirTransactionAndArriveOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)
 		h := accounts()
@@ -184,7 +184,7 @@ func TestServe_WhatIsSentLeavesWithItsTransactionAndArrivesOnce(t *testing.T) {
 	})
 }
 
-func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
+func TestServe_AnExpiredEventIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		done := make(chan error, 2)
@@ -205,9 +205,9 @@ func TestServe_WhatHasExpiredIsNotHandled(t *testing.T) {
 	})
 }
 
-// An event that expires while it waits behind another one is not handled, although it had not when it was
-// read from the lane.
-func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
+// An event that expires while it waits after another one is not handled, although it had not expired when it
+// was read from the lane.
+func TestServe_AnEventThatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := accounts()
@@ -221,7 +221,7 @@ func TestServe_WhatExpiresWhileItWaitsIsNotHandled(t *testing.T) {
 	})
 }
 
-func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
+func TestServe_RefusesInvalidConfigurations(t *testing.T) {
 	w := newWorld(t, 1)
 	nothing := func(*ordered.Tx, *model.Event) (any, error) { return nil, nil }
 	for text, cfg := range map[string]ordered.Config{
@@ -237,15 +237,15 @@ func TestServe_RefusesAConfigurationThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// A key whose handler sends to another one, and that back: it ends as a dead letter, in whichever
-// lives, and the keys go on.
-func TestChain_EndsAcrossKeysWhoeverServesThem(t *testing.T) {
+// A handler sends to another key, whose handler sends back. The chain ends as a dead letter, whichever
+// servers handle it, and the keys continue.
+func TestChain_EndsAcrossKeysAndServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		handlers := accounts()
 		handlers["pass"] = ordered.On(func(tx *ordered.Tx, to string) (any, error) {
 			var balance int64
-			if err := tx.Read("balance", &balance); err != nil || balance > 100 { // as far as a test can bear
+			if err := tx.Read("balance", &balance); err != nil || balance > 100 { // bounded for the test
 				return nil, err
 			}
 			tx.Send(tx.Key(), "pay", payment{Cents: 1})

@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// failing is a bus whose saves, while they fail, store nothing and say so.
+// failing is a bus whose saves fail on demand, without storing anything.
 type failing struct {
 	*membus.Bus
 	on     atomic.Bool
@@ -28,8 +28,8 @@ func (b *failing) SaveState(ctx context.Context, space string, docs []model.Stat
 	return b.Bus.SaveState(ctx, space, docs, mark)
 }
 
-// The documents of a checkpoint that could not be saved go with the next one, which is of other
-// documents.
+// The documents of a checkpoint that could not be saved are part of the next one, although that is about
+// other documents.
 func TestSaver_AFailedSaveKeepsItsDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-// stored is what a deployment has stored, of one partition.
+// stored is the stored data of one partition of a deployment.
 type stored struct {
 	Lane []struct {
 		Space, Stream, ID, Payload                 string
@@ -66,10 +66,10 @@ func (w *world) store(s *stored) {
 	}
 }
 
-// testdata/stored.json is what servers had stored before their keys stood on package ledger: documents that are
-// saved without the mark behind them, commits that are not saved, sends that are not released, events that are
-// not handled, marks of attempts that have ended with their process. A server goes on from there.
-func TestStored_ADeploymentOfAnEarlierVersionGoesOn(t *testing.T) {
+// testdata/stored.json has the stored data of servers from before keys were based on package ledger: saved
+// documents without their mark, commits that are not saved, sends that are not released, events that are not
+// handled, marks of attempts that ended with their process. A server continues from there.
+func TestStored_ADeploymentOfAnEarlierVersionContinues(t *testing.T) {
 	data, err := os.ReadFile("testdata/stored.json")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
-func TestServe_WhatAKeySendsToItselfKeepsItsPlaceOverACrash(t *testing.T) {
+func TestServe_SendsToTheKeyItselfKeepTheirPlaceAcrossACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		h := accounts()
@@ -40,13 +40,13 @@ func TestServe_WhatAKeySendsToItselfKeepsItsPlaceOverACrash(t *testing.T) {
 			got = append(got, rc.Event)
 		}
 		if len(got) != 4 || got[1] != "e2" || got[2] != "e3" {
-			t.Errorf("handled %v, want what was sent to itself last", got)
+			t.Errorf("handled %v, want the send to itself last", got)
 		}
 		w.stop(p2)
 	})
 }
 
-// More events than the inbox and the lane have room for, behind one that holds them up.
+// More events than fit in the inbox and the lane buffer wait after one that blocks.
 func TestServe_AFloodStaysInTheStreamAndIsHandledInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -75,7 +75,7 @@ func TestServe_AFloodStaysInTheStreamAndIsHandledInOrder(t *testing.T) {
 		w.EventuallyEnded("alice", flood+1)
 		for i, rc := range w.Receipts("alice")[1:] {
 			if n, _ := rc.Result.AsInt(); int(n) != i+1 || rc.Event != fmt.Sprint("e", i+1) {
-				t.Fatalf("the event handled as number %d is %s, with %d", i+1, rc.Event, n)
+				t.Fatalf("event number %d is %s, with %d", i+1, rc.Event, n)
 			}
 		}
 		w.stop(p)
@@ -95,7 +95,7 @@ func (b *illSave) SaveState(ctx context.Context, space string, docs []model.Stat
 	return b.Bus.SaveState(ctx, space, docs, mark)
 }
 
-func TestServe_WhatCannotBeSavedIsNotPurgedAndSavedLater(t *testing.T) {
+func TestServe_UnsavedStateIsNotPurgedAndSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &illSave{Bus: w.Server.Connect("o1")}
@@ -123,7 +123,7 @@ func TestServe_WhatCannotBeSavedIsNotPurgedAndSavedLater(t *testing.T) {
 		w.Pass(5 * time.Second)
 		st := w.Server.LoadState("alice")
 		if head := w.Server.Head("alice"); st.Mark.Seq != head {
-			t.Errorf("saved up to %d, the log ends at %d", st.Mark.Seq, head)
+			t.Errorf("saved up to %d, but the log ends at %d", st.Mark.Seq, head)
 		}
 		for _, d := range st.Docs {
 			if d.Doc == "balance" && string(d.Data) != "6" {

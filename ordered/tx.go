@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Tx is the transaction in which an event is handled: the documents of its key, and what is
-// sent. It is good for the call that it was passed to. A call that cannot be carried out (a
-// name that is none, a value that is no JSON) fails the event with an error that says why.
+// Tx is the transaction in which an event is handled: the documents of its key, and the events that it sends.
+// It is valid during the call that it was passed to. An invalid operation (an invalid name, a value that does
+// not encode to JSON) fails the event with an error that explains why.
 type Tx struct {
 	core    *core
 	attempt ledger.Attempt
@@ -19,18 +19,18 @@ type Tx struct {
 	err     error
 }
 
-// Key is the key that the event belongs to.
+// Key returns the key that the event belongs to.
 func (t *Tx) Key() string { return t.attempt.Event.Space }
 
-// Event is what is being handled. Its ID is the same in every attempt, and unique within the
-// key: what to pass on to services that are asked to do something once.
+// Event returns the event. Its ID is the same in every attempt, and unique within the key: pass it on as the
+// idempotency key of calls to other services.
 func (t *Tx) Event() *model.Event { return t.attempt.Event }
 
-// Context ends when the handler is to return: its limit is reached (Config.RunLimit), or the key is taken
-// away. It ends with the call, too. Pass it on to what may block.
+// Context returns a context that ends when the handler must return: its limit is reached (Config.RunLimit),
+// or the key is handed over. It also ends with the call. Pass it on to whatever may block.
 func (t *Tx) Context() context.Context { return t.core.code.Context() }
 
-// Get is a document of the key, absent if there is none.
+// Get returns a document of the key, absent if there is none.
 func (t *Tx) Get(doc string) model.Value {
 	t.core.code.Used()
 	if v, ok := t.after[doc]; ok {
@@ -39,8 +39,8 @@ func (t *Tx) Get(doc string) model.Value {
 	return t.core.ledger.Value(doc)
 }
 
-// Read decodes a document of the key into what into points to, and leaves that as it is if
-// there is no such document.
+// Read decodes a document of the key into the value that into points to, and leaves that unchanged if there
+// is no such document.
 func (t *Tx) Read(doc string, into any) error {
 	if err := t.Get(doc).Decode(into); err != nil {
 		return fmt.Errorf("document %s of %s: %w", doc, t.Key(), err)
@@ -72,11 +72,11 @@ func (t *Tx) Set(doc string, v any) {
 // Delete removes a document of the key.
 func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 
-// Send sends an event to a stream of a key, this one or another. It leaves if and only if this
-// transaction commits, and is handled once. What is sent to this key queues behind what waits
-// in its lane now. A stream that the target has no handler for is refused there, and this key
-// is sent a notice of that, an event of the stream "undelivered", which needs no handler. Events
-// that send each other come to an end: see Config.MaxChain.
+// Send sends an event to a stream of a key, this one or another. The event is sent if and only if this
+// transaction commits, and is handled once. An event to this key queues after those that wait in its lane
+// now. If the target has no handler for the stream, it refuses the event, and this key is sent a notice, an
+// event of the stream "undelivered", which needs no handler. Chains of events that send each other are
+// bounded: see Config.MaxChain.
 func (t *Tx) Send(key, stream string, payload any) {
 	t.core.code.Used()
 	v, err := model.Of(payload)
@@ -103,5 +103,5 @@ func (t *Tx) fail(err error) {
 	}
 }
 
-// drop forgets everything that the transaction would have changed.
+// drop discards everything that the transaction would change.
 func (t *Tx) drop() { t.attempt.Writes, t.attempt.Sends, t.after = nil, nil, nil }

@@ -21,7 +21,7 @@ func newWorld(t *testing.T, partitions int) *world {
 
 func newWorldOf(t *testing.T, cfg membus.Config) *world { return &world{worldtest.New(t, cfg)} }
 
-// serving is a process that serves.
+// serving is a process that runs Serve.
 type serving struct {
 	name   string
 	bus    *membus.Bus
@@ -29,7 +29,7 @@ type serving struct {
 	ended  chan error
 }
 
-// serve starts a process that serves.
+// serve starts a process that runs Serve.
 func (w *world) serve(cfg ordered.Config, hook membus.Hook) *serving {
 	w.Helper()
 	b := w.Connect(cfg.Name)
@@ -37,7 +37,7 @@ func (w *world) serve(cfg ordered.Config, hook membus.Hook) *serving {
 	return w.serveOn(b, b, cfg)
 }
 
-// serveOn starts one on a bus that stands around the one in memory.
+// serveOn is serve with a bus that wraps the one in memory.
 func (w *world) serveOn(on ordered.Bus, b *membus.Bus, cfg ordered.Config) *serving {
 	w.Helper()
 	if cfg.Handlers == nil {
@@ -59,7 +59,7 @@ func (p *serving) crash() {
 	p.cancel()
 }
 
-// stop ends it as SIGTERM would.
+// stop ends the process as SIGTERM would.
 func (w *world) stop(p *serving) {
 	w.Helper()
 	p.cancel()
@@ -82,8 +82,8 @@ type payment struct {
 	To    string `json:"to,omitzero"`
 }
 
-// accounts are handlers that show order and repetition: the list of what was handled depends on
-// both, and the balance on repetition.
+// accounts are handlers that reveal order and repetition: the list of handled events depends on both, and the
+// balance on repetition.
 func accounts() map[string]ordered.Handler {
 	pay := func(tx *ordered.Tx, p payment) (int64, error) {
 		var balance int64

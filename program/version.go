@@ -19,6 +19,9 @@ import (
 // by the server's maximum message size (1 MiB by default).
 const MaxSource = 256 << 10
 
+// HostedLabel is what a worker announces as the name of its programs if it runs deployed programs only.
+const HostedLabel = "hosted"
+
 // Starlark is the language of package program/star, the only one so far.
 const Starlark = "starlark"
 

@@ -33,6 +33,7 @@
 //	  same documents, its result differs                   WithoutValidator
 //	a write of a node outside its declared locations       AllowOutsideWrites
 //	nodes that invalidate each other in a circle           AllowCircles
+//	events sent to a space that has no program             AllowUndelivered
 //	a function that blocks: sleeps, waits for a channel,
 //	  a lock, the network                                  AllowBlocking
 //

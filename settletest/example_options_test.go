@@ -7,12 +7,13 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 // A write outside of a node's declared writes fails the test, unless it is allowed.
 func ExampleAllowOutsideWrites() {
-	p := settle.NewProgram("p").Node(settle.NodeSpec{
-		ID: "copy", Kind: settle.Computation, Writes: []settle.Address{{Doc: "a"}},
+	p := settle.NewProgram("p").Node(space.NodeSpec{
+		ID: "copy", Kind: space.Computation, Writes: []space.Address{{Doc: "a"}},
 		Run: func(tx *settle.Tx) (settle.Value, error) {
 			tx.Set("a", tx.Get("in"))
 			tx.Set("b", tx.Get("in"))

@@ -105,7 +105,7 @@ func ExampleWorld_Undelivered() {
 			return nil
 		}
 		return flying(0)
-	})
+	}, settletest.AllowUndelivered("arrival"))
 	settletest.Call(w.Space("HAM"), departure, Departure{Flight: "LH1", Destination: "MUC"})
 	for _, ev := range w.Undelivered() {
 		fmt.Println(ev.Space, ev.Stream, ev.Payload)

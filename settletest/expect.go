@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // Expect reads a document, or the value at a path in it, and fails the test with the differences if it is not
@@ -22,7 +23,7 @@ func (s *Space) Expect(doc string, want any, path ...string) {
 		s.w.t.Fatalf("settletest: the value wanted of %s: %v", doc, err)
 	}
 	if got := s.Get(doc, path...); !model.Equal(got, wanted) {
-		differs(s, settle.Address{Doc: doc, Path: path}, diff(got, wanted), "")
+		differs(s, space.Address{Doc: doc, Path: path}, diff(got, wanted), "")
 	}
 }
 
@@ -37,7 +38,7 @@ func jsonOf(x any) settle.Value {
 }
 
 // differs fails the test with how a value differs from the wanted one, and possible causes.
-func differs(s Subject, at settle.Address, how, note string) {
+func differs(s Subject, at space.Address, how, note string) {
 	s.tb().Helper()
 	if at.Space == "" {
 		at.Space = s.Space()
@@ -52,7 +53,7 @@ func differs(s Subject, at settle.Address, how, note string) {
 }
 
 // absent describes a place without a value, and the keys beside it.
-func absent(s Subject, at settle.Address) string {
+func absent(s Subject, at space.Address) string {
 	s.tb().Helper()
 	if len(at.Path) == 0 {
 		return "there is no such document"

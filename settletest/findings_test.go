@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 // These tests cover the findings that fail a test automatically, and their messages.
@@ -201,10 +203,10 @@ func TestSendReturnsFailedReceipts(t *testing.T) {
 	p := bumping(nil, func(*settle.Tx) error { return errors.New("not today") })
 	failing(t, func(tb *recorder) {
 		s := settletest.New(tb, p).Space("home")
-		if rc := settletest.Send(s, bump); rc.Outcome != settle.Failed || rc.Error != "not today" {
+		if rc := settletest.Send(s, bump); rc.Outcome != model.Failed || rc.Error != "not today" {
 			t.Errorf("receipt %+v", rc)
 		}
-		if rc := s.Send("nothing", nil); rc.Outcome != settle.Refused {
+		if rc := s.Send("nothing", nil); rc.Outcome != model.Refused {
 			t.Errorf("receipt %+v", rc)
 		}
 	}).wantNone()
@@ -216,7 +218,7 @@ func TestSendReturnsFailedReceipts(t *testing.T) {
 func TestAWriteThatWasNotDeclaredFailsTheTestUnlessItIsAllowed(t *testing.T) {
 	t.Parallel()
 	p := bumping(nil, nil)
-	p.Node(settle.NodeSpec{ID: "copier", Kind: settle.Effect, Writes: []settle.Address{{Doc: "copy"}}, Run: func(tx *settle.Tx) (settle.Value, error) {
+	p.Node(space.NodeSpec{ID: "copier", Kind: space.Effect, Writes: []space.Address{{Doc: "copy"}}, Run: func(tx *settle.Tx) (settle.Value, error) {
 		tx.Set("copy", tx.Get("count"))
 		tx.Set("elsewhere", tx.Get("count"))
 		return settle.Value{}, nil

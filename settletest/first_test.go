@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -92,7 +93,7 @@ func TestFirst(t *testing.T) {
 	settletest.Expect(muc, stats, Stats{})
 	w.Advance(2 * time.Hour)
 	settletest.Expect(muc, stats, Stats{Arrivals: 1})
-	if rc := settletest.Send(ham, departure, Departure{}); rc.Outcome != settle.Failed {
+	if rc := settletest.Send(ham, departure, Departure{}); rc.Outcome != model.Failed {
 		t.Errorf("receipt %+v", rc)
 	}
 	ham.Mark()

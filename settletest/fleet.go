@@ -69,6 +69,8 @@ type Fleet struct {
 	problems []Problem
 	faults   *rand.Rand
 	posted   []posted
+	// undelivered are the events that were reported because their space has no program.
+	undelivered map[posted]bool
 }
 
 // member is a worker with its own connection, so that it can be killed alone.
@@ -99,7 +101,7 @@ func RunFleet[P Source](t *testing.T, programs P, o FleetOptions, test func(f *F
 
 func newFleet(t *testing.T, of simkit.Programs, o FleetOptions, seed uint64, opts []Option) *Fleet {
 	f := &Fleet{
-		t: t, o: o, programs: of,
+		t: t, o: o, programs: of, undelivered: map[posted]bool{},
 		Rand: rand.New(rand.NewPCG(seed, 1)), faults: rand.New(rand.NewPCG(seed, 2)),
 	}
 	for _, set := range opts {
@@ -211,8 +213,26 @@ func (f *Fleet) Leave() string {
 	return m.id
 }
 
-// Advance lets virtual time pass.
-func (f *Fleet) Advance(d time.Duration) { pass(d) }
+// Advance lets virtual time pass, at most 24 hours at once: the workers of a fleet send heartbeats, renew leases
+// and save documents while it passes, which takes a minute or more per day. A program that waits for days is
+// tested in a World, whose Advance goes from one due time to the next.
+func (f *Fleet) Advance(d time.Duration) {
+	f.t.Helper()
+	if err := checkAdvance(d); err != nil {
+		f.t.Fatal(err)
+	}
+	pass(d)
+}
+
+// mostAdvance keeps a test from running into the timeout of go test, which says nothing about its cause.
+const mostAdvance = 24 * time.Hour
+
+func checkAdvance(d time.Duration) error {
+	if d > mostAdvance {
+		return fmt.Errorf("settletest: a fleet advances by at most %s at once, not by %s: its workers run all the time, a heartbeat a second; test what takes longer in a World (settletest.New), where Advance takes no time", mostAdvance, d)
+	}
+	return nil
+}
 
 // noteError records errors of nodes, and of handlers that are not idempotent. Other errors of
 // handlers are in receipts.

@@ -2,8 +2,10 @@ package settletest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/receipts"
 )
@@ -49,6 +51,7 @@ func (f *Fleet) Rest() {
 		}
 	}
 	f.checkOnce(f.outcome())
+	f.noteUndelivered(f.outcome())
 	f.report()
 }
 
@@ -109,6 +112,21 @@ func (f *Fleet) waiting(o *outcome) string {
 		}
 	}
 	return ""
+}
+
+// noteUndelivered records the events that were sent to a space without a program, each once.
+func (f *Fleet) noteUndelivered(o *outcome) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range slices.Concat(f.posted, o.sends) {
+		if f.undelivered[p] || f.hasProgram(p.space) {
+			continue
+		}
+		f.undelivered[p] = true
+		f.problems = append(f.problems, Problem{
+			Space: p.space, Kind: simkit.Undelivered, Stream: p.key.Stream, Event: p.key.ID, Text: "the space has no program, so the event waits in its lane",
+		})
+	}
 }
 
 func (f *Fleet) hasProgram(space string) bool {

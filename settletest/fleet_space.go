@@ -62,21 +62,21 @@ func Post[In, Out any](s *FleetSpace, of Events[In, Out], id settle.EventID, in 
 }
 
 // Receipt returns the receipt of an event; false if it has not ended.
-func (s *FleetSpace) Receipt(stream string, id settle.EventID) (settle.Receipt, bool) {
+func (s *FleetSpace) Receipt(stream string, id settle.EventID) (model.Receipt, bool) {
 	return s.receipt(stream, id.String())
 }
 
-func (s *FleetSpace) receipt(stream, id string) (settle.Receipt, bool) {
+func (s *FleetSpace) receipt(stream, id string) (model.Receipt, bool) {
 	o := &outcome{receipts: map[string]map[receipts.Key][]*model.Receipt{}}
 	s.f.read(o, s.name)
 	if list := o.receipts[s.name][receipts.Key{Stream: stream, ID: id}]; len(list) > 0 {
 		return *list[0], true
 	}
-	return settle.Receipt{Event: id}, false
+	return model.Receipt{Event: id}, false
 }
 
 // sendTo implements Send and Call: it waits for the receipt.
-func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (settle.Receipt, bool) {
+func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (model.Receipt, bool) {
 	s.f.t.Helper()
 	if id == "" {
 		id = fmt.Sprintf("sent-%d", len(s.f.posted)+1)
@@ -90,7 +90,7 @@ func (s *FleetSpace) sendTo(stream, id string, v settle.Value, at time.Time) (se
 			return rc, true
 		}
 	}
-	return settle.Receipt{Event: id}, false
+	return model.Receipt{Event: id}, false
 }
 
 // Get reads a document, or the value at a path in it, at the head of the log, brought up to date by
@@ -119,13 +119,13 @@ func (s *FleetSpace) Peek(doc string, path ...string) settle.Value {
 }
 
 // Link reads the link at a path.
-func (s *FleetSpace) Link(doc string, path ...string) (settle.Link, bool) {
+func (s *FleetSpace) Link(doc string, path ...string) (model.Link, bool) {
 	s.f.t.Helper()
 	return s.Get(doc, path...).AsLink()
 }
 
 // Follow reads what a link points to.
-func (s *FleetSpace) Follow(l settle.Link) settle.Value {
+func (s *FleetSpace) Follow(l model.Link) settle.Value {
 	s.f.t.Helper()
 	if l.Space == "" {
 		l.Space = s.name

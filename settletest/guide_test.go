@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -70,7 +71,7 @@ func TestAnOrderCostsSomething(t *testing.T) {
 	t.Parallel()
 	s := settletest.New(t, shop()).Space("shop-1")
 	rc := settletest.Send(s, place, Order{Item: "air"})
-	if rc.Outcome != settle.Failed {
+	if rc.Outcome != model.Failed {
 		t.Errorf("receipt %+v", rc)
 	}
 	settletest.Expect(s, placed, 0)

@@ -89,6 +89,12 @@ func AllowOutsideWrites(nodes ...string) Option {
 // AllowCircles allows nodes to invalidate each other in a circle until they are held back.
 func AllowCircles(nodes ...string) Option { return allow("AllowCircles", nodes, simkit.Unsettled) }
 
+// AllowUndelivered allows the program to send events of these streams, or of all if none is named, to spaces
+// that have no program. World.Undelivered returns them.
+func AllowUndelivered(streams ...string) Option {
+	return allow("AllowUndelivered", streams, simkit.Undelivered)
+}
+
 // AllowBlocking allows functions to block: the world does not detect it.
 func AllowBlocking() Option { return func(o *options) { o.world.Blocking = true } }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -18,14 +19,14 @@ type Diary struct {
 var (
 	diary    = settle.NewCell[Diary]("diary")
 	days     = settle.NewDerived[int64]("days")
-	hourly   = settle.NewStream[settle.Tick]("hourly")
+	hourly   = settle.NewStream[cron.Tick]("hourly")
 	reminder = settle.NewTrigger("reminder")
 	begin    = settle.NewTrigger("begin")
 )
 
 func diaries() *settle.Program {
 	p := settle.NewProgram("diary")
-	hourly.Handle(p, func(tx *settle.Tx, _ settle.Tick) error {
+	hourly.Handle(p, func(tx *settle.Tx, _ cron.Tick) error {
 		diary.Update(tx, func(d *Diary) { d.Hours++ })
 		return nil
 	})

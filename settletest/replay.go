@@ -36,7 +36,7 @@ func Replay[P Source](t TB, programs P, file string, opts ...Option) *World {
 		}
 		return of(name)
 	}
-	w := newWorld(t, simkit.Programs(only), append([]Option{StartAt(r.Start), AllowErrors(), WithoutValidator()}, opts...))
+	w := newWorld(t, simkit.Programs(only), append([]Option{StartAt(r.Start), AllowErrors(), AllowUndelivered(), WithoutValidator()}, opts...))
 	differences, err := r.Play(w.w)
 	w.check(err)
 	for _, d := range differences {

@@ -32,21 +32,21 @@ func (s *Space) World() *World { return s.w }
 // Send sends an event to the space, runs everything that follows from it in any space at this time,
 // and returns the receipt, whatever its outcome. The receipt of an event that waits for a time or a
 // retry has no Outcome yet.
-func (s *Space) Send(stream string, payload any) settle.Receipt {
+func (s *Space) Send(stream string, payload any) model.Receipt {
 	s.w.t.Helper()
 	return s.SendID(stream, settle.EventID{}, payload)
 }
 
 // SendID is Send under an id. Sending again under the same id has no effect and returns the first
 // receipt.
-func (s *Space) SendID(stream string, id settle.EventID, payload any) settle.Receipt {
+func (s *Space) SendID(stream string, id settle.EventID, payload any) model.Receipt {
 	s.w.t.Helper()
 	rc, _ := s.send(stream, id.String(), payload, time.Time{})
 	return rc
 }
 
 // SendAt is Send for an event that waits until a time.
-func (s *Space) SendAt(at time.Time, stream string, payload any) settle.Receipt {
+func (s *Space) SendAt(at time.Time, stream string, payload any) model.Receipt {
 	s.w.t.Helper()
 	rc, _ := s.send(stream, "", payload, at)
 	return rc
@@ -60,7 +60,7 @@ func (s *Space) Call(stream string, payload any) settle.Value {
 	return rc.Result
 }
 
-func (s *Space) send(stream, id string, payload any, at time.Time) (settle.Receipt, bool) {
+func (s *Space) send(stream, id string, payload any, at time.Time) (model.Receipt, bool) {
 	s.w.t.Helper()
 	v, err := settle.ValueOf(payload)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Space) send(stream, id string, payload any, at time.Time) (settle.Recei
 	return s.sendTo(stream, id, v, at)
 }
 
-func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (settle.Receipt, bool) {
+func (s *Space) sendTo(stream, id string, v settle.Value, at time.Time) (model.Receipt, bool) {
 	s.w.t.Helper()
 	rc, ok, err := s.s.Send(stream, id, v, at)
 	s.w.check(err)
@@ -81,18 +81,18 @@ func (s *Space) tb() TB { return s.w.t }
 // panicked returns the location where the handler of an event panicked, "" if it did not.
 func (s *Space) panicked(stream, id string) string { return s.s.Panic(stream, id) }
 
-func (s *Space) mustBeHandled(stream string, rc settle.Receipt, ok bool) {
+func (s *Space) mustBeHandled(stream string, rc model.Receipt, ok bool) {
 	s.w.t.Helper()
 	mustBeHandled(s, stream, rc, ok)
 }
 
 // mustBeHandled ends the test if the event was not handled.
-func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
+func mustBeHandled(s Subject, stream string, rc model.Receipt, ok bool) {
 	s.tb().Helper()
 	switch {
 	case !ok:
 		s.tb().Fatalf("settletest: event %s on %s of space %s is not handled yet\n%s", rc.Event, stream, s.Space(), indent(s.doubt("")))
-	case rc.Outcome != settle.Handled:
+	case rc.Outcome != model.Handled:
 		text := fmt.Sprintf("settletest: event %s on %s of space %s %s: %s", rc.Event, stream, s.Space(), rc.Outcome, rc.Error)
 		if where := s.panicked(stream, rc.Event); where != "" {
 			text += "\n" + indent(where)
@@ -102,7 +102,7 @@ func mustBeHandled(s Subject, stream string, rc settle.Receipt, ok bool) {
 }
 
 // Receipt returns the receipt of an event; false if it has not ended.
-func (s *Space) Receipt(stream string, id settle.EventID) (settle.Receipt, bool) {
+func (s *Space) Receipt(stream string, id settle.EventID) (model.Receipt, bool) {
 	return s.s.Receipt(stream, id.String())
 }
 
@@ -144,14 +144,14 @@ func (s *Space) GetShallow(doc string, path ...string) settle.Value {
 func (s *Space) Peek(doc string, path ...string) settle.Value { return s.s.Value(doc).At(path) }
 
 // Link reads the link at a path itself, without following it.
-func (s *Space) Link(doc string, path ...string) (l settle.Link, ok bool) {
+func (s *Space) Link(doc string, path ...string) (l model.Link, ok bool) {
 	s.w.t.Helper()
 	s.read(func(tx *space.Tx) { l, ok = tx.Link(doc, path...) })
 	return l, ok
 }
 
 // Follow reads what a link points to.
-func (s *Space) Follow(l settle.Link) (v settle.Value) {
+func (s *Space) Follow(l model.Link) (v settle.Value) {
 	s.w.t.Helper()
 	s.read(func(tx *space.Tx) { v = tx.Follow(l) })
 	return v

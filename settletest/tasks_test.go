@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
+	"github.com/settlehq/settle/space"
 )
 
 type Price struct {
@@ -51,7 +53,7 @@ func warehouse(shipper func(ctx context.Context, key, what string) (int64, error
 		if t.In == "glass" {
 			return errors.New("it is broken")
 		}
-		if t.State == settle.Done {
+		if t.State == space.TaskDone {
 			owed.Update(tx, func(cents *int64) { *cents += t.Out })
 		}
 		return nil
@@ -90,7 +92,7 @@ func TestTasks_CompleteAndGiveUpAreHandledAsInADeployment(t *testing.T) {
 	}
 	settletest.Call(s, order, "milk")
 	settletest.GiveUp(s, ship, "milk", errors.New("sour"))
-	if got := ship.Get(s, "milk"); got.State != settle.GivenUp || got.Err.Error() != "sour" || got.In != "milk" {
+	if got := ship.Get(s, "milk"); got.State != space.TaskFailed || got.Err.Error() != "sour" || got.In != "milk" {
 		t.Errorf("got %+v", got)
 	}
 	settletest.Expect(s, owed, 7)
@@ -128,14 +130,14 @@ func TestTasks_PerformCallsTheFunctionsOfTheProgram(t *testing.T) {
 	if got := seen.Values(); fmt.Sprint(got) != "[soon 300 false]" {
 		t.Errorf("seen %v", got)
 	}
-	if got := ship.Get(s, "ice"); got.State != settle.Pending || got.Attempts != 1 || got.Err == nil {
+	if got := ship.Get(s, "ice"); got.State != space.TaskPending || got.Attempts != 1 || got.Err == nil {
 		t.Errorf("got %+v", got)
 	}
 	w.Crash()
 	if n := s.Perform(); n != 1 {
 		t.Errorf("%d attempts", n)
 	}
-	if got := ship.Get(s, "ice"); got.State != settle.GivenUp {
+	if got := ship.Get(s, "ice"); got.State != space.TaskFailed {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -165,14 +167,14 @@ func TestTasks_AFailedDoneCanBeRedriven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rc := s.Send("ship", o.Payload); rc.Outcome != settle.Failed {
+	if rc := s.Send("ship", o.Payload); rc.Outcome != model.Failed {
 		t.Errorf("receipt %+v", rc)
 	}
 	got := ship.Get(s, "glass")
-	if got.State != settle.GivenUp || !strings.Contains(got.Err.Error(), "it is broken") {
+	if got.State != space.TaskFailed || !strings.Contains(got.Err.Error(), "it is broken") {
 		t.Errorf("got %+v", got)
 	}
-	if rc := s.Send("ship", o.Payload); rc.Outcome != settle.Failed {
+	if rc := s.Send("ship", o.Payload); rc.Outcome != model.Failed {
 		t.Errorf("the failed event was not handled again: %+v", rc)
 	}
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/codec"
 	"github.com/settlehq/settle/internal/simkit"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 )
 
 // Subject is the space under test, of a World or of a Fleet.
 type Subject interface {
 	settle.Reader
 	tb() TB
-	sendTo(stream, id string, payload settle.Value, at time.Time) (settle.Receipt, bool)
+	sendTo(stream, id string, payload settle.Value, at time.Time) (model.Receipt, bool)
 	doubt(doc string) string
 	panicked(stream, id string) string
 	underived(doc string) string
@@ -42,27 +44,27 @@ func Call[In, Out any](s Subject, of Events[In, Out], in ...In) Out {
 
 // Send sends an event to a space, and returns the receipt, whatever its outcome. The payload is as in
 // Call. See Space.Send.
-func Send[In, Out any](s Subject, of Events[In, Out], in ...In) settle.Receipt {
+func Send[In, Out any](s Subject, of Events[In, Out], in ...In) model.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, of, settle.EventID{}, in, time.Time{})
 	return rc
 }
 
 // SendID is Send under an id; events with the same id are one event.
-func SendID[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in ...In) settle.Receipt {
+func SendID[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in ...In) model.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, of, id, in, time.Time{})
 	return rc
 }
 
 // SendAt is Send for an event that waits until a time.
-func SendAt[In, Out any](s Subject, at time.Time, of Events[In, Out], in ...In) settle.Receipt {
+func SendAt[In, Out any](s Subject, at time.Time, of Events[In, Out], in ...In) model.Receipt {
 	s.tb().Helper()
 	rc, _ := send(s, of, settle.EventID{}, in, at)
 	return rc
 }
 
-func send[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in []In, at time.Time) (settle.Receipt, bool) {
+func send[In, Out any](s Subject, of Events[In, Out], id settle.EventID, in []In, at time.Time) (model.Receipt, bool) {
 	s.tb().Helper()
 	return s.sendTo(of.Name(), id.String(), payload(s, of, in), at)
 }
@@ -90,7 +92,7 @@ func payload[In, Out any](s Subject, of Events[In, Out], in []In) settle.Value {
 // Place is a document or a part of one: a settle.Cell or settle.Derived with a T, settle.Rows or
 // settle.DerivedRows with a map[string]T, or one row of those (cards.At(key)).
 type Place[T any] interface {
-	Address() settle.Address
+	Address() space.Address
 	Decode(v settle.Value) (T, error)
 }
 
@@ -129,8 +131,12 @@ func get[T any](s Subject, place Place[T]) (got T, there func() bool) {
 	return got, func() bool { return !v.IsAbsent() }
 }
 
-// ExpectKeys fails the test unless the rows have exactly these keys. It does not read the rows.
-func ExpectKeys[T any](s Subject, rows settle.Keyed[T], want ...string) {
+// ExpectKeys fails the test unless the rows, settle.Rows or settle.DerivedRows, have exactly these keys. It does not read the rows.
+func ExpectKeys(s Subject, rows interface {
+	settle.Place
+	Keys(from settle.Reader) []string
+}, want ...string,
+) {
 	s.tb().Helper()
 	got := rows.Keys(s)
 	missing, others := without(want, got), without(got, want)
@@ -147,7 +153,7 @@ func ExpectKeys[T any](s Subject, rows settle.Keyed[T], want ...string) {
 }
 
 // read reads a place, in any space.
-func read(s Subject, at settle.Address) settle.Value {
+func read(s Subject, at space.Address) settle.Value {
 	s.tb().Helper()
 	if at.Space != "" && at.Space != s.Space() {
 		return s.GetFrom(at.Space, at.Doc, at.Path...)

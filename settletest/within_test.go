@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -38,7 +39,7 @@ func TestWithin_AHandlerSeesItsLimitAsAContextAndIsCalledAgain(t *testing.T) {
 		}
 	})
 	s := settletest.New(t, program(true)).Space("s")
-	if r := settletest.Send(s, wait, "x"); r.Outcome != settle.Handled {
+	if r := settletest.Send(s, wait, "x"); r.Outcome != model.Handled {
 		t.Errorf("in a world: %s, %s", r.Outcome, r.Error)
 	}
 }

@@ -143,8 +143,8 @@ func (w *World) DeadLetters() []DeadLetter { return w.w.Letters() }
 // DeadLetter is an event that failed or was refused: its space, stream and receipt.
 type DeadLetter = simkit.Letter
 
-// Undelivered returns the events sent to spaces without a program. They wait in their lanes until
-// the space has one.
+// Undelivered returns the events that the program has sent to spaces without a program. In a deployment they
+// wait in their lanes until the space has one. Each fails the test, unless AllowUndelivered allows it.
 func (w *World) Undelivered() []settle.Event { return w.w.Undelivered() }
 
 // check ends the test if the world cannot continue, and reports other problems.

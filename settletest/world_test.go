@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -67,7 +68,7 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 			return q
 		}
 		return p
-	}, settletest.AllowErrors("bump"))
+	}, settletest.AllowErrors("bump"), settletest.AllowUndelivered("bump"))
 	a := w.Space("a")
 	settletest.Call(a, relay, "nobody")
 	if got := w.Undelivered(); len(got) != 1 || got[0].Space != "nobody" || got[0].Stream != "bump" {
@@ -80,6 +81,27 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 	}).wantFailure("the space has no program")
 }
 
+// An event to a space without a program is never handled: a test that does not expect it fails.
+func TestUndelivered_FailsTheTestUnlessItIsAllowed(t *testing.T) {
+	t.Parallel()
+	programs := func(space string) *settle.Program {
+		if space == "nobody" {
+			return nil
+		}
+		return links()
+	}
+	run := func(opts ...settletest.Option) *recorder {
+		return failing(t, func(tb *recorder) {
+			w := settletest.New(tb, programs, opts...)
+			settletest.Call(w.Space("a"), relay, "nobody")
+		})
+	}
+	run().wantFailure("space nobody", "on bump", "event a:", "has no program")
+	run(settletest.AllowUndelivered("relay")).wantFailure("space nobody")
+	run(settletest.AllowUndelivered("bump")).wantNone()
+	run(settletest.AllowUndelivered()).wantNone()
+}
+
 // An event that is delivered twice takes effect once.
 func TestSendID_RepeatedSendsAreOneEvent(t *testing.T) {
 	t.Parallel()
@@ -87,7 +109,7 @@ func TestSendID_RepeatedSendsAreOneEvent(t *testing.T) {
 	first := settletest.SendID(s, bump, settle.ID("e1"))
 	again := settletest.SendID(s, bump, settle.ID("e1"))
 	settletest.Expect(s, count, 1)
-	if first.Lane != again.Lane || first.Outcome != settle.Handled {
+	if first.Lane != again.Lane || first.Outcome != model.Handled {
 		t.Errorf("receipts %+v and %+v", first, again)
 	}
 	settletest.SendID(s, bump, settle.ID("e2"))
@@ -107,7 +129,7 @@ func TestSendAt_WaitsForItsTime(t *testing.T) {
 		t.Errorf("the next action was at %s", at)
 	}
 	settletest.Expect(s, count, 1)
-	if rc, ok := s.Receipt("bump", settle.ID("sent-1")); !ok || rc.Outcome != settle.Handled {
+	if rc, ok := s.Receipt("bump", settle.ID("sent-1")); !ok || rc.Outcome != model.Handled {
 		t.Errorf("receipt %+v", rc)
 	}
 }

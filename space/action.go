@@ -44,6 +44,8 @@ type ActionSpec struct {
 	// Keep is how long an ended task of an action stays visible and its key cannot be started again; default
 	// 24 hours. At most the last 1000 ended tasks are kept.
 	Keep time.Duration
+	// Discard removes a task of an action as soon as it has ended: its result is only passed to Done.
+	Discard bool
 	// Done, if not nil, is called when a task ends, in the same transaction.
 	Done func(tx *Tx, t Task) error
 	// Performer makes attempts at the tasks; nil if no worker does.
@@ -79,7 +81,10 @@ type Context interface {
 // Pending returns the document that lists the pending tasks.
 func (a *ActionSpec) Pending() string { return a.list().pending() }
 
-func (a *ActionSpec) list() *taskList { return &taskList{name: a.Name, input: a.Input, keep: a.Keep} }
+// list returns the documents that hold the tasks.
+func (a *ActionSpec) list() *taskList {
+	return &taskList{name: a.Name, input: a.Input, keep: a.Keep, discard: a.Discard && !a.Input}
+}
 
 // Entries returns the entries of the document Pending, by key.
 func (a *ActionSpec) Entries(doc model.Value) model.Value {

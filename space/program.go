@@ -18,6 +18,9 @@ type Program struct {
 	// Version distinguishes versions of the program for readers of the log: the first commit of each
 	// incarnation of a space that runs the program contains it. Optional; at most 256 bytes.
 	Version string
+	// MadeByReads has a read or a watch create a space, as an event does: its jobs run from then on, and its
+	// inputs are fetched. Without it, what does not exist is read from nothing.
+	MadeByReads bool
 
 	handlers map[string]Handler
 	nodes    []*declaration

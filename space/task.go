@@ -19,7 +19,7 @@ const (
 	MaxTaskKey = 256
 )
 
-// TaskState is the progress of a task.
+// TaskState is the progress of a task of a settle.Action or settle.Input.
 type TaskState string
 
 const (
@@ -29,7 +29,7 @@ const (
 	TaskPending TaskState = "pending"
 	// TaskDone: it has been performed, and Out is the result.
 	TaskDone TaskState = "done"
-	// TaskFailed: it failed and is not retried.
+	// TaskFailed: it was given up, and is not retried any more.
 	TaskFailed TaskState = "failed"
 	// TaskCancelled: it was cancelled before its completion was reported.
 	TaskCancelled TaskState = "cancelled"
@@ -145,6 +145,8 @@ type taskList struct {
 	name  string
 	input bool
 	keep  time.Duration // 0 for the default
+	// discard removes a task as soon as it has ended.
+	discard bool
 }
 
 // taskLists are the lists of a program, by name, and the owner's name for each document.

@@ -234,7 +234,11 @@ func (l *taskList) conclude(t *Tx, ev *model.Event, done func(*Tx, Task) error) 
 			task.Out = t.Peek(l.name, inTasks, c.Key, "out") // the previous value is better than none
 		}
 	}
-	l.end(t, &task)
+	if l.discard {
+		l.remove(t, task)
+	} else {
+		l.end(t, &task)
+	}
 	if done == nil {
 		return model.Value{}, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/fleetworker"
+	"github.com/settlehq/settle/program"
 )
 
 // Main runs a worker of a fleet in this process until SIGTERM or SIGINT, and then exits: with status 0 after
@@ -28,7 +29,7 @@ func Main(programs settle.Programs) {
 	name := filepath.Base(os.Args[0])
 	label := name
 	if programs == nil {
-		label = settle.HostedLabel
+		label = program.HostedLabel
 	}
 	var c fleetworker.Command
 	fleetworker.Main(name, &c, &c, func(ctx context.Context) error { return c.Serve(ctx, programs, label) })

@@ -95,7 +95,7 @@ func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 		ctx := testContext(t)
 		b := connect(t, d)
 		defer b.Close()
-		send := func(id string) *settle.Receipt {
+		send := func(id string) *model.Receipt {
 			t.Helper()
 			publish(ctx, t, b, "alice", "add", id)
 			rc, err := d.Client().Space("alice").Await(ctx, "add", settle.ID(id))
@@ -105,7 +105,7 @@ func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 			return rc
 		}
 		timed := settle.TimedID(time.Now(), "order-17").String()
-		if rc := send(timed); rc.Outcome != settle.Handled {
+		if rc := send(timed); rc.Outcome != model.Handled {
 			t.Fatalf("receipt %+v", rc)
 		}
 		send("last")
@@ -122,7 +122,7 @@ func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 			t.Fatalf("an old event is there: %v, %v", there, err)
 		}
 		old := settle.TimedID(time.Now().Add(-model.DefaultHorizon-time.Minute), "order-16").String()
-		if rc := send(old); rc.Outcome != settle.Refused {
+		if rc := send(old); rc.Outcome != model.Refused {
 			t.Errorf("receipt %+v, want refused", rc)
 		}
 		if v, _, err := d.Client().Space("alice").Get(ctx, "n"); err != nil || v.String() != "2" {

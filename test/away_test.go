@@ -76,7 +76,7 @@ func adding() *settle.Program {
 
 // While no server can be reached, every process stops on request, although its context has no deadline,
 // and reports what it could not do. Acknowledged events exist when the server returns.
-func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
+func TestLeaving_WithoutAServerEndsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFixed(t)
 	ctx := testContext(t)
@@ -85,10 +85,10 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	start := func(b *bus.Bus, id string) *settle.Worker {
+	start := func(b *bus.Bus, id string) *worker.Worker {
 		t.Helper()
 		w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-			ID: id, Programs: settle.Always(adding()), Options: settle.Options{Handover: 200 * time.Millisecond, Checkpoint: time.Hour, Heartbeat: deployHeartbeat},
+			ID: id, Programs: settle.Always(adding()), Options: worker.Options{Handover: 200 * time.Millisecond, Checkpoint: time.Hour, Heartbeat: deployHeartbeat},
 		})
 		if err != nil {
 			t.Fatal(err)

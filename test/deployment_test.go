@@ -121,7 +121,7 @@ func once(t *testing.T, list []handled) {
 			t.Errorf("event %v of %s has two receipts", h.key, h.space)
 		}
 		seen[h.key] = true
-		if h.rc.Outcome != settle.Handled {
+		if h.rc.Outcome != model.Handled {
 			t.Errorf("event %v of %s: %s (%s)", h.key, h.space, h.rc.Outcome, h.rc.Error)
 		}
 	}

@@ -89,7 +89,7 @@ func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cfg := settle.Config{
-		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
+		Programs: settle.Always(relay()), Options: worker.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
 		Server: embedded.Config{StoreDir: dir, Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: 2},
 	}
 	ctx := testContext(t)
@@ -231,9 +231,9 @@ func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 	s := d.Client().Sender()
 	for life := range lives {
 		b := connect(t, d)
-		start := func() (*settle.Worker, error) {
+		start := func() (*worker.Worker, error) {
 			return settle.StartWorker(ctx, b, settle.WorkerConfig{
-				ID: "same", Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
+				ID: "same", Programs: settle.Always(relay()), Options: worker.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
 			})
 		}
 		w, err := start()

@@ -19,6 +19,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/worker"
 )
 
 // patience is a safety net: no test waits for it unless it fails. It bounds some tests as a whole, on a
@@ -88,7 +90,7 @@ func onCluster(t *testing.T) settle.Config {
 	t.Helper()
 	c := cluster.start(t)
 	return settle.Config{
-		Options: settle.Options{Heartbeat: 5 * deployHeartbeat}, // every one is stored three times
+		Options: worker.Options{Heartbeat: 5 * deployHeartbeat}, // every one is stored three times
 		Bus: bus.Config{
 			URL: c.URLs(), Prefix: fmt.Sprintf("d%d", cluster.deployments.Add(1)), AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},
@@ -248,4 +250,19 @@ func stop(t *testing.T, stop func(context.Context) error) {
 	if err := stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
 	}
+}
+
+// attach has a runtime take part in a space over a bus.
+func attach(t *testing.T, b port.Bus, space string, cfg settle.AttachConfig) *worker.Attachment {
+	t.Helper()
+	c, err := settle.NewClient(b, settle.ClientConfig{ID: cfg.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	a, err := c.Space(space).Attach(testContext(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

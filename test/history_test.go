@@ -16,6 +16,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // tally returns the program of the histories: every event is counted, and its receipt has its number. A
@@ -45,7 +46,7 @@ type rush struct {
 	disturb func(n int64)
 	done    atomic.Int64
 	// mortal are attached runtimes that may be killed.
-	mortal []*settle.Attachment
+	mortal []*worker.Attachment
 
 	mu    sync.Mutex
 	known []settle.Outgoing // events that a client has sent, or tried to
@@ -183,10 +184,10 @@ func (c *caller) pick() settle.Outgoing {
 	return ev
 }
 
-// sends records that an event is being sent.
-func (c *caller) sends(ev settle.Outgoing) func(settle.SendResult, error) {
+// sends notes that an event is being sent.
+func (c *caller) sends(ev settle.Outgoing) func(model.SendResult, error) {
 	answer := c.r.h.begin(c.name, asked{kind: sent, space: ev.Space, id: ev.ID.String()})
-	return func(res settle.SendResult, err error) {
+	return func(res model.SendResult, err error) {
 		answer(answered{open: err != nil, duplicate: res.Duplicate})
 		if err == nil {
 			c.r.mu.Lock()
@@ -213,14 +214,14 @@ func (c *caller) call(ctx context.Context) {
 	rc, err := c.client.Call(ctx, ev)
 	if err != nil {
 		c.r.Errorf("call %s of %s: %v", ev.ID.String(), ev.Space, err)
-		answer(settle.SendResult{}, err)
+		answer(model.SendResult{}, err)
 		return
 	}
-	answer(settle.SendResult{Duplicate: true}, nil) // the answer does not have it
+	answer(model.SendResult{Duplicate: true}, nil) // the answer does not have it
 	receipt(answered{n: number(rc)})
 }
 
-func number(rc *settle.Receipt) int {
+func number(rc *model.Receipt) int {
 	if rc == nil {
 		return 0
 	}
@@ -339,16 +340,12 @@ func (r *rush) killWorkers(int64) {
 	}
 }
 
-// attach makes another runtime handle the events of a space, over its own connection.
-func (r *rush) attach(id, space string) *settle.Attachment {
+// attach has one more runtime handle the events of a space, over its own connection.
+func (r *rush) attach(id, space string) *worker.Attachment {
 	r.Helper()
 	b := connect(r.T, r.d)
 	r.Cleanup(b.Close)
-	a, err := settle.Attach(testContext(r.T), b, settle.AttachConfig{ID: id + "-" + space, Space: space, Events: true, Program: tally()})
-	if err != nil {
-		r.Fatal(err)
-	}
-	return a
+	return attach(r.T, b, space, settle.AttachConfig{ID: id + "-" + space, Events: true, Program: tally()})
 }
 
 // deposeLeaders makes the leaders of two streams step down, and sometimes kills a worker.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 )
 
 // The sends of an attempt have no effect if the attempt does not take effect. The follow-ups read nothing that
@@ -19,7 +20,7 @@ func TestI10_PayloadOnlyFollowUpOfAFailedParent_IsNeverHandled(t *testing.T) {
 		a.notes.waitFor(t, "note in shop: e1 makes 1", 1) // not confirmed yet
 		s.elsewhere("shop", "closed", true)
 		first.letGo()
-		if rc := s.ends("shop", "order", "e1"); rc.Outcome != settle.Failed || rc.Error != "closed" {
+		if rc := s.ends("shop", "order", "e1"); rc.Outcome != model.Failed || rc.Error != "closed" {
 			t.Errorf("the parent has ended: %s (%s)", rc.Outcome, rc.Error)
 		}
 		s.elsewhere("shop", "closed", false)
@@ -72,7 +73,7 @@ func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStoppe
 		a.notes.waitFor(t, "piece e1 of a at tick 0", 1)
 		s.elsewhere("shop", "broken", true)
 		first.letGo()
-		if rc := s.ends("shop", "order", "e1"); rc.Outcome != settle.Failed || rc.Error != "broken" {
+		if rc := s.ends("shop", "order", "e1"); rc.Outcome != model.Failed || rc.Error != "broken" {
 			t.Errorf("the parent has ended: %s (%s)", rc.Outcome, rc.Error)
 		}
 		const budget = 5
@@ -129,7 +130,7 @@ func TestI10_CrossSpaceFollowUp_IsNeverDispatchedIfItsOriginFails(t *testing.T) 
 		}
 		s.elsewhere("shop", "closed", true)
 		held.letGo()
-		if rc := s.ends("shop", "order", "e1"); rc.Outcome != settle.Failed {
+		if rc := s.ends("shop", "order", "e1"); rc.Outcome != model.Failed {
 			t.Errorf("the origin has ended: %s", rc.Outcome)
 		}
 		s.elsewhere("shop", "closed", false)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/space"
 )
 
 // orders returns the program of the races. It records everything that it runs.
@@ -62,8 +63,8 @@ func orders(notes *notebook) *settle.Program {
 		})
 }
 
-func piece(notes *notebook, id string) settle.NodeSpec {
-	return settle.NodeSpec{ID: "piece-" + id, Kind: settle.Effect, Run: func(tx *settle.Tx) (settle.Value, error) {
+func piece(notes *notebook, id string) space.NodeSpec {
+	return space.NodeSpec{ID: "piece-" + id, Kind: space.Effect, Run: func(tx *settle.Tx) (settle.Value, error) {
 		ticks, _ := tx.Get("ticks").AsInt()
 		by, _ := tx.Get("pieces", id).AsString()
 		notes.write("piece %s of %s at tick %d", id, by, ticks)

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // The whole path of an event: lane, handler, commit, receipt, release, the other space's handler, and a watcher
@@ -24,7 +25,7 @@ func wholePath(t *testing.T, base settle.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rc.Outcome != settle.Handled || rc.Result.String() != "1" {
+	if rc.Outcome != model.Handled || rc.Result.String() != "1" {
 		t.Errorf("receipt %+v, want handled with result 1", rc)
 	}
 	eventually(t, d.Client(), "there", "arrived", 1)
@@ -166,7 +167,7 @@ func disagreement(t *testing.T, base settle.Config) {
 	ctx := testContext(t)
 	rival := connect(t, d)
 	w, err := settle.StartWorker(ctx, hermit{rival}, settle.WorkerConfig{
-		ID: "rival", Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
+		ID: "rival", Programs: settle.Always(relay()), Options: worker.Options{Heartbeat: deployHeartbeat, Checkpoint: deployHeartbeat},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func hits(attempts *atomic.Int64) *settle.Program {
 type racer struct {
 	id       string
 	attempts atomic.Int64
-	attached *settle.Attachment
+	attached *worker.Attachment
 	counts   func() worker.Counts
 }
 
@@ -109,7 +109,7 @@ func ownerOf(t *testing.T, d *deployment) *racer {
 	t.Helper()
 	r, b := &racer{id: "owner"}, connect(t, d)
 	w, err := settle.StartWorker(testContext(t), b, settle.WorkerConfig{
-		ID: r.id, Programs: settle.Always(hits(&r.attempts)), Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint},
+		ID: r.id, Programs: settle.Always(hits(&r.attempts)), Options: worker.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,13 +122,7 @@ func ownerOf(t *testing.T, d *deployment) *racer {
 func beside(t *testing.T, d *deployment, i int) *racer {
 	t.Helper()
 	r, b := &racer{id: fmt.Sprint("a", i)}, connect(t, d)
-	var err error
-	r.attached, err = settle.Attach(testContext(t), b, settle.AttachConfig{
-		ID: r.id, Space: "target", Events: true, Program: hits(&r.attempts),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.attached = attach(t, b, "target", settle.AttachConfig{ID: r.id, Events: true, Program: hits(&r.attempts)})
 	r.counts = r.attached.Counts
 	t.Cleanup(func() { stop(t, r.attached.Close); b.Close() })
 	return r

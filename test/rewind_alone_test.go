@@ -9,19 +9,21 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/status"
+	"github.com/settlehq/settle/worker"
 )
 
-// alone starts a deployment on a server that can go back, and returns it with its only worker.
-func alone(t *testing.T, cfg settle.Config) (*deployment, *settle.Worker) {
+// alone starts a deployment on a server that goes back, with one worker that is at hand.
+func alone(t *testing.T, cfg settle.Config) (*deployment, *worker.Worker) {
 	t.Helper()
 	cfg.Workers, cfg.Idle, cfg.Bus.Partitions = -1, 10*time.Millisecond, 1
 	d := deploy(t, cfg)
 	b := connect(t, d)
 	t.Cleanup(b.Close)
 	w, err := settle.StartWorker(testContext(t), b, settle.WorkerConfig{
-		ID: "w1", Programs: cfg.Programs, Hosted: cfg.Hosted, Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint, Idle: cfg.Idle},
+		ID: "w1", Programs: cfg.Programs, Hosted: cfg.Hosted, Options: worker.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint, Idle: cfg.Idle},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +181,7 @@ func TestRewind_ProgramsAloneGoBack(t *testing.T) {
 	handledBy := func(space, id string) string {
 		t.Helper()
 		rc, err := d.Client().Space(space).Await(testContext(t), "add", settle.ID(id))
-		if err != nil || rc.Outcome != settle.Handled {
+		if err != nil || rc.Outcome != model.Handled {
 			t.Fatalf("%s of %s: %+v, %v", id, space, rc, err)
 		}
 		text, _ := rc.Result.Get("edition").AsString()

@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/worker"
 )
 
 // The leader of all streams in a cluster of three stops, restarts with older files, and leads again: the others
@@ -25,7 +26,7 @@ func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
 	}
 	t.Cleanup(c.Shutdown)
 	d := deploy(t, settle.Config{
-		Programs: settle.Always(relay()), Options: settle.Options{Heartbeat: 5 * deployHeartbeat, Idle: 10 * time.Millisecond},
+		Programs: settle.Always(relay()), Options: worker.Options{Heartbeat: 5 * deployHeartbeat, Idle: 10 * time.Millisecond},
 		Bus: bus.Config{
 			URL: c.URLs(), Prefix: "tail", Partitions: 1, AckTimeout: 2 * time.Second,
 			Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.Timeout(patience)},

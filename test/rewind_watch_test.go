@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
 )
 
 // errNotThere is the reason for another attempt.
@@ -118,7 +119,7 @@ func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
 	c, ctx := d.Client(), testContext(t)
 	old := m.copy()
 	type answer struct {
-		rc  *settle.Receipt
+		rc  *model.Receipt
 		err error
 	}
 	called := make(chan answer, 1)
@@ -138,7 +139,7 @@ func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
 	if _, err := d.AddWorker(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-called; a.err != nil || a.rc.Outcome != settle.Handled {
+	if a := <-called; a.err != nil || a.rc.Outcome != model.Handled {
 		t.Errorf("the call: %+v, %v", a.rc, a.err)
 	}
 	eventually(t, c, "a", "departed", 1)
@@ -156,7 +157,7 @@ func TestRewind_AnAttachmentEnds(t *testing.T) {
 	old := m.copy()
 	sendAll(t, c, 9, 10)
 	eventually(t, c, "a", "departed", 10)
-	a, err := settle.Attach(testContext(t), d.Bus(), settle.AttachConfig{ID: "editor", Space: "a", Program: relay()})
+	a, err := c.Space("a").Attach(testContext(t), settle.AttachConfig{ID: "editor", Program: relay()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestRewind_AnAttachmentEnds(t *testing.T) {
 		t.Fatal("it continues from a lost revision")
 	}
 	err = a.Transact(testContext(t), "editor", func(tx *settle.Tx) error { tx.Set("note", "late"); return nil })
-	if !errors.Is(err, settle.ErrRewound) {
+	if !errors.Is(err, model.ErrRewound) {
 		t.Errorf("a transaction after that: %v", err)
 	}
 	if err := a.Close(testContext(t)); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/worker"
 )
 
 // Every worker is cleanly restarted, one after the other, twice. Calls, reads at the head and watches
@@ -56,7 +57,7 @@ type rolled struct {
 
 type rolledWorker struct {
 	bus    *bus.Bus
-	worker *settle.Worker
+	worker *worker.Worker
 }
 
 func (f *rolled) start(id string) {
@@ -67,7 +68,7 @@ func (f *rolled) start(id string) {
 		programs = f.programs(id)
 	}
 	w, err := settle.StartWorker(testContext(f.t), b, settle.WorkerConfig{
-		ID: id, Programs: programs, Options: settle.Options{Heartbeat: f.d.cfg.Heartbeat, MemberTTL: f.d.cfg.MemberTTL, Checkpoint: f.d.cfg.Checkpoint},
+		ID: id, Programs: programs, Options: worker.Options{Heartbeat: f.d.cfg.Heartbeat, MemberTTL: f.d.cfg.MemberTTL, Checkpoint: f.d.cfg.Checkpoint},
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // stage is a deployment without workers, in which a test starts its own runtimes, and holds back and
@@ -35,7 +36,7 @@ type actor struct {
 	line  *line
 	notes *notebook
 	// attached is nil for a worker.
-	attached *settle.Attachment
+	attached *worker.Attachment
 }
 
 func (s *stage) actor(id string, options ...func(*bus.Config)) *actor {
@@ -48,7 +49,7 @@ func (s *stage) worker(id string, options ...func(*bus.Config)) *actor {
 	s.Helper()
 	a := s.actor(id, options...)
 	w, err := settle.StartWorker(testContext(s.T), a.line, settle.WorkerConfig{
-		ID: id, Programs: settle.Always(orders(a.notes)), Options: settle.Options{Heartbeat: s.d.cfg.Heartbeat, MemberTTL: s.d.cfg.MemberTTL, Checkpoint: s.d.cfg.Checkpoint},
+		ID: id, Programs: settle.Always(orders(a.notes)), Options: worker.Options{Heartbeat: s.d.cfg.Heartbeat, MemberTTL: s.d.cfg.MemberTTL, Checkpoint: s.d.cfg.Checkpoint},
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -64,11 +65,7 @@ func (s *stage) attach(id, space string, events bool, options ...func(*line)) *a
 	for _, o := range options {
 		o(a.line)
 	}
-	var err error
-	a.attached, err = settle.Attach(testContext(s.T), a.line, settle.AttachConfig{ID: id, Space: space, Events: events, Program: orders(a.notes)})
-	if err != nil {
-		s.Fatal(err)
-	}
+	a.attached = attach(s.T, a.line, space, settle.AttachConfig{ID: id, Events: events, Program: orders(a.notes)})
 	s.Cleanup(func() { a.end(a.attached.Close) })
 	return a
 }
@@ -97,7 +94,7 @@ func (s *stage) send(space, stream, id string) {
 }
 
 // ends waits for the receipt of an event.
-func (s *stage) ends(space, stream, id string) *settle.Receipt {
+func (s *stage) ends(space, stream, id string) *model.Receipt {
 	s.Helper()
 	rc, err := s.client.Space(space).Await(testContext(s.T), stream, settle.ID(id))
 	if err != nil {
@@ -110,7 +107,7 @@ func (s *stage) ends(space, stream, id string) *settle.Receipt {
 func (s *stage) call(space, stream, id string) {
 	s.Helper()
 	s.send(space, stream, id)
-	if rc := s.ends(space, stream, id); rc.Outcome != settle.Handled {
+	if rc := s.ends(space, stream, id); rc.Outcome != model.Handled {
 		s.Fatalf("event %s: %s (%s)", id, rc.Outcome, rc.Error)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 )
 
 // Workers that are added while the deployment is stopped are stopped with it, or do not
@@ -18,7 +19,7 @@ func TestStop_LeavesNoWorkerBehindThatIsAddedMeanwhile(t *testing.T) {
 		var adding sync.WaitGroup
 		for range 4 {
 			adding.Go(func() {
-				if _, err := d.AddWorker(ctx); err != nil && !errors.Is(err, settle.ErrEnding) {
+				if _, err := d.AddWorker(ctx); err != nil && !errors.Is(err, model.ErrStopped) {
 					t.Errorf("add worker: %v, want ErrEnding", err)
 				}
 			})
@@ -30,7 +31,7 @@ func TestStop_LeavesNoWorkerBehindThatIsAddedMeanwhile(t *testing.T) {
 		if left := d.Workers(); len(left) > 0 {
 			t.Errorf("workers %v are left behind", left)
 		}
-		if _, err := d.AddWorker(ctx); !errors.Is(err, settle.ErrEnding) {
+		if _, err := d.AddWorker(ctx); !errors.Is(err, model.ErrStopped) {
 			t.Errorf("add worker after the end: %v, want ErrEnding", err)
 		}
 	}

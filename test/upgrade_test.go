@@ -17,6 +17,7 @@ import (
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/worker"
 )
 
 const (
@@ -75,7 +76,7 @@ type upgrade struct {
 	t       *testing.T
 	d       *deployment
 	late    *lateBus
-	workers map[string]*settle.Worker
+	workers map[string]*worker.Worker
 	spaces  []string
 	isLate  map[string]bool // spaces of the late worker
 
@@ -151,9 +152,9 @@ func TestUpgrade_RollingUnderLoadLosesNothingAndRunsOnlyWhatChanged(t *testing.T
 func startUpgrade(t *testing.T) *upgrade {
 	d := deploy(t, settle.Config{
 		Hosted: true, Workers: -1, Bus: bus.Config{Partitions: 6},
-		Options: settle.Options{MemberTTL: patience}, // a slow machine must not look like a dead worker
+		Options: worker.Options{MemberTTL: patience}, // a slow machine must not look like a dead worker
 	})
-	u := &upgrade{t: t, d: d, workers: map[string]*settle.Worker{}, enough: make(chan struct{}), story: map[string][]string{}, counts: map[string]int{}, isLate: map[string]bool{}}
+	u := &upgrade{t: t, d: d, workers: map[string]*worker.Worker{}, enough: make(chan struct{}), story: map[string][]string{}, counts: map[string]int{}, isLate: map[string]bool{}}
 	for i := range upgradeSpaces {
 		u.spaces = append(u.spaces, fmt.Sprintf("s%d", i))
 	}
@@ -166,7 +167,7 @@ func startUpgrade(t *testing.T) *upgrade {
 			of = u.late
 		}
 		w, err := settle.StartWorker(testContext(t), of, settle.WorkerConfig{
-			ID: id, Hosted: true, Options: settle.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint},
+			ID: id, Hosted: true, Options: worker.Options{Heartbeat: d.cfg.Heartbeat, MemberTTL: d.cfg.MemberTTL, Checkpoint: d.cfg.Checkpoint},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func startUpgrade(t *testing.T) *upgrade {
 	return u
 }
 
-func serving(w *settle.Worker) map[int]bool {
+func serving(w *worker.Worker) map[int]bool {
 	is := map[int]bool{}
 	for _, p := range w.Figures().Partitions {
 		if p.State == "serving" {
@@ -284,7 +285,7 @@ func (u *upgrade) await(ctx context.Context, space string, n int) error {
 		return err
 	}
 	is, _ := rc.Result.Get("n").AsInt()
-	if rc.Outcome != settle.Handled || is != int64(n) {
+	if rc.Outcome != model.Handled || is != int64(n) {
 		return errors.New(string(rc.Outcome) + ": " + rc.Error + rc.Result.String())
 	}
 	by, _ := rc.Result.Get("edition").AsString()

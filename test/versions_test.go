@@ -59,7 +59,7 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	r.set("one", ids...)
 	d := deploy(t, settle.Config{
 		Programs: settle.Always(relayOf("none")), Workers: -1, Bus: bus.Config{Partitions: 4},
-		Options: settle.Options{MemberTTL: patience}, // a slow machine must not look like a dead worker
+		Options: worker.Options{MemberTTL: patience}, // a slow machine must not look like a dead worker
 	})
 	f := &rolled{t: t, d: d, workers: map[string]rolledWorker{}, programs: r.programs}
 	for _, id := range ids {

@@ -25,7 +25,7 @@ func (c *core) settings() space.Config {
 	cfg, code := c.engine.cfg, c.of.Code
 	return space.Config{
 		Space: c.of.Space, Runtime: cfg.ID, Limits: c.of.Limits, Budgets: cfg.Budgets,
-		WithoutEvents: cfg.withoutEvents, DocumentWait: max(cfg.DocumentWait, 0),
+		WithoutEvents: cfg.withoutEvents || c.of.Unborn, DocumentWait: max(cfg.DocumentWait, 0),
 		CheckIdempotency: cfg.CheckIdempotency, Rehearsals: cfg.Rehearsals, Trace: c.trace(),
 		Guard: space.Guard{Used: code.Used, Context: func() space.Context { return code.Context() }, Returned: func(handler bool) error {
 			if late := code.Returned(handler); late != nil {

@@ -184,6 +184,7 @@ func TestI7_WatchesLeaveNoObservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(rows(t, 1))}, nil)
+		w.Send("s", "set", "e1", `["in0"]`)
 		for _, doc := range []string{"row0", "in0", "nosuch"} {
 			v := w.watch("s", doc)
 			observationsSaved(w, "s", 2)

@@ -85,8 +85,10 @@ func TestNoProgram_AWatchIsLoggedOnce(t *testing.T) {
 		}
 		program.is.Store(true)
 		time.Sleep(5 * time.Second)
-		if v.last() != "0" {
-			t.Errorf("once there is a program, the watcher sees %q, want 0", v.last())
+		w.Send("s", "add", "e1")
+		time.Sleep(5 * time.Second)
+		if v.last() != "2" {
+			t.Errorf("once there is a program, the watcher sees %q, want 2", v.last())
 		}
 	})
 }

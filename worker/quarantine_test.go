@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,7 @@ func TestQuarantine_ASpaceIsSetAsideUntilItsCommitIsSkipped(t *testing.T) {
 				}
 				w.EventuallyEnded("other", 10)
 				w.wantLoss(p, model.LossError{Kind: model.LossOfCommit, Space: "s", Known: seq})
+				p.wantSetAside("s", "n")
 				w.Pass(5 * time.Minute)
 				if n := w.Log.Count(setAside); n < 1 || n > 4 {
 					t.Errorf("the quarantine was logged %d times in five minutes", n)
@@ -96,6 +99,47 @@ func loads(p *process) (n uint64) {
 		n += s.Activations
 	}
 	return n
+}
+
+// wantSetAside checks that a read says at once that the space is set aside, why, and the command, and so does the status of
+// a watch.
+func (p *process) wantSetAside(space, doc string) {
+	p.w.Helper()
+	began := time.Now()
+	_, err := p.readCurrent(p.w.Context(), space, doc, time.Minute)
+	e, is := errors.AsType[*model.ServiceError](err)
+	if !is || e.Code != model.CodeConflict || !strings.Contains(e.Text, "set aside") || !strings.Contains(e.Text, "settle quarantine show "+space) {
+		p.w.Errorf("a read ends with %v", err)
+	}
+	if took := time.Since(began); took > 0 {
+		p.w.Errorf("a read takes %v", took)
+	}
+	states, err := p.Read(p.w.Context(), model.ReadRequest{Documents: []model.DocumentRef{{Space: space, Document: doc}}})
+	if err != nil || states[0].Passing || !strings.Contains(states[0].Stale, "set aside") {
+		p.w.Errorf("the status of a watch is %+v, %v", states, err)
+	}
+}
+
+// A repair takes a step for each lost sequence, and one that was forged would keep it busy without end.
+func TestLoss_AForgedSequenceIsNotRepairedStepByStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.worker("w1")
+		w.adds("s", 1)
+		w.Eventually("it is saved", func() bool { return w.Server.LoadState("s").Mark.Seq > 0 })
+		mark := w.Server.LoadState("s").Mark
+		mark.Seq = 1 << 50
+		if err := w.Client.SaveState(t.Context(), "s", nil, &mark); err != nil {
+			t.Fatal(err)
+		}
+		l, err := loss.InSpace(t.Context(), w.Client, "s")
+		if err != nil || l == nil {
+			t.Fatalf("the loss is %v, %v", l, err)
+		}
+		if err := l.Accept(t.Context(), w.Client, nil); err == nil || !strings.Contains(err.Error(), "a stored position is wrong") {
+			t.Errorf("it is accepted with %v", err)
+		}
+	})
 }
 
 // A damaged commit is restored from a copy, with everything that it contained.

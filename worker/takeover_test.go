@@ -68,9 +68,9 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 		w.Send("s", "add", "e1")
 		w.EventuallyEnded("s", 1)
 		w1.Crash() // its unsaved changes are left to the next owner
-		w2 := w.process(worker.Config{ID: "w2", Options: worker.Options{Checkpoint: 50 * time.Millisecond}}, nil)
+		b := w.Connect("w2")
 		var appends, saves atomic.Int64
-		w2.Bus.Inject(func(op membus.Op) membus.Fate {
+		b.Inject(func(op membus.Op) membus.Fate {
 			switch op.Label {
 			case "append":
 				appends.Add(1)
@@ -80,13 +80,14 @@ func TestTakeover_NothingIsSavedBeforeItIsInTheLog(t *testing.T) {
 			}
 			return membus.Deliver
 		})
+		w.start(worker.Config{ID: "w2", Options: worker.Options{Checkpoint: 50 * time.Millisecond}}, b, nil)
 		w.Eventually("the next owner is about to take over", func() bool { return appends.Load() > 0 })
 		w.Pass(5 * time.Second)
 		if n := saves.Load(); n != 0 {
 			t.Errorf("a worker that does not own the space saved %d items", n)
 		}
-		w2.Bus.Inject(nil)
-		w2.Bus.Release()
+		b.Inject(nil)
+		b.Release()
 		w.Eventually("the owner saves the space", func() bool {
 			d, there := w.Server.Saved("s", "n")
 			return there && string(d.Data) == "1"

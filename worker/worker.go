@@ -102,6 +102,9 @@ type program struct {
 // Label returns the name and the version of the program.
 func (p program) Label() (name, version string) { return p.Name, p.Version }
 
+// MadeByReads reports whether a read or a watch creates a space.
+func (p program) MadeByReads() bool { return p.Program.MadeByReads }
+
 // LimitError returns the error of code that has not returned within its limit.
 func (p program) LimitError(o *host.Overrun) error { return limitError(o) }
 

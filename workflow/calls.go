@@ -3,7 +3,6 @@ package workflow
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,7 +11,7 @@ import (
 
 // arguments evaluates the arguments of a call.
 func (r *Run) arguments(f *frame, c *Call) (args starlark.Tuple, named *starlark.Dict, err error) {
-	v, err := r.program.eval(c.Args, f.vars)
+	v, err := r.eval(c.Args, f.vars)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +55,7 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 		}
 		return r.start(f, n.Edges[0].To, list)
 	}
-	over, err := r.program.eval(n.Each.Over, f.vars)
+	over, err := r.eval(n.Each.Over, f.vars)
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func (r *Run) fan(f *frame, n *Node, at int) error {
 			return err
 		}
 		if n.Each.If != nil {
-			is, err := r.program.eval(n.Each.If, inner.vars)
+			is, err := r.eval(n.Each.If, inner.vars)
 			if err != nil {
 				return err
 			}
@@ -140,6 +139,7 @@ func (r *Run) start(f *frame, at int, list []called) error {
 }
 
 func (r *Run) attempt(w *work) {
+	w.step = r.step
 	next := Work{ID: w.id, Attempt: w.attempt, Action: w.call.Action, Args: w.args, Named: w.named}
 	if w.call.Policy != nil {
 		next.Timeout = w.call.Policy.Timeout
@@ -248,10 +248,10 @@ func (r *Run) abandon(f *frame) {
 	if f.wait = nil; a == nil {
 		return
 	}
+	r.signals.leave(f, a.signal)
 	if a.timer != "" {
 		delete(r.timers, a.timer)
 		r.effects.Drop = append(r.effects.Drop, a.timer)
-		return
 	}
 	key := f.key(a.node)
 	for i := range a.need {
@@ -273,8 +273,11 @@ func (r *Run) cancel(w *work) {
 		r.effects.Drop = append(r.effects.Drop, w.retry)
 		return
 	}
-	if i := slices.IndexFunc(r.effects.Start, func(s Work) bool { return s.ID == w.id }); i >= 0 {
-		r.effects.Start = slices.Delete(r.effects.Start, i, i+1) // it was started in this step
+	if w.step == r.step { // then nothing outside of the run knows this attempt
+		if r.undone == nil {
+			r.undone = map[string]bool{}
+		}
+		r.undone[w.id] = true
 		if w.attempt == 1 {
 			return
 		}

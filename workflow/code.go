@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -22,17 +23,22 @@ func Dialect() *syntax.FileOptions { return &syntax.FileOptions{Set: true, While
 
 // Builtins returns the predeclared names of code in addition to those of Starlark.
 func Builtins() starlark.StringDict {
-	return starlark.StringDict{"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail)}
+	return starlark.StringDict{
+		"error": starlark.NewBuiltin("error", newError), "fail": starlark.NewBuiltin("fail", fail), "sum": starlark.NewBuiltin("sum", sum),
+	}
 }
 
 // Prepare compiles the code of a checked graph.
-func Prepare(g *Graph) (*Program, error) {
+func Prepare(g *Graph) (*Program, error) { return PrepareWith(g, nil) }
+
+// PrepareWith is Prepare for a graph whose code calls functions of the process.
+func PrepareWith(g *Graph, functions starlark.StringDict) (*Program, error) {
 	version, err := g.Version()
 	if err != nil {
 		return nil, err
 	}
 	p := &Program{Graph: g, Version: version, code: map[*Code]*starlark.Function{}, funcs: map[string]int{}}
-	m := module{p: p, file: &syntax.File{Path: g.Name, Options: Dialect()}, names: map[*Code]string{}}
+	m := module{p: p, functions: functions, file: &syntax.File{Path: g.Name, Options: Dialect()}, names: map[*Code]string{}}
 	for i := range g.Prelude {
 		m.parse(g.Prelude[i].Text, g.Prelude[i].Line)
 	}
@@ -55,7 +61,9 @@ type module struct {
 	p     *Program
 	file  *syntax.File
 	names map[*Code]string
-	err   error
+	// functions are predeclared, beside the builtins.
+	functions starlark.StringDict
+	err       error
 }
 
 func (m *module) function(f *Func) {
@@ -122,6 +130,7 @@ func (m *module) parse(text string, line int32) {
 
 func (m *module) compile() error {
 	builtins := Builtins()
+	maps.Copy(builtins, m.functions)
 	program, err := starlark.FileProgram(m.file, builtins.Has)
 	if err != nil {
 		return err
@@ -143,11 +152,12 @@ func (m *module) compile() error {
 	return nil
 }
 
-// maxSteps bounds the execution of the code of one node, in steps of the interpreter.
-const maxSteps = 50_000_000
+// maxSteps bounds the code of all nodes that one step of a run executes, in steps of the interpreter.
+const maxSteps = 20_000_000
 
 // eval evaluates an expression with the variables that it reads.
-func (p *Program) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
+func (r *Run) eval(c *Code, vars starlark.StringDict) (starlark.Value, error) {
+	p := r.program
 	args := make(starlark.Tuple, len(c.Reads))
 	for i, name := range c.Reads {
 		v := vars[name]
@@ -156,14 +166,39 @@ func (p *Program) eval(c *Code, vars starlark.StringDict) (starlark.Value, error
 		}
 		args[i] = v
 	}
-	thread := &starlark.Thread{Name: p.Graph.Name}
-	thread.SetMaxExecutionSteps(maxSteps)
-	return starlark.Call(thread, p.code[c], args, nil)
+	thread := &starlark.Thread{Name: p.Graph.Name, Print: silent}
+	thread.SetMaxExecutionSteps(max(maxSteps-r.steps, 1))
+	v, err := starlark.Call(thread, p.code[c], args, nil)
+	if r.steps += thread.ExecutionSteps(); err != nil && r.steps >= maxSteps {
+		err = &Failure{Name: LimitError, Message: fmt.Sprintf("line %d: more than %d operations without an action, a sleep or a wait", c.Line, maxSteps)}
+	}
+	return v, err
+}
+
+// silent is print in a workflow: code that may run again prints nothing.
+func silent(*starlark.Thread, string) {}
+
+// sum is sum(numbers, start=0) in Starlark.
+func sum(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var list starlark.Iterable
+	total := starlark.Value(starlark.MakeInt(0))
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "numbers", &list, "start?", &total); err != nil {
+		return nil, err
+	}
+	it := list.Iterate()
+	defer it.Done()
+	var err error
+	for v := starlark.Value(nil); it.Next(&v); {
+		if total, err = starlark.Binary(syntax.PLUS, total, v); err != nil {
+			return nil, err
+		}
+	}
+	return total, nil
 }
 
 // exec runs statements, and stores the variables that they write.
-func (p *Program) exec(c *Code, vars starlark.StringDict) error {
-	out, err := p.eval(c, vars)
+func (r *Run) exec(c *Code, vars starlark.StringDict) error {
+	out, err := r.eval(c, vars)
 	if err != nil {
 		return err
 	}

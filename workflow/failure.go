@@ -175,8 +175,11 @@ func failureOf(err error) *Failure {
 	f = &Failure{Name: CodeError, Message: err.Error()}
 	var in *starlark.EvalError
 	if errors.As(err, &in) {
-		if at := in.CallStack.At(0).Pos; at.IsValid() {
-			f.Message = fmt.Sprintf("%s: %s", at, in.Msg)
+		for i := range in.CallStack {
+			if at := in.CallStack.At(i).Pos; at.IsValid() && at.Line > 0 { // that of a builtin has no line
+				f.Message = fmt.Sprintf("%s: %s", at, in.Msg)
+				break
+			}
 		}
 	}
 	return f

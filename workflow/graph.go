@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 )
@@ -24,6 +25,8 @@ type Graph struct {
 type Func struct {
 	Name   string  `json:"name"`
 	Params []Param `json:"params,omitzero"`
+	// Whole makes the only parameter the object of all arguments, of the first function of a graph.
+	Whole bool `json:"whole,omitzero"`
 	Nodes  []Node  `json:"nodes"`
 }
 
@@ -46,6 +49,7 @@ const (
 	Fan    Kind = "fan"    // concurrent calls: literal ones, or one for each element
 	Join   Kind = "join"   // waits for all calls of a fan-out, and lists their results in order
 	Sleep  Kind = "sleep"  // continues after a time
+	Wait   Kind = "wait"   // continues with the value of a signal
 	Return Kind = "return" // ends the function
 )
 
@@ -58,7 +62,8 @@ type Node struct {
 	// Depth is the number of enclosing loops in its function; the head of a loop is not inside the loop.
 	Depth int `json:"depth,omitzero"`
 	// Code has the statements of a do, the condition of a branch or a while loop, the value that a for loop
-	// iterates over, the seconds of a sleep, or the value of a return.
+	// iterates over, the seconds of a sleep, the name and the timeout in seconds (or None) of a wait, as a pair,
+	// or the value of a return.
 	Code *Code `json:"code,omitzero"`
 	// While marks a loop head whose Code is a condition.
 	While bool `json:"while,omitzero"`
@@ -66,9 +71,9 @@ type Node struct {
 	// Calls has its pattern.
 	Calls []Call `json:"calls,omitzero"`
 	Each  *Each  `json:"each,omitzero"`
-	// Into assigns the result, which it reads as ResultName: of an action or a join, or the element of a loop.
+	// Into assigns the result, which it reads as ResultName: of an action, a join or a wait, or the element of a loop.
 	Into *Code `json:"into,omitzero"`
-	// Attempt makes a failure of the call part of the result, in place of failing the run.
+	// Attempt makes a failure of the call or of the wait part of the result, in place of failing the run.
 	Attempt bool `json:"attempt,omitzero"`
 	// Collect makes failed calls of a fan-out errors in the list of results.
 	Collect bool `json:"collect,omitzero"`
@@ -171,6 +176,22 @@ func Decode(data []byte) (*Graph, error) {
 	return &g, g.Check()
 }
 
+// Actions returns the names of the actions that a graph calls, sorted.
+func (g *Graph) Actions() []string {
+	var names []string
+	for i := range g.Funcs {
+		for j := range g.Funcs[i].Nodes {
+			for _, c := range g.Funcs[i].Nodes[j].Calls {
+				if c.Action != "" && !slices.Contains(names, c.Action) {
+					names = append(names, c.Action)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // maxNodes is the largest number of nodes of a graph.
 const maxNodes = 20_000
 
@@ -192,6 +213,9 @@ func (g *Graph) Check() error {
 	nodes := 0
 	for i := range g.Funcs {
 		f := &g.Funcs[i]
+		if f.Whole && (i > 0 || len(f.Params) != 1) {
+			return fmt.Errorf("workflow %s: function %s takes all arguments as one object, which only the first function can, with one parameter", g.Name, f.Name)
+		}
 		if nodes += len(f.Nodes); len(f.Nodes) == 0 || nodes > maxNodes {
 			return fmt.Errorf("workflow %s: function %s has no nodes, or the workflow more than %d", g.Name, f.Name, maxNodes)
 		}
@@ -221,7 +245,7 @@ func (c *checker) node(f *Func, at int) error {
 		}
 	}
 	want := map[Kind][]Edge{
-		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}},
+		Do: {{Kind: Forward}}, Merge: {{Kind: Forward}}, Action: {{Kind: Forward}}, Fan: {{Kind: Forward}}, Join: {{Kind: Forward}}, Sleep: {{Kind: Forward}}, Wait: {{Kind: Forward}},
 		Branch: {{Kind: Forward, When: "true"}, {Kind: Forward, When: "false"}},
 		Loop:   {{Kind: Continue}, {Kind: Break}},
 		Return: nil,
@@ -232,7 +256,7 @@ func (c *checker) node(f *Func, at int) error {
 		return fmt.Errorf("there is no kind %q", n.Kind)
 	case len(edges) != len(n.Edges):
 		return fmt.Errorf("a %s has %d edges, this one %d", n.Kind, len(edges), len(n.Edges))
-	case n.Code == nil && (n.Kind == Do || n.Kind == Branch || n.Kind == Loop || n.Kind == Sleep || n.Kind == Return):
+	case n.Code == nil && (n.Kind == Do || n.Kind == Branch || n.Kind == Loop || n.Kind == Sleep || n.Kind == Wait || n.Kind == Return):
 		return fmt.Errorf("a %s needs code", n.Kind)
 	case n.Kind == Action && len(n.Calls) != 1:
 		return fmt.Errorf("an action has one call, this one %d", len(n.Calls))

@@ -10,7 +10,15 @@ type Input struct {
 	Done   *Done          `json:"done,omitzero"`
 	Failed *Failed        `json:"failed,omitzero"`
 	Timer  string         `json:"timer,omitzero"` // the ID of a timer that has fired
+	Signal *Signal        `json:"signal,omitzero"`
+	Abort  *Failed        `json:"abort,omitzero"` // ends the run with an error
 	Cancel string         `json:"cancel,omitzero"`
+}
+
+// Signal is a value that is sent to the run under a name. It is kept until the run waits for it.
+type Signal struct {
+	Name  string         `json:"name"`
+	Value jsontext.Value `json:"value,omitzero"`
 }
 
 // Done reports that an attempt of an action has succeeded.

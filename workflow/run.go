@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.starlark.net/starlark"
@@ -29,15 +30,19 @@ type Run struct {
 	program *Program
 	frames  map[string]*frame // by ID; that of the run itself is ""
 	works   map[string]*work  // under way, by ID
-	timers  map[string]*frame // of sleeps, by ID
+	timers  map[string]*frame // of sleeps and of waits with a timeout, by ID
 	retries map[string]*work  // waiting for another attempt, by the ID of their timer
+	signals signals
 	outcome *Outcome
 	begun   bool
 
 	// State of the current step:
 	now     int64
+	step    int // its number since the run was loaded
 	ready   []arrival
 	visits  int
+	steps   uint64          // of the interpreter
+	undone  map[string]bool // work that was started in this step and is no longer needed
 	effects Effects
 	bug     error
 }
@@ -68,7 +73,8 @@ type activation struct {
 	node      int // the action, or the join of the fan-out
 	need, got int
 	results   []starlark.Value // by slot; a *Failure for a failed call
-	timer     string           // of a sleep
+	timer     string           // of a sleep, or of a wait with a timeout
+	signal    string           // that a wait waits for
 }
 
 // work is an action under way.
@@ -80,6 +86,7 @@ type work struct {
 	number  int
 	call    *Call
 	attempt int
+	step    int // that started the attempt
 	args    jsontext.Value
 	named   jsontext.Value
 	retry   string // the timer of the next attempt, "" during an attempt
@@ -103,12 +110,16 @@ func (r *Run) Outcome() *Outcome { return r.outcome }
 // Step processes an input. An input that the run knows already, or does not wait for, has no effect. After an
 // error the run must not be used any more.
 func (r *Run) Step(in Input) (Effects, error) {
-	r.now, r.visits, r.effects, r.bug = in.Now, 0, Effects{}, nil
+	r.now, r.visits, r.steps, r.effects, r.bug, r.undone = in.Now, 0, 0, Effects{}, nil, nil
+	r.step++
 	if r.outcome == nil {
 		if err := r.take(&in); err != nil {
 			return Effects{}, err
 		}
 		r.advance()
+	}
+	if len(r.undone) > 0 {
+		r.effects.Start = slices.DeleteFunc(r.effects.Start, func(w Work) bool { return r.undone[w.ID] })
 	}
 	return r.effects, r.bug
 }
@@ -131,6 +142,10 @@ func (r *Run) take(in *Input) error {
 		}
 	case in.Timer != "":
 		r.wake(in.Timer)
+	case in.Signal != nil:
+		return r.signal(in.Signal)
+	case in.Abort != nil:
+		r.end(&Outcome{Error: &Failure{Name: in.Abort.Type, Ancestors: in.Abort.Ancestors, Message: in.Abort.Message}})
 	case in.Cancel != "":
 		r.end(&Outcome{Error: &Failure{Name: CancelledError, Message: in.Cancel}})
 	default:
@@ -183,6 +198,10 @@ func (r *Run) enter(caller *frame, slot, fn int, args starlark.Tuple, named *sta
 // bind assigns arguments to parameters.
 func (r *Run) bind(f *frame, args starlark.Tuple, named *starlark.Dict) error {
 	fn := &r.program.Graph.Funcs[f.fn]
+	if fn.Whole {
+		f.vars[fn.Params[0].Name] = named
+		return nil
+	}
 	if len(args) > len(fn.Params) {
 		return fmt.Errorf("%s takes %d arguments, and is given %d", fn.Name, len(fn.Params), len(args))
 	}
@@ -203,7 +222,7 @@ func (r *Run) bind(f *frame, args starlark.Tuple, named *starlark.Dict) error {
 		case p.Default == nil:
 			return fmt.Errorf("%s needs argument %s", fn.Name, p.Name)
 		default:
-			if f.vars[p.Name], err = r.program.eval(p.Default, nil); err != nil {
+			if f.vars[p.Name], err = r.eval(p.Default, nil); err != nil {
 				return err
 			}
 		}
@@ -283,14 +302,14 @@ func (r *Run) visit(a arrival) error {
 	f, n := a.f, r.node(a.f, a.node)
 	switch n.Kind {
 	case Do:
-		if err := r.program.exec(n.Code, f.vars); err != nil {
+		if err := r.exec(n.Code, f.vars); err != nil {
 			return err
 		}
 		r.follow(f, n, 0)
 	case Merge:
 		r.follow(f, n, 0)
 	case Branch:
-		v, err := r.program.eval(n.Code, f.vars)
+		v, err := r.eval(n.Code, f.vars)
 		if err != nil {
 			return err
 		}
@@ -307,8 +326,10 @@ func (r *Run) visit(a arrival) error {
 		return r.fan(f, n, a.node)
 	case Sleep:
 		return r.sleep(f, n, a.node)
+	case Wait:
+		return r.await(f, n, a.node)
 	case Return:
-		v, err := r.program.eval(n.Code, f.vars)
+		v, err := r.eval(n.Code, f.vars)
 		if err != nil {
 			return err
 		}
@@ -326,7 +347,7 @@ func (r *Run) round(f *frame, n *Node, a arrival) error {
 	} else {
 		l := loop{head: a.node}
 		if !n.While {
-			over, err := r.program.eval(n.Code, f.vars)
+			over, err := r.eval(n.Code, f.vars)
 			if err != nil {
 				return err
 			}
@@ -338,7 +359,7 @@ func (r *Run) round(f *frame, n *Node, a arrival) error {
 	}
 	l := &f.loops[len(f.loops)-1]
 	if n.While {
-		v, err := r.program.eval(n.Code, f.vars)
+		v, err := r.eval(n.Code, f.vars)
 		if err != nil {
 			return err
 		}
@@ -376,7 +397,7 @@ func (r *Run) assign(f *frame, into *Code, v starlark.Value) error {
 		return nil
 	}
 	f.vars[ResultName] = v
-	err := r.program.exec(into, f.vars)
+	err := r.exec(into, f.vars)
 	delete(f.vars, ResultName)
 	return err
 }
@@ -410,35 +431,65 @@ func (r *Run) wake(id string) {
 	if f := r.timers[id]; f != nil {
 		delete(r.timers, id)
 		n := r.node(f, f.wait.node)
+		if n.Kind == Wait {
+			r.timedOut(f)
+			return
+		}
 		f.wait = nil
 		r.follow(f, n, 0)
 	}
 }
 
 func (r *Run) sleep(f *frame, n *Node, at int) error {
-	v, err := r.program.eval(n.Code, f.vars)
+	v, err := r.eval(n.Code, f.vars)
 	if err != nil {
 		return err
 	}
-	seconds, ok := starlark.AsFloat(v)
-	switch {
-	case !ok:
-		return fmt.Errorf("sleep takes a number of seconds, not a %s", v.Type())
-	case math.IsNaN(seconds) || seconds > maxSleep:
-		return fmt.Errorf("sleep(%v): must be at most %d seconds", v, int64(maxSleep))
-	case seconds <= 0:
+	seconds, err := Seconds(v)
+	if err != nil {
+		return fmt.Errorf("sleep: %w", err)
+	}
+	if seconds <= 0 {
 		r.follow(f, n, 0)
 		return nil
 	}
-	id := "sleep " + f.key(at)
-	f.wait = &activation{node: at, timer: id}
+	f.wait = &activation{node: at}
+	r.setTimer(f, "sleep "+f.key(at), seconds)
+	return nil
+}
+
+// setTimer sets the timer of what a frame waits for.
+func (r *Run) setTimer(f *frame, id string, seconds float64) {
+	f.wait.timer = id
 	r.timers[id] = f
 	r.effects.Timers = append(r.effects.Timers, Timer{ID: id, At: r.now + int64(math.Ceil(seconds*1000))})
-	return nil
 }
 
 // maxSleep is a hundred years, in seconds.
 const maxSleep = 100 * 366 * 24 * 60 * 60
+
+// Seconds returns a duration in seconds: a number, or a text such as "100ms", "90s", "24h" or "7d".
+func Seconds(v starlark.Value) (float64, error) {
+	var seconds float64
+	if text, is := starlark.AsString(v); is {
+		d, err := time.ParseDuration(text)
+		seconds = d.Seconds()
+		if days, is := strings.CutSuffix(text, "d"); is {
+			var n int
+			n, err = strconv.Atoi(days)
+			seconds = float64(n) * 24 * 60 * 60
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%.50q is not a duration; write it like \"100ms\", \"90s\", \"24h\" or \"7d\", or as a number of seconds", text)
+		}
+	} else if seconds, is = starlark.AsFloat(v); !is {
+		return 0, fmt.Errorf("a duration is a number of seconds or a text such as \"90s\", not a %s", v.Type())
+	}
+	if math.IsNaN(seconds) || seconds > maxSleep {
+		return 0, fmt.Errorf("%v: a duration must be at most %d seconds", v, int64(maxSleep))
+	}
+	return seconds, nil
+}
 
 // drop removes a frame.
 func (r *Run) drop(f *frame) {

@@ -12,14 +12,17 @@ import (
 
 // stored is the encoding of a run in a snapshot.
 type stored struct {
-	Format  int            `json:"format"`
-	Version string         `json:"version"` // of the graph
-	Begun   bool           `json:"begun,omitzero"`
-	Frames  []storedFrame  `json:"frames,omitzero"` // callers first
-	Works   []storedWork   `json:"works,omitzero"`
-	Heap    []object       `json:"heap,omitzero"`
-	Result  jsontext.Value `json:"result,omitzero"`
-	Error   *storedFailure `json:"error,omitzero"`
+	Format  int           `json:"format"`
+	Version string        `json:"version"` // of the graph
+	Begun   bool          `json:"begun,omitzero"`
+	Frames  []storedFrame `json:"frames,omitzero"` // callers first
+	Works   []storedWork  `json:"works,omitzero"`
+	// Waiting are the frames that wait for signals, the first in front, Kept the signals that no frame waits for.
+	Waiting map[string][]string `json:"waiting,omitzero"`
+	Kept    []Signal            `json:"kept,omitzero"`
+	Heap    []object            `json:"heap,omitzero"`
+	Result  jsontext.Value      `json:"result,omitzero"`
+	Error   *storedFailure      `json:"error,omitzero"`
 }
 
 type storedFrame struct {
@@ -44,6 +47,7 @@ type storedWait struct {
 	Need    int                    `json:"need,omitzero"`
 	Results map[int]jsontext.Value `json:"results,omitzero"` // by slot
 	Timer   string                 `json:"timer,omitzero"`
+	Signal  string                 `json:"signal,omitzero"`
 }
 
 type storedWork struct {
@@ -73,6 +77,15 @@ func (r *Run) Snapshot() ([]byte, error) {
 	for _, id := range slices.Sorted(maps.Keys(r.works)) {
 		w := r.works[id]
 		out.Works = append(out.Works, storedWork{ID: w.id, Frame: w.frame.id, Slot: w.slot, Node: w.node, Call: w.number, Attempt: w.attempt, Args: w.args, Named: w.named, Retry: w.retry})
+	}
+	out.Kept = r.signals.kept
+	for name, list := range r.signals.waiting { // any order: each on its own
+		if out.Waiting == nil {
+			out.Waiting = map[string][]string{}
+		}
+		for _, f := range list {
+			out.Waiting[name] = append(out.Waiting[name], f.id)
+		}
 	}
 	if o := r.outcome; o != nil {
 		if out.Result = o.Result; o.Error != nil {
@@ -107,7 +120,7 @@ func (s *saver) frame(f *frame) (out storedFrame, err error) {
 		out.Loops = append(out.Loops, l)
 	}
 	if a := f.wait; a != nil {
-		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Results: map[int]jsontext.Value{}}
+		out.Wait = &storedWait{Node: a.node, Need: a.need, Timer: a.timer, Signal: a.signal, Results: map[int]jsontext.Value{}}
 		for i, v := range a.results {
 			if v != nil {
 				if out.Wait.Results[i], err = s.value(v, 0); err != nil {
@@ -138,6 +151,9 @@ func Load(p *Program, snapshot []byte) (*Run, error) {
 		err = r.loadWork(&in.Works[i])
 	}
 	if err == nil {
+		err = r.loadSignals(&in)
+	}
+	if err == nil {
 		err = r.loadOutcome(l, &in)
 	}
 	if err != nil {
@@ -145,6 +161,20 @@ func Load(p *Program, snapshot []byte) (*Run, error) {
 	}
 	r.begun = in.Begun
 	return r, nil
+}
+
+func (r *Run) loadSignals(in *stored) error {
+	r.signals.kept = in.Kept
+	for name, list := range in.Waiting { // any order: each on its own
+		for _, id := range list {
+			f := r.frames[id]
+			if f == nil || f.wait == nil || f.wait.signal != name {
+				return fmt.Errorf("call %q does not wait for signal %s", id, name)
+			}
+			r.signals.enter(f, name)
+		}
+	}
+	return nil
 }
 
 func (r *Run) loadOutcome(l *loader, in *stored) (err error) {
@@ -195,7 +225,7 @@ func (r *Run) loadFrame(l *loader, in *storedFrame) (err error) {
 		if w.Node < 0 || w.Node >= nodes || w.Need < 0 || w.Need > maxOpen {
 			return fmt.Errorf("call %s waits at node %d of %d for %d", in.ID, w.Node, nodes, w.Need)
 		}
-		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, results: make([]starlark.Value, w.Need)}
+		f.wait = &activation{node: w.Node, need: w.Need, timer: w.Timer, signal: w.Signal, results: make([]starlark.Value, w.Need)}
 		for i, data := range w.Results { // any order: each on its own
 			if i < 0 || i >= w.Need {
 				return fmt.Errorf("call %s has a result %d of %d", in.ID, i, w.Need)

@@ -35,7 +35,11 @@ func appendJSON(b []byte, v starlark.Value, depth int) (_ []byte, err error) {
 	case starlark.Bool:
 		return strconv.AppendBool(b, bool(v)), nil
 	case starlark.Int:
-		return append(b, v.String()...), nil
+		i, is := v.Int64()
+		if !is {
+			return nil, fmt.Errorf("the int %.30s has more than 64 bits and cannot be given away; make it a text", v)
+		}
+		return strconv.AppendInt(b, i, 10), nil
 	case starlark.Float:
 		return appendFloat(b, float64(v))
 	case starlark.String:

@@ -21,6 +21,8 @@ var laneChecks = []check{
 	{"minted ids and the longest names are accepted", longestNames},
 	{"lane order is the order of sends that wait for one another", laneOrderIsSendOrder},
 	{"sends that do not wait are all stored once", pipelinedSends},
+	{"principals that choose one id have an event each", principalsHaveTheirOwnIDs},
+	{"what a client sends has no position, term or depth and is no tombstone", clientsSendPlainEvents},
 	{"ReadLane pages through one space's events", readLanePages},
 	{"FindEvent finds the one event of a name", findEvent},
 	{"FindEvents finds an id in all streams of a space or in all spaces", findEvents},
@@ -38,8 +40,8 @@ func eventsRoundTrip(w *world) {
 	sent := []model.Message{
 		{Space: cart, Stream: "add", ID: "e1", Payload: []byte(`{"n":1}`)},
 		{Space: cart, Stream: "add", ID: "origin:17:2:0", Payload: []byte(`{"n":2}`), Position: 42, Term: 1_800_000_000_123, PrevTerm: 1, ReplayKey: 1<<64 - 1, Depth: 3, Trace: traced},
-		{Space: cart, Stream: "remove", ID: "e3", Payload: []byte(`{"n":3}`), Position: model.MaxNumber, Trace: model.Trace{Parent: traced.Parent}},
-		{Space: cart, Stream: "add", ID: "origin:17:3:0", Position: 43, Term: model.MaxMillis, Depth: model.MaxNumber, Invalid: "too large: a tombstone", Payload: []byte{}},
+		{Space: cart, Stream: "remove", ID: "e3", Payload: []byte(`{"n":3}`), Trace: model.Trace{Parent: traced.Parent}},
+		{Space: cart, Stream: "add", ID: "origin:17:3:0", Position: model.MaxNumber, Term: model.MaxMillis, Depth: model.MaxNumber, Invalid: "too large: a tombstone", Payload: []byte{}},
 	}
 	for i := range sent {
 		sent[i].Seq = w.mustSend(c, sent[i]).Seq
@@ -130,7 +132,9 @@ func longestNames(w *world) {
 	c := w.connect("a")
 	long := strings.Repeat("x", model.MaxNameLen)
 	ids := []string{
-		strings.Repeat("i", model.MaxAnyEventIDLen),
+		strings.Repeat("i", model.MaxEventIDLen),
+		model.EventIDOf(long, strings.Repeat("i", model.MaxEventIDLen)),
+		model.RedriveID(model.EventIDOf(long, strings.Repeat("i", model.MaxEventIDLen))),
 		model.TxID{Space: long, Epoch: 1<<64 - 1, N: 1<<64 - 1}.Event(1<<31 - 1),
 		"A-z_09",
 	}
@@ -140,6 +144,46 @@ func longestNames(w *world) {
 	w.wantLane(c, long, ids...)
 	w.chain(c, long, 0, "a/0/1")
 	w.wantLog(c, long, "a/0/1")
+}
+
+func principalsHaveTheirOwnIDs(w *world) {
+	c := w.connect("a")
+	var sent []model.Message
+	for _, id := range []string{"e1", "alice=e1", "bob=e1", "alice=e1:r1", "e1:r1"} {
+		m := model.Message{Space: cart, Stream: "add", ID: id, Payload: []byte("payload of " + id)}
+		m.Seq = w.mustSend(c, m).Seq
+		w.equal("the same id of the same principal", w.mustSend(c, model.Message{Space: cart, Stream: "add", ID: id}), model.SendResult{Duplicate: true})
+		sent = append(sent, m)
+	}
+	w.equal("events read", timeless(w.lane(c, cart)), sent)
+	n, err := c.CountLane(w.ctx, cart, 0, sent[len(sent)-1].Seq)
+	w.must(err)
+	w.equal("events counted", n, len(sent))
+	for _, m := range sent {
+		found, _, err := c.FindEvent(w.ctx, cart, "add", m.ID)
+		w.must(err)
+		all, err := c.FindEvents(w.ctx, "", m.ID)
+		w.must(err)
+		w.equal("events of "+m.ID, timeless(append(all, found)), []model.Message{m, m})
+	}
+	for _, id := range []string{"=e1", "alice=", "al.ice=e1", "alice=bob=e1", "a:b=e1"} {
+		if _, err := w.send(c, model.Message{Space: cart, Stream: "add", ID: id}); err == nil {
+			w.Errorf("id %q was accepted", id)
+		}
+	}
+}
+
+func clientsSendPlainEvents(w *world) {
+	c := w.connect("a")
+	for _, id := range []string{"e1", "alice=e1"} {
+		plain := model.Message{Space: cart, Stream: "add", ID: id, Payload: []byte("1"), NotBefore: 1_800_000_000_123, Expires: 1_900_000_000_456}
+		forged := plain
+		forged.Position, forged.Term, forged.PrevTerm, forged.ReplayKey, forged.Depth, forged.Invalid = 7, 8, 9, 10, 11, "gone"
+		plain.Seq = w.mustSend(c, forged).Seq
+		found, _, err := c.FindEvent(w.ctx, cart, "add", id)
+		w.must(err)
+		w.equal("event", timeless([]model.Message{found})[0], plain)
+	}
 }
 
 func laneOrderIsSendOrder(w *world) {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// keptLines is how many of the errors of a server are kept to explain why it did not start.
+// keptLines is how many of a server's errors are kept to explain why it did not start.
 const keptLines = 3
 
-// serverLog passes the server's log on, and records how its start goes.
+// serverLog passes the server's log on, and records how the start proceeds.
 type serverLog struct {
 	out *slog.Logger
 
@@ -59,14 +59,14 @@ func (l *serverLog) failed() bool {
 	return l.fatal
 }
 
-// quiet returns how long the server has said nothing.
+// quiet returns how long the server has logged nothing.
 func (l *serverLog) quiet() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.last)
 }
 
-// because adds to an error what the server has said of it.
+// because adds the server's last errors to an error.
 func (l *serverLog) because(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

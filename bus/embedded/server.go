@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/settlehq/settle/internal/devserver"
 )
 
 // Fsync is when an embedded server writes through to the disk.
@@ -29,6 +31,11 @@ const (
 	FsyncInterval
 )
 
+// DefaultStoreDir is where settle.Start and `settle dev` keep the data of their server, relative to the
+// working directory, unless they are configured with another directory. A server that listens writes its
+// address there, so that settle commands in the same working directory find it.
+const DefaultStoreDir = devserver.Store
+
 // Config describes a NATS server within this process. The zero value with a
 // StoreDir has no listener at all: only this process can reach it.
 type Config struct {
@@ -41,9 +48,8 @@ type Config struct {
 	// takes a free one. Every client that can reach it has all rights, unless ConfigFile
 	// limits them.
 	Listen string
-	// ConfigFile is a nats-server configuration to start from: accounts, leaf
-	// nodes, TLS, monitoring. StoreDir, Fsync and Listen win over it; without
-	// Listen, it decides what to listen on.
+	// ConfigFile is a nats-server configuration to start from: accounts, leaf nodes, TLS, monitoring.
+	// StoreDir, Fsync and Listen take precedence over it; without Listen, it decides what to listen on.
 	ConfigFile string
 	// MaxPayload is the largest message in bytes; 0 is the server's 1 MiB.
 	MaxPayload int32

@@ -16,13 +16,13 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-func TestServerDoesNotListenUnlessTold(t *testing.T) {
+func TestServerDoesNotListenByDefault(t *testing.T) {
 	if url := natstest.StartServer(t, embedded.Config{}).ClientURL(); url != "" {
 		t.Errorf("it listens at %s", url)
 	}
 }
 
-func TestServerListensOnLoopbackUnlessTold(t *testing.T) {
+func TestServerListensOnLoopbackByDefault(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	host, _, err := net.SplitHostPort(strings.TrimPrefix(server.ClientURL(), "nats://"))
 	if err != nil || !net.ParseIP(host).IsLoopback() {
@@ -35,7 +35,7 @@ func TestServerListensOnLoopbackUnlessTold(t *testing.T) {
 	nc.Close()
 }
 
-func TestServerWantsADirectory(t *testing.T) {
+func TestServerNeedsADirectory(t *testing.T) {
 	if _, err := embedded.Start(t.Context(), embedded.Config{}); err == nil {
 		t.Error("a server without a directory started")
 	}
@@ -86,7 +86,7 @@ func taken(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Otherwise the server would keep trying without its address.
+// Otherwise the server would keep retrying without its address.
 func TestServerFailsAtOnceIfItsAddressIsTaken(t *testing.T) {
 	address := taken(t)
 	_, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Listen: address})
@@ -96,8 +96,8 @@ func TestServerFailsAtOnceIfItsAddressIsTaken(t *testing.T) {
 	}
 }
 
-// What it has no check for before it starts, the server says itself.
-func TestServerThatDoesNotStartTellsWhatTheServerSaid(t *testing.T) {
+// The server itself reports errors that are not checked before its start.
+func TestServerThatDoesNotStartReportsTheServersErrors(t *testing.T) {
 	address := taken(t)
 	_, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), ConfigFile: configFile(t, `listen: "`+address+`"`)})
 	if err == nil || !strings.Contains(err.Error(), "did not start; the server says: ") || !strings.Contains(err.Error(), "address already in use") {

@@ -22,9 +22,9 @@ const (
 	Deliver Fault = iota
 	// DropRequest: the attempt never reaches the server.
 	DropRequest
-	// DropAck: the server carries it out, and its answer is lost.
+	// DropAck: the server executes the request, and its answer is lost.
 	DropAck
-	// Duplicate: the server gets it twice.
+	// Duplicate: the server receives the request twice.
 	Duplicate
 )
 
@@ -36,12 +36,12 @@ type Attempt struct {
 	Try int
 }
 
-// Func decides the fate of every attempt. It is called before a message is sent, from any
-// goroutine. It may block the attempt, and with it everything that the goroutine would
-// do next, such as sending other requests again.
+// Func decides the fate of every attempt. It is called before a message is sent, from any goroutine. It may
+// block the attempt, and with it everything that the goroutine would do next, such as repeating other
+// requests.
 type Func func(Attempt) Fault
 
-// Of returns the fate of an attempt; nil Faults deliver everything.
+// Of returns the fate of an attempt; a nil Func delivers everything.
 func (f Func) Of(a Attempt) Fault {
 	if f == nil {
 		return Deliver

@@ -26,6 +26,9 @@ func (c *laneClient) sendTo(partition int, op Op, m model.Message, done func(mod
 		go done(model.SendResult{}, err) // ends when done returns
 		return
 	}
+	if !model.IsMinted(m.ID) {
+		m = m.Plain()
+	}
 	r := storing(op, func(op Op) func() {
 		result, err := c.server.SendTo(partition, m)
 		c.report(Step{Moment: Arrives, Op: op, Event: &m, Seq: result.Seq, Err: err})

@@ -24,18 +24,17 @@ type Cluster struct {
 	options []*server.Options
 }
 
-// members are as many as three replicas need.
+// members is as many servers as three replicas need.
 const members = 3
 
-// patience is how long a cluster may take to come up, or to answer.
+// patience is how long a cluster may take to start, or to answer.
 const patience = time.Minute
 
-// attempts is how often a cluster is started: between the choice of a port and its use
-// another process may have taken it.
+// attempts is how often a cluster is started: another process may take a port between its choice and its use.
 const attempts = 3
 
-// StartCluster starts three servers that keep their streams below dir, and returns
-// when streams can be made on all of them, through each of them. Shutdown ends them.
+// StartCluster starts three servers that keep their streams below dir, and returns when streams can be
+// created on all of them, through each of them. Shutdown ends them.
 func StartCluster(dir string) (*Cluster, error) {
 	var errs []error
 	for try := range attempts {
@@ -78,7 +77,7 @@ var lately = struct {
 }{port: firstPort + rand.IntN(lastPort-firstPort)}
 
 // FreePorts returns n ports that were free a moment ago, for listeners whose ports must be known before they
-// listen, such as the members of a cluster, or while they do not, such as a server that is started again.
+// listen, such as the members of a cluster, or while they do not listen, such as a server that is restarted.
 func FreePorts(n int) (ports []int, err error) {
 	lately.Lock()
 	defer lately.Unlock()
@@ -117,7 +116,7 @@ func (c *Cluster) add(i int, ports []int, dir string) error {
 	return nil
 }
 
-// Stop stops a server of the cluster, and returns when it has ended and where its files are.
+// Stop stops a server of the cluster, and returns the directory of its files when it has ended.
 func (c *Cluster) Stop(i int) (files string) {
 	ns := c.Servers[i]
 	c.options[i].Port = ns.Addr().(*net.TCPAddr).Port // clients know it
@@ -126,7 +125,7 @@ func (c *Cluster) Stop(i int) (files string) {
 	return c.options[i].StoreDir
 }
 
-// Start starts a server that was stopped, with the files that are in a directory.
+// Start restarts a server that was stopped, with the files in a directory.
 func (c *Cluster) Start(i int, files string) error {
 	o := c.options[i].Clone()
 	o.StoreDir = files
@@ -169,13 +168,13 @@ func (c *Cluster) waitUntilComplete() error {
 	return nil
 }
 
-// routes are those of a server to the others: the pool, and the one of the system
-// account. While they come up, some are made twice and closed again, and with each new one
-// a server forgets what it knew of the other.
+// routes is the number of routes of a server to the others: the pool, and the one of the system account.
+// While they are established, some are created twice and closed again, and with each new route a server
+// forgets what it knows about the other.
 const routes = (members - 1) * (server.DEFAULT_ROUTE_POOL_SIZE + 1)
 
-// complete is why there is not yet a leader that has heard of all members lately: one
-// that only knows them places nothing on them.
+// complete returns why no leader has heard from all members recently: a leader places nothing on members that
+// it only knows by name.
 func (c *Cluster) complete() error {
 	for _, ns := range c.Servers {
 		if n := ns.NumRoutes(); n != routes {
@@ -194,11 +193,11 @@ func leads(ns *server.Server) bool {
 		!slices.ContainsFunc(info.Meta.Replicas, func(p *server.PeerInfo) bool { return p.Offline || !p.Current })
 }
 
-// brief is how long an answer is waited for that may never come: a request that is made
-// before its subject is known everywhere is delivered to no server.
+// brief is how long to wait for an answer that may never arrive: a request made before its subject is known
+// everywhere is delivered to no server.
 const brief = 2 * time.Second
 
-// tryStream makes a stream on all members through one of them, and deletes it.
+// tryStream creates a stream on all members through one of them, and deletes it.
 func (c *Cluster) tryStream(through *server.Server) error {
 	nc, err := nats.Connect(through.ClientURL())
 	if err != nil {
@@ -235,9 +234,9 @@ func (c *Cluster) Shutdown() {
 	}
 }
 
-// StepDown has the leader of a stream resign. Another is elected, or the same again,
-// after this has returned. The request is repeated while the stream has no leader: then a server
-// answers with an error, or none answers.
+// StepDown makes the leader of a stream resign. Another one, or the same again, is elected after StepDown has
+// returned. The request is repeated while the stream has no leader: then a server answers with an error, or
+// none answers.
 func StepDown(nc *nats.Conn, stream string) error {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()

@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// StartServer starts an embedded server, and shuts it down when the test ends. A server without a directory gets one
-// of its own, and does not wait for the disk.
+// StartServer starts an embedded server, and shuts it down when the test ends. A server without a directory
+// gets a temporary one, and does not sync to disk.
 func StartServer(t testing.TB, cfg embedded.Config) *embedded.Server {
 	t.Helper()
 	if cfg.StoreDir == "" {

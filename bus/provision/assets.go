@@ -110,7 +110,7 @@ func (pr *Provisioner) logAsset(p int) Spec {
 }
 
 func (pr *Provisioner) laneAsset(p int) Spec {
-	c := streamConfig(pr.Names.LaneStream(p), pr.Names.Lanes(p))
+	c := streamConfig(pr.Names.LaneStream(p), pr.Names.Lanes(p)...)
 	c.Description = "Settle: the events for the spaces of partition " + strconv.Itoa(p)
 	c.MaxMsgsPerSubject = 1
 	c.DiscardNewPerSubject = true
@@ -155,9 +155,9 @@ func (pr *Provisioner) deadAsset() Spec {
 
 // streamConfig returns the common settings of LANE, LOG and DEAD. The window for Nats-Msg-Id is
 // as small as the server allows: it could only swallow messages that are no duplicates.
-func streamConfig(name, subject string) jetstream.StreamConfig {
+func streamConfig(name string, subjects ...string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name: name, Subjects: []string{subject},
+		Name: name, Subjects: subjects,
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
 		MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgSize: -1,
 		Duplicates: duplicateWindow,
@@ -203,6 +203,25 @@ func horizonText(stored string) string {
 		return model.DefaultHorizon.String()
 	}
 	return stored
+}
+
+// sentSubjects returns those of a lane's subjects under which clients send; lanes of deployments of earlier versions have none
+// until they are provisioned again. ownSubjects returns the others.
+func sentSubjects(c jetstream.StreamConfig) (sent []string) {
+	if !slices.ContainsFunc(c.Subjects, wire.IsLaneSubject) {
+		return nil
+	}
+	for _, s := range c.Subjects {
+		if wire.IsSendSubject(s) {
+			sent = append(sent, s)
+		}
+	}
+	return sent
+}
+
+func ownSubjects(c jetstream.StreamConfig) []string {
+	sent := sentSubjects(c)
+	return slices.DeleteFunc(slices.Clone(c.Subjects), func(s string) bool { return slices.Contains(sent, s) })
 }
 
 func sorted(subjects []string) string {

@@ -18,8 +18,8 @@ func testAssets() []Spec {
 	return pr.Specs(1)
 }
 
-// Whatever of a guarantee's settings is altered, the error names stream and
-// setting, what was found and what is wanted, what would break, and what to do.
+// For each altered setting on which a guarantee rests, the error names the stream and the setting, the
+// present and the required value, what would break, and the remedy.
 func TestEveryAlteredSettingIsDetected(t *testing.T) {
 	for i, a := range testAssets() {
 		if broken := a.Compare(a.Config); len(broken) > 0 {
@@ -53,7 +53,7 @@ func wantAssetError(t *testing.T, errs []*AssetError, stream, setting string) {
 	}
 	for _, part := range []string{e.Stream, e.Setting, e.Found, e.Wanted, e.Breaks, e.Fix} {
 		if !strings.Contains(e.Error(), part) {
-			t.Errorf("%q does not say %q", e, part)
+			t.Errorf("%q does not contain %q", e, part)
 		}
 	}
 }
@@ -88,19 +88,19 @@ func TestRulesOfAssets(t *testing.T) {
 	}
 }
 
-// All wrong settings are reported at once, and not one after the other as the operator corrects them.
-func TestCheck_TellsOfEachSettingThatWasAltered(t *testing.T) {
+// All altered settings are reported at once, not one after the other as the operator corrects them.
+func TestCheck_ReportsEachAlteredSetting(t *testing.T) {
 	for _, a := range testAssets() {
 		found := a.Config
 		found.Storage, found.NoAck, found.Sealed = jetstream.MemoryStorage, true, true
 		if errs := a.check(found); len(errs) != 3 {
-			t.Errorf("%s: of three altered settings it tells %v", a.Component, errs)
+			t.Errorf("%s: of three altered settings the check reports %v", a.Component, errs)
 		}
 	}
 }
 
-// A lane may have a bound on its bytes that leaves room for the largest event: it refuses new events. A bound on its
-// messages counts events of programs, too, and the text names that.
+// A lane may have a limit on its bytes that leaves room for the largest event: it then refuses new events. A
+// limit on its messages also counts events between spaces, and the text explains that.
 func TestLaneMayBeBounded(t *testing.T) {
 	const maxPayload = 1 << 20
 	for _, a := range testAssets() {
@@ -123,9 +123,9 @@ func TestLaneMayBeBounded(t *testing.T) {
 	}
 }
 
-// Announcements may be kept for longer, as deployments of earlier versions do, and a server may remember ids of
-// messages for a shorter time than it is asked to.
-func TestHarmlessDifferencesAreNotTold(t *testing.T) {
+// Announcements may be kept longer, as in deployments of earlier versions, and a server may remember message
+// ids for a shorter time than requested.
+func TestHarmlessDifferencesAreNotReported(t *testing.T) {
 	for _, a := range testAssets() {
 		found := a.Config
 		if found.Duplicates = 50 * time.Millisecond; a.Component == "workers" {
@@ -137,8 +137,8 @@ func TestHarmlessDifferencesAreNotTold(t *testing.T) {
 	}
 }
 
-// What sets a setting back names the stream, and the flag of the nats command where there is one that does.
-func TestFixes_SayHowASettingIsSetBack(t *testing.T) {
+// The advice for restoring a setting names the stream, and the flag of the nats command if there is one.
+func TestFixes_DescribeHowToRestoreASetting(t *testing.T) {
 	assets := testAssets()
 	fix := func(component string, s setting) string {
 		for _, a := range assets {
@@ -149,15 +149,16 @@ func TestFixes_SayHowASettingIsSetBack(t *testing.T) {
 		return ""
 	}
 	for want, got := range map[string]string{
-		"Set it back with `nats stream edit SETTLE_LANE_0 --max-msgs=-1`":                                                                              fix("lane", setMessages),
-		"Set it back with `nats stream edit SETTLE_LANE_0 --max-age=0s`":                                                                               fix("lane", setAge),
-		"Set it back with `nats stream edit KV_SETTLE_WORKERS --max-age=1h0m0s`":                                                                       fix("workers", setMemberAge),
-		"Set it back with `nats stream edit SETTLE_LANE_0 --max-msgs-per-subject=1`":                                                                   fix("lane", setPerSubject),
-		"Set it back with `nats stream edit SETTLE_LOG_0 --max-msgs-per-subject=-1`":                                                                   fix("log", setPerSubject),
-		"Set it back with `nats stream edit SETTLE_LANE_0 --discard-per-subject`":                                                                      fix("lane", setDiscardEach),
-		"Set it back with `nats stream edit KV_SETTLE_STATE_0 --no-discard-per-subject`":                                                               fix("state", setDiscardEach),
-		"Set it back with `nats stream edit SETTLE_LOG_0 --no-allow-rollup`":                                                                           fix("log", setRollup),
-		"Set it back with `nats stream edit SETTLE_LANE_0 --subjects 'settle.lane.0.*.*.*'`":                                                           fix("lane", setSubject),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --max-msgs=-1`":                                                              fix("lane", setMessages),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --max-age=0s`":                                                               fix("lane", setAge),
+		"Set it back with `nats stream edit KV_SETTLE_WORKERS --max-age=1h0m0s`":                                                       fix("workers", setMemberAge),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --max-msgs-per-subject=1`":                                                   fix("lane", setPerSubject),
+		"Set it back with `nats stream edit SETTLE_LOG_0 --max-msgs-per-subject=-1`":                                                   fix("log", setPerSubject),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --discard-per-subject`":                                                      fix("lane", setDiscardEach),
+		"Set it back with `nats stream edit KV_SETTLE_STATE_0 --no-discard-per-subject`":                                               fix("state", setDiscardEach),
+		"Set it back with `nats stream edit SETTLE_LOG_0 --no-allow-rollup`":                                                           fix("log", setRollup),
+		"Set it back with `nats stream edit SETTLE_LANE_0 --subjects 'settle.lane.0.*.*.*,settle.send.0.*.*.*,settle.send.0.*.*.*.*'`": fix("lane", setSubject),
+		"`settle provision` adds them": fix("lane", setSends),
 		"Set it back with `nats stream edit SETTLE_LOG_0 --republish-source='settle.log.0.*' --republish-destination='settle.feed.0.{{wildcard(1)}}'`": fix("log", setRepublish),
 		"Set it back with `nats stream edit SETTLE_LANE_0 --interactive`, which opens an editor: no republish":                                         fix("lane", setRepublish),
 		"Set it back with `nats stream edit SETTLE_LANE_0 --interactive`, which opens an editor: metadata settle.io/schema: \"1\"":                     fix("lane", setSchema),
@@ -167,6 +168,6 @@ func TestFixes_SayHowASettingIsSetBack(t *testing.T) {
 		}
 	}
 	if got := fix("lane", setPurges); !strings.HasPrefix(got, "The server does not change this back") {
-		t.Errorf("what cannot be set back: %q", got)
+		t.Errorf("what cannot be restored: %q", got)
 	}
 }

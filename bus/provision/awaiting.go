@@ -32,6 +32,36 @@ func (pr *Provisioner) AwaitDeployment(ctx context.Context) error {
 	}
 }
 
+// Deployed returns an error that wraps ErrNoDeployment if the bus's prefix has no deployment, and says where it was
+// looked for and how to create one. It asks the servers only until there is one, and then adopts its settings as
+// AwaitDeployment does.
+func (pr *Provisioner) Deployed(ctx context.Context) error {
+	if pr.found.Load() {
+		return nil
+	}
+	stored, err := pr.StoredSettings(ctx)
+	switch {
+	case err != nil:
+		return err
+	case stored.Partitions > 0:
+		return pr.Choose(stored)
+	}
+	return &noDeploymentError{prefix: pr.Names.Prefix, server: pr.NC.ConnectedUrlRedacted()}
+}
+
+// noDeploymentError is ErrNoDeployment with the place.
+type noDeploymentError struct{ prefix, server string }
+
+func (e *noDeploymentError) Error() string {
+	at := "this server"
+	if e.server != "" {
+		at = e.server
+	}
+	return fmt.Sprintf("there is no deployment with prefix %s on %s; check bus.Config.Prefix, or create one with Bus.Provision or `settle provision`", e.prefix, at)
+}
+
+func (e *noDeploymentError) Unwrap() error { return ErrNoDeployment }
+
 // AwaitProvision waits until nothing of the deployment is missing, and checks it as Check does. It
 // is for users that may not create missing streams; it logs what it waits for like
 // AwaitDeployment. It does not wait for a stream of a partition that existed once (Lost): other partitions can be

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,6 +23,7 @@ type Provisioner struct {
 	*wire.Streams
 	Want      Config
 	Restoring bool // read a deployment that is being restored as if it were not
+	found     atomic.Bool
 }
 
 // Config are the settings of Config about the streams of a deployment.
@@ -131,7 +133,7 @@ func (pr *Provisioner) checkBut(ctx context.Context, lost []string) error {
 }
 
 // ErrNoDeployment reports that no asset of a deployment exists.
-var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Provision")
+var ErrNoDeployment = errors.New("there is no deployment of this prefix on this server; create it with Bus.Provision or `settle provision`")
 
 // Deployments returns the prefixes of the deployments in the account, sorted: those that have a stream of the
 // log of partition 0. It lists streams, which no role permits. It returns none for a user without that permission.
@@ -164,6 +166,9 @@ func (pr *Provisioner) eachAsset(do func(Spec) error) error {
 // provision creates a missing asset, and checks it.
 func (pr *Provisioner) provision(ctx context.Context, a Spec) error {
 	err := pr.CheckStream(ctx, a, 0)
+	if err == nil {
+		return pr.addSends(ctx, a)
+	}
 	if !errors.Is(err, wire.ErrNoStream) {
 		return err
 	}
@@ -171,6 +176,29 @@ func (pr *Provisioner) provision(ctx context.Context, a Spec) error {
 		return err
 	}
 	return pr.CheckStream(ctx, a, pr.Timing.Placement)
+}
+
+// addSends adds the subjects under which clients send to a lane of a deployment of an earlier version.
+func (pr *Provisioner) addSends(ctx context.Context, a Spec) error {
+	if a.Component != ComponentLane {
+		return nil
+	}
+	info, err := pr.StreamInfo(ctx, a.Config.Name)
+	if err != nil || setSends.value(info.Config) == setSends.value(a.Config) {
+		return err
+	}
+	c := info.Config
+	c.Subjects = a.Config.Subjects
+	err = pr.Persist(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, pr.AckTimeout)
+		defer cancel()
+		_, err := pr.JS.UpdateStream(ctx, c)
+		return wire.APITransient(err)
+	})
+	if err != nil {
+		return fmt.Errorf("add the subjects of clients to stream %s: %w", c.Name, err)
+	}
+	return nil
 }
 
 // create creates a stream. If one of that name appeared meanwhile, that is no error:
@@ -391,6 +419,9 @@ func (pr *Provisioner) Choose(stored Settings) error {
 	}
 	if h := pr.Want.Horizon; h != 0 && stored.Horizon != 0 && h != stored.Horizon {
 		return horizonError(pr.Names.WorkersBucket(), stored.Horizon, h)
+	}
+	if stored.Partitions != 0 {
+		pr.found.Store(true)
 	}
 	pr.Adopt(cmp.Or(stored.Partitions, pr.Want.Partitions, DefaultPartitions), cmp.Or(stored.Horizon, pr.Want.Horizon, model.DefaultHorizon))
 	return nil

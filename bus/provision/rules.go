@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -66,6 +67,9 @@ func (a *Spec) Compare(found jetstream.StreamConfig) (broken []*AssetError) {
 // Fix describes how to restore the setting.
 func (s *setting) Fix(want jetstream.StreamConfig) string {
 	args := s.back(want)
+	if args == addedByProvision {
+		return "`settle provision` adds them"
+	}
 	if args == "" {
 		return "The server does not change this back. Restore the last backup of all streams, or move what is there to a new deployment: `settle export`, `settle import`"
 	}
@@ -77,6 +81,9 @@ func (s *setting) Fix(want jetstream.StreamConfig) string {
 
 // interactive is the prefix for settings that no flag restores. The rest is the text for the editor.
 const interactive = "--interactive "
+
+// addedByProvision stands for the arguments of a setting that Provision changes.
+const addedByProvision = "--provision"
 
 // The ways to restore a setting.
 
@@ -118,9 +125,10 @@ var (
 	setStorage = setting{"storage", func(c jetstream.StreamConfig) string { return c.Storage.String() }, never}
 	setPersist = setting{"persist mode", func(c jetstream.StreamConfig) string { return c.PersistMode.String() }, never}
 	setAcks    = setting{"acknowledgements", func(c jetstream.StreamConfig) string { return onOff(!c.NoAck) }, byFlag("--ack")}
-	setSubject = setting{"subjects", func(c jetstream.StreamConfig) string { return sorted(c.Subjects) }, func(want jetstream.StreamConfig) string {
+	setSubject = setting{"subjects", func(c jetstream.StreamConfig) string { return sorted(ownSubjects(c)) }, func(want jetstream.StreamConfig) string {
 		return "--subjects '" + strings.Join(want.Subjects, ",") + "'"
 	}}
+	setSends      = setting{"subjects of clients", func(c jetstream.StreamConfig) string { return cmp.Or(sorted(sentSubjects(c)), "none") }, func(jetstream.StreamConfig) string { return addedByProvision }}
 	setTransform  = setting{"subject transform", func(c jetstream.StreamConfig) string { return transformText(c.SubjectTransform) }, byFlag("--no-transform")}
 	setDirect     = setting{"direct get", func(c jetstream.StreamConfig) string { return onOff(c.AllowDirect) }, byFlag("--allow-direct")}
 	setMirror     = setting{"mirror", func(c jetstream.StreamConfig) string { return sourceText(c.Mirror) }, byFlag("--no-mirror")}
@@ -221,6 +229,7 @@ var keepRules = append(slices.Clone(commonRules),
 // laneRules: a lane may be full, but it must not lose messages. A limit on its bytes may be chosen; one on its messages is of
 // no use, as nothing in Settle sets it or reports how full it is.
 var laneRules = append(slices.Clone(keepRules),
+	rule{setSends, "clients cannot send events", limiting},
 	rule{setDiscardEach, "an event could be stored twice", refused},
 	rule{setRollup, rewrites, refused},
 	rule{setRepublish, foreign, refused},

@@ -44,9 +44,9 @@ func Of(prefix string, partitions int) []Role {
 	return all
 }
 
-// reads returns the subjects needed for reading: questions about streams, single messages, ranges of them,
-// and consumers that need no acknowledgement. The creator of a consumer chooses where it
-// delivers to, so this is for trusted programs.
+// reads returns the subjects needed for reading: queries of streams, single messages, ranges of them, and
+// consumers that need no acknowledgement. The creator of a consumer chooses where it delivers to, so this is
+// for trusted programs.
 func (n subjects) reads() []string {
 	return []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
@@ -64,7 +64,7 @@ func (n subjects) asks() []string {
 // with answers for days.
 func (n subjects) answers() []string { return []string{"_INBOX.>"} }
 
-// rewinds returns what noting that a stream has gone back takes.
+// rewinds returns the subject to which rewinds are recorded.
 func (n subjects) rewinds() string {
 	return wire.BucketSubject(n.ProgramsBucket(), wire.RewindKey+".*")
 }
@@ -79,8 +79,8 @@ func (n subjects) reader() Role {
 
 func (n subjects) client() Role {
 	r := n.reader()
-	r.Name, r.About = Client, "a reader that sends events"
-	r.Publish = append(r.Publish, n.Prefix+".lane.>", n.rewinds())
+	r.Name, r.About = Client, "a reader that sends events, without a principal"
+	r.Publish = append(r.Publish, n.Sends(""), n.rewinds())
 	return r
 }
 
@@ -89,7 +89,7 @@ func (n subjects) worker(partitions int) Role {
 	r.Name, r.About = Worker, "hosts spaces: commits, checkpoints, purges, membership"
 	r.Publish = append(r.Publish, n.answers()...)
 	// To lanes, it sends the outcomes of tasks, and misrouted events.
-	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.RollCalls(), wire.BucketSubject(n.WorkersBucket(), "*"), n.rewinds())
+	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.Prefix+".send.>", n.RollCalls(), wire.BucketSubject(n.WorkersBucket(), "*"), n.rewinds())
 	for p := range partitions {
 		r.Publish = append(r.Publish, wire.BucketSubject(n.StateBucket(p), ">"),
 			"$JS.API.STREAM.PURGE."+n.LaneStream(p), "$JS.API.STREAM.PURGE."+n.LogStream(p), "$JS.API.STREAM.PURGE."+wire.BucketStream(n.StateBucket(p)))

@@ -115,7 +115,10 @@ func wireHeader(h nats.Header) []byte {
 func SpaceOfCommit(s *Stored) string { return wire.LastToken(s.Subject) }
 
 // EventOf returns the event of a message of a LANE stream, and false for a message that is none.
-func EventOf(s *Stored) (m model.Message, ok bool) { return wire.ParseEvent(s.Subject) }
+func EventOf(s *Stored) (m model.Message, ok bool) {
+	m, _, ok = wire.ParseEvent(s.Subject)
+	return m, ok
+}
 
 // MarkOf returns the space whose mark a message of a STATE bucket is, "" if it is none.
 func MarkOf(b *bus.Bus, partition int, s *Stored) string {

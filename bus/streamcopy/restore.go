@@ -150,7 +150,7 @@ func (r *Restorer) setMark(ctx context.Context, stage string) error {
 	return r.update(ctx, c)
 }
 
-// own makes sure that no other restore has begun meanwhile.
+// own makes sure that no other restore has begun since.
 func (r *Restorer) own(ctx context.Context) error {
 	mark, _, err := r.mark(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *Restorer) own(ctx context.Context) error {
 	return nil
 }
 
-var errOtherRestore = errors.New("another restore has begun meanwhile; this one leaves everything to it")
+var errOtherRestore = errors.New("another restore has begun since; this one stops and leaves everything to it")
 
 // removeCopied deletes the remains of an interrupted restore, and refuses to delete anything else.
 func (r *Restorer) removeCopied(ctx context.Context) error {

@@ -28,7 +28,7 @@ func restorer(t *testing.T, s *embedded.Server, backup string) (*Restorer, error
 
 const logStream = "SETTLE_LOG_0"
 
-// deployed returns a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on its own server.
 func deployed(t *testing.T) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{Server: emptyServer(t), Partitions: 1})
@@ -47,8 +47,8 @@ func emptyServer(t *testing.T) *embedded.Server {
 	return natstest.StartServer(t, embedded.Config{})
 }
 
-// Of two restores at a time the second one has the deployment.
-func TestRestorer_LeavesEverythingToOneThatHasBegunSince(t *testing.T) {
+// Of two concurrent restores, the second one gets the deployment.
+func TestRestorer_LeavesEverythingToALaterRestore(t *testing.T) {
 	s := emptyServer(t)
 	first, err := restorer(t, s, "b1")
 	if err != nil {
@@ -62,14 +62,14 @@ func TestRestorer_LeavesEverythingToOneThatHasBegunSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := first.own(t.Context()); !errors.Is(err, errOtherRestore) {
-		t.Errorf("the first goes on: %v", err)
+		t.Errorf("the first restore continues: %v", err)
 	}
 	if err := second.own(t.Context()); err != nil {
-		t.Errorf("the second does not: %v", err)
+		t.Errorf("the second restore fails: %v", err)
 	}
 }
 
-// A stream of that name which no restore has made is left alone.
+// A stream with the same name that no restore has created is left alone.
 func TestRestorer_DeletesNothingThatNoRestoreHasMade(t *testing.T) {
 	s := emptyServer(t)
 	r, err := restorer(t, s, "b1")
@@ -84,11 +84,11 @@ func TestRestorer_DeletesNothingThatNoRestoreHasMade(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := r.b.JetStream().Stream(t.Context(), logStream); err != nil {
-		t.Errorf("it is gone: %v", err)
+		t.Errorf("the stream is gone: %v", err)
 	}
 }
 
-// A stream that is being restored takes nothing in, and publishes nothing of what it had published once.
+// A stream that is being restored accepts no messages, and republishes none of the restored ones.
 func TestRestorer_AStreamThatIsBeingRestoredIsClosed(t *testing.T) {
 	s := emptyServer(t)
 	r, err := restorer(t, s, "b1")
@@ -97,7 +97,7 @@ func TestRestorer_AStreamThatIsBeingRestoredIsClosed(t *testing.T) {
 	}
 	open, err := r.config(&Restored{Asset: provision.Asset{Stream: logStream, Component: provision.ComponentLog}})
 	if err != nil || open.RePublish == nil {
-		t.Fatal("a log publishes nothing, which proves nothing", err)
+		t.Fatal("a log republishes nothing, which the test needs", err)
 	}
 	c := r.closed(open)
 	if c.RePublish != nil || len(c.Subjects) != 1 || strings.HasPrefix(c.Subjects[0], "settle.log") || c.Metadata[provision.MetaRestoring] != r.value(stageCopying) {
@@ -105,8 +105,8 @@ func TestRestorer_AStreamThatIsBeingRestoredIsClosed(t *testing.T) {
 	}
 }
 
-// A stream that has not become what it was in the backup is refused.
-func TestRestorer_WhatEndsElsewhereIsRefused(t *testing.T) {
+// A stream that differs from the backup after the copy is refused.
+func TestRestorer_AStreamThatDiffersIsRefused(t *testing.T) {
 	b := deployed(t)
 	for i := range uint64(3) {
 		done := make(chan error, 1)
@@ -122,24 +122,24 @@ func TestRestorer_WhatEndsElsewhereIsRefused(t *testing.T) {
 	}
 	s := Restored{Asset: provision.Asset{Stream: logStream, Component: provision.ComponentLog}, First: is.First, Last: is.Last, Messages: is.Messages, Bytes: is.Bytes}
 	if err := r.verify(t.Context(), &s); err != nil {
-		t.Errorf("as it should be: %v", err)
+		t.Errorf("the same state: %v", err)
 	}
 	for name, change := range map[string]func(*Restored){
-		"ends earlier":           func(s *Restored) { s.Last++ },
-		"has fewer messages":     func(s *Restored) { s.Messages++ },
-		"has more than it had":   func(s *Restored) { s.Messages-- },
-		"ends later than it did": func(s *Restored) { s.Last-- },
+		"ends earlier":   func(s *Restored) { s.Last++ },
+		"fewer messages": func(s *Restored) { s.Messages++ },
+		"more messages":  func(s *Restored) { s.Messages-- },
+		"a later end":    func(s *Restored) { s.Last-- },
 	} {
 		wrong := s
 		change(&wrong)
 		if err := r.verify(t.Context(), &wrong); err == nil {
-			t.Errorf("one that %s is taken", name)
+			t.Errorf("a stream with %s is accepted", name)
 		}
 	}
 }
 
-// A copy ends with the sequence that it is to end at, also where that was deleted, or with the error of what takes it in.
-func TestCopyStream_EndsWhereItIsToOrWithAnError(t *testing.T) {
+// A copy ends at the requested sequence, even if that was deleted, or with the error of take.
+func TestCopyStream_EndsAtTheRequestedSequenceOrWithAnError(t *testing.T) {
 	b := deployed(t)
 	stream, err := b.JetStream().CreateStream(t.Context(), jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"plain"}})
 	if err != nil {
@@ -160,11 +160,11 @@ func TestCopyStream_EndsWhereItIsToOrWithAnError(t *testing.T) {
 		want   []uint64
 		err    error
 	}{
-		"all":                            {0, 0, []uint64{1, 3, 4}, nil},
-		"up to one":                      {3, 0, []uint64{1, 3}, nil},
-		"up to one that was deleted":     {2, 0, []uint64{1}, nil},
-		"until it fails":                 {0, 3, []uint64{1, 3}, failure},
-		"until it fails at the last one": {3, 3, []uint64{1, 3}, failure},
+		"all":                                  {0, 0, []uint64{1, 3, 4}, nil},
+		"up to a message":                      {3, 0, []uint64{1, 3}, nil},
+		"up to a deleted message":              {2, 0, []uint64{1}, nil},
+		"until take fails":                     {0, 3, []uint64{1, 3}, failure},
+		"until take fails at the last message": {3, 3, []uint64{1, 3}, failure},
 	} {
 		var got []uint64
 		err := Copy(t.Context(), b, "PLAIN", 0, c.upTo, func(m *Stored) error {

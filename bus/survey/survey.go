@@ -55,7 +55,7 @@ type Survey struct {
 	// Backup is the newest recorded backup, nil if there is none; BackupUnseen is why that is not known.
 	Backup       *bus.BackupNote
 	BackupUnseen error
-	// Rewinds are what processes have noted of streams that have gone back to an earlier state.
+	// Rewinds are the recorded streams that have gone back to an earlier state.
 	Rewinds []model.RewindNote
 	// MembersUnseen and ServicesUnseen are why there are none.
 	MembersUnseen, ServicesUnseen error
@@ -246,10 +246,13 @@ func (s *surveyor) user(ctx context.Context) {
 	}
 }
 
+// ErrNoAnswer is why something could not be read that nothing answered for.
+var ErrNoAnswer = errors.New("no answer (often this means that the user may not ask)")
+
 // askError returns why a request without permission has no answer.
 func askError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
-		return errors.New("no answer (often this means that the user may not ask)")
+		return ErrNoAnswer
 	}
 	return err
 }

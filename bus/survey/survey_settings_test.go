@@ -13,12 +13,13 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 )
 
-// impossible are alterations that a server does not take, of any stream of ours: of a mirror and of counters, it does
-// not take the other settings beside them.
+// impossible are alterations that a server refuses, for any stream of Settle: the other settings do not allow
+// a mirror or counters.
 var impossible = map[string]bool{"mirror": true, "counters": true}
 
-// The survey names each setting of a stream that was changed on the server, by an edit or by recreating the stream, with
-// its present and its wanted value. The settings that it says can be restored can be: the server accepts the former stream.
+// The survey names each setting of a stream that was changed on the server, by an edit or by recreating the
+// stream, with its present and its required value. Every setting that it reports as restorable can be
+// restored: the server accepts the former configuration.
 func TestSurvey_EveryAlteredSettingIsFound(t *testing.T) {
 	b, _ := deployed(t)
 	assets := b.Provisioner.Specs(1)
@@ -32,21 +33,21 @@ func TestSurvey_EveryAlteredSettingIsFound(t *testing.T) {
 			altered.Metadata = maps.Clone(altered.Metadata)
 			altered.Subjects = slices.Clone(altered.Subjects)
 			bustest.Alterations[name](&altered)
-			if name == "message schedules" { // which a server does not take with the policy that we have
+			if name == "message schedules" { // the server refuses these with the required policy
 				altered.Discard = jetstream.DiscardOld
 			}
 			if altered.DenyPurge { // likewise, with roll-ups
 				altered.AllowRollup = false
 			}
 			if altered.Discard == jetstream.DiscardOld {
-				altered.DiscardNewPerSubject = false // which goes with the other policy only
+				altered.DiscardNewPerSubject = false // only valid with the other policy
 			}
 			_, err := b.JetStream().UpdateStream(t.Context(), altered)
-			if err != nil { // this cannot be edited
+			if err != nil { // cannot be edited
 				err = made(t, b, altered)
 			}
 			if (err != nil) != impossible[name] {
-				t.Fatalf("%s, %s: the server says %v", a.Component, name, err)
+				t.Fatalf("%s, %s: the server returns %v", a.Component, name, err)
 			}
 			if err == nil {
 				tried[name]++
@@ -56,7 +57,7 @@ func TestSurvey_EveryAlteredSettingIsFound(t *testing.T) {
 				}
 				_, err = b.JetStream().UpdateStream(t.Context(), a.Config)
 				if stays := strings.HasPrefix(r.Fix(a.Config), "The server does not"); stays != (err != nil) {
-					t.Errorf("%s, %s: to set it back ends with %v, and said is %s", a.Component, name, err, r.Fix(a.Config))
+					t.Errorf("%s, %s: restoring ends with %v, and the advice is %s", a.Component, name, err, r.Fix(a.Config))
 				}
 			}
 			if err != nil {
@@ -65,7 +66,7 @@ func TestSurvey_EveryAlteredSettingIsFound(t *testing.T) {
 				}
 			}
 			if found := s.stream(t.Context(), *a); len(found.Broken) > 0 || found.Unseen != nil || found.Missing {
-				t.Fatalf("%s, %s: after it was set back: %+v", a.Component, name, found)
+				t.Fatalf("%s, %s: after it was restored: %+v", a.Component, name, found)
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func TestSurvey_EveryAlteredSettingIsFound(t *testing.T) {
 	}
 }
 
-// made makes a stream anew.
+// made recreates a stream.
 func made(t *testing.T, b *bus.Bus, c jetstream.StreamConfig) error {
 	t.Helper()
 	if err := b.JetStream().DeleteStream(t.Context(), c.Name); err != nil && !strings.Contains(err.Error(), "not found") {

@@ -17,15 +17,15 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A server that has just come to lead may not have taken in everything yet: the end of a stream is asked for again before
-// it is said to have lost messages.
-func TestReach_OneLookIsNotEnough(t *testing.T) {
+// A new leader may not have applied everything yet: the end of a stream is read again before lost messages
+// are reported.
+func TestReach_OneReadIsNotEnough(t *testing.T) {
 	for name, c := range map[string]struct {
-		behind int // so many answers are of a log that ends earlier
+		behind int // how many answers are of a log that ends earlier
 		lost   bool
 	}{
-		"behind at first": {2, false},
-		"behind for long": {looks, true},
+		"lagging at first": {2, false},
+		"lagging for long": {looks, true},
 	} {
 		b, s := deployed(t)
 		appended(t, b, 3)
@@ -52,7 +52,7 @@ func TestReach_OneLookIsNotEnough(t *testing.T) {
 	}
 }
 
-// The oldest open letter and the first error of the stream with most of them need not be the same letter.
+// The oldest open letter and the first error of the stream with most letters need not be the same letter.
 func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 	b, _ := deployed(t)
 	begun := time.Now().UTC()
@@ -74,11 +74,11 @@ func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 	}
 	f := (&surveyor{Survey: &Survey{}, b: b}).dead(context.Background())
 	if f == nil || !f.OldestOpen.Equal(begun.Add(2*time.Second)) || f.Stream != "more" || f.OfStream != 2 || len(f.Firsts) != 2 || f.Firsts[1].Error != "of e3" {
-		t.Errorf("it says %+v, begun %v", f, begun)
+		t.Errorf("the facts are %+v, begun %v", f, begun)
 	}
 }
 
-// deployed returns a bus with a deployment of one partition on a server of its own.
+// deployed returns a bus with a deployment of one partition on its own server.
 func deployed(t *testing.T) (*bus.Bus, *embedded.Server) {
 	t.Helper()
 	s := natstest.StartServer(t, embedded.Config{})

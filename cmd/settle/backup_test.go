@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/backup"
+	"github.com/settlehq/settle/worker"
 )
 
 func checksum(t *testing.T, dir string) string {
@@ -66,7 +67,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 // One stream is restored under live workers. The command reports the consequences for the others: what workers
 // refuse, and how to proceed.
 func TestRestore_OneStream(t *testing.T) {
-	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Options: settle.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond}})
+	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond}})
 	here, there := spaceIn(0), spaceIn(1)
 	add := func(space, id string) {
 		t.Helper()

@@ -99,7 +99,7 @@ func (e *endedAs) note(io streams, c *settle.Cancellation) {
 	case c.Err != nil:
 		e.failed++
 		what = "not cancelled: " + c.Err.Error()
-	case c.Receipt.Outcome == settle.EventCancelled:
+	case c.Receipt.Outcome == model.Cancelled:
 		e.cancelled++
 		what = "cancelled"
 	default:
@@ -168,7 +168,7 @@ func cancelOne(ctx context.Context, io streams, client *settle.Client, of histor
 	switch {
 	case err != nil:
 		return usageIfName(err)
-	case rc.Outcome != settle.EventCancelled:
+	case rc.Outcome != model.Cancelled:
 		return fmt.Errorf("%s/%s %s was not cancelled: it has ended before, %s", of.Space, of.Stream, of.Event, rc.Outcome)
 	}
 	fmt.Fprintf(io.out, "%s/%s %s: cancelled\n", of.Space, of.Stream, of.Event)

@@ -53,7 +53,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	for i := range spaces {
 		want(t, 0, "stored", "send", fmt.Sprint("s", i), "add", "--wait=none")
 	}
-	a, err := settle.Attach(t.Context(), d.Bus(), settle.AttachConfig{ID: "hand", Space: "s0"})
+	a, err := attach(t.Context(), d.Bus(), "s0", "hand")
 	if err == nil {
 		err = a.Transact(t.Context(), "hand", func(tx *settle.Tx) error { tx.Set("written", "by hand"); return nil })
 	}
@@ -145,7 +145,7 @@ func TestClone_TakesProgramsAndLeavesOthersAlone(t *testing.T) {
 	if err := b.Provision(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a, err := settle.Attach(t.Context(), b, settle.AttachConfig{ID: "hand", Space: "mine"})
+	a, err := attach(t.Context(), b, "mine", "hand")
 	if err == nil {
 		err = a.Transact(t.Context(), "hand", func(tx *settle.Tx) error { tx.Set("written", "by hand"); return nil })
 	}

@@ -42,11 +42,11 @@ func (c *getCmd) list(ctx context.Context, io streams, b *bus.Bus) error {
 
 // noSpace returns the error about a space without a log.
 func noSpace(space string) error {
-	return fmt.Errorf("there is no space %s: nothing was ever handled there; `settle ls` lists those that exist, and an event or `settle watch` makes one", space)
+	return fmt.Errorf("there is no space %s: nothing was ever handled there; `settle ls` lists those that exist, and an event makes one", space)
 }
 
-// mustExist returns noSpace for a space that does not exist. A request to a worker would create it: its jobs
-// would run.
+// mustExist returns noSpace for a space that does not exist. A worker would answer from nothing, for a name that
+// may be misspelt.
 func mustExist(ctx context.Context, b *bus.Bus, space string) error {
 	there, err := exists(ctx, b, space)
 	if err == nil && !there {

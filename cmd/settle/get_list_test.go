@@ -12,7 +12,7 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 	hosting(t)
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "cart.star", cart("5", "0")), "--space", "*")
 	want(t, 1, "there is no space alice: nothing was ever handled there; `settle ls` lists", "get", "alice")
-	want(t, 1, "there is no space alice | an event or `settle watch` makes one", "get", "alice", "total")
+	want(t, 1, "there is no space alice | an event makes one", "get", "alice", "total")
 	want(t, 1, "there is no space alice", "get", "alice", "total", "--confirmed")
 	want(t, 0, "no space has handled anything yet", "ls") // asking has made none
 	want(t, 2, `space "a.b"`, "get", "a.b")

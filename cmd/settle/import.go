@@ -20,6 +20,7 @@ import (
 	"github.com/settlehq/settle/internal/display"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
 )
 
 // importCmd is `settle import`.
@@ -209,7 +210,7 @@ func (c *importCmd) write(ctx context.Context, b *bus.Bus, s *imported, written,
 func (c *importCmd) writeAndRemove(ctx context.Context, b *bus.Bus, s *imported, gone []string, written, same *int) error {
 	ctx, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
-	a, err := settle.Attach(ctx, b, settle.AttachConfig{ID: "import-" + rand.Text()[:8], Space: s.space})
+	a, err := attach(ctx, b, s.space, "import-"+rand.Text()[:8])
 	if err != nil {
 		return err
 	}
@@ -231,6 +232,16 @@ func (c *importCmd) writeAndRemove(ctx context.Context, b *bus.Bus, s *imported,
 	return errors.Join(err, a.Close(closing))
 }
 
+// attach takes part in a space, in order to write documents into it.
+func attach(ctx context.Context, b *bus.Bus, space, id string) (*worker.Attachment, error) {
+	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle"})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	return client.Space(space).Attach(ctx, settle.AttachConfig{ID: id})
+}
+
 // portion returns the number of documents to write together.
 func portion(docs []documentLine) int {
 	size := 0
@@ -243,7 +254,7 @@ func portion(docs []documentLine) int {
 }
 
 // writeTogether writes documents in one transaction, after everything in the log of the space.
-func (c *importCmd) writeTogether(ctx context.Context, a *settle.Attachment, docs []documentLine, written, same *int) error {
+func (c *importCmd) writeTogether(ctx context.Context, a *worker.Attachment, docs []documentLine, written, same *int) error {
 	var now, there int
 	err := a.Transact(ctx, "import", func(tx *settle.Tx) error {
 		now, there = 0, 0 // it may be called again

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/survey"
+	"github.com/settlehq/settle/cron"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/live"
@@ -22,6 +23,7 @@ import (
 	"github.com/settlehq/settle/ordered"
 	"github.com/settlehq/settle/program"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/worker"
 )
 
 // gate makes handlers wait until it is opened.
@@ -276,7 +278,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 				ticks <- fmt.Sprint(n)
 				return settle.ValueOf(n)
 			}).
-			Cron("hourly", "0 * * * *", settle.NewStream[settle.Tick]("sum"))),
+			Cron("hourly", "0 * * * *", settle.NewStream[cron.Tick]("sum"))),
 	})
 	want(t, 0, "handled", "send", "office", "wake", "--wait")
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "passed over")
@@ -300,7 +302,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 	g := newGate()
 	defer g.release()
-	d := started(t, settle.Config{Options: settle.Options{MaxAwake: 50}, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
+	d := started(t, settle.Config{Options: worker.Options{MaxAwake: 50}, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
 	defer g.release()
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "wait to be loaded")
 	says(t, judgedAfter(t, d, 0), "✓ waking fewer than 100 spaces")

@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/process"
+	"github.com/settlehq/settle/worker"
 )
 
 // roleOfProcess is the environment variable with the role and the id under which TestMain runs as a
@@ -222,7 +223,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 		"KV_SETTLE_STATE_1": "what it has done ",
 	} {
 		t.Run(stream, func(t *testing.T) {
-			d := started(t, settle.Config{Programs: settle.Always(counter()), Options: settle.Options{Checkpoint: 20 * time.Millisecond}})
+			d := started(t, settle.Config{Programs: settle.Always(counter()), Options: worker.Options{Checkpoint: 20 * time.Millisecond}})
 			limit := func(bytes int64) {
 				t.Helper()
 				s, err := d.Bus().JetStream().Stream(t.Context(), stream)

@@ -22,6 +22,7 @@ import (
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // A partition that lacks a stream is reported, and the advice is not to create an empty one in its
@@ -443,7 +444,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	defer func() { s.Shutdown() }()
 	t.Setenv("NATS_URL", s.ClientURL())
 	d, err := settle.Start(t.Context(), settle.Config{
-		Programs: settle.Always(counter()), Options: settle.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond},
+		Programs: settle.Always(counter()), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond},
 		Bus: bus.Config{URL: s.ClientURL(), Partitions: 2, Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}},
 	})
 	if err != nil {

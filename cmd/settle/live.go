@@ -48,13 +48,13 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// announce prints a notice that a space is created: its name may be misspelt. If it is not known whether it exists,
+// announce prints a notice that a space does not exist: its name may be misspelt. If it is not known whether it exists,
 // announce prints nothing.
 func (c *watchCmd) announce(ctx context.Context, io streams, b *bus.Bus) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	if there, err := exists(ctx, b, c.Space); err == nil && !there {
-		fmt.Fprintf(io.err, "there is no space %s yet; watching creates it\n", c.Space)
+		fmt.Fprintf(io.err, "there is no space %s yet; its first event creates it\n", c.Space)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/flags"
 	"github.com/settlehq/settle/internal/optionflags"
 )
@@ -44,6 +45,8 @@ type cli struct {
 	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Cancel the next event of a space."`
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
 	Import importCmd `cmd:"" group:"Documents and events" help:"Import exported documents into this or another deployment."`
+
+	Workflow workflowCmd `cmd:"" group:"Documents and events" help:"Start, follow and end runs of workflows."`
 
 	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 
@@ -192,6 +195,19 @@ func meant(args []string, err error) string {
 	return ""
 }
 
+// printed returns the text of an error with the flags of the command.
+func printed(err error) string {
+	text := optionflags.Text(err)
+	if e, is := errors.AsType[*history.AmbiguousError](err); is {
+		flags := " (--stream)"
+		if slices.ContainsFunc(e.Found, func(r history.EventRef) bool { return r.Space != e.Found[0].Space }) {
+			flags = " (--space, --stream)"
+		}
+		text += flags
+	}
+	return text
+}
+
 // report prints an error and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	if err == nil {
@@ -202,7 +218,7 @@ func report(stderr io.Writer, err error) int {
 		e.code = 1
 	}
 	if !is || e.err != nil {
-		fmt.Fprintln(stderr, "settle:", err)
+		fmt.Fprintln(stderr, "settle:", printed(err))
 	}
 	return e.code
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/program"
@@ -32,8 +31,8 @@ func TestTable_WhatHasNoRoomIsPutBelow(t *testing.T) {
 func TestReceipts_OnANarrowTerminalResultsAreBelow(t *testing.T) {
 	var out bytes.Buffer
 	p := receiptPrinter{w: &out, sheet: sheet{width: 80}, narrow: true}
-	for i, rc := range []settle.Receipt{
-		{Event: "at-01a202c10f4e-vpd4dmor3ngfrq44", Outcome: settle.Handled, Result: model.Int(1)}, {Event: "e2", Outcome: settle.Failed, Error: "the door is locked"}, {Event: "e3", Outcome: settle.Handled},
+	for i, rc := range []model.Receipt{
+		{Event: "at-01a202c10f4e-vpd4dmor3ngfrq44", Outcome: model.Handled, Result: model.Int(1)}, {Event: "e2", Outcome: model.Failed, Error: "the door is locked"}, {Event: "e3", Outcome: model.Handled},
 	} {
 		h := &history.Handling{Seq: uint64(i + 2), Stored: time.Date(2020, 1, 2, 3, 4, 5, 0, time.Local), Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}
 		if err := p.print(h); err != nil {
@@ -62,7 +61,7 @@ func fitting(t *testing.T, text string) {
 func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
 	long := strings.Repeat("the door is locked, ", 20)
 	letter := func(event, text string) history.Dead {
-		return history.Dead{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: settle.Failed, Error: text}}
+		return history.Dead{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: model.Failed, Error: text}}
 	}
 	letters := []history.Dead{letter("at-01a202c10f4e-vpd4dmor3ngfrq44", long), letter("e2", "locked"), letter("e3", "locked")}
 	letters[1].Dismissed, letters[1].Redriven = &history.Dismissal{Reason: "a duplicate"}, &history.Redriven{Event: "e2:r1", State: "failed"}
@@ -129,7 +128,7 @@ func TestReceipts_TheHeadingIsDimmedAsThatOfATableIs(t *testing.T) {
 	for _, narrow := range []bool{false, true} {
 		var out bytes.Buffer
 		p := receiptPrinter{w: &out, sheet: sheet{color: true}, narrow: narrow}
-		rc := settle.Receipt{Event: "e", Outcome: settle.Handled, Result: model.Int(1)}
+		rc := model.Receipt{Event: "e", Outcome: model.Handled, Result: model.Int(1)}
 		if err := p.print(&history.Handling{Seq: 2, Space: "door", Tx: model.Tx{By: "handle open", Receipt: &rc}}); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +148,7 @@ func TestErrors_OnOneLineAreWithoutTheirCalls(t *testing.T) {
 			t.Errorf("%q is %q", text, got)
 		}
 	}
-	h := &history.Handling{Tx: model.Tx{Receipt: &settle.Receipt{Outcome: settle.Failed, Error: "a.star:1:2: no\n  a.star:1:2: in f"}}}
+	h := &history.Handling{Tx: model.Tx{Receipt: &model.Receipt{Outcome: model.Failed, Error: "a.star:1:2: no\n  a.star:1:2: in f"}}}
 	if short, full := receiptText(h, false), receiptText(h, true); short != "a.star:1:2: no" || full != "a.star:1:2: no a.star:1:2: in f" {
 		t.Errorf("%q, in full %q", short, full)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/internal/process"
+	"github.com/settlehq/settle/worker"
 )
 
 // ordersOf returns all permutations of a list.
@@ -103,7 +104,7 @@ func beginRole(ctx context.Context, role string, p process.Process, programs set
 		c.Start()
 		return func(context.Context) error { c.Stop(); return nil }, nil
 	}
-	w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{ID: p.ID, Programs: programs, Options: settle.Options{Heartbeat: 100 * time.Millisecond}, Logger: p.Logger})
+	w, err := settle.StartWorker(ctx, p.Bus, settle.WorkerConfig{ID: p.ID, Programs: programs, Options: worker.Options{Heartbeat: 100 * time.Millisecond}, Logger: p.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (c *quarantineShowCmd) Run(ctx context.Context, io streams) error {
 			say("  found     by %s at %s", r.By, r.Since.UTC().Format(time.RFC3339))
 		}
 		say("  bytes     %d: %q", len(q.Data), q.Data[:min(len(q.Data), shownBytes)])
-		say("If a newer version has written it, upgrade. If it was damaged, and a backup has it: settle quarantine restore %s %d FILE. Otherwise: settle quarantine skip %s %d", q.Space, q.Seq, q.Space, q.Seq)
+		say("If a newer version has written it, upgrade. If it was damaged, and a backup has it: settle quarantine restore %s %d FILE. Otherwise: settle quarantine skip %s %d. Both print the consequences and change nothing without --yes", q.Space, q.Seq, q.Space, q.Seq)
 		return nil
 	})
 }

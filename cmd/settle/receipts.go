@@ -13,6 +13,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/model"
 )
 
 // receiptsCmd is `settle receipts`.
@@ -29,7 +30,7 @@ type receiptsCmd struct {
 
 // Run prints the receipts of a space, newest last.
 func (c *receiptsCmd) Run(ctx context.Context, io streams) error {
-	filter := history.ReceiptFilter{Stream: c.Stream, Outcome: settle.Outcome(c.Outcome), Last: c.Last, Follow: c.Follow}
+	filter := history.ReceiptFilter{Stream: c.Stream, Outcome: model.Outcome(c.Outcome), Last: c.Last, Follow: c.Follow}
 	if err := filter.Check(c.Space); err != nil {
 		return usage(err)
 	}
@@ -133,7 +134,7 @@ func (p *receiptPrinter) line(cells [receiptColumns]string, code string) {
 func receiptText(h *history.Handling, full bool) string {
 	rc := h.Tx.Receipt
 	text := rc.Error
-	if rc.Outcome == settle.Handled {
+	if rc.Outcome == model.Handled {
 		text = ""
 		if !rc.Result.IsAbsent() {
 			text = rc.Result.String()
@@ -174,18 +175,18 @@ func printJSON(w io.Writer, h *history.Handling) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return out.Encode(struct {
-		Space    string         `json:"space"`
-		Stream   string         `json:"stream"`
-		Event    string         `json:"event"`
-		Outcome  settle.Outcome `json:"outcome"`
-		Result   settle.Value   `json:"result,omitzero"`
-		Error    string         `json:"error,omitzero"`
-		Attempts int            `json:"attempts"`
-		Sends    []sent         `json:"sends,omitempty"`
-		Log      uint64         `json:"log"`
-		Time     time.Time      `json:"time"`
-		Lane     uint64         `json:"lane,omitzero"`
-		Tx       string         `json:"transaction"`
-		Runtime  string         `json:"runtime"`
+		Space    string        `json:"space"`
+		Stream   string        `json:"stream"`
+		Event    string        `json:"event"`
+		Outcome  model.Outcome `json:"outcome"`
+		Result   settle.Value  `json:"result,omitzero"`
+		Error    string        `json:"error,omitzero"`
+		Attempts int           `json:"attempts"`
+		Sends    []sent        `json:"sends,omitempty"`
+		Log      uint64        `json:"log"`
+		Time     time.Time     `json:"time"`
+		Lane     uint64        `json:"lane,omitzero"`
+		Tx       string        `json:"transaction"`
+		Runtime  string        `json:"runtime"`
 	}{h.Space, h.Stream(), rc.Event, rc.Outcome, rc.Result, rc.Error, max(rc.Attempts, 1), sends, h.Seq, h.Stored, rc.Lane, h.ID.String(), h.Runtime})
 }

@@ -18,16 +18,18 @@ import (
 // sendCmd is `settle send`.
 type sendCmd struct {
 	connection
-	Space   string        `arg:"" help:"The space of the event."`
-	Stream  string        `arg:"" help:"The stream of the event, which selects the handler."`
-	Payload string        `arg:"" optional:"" help:"JSON."`
-	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
-	At      time.Time     `help:"Handle it at this time: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
-	After   time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
-	Expires time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
-	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
-	Timeout time.Duration `help:"How long to wait." default:"10s"`
-	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
+	Space   string `arg:"" help:"The space of the event."`
+	Stream  string `arg:"" help:"The stream of the event, which selects the handler."`
+	Payload string `arg:"" optional:"" help:"JSON."`
+	ID      string `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
+	// Principal is connection.principal.
+	Principal string        `help:"The principal that sends: part of the event's id, which receipts and trees show. Default: none." placeholder:"NAME"`
+	At        time.Time     `help:"Handle it at this time: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
+	After     time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
+	Expires   time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
+	Wait      waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
+	Timeout   time.Duration `help:"How long to wait." default:"10s"`
+	JSON      bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
 }
 
 // waitFor is what --wait waits for.
@@ -76,6 +78,7 @@ func (c *sendCmd) Run(ctx context.Context, io streams) error {
 		}
 		e.Payload = v
 	}
+	c.principal = c.Principal
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	begun := false
@@ -186,26 +189,26 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 
 // printReceipt prints the outcome of the event in words, and returns its error; or it prints the receipt
 // as JSON, and returns an error without a text.
-func (c *sendCmd) printReceipt(io streams, rc *settle.Receipt) error {
+func (c *sendCmd) printReceipt(io streams, rc *model.Receipt) error {
 	if c.JSON {
 		err := printLine(io.out, map[string]any{"event": rc.Event, "outcome": rc.Outcome, "result": rc.Result, "error": rc.Error})
-		if err == nil && rc.Outcome != settle.Handled {
+		if err == nil && rc.Outcome != model.Handled {
 			err = exitError{code: 1}
 		}
 		return err
 	}
 	switch rc.Outcome {
-	case settle.Handled:
+	case model.Handled:
 		fmt.Fprintf(io.out, "%s: handled%s\n", rc.Event, result(rc))
 		return nil
-	case settle.Refused, settle.EventCancelled:
+	case model.Refused, model.Cancelled:
 		return fmt.Errorf("event %s was %s: %s", rc.Event, rc.Outcome, rc.Error)
 	}
 	return fmt.Errorf("event %s %s: %s", rc.Event, rc.Outcome, rc.Error)
 }
 
 // result returns the result of the handler in words, "" if there is none.
-func result(rc *settle.Receipt) string {
+func result(rc *model.Receipt) string {
 	if rc.Result.IsAbsent() {
 		return ""
 	}

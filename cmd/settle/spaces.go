@@ -23,6 +23,8 @@ type connection struct {
 	Context string `bus:"Context" placeholder:"NAME"`
 	Creds   string `bus:"Creds" type:"existingfile" placeholder:"FILE"`
 	Prefix  string `bus:"Prefix"`
+
+	principal string // settle.ClientConfig.Principal
 }
 
 // AfterApply replaces an empty prefix, as from an empty environment variable, by the default.
@@ -58,7 +60,7 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 	if len(n.spaces) == 0 {
 		printDefects(io.err, defects)
 	}
-	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle", Logger: log})
+	client, err := settle.NewClient(b, settle.ClientConfig{ID: "settle", Principal: c.principal, Logger: log})
 	if err != nil {
 		return err
 	}

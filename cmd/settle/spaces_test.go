@@ -16,7 +16,7 @@ import (
 // commands.
 func TestCommands_DoNotPrintWhatTheBusNotices(t *testing.T) {
 	d := running(t)
-	wrong := "settle.lane." + []string{"1", "0"}[model.PartitionOf("shop", 2)] + ".shop.order.astray"
+	wrong := "settle.send." + []string{"1", "0"}[model.PartitionOf("shop", 2)] + ".shop.order.astray"
 	if _, err := d.Bus().JetStream().Publish(t.Context(), wrong, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
@@ -30,10 +30,10 @@ func TestCommands_DoNotPrintWhatTheBusNotices(t *testing.T) {
 
 func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {
 	running(t)
-	want(t, 0, "settle.lane. | settle.log. | settle.feed. | bucket SETTLE_STATE_", "where", "shop", "--prefix", "")
+	want(t, 0, "settle.send. | settle.log. | settle.feed. | bucket SETTLE_STATE_", "where", "shop", "--prefix", "")
 	want(t, 0, "SETTLE_WORKER: {", "permissions", "--prefix", "")
 	t.Setenv("SETTLE_PREFIX", "")
-	want(t, 0, "settle.lane. | settle.log. | settle.feed. | bucket SETTLE_STATE_", "where", "shop")
+	want(t, 0, "settle.send. | settle.log. | settle.feed. | bucket SETTLE_STATE_", "where", "shop")
 	wantSoon(t, 0, "settle  1 worker", "fleet")
 	want(t, 0, "deployment settle: ", "provision")
 	want(t, 0, "SETTLE_WORKER: {", "permissions")
@@ -61,7 +61,7 @@ func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, 0, "settle.lane.0.shop", "where", "shop")
+	want(t, 0, "settle.send.0.shop", "where", "shop")
 	if err := d.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/space"
 )
 
 // The names of a workspace.
@@ -63,7 +64,7 @@ func converse(p *settle.Program) {
 		w := Now.Get(tx)
 		switch {
 		case w.State != Thinking || t.Key != key(w.Turn): // it was cancelled meanwhile
-		case t.State == settle.GivenUp:
+		case t.State == space.TaskFailed:
 			say(tx, Agent, "I cannot think: "+t.Err.Error())
 			to(tx, Idle, Call{})
 		case len(Said.Get(tx)) > len(t.In): // a further message has arrived meanwhile
@@ -114,7 +115,7 @@ func act(p *settle.Program) {
 		w := Now.Get(tx)
 		switch {
 		case w.State != Acting || t.Key != key(w.Turn): // it was cancelled meanwhile
-		case t.State == settle.GivenUp:
+		case t.State == space.TaskFailed:
 			answer(tx, "it failed: "+t.Err.Error())
 		default:
 			answer(tx, t.Out)

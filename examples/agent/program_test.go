@@ -10,6 +10,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/examples/agent"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -102,7 +103,7 @@ func TestAnApprovalThatDoesNotComeIsARefusal(t *testing.T) {
 		t.Errorf("sent %v", sent)
 	}
 	r := settletest.Send(s, agent.Approve, agent.Verdict{Turn: 1, OK: true})
-	if want := "turn 1 does not wait for an approval; the workspace is at turn 2 and idle"; r.Outcome != settle.Failed || r.Error != want {
+	if want := "turn 1 does not wait for an approval; the workspace is at turn 2 and idle"; r.Outcome != model.Failed || r.Error != want {
 		t.Errorf("approved too late: %s, %q", r.Outcome, r.Error)
 	}
 }
@@ -131,7 +132,7 @@ func TestCancelCancelsWhateverIsPending(t *testing.T) {
 			if at, some := s.World().Next(); some {
 				t.Errorf("something waits until %s", at)
 			}
-			if r := settletest.Send(s, agent.Approve, agent.Verdict{Turn: 1, OK: true}); r.Outcome != settle.Failed {
+			if r := settletest.Send(s, agent.Approve, agent.Verdict{Turn: 1, OK: true}); r.Outcome != model.Failed {
 				t.Errorf("what was cancelled was approved: %s", r.Outcome)
 			}
 			s.Perform()

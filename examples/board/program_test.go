@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/examples/board"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -112,7 +112,7 @@ func TestAThousandTilesAreNotMadeAgainAfterARestart(t *testing.T) {
 func TestACardThatIsNotThereCannotBeMoved(t *testing.T) {
 	t.Parallel()
 	b := settletest.New(t, board.Programs).Space("board")
-	if r := settletest.Send(b, board.Move, board.Shift{Card: "c1", To: "doing"}); r.Outcome != settle.Failed || r.Error != `there is no card "c1"` {
+	if r := settletest.Send(b, board.Move, board.Shift{Card: "c1", To: "doing"}); r.Outcome != model.Failed || r.Error != `there is no card "c1"` {
 		t.Errorf("%s: %s", r.Outcome, r.Error)
 	}
 }

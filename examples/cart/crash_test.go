@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/cart"
+	"github.com/settlehq/settle/worker"
 )
 
 // dying is a payment service in whose first call the worker that makes it dies: before it has
@@ -56,7 +57,7 @@ func TestACrashBetweenCommitAndPaymentPaysOnce(t *testing.T) {
 			t.Parallel()
 			service := &dying{after: after, die: make(chan struct{}), charged: map[string]int64{}}
 			d, err := settle.Start(t.Context(), settle.Config{
-				Programs: settle.Always(cart.Program(service.charge)), Options: settle.Options{Heartbeat: 100 * time.Millisecond},
+				Programs: settle.Always(cart.Program(service.charge)), Options: worker.Options{Heartbeat: 100 * time.Millisecond},
 				Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval},
 			})
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/space"
 )
 
 // All amounts are in cents.
@@ -94,7 +95,7 @@ func Program(charge func(ctx context.Context, key string, p Payment) (Paid, erro
 	Pay.Perform(p, charge)
 	Pay.Done(p, func(tx *settle.Tx, t settle.Task[Payment, Paid]) error {
 		o := Last.Get(tx)
-		if t.State == settle.GivenUp {
+		if t.State == space.TaskFailed {
 			o.State, o.Note = Declined, t.Err.Error()
 		} else {
 			o.State, o.Note = Settled, t.Out.Receipt

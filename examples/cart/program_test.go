@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/examples/cart"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -99,12 +100,12 @@ func TestWhileItIsPaidTheCartStaysAsItIs(t *testing.T) {
 	put(s, "tea", 2, 5_00)
 	settletest.SendID(s, cart.Checkout, settle.ID("click"))
 	settletest.SendID(s, cart.Checkout, settle.ID("click")) // a client that does not know whether it has got through
-	for _, r := range []settle.Receipt{
+	for _, r := range []model.Receipt{
 		settletest.Send(s, cart.Checkout),
 		settletest.Send(s, cart.Put, cart.Item{SKU: "tea", Quantity: 9, Price: 5_00}),
 		settletest.Send(s, cart.Redeem, "WELCOME"),
 	} {
-		if r.Outcome != settle.Failed || r.Error != "the cart is being paid" {
+		if r.Outcome != model.Failed || r.Error != "the cart is being paid" {
 			t.Errorf("%s %q", r.Outcome, r.Error)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -136,7 +137,7 @@ func TestReject_ARefusalIsAnAnswerAndWritesNothing(t *testing.T) {
 		t.Errorf("the answer is %+v", r)
 	}
 	settletest.Expect(ann, balance, 10)
-	if rc := settletest.Send(ann, withdraw, -1); rc.Outcome != settle.Failed {
+	if rc := settletest.Send(ann, withdraw, -1); rc.Outcome != model.Failed {
 		t.Errorf("receipt %+v", rc)
 	}
 	if letters := w.DeadLetters(); len(letters) != 1 {

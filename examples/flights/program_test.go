@@ -10,6 +10,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/membus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -17,7 +18,7 @@ import (
 type fleet struct {
 	t      *testing.T
 	client *settle.Client
-	worker *settle.Worker
+	worker *worker.Worker
 	sent   int
 }
 
@@ -51,7 +52,7 @@ func start(t *testing.T) *fleet {
 }
 
 // call sends an event and returns its receipt.
-func (f *fleet) call(space, stream string, payload any) *settle.Receipt {
+func (f *fleet) call(space, stream string, payload any) *model.Receipt {
 	f.t.Helper()
 	f.sent++
 	r, err := f.client.Call(f.t.Context(), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(fmt.Sprint("e", f.sent)), Payload: payload})
@@ -64,7 +65,7 @@ func (f *fleet) call(space, stream string, payload any) *settle.Receipt {
 func (f *fleet) depart(flight, from, to string, delay, distance int64) {
 	f.t.Helper()
 	r := f.call(from, StreamDeparture, Departure{Flight: flight, Delay: delay, Distance: distance, Destination: to})
-	if want := `{"flight":"` + flight + `"}`; r.Outcome != settle.Handled || r.Result.String() != want {
+	if want := `{"flight":"` + flight + `"}`; r.Outcome != model.Handled || r.Result.String() != want {
 		f.t.Errorf("receipt is %s %v %s, want handled with %s", r.Outcome, r.Result, r.Error, want)
 	}
 }
@@ -144,7 +145,7 @@ func TestABadPayloadFailsItsEventAndChangesNothing(t *testing.T) {
 		{Nation, StreamConfigure, `{"airports":["LAS","O K"]}`, `airport 2: airport "O K": character ' ' is not allowed`},
 	} {
 		r := f.call(c.space, c.stream, json.RawMessage(c.payload))
-		if r.Outcome != settle.Failed || !strings.Contains(r.Error, c.want) {
+		if r.Outcome != model.Failed || !strings.Contains(r.Error, c.want) {
 			t.Errorf("%s %s: receipt is %s %q, want failed with %q", c.stream, c.payload, r.Outcome, r.Error, c.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/examples/flights"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -57,7 +58,7 @@ func fly(t *testing.T, programs settle.Programs, input []flights.Flight, watched
 	t.Helper()
 	w := settletest.New(t, programs, options...)
 	var r flown
-	tell := func(rc settle.Receipt) {
+	tell := func(rc model.Receipt) {
 		r.receipts = append(r.receipts, rc.Event+" "+string(rc.Outcome)+" "+rc.Result.String()+rc.Error)
 	}
 	nation := w.Space(flights.Nation)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/cron"
 )
 
 // The names of a fridge, for its program, its tests and its clients.
@@ -26,7 +27,7 @@ var (
 	Door  = settle.NewStream[Movement]("door")
 	judge = settle.NewTrigger("judge")
 	raise = settle.NewTrigger("raise")
-	hour  = settle.NewStream[settle.Tick]("hour")
+	hour  = settle.NewStream[cron.Tick]("hour")
 )
 
 // Program returns the program of a fridge.
@@ -70,7 +71,7 @@ func remember(p *settle.Program) {
 		Alarm.Set(tx, Alert{On: true, Why: Verdict.Get(tx), Since: tx.Now()})
 		return nil
 	})
-	hour.Handle(p, func(tx *settle.Tx, t settle.Tick) error {
+	hour.Handle(p, func(tx *settle.Tx, t cron.Tick) error {
 		if now, ok := Extent.Lookup(tx); ok {
 			Hours.Set(tx, t.At.UTC().Format("2006-01-02T15"), now)
 		}

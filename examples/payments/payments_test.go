@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/ordered"
 )
 
@@ -71,7 +72,7 @@ func begin(t *testing.T, serve func(context.Context) error) (end func()) {
 	return end
 }
 
-func call(t *testing.T, c *settle.Client, account, id string, p Payment) *settle.Receipt {
+func call(t *testing.T, c *settle.Client, account, id string, p Payment) *model.Receipt {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -82,7 +83,7 @@ func call(t *testing.T, c *settle.Client, account, id string, p Payment) *settle
 	return rc
 }
 
-func wantReceipt(t *testing.T, rc *settle.Receipt, outcome settle.Outcome, result string) {
+func wantReceipt(t *testing.T, rc *model.Receipt, outcome model.Outcome, result string) {
 	t.Helper()
 	if rc.Outcome != outcome || rc.Result.String() != result {
 		t.Errorf("%s: %s %s (%s), want %s %s", rc.Event, rc.Outcome, rc.Result, rc.Error, outcome, result)
@@ -95,10 +96,10 @@ func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 	begin(t, func(ctx context.Context) error { return serve(ctx, bus.Config{URL: s.ClientURL(), Partitions: 1}) })
 	b := connect(t, s, nil)
 	c := client(t, b)
-	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), settle.Handled, `{"cents":500,"payments":1}`)
-	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), settle.Handled, `{"cents":500,"payments":1}`)
-	wantReceipt(t, call(t, c, "alice", "rent", Payment{Cents: -200, To: "bob"}), settle.Handled, `{"cents":300,"payments":2}`)
-	wantReceipt(t, call(t, c, "alice", "yacht", Payment{Cents: -90_000, To: "bob"}), settle.Failed, `absent`)
+	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), model.Handled, `{"cents":500,"payments":1}`)
+	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), model.Handled, `{"cents":500,"payments":1}`)
+	wantReceipt(t, call(t, c, "alice", "rent", Payment{Cents: -200, To: "bob"}), model.Handled, `{"cents":300,"payments":2}`)
+	wantReceipt(t, call(t, c, "alice", "yacht", Payment{Cents: -90_000, To: "bob"}), model.Failed, `absent`)
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -168,6 +169,6 @@ func TestPayments_ACrashBehindTheCommitAppliesOnce(t *testing.T) {
 	kill()
 
 	begin(t, func(ctx context.Context) error { return serve(ctx, bus.Config{URL: s.ClientURL(), Partitions: 1}) })
-	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), settle.Handled, `{"cents":500,"payments":1}`)
-	wantReceipt(t, call(t, c, "alice", "invoice-2", Payment{Cents: 1}), settle.Handled, `{"cents":501,"payments":2}`)
+	wantReceipt(t, call(t, c, "alice", "invoice-1", Payment{Cents: 500}), model.Handled, `{"cents":500,"payments":1}`)
+	wantReceipt(t, call(t, c, "alice", "invoice-2", Payment{Cents: 1}), model.Handled, `{"cents":501,"payments":2}`)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/settlehq/settle/internal/leaks"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
@@ -74,7 +75,7 @@ func ledgerOf(id string) string { return fmt.Sprintf("ledger-%d", len(id)*7%ledg
 
 func config(dir string) settle.Config {
 	return settle.Config{
-		Programs: settle.Always(bank()), Workers: 2, Options: settle.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond, Checkpoint: 20 * time.Millisecond},
+		Programs: settle.Always(bank()), Workers: 2, Options: worker.Options{Heartbeat: 20 * time.Millisecond, MemberTTL: 750 * time.Millisecond, Checkpoint: 20 * time.Millisecond},
 		Server: embedded.Config{StoreDir: dir, Fsync: embedded.FsyncInterval}, Bus: bus.Config{Partitions: partitions},
 		Logger: slog.New(slog.DiscardHandler),
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/bus/survey"
+	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/doctor"
 	"github.com/settlehq/settle/internal/loss"
@@ -238,7 +239,7 @@ func TestRestoreStream_ALog(t *testing.T) {
 	if n, _ := r.Result.AsInt(); err != nil || n != 1 {
 		t.Errorf("the receipt of what was handled before the backup: %v, %v", r, err)
 	}
-	if _, err := d.Client().Call(ctx, payment(24)); !errors.Is(err, settle.ErrForgotten) {
+	if _, err := d.Client().Call(ctx, payment(24)); !errors.Is(err, history.ErrForgotten) {
 		t.Errorf("the receipt of what was handled since: %v", err)
 	}
 	if list := refusedOf(ctx, t, d); len(list) > 0 {
@@ -503,7 +504,7 @@ func TestRestoreStream_InACluster(t *testing.T) {
 	}
 	defer stopAll(t, d)
 	payAll(ctx, t, d, 1, 10)
-	if r, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "nothing", ID: settle.ID("x")}); err != nil || r.Outcome != settle.Refused {
+	if r, err := d.Client().Call(ctx, settle.Outgoing{Space: "bank-0", Stream: "nothing", ID: settle.ID("x")}); err != nil || r.Outcome != model.Refused {
 		t.Fatalf("it was %v, %v", r, err)
 	}
 	dead := func() (n int) {

@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 // EndlessConfig configures RunEndless.
@@ -85,7 +86,7 @@ func (r *endless) do(ctx context.Context) (err error) {
 	}
 	// The server survives, so a saved checkpoint is durable.
 	r.deployment, err = settle.Start(ctx, settle.Config{
-		Programs: programs, Bus: config(""), Options: settle.Options{HistoryBytes: r.cfg.HistoryBytes, PurgeDelay: 1},
+		Programs: programs, Bus: config(""), Options: worker.Options{HistoryBytes: r.cfg.HistoryBytes, PurgeDelay: 1},
 	})
 	if err != nil {
 		return err

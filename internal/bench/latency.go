@@ -71,7 +71,7 @@ func (r *run) call(ctx context.Context, space, id string) error {
 	if err != nil {
 		return err
 	}
-	if rc.Outcome != settle.Handled {
+	if rc.Outcome != model.Handled {
 		return errors.New("the counter's handler failed: " + rc.Error)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/worker"
 )
 
 // SpacesConfig configures RunSpaces: the number of spaces, and how many are active at a time.
@@ -123,7 +124,7 @@ type spacesRun struct {
 func (r *spacesRun) connect(ctx context.Context) (err error) {
 	r.deployment, err = settle.Start(ctx, settle.Config{
 		Programs: settle.Always(counterProgram), Bus: bus.Config{URL: r.cfg.URL, Partitions: r.cfg.Partitions},
-		Options: settle.Options{Idle: r.cfg.Idle, MaxAwake: r.cfg.Active},
+		Options: worker.Options{Idle: r.cfg.Idle, MaxAwake: r.cfg.Active},
 	})
 	if err != nil {
 		return err

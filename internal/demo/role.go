@@ -14,6 +14,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/worker"
 )
 
 // The roles of a process that a run with Processes starts.
@@ -64,7 +65,7 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	w, err := settle.StartWorker(ctx, b, settle.WorkerConfig{
-		ID: r.ID, Programs: ps, Options: settle.Options{Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint},
+		ID: r.ID, Programs: ps, Options: worker.Options{Heartbeat: r.Heartbeat, Checkpoint: r.Checkpoint},
 	})
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func until(ctx context.Context, in io.Reader, out io.Writer, tell func()) error 
 }
 
 // tellRuns writes how often each computation has run.
-func tellRuns(w *settle.Worker, out io.Writer) {
+func tellRuns(w *worker.Worker, out io.Writer) {
 	var list []runCount
 	for k, n := range w.Runs() {
 		list = append(list, runCount{k.Space, k.Node, n})

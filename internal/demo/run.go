@@ -15,6 +15,7 @@ import (
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/examples/flights"
 	"github.com/settlehq/settle/examples/flights/audit"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -121,7 +122,7 @@ func (r *run) config() settle.Config {
 	return settle.Config{
 		Workers: r.o.Workers,
 		Server:  r.place.server(r.o.Fsync), Bus: r.place.bus(r.o.Partitions),
-		Options: settle.Options{Heartbeat: heartbeat, Checkpoint: checkpoint}, Tracer: r.o.Tracer,
+		Options: worker.Options{Heartbeat: heartbeat, Checkpoint: checkpoint}, Tracer: r.o.Tracer,
 	}
 }
 
@@ -182,7 +183,7 @@ func (r *run) configure(ctx context.Context, c *settle.Client) error {
 		Space: flights.Nation, Stream: flights.StreamConfigure, ID: settle.ID("configure"),
 		Payload: flights.Configure{Airports: r.watched},
 	})
-	if err == nil && rc.Outcome != settle.Handled {
+	if err == nil && rc.Outcome != model.Handled {
 		err = fmt.Errorf("the event was %s: %s", rc.Outcome, rc.Error)
 	}
 	if err != nil {
@@ -198,7 +199,7 @@ const chunk = 256
 // send sends all departures in the order of the input, each Duplicate times.
 func (r *run) send(ctx context.Context, c *settle.Client) error {
 	sender := c.Sender()
-	count := func(_ settle.SendResult, err error) {
+	count := func(_ model.SendResult, err error) {
 		if err == nil {
 			r.sent.Add(1)
 		}

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/survey"
 	"github.com/settlehq/settle/internal/display"
+	"github.com/settlehq/settle/model"
 )
 
 func (j *judge) deployment() {
@@ -133,11 +136,22 @@ func (j *judge) reach() {
 		}
 	}
 	if unseen != nil {
-		j.bad(Warning, CheckReach, "could not be compared: "+unseen.Error(), "A stream that has lost messages would not be noticed here. Workers notice it.", "Use a user that may read.")
+		j.bad(Warning, CheckReach, "could not be compared: "+unseen.Error(), "A stream that has lost messages would not be noticed here. Workers notice it.", readAdvice(unseen))
 	}
 	if fine > 0 {
 		j.ok(CheckReach, "of %s, none ends before what is known of it", display.Count(fine, "partition"))
 	}
+}
+
+// readAdvice returns what to do about something that could not be read.
+func readAdvice(err error) string {
+	if _, is := errors.AsType[*model.UnreadableError](err); is {
+		return "A stored message cannot be read: `settle quarantine` names it, and what to do about it."
+	}
+	if errors.Is(err, survey.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, model.ErrForbidden) {
+		return "Use a user that may read (`settle permissions`). If this one may, the stream has no leader: see cluster."
+	}
+	return "The reason is not that this user may not read: see the findings about servers and streams, and repeat the command."
 }
 
 func (j *judge) consumers() {

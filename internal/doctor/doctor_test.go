@@ -138,6 +138,11 @@ var deployments = []struct {
 	{"a log that has lost messages", single, func(s *survey.Survey) { s.Reaches[0].LogLast = 7 }, Failure, "✗ log and lanes SETTLE_LOG_0 ends at 7, and is known to have reached 10|Workers refuse its partition"},
 	{"a lane that has lost messages", single, func(s *survey.Survey) { s.Reaches[0].LaneLast = 3 }, Failure, "SETTLE_LANE_0 ends at 3, and events up to 9 were handled"},
 	{"a log that cannot be read", single, func(s *survey.Survey) { s.Reaches[0].Unseen = errors.New("no answer") }, Warning, "could not be compared: no answer"},
+	{"a log that is not answered for", single, func(s *survey.Survey) { s.Reaches[0].Unseen = survey.ErrNoAnswer }, Warning, "could not be compared: no answer|Use a user that may read"},
+	{"a log with a message that cannot be read", single, func(s *survey.Survey) {
+		s.Reaches[0].Unseen = &model.UnreadableError{Space: "s", Seq: 7, Why: errors.New("bits")}
+	}, Warning, "could not be compared: |`settle quarantine` names it"},
+	{"a log that cannot be compared for another reason", single, func(s *survey.Survey) { s.Reaches[0].Unseen = errors.New("disk error") }, Warning, "could not be compared: disk error|The reason is not that this user may not read"},
 	{"a consumer of another program", single, func(s *survey.Survey) { s.Streams[2].Consumers = []string{"audit"} }, Warning, "stream SETTLE_LOG_0 has consumers that are none of Settle's: audit"},
 	{"a clock that is off by seconds", single, func(s *survey.Survey) { s.Servers[0].Clock = &survey.ClockFacts{Offset: -3 * time.Second} }, Warning, "between -3s and 0s ahead"},
 	{"clocks that are far apart", three, func(s *survey.Survey) {

@@ -21,7 +21,7 @@ const coordinatorService = history.ServiceName
 
 func (j *judge) workers() {
 	if j.MembersUnseen != nil {
-		j.bad(Warning, CheckWorkers, "the workers' bucket could not be read: "+j.MembersUnseen.Error(), "Whether a worker runs is not known.", "Use a user that may read.")
+		j.bad(Warning, CheckWorkers, "the workers' bucket could not be read: "+j.MembersUnseen.Error(), "Whether a worker runs is not known.", readAdvice(j.MembersUnseen))
 		return
 	}
 	var there, gone, frozen []string

@@ -10,11 +10,12 @@ import (
 	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/worker"
 )
 
 // Worker are the flags of a command that runs workers.
 type Worker struct {
-	settle.Options
+	worker.Options
 	Starlark star.Limits    `embed:"" prefix:"starlark-"`
 	Live     live.Config    `embed:""`
 	HTTP     gateway.Config `embed:"" prefix:"http-"`

@@ -63,6 +63,19 @@ func (l *Loss) Events() (n int) {
 // ErrState is returned for a lost state, which cannot be accepted.
 var ErrState = errors.New("this cannot be accepted: the positions between spaces that a state contains are stored nowhere else. Restore a backup of all streams, or move the remaining data to a new deployment: settle export, settle import")
 
+// mostLost bounds how far a stream may be behind what is known of it. Positions and sequences come from stored items, and
+// repairs take a step for each: one that was forged would keep them busy without end.
+const mostLost = 1 << 24
+
+// checkSpan returns an error for a stream that would have lost more than can be.
+func checkSpan(what string, found, known uint64) error {
+	if known > found && known-found > mostLost {
+		return fmt.Errorf("%s: %d are known, and %d are there: a store does not lose %d messages, so a stored position is wrong. Restore a backup of all streams, or move the remaining data to a new deployment: settle export, settle import",
+			what, known, found, known-found)
+	}
+	return nil
+}
+
 // retryDelay is the delay before a loss is confirmed by a second read: a deposed leader may have answered.
 const retryDelay = 2 * time.Second
 
@@ -213,6 +226,9 @@ func gone(ctx context.Context, b Bus, s stored) (list []Gap, err error) {
 	for _, to := range targets {
 		g := Gap{To: to}
 		has, err := arrived(ctx, b, s.Space, to)
+		if err == nil {
+			err = checkSpan(fmt.Sprintf("events from space %s to %s", s.Space, to), has.upTo, s.Outbound[to].Position)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -329,6 +345,11 @@ func (l *Loss) acceptLane(ctx context.Context, b Bus) error {
 		}
 		known = append(known, e)
 	}
+	for i := range known {
+		if err := checkSpan(fmt.Sprintf("the lane of partition %d", l.Partition), l.Found, known[i].Seq); err != nil {
+			return err
+		}
+	}
 	return laneOf(b, l.Partition).Accept(ctx, known...)
 }
 
@@ -349,6 +370,9 @@ const lostStream = "lost"
 func (l *Loss) acceptLog(ctx context.Context, b Bus, progress func(at, upTo uint64)) error {
 	s, err := read(ctx, b, l.Space)
 	if err != nil || s.head >= s.known {
+		return err
+	}
+	if err := checkSpan("the log of space "+l.Space, s.head, s.known); err != nil {
 		return err
 	}
 	e, err := evidence(ctx, b, s.Replica)

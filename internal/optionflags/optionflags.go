@@ -5,6 +5,8 @@ package optionflags
 import (
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -34,6 +36,19 @@ func Of(cfg any) kong.Option {
 		}
 		return err
 	})
+}
+
+// Text returns the text of an error as a command prints it: with its flag, where a library names the field of
+// bus.Config that a program in Go sets.
+func Text(err error) string {
+	text := err.Error()
+	if !strings.Contains(text, "bus.Config.") {
+		return text
+	}
+	for _, o := range options.Of(&bus.Config{}) {
+		text = regexp.MustCompile(`\bbus\.Config\.`+o.Path+`\b`).ReplaceAllString(text, "--"+o.Flag)
+	}
+	return text
 }
 
 // busTag is the tag of a flag that sets a field of bus.Config.

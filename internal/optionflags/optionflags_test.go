@@ -1,6 +1,7 @@
 package optionflags_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -73,5 +74,14 @@ func TestOfBus_RefusesATagWithoutAnOption(t *testing.T) {
 		if _, err := kong.New(grammar, optionflags.OfBus()); err == nil {
 			t.Errorf("%s is accepted", what)
 		}
+	}
+}
+
+// A library names the field that a program in Go sets; a command prints its flag instead.
+func TestText_NamesFlagsInPlaceOfFields(t *testing.T) {
+	t.Parallel()
+	err := errors.New("check bus.Config.URL, NATS_URL or bus.Config.Context; bus.Config.LaneMaxBytes, bus.Config.Unknown")
+	if got, want := optionflags.Text(err), "check --nats, NATS_URL or --context; --lane-max-bytes, bus.Config.Unknown"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -67,7 +67,7 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 	err := f(ctx)
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, name+":", err)
+		fmt.Fprintln(os.Stderr, name+":", optionflags.Text(err))
 		os.Exit(1)
 	}
 }
@@ -161,7 +161,13 @@ func (f Flags) deployment(ctx context.Context, b *bus.Bus) error {
 func logger(w io.Writer, level string) *slog.Logger {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(level)) // kong has checked it
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+	flags := func(_ []string, a slog.Attr) slog.Attr {
+		if err, is := a.Value.Any().(error); is {
+			a.Value = slog.StringValue(optionflags.Text(err))
+		}
+		return a
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: flags}))
 }
 
 // randomID returns the host's name, as far as it is a valid name, and a random suffix, to

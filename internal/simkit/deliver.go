@@ -19,6 +19,9 @@ func (w *World) deliver(ev model.Event) {
 	}
 	if s == nil {
 		w.undelivered = append(w.undelivered, ev)
+		if err == nil {
+			w.problem(Problem{Space: ev.Space, Kind: Undelivered, Stream: ev.Stream, Event: ev.ID, Text: "the space has no program, so the event waits in its lane"})
+		}
 		return
 	}
 	s.enqueue(ev)

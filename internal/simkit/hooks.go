@@ -26,6 +26,8 @@ const (
 	Unsettled
 	// Startup: a space could not be loaded.
 	Startup
+	// Undelivered: an event was sent to a space that has no program.
+	Undelivered
 )
 
 // Problem is a mistake or failure in a space.

@@ -14,6 +14,7 @@ var spaceBuiltins = builtinTable{
 	"rfc3339": func(inst *instance) builtinFunc { return rfc3339 }, "time_of": func(inst *instance) builtinFunc { return timeOf },
 	"action": func(inst *instance) builtinFunc { return inst.action }, "start_task": func(inst *instance) builtinFunc { return inst.startTask },
 	"cancel_task": func(inst *instance) builtinFunc { return inst.cancelTask }, "forget_task": func(inst *instance) builtinFunc { return inst.forgetTask },
+	"workflow": func(inst *instance) builtinFunc { return inst.workflow }, "start_workflow": func(inst *instance) builtinFunc { return inst.startWorkflow },
 	"task":     func(inst *instance) builtinFunc { return inst.task },
 	"duration": func(inst *instance) builtinFunc { return durationMillis }, "group": func(inst *instance) builtinFunc { return inst.group },
 }

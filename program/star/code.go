@@ -11,6 +11,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/fingerprint"
 	"github.com/settlehq/settle/program/star/internal/interp"
 	"github.com/settlehq/settle/program/star/internal/meter"
+	"github.com/settlehq/settle/workflow"
 )
 
 // code is the compiled text of a program, or of a file of tests. It is immutable.
@@ -31,11 +32,13 @@ type file struct {
 	doc  string
 	// ops are the charged operations that it uses.
 	ops map[string]bool
+	// workflows are the graphs of its workflows, by name.
+	workflows map[string]*workflow.Graph
 }
 
 // fileOptions is the dialect: loops and conditions at the top level, for programs that register what a
-// list names; no recursion, no while, no reassignment of globals.
-var fileOptions = syntax.FileOptions{Set: true, TopLevelControl: true}
+// list names; no recursion, while in workflows only, no reassignment of globals.
+var fileOptions = syntax.FileOptions{Set: true, TopLevelControl: true, While: true}
 
 // read compiles files.
 func (c *code) read(src Source, names ...string) error {
@@ -63,12 +66,18 @@ func (c *code) compileFile(name, text string) (_ *file, err error) {
 	if err != nil {
 		return nil, asError(name, err)
 	}
+	f := &file{doc: docOf(tree.Stmts)}
+	if err := f.readWorkflows(name, text, tree); err != nil {
+		return nil, err
+	}
+	if err := refuseWhile(tree); err != nil {
+		return nil, asError(name, err)
+	}
 	bodies, err := fingerprint.Read(tree)
 	if err != nil {
 		return nil, asError(name, err)
 	}
 	maps.Copy(c.bodies, bodies)
-	f := &file{doc: docOf(tree.Stmts)}
 	if f.ops, err = interp.Rewrite(tree); err != nil {
 		return nil, asError(name, err)
 	}

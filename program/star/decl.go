@@ -13,12 +13,13 @@ import (
 	"github.com/settlehq/settle/program/star/internal/meter"
 	"github.com/settlehq/settle/program/star/internal/value"
 	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/workflow"
 )
 
 // decl is a declaration that the files have registered. Every instance of a program has the same
 // declarations, in the same order.
 type decl struct {
-	kind   string // handler, computation, effect, rows, cron, action
+	kind   string // handler, computation, effect, rows, cron, action, workflow
 	id     string // of a handler the stream
 	pos    syntax.Position
 	fn     starlark.Callable
@@ -30,6 +31,8 @@ type decl struct {
 	job  space.CronSpec
 	expr string
 	keep time.Duration // of an action
+	// graph is that of a workflow.
+	graph *workflow.Graph
 }
 
 // output returns the document that a node derives, "" for none.

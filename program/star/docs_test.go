@@ -6,10 +6,17 @@ import (
 	"testing"
 )
 
-// TestDocs_ExamplesRun runs the examples of docs/starlark.md: programs, the tests after them, and
-// programs that must be refused.
+// TestDocs_ExamplesRun runs the examples of docs/starlark.md and docs/workflows.md: programs, the
+// tests after them, and programs that must be refused.
 func TestDocs_ExamplesRun(t *testing.T) {
-	text, err := os.ReadFile("../../docs/starlark.md")
+	runExamples(t, "../../docs/starlark.md", 10)
+	runExamples(t, "../../docs/workflows.md", 3)
+}
+
+// runExamples runs the examples of a page, among which are so many tests at least.
+func runExamples(t *testing.T, page string, least int) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +53,8 @@ func TestDocs_ExamplesRun(t *testing.T) {
 			t.Errorf("example %d is of kind %q", n+1, kind)
 		}
 	}
-	if tests < 10 {
-		t.Errorf("there are %d tests in the page", tests)
+	if tests < least {
+		t.Errorf("there are %d tests in %s", tests, page)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/runs"
 	"github.com/settlehq/settle/space"
 )
 
@@ -22,6 +23,8 @@ type Program struct {
 	nodes   []Node
 	streams []string
 	samples []Sample
+
+	workflows *runs.Set
 
 	mu   sync.Mutex
 	idle []*instance

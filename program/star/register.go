@@ -18,6 +18,9 @@ import (
 func (p *Program) register(inst *instance) error {
 	p.space = space.NewProgram(p.code.name)
 	p.space.Version = p.version
+	if err := p.addWorkflows(inst.decls); err != nil {
+		return err
+	}
 	prints := fingerprint.NewHasher(p.code.bodies)
 	for i, d := range inst.decls {
 		if err := p.registerDecl(d, i, prints); err != nil {
@@ -54,7 +57,15 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 		return p.space.Handle(d.id, p.handler(d, i))
 	case "action":
 		p.streams = append(p.streams, d.id)
-		return p.space.Action(p.actionSpec(d, i))
+		spec := p.actionSpec(d, i)
+		if slices.Contains(p.workflows.Actions(), d.id) {
+			if err := p.workflows.Use(spec); err != nil {
+				return err
+			}
+		}
+		return p.space.Action(spec)
+	case "workflow":
+		return nil // it was added before
 	case "cron":
 		s, err := cron.Parse(d.expr)
 		if err != nil {

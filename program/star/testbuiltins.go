@@ -26,7 +26,9 @@ var testBuiltins = func() builtinTable {
 		"why": func(inst *instance) builtinFunc { return inst.testWhy }, "watch": func(inst *instance) builtinFunc { return inst.testWatch },
 		"problems": func(inst *instance) builtinFunc { return inst.testProblems }, "log": func(inst *instance) builtinFunc { return inst.testLog },
 		"space": func(inst *instance) builtinFunc { return inst.testSpaceName }, "restart": func(inst *instance) builtinFunc { return inst.testRestart },
-		"replay": func(inst *instance) builtinFunc { return inst.testReplay },
+		"replay": func(inst *instance) builtinFunc { return inst.testReplay }, "mock": func(inst *instance) builtinFunc { return inst.testMock },
+		"calls": func(inst *instance) builtinFunc { return inst.testCalls }, "failure": func(inst *instance) builtinFunc { return inst.testFailure },
+		"start_workflow": func(inst *instance) builtinFunc { return inst.testStartWorkflow },
 	})
 	return table
 }()
@@ -39,6 +41,7 @@ func (inst *instance) spaceNamed(b *starlark.Builtin, name string) (TestSpace, e
 	if name == "" {
 		name = testSpace
 	}
+	inst.test.spaces[name] = true
 	return inst.test.world.Space(name)
 }
 
@@ -74,6 +77,9 @@ func (inst *instance) sendEvent(b *starlark.Builtin, in, stream, id string, payl
 		return nil, fmt.Errorf("%s: payload: %w", b.Name(), err)
 	}
 	rc, ok, err := s.Send(stream, id, v, time.Time{})
+	if err == nil && ok {
+		err = inst.performMocked()
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -106,7 +112,7 @@ func (inst *instance) testAdvance(_ *starlark.Thread, b *starlark.Builtin, args 
 	if err != nil {
 		return nil, err
 	}
-	return starlark.None, inst.test.world.Advance(d)
+	return starlark.None, inst.advanceMocked(d)
 }
 
 func (inst *instance) testNow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

@@ -22,6 +22,9 @@ type testRun struct {
 	engine  Engine
 	world   World
 	log     []string
+	mocks   mocks
+	// spaces are those that the test has named.
+	spaces map[string]bool
 }
 
 // testsAmong returns the tests among the globals of a file, in the order of the file.

@@ -31,6 +31,8 @@ type World interface {
 	Now() time.Time
 	// Advance moves time forward. Everything due on the way runs at its time.
 	Advance(d time.Duration) error
+	// Next returns the time of the next scheduled action; false if there is none.
+	Next() (time.Time, bool)
 	// Restart ends every process of the world and starts it again.
 	Restart() error
 	// TakeProblems returns the problems since the last call, oldest first.

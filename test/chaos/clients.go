@@ -180,16 +180,16 @@ func (c *client) hand(ctx context.Context, i item) error {
 	}
 	c.open.Add(1)
 	dup := c.rand.IntN(50) == 0
-	err := c.sender.Send(ctx, c.outgoing(i), func(r settle.SendResult, err error) {
+	err := c.sender.Send(ctx, c.outgoing(i), func(r model.SendResult, err error) {
 		c.answered(i, r, err, dup)
 	})
 	if err != nil {
-		c.answered(i, settle.SendResult{}, model.ErrStopped, false)
+		c.answered(i, model.SendResult{}, model.ErrStopped, false)
 	}
 	return nil
 }
 
-func (c *client) answered(i item, r settle.SendResult, err error, dup bool) {
+func (c *client) answered(i item, r model.SendResult, err error, dup bool) {
 	defer c.open.Done()
 	<-c.room
 	if err != nil {
@@ -210,7 +210,7 @@ func (c *client) answered(i item, r settle.SendResult, err error, dup bool) {
 	}
 }
 
-func (l *load) ack(client int, i item, r settle.SendResult) {
+func (l *load) ack(client int, i item, r model.SendResult) {
 	l.rec.acks.add(ackRecord{Client: uint16(client), Space: uint16(i.space), N: i.n, Lane: r.Seq, At: stamp()})
 	l.acked.Add(1)
 }
@@ -287,7 +287,7 @@ func (c *client) sendAgain(ctx context.Context) {
 	}
 }
 
-func (l *load) told(client int, i item, rc *settle.Receipt) {
+func (l *load) told(client int, i item, rc *model.Receipt) {
 	l.rec.receipts.add(receiptRecord{
 		Client: uint16(client), Space: uint16(i.space), N: i.n,
 		Outcome: history.Hash(string(rc.Outcome)), Result: history.Hash(rc.Result.String()), At: stamp(),
@@ -307,7 +307,7 @@ func (c *client) call(ctx, stop context.Context) error {
 			rc, err := c.client.Call(once, c.outgoing(i))
 			cancel()
 			if err == nil {
-				c.l.ack(c.number, i, settle.SendResult{})
+				c.l.ack(c.number, i, model.SendResult{})
 				c.l.told(c.number, i, rc)
 				break
 			}

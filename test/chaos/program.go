@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
@@ -73,7 +74,7 @@ func goProgram(w history.Workload) *settle.Program {
 	})
 	job.Perform(p, perform, settle.Keep(10*time.Second), settle.Backoff(100*time.Millisecond, time.Second))
 	job.Done(p, func(tx *settle.Tx, t settle.Task[string, uint32]) error {
-		if t.State != settle.Done || t.Out != history.Hash(t.In) {
+		if t.State != space.TaskDone || t.Out != history.Hash(t.In) {
 			return fmt.Errorf("task %s is %s with %d: %w", t.Key, t.State, t.Out, t.Err)
 		}
 		handle(w, tx, tx.Event())

@@ -21,6 +21,7 @@ import (
 	"github.com/settlehq/settle/internal/process"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/test/chaos/history"
+	"github.com/settlehq/settle/worker"
 )
 
 // The roles in which this program starts itself: cmd/spaceworker, cmd/coordinator and a nats-server,
@@ -85,7 +86,7 @@ func (r *workerRole) Run() error {
 			ID: p.ID, Programs: programs(w), Hosted: true, Logger: p.Logger,
 			Now:     func() time.Time { return time.Now().Add(r.Skew) },
 			HTTP:    gateway.Config{Addr: r.HTTP, Token: webToken, Logger: p.Logger},
-			Options: settle.Options{HistoryBytes: r.HistoryBytes, PurgeDelay: r.PurgeDelay, Idle: r.Idle},
+			Options: worker.Options{HistoryBytes: r.HistoryBytes, PurgeDelay: r.PurgeDelay, Idle: r.Idle},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)
@@ -100,13 +101,13 @@ func (r *workerRole) Run() error {
 }
 
 // tell writes the worker's counters to a file, so that they outlive a SIGKILL.
-func (r *workerRole) tell(ctx context.Context, w *settle.Worker) {
+func (r *workerRole) tell(ctx context.Context, w *worker.Worker) {
 	for pause.For(ctx, 500*time.Millisecond) == nil {
 		r.write(w)
 	}
 }
 
-func (r *workerRole) write(w *settle.Worker) {
+func (r *workerRole) write(w *worker.Worker) {
 	if r.Counts == "" {
 		return
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/coordinator"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/worker"
 )
 
 const partitions = 2
@@ -29,7 +31,7 @@ type deployment struct {
 	life   int
 	lossy  bool // data has been lost
 	buses  []*bus.Bus
-	worker *settle.Worker
+	worker *worker.Worker
 	coord  *coordinator.Coordinator
 	client *settle.Client
 
@@ -121,7 +123,7 @@ func (d *deployment) begin(ctx context.Context) error {
 	started := make(chan error, 1)
 	go func() { // ends when the worker serves, or the context
 		w, err := settle.StartWorker(ctx, buses[0], settle.WorkerConfig{
-			ID: fmt.Sprintf("w%d", d.life), Programs: settle.Always(program()), Options: settle.Options{Heartbeat: 100 * time.Millisecond, Checkpoint: 200 * time.Millisecond},
+			ID: fmt.Sprintf("w%d", d.life), Programs: settle.Always(program()), Options: worker.Options{Heartbeat: 100 * time.Millisecond, Checkpoint: 200 * time.Millisecond},
 			Logger: slog.New(d.log),
 		})
 		d.worker = w
@@ -186,7 +188,7 @@ func (d *deployment) send(ctx context.Context, client *settle.Client, i int) {
 			continue
 		}
 		d.book.acked(space, e.ID.String())
-		if r, err := client.Space(space).Await(ctx, "order", e.ID); err == nil && r.Outcome == settle.Handled {
+		if r, err := client.Space(space).Await(ctx, "order", e.ID); err == nil && r.Outcome == model.Handled {
 			d.book.shown(space, e.ID.String())
 		}
 	}

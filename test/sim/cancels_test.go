@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -98,7 +97,7 @@ func (w *world) checkCancel(o *op) {
 	h := w.folds[o.ref.Space].handled[eventKey{o.ref.Space, o.ref.Stream, o.ref.Event}]
 	var none *history.MissingError
 	switch {
-	case errors.As(o.err, &none), errors.Is(o.err, settle.ErrForgotten), errors.Is(o.err, model.ErrPurged):
+	case errors.As(o.err, &none), errors.Is(o.err, history.ErrForgotten), errors.Is(o.err, model.ErrPurged):
 		w.count("events that could not be cancelled")
 	case o.err != nil:
 		w.violate("answers", "%s of %s got the answer: %v", o, o.of(), o.err)

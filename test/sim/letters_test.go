@@ -83,15 +83,15 @@ func (w *world) letterOf(i item) *model.DeadLetter {
 	return &list[i.moment%len(list)]
 }
 
-func (w *world) redrive(p *process, o *op) (settle.SendResult, error) {
+func (w *world) redrive(p *process, o *op) (model.SendResult, error) {
 	d := w.letterOf(o.item)
 	if o.skipped = d == nil; o.skipped {
-		return settle.SendResult{}, nil
+		return model.SendResult{}, nil
 	}
 	o.ref = history.EventRef{Space: d.Space, Stream: d.Stream, Event: d.Event}
 	if o.do == "dismiss" {
 		_, _, err := p.client.Space(d.Space).Dismiss(p.ctx, d.Stream, settle.ID(d.Event), "as it should")
-		return settle.SendResult{}, err
+		return model.SendResult{}, err
 	}
 	ref, r, err := p.client.Space(d.Space).Redrive(p.ctx, d.Stream, settle.ID(d.Event))
 	if err == nil {
@@ -103,7 +103,7 @@ func (w *world) redrive(p *process, o *op) (settle.SendResult, error) {
 func (w *world) checkLetter(o *op) {
 	var tooLong *history.MissingError
 	switch {
-	case o.skipped || errors.As(o.err, &tooLong) || errors.Is(o.err, model.ErrLaneFull) || errors.Is(o.err, settle.ErrForgotten):
+	case o.skipped || errors.As(o.err, &tooLong) || errors.Is(o.err, model.ErrLaneFull) || errors.Is(o.err, history.ErrForgotten):
 	case history.IsGone(o.err) && w.plan.has("stale"):
 		// The letter has no payload, and a replica that is behind does not have the event: the
 		// coordinator may have queried such a replica, too.

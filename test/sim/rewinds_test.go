@@ -468,7 +468,7 @@ func (w *past) send(ctx context.Context, e *sentEvent) {
 			w.count("calls over a rewind")
 		}
 	} else {
-		var r settle.SendResult
+		var r model.SendResult
 		r, err = w.client.Send(ctx, out)
 		w.mu.Lock()
 		e.seq = r.Seq

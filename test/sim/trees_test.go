@@ -77,7 +77,7 @@ func (w *world) openIn(root eventKey) (open bool, why string) {
 func (w *world) checkTree(o *op) {
 	var none *history.MissingError
 	switch {
-	case errors.As(o.err, &none) || errors.Is(o.err, settle.ErrForgotten):
+	case errors.As(o.err, &none) || errors.Is(o.err, history.ErrForgotten):
 		w.count("trees of unknown events")
 		return
 	case o.err != nil && w.plan.history > 0 && errors.Is(o.err, model.ErrPurged):

@@ -540,8 +540,8 @@ type op struct {
 	begun  time.Duration
 	ended  time.Duration // 0 while it waits
 	times  int           // answers
-	result settle.SendResult
-	rc     *settle.Receipt
+	result model.SendResult
+	rc     *model.Receipt
 	value  model.Value
 	rev    uint64
 	err    error
@@ -553,7 +553,7 @@ func (w *world) begin(p *process, i item) {
 	w.mu.Lock()
 	w.ops = append(w.ops, o)
 	w.mu.Unlock()
-	answer := func(r settle.SendResult, err error) {
+	answer := func(r model.SendResult, err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		o.times++
@@ -591,7 +591,7 @@ func (w *world) begin(p *process, i item) {
 	}
 	if i.do == "queue" {
 		if err := p.sender.Send(p.ctx, ev, answer); err != nil {
-			answer(settle.SendResult{}, err)
+			answer(model.SendResult{}, err)
 		}
 		return
 	}
@@ -602,27 +602,27 @@ func (w *world) begin(p *process, i item) {
 		case "call":
 			rc, err := p.client.Call(p.ctx, ev)
 			o.rc = rc
-			answer(settle.SendResult{}, err)
+			answer(model.SendResult{}, err)
 		case "await":
 			rc, err := p.client.Space(i.space).Await(p.ctx, i.stream, settle.ID(i.id))
 			o.rc = rc
-			answer(settle.SendResult{}, err)
+			answer(model.SendResult{}, err)
 		case "transact":
-			answer(settle.SendResult{}, w.transact(p, o))
+			answer(model.SendResult{}, w.transact(p, o))
 		case "get":
 			value, rev, err := p.client.Space(i.space).Get(p.ctx, i.doc)
 			o.value, o.rev = value, rev
-			answer(settle.SendResult{}, err)
+			answer(model.SendResult{}, err)
 		case "query":
-			answer(settle.SendResult{}, w.query(p, o))
+			answer(model.SendResult{}, w.query(p, o))
 		case "redrive", "dismiss":
 			answer(w.redrive(p, o))
 		case "letters":
-			answer(settle.SendResult{}, w.list(p, o))
+			answer(model.SendResult{}, w.list(p, o))
 		case "tree", "wait-tree":
-			answer(settle.SendResult{}, w.askTree(p, o))
+			answer(model.SendResult{}, w.askTree(p, o))
 		case "cancel", "skip":
-			answer(settle.SendResult{}, w.takeBack(p, o))
+			answer(model.SendResult{}, w.takeBack(p, o))
 		}
 	})
 }

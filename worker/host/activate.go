@@ -21,6 +21,9 @@ func (h *host) activate() error {
 	if err != nil {
 		return err
 	}
+	if err = h.checkUnborn(r); err != nil {
+		return err
+	}
 	if h.core, err = h.start.program.NewCore(h.surroundings(), st, r); err != nil {
 		return err
 	}
@@ -33,22 +36,22 @@ func (h *host) activate() error {
 		h.core.Overran(o)
 	}
 	if h.start.behind == 0 {
-		return nil // the partition's reader began before the first event that is left to do
+		return nil // the partition's reader began before the first unhandled event
 	}
 	if err := h.findBehind(); err != nil {
 		return err
 	}
-	// The lane may be read from a replica that is behind. No later event is handled before
-	// the events that were already delivered have been read.
+	// A lagging replica may answer reads of the lane. Before any later event is handled, the events that were
+	// already delivered must be read.
 	h.core.LeftInStream(h.start.behind)
 	return h.readLane()
 }
 
-// surroundings returns what the core may use of the host. The server may have come back with another
-// max_payload since the worker has started.
+// surroundings returns what the core may use of the host. The max_payload is the server's present one, which
+// may have changed since the worker started.
 func (h *host) surroundings() *Surroundings {
 	return &Surroundings{
-		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
+		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Unborn: h.unborn.Load(), Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
 		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report, Warn: h.env.cfg.faults.Warn,
 	}
 }
@@ -93,7 +96,7 @@ func (h *host) offerAll(events []model.Message) bool {
 	return true
 }
 
-// load reads the space from its checkpoint and the log behind it.
+// load reads the space from its checkpoint and the log after it.
 func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 	err = history.OverGaps(h.ctx, h.space, func() error {
 		if st, err = h.env.bus.LoadState(h.ctx, h.space); err != nil {
@@ -113,13 +116,12 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		err = h.mend(r)
 	}
 	if err == nil && wasLost && h.env.home.accepted(h.space) {
-		err = model.ErrStopped // the partition begins anew
+		err = model.ErrStopped // the partition restarts
 	}
 	return st, r, err
 }
 
-// mend sets aside, to be handled, events that the cursor of a space has passed and
-// that have no receipt.
+// mend sets aside events that the cursor of a space has passed without a receipt, so that they are handled.
 func (h *host) mend(r *replica.Replica) error {
 	if h.env.home == nil {
 		return nil
@@ -140,9 +142,9 @@ func (h *host) mend(r *replica.Replica) error {
 	return nil
 }
 
-// findBehind makes sure that the event exists up to which the lane must be read before any later
-// event is handled. The host would wait for a removed event without end: in that case the event is
-// the last one left before it. A store that may answer from the past is asked for as long as it may.
+// findBehind makes sure that the event exists up to which the lane must be read before any later event is
+// handled. The host would wait for a removed event forever, so in that case it waits for the last one before
+// it. A store that may answer from the past is asked again for as long as it may.
 func (h *host) findBehind() error {
 	for began := time.Now(); h.start.behind > h.core.ReadLaneAfter(); {
 		m, there, err := h.env.bus.LaneEvent(h.ctx, model.PartitionOf(h.space, h.env.bus.Partitions()), h.start.behind)

@@ -24,12 +24,11 @@ type AttachConfig struct {
 	Events bool
 }
 
-// Attachment is a runtime that takes part in one space beside its owner, in the process of
-// an application. It runs the same code over the same log: its transactions
-// apply at once to its own copy of the space, its nodes run as far as documents are
-// observed here, and commits travel in both directions through the log. No runtime is in
-// charge: a commit that does not follow all earlier commits is refused, undone, and
-// made again on top of them. All methods are safe for concurrent use.
+// Attachment is a runtime that takes part in one space beside its owner, in the process of an application. It
+// runs the same code over the same log: its transactions apply at once to its own copy of the space, its
+// nodes run as far as documents are observed here, and commits travel in both directions through the log. No
+// runtime is in charge: a commit that does not follow all earlier commits is refused, undone, and retried on
+// top of them. All methods are safe for concurrent use.
 type Attachment struct {
 	bus  Bus // not the bus of a session
 	host *host
@@ -44,8 +43,8 @@ type Attachment struct {
 	read uint64
 }
 
-// Attach joins a space, and returns when the join is in the log. The caller keeps owning the
-// bus, which must outlive the attachment.
+// Attach joins a space, and returns when the join is in the log. The caller owns the bus, which must outlive
+// the attachment.
 func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -157,10 +156,9 @@ func (a *Attachment) Counts() Counts { return a.counters.read() }
 // Done is closed when the attachment has ended, by Close or because of an error.
 func (a *Attachment) Done() <-chan struct{} { return a.host.done }
 
-// Close finishes running work and ends the attachment. Transactions that could not
-// be made yet end with model.ErrStopped. Work that is not finished at the end of ctx is cut off. All work
-// is cut off if no server can be reached for as long as a handover may take; Close then returns
-// port.ErrNoServer.
+// Close finishes running work and ends the attachment. Transactions that could not run yet end with
+// model.ErrStopped. Work that is not finished when ctx ends is cut off. All work is cut off if no server can
+// be reached for as long as a handover may take; Close then returns port.ErrNoServer.
 func (a *Attachment) Close(ctx context.Context) error {
 	limit := a.host.env.cfg.Handover
 	ctx, end := port.WhileReachable(ctx, a.bus, limit)
@@ -183,7 +181,7 @@ func (a *Attachment) Close(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the attachment as the end of its process would: nothing is finished.
+// Kill ends the attachment like the end of its process: nothing is finished.
 func (a *Attachment) Kill() { a.cancel() }
 
 // end stops everything that runs.
@@ -225,7 +223,7 @@ func (a *Attachment) keepLease(l *history.Lease) {
 			return
 		case <-t.C:
 		}
-		if err := port.Over(a.host.env.bus); err != nil { // a runtime that appends nothing would not learn of it otherwise
+		if err := port.Over(a.host.env.bus); err != nil { // a runtime that appends nothing would not detect it otherwise
 			a.host.fail("stay attached", err)
 			return
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// cutOff reports whether such a context ended because no server could be reached.
+// cutOff reports whether a context ended because no server could be reached.
 func cutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), port.ErrNoServer) }
 
 // awayError lists what a worker left unfinished because it had to leave without a server.

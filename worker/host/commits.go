@@ -12,6 +12,10 @@ import (
 // append sends a commit to the log. The result arrives through the inbox.
 func (h *host) append(a *ledger.Append) {
 	h.appends.inFlight = true
+	if h.unborn.Load() {
+		h.pretend(a)
+		return
+	}
 	if h.env.home != nil {
 		h.env.home.appended(len(a.Data))
 	}
@@ -55,12 +59,11 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	}
 }
 
-// announce saves a wake-up time for the events that a commit of an attached runtime will
-// leave waiting, or as follow-ups, and sends the commit then. Once the commit is in the log, no runtime
-// may be left to save the time, and no event of the lane leads to the space.
+// announce saves a wake-up time for the events that a commit of an attached runtime will leave waiting, or as
+// follow-ups, and then sends the commit. Once the commit is in the log, no runtime may be left to save the
+// time, and no event of the lane leads to the space.
 //
-// The time also covers events that wait already: the item replaces one of an earlier state, which may
-// have been saved a moment ago.
+// The time also covers events that already wait, because the item replaces an earlier one.
 func (h *host) announce(a *ledger.Append) {
 	at := h.leavesToDo(a.Commit)
 	if next := h.core.NextDue(); next != 0 {
@@ -95,9 +98,8 @@ func (h *host) leavesToDo(c *model.Commit) int64 {
 	return leavesToDo(c)
 }
 
-// catchUp integrates the commits of other runtimes since the head that a refused
-// append expected. There is at least one such commit, so a reader that finds none
-// is behind, and reads again.
+// catchUp integrates the commits of other runtimes since the head that a refused append expected. There is at
+// least one, so a read that finds none came from a lagging replica and is repeated.
 func (h *host) catchUp() error {
 	integrated, dry := 0, 0
 	for h.ctx.Err() == nil {
@@ -131,8 +133,9 @@ func (h *host) catchUp() error {
 	return h.ctx.Err()
 }
 
-// checkHead returns an error for a log that ends before its known position. A replica that is behind may answer, and an
-// attached host has no worker that would ask again: it asks several times before it reports a loss.
+// checkHead returns an error for a log that ends before its known position. Since a lagging replica may have
+// answered, and an attached host has no worker that would retry, it asks several times before it reports a
+// loss.
 func (h *host) checkHead(known uint64) error {
 	head, err := h.env.bus.Head(h.ctx, h.space)
 	for low := 0; ; {
@@ -159,9 +162,8 @@ func (h *host) judgeHead(head, known uint64, err error) error {
 	return nil
 }
 
-// asksAgain reports whether a failed read of the store is to be repeated after
-// a pause. A worker reloads a space whose host has ended for that reason; an attached
-// host has no worker that would reload it.
+// asksAgain reports whether to repeat a failed read of the store after a pause. A worker reloads a space
+// whose host has ended because of it; an attached host has no worker to do so.
 func (h *host) asksAgain(what string, err error) bool {
 	if !h.start.joins || h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) {
 		return false
@@ -171,8 +173,8 @@ func (h *host) asksAgain(what string, err error) bool {
 	return true
 }
 
-// dryReads is the number of empty reads after which a reader that expects an entry
-// asks the leader whether the log still reaches that far.
+// dryReads is how many empty reads a reader that expects an entry accepts before it asks the leader whether
+// the log still reaches that far.
 const dryReads = 5
 
 // enter requests the takeover or the join of the space.

@@ -16,18 +16,17 @@ type Config struct {
 	// ID names the worker. It must be unique among live workers; a restart
 	// may reuse it.
 	ID string
-	// Programs returns the program of a space. Without one (nil, or an error,
-	// which is logged) the worker does not serve the space, and its events wait. It is called
-	// when a space is loaded, and again by Refresh, and must not block. It must return the same
-	// pointer for the same program.
+	// Programs returns the program of a space. Without one (nil, or an error, which is logged) the worker
+	// does not serve the space, and its events wait. Programs is called when a space is loaded, and again by
+	// Refresh, and must not block. It must return the same pointer for the same program.
 	Programs func(space string) (Program, error)
 
-	// Options are what can be tuned.
+	// Options are the tunable limits and intervals.
 	Options
 
-	// Program is announced as the name of the programs that this worker hosts, so that
-	// operators see when workers of one deployment host different ones: events without a
-	// handler in the program are refused. Optional.
+	// Program is announced as the name of the programs that this worker hosts, so that operators notice when
+	// workers of one deployment host different ones: events without a handler in the program are refused.
+	// Optional.
 	Program string
 	// Host, Version and Connection are announced for operators: the machine, the version of
 	// the executable, and the name of the connection. All are optional.
@@ -47,18 +46,18 @@ type Config struct {
 	Terms Terms
 	// Role is announced with the worker: "" for one of spaces.
 	Role string
-	// WithoutGraph says that no core is a Graph: leases of documents are not followed.
+	// WithoutGraph declares that no core is a Graph: leases of documents are not followed.
 	WithoutGraph bool
-	// CutsOff says that a partition which the worker leaves is cut off after Handover even if no other worker waits
-	// for it.
+	// CutsOff makes the worker cut off a partition that it leaves after Handover, even if no other worker
+	// waits for it.
 	CutsOff bool
 	// Beside, if not nil, is called for each partition that is served, and must return when ctx ends.
 	Beside func(ctx context.Context, partition int)
-	// Left is called when a space has left memory, and UnderWay lists, for the log, the work outside that has not
+	// Left is called when a space was evicted, and UnderWay lists, for the log, the work outside that has not
 	// returned.
 	Left     func(space string)
 	UnderWay func() [][]any
-	// BeforeLeaving is for tests: it is called between a host's decision to leave and its leaving.
+	// BeforeLeaving is a hook for tests, called between a host's decision to leave and its leaving.
 	BeforeLeaving func()
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/ledger"
 )
 
-// payload is a bus of which a host knows the largest message only.
+// payload is a bus that only reports the largest message.
 type payload struct {
 	Bus
 	most int
@@ -14,7 +14,7 @@ type payload struct {
 
 func (p payload) MaxPayload() int { return p.most }
 
-// The limits of the worker are those of its spaces, and a commit takes half of max_payload at most.
+// The worker passes its limits on to its spaces, and a commit takes at most half of max_payload.
 func TestOptions_ACommitTakesHalfOfTheLargestMessage(t *testing.T) {
 	for set, want := range map[int]int{0: 128 << 10, 40 << 10: 40 << 10, 1 << 20: 128 << 10} {
 		h := newTestHost(t, 0)

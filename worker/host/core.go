@@ -10,12 +10,14 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// Program is what spaces run. Two values of it are compared to find out whether a space is to run another program.
+// Program is what spaces run. A space changes its program when two values compare as different.
 type Program interface {
 	// NewCore makes the core of a space from its confirmed state r, which was loaded from st.
 	NewCore(of *Surroundings, st model.SpaceState, r *replica.Replica) (Core, error)
 	// Label returns the name and the version of the program, for the log.
 	Label() (name, version string)
+	// MadeByReads reports whether a read or a watch creates a space, as an event does.
+	MadeByReads() bool
 	// LimitError returns the error of code that has not returned within its limit.
 	LimitError(o *Overrun) error
 }
@@ -27,23 +29,26 @@ type Surroundings struct {
 	Ctx context.Context
 	// Joins reports that the host attaches to the space instead of taking it over.
 	Joins bool
+	// Unborn reports that the space has no log and gets none: the core handles nothing, and has no jobs.
+	Unborn bool
 	// Limits are those of the worker, with MaxCommitBytes as the server allows it now.
 	ledger.Limits
 	// Code records which code of the application is running.
 	Code *Code
 	// Now returns the time by the clock of the loop.
 	Now func() time.Duration
-	// Go runs a function beside the loop, which the host waits for at the end, and Call makes the loop run one.
+	// Go runs a function beside the loop, which waits for it at the end, and Call makes the loop run one.
 	Go, Call func(func())
 	// Send stores an event in a lane.
 	Send func(model.Message) error
-	// Report logs an error, and Warn a fault that may last: what it is, and of which space or document.
+	// Report logs an error, and Warn a possibly recurring fault: what it is, and which space or document it
+	// concerns.
 	Report func(what string, err error)
 	Warn   func(what, of string, about ...any)
 }
 
-// Core is one space, as the loop of its host steps it: the protocol (package ledger), its lane, its log and what is
-// saved of it.
+// Core is one space, as the loop of its host drives it: the protocol (package ledger), its lane, its log and
+// its saved state.
 type Core interface {
 	protocolCore
 	laneCore
@@ -60,7 +65,7 @@ type protocolCore interface {
 	Hold()
 
 	Clock(wall time.Time)
-	// Settle does what there is to do, and returns what the host is to do for it.
+	// Settle does the pending work, and returns what the host must do for it.
 	Settle(now time.Duration) Ready
 	Confirm(seq uint64) error
 	Refuse()
@@ -72,16 +77,16 @@ type protocolCore interface {
 	// Durable reports whether everything is in the log, and Throttled until when the space must stay in memory.
 	Durable() bool
 	Throttled() (until time.Duration)
-	// WaitForTime is the number of events that wait for a time, and NextDue when the first is due.
+	// WaitForTime returns the number of events that wait for a time, and NextDue when the first is due.
 	WaitForTime() int
 	NextDue() int64
 	LastMissed() Missed
 
-	// StandsAt returns at which event the space stands and why, and whether there is one. If there is none, Cause
-	// and Why are those of a space that is at work without one. clock formats a time of the loop.
+	// StandsAt returns the event at which the space stands still and why, and whether there is one. If there
+	// is none, Cause and Why are those of a space that is busy without one. clock formats a time of the loop.
 	StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool)
 	Overran(Overrun)
-	// ReleaseMemory gives memory back that is kept to be used again.
+	// ReleaseMemory frees memory that is kept for reuse.
 	ReleaseMemory()
 	// AttemptRecorded reports whether the log has a record of an event's attempt.
 	AttemptRecorded(stream, event string) bool
@@ -103,16 +108,16 @@ type Graph interface {
 	Mirror(of Ref, v model.Value)
 	// Change makes the space run another program as soon as possible.
 	Change(Program) error
-	// BeginCommit is called before a commit is appended, and returns the trace that goes with it. end takes the
-	// result.
+	// BeginCommit is called before a commit is appended, and returns the trace that is stored with it. end
+	// receives the result.
 	BeginCommit(c *model.Commit) (t model.Trace, end func(seq uint64, err error))
 }
 
-// Ready is what a core asks of its host after a step.
+// Ready is what a core requests from its host after a step.
 type Ready struct {
 	// Append, if not nil, is to be appended to the log, and answered by exactly one Confirm or Refuse.
 	Append *ledger.Append
-	// Follow and Unfollow are documents of other spaces to begin and to stop mirroring.
+	// Follow and Unfollow are documents of other spaces that the host must start and stop mirroring.
 	Follow, Unfollow []Ref
 	// Refill, if set, asks for the lane events after RefillAfter, through Offer.
 	Refill      bool
@@ -131,29 +136,29 @@ type Ready struct {
 // Ref names a document of another space.
 type Ref struct{ Space, Doc string }
 
-// Overrun is code that an earlier host of the space, in this process, was given up for, as it did not return.
+// Overrun is code that did not return, so that an earlier host of the space in this process was given up.
 type Overrun struct {
 	// Stream and Event are those of the handler, or Node is the node.
 	Stream, Event string
 	Node          string
-	Limit         time.Duration // 0 for a handler that has ended its goroutine
+	Limit         time.Duration // 0 for a handler that ended its goroutine
 	// Recorded reports that the log has a record of the handler's attempt.
 	Recorded bool
 	// Until is the time before which a node is not run again.
 	Until time.Duration
 }
 
-// Missed are times of a job at which nothing was there to see them, as after a downtime.
+// Missed are times of a job that passed without a runtime to handle them, as in a downtime.
 type Missed struct {
 	Cron  string
 	Times int
 	At    int64
 }
 
-// Freshness says how up to date a document is.
+// Freshness describes how up to date a document is.
 type Freshness struct {
-	// Pending reports that something has yet to run, or to come from another space.
+	// Pending reports that something has yet to run, or to arrive from another space.
 	Pending bool
-	// Why says what that is, or what cannot be helped by waiting.
+	// Why describes what is pending, or a problem that waiting does not solve.
 	Why string
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// testCore is a space as package worker makes it a core, as far as these tests need.
+// testCore implements Core for a space as far as these tests need it, like package worker.
 type testCore struct{ *space.Space }
 
 func newTestCore(runtime string, limits ledger.Limits) (testCore, error) {

@@ -10,13 +10,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// directs holds the transactions of the application that hosts the space. One that another runtime's commit undoes
-// is repeated until it is in the log or the conflict window has passed. They belong to the host's loop.
+// directs holds the transactions of the application that hosts the space. A transaction that another
+// runtime's commit has undone is retried until it is in the log or the conflict window has passed. All fields
+// belong to the host's loop.
 type directs struct {
-	// waiting are to be made, in order; undecided are made, and not in the log yet, by number.
+	// waiting are to be made, in order; undecided were made but are not in the log yet, by number.
 	waiting   []*direct
 	undecided map[uint64]*direct
-	// crowded reports that a transaction found no room beside what waits for the running append.
+	// crowded reports that a transaction found no room beside those that wait for the running append.
 	crowded bool
 }
 
@@ -30,7 +31,7 @@ type direct struct {
 	done chan error
 
 	conflicts int
-	first     time.Duration // when the first conflict was
+	first     time.Duration // when the first conflict occurred
 	notBefore time.Duration
 }
 

@@ -6,6 +6,10 @@ import (
 
 // publishDue records when the space must be woken in case this host ends.
 func (h *host) publishDue() {
+	if h.unborn.Load() {
+		h.published.due.Store(0)
+		return
+	}
 	at := h.nextDue()
 	if h.core.FollowsUp() {
 		at = atOnce

@@ -29,20 +29,20 @@ func (b *itemBus) SaveState(_ context.Context, _ string, docs []model.StateDoc, 
 	return nil
 }
 
-// The earlier of two times counts, whichever has the higher sequence.
-func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
+// The earlier of two times counts, whatever their sequences.
+func TestDue_AnEarlierSavedTimeStays(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		known   model.StateDoc
 		at      int64
 		seq     uint64
-		want    int64 // that is saved, 0 if nothing is
+		want    int64 // the saved time, 0 for none
 		wantSeq uint64
 	}{
-		{"an earlier one of a later state", dueItem(100, 9), 200, 5, 0, 0},
-		{"an earlier one of an older state is saved again", dueItem(100, 3), 200, 5, 100, 5},
-		{"a later one is replaced", dueItem(300, 9), 200, 5, 200, 10},
-		{"there is none", model.StateDoc{}, 200, 5, 200, 5},
+		{"an earlier time of a later state", dueItem(100, 9), 200, 5, 0, 0},
+		{"an earlier time of an older state is saved again", dueItem(100, 3), 200, 5, 100, 5},
+		{"a later time is replaced", dueItem(300, 9), 200, 5, 200, 10},
+		{"no time", model.StateDoc{}, 200, 5, 200, 5},
 	} {
 		h := newTestHost(t, 0)
 		b := &itemBus{there: c.known}
@@ -56,8 +56,8 @@ func TestDue_AnEarlierTimeThatIsSavedStays(t *testing.T) {
 	}
 }
 
-// What a commit has wait is due when the first of it is.
-func TestDue_TheEarliestOfWhatACommitHasWaitCounts(t *testing.T) {
+// The earliest event that a commit leaves waiting decides when it is due.
+func TestDue_TheEarliestWaitingEventOfACommitCounts(t *testing.T) {
 	send := func(to string, slot uint64, at int64) model.Send {
 		return model.Send{To: to, Slot: slot, NotBefore: at}
 	}
@@ -68,8 +68,8 @@ func TestDue_TheEarliestOfWhatACommitHasWaitCounts(t *testing.T) {
 	}{
 		{"the second", []model.Send{send("s", 1, 300), send("s", 2, 100), send("s", 3, 200)}, 100},
 		{"the first", []model.Send{send("s", 1, 100), send("s", 2, 300)}, 100},
-		{"one that waits for nothing", []model.Send{send("s", 1, 300), send("s", 0, 0)}, atOnce},
-		{"what goes elsewhere", []model.Send{send("t", 1, 100)}, 0},
+		{"an event without a time", []model.Send{send("s", 1, 300), send("s", 0, 0)}, atOnce},
+		{"an event to another space", []model.Send{send("t", 1, 100)}, 0},
 	} {
 		commit := &model.Commit{Space: "s", Txs: []model.Tx{{Sends: c.sends}}}
 		if got := leavesToDo(commit); got != c.want {
@@ -79,7 +79,7 @@ func TestDue_TheEarliestOfWhatACommitHasWaitCounts(t *testing.T) {
 }
 
 // A follow-up is saved as due at once, unless nothing was due before: then the lane leads to it.
-func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
+func TestDue_AFollowUpIsSavedAsDueAtOnce(t *testing.T) {
 	for saved, want := range map[int64]int64{unknownDue: atOnce, atOnce: atOnce, 5000: atOnce, 0: 0} {
 		h := newTestHost(t, 0)
 		r := replica.New("s")
@@ -92,13 +92,13 @@ func TestDue_AFollowUpIsSavedWhateverIsKnownToBeSaved(t *testing.T) {
 		h.saver.dueAt = saved
 		var c unsavedState
 		if h.saver.takeDue(h.core, h.nextDue(), &c); c.dueAt != want {
-			t.Errorf("where %d is saved, %d is to be, want %d", saved, c.dueAt, want)
+			t.Errorf("with %d saved, %d is to be saved, want %d", saved, c.dueAt, want)
 		}
 	}
 }
 
-// A save that has failed may have been done: that nothing is due any more is saved again.
-func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
+// A failed save may have taken effect, so the deletion of the item is saved again.
+func TestDue_AfterAFailedSaveTheDeletionIsSavedAgain(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.dueAt = 5000
 	h.saver.settle(h.core, unsavedState{moved: true, dueAt: 0}, model.ErrStopped)
@@ -109,7 +109,7 @@ func TestDue_AfterAFailedSaveItIsNotKnownWhatIsSaved(t *testing.T) {
 	}
 }
 
-// listBus lists spaces that are due, other ones each time.
+// listBus lists due spaces, different ones each time.
 type listBus struct {
 	Bus
 	lists [][]model.Due
@@ -126,7 +126,7 @@ func (b *listBus) DueSpaces(context.Context, int) ([]model.Due, error) {
 	return list, nil
 }
 
-// testPartition returns a partition that serves no space: there are no programs.
+// testPartition returns a partition that serves no space, since it has no programs.
 func testPartition(ctx context.Context, b Bus) *servedPartition {
 	cfg := &Config{Now: time.Now, Programs: func(string) (Program, error) { return nil, nil }, BeforeLeaving: func() {}}
 	return &servedPartition{
@@ -135,8 +135,8 @@ func testPartition(ctx context.Context, b Bus) *servedPartition {
 	}
 }
 
-// Due spaces are listed when the partition starts, and again once no replica can be behind. The entry of a space
-// that was served here in between is stale.
+// Due spaces are listed when the partition starts, and again once no replica can lag that far. The second
+// entry of a space that was served here in between is stale.
 func TestDue_ListsOfSpaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -156,12 +156,12 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 			return maps.Clone(p.wakeups.at)
 		}
 		if at := due(); at["first"] != 200 || len(at) != 1 {
-			t.Errorf("after the first list %v is due", at)
+			t.Errorf("after the first list %v are due", at)
 		}
 		pass := time.NewTimer(port.StaleLeader + time.Second)
 		<-pass.C
 		if at := due(); at["first"] != 200 || at["second"] != 300 || len(at) != 2 {
-			t.Errorf("after the second list %v is due", at)
+			t.Errorf("after the second list %v are due", at)
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -170,13 +170,13 @@ func TestDue_ListsOfSpaces(t *testing.T) {
 	})
 }
 
-// A space that is woken when it is due, and comes to nothing, is woken again.
-func TestDue_ASpaceThatIsWokenInVainIsWokenAgain(t *testing.T) {
+// A space that was woken when due, without success, is woken again.
+func TestDue_ASpaceThatWasNotServedIsWokenAgain(t *testing.T) {
 	p := testPartition(t.Context(), &listBus{})
 	now := time.Now()
 	p.cfg.Now = func() time.Time { return now }
 	p.wakeups.set("s", now.UnixMilli()-1)
 	if next := p.wakeThose(); next <= now.UnixMilli() || next > now.Add(maxNap).UnixMilli() {
-		t.Errorf("it is woken again at %d, now is %d", next, now.UnixMilli())
+		t.Errorf("the space is woken again at %d, now is %d", next, now.UnixMilli())
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// eventOf returns the event that a lane message carries. It depends only on the message
-// and the deployment's horizon, so every owner gets the same result.
+// eventOf returns the event in a lane message. It depends only on the message and the deployment's horizon,
+// so every owner gets the same result.
 func eventOf(m *model.Message, horizon time.Duration) model.Event {
 	ev := model.Event{
 		Space: m.Space, Stream: m.Stream, ID: m.ID,
@@ -23,11 +23,11 @@ func eventOf(m *model.Message, horizon time.Duration) model.Event {
 		return ev
 	}
 	if m.NotBefore < 0 {
-		ev.Invalid = "what it says of the time before which it is not to be handled is no time; use milliseconds since 1970"
+		ev.Invalid = "the time before which it must not be handled is invalid; use milliseconds since 1970"
 		return ev
 	}
 	if m.Expires < 0 {
-		ev.Invalid = "what it says of the time after which it is not to be handled is no time; use milliseconds since 1970"
+		ev.Invalid = "the time after which it must not be handled is invalid; use milliseconds since 1970"
 		return ev
 	}
 	if err := model.CheckEventAge(m.ID, m.Stored, horizon); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestEvent_WhatCannotBeHandledIsRefused(t *testing.T) {
+func TestEvent_AnUnhandleableEventIsRefused(t *testing.T) {
 	now := time.Now()
 	old := model.TimedEventID(now.Add(-24*time.Hour), "e")
 	minted := (model.TxID{Space: "other", Epoch: 1, N: 1}).Event(0)
@@ -26,7 +26,7 @@ func TestEvent_WhatCannotBeHandledIsRefused(t *testing.T) {
 			t.Errorf("%s: refused with %q", name, ev.Invalid)
 		}
 		if c.refused && ev.Position != 0 {
-			t.Errorf("%s: it waits for its predecessor", name)
+			t.Errorf("%s: the event waits for its predecessor", name)
 		}
 	}
 }

@@ -11,10 +11,9 @@ const (
 	longestRefusal = 10 * time.Second
 )
 
-// failings are the spaces of a partition whose last attempt to be served failed. Events, leases,
-// queries and times all wake a space. Without a pause, each of these would load it again, and
-// fail again, as fast as a store can reject reads of a missing log. So all of them wait for the same
-// moment, after growing pauses.
+// failings are the spaces of a partition whose last attempt to be served failed. Events, leases, queries and
+// times all wake a space. Without a pause, each of these would load it again, and fail again, as fast as a
+// store can reject reads of a missing log. So all of them wait for the same time, after growing pauses.
 type failings map[string]*failing
 
 // failing is why a space could not be served, and when the next attempt is due.

@@ -65,7 +65,7 @@ func (p *servedPartition) figures(state string) status.Partition {
 	return f
 }
 
-// offerFigures answers status requests, as soon as that is possible.
+// offerFigures offers the figures as soon as possible.
 func (w *Worker) offerFigures() {
 	w.tasks.Go(func() { // ends when the endpoint is offered, or with w.ctx
 		status.Offer(w.ctx, w.bus, w.cfg.ID, w.Figures, func(err error) {

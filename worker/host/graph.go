@@ -8,8 +8,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// graphParts are what a host has of its space because the core has a graph: what others want of its documents, and
-// it of others. A host of a core without a graph has none of it, in code or in memory.
+// graphParts is the part of a host that exists because its core has a graph: demand of others for its
+// documents, and its own demand for theirs. A host of a core without a graph has none of it, in code or in
+// memory.
 type graphParts struct {
 	core    Graph
 	reads   reads
@@ -29,10 +30,10 @@ type taskCore interface {
 	// LookAtTasks processes the log's records of tasks, and PerformTasks starts those that are due.
 	LookAtTasks()
 	PerformTasks()
-	// TasksPending reports whether there are any, and TasksAt returns when to check them next, 0 for never.
+	// TasksPending reports whether any are pending, and TasksAt returns when to check them next, 0 for never.
 	TasksPending() bool
 	TasksAt() time.Duration
-	// HoldsTasks reports whether a document has the tasks of an action.
+	// HoldsTasks reports whether a document holds the tasks of an action.
 	HoldsTasks(doc string) bool
 }
 
@@ -52,7 +53,7 @@ func (h *host) takeInGraph(in *pendingInputs) {
 	}
 }
 
-// carryOut begins and ends mirrors.
+// carryOut starts and ends mirrors.
 func (g *graphParts) carryOut(r *Ready) {
 	for _, ref := range r.Follow {
 		g.mirrors.follow(ref)
@@ -62,11 +63,14 @@ func (g *graphParts) carryOut(r *Ready) {
 	}
 }
 
-// graphAt returns when there is something to do for a transaction of the application or a task, 0 for never; due
-// reports that it is now.
+// graphAt returns when a transaction of the application or a task needs the loop, 0 for never; due reports
+// that it is now.
 func (h *host) graphAt() (at time.Duration, due bool) {
 	if h.graph == nil || h.draining {
 		return 0, false
+	}
+	if h.unborn.Load() {
+		return 0, false // its tasks are not performed
 	}
 	at, due = h.graph.directs.next(h.graph.core, h.now())
 	if h.core.Owned() {
@@ -77,7 +81,7 @@ func (h *host) graphAt() (at time.Duration, due bool) {
 
 // lookAtTasks processes the log's records of tasks, and reports whether any are pending.
 func (h *host) lookAtTasks() (pending bool) {
-	if h.graph == nil {
+	if h.graph == nil || h.unborn.Load() {
 		return false
 	}
 	if !h.start.joins {
@@ -89,7 +93,7 @@ func (h *host) lookAtTasks() (pending bool) {
 // performTasks starts the tasks that are due. Only the owner of a space performs its tasks.
 func (h *host) performTasks() {
 	h.lookAtTasks()
-	if h.graph != nil && !h.draining && h.core.Owned() {
+	if h.graph != nil && !h.draining && h.core.Owned() && !h.unborn.Load() {
 		h.graph.core.PerformTasks()
 	}
 }

@@ -54,16 +54,15 @@ func (w *Worker) env() env {
 	}
 }
 
-// ownerConflict reports whether another worker serves a partition that this worker has
-// had for a while: the other worker has taken this one for dead. Its takeovers are in the logs, so
-// this worker leaves the partition alone until the other has noticed the error and has handed the
-// partition back. w.mu is held.
+// ownerConflict reports whether another worker serves a partition that this worker has had for a while: the
+// other worker has taken this one for dead. Its takeovers are in the logs, so this worker leaves the
+// partition alone until the other has noticed the error and has handed the partition back. w.mu is held.
 func (w *Worker) ownerConflict(part *servedPartition, now time.Time) bool {
 	return now.Sub(part.tenure.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
-// beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its
-// spaces depends on entries that no longer exist. It is served again from the present store.
+// beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its spaces
+// depends on entries that no longer exist. The partition is then served again from the present store.
 func (w *Worker) beginAnew(part *servedPartition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +90,8 @@ func (w *Worker) left(part *servedPartition) {
 	w.poke()
 }
 
-// handOver drains a partition that another worker now owns. This worker may own it again
-// meanwhile, and a stuck handler must not prevent it from being served, so there is a limit.
+// handOver drains a partition that another worker now owns. This worker may own it again before that ends,
+// and a stuck handler must not prevent it from being served, so there is a limit.
 func (w *Worker) handOver(part *servedPartition) {
 	if err := w.drain(w.ctx, part); err != nil && w.ctx.Err() == nil {
 		w.cfg.Logger.Warn("partition was not handed over in good order", "worker", w.cfg.ID, "partition", part.number, "error", err)
@@ -114,13 +113,13 @@ func (w *Worker) drain(ctx context.Context, part *servedPartition) error {
 	return err
 }
 
-// Stop ends the worker in an orderly way. It announces that the worker is about to leave,
-// finishes running work and saves, one partition after the other, so that each is
-// unserved only while it is drained itself, and announces that the worker has left. It returns when
-// nothing of the worker runs any more, or when ctx ends. It waits for a handler that does
-// not return until that is given up (Config.RunLimit) or ctx ends; its transaction is then discarded.
-// After Config.Handover it logs what it waits for. If no server can be reached for that long,
-// the worker is cut off as well, and the error is port.ErrNoServer and lists what was not saved.
+// Stop ends the worker in an orderly way. It announces that the worker is about to leave, finishes running
+// work and saves, one partition after the other, so that each is unserved only while it is drained itself,
+// and announces that the worker has left. It returns when nothing of the worker runs any more, or when ctx
+// ends. It waits for a handler that does not return until that is given up (Config.RunLimit) or ctx ends; its
+// transaction is then discarded. After Config.Handover it logs what it waits for. If no server can be reached
+// for that long, the worker is cut off as well, and the error is port.ErrNoServer and lists what was not
+// saved.
 func (w *Worker) Stop(ctx context.Context) error {
 	ctx, end := port.WhileReachable(ctx, w.bus, w.cfg.Handover)
 	defer end()
@@ -141,7 +140,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	drains.Wait()
 	left := w.takeLeave(ctx)
 	if errors.Is(left, model.ErrStopped) {
-		w.cancel() // the bus was stopped: nothing is answered any more
+		w.cancel() // the bus was stopped, and answers nothing
 	}
 	errs = append(errs, left, wait(ctx, &w.sidecars.tasks))
 	w.mu.Lock()

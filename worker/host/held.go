@@ -6,12 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// Held is what a worker keeps in memory, for tests that it does not only grow.
+// Held is what a worker keeps in memory. Tests use it to check that memory does not grow.
 type Held struct {
 	Hosts, Asleep, Leases int
-	// Inbox is the number of events in the fullest inbox, Calls that of calls, and Reads that of reads.
+	// Inbox is the number of events in the fullest inbox, and Calls and Reads the largest numbers of calls
+	// and reads.
 	Inbox, Calls, Reads int
-	// Backlog is the bytes of the events that wait for their spaces.
+	// Backlog is the size in bytes of the events that wait for their spaces.
 	Backlog int64
 }
 

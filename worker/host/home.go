@@ -37,8 +37,8 @@ func (p *servedPartition) lost(e *model.LossError) { p.losses.note(e) }
 // isRefused reports whether a space is refused because of a loss.
 func (p *servedPartition) isRefused(space string) bool { return p.losses.has(space) }
 
-// accepted records that a space can be served, and reports whether it was refused. The loss may have put the lane
-// in doubt as well, so the partition begins anew then.
+// accepted records that a space can be served, and reports whether it was refused. The loss may have put the
+// lane in doubt as well, so the partition then restarts.
 func (p *servedPartition) accepted(space string) (wasRefused bool) {
 	if wasRefused = p.losses.over(space); wasRefused {
 		p.beginAnew(p)
@@ -108,4 +108,4 @@ func (p *servedPartition) hasHost(space string) bool {
 }
 
 // load starts a host of a space, if the space can be served.
-func (p *servedPartition) load(space string) { _ = p.ask(space, func(*host) {}) }
+func (p *servedPartition) load(space string) { _ = p.ask(space, false, func(*host) {}) }

@@ -32,15 +32,15 @@ type host struct {
 	remote  remoteCommits
 	saver   saver
 	lane    laneReads
-	// graph is what others want of the documents of the space, and it of others; nil without a graph.
+	// graph is the demand of others for documents of the space, and its own for theirs; nil without a graph.
 	graph *graphParts
-	// Whether the space stays in memory, and what its partition knows of it.
+	// Whether the space stays in memory, and what its partition knows about it.
 	resident  resident
 	idle      idleness
 	published published
 }
 
-// beginning is how a host begins.
+// beginning is the state that a host starts with.
 type beginning struct {
 	program Program
 	// wanted is the program that the space was last assigned. It is guarded by the
@@ -49,9 +49,11 @@ type beginning struct {
 	// joins reports that the host attaches to its space instead of taking it over. Such a
 	// host saves nothing.
 	joins bool
-	// behind, if not 0, is the lane sequence up to which events of the space were
-	// delivered before this host existed: they must be read again.
+	// behind, if not 0, is the lane sequence up to which events of the space were delivered before this host
+	// existed: they must be read again.
 	behind uint64
+	// lookup reports that the space was loaded to be read or watched.
+	lookup bool
 	// overruns are the reasons why earlier hosts of the space were given up; Until is relative to now.
 	overruns []Overrun
 }
@@ -59,13 +61,12 @@ type beginning struct {
 // appends are the commits that a host appends to the log, one at a time.
 type appends struct {
 	inFlight bool
-	// nonce distinguishes this host's appends from those of any other host that the space has
-	// had under the same worker id, which a replica that is behind may not
-	// show: an append is recognised in the log by its id.
+	// nonce distinguishes this host's appends from those of any other host that the space has had under the
+	// same worker id, which a lagging replica may not show: the log recognizes an append by its id.
 	nonce string
 }
 
-// published is what other goroutines know of a host's work.
+// published is a host's progress as other goroutines may read it.
 type published struct {
 	// due is when the space must be woken in case the host ends, in milliseconds since
 	// 1970; 0 for never, unknownDue if that is not known.
@@ -76,8 +77,8 @@ type published struct {
 	missed Missed
 }
 
-// env is the surroundings of a host: its worker's partition, or its
-// attachment. ctx ends with that, which then waits for tasks.
+// env is the surroundings of a host: its worker's partition, or its attachment. ctx ends with that, which
+// then waits for tasks.
 type env struct {
 	ctx      context.Context
 	bus      Bus
@@ -91,14 +92,15 @@ type env struct {
 	residency *residency
 }
 
-// home is the partition of a host, as the host knows it.
+// home is the host's interface to its partition.
 type home interface {
 	// able records that a space is served, unable that it could not be loaded, and overran that its host was given up.
 	able(space string)
 	unable(space string)
 	overran(space string, o *Overrun)
-	// lost records that the store has lost data of a space, isRefused reports whether a space is refused for that
-	// reason, and accepted that it can be served, in which case the partition begins anew if it was refused.
+	// lost records that the store has lost data of a space, isRefused reports whether a space is refused for
+	// that reason, and accepted records that it can be served, in which case the partition restarts if the
+	// space was refused.
 	lost(*model.LossError)
 	isRefused(space string) bool
 	accepted(space string) (wasRefused bool)
@@ -106,11 +108,15 @@ type home interface {
 	comparison(ctx context.Context) (*truncation.Range, error)
 	// appended counts bytes that a space appends to the log.
 	appended(bytes int)
-	// leave lets a host leave memory, unless it is still needed.
+	// leave evicts a host, unless it is still needed.
 	leave(*host) bool
+	// isUnborn records that the space of a host has no log, unless there is something to handle for it, and
+	// exists that it has one.
+	isUnborn(*host) bool
+	exists(space string)
 }
 
-// newHost returns a host that does not run yet, of a space that has b left to do.
+// newHost returns a host, not running yet, of a space with the backlog b.
 func newHost(e *env, name string, program Program, b laneBacklog) *host {
 	h := &host{
 		env: e, space: name, start: beginning{program: program, wanted: program, behind: b.last}, lifetime: newLifetime(e.ctx),
@@ -126,7 +132,7 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 	h.resident.space, h.resident.wake = name, h.loop.wake
 	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
 	readMissed := func() { h.remote.readMissed(h.core) }
-	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.call(readMissed) })
+	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.missedCommits(readMissed) })
 	return h
 }
 
@@ -159,13 +165,13 @@ func (h *host) observe(doc string, on bool) {
 	})
 }
 
-// run is the host's goroutine. It ends when the partition does, when another runtime has
-// taken the space over, when the space cannot be served, or when it leaves memory.
+// run is the host's goroutine. It ends when the partition does, when another runtime has taken the space
+// over, when the space cannot be served, or when it is evicted.
 func (h *host) run() {
 	defer h.end()
 	err := h.activate()
 	if h.env.residency != nil {
-		h.env.residency.loaded()
+		h.env.residency.loaded(h.start.lookup)
 	}
 	if err != nil {
 		h.failToActivate(err)
@@ -206,7 +212,7 @@ func (h *host) serve(tasks *sync.WaitGroup, then func()) {
 		then()
 	}
 	h.gone = ended
-	go func() { // ends with the host, or when the code returns for which the host was given up
+	go func() { // ends with the host, or when the code returns that the host was given up for
 		defer func() { // code may have ended the goroutine
 			left, givenUp := h.code.leaves()
 			if givenUp {
@@ -247,7 +253,7 @@ func earliest(a, b time.Duration) time.Duration {
 
 // sleep waits for input or for the time at which a gate opens.
 func (h *host) sleep(until time.Duration) {
-	if h.graph == nil && !h.appends.inFlight { // a process has very many spaces without a graph, most of them at rest
+	if h.graph == nil && !h.appends.inFlight { // a process has very many spaces without a graph, most of them idle
 		h.core.ReleaseMemory()
 		h.inbox.releaseMemory()
 	}
@@ -288,15 +294,15 @@ func (h *host) takeIn() {
 	if whole {
 		h.inbox.recycle(in.events)
 	}
-	h.remote.take(h.core) // unless the calls have made transactions, or after one was answered
+	h.remote.take(h.core) // unless the calls have made transactions, or until one is answered
 	if g := h.graph; g != nil && !h.draining {
 		g.directs.make(g.core, h.now())
 	}
 }
 
-// publish records, for other goroutines, how far the space is.
+// publish records the progress of the space for other goroutines.
 func (h *host) publish() {
-	saved := h.core.Seq() <= h.saver.saved
+	saved := h.core.Seq() <= h.saver.saved || h.unborn.Load()
 	h.inbox.done(h.core, h.core.Owned() && h.core.Durable() && saved, h.saver.lane)
 	h.saver.clean.Store(saved && !h.saver.unobserved())
 	h.publishDue()
@@ -330,7 +336,7 @@ func (h *host) fail(what string, err error) {
 	h.endWith(fmt.Errorf("%s: %w", what, err))
 }
 
-// failToActivate ends a host that failed to load. The space is tried again after a pause.
+// failToActivate ends a host that failed to load. The load is retried after a pause.
 func (h *host) failToActivate(err error) {
 	isOver := h.ctx.Err() != nil || errors.Is(err, model.ErrStopped) || errors.Is(err, model.ErrRewound)
 	if lost := model.LossOf(err); h.env.home != nil && !isOver && (lost == nil || lost.Kind == model.LossOfCommit) {
@@ -351,9 +357,9 @@ func (h *host) report(what string, err error) {
 	}
 }
 
-// drain makes the host finish running work, save and end. It returns when
-// that is done; the error reports that saving failed. A host that is still being loaded has nothing to finish, and may not
-// end by itself for long; it is ended.
+// drain makes the host finish running work, save and end. It returns when that is done; the error reports
+// that saving failed. A host that is still being loaded has nothing to finish, and might not end by itself
+// for long, so it is ended.
 func (h *host) drain() error {
 	h.call(func() { h.draining = true; h.core.Hold() })
 	if !h.loaded.Load() {
@@ -378,8 +384,8 @@ func (h *host) finished() bool {
 	return true
 }
 
-// handedOver reports whether the host ended because it was drained or stopped, or has
-// left, rather than because it was deposed or failed.
+// handedOver reports whether the host ended because it was drained or stopped, or was evicted, rather than
+// because it was deposed or failed.
 func (h *host) handedOver() bool { return h.idle.left || h.draining || h.env.ctx.Err() != nil }
 
 // checkpoint saves the space if it has changed. It does not block the loop.

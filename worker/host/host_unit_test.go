@@ -20,7 +20,7 @@ func owned(t *testing.T) *host {
 	h := newTestHost(t, 0)
 	h.core.TakeOver()
 	if r := h.core.Settle(0); r.Append == nil {
-		t.Fatal("it does not take over")
+		t.Fatal("the host does not take over")
 	}
 	if err := h.core.Confirm(1); err != nil {
 		t.Fatal(err)
@@ -29,12 +29,12 @@ func owned(t *testing.T) *host {
 	return h
 }
 
-// What is left to do holds the position of the lane back.
-func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
+// Unhandled events hold the lane position back.
+func TestPublish_WaitingEventsHoldTheLaneBack(t *testing.T) {
 	h := owned(t)
 	h.publish()
 	if got := h.inbox.laneDone(); got != allDone {
-		t.Fatalf("with nothing left to do, it is done up to %d", got)
+		t.Fatalf("an idle space is done up to %d", got)
 	}
 	h.inbox.leave(7) // the inbox was full, and is empty by now
 	h.publish()
@@ -44,7 +44,7 @@ func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
 	h = owned(t)
 	h.publish()
 	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e", Seq: 9}) {
-		t.Fatal("there is no room")
+		t.Fatal("the inbox has no room")
 	}
 	h.publish()
 	if got := h.inbox.laneDone(); got != 8 {
@@ -52,19 +52,19 @@ func TestPublish_WhatWaitsHoldsTheLaneBack(t *testing.T) {
 	}
 }
 
-// An error beside others that do not count is an error.
+// An error that is joined with harmless ones is an error.
 func TestSaver_AnErrorBesideOutdatedItemsIsAnError(t *testing.T) {
 	other := errors.New("the store is out of order")
 	for name, c := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"outdated":              {model.ErrOutdated, true},
-		"two":                   {errors.Join(model.ErrOutdated, fmt.Errorf("doc: %w", model.ErrOutdated)), true},
-		"beside another":        {errors.Join(model.ErrOutdated, other), false},
-		"behind another":        {errors.Join(other, model.ErrOutdated), false},
-		"beside several joined": {errors.Join(model.ErrOutdated, errors.Join(model.ErrOutdated, other)), false},
-		"another":               {other, false},
+		"outdated":                   {model.ErrOutdated, true},
+		"two":                        {errors.Join(model.ErrOutdated, fmt.Errorf("doc: %w", model.ErrOutdated)), true},
+		"beside another":             {errors.Join(model.ErrOutdated, other), false},
+		"behind another":             {errors.Join(other, model.ErrOutdated), false},
+		"beside several joined ones": {errors.Join(model.ErrOutdated, errors.Join(model.ErrOutdated, other)), false},
+		"another":                    {other, false},
 	} {
 		if got := allAre(c.err, model.ErrOutdated); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -72,8 +72,8 @@ func TestSaver_AnErrorBesideOutdatedItemsIsAnError(t *testing.T) {
 	}
 }
 
-// Observations that could not be saved go with the next checkpoint, unless there are newer ones.
-func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
+// Observations that could not be saved are part of the next checkpoint, unless there are newer ones.
+func TestSaver_UnsavedObservationsAreSavedLater(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.saver.noted = noted{}
 	h.saver.noted["node.b"] = model.StateDoc{Doc: "node.b", Seq: 9}
@@ -89,9 +89,9 @@ func TestSaver_ObservationsThatWereNotSavedAreSavedLater(t *testing.T) {
 	}
 }
 
-// Only a deletion that a checkpoint covers which has stood is forgotten, only as what it is now,
-// and only of what may come back without harm.
-func TestMarkers_WhichMayGo(t *testing.T) {
+// A marker is forgotten only if an old enough checkpoint covers the deletion, in its present revision, and
+// only for items that may come back without harm.
+func TestMarkers_WhichMayBePurged(t *testing.T) {
 	marker := func(key string, seq, rev uint64) model.StateDoc { return model.StateDoc{Doc: key, Seq: seq, Rev: rev} }
 	var m markers
 	names := func(list []model.StateDoc) (out []string) {
@@ -105,10 +105,10 @@ func TestMarkers_WhichMayGo(t *testing.T) {
 		t.Errorf("a checkpoint at 6 covers %v, want %v", got, want)
 	}
 	old := m.covered(6, 10)
-	m.note([]model.StateDoc{marker("a", 6, 60)}) // it was there again, and is deleted again
+	m.note([]model.StateDoc{marker("a", 6, 60)}) // created again, and deleted again
 	m.forget(old)
 	if got := names(m.covered(6, 10)); len(got) != 1 || got[0] != "a" {
-		t.Errorf("after the older marker of a was purged, there are %v", got)
+		t.Errorf("after the older marker of a was purged, the markers are %v", got)
 	}
 	m.forget([]model.StateDoc{marker("a", 7, 70)})
 	m.forget([]model.StateDoc{marker("a", 5, 50)})
@@ -117,7 +117,7 @@ func TestMarkers_WhichMayGo(t *testing.T) {
 	}
 	m.note([]model.StateDoc{{Doc: "a", Seq: 7, Rev: 70, Data: []byte("1")}})
 	if got := names(m.covered(10, 10)); len(got) != 1 || got[0] != "b" {
-		t.Errorf("a is there again, and the markers are %v", got)
+		t.Errorf("a exists again, and the markers are %v", got)
 	}
 }
 
@@ -125,46 +125,46 @@ func TestLease_IsBounded(t *testing.T) {
 	l, now := leases{}, time.Now()
 	l.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: 1000 * time.Hour}, now)
 	if until := l["s"][leaseKey{"d", "w"}]; until.After(now.Add(maxLease)) {
-		t.Errorf("it holds for %v, want %v at most", until.Sub(now), maxLease)
+		t.Errorf("the lease holds for %v, want at most %v", until.Sub(now), maxLease)
 	}
 }
 
-// A space that is observed does not leave memory, even if its host does not know of that yet.
-func TestRest_AnObservedSpaceDoesNotLeave(t *testing.T) {
+// A space that is observed is not evicted, even if its host does not know of the observer yet.
+func TestRest_AnObservedSpaceIsNotEvicted(t *testing.T) {
 	h := owned(t)
 	h.publish()
 	p := testPartition(t.Context(), &listBus{})
 	p.hosts["s"] = h
 	p.leases.renew(model.Lease{Space: "s", Doc: "d", Watcher: "w", TTL: time.Minute}, time.Now())
 	if p.leave(h) {
-		t.Error("it has left")
+		t.Error("the space was evicted")
 	}
 	p.leases.end("s", leaseKey{"d", "w"})
 	if !p.leave(h) {
-		t.Error("it is not observed any more, and stays")
+		t.Error("the space stays after its observer has left")
 	}
 }
 
-// One that was to make room has something to do: another one makes room instead.
-func TestAwake_WhenOneStirsThatWasToLeaveAnotherDoes(t *testing.T) {
+// A space that should make room gets work, so another one makes room instead.
+func TestAwake_AnotherSpaceMakesRoomWhenOneGetsWork(t *testing.T) {
 	a := &residency{limit: 2, hosts: 2}
 	one, other := &resident{space: "a", wake: func() {}}, &resident{space: "b", wake: func() {}}
 	a.rests(one)
 	a.rests(other)
-	if a.admit(loadRequest{"c", nil}) {
-		t.Fatal("there is room")
+	if a.admit(loadRequest{"c", nil, false}) {
+		t.Fatal("a space is admitted beyond the limit")
 	}
 	if !one.dismissed.Load() || other.dismissed.Load() {
-		t.Fatal("the first of two is to leave")
+		t.Fatal("the first of two must leave")
 	}
 	a.stirs(one, false)
 	if one.dismissed.Load() || !other.dismissed.Load() {
-		t.Error("the first has something to do, and the second is not to leave")
+		t.Error("the first has work, and the second need not leave")
 	}
 }
 
-// Transactions that were undone are repeated in their order, and before those that came later.
-func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
+// Transactions that were undone are retried in order, before later ones.
+func TestDirects_AreRetriedInOrder(t *testing.T) {
 	h := newTestHost(t, 0)
 	core, err := newTestCore("w", ledger.Limits{ConflictWindow: time.Minute})
 	if err != nil {
@@ -176,11 +176,11 @@ func TestDirects_AreMadeAgainInTheirOrder(t *testing.T) {
 	h.graph.directs.waiting = []*direct{third}
 	h.graph.directs.redo(core, h.now(), []uint64{4, 5})
 	if got := h.graph.directs.waiting; !slices.Equal(got, []*direct{first, second, third}) {
-		t.Errorf("they wait in another order: %v", got)
+		t.Errorf("the transactions wait in the order %v", got)
 	}
 }
 
-// followBus is a log that is followed.
+// followBus is a bus on which the log is followed.
 type followBus struct {
 	Bus
 	after chan uint64
@@ -194,20 +194,21 @@ func (b *followBus) FollowSpace(ctx context.Context, _ string, after uint64, _ f
 
 func (b *followBus) Epoch() uint64 { return 0 }
 
-func TestForeign_TheLogIsFollowedFromWhereTheSpaceIs(t *testing.T) {
+func TestRemoteCommits_AreFollowedFromTheSpacesPosition(t *testing.T) {
 	h := owned(t)
 	b := &followBus{after: make(chan uint64, 1)}
 	h.loop.bus = b
 	h.remote.attend(h.core, true)
 	if after := <-b.after; after != 1 {
-		t.Errorf("it is followed behind %d, want 1", after)
+		t.Errorf("the log is followed after %d, want 1", after)
 	}
 	h.remote.attend(h.core, false)
 	h.env.tasks.Wait()
 }
 
-// Commits that were purged before an attachment has heard of them are known to it, or it ends.
-func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
+// Commits that were purged before an attachment has received them must be in its state, or the attachment
+// ends.
+func TestRemoteCommits_PurgedBeforeTheirReceptionEndAnAttachment(t *testing.T) {
 	for after, ends := range map[uint64]bool{0: false, 1: true, 2: true} {
 		h := owned(t)
 		h.env.cfg.Logger = slog.New(slog.DiscardHandler)
@@ -222,14 +223,13 @@ func TestForeign_CommitsThatWerePurgedUnheardEndAnAttachment(t *testing.T) {
 		}
 		<-passed
 		if (h.failed != nil) != ends {
-			t.Errorf("it is at 1, and what was purged begins behind %d: %v", after, h.failed)
+			t.Errorf("the space is at 1, and the purge begins after %d: %v", after, h.failed)
 		}
 	}
 }
 
-// The value of a document that is not followed any more does not take the place of one that is
-// followed again.
-func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
+// A late value of a mirror that has ended does not replace the value of its successor.
+func TestMirror_ALateValueOfAnEndedMirrorIsIgnored(t *testing.T) {
 	h := newTestHost(t, 0)
 	ref := Ref{Space: "t", Doc: "d"}
 	over, end := context.WithCancel(t.Context())
@@ -241,7 +241,7 @@ func TestMirror_OfOneThatIsFollowedNoMoreNothingArrives(t *testing.T) {
 	}
 }
 
-// headBus says where a space's log ends.
+// headBus returns the end of a space's log.
 type headBus struct {
 	Bus
 	head uint64
@@ -249,8 +249,8 @@ type headBus struct {
 
 func (b *headBus) Head(context.Context, string) (uint64, error) { return b.head, nil }
 
-// One commit that a space in memory has not heard of is enough for it to look.
-func TestUnheard_OneCommitIsEnough(t *testing.T) {
+// One commit that a loaded space has not received is enough to make it read the log.
+func TestMissedCommits_OneIsEnough(t *testing.T) {
 	for head, looks := range map[uint64]bool{1: false, 2: true, 3: true} {
 		h := owned(t)
 		h.saver.stored.seen.Store(1)
@@ -259,12 +259,12 @@ func TestUnheard_OneCommitIsEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(h.inbox.calls); (n == 1) != looks {
-			t.Errorf("it has seen 1 and the log ends at %d: %d calls", head, n)
+			t.Errorf("the space has seen 1 and the log ends at %d: %d calls", head, n)
 		}
 	}
 }
 
-// logBus is a log that can be read.
+// logBus is a bus with a readable log.
 type logBus struct {
 	Bus
 	log []model.LogEntry
@@ -276,7 +276,7 @@ func (b *logBus) ReadLog(_ context.Context, _ string, after uint64, limit int) (
 }
 
 // A space reads all commits of other runtimes, even more than fit into one read.
-func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
+func TestRemoteCommits_AHostReadsAllThatItHasMissed(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.core.TakeOver()
 	own := h.core.Settle(0).Append
@@ -315,9 +315,9 @@ func TestForeign_AHostThatWasOvertakenReadsAllThatItHasMissed(t *testing.T) {
 	}
 }
 
-// A read that was up to date by what has been refused since looks again: what it was to wait for
-// does not come.
-func TestRead_LooksAgainAfterARefusal(t *testing.T) {
+// A read that was current as of a commit that was refused since starts again: the commit that it waited for
+// never lands.
+func TestRead_RestartsAfterARefusal(t *testing.T) {
 	h := owned(t)
 	r := &documentRead{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []Freshness{{}}, due: 5}
 	if err := h.graph.core.Observe("n"); err != nil {
@@ -326,16 +326,16 @@ func TestRead_LooksAgainAfterARefusal(t *testing.T) {
 	h.core.Settle(0)
 	h.graph.reads.refused = 1
 	if !h.tryAnswer(r) {
-		t.Error("it waits for appends that were refused")
+		t.Error("the read waits for refused appends")
 	}
 }
 
-// Another runtime has committed first: that is read, and then the space is taken over.
-func TestHost_ATakeoverThatWasRefusedIsMadeAgain(t *testing.T) {
+// Another runtime commits first. The host reads its commit, and then takes the space over.
+func TestHost_ARefusedTakeoverIsRetried(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.core.TakeOver()
 	if h.core.Settle(0).Append == nil {
-		t.Fatal("it does not take over")
+		t.Fatal("the host does not take over")
 	}
 	other, err := newTestCore("other", ledger.Limits{})
 	if err != nil {
@@ -349,7 +349,7 @@ func TestHost_ATakeoverThatWasRefusedIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := h.core.Settle(0); r.Append == nil || !r.Append.Commit.Takeover || r.Append.Expect != 1 {
-		t.Errorf("then it appends %+v", r.Append)
+		t.Errorf("then the host appends %+v", r.Append)
 	}
 }
 
@@ -371,24 +371,25 @@ func (b *purgeBus) PurgeLog(_ context.Context, _ string, below uint64) error {
 	return nil
 }
 
-// The log of a space that sleeps is purged when its checkpoint has stood for long enough.
-func TestRetention_TheCheckpointOfASpaceThatSleepsHasToStandForAWhile(t *testing.T) {
+// The log of an evicted space is purged once its checkpoint is old enough.
+func TestRetention_TheCheckpointOfAnEvictedSpaceMustBeOldEnough(t *testing.T) {
 	now := time.Now()
 	for age, want := range map[time.Duration]uint64{time.Second: 0, time.Minute: 7, time.Hour: 7} {
 		b := &purgeBus{headBus: headBus{head: 7}, stored: now.Add(-age)}
 		r := &retention{bus: b, cfg: &Config{Options: Options{PurgeDelay: time.Minute}}}
 		if err := r.sleeper(t.Context(), "s", 100, now); err != nil || b.below != want {
-			t.Errorf("its checkpoint has stood for %v: purged below %d, %v, want %d", age, b.below, err, want)
+			t.Errorf("with a checkpoint of age %v: purged below %d, %v, want %d", age, b.below, err, want)
 		}
 	}
 }
 
-// Behind an event that was left in the stream all are left, though there is room by now: the order stays.
-func TestInbox_BehindOneThatWasLeftAllAreLeft(t *testing.T) {
+// After one event that was left in the stream, all later ones are left, even if there is room by then: the
+// order is kept.
+func TestInbox_AfterOneThatWasLeftAllAreLeft(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.inbox.leave(5)
 	if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: "e6", Seq: 6}) {
-		t.Error("it waits for room, and one was left already")
+		t.Error("the reader waits for room although one event was left already")
 	}
 	if len(h.inbox.events) != 0 || h.inbox.left != 6 {
 		t.Errorf("%d events in the inbox, left up to %d", len(h.inbox.events), h.inbox.left)

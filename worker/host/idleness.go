@@ -4,15 +4,15 @@ import (
 	"time"
 )
 
-// idleness is what the loop of a host knows of its rest.
+// idleness is the loop's record of whether its space is idle.
 type idleness struct {
-	// told is the state that residency knows, stirred reports that something has happened since, up to
-	// stirredAt in the log.
+	// told is the state that was reported to residency; stirred reports activity since then, up to stirredAt
+	// in the log.
 	told      idleState
 	stirred   bool
 	stirredAt uint64
-	// lastSave reports that the host has saved in order to leave. It does not leave before stays. left reports
-	// that it has left.
+	// lastSave reports that the host has saved in order to leave. The host does not leave before stays. left
+	// reports that it has left.
 	lastSave bool
 	stays    time.Duration
 	left     bool
@@ -24,6 +24,6 @@ type idleState int
 
 const (
 	isBusy idleState = iota // something is in flight
-	isHeld                  // nothing is, but it must not leave
-	isIdle                  // the space may leave once it is saved
+	isHeld                  // nothing is in flight, but the space must not be evicted
+	isIdle                  // the space may be evicted once it is saved
 )

@@ -10,14 +10,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// inbox holds the inputs that wait for a host's loop, and knows how far the space is done with its lane. The
-// loop takes from it; all others add to it.
+// inbox holds the inputs that wait for a host's loop, and tracks how far the space is done with its lane.
+// Only the loop takes from it; other goroutines add to it.
 type inbox struct {
 	wake chan struct{} // an input waits
-	// room has a value when there is room again; it is there once the inbox has been full.
+	// room has a value when there is room again; it is nil until the inbox was first full.
 	room chan struct{}
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	pendingInputs
 	// spare is the memory of the last batch of events, reused for the next.
 	spare []model.Message
@@ -37,8 +37,8 @@ type pendingInputs struct {
 	// reads are kept separately: those whose callers have given up are dropped, however long the loop is
 	// busy.
 	reads []*documentRead
-	// mirrored are the present values of documents of other spaces. A busy loop misses
-	// values in between, and nothing piles up.
+	// mirrored are the present values of documents of other spaces. A busy loop skips intermediate values, so
+	// that nothing piles up.
 	mirrored map[Ref]mirrored
 	// left is the highest lane sequence that was left in the stream because the
 	// inbox was full.
@@ -47,14 +47,13 @@ type pendingInputs struct {
 
 // laneProgress is how far a space is done with its lane.
 type laneProgress struct {
-	// low is the lane sequence up to which the space has nothing left to do or to
-	// save, or allDone. It is written with the inbox locked.
+	// low is the lane sequence up to which the space has nothing left to do or to save, or allDone. It is
+	// written with the inbox locked.
 	low atomic.Uint64
 	// last is the highest lane sequence that was delivered to the space.
 	last uint64
-	// doneBefore is the lane sequence up to which the space was done when the host was made, or
-	// when it had nothing left to do. Its own cursor may be far behind that, if it seldom
-	// receives events.
+	// doneBefore is the lane sequence up to which the space was done when the host was made, or when it had
+	// nothing left to do. Its own cursor may lag far behind that, if it seldom receives events.
 	doneBefore uint64
 	// inCore is the number of events that waited in the core, and taken the lane sequence up to which it
 	// had them, at the end of the loop's last pass. It was offered the events up to offered: the others
@@ -63,9 +62,9 @@ type laneProgress struct {
 	taken, offered uint64
 }
 
-// laneLoad is what waits for a space: events were read and are not handled; unread reports that events wait in the
-// lane for which the space has no room, and span bounds the number of events that the space is not known to be done
-// with.
+// laneLoad is the backlog of a space: events were read but not handled; unread reports that events wait in
+// the lane for which the space has no room, and span bounds the number of events that the space is not known
+// to be done with.
 type laneLoad struct {
 	events int
 	unread bool
@@ -118,7 +117,7 @@ func (in *inbox) tryOffer(m model.Message) bool {
 	defer in.mu.Unlock()
 	in.queued.see(size)
 	if in.left > 0 {
-		in.left, in.lane.last = m.Seq, m.Seq // in order: behind an event that was left
+		in.left, in.lane.last = m.Seq, m.Seq // in order: after an event that was left
 		return true
 	}
 	n, all := len(in.events), in.total.Load()
@@ -193,8 +192,8 @@ func (in *inbox) mirror(ref Ref, m mirrored) {
 	in.rouse()
 }
 
-// take removes what waits: events only as far as the core has room. The events must be passed to recycle if
-// whole reports that they were all.
+// take removes inputs: events only as far as the core has room. The events must be passed to recycle if whole
+// reports that they were all.
 func (in *inbox) take(core laneCore) (taken pendingInputs, whole bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -218,7 +217,7 @@ func (in *inbox) take(core laneCore) (taken pendingInputs, whole bool) {
 	return taken, whole
 }
 
-// offered records that the core was offered what was taken.
+// offered records that the core was offered the taken events.
 func (in *inbox) offered(taken *pendingInputs, core laneCore) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -237,7 +236,7 @@ func (in *inbox) recycle(batch []model.Message) {
 	in.mu.Unlock()
 }
 
-// releaseMemory gives the memory back that is kept for the next batch.
+// releaseMemory frees the memory that is kept for the next batch.
 func (in *inbox) releaseMemory() {
 	in.mu.Lock()
 	in.spare = nil
@@ -289,18 +288,25 @@ func (in *inbox) done(core laneCore, settled bool, upTo uint64) {
 // laneDone returns the position up to which the space is done with its lane, or allDone.
 func (in *inbox) laneDone() uint64 { return in.lane.low.Load() }
 
-// backlog returns what the host has left to do; done is allDone if that is nothing.
+// backlog returns the host's remaining work; done is allDone if there is none.
 func (in *inbox) backlog() laneBacklog {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return laneBacklog{done: in.lane.low.Load(), last: in.lane.last}
 }
 
-// isEmpty reports whether nothing waits for the loop, and the space has no work left.
+// isEmpty reports whether no input waits for the loop, and the space has no work left.
 func (in *inbox) isEmpty() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
+}
+
+// owesAny reports whether any event was delivered that the loop has not taken.
+func (in *inbox) owesAny() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.events) > 0 || in.left > 0
 }
 
 // waiting returns the number of events that wait for the loop, or in the core.

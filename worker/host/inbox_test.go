@@ -24,13 +24,13 @@ func newTestHost(t *testing.T, laneLimit int) *host {
 	return h
 }
 
-// What the loop leaves in the inbox must not lie in the memory that the reader
-// writes the next events to.
+// Events that the loop leaves in the inbox must not be in the memory to which the reader writes the next
+// ones.
 func TestInbox_MemoryThatIsKeptForReuseHoldsNoWaitingEvent(t *testing.T) {
 	h := newTestHost(t, 4)
 	for seq := uint64(1); seq <= 16; seq++ {
 		if !h.inbox.tryOffer(model.Message{Space: "s", Stream: "x", ID: fmt.Sprintf("e%d", seq), Seq: seq}) {
-			t.Fatalf("event %d found no room", seq)
+			t.Fatalf("event %d has no room", seq)
 		}
 	}
 	h.takeIn() // four of them
@@ -48,12 +48,12 @@ func TestInbox_MemoryThatIsKeptForReuseHoldsNoWaitingEvent(t *testing.T) {
 	}
 }
 
-func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
+func TestInbox_EventsBeyondTheLimitStayInTheStreamAndOpen(t *testing.T) {
 	h := newTestHost(t, 0)
 	h.inbox.lane.low.Store(allDone)
 	for seq := uint64(1); seq <= inboxLimit; seq++ {
 		if !h.inbox.tryOffer(model.Message{Space: "s", Seq: seq}) {
-			t.Fatalf("event %d found no room", seq)
+			t.Fatalf("event %d has no room", seq)
 		}
 	}
 	if h.inbox.tryOffer(model.Message{Space: "s", Seq: inboxLimit + 1}) {
@@ -62,7 +62,7 @@ func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
 	h.inbox.leave(inboxLimit + 1)
 	for seq := uint64(inboxLimit + 2); seq < 2*inboxLimit; seq++ {
 		if !h.inbox.tryOffer(model.Message{Space: "s", Seq: seq}) {
-			t.Fatalf("event %d waits for room, though one was left in the stream already", seq)
+			t.Fatalf("event %d waits for room although one was left in the stream already", seq)
 		}
 	}
 	if n := len(h.inbox.events); n != inboxLimit {
@@ -76,7 +76,7 @@ func TestInbox_WhatIsBeyondTheLimitIsLeftInTheStreamAndStaysOwed(t *testing.T) {
 	}
 }
 
-func TestEventOf_WhatCannotBeHandledIsInvalidAndInNobodysWay(t *testing.T) {
+func TestEventOf_AnUnhandleableEventIsInvalidAndBlocksNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		m        model.Message
 		invalid  bool

@@ -49,10 +49,9 @@ func (p *servedPartition) followLane(ctx context.Context) error {
 	return p.bus.FollowLane(ctx, p.number, from, p.deliver)
 }
 
-// deliver passes an event to its space, loading it if necessary. It waits for room for a
-// while, which slows the reader down to the pace of the spaces. If a host stands still,
-// or is flooded for longer than the other spaces may be delayed, its event is left in the
-// stream instead. No lock is held meanwhile.
+// deliver passes an event to its space, loading it if necessary. It waits for room for a while, which slows
+// the reader down to the pace of the spaces. If a host stands still, or is flooded for longer than the other
+// spaces may be delayed, its event is left in the stream instead. No lock is held while it waits.
 func (p *servedPartition) deliver(m model.Message) {
 	if d := p.inDoubt(); d.Covers(m.Seq) && d.Handled(&m) || p.strays.Take(&m) {
 		p.mu.Lock()
@@ -96,9 +95,9 @@ func (p *servedPartition) take(m *model.Message, patient bool) *host {
 	return nil
 }
 
-// takeAhead continues from an Ahead; done is the position up to which all spaces are done. The spaces
-// that it sets aside are woken, and are done up to the positions that it lists. p.mu is held, and
-// nothing has been read yet.
+// takeAhead continues from an Ahead; done is the position up to which all spaces are done. The spaces that it
+// sets aside are woken, and are done up to the positions that it lists. p.mu is held, and nothing has been
+// read yet.
 func (p *servedPartition) takeAhead(a *model.Ahead, done uint64) {
 	p.read, p.aside.upTo, p.aside.spaces = a.UpTo, a.UpTo, len(a.Aside)
 	for _, s := range setaside.Left(a, done) {
@@ -188,9 +187,9 @@ func (p *servedPartition) reached(now time.Time) (r reach, read uint64) {
 	return r, read
 }
 
-// savePosition saves the lane position up to which every event is handled, with all its
-// consequences within its space. The position is a fact about the log, so it stays true even if another
-// worker owns the partition by the time it is written.
+// savePosition saves the lane position up to which every event is handled, with all its consequences within
+// its space. The position is a fact about the log, so it stays true even if another worker owns the partition
+// by the time it is written.
 func (p *servedPartition) savePosition(ctx context.Context) {
 	r, read := p.reached(time.Now())
 	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, misroute.Position, sent) {

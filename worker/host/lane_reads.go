@@ -6,16 +6,15 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// laneReads are the reads of the lane and of the log that a host has made because of its lane. Their results
-// arrive through its loop.
+// laneReads are a host's reads of the lane and of the log. Their results arrive through its loop.
 type laneReads struct {
 	refilling bool // events that were left in the stream are being read
 	dry       int  // number of successive empty reads
 	recalling bool // the events handled under reused positions are being read
 }
 
-// refill reads lane events that were left in the stream, page of them, and passes them to offer. One read runs at
-// a time. A replica that is behind, or a store that refuses, is retried at growing intervals.
+// refill reads up to page lane events that were left in the stream, and passes them to offer. One read runs
+// at a time. A read from a lagging replica, or one that fails, is retried at growing intervals.
 func (r *laneReads) refill(l *loop, after uint64, page int, offer func([]model.Message)) {
 	r.refilling = true
 	wait := pause.Backoff(r.dry)

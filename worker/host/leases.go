@@ -17,6 +17,16 @@ const maxLease = 10 * model.LeaseTTL
 // any reports whether the space has an observer.
 func (l leases) any(space string) bool { return len(l[space]) > 0 }
 
+// onlyDocuments reports whether no lease of the space is that of an attached runtime.
+func (l leases) onlyDocuments(space string) bool {
+	for k := range l[space] { // any order: all of them count
+		if k.doc == "" {
+			return false
+		}
+	}
+	return true
+}
+
 // renew records a lease, and reports whether it was valid already.
 func (l leases) renew(m model.Lease, now time.Time) (had bool) {
 	of := l[m.Space]

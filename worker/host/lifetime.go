@@ -19,8 +19,10 @@ type lifetime struct {
 	ending  sync.Once
 	gone    func()      // called when the host is given up, instead of when it ends
 	loaded  atomic.Bool // the space has been loaded
+	// unborn reports that the space has no log. It is set with the partition locked, and not reset.
+	unborn atomic.Bool
 
-	// toDrain reports that the host will be drained, however its neighbours are drained before it.
+	// toDrain reports that the host will be drained, perhaps after its neighbours.
 	toDrain atomic.Bool
 	// draining reports that the host finishes running work, and then ends. It belongs to the loop.
 	draining bool
@@ -64,7 +66,7 @@ func (l *lifetime) failWith(err error) {
 	l.failed = err
 }
 
-// failure returns why the host has failed, nil if it has not.
+// failure returns why the host failed, nil if it has not.
 func (l *lifetime) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// A space that has more in its lane than it has room for comes before all others, and of several the one of which
-// most is left; then those of most events.
-func TestLoads_TheSpaceForWhichMostWaitsIsFirst(t *testing.T) {
+// A space with more events in its lane than it has room for comes before all others, ordered by what is left;
+// the others are ordered by their events.
+func TestLoads_TheLargestBacklogIsFirst(t *testing.T) {
 	loads := []load{
 		{Load: status.Load{Space: "few", Events: 1}},
 		{Load: status.Load{Space: "near", Events: 512}, unread: true, span: 2000},
@@ -31,8 +31,8 @@ func TestLoads_TheSpaceForWhichMostWaitsIsFirst(t *testing.T) {
 	}
 }
 
-// Of each job of a space the last times that it has missed are kept, of few jobs.
-func TestMissed_TheLastOfEachJobIsKept(t *testing.T) {
+// The last missed times of each job of a space are kept, for a limited number of jobs.
+func TestMissed_TheLastTimesOfEachJobAreKept(t *testing.T) {
 	var l missedLog
 	for n, m := range []struct{ space, cron string }{{"s", "a"}, {"s", "b"}, {"t", "a"}, {"s", "a"}, {"u", "a"}, {"u", "b"}, {"u", "c"}} {
 		l.note(m.space, Missed{Cron: m.cron, Times: n})
@@ -42,11 +42,11 @@ func TestMissed_TheLastOfEachJobIsKept(t *testing.T) {
 		got = append(got, m.Times)
 	}
 	if want := []int{2, 3, 4, 5, 6}; !slices.Equal(got, want) {
-		t.Errorf("kept are those of %v, want %v", got, want)
+		t.Errorf("kept times of %v, want %v", got, want)
 	}
 }
 
-// What has just come due is handled now, and is not late yet.
+// A timer that is just due is handled now, and does not count as late yet.
 func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
 	now := time.UnixMilli(1_000_000)
 	p := &servedPartition{hosts: map[string]*host{}}
@@ -61,7 +61,7 @@ func TestLate_IsWhatHasBeenDueForASecond(t *testing.T) {
 	}
 }
 
-// The causes of the core have the same names in reports, whose readers do not link the core.
+// Reports use the core's names for causes; readers of reports do not link the core.
 func TestCauses_AreThoseOfTheCore(t *testing.T) {
 	for reported, core := range map[string]string{ // any order: each on its own
 		status.CauseRetry: inspect.CauseRetry, status.CauseLost: inspect.CauseLost, status.CauseTurn: inspect.CauseTurn,

@@ -10,14 +10,29 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// hostOf returns the host of a space and starts it if necessary; nil if the space is not of
-// this partition or runs no program, or if others are loaded first: then it is started
+// hostOf returns the host of a space that has something to handle, and starts it if necessary; nil if the space
+// is not of this partition or runs no program, or if others are loaded first: then it is started
 // later. A missing program is logged, unless it is known. p.mu is held.
 func (p *servedPartition) hostOf(space string, known bool) *host {
+	return p.hostFor(space, known, false)
+}
+
+// lookupHost is hostOf for a space that is only to be read or watched. p.mu is held.
+func (p *servedPartition) lookupHost(space string, known bool) *host {
+	return p.hostFor(space, known, true)
+}
+
+func (p *servedPartition) hostFor(space string, known, lookup bool) *host {
 	if h := p.hosts[space]; h != nil {
+		if !lookup && h.unborn.Load() && !p.closed {
+			return p.begins(h)
+		}
 		return h
 	}
 	if _, waits := p.waiting[space]; waits {
+		if !lookup {
+			p.residency.promote(space)
+		}
 		return nil
 	}
 	program := p.programOf(space, known)
@@ -27,14 +42,14 @@ func (p *servedPartition) hostOf(space string, known bool) *host {
 	if p.putOff(space) {
 		return nil
 	}
-	if !p.residency.admit(loadRequest{space, p.admitted}) {
+	if !p.residency.admit(loadRequest{space, p.admitted, lookup}) {
 		p.waiting[space] = nil
 		return nil
 	}
-	return p.startHost(space, program)
+	return p.startHost(space, program, lookup)
 }
 
-// programOf returns the program that a space is to run, nil if the space must not have a host. p.mu is held.
+// programOf returns the program that a space should run, nil if the space must not have a host. p.mu is held.
 func (p *servedPartition) programOf(name string, known bool) Program {
 	if p.closed || p.ctx.Err() != nil || model.PartitionOf(name, p.bus.Partitions()) != p.number {
 		return nil
@@ -55,11 +70,12 @@ func (p *servedPartition) programOf(name string, known bool) Program {
 
 // ask calls f with the host of a space, which is loaded if necessary: at once, or when
 // its turn has come; with nil if there will be no host. f is called with p.mu
-// held, so that its input reaches the host before the host leaves.
-func (p *servedPartition) ask(space string, f func(*host)) error {
+// held, so that its input reaches the host before the host leaves. lookup reports that the space is
+// only to be read.
+func (p *servedPartition) ask(space string, lookup bool, f func(*host)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.hostOf(space, true)
+	h := p.hostFor(space, true, lookup)
 	if _, waits := p.waiting[space]; waits {
 		p.waiting[space] = append(p.waiting[space], f)
 		return nil
@@ -76,19 +92,19 @@ func (p *servedPartition) ask(space string, f func(*host)) error {
 
 // admitted starts the host of a space whose turn has come. It returns false if the space
 // needs no host any more.
-func (p *servedPartition) admitted(space string) bool {
+func (p *servedPartition) admitted(space string, lookup bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	asks := p.waiting[space]
 	delete(p.waiting, space)
-	h := p.startWaiting(space, len(asks) > 0)
+	h := p.startWaiting(space, len(asks) > 0, lookup)
 	for _, f := range asks {
 		f(h)
 	}
 	return h != nil
 }
 
-func (p *servedPartition) startWaiting(space string, asked bool) *host {
+func (p *servedPartition) startWaiting(space string, asked, lookup bool) *host {
 	_, behind := p.asleep[space]
 	if !behind && !asked && !p.leases.any(space) {
 		return nil
@@ -97,17 +113,18 @@ func (p *servedPartition) startWaiting(space string, asked bool) *host {
 	if program == nil {
 		return nil
 	}
-	return p.startHost(space, program)
+	return p.startHost(space, program, lookup)
 }
 
-// startHost starts the host of a space that awake has admitted. p.mu is held.
-func (p *servedPartition) startHost(space string, program Program) *host {
+// startHost starts the host of a space that residency has admitted. p.mu is held.
+func (p *servedPartition) startHost(space string, program Program, lookup bool) *host {
 	b, behind := p.asleep[space]
 	if !behind {
 		b.done = p.read
 	}
 	delete(p.asleep, space)
 	h := newHost(&p.env, space, program, b)
+	h.start.lookup = lookup
 	p.hosts[space] = h
 	p.tenure.activations++
 	for k := range p.leases[space] { // any order: each counts once
@@ -118,9 +135,8 @@ func (p *servedPartition) startHost(space string, program Program) *host {
 	return h
 }
 
-// forget drops a host that has ended. If this worker still serves the space, the
-// next event or lease loads it again; a space that has events already
-// is loaded again after a moment, by when the membership has settled.
+// forget drops a host that has ended. If this worker still serves the space, the next event or lease loads it
+// again; a space that already has events is loaded again after a moment, when the membership has settled.
 func (p *servedPartition) forget(h *host) {
 	p.mu.Lock()
 	if p.hosts[h.space] == h {
@@ -143,7 +159,7 @@ func (p *servedPartition) forget(h *host) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if _, behind := p.asleep[h.space]; behind || p.leases.any(h.space) {
-			p.hostOf(h.space, false)
+			p.hostFor(h.space, false, !behind)
 		}
 	})
 }
@@ -158,7 +174,7 @@ func (p *servedPartition) putOff(space string) bool {
 	p.waiting[space] = nil
 	p.tasks.Go(func() { // ends with p.ctx
 		p.returns.after(p.ctx, left, space, func() {
-			if again := (loadRequest{space, p.admitted}); p.residency.admit(again) {
+			if again := (loadRequest{space, p.admitted, false}); p.residency.admit(again) {
 				p.residency.admitted(again)
 			}
 		})
@@ -166,8 +182,7 @@ func (p *servedPartition) putOff(space string) bool {
 	return true
 }
 
-// listDue reads the items of the saved states: at once, and again when no replica can be
-// behind any more.
+// listDue reads the items of the saved states: at once, and again when no replica can lag that far any more.
 func (p *servedPartition) listDue(ctx context.Context) error {
 	select {
 	case <-p.wakeups.placed:
@@ -219,20 +234,19 @@ func (p *servedPartition) wakeThose() (next int64) {
 		p.mu.Lock()
 		space, next := p.wakeups.take(now)
 		if space != "" && p.hosts[space] == nil {
-			// If the host fails, the space is tried again.
+			// If the host fails, the space is retried.
 			p.wakeups.set(space, now+maxNap.Milliseconds())
 		}
 		p.mu.Unlock()
 		if space == "" {
 			return next
 		}
-		_ = p.ask(space, func(*host) {}) // a space without a program waits, like its events
+		_ = p.ask(space, false, func(*host) {}) // a space without a program waits, like its events
 	}
 }
 
-// noteDue records the remaining work of a host that is about to end. A space whose host was deposed or
-// failed is not woken again at once; one that has left at rest is woken at its time. p.mu
-// is held.
+// noteDue records the remaining work of a host that is about to end. A space whose host was deposed or failed
+// is not woken again at once; one that was evicted at rest is woken at its time. p.mu is held.
 func (p *servedPartition) noteDue(h *host) {
 	at := h.published.due.Load()
 	if soon := p.cfg.Now().Add(p.cfg.Heartbeat).UnixMilli(); at > 0 && at < soon && !h.idle.left {
@@ -263,7 +277,9 @@ func (p *servedPartition) lease(l model.Lease) {
 	had := p.leases.renew(l, time.Now())
 	switch h := p.hosts[l.Space]; {
 	case h == nil:
-		p.hostOf(l.Space, had) // its new host observes every leased document
+		p.lookupHost(l.Space, had) // its new host observes every leased document
+	case l.Doc == "" && h.unborn.Load() && !p.closed:
+		p.begins(h) // another runtime joins, which is in the log
 	case !had:
 		h.observe(l.Doc, true)
 	}

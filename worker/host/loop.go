@@ -8,15 +8,15 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// loop is what the components of a host need of it to work beside its loop.
+// loop is what the components of a host use to work beside its loop.
 type loop struct {
 	space string
 	ctx   context.Context // ends with the host
 	done  <-chan struct{} // closed when the host has ended
 	bus   port.Bus
 	cfg   *Config
-	// beside runs a function beside the loop, which waits for it at the end; call makes the loop run one, and wake
-	// makes it look what there is to do.
+	// beside runs a function beside the loop, which waits for it at the end; call makes the loop run one, and
+	// wake makes it check for work.
 	beside, call func(func())
 	wake         func()
 	// report logs an error, and fail ends the host with one.

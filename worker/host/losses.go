@@ -14,7 +14,7 @@ import (
 type losses struct {
 	number int // of the partition
 	cfg    *Config
-	about  []any // that of the log lines
+	about  []any // attributes of the log lines
 
 	mu  sync.Mutex
 	all map[string]*status.Loss
@@ -51,6 +51,17 @@ func (l *losses) has(space string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all[space] != nil
+}
+
+// refusal returns why a space cannot be read, nil if it is not refused.
+func (l *losses) refusal(space string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.all[space]
+	if r == nil {
+		return nil
+	}
+	return &model.ServiceError{Code: model.CodeConflict, Text: "space " + space + " is set aside: " + r.Why}
 }
 
 // over records that a space, or the partition, can be served, and reports whether it was refused.

@@ -11,11 +11,11 @@ import (
 )
 
 // A client cancels an event with a mark in the log of its space (ledger.CancelDoc). A host whose loop is in
-// the handler of that event applies no commits, so another goroutine watches for the mark meanwhile, and ends the
+// the handler of that event applies no commits, so another goroutine watches for the mark, and ends the
 // attempt: its commit would be refused anyway, and the space continues.
 
-// attendWithin is how long a loop that is not in code takes, at most, to notice an attachment. For a slower
-// loop, awaitMark watches the log.
+// attendWithin is the longest time that a loop outside of application code takes to notice an attachment. For
+// a slower loop, awaitMark watches the log.
 const attendWithin = 100 * time.Millisecond
 
 // cancelMarked ends the running attempt if an entry of the log marks its event as cancelled.

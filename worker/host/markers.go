@@ -23,13 +23,13 @@ type markers struct {
 	// standing is the newest mark that is known to be stored, after the named ones.
 	standing model.Standing
 	behind   []model.Standing
-	// under reports that a mark may be in flight, naming that it names the last one of behind.
+	// under reports that a mark may be in flight, and naming that it names the last of behind.
 	under, naming bool
 }
 
-// markersStep is how many markers of a space are purged at a time, and markersNamed how many
-// marks a mark names. At most one is added per PurgeDelay, so the oldest one that is dropped is from
-// a time whose saves have long arrived or been lost.
+// markersStep is how many markers of a space are purged at a time, and markersNamed how many marks a mark
+// names. At most one is added per PurgeDelay, so the oldest one that is dropped is from a time whose saves
+// have long arrived or been lost.
 const (
 	markersStep  = 256
 	markersNamed = 8
@@ -43,7 +43,7 @@ func (m *markers) begin() []model.Standing {
 	return slices.Clone(m.behind)
 }
 
-// stands records that the mark that was begun last is stored.
+// stands records that the last mark that was begun is stored.
 func (m *markers) stands(at model.Standing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/settlehq/settle/worker/roster"
 )
 
-// membership is a worker among the others: it announces the worker, and detects which others have gone.
+// membership is a worker's part in the fleet: it announces the worker, and detects which other workers have
+// gone.
 type membership struct {
 	ctx    context.Context // ends with the worker
 	bus    memberBus
@@ -23,8 +24,8 @@ type membership struct {
 	speaking chan struct{}
 
 	mu sync.Mutex
-	// announced is when the worker last announced itself, outage when that last took
-	// far too long.
+	// announced is when the worker last announced itself; outage is when an announcement last took far too
+	// long.
 	announced, outage time.Time
 }
 
@@ -35,8 +36,8 @@ type memberBus interface {
 	AnswerPings(ctx context.Context, id string) error
 }
 
-// introduce announces the worker under its id, if no other process uses it. A
-// previous process of that id that has crashed does not answer, and does not prevent it.
+// introduce announces the worker under its id, if no other process uses the id. A crashed process with that
+// id does not answer, and does not prevent it.
 func (m *membership) introduce(ctx context.Context) error {
 	if old := m.roster.Older(); old.ID != "" {
 		asking, cancel := context.WithTimeout(ctx, 3*m.cfg.Heartbeat)
@@ -47,7 +48,7 @@ func (m *membership) introduce(ctx context.Context) error {
 			return ctx.Err()
 		case alive:
 			return &TakenError{old}
-		case err != nil: // it listens, and does not answer: it hangs, or its machine is gone
+		case err != nil: // it listens but does not answer: it hangs, or its machine is gone
 			if err := m.expectNoBeat(ctx, old); err != nil {
 				return err
 			}
@@ -128,8 +129,8 @@ func (m *membership) announce() {
 	m.announced = now
 }
 
-// announceNow announces the worker, one announcement after the other: an older one that
-// arrived behind a newer one would undo it.
+// announceNow announces the worker, one announcement after the other: an older one that arrived after a newer
+// one would undo it.
 func (m *membership) announceNow(ctx context.Context, left bool) error {
 	select {
 	case m.speaking <- struct{}{}:
@@ -143,8 +144,8 @@ func (m *membership) announceNow(ctx context.Context, left bool) error {
 	return m.bus.Announce(ctx, m.roster.Beat(left))
 }
 
-// watchPeers pings the others once per heartbeat, independently of run: a process
-// that hangs answers late or never, and must not delay anything else.
+// watchPeers pings the other members once per heartbeat, independently of run: a process that hangs answers
+// late or never, and must not delay anything else.
 func (m *membership) watchPeers() {
 	_ = pause.For(m.ctx, m.cfg.Heartbeat/2) // halfway between two announcements
 	beat := time.NewTicker(m.cfg.Heartbeat)

@@ -13,14 +13,14 @@ import "context"
 
 // missedCommits finds commits that no loaded space has integrated. It belongs to retention.
 type missedCommits struct {
-	// last was the end of the log at the previous check: later commits may
-	// still be on their way to their spaces.
+	// last was the end of the log at the previous check: later commits may still be in transit to their
+	// spaces.
 	last uint64
 	// next is the space to continue with.
 	next string
 }
 
-// heads has the ends of the logs of spaces.
+// heads returns the ends of the logs of spaces.
 type heads interface {
 	Head(ctx context.Context, space string) (uint64, error)
 }

@@ -11,7 +11,7 @@ import (
 // could not be saved stay here.
 type noted map[string]model.StateDoc
 
-// observedCore is what the nodes of a space have observed, as its core has it.
+// observedCore provides the observations of a space's nodes.
 type observedCore interface {
 	// Unsaved reports whether there is anything that Observed would return.
 	Unsaved() bool

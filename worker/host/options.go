@@ -11,12 +11,12 @@ import (
 	"github.com/settlehq/settle/space/budget"
 )
 
-// Options are what can be tuned of a worker. The zero value of each field stands for its default.
-// Workers of one deployment may differ. The help tags are the texts of the flags that package
+// Options are the tunable limits and intervals of a worker. The zero value of each field stands for its
+// default. Workers of one deployment may differ. The help tags are the texts of the flags that package
 // options derives.
 type Options struct {
-	// Heartbeat is how often the worker announces itself and checks for other workers
-	// that have gone; default 500 ms. A dead process is detected within two.
+	// Heartbeat is how often the worker announces itself and checks for other workers that have gone; default
+	// 500 ms. A dead process is detected within two heartbeats.
 	Heartbeat time.Duration `help:"How often the worker announces itself and checks for dead workers."`
 	// MemberTTL is how long a member whose heartbeat has stopped, but whose process answers,
 	// keeps its partitions; default 15 s, because the store itself may be silent
@@ -48,13 +48,11 @@ type Options struct {
 	// write accepted data to disk (sync_interval, 2 min).
 	PurgeDelay time.Duration `help:"How long after a checkpoint the commits that it covers are purged; longer than the sync_interval of the servers."`
 
-	// Idle is how long a space is at rest, with no work and no observer,
-	// before it leaves memory; default 1 min, negative for never. It is loaded again for the
-	// next event or observer.
+	// Idle is how long a space is at rest, with no work and no observer, before it is evicted; default 1 min,
+	// negative for never. It is loaded again for the next event or observer.
 	Idle time.Duration `help:"How long a space is at rest before it is unloaded from memory; negative: never."`
-	// MaxAwake is how many spaces may be in memory; default 10,000, negative for no
-	// limit. Beyond it, the spaces that have been at rest longest leave at once; if all
-	// have work, the limit is exceeded.
+	// MaxAwake is how many spaces may be in memory; default 10,000, negative for no limit. Beyond it, the
+	// spaces that have been at rest longest are evicted at once; if all have work, the limit is exceeded.
 	MaxAwake int `help:"The largest number of spaces in memory; beyond it, the spaces at rest for longest are unloaded. Negative: no limit."`
 	// BacklogBytes limits, roughly, the memory of events that have been read and not
 	// handled, over all spaces; default 64 MiB. Beyond it events stay in the stream,

@@ -35,7 +35,7 @@ func (os overruns) note(name string, o *Overrun, now time.Time) {
 		return
 	}
 	n := all.nodes[o.Node]
-	if n == nil || now.Sub(n.until) > longestNodeRest { // it has been well for long
+	if n == nil || now.Sub(n.until) > longestNodeRest { // it has behaved for long
 		n = &restingNode{rest: nodeRest / 2}
 		all.nodes[o.Node] = n
 	}

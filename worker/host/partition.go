@@ -14,14 +14,15 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// servedPartition serves the spaces of one partition: it reads the lane, passes events
-// and leases to the spaces' hosts, and has them saved periodically.
+// servedPartition serves the spaces of one partition: it reads the lane, passes events and leases to the
+// spaces' hosts, and has them saved periodically.
 type servedPartition struct {
 	env    // shared with its hosts; its bus is a session
 	cancel context.CancelFunc
 	number int
 	tenure tenure
-	// current is the epoch of the worker's bus, and beginAnew gives the partition up, to be served again.
+	// current returns the epoch of the worker's bus, and beginAnew gives the partition up, to be served
+	// again.
 	current   func() uint64
 	beginAnew func(*servedPartition)
 
@@ -53,7 +54,7 @@ type tenure struct {
 	took  time.Duration // time between learning of its ownership and the start of serving
 	// undone is the number of spaces that were not saved when the partition was drained.
 	undone int
-	// activations and evictions count the spaces that were loaded, and that have left memory.
+	// activations and evictions count the spaces that were loaded and evicted.
 	activations, evictions uint64
 }
 

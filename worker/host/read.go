@@ -32,8 +32,8 @@ type documentRead struct {
 	done chan []model.DocumentState
 	// late reports that the present values must be returned now.
 	late bool
-	// seen is the state of the documents at a time when so many appends had been refused. It is valid
-	// once due appends are confirmed.
+	// seen is the state of the documents as of a number of refused appends. It is valid once due appends are
+	// confirmed.
 	seen         []Freshness
 	due, refused uint64
 }

@@ -16,8 +16,8 @@ import (
 
 // Read returns the states of documents in spaces that this worker serves, in the order of the request.
 //
-// For a current read, the error is model.ErrElsewhere, model.ErrNoProgram, a *model.NameError or that
-// of ctx. Otherwise there is none: what is known of a space that does not answer, until ctx ends, is
+// For a current read, the error is model.ErrElsewhere, model.ErrNoProgram, a *model.NameError, a *model.ServiceError of a
+// space that is set aside (model.CodeConflict), or that of ctx. Otherwise there is none: what is known of a space that does not answer, until ctx ends, is
 // the state of its documents.
 func (w *Worker) Read(ctx context.Context, q model.ReadRequest) ([]model.DocumentState, error) {
 	out := make([]model.DocumentState, len(q.Documents))
@@ -68,6 +68,9 @@ func unreadState(err error) model.DocumentState {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return model.DocumentState{Stale: staleBusy, Passing: true}
 	}
+	if e, is := errors.AsType[*model.ServiceError](err); is {
+		return model.DocumentState{Stale: e.Text, Passing: e.Code != model.CodeConflict}
+	}
 	return model.DocumentState{Stale: err.Error(), Passing: true}
 }
 
@@ -76,6 +79,9 @@ func (w *Worker) readSpace(ctx context.Context, name string, docs []string, q *m
 	p := w.partitionOf(name)
 	if p == nil {
 		return nil, model.ErrElsewhere
+	}
+	if err := p.losses.refusal(name); err != nil {
+		return nil, err // it is loaded again by itself: see retryLost
 	}
 	r := &documentRead{ctx: ctx, docs: docs, current: q.Current, host: make(chan *loop, 1), done: make(chan []model.DocumentState, 1)}
 	if !q.Current {
@@ -90,13 +96,16 @@ func (w *Worker) readSpace(ctx context.Context, name string, docs []string, q *m
 	if r.head, err = w.bus.Head(ctx, name); err != nil {
 		return nil, fmt.Errorf("read the head of space %s: %w", name, err)
 	}
-	if err := p.ask(name, r.put); err != nil {
+	if r.head > 0 {
+		p.exists(name)
+	}
+	if err := p.ask(name, true, r.put); err != nil {
 		return nil, err
 	}
 	return r.await(p.ctx.Done(), late.C)
 }
 
-// askLoaded is ask for a space that is loaded. It loads none: the space's observers have that done.
+// askLoaded is ask for a space that is loaded. It loads none: only observers load a space.
 func (p *servedPartition) askLoaded(name string, f func(*host)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +128,7 @@ func (p *servedPartition) askLoaded(name string, f func(*host)) error {
 	return errBusy
 }
 
-// errBusy reports that a space is to be loaded, which a read that is not current does not wait for.
+// errBusy reports that a space must be loaded first, which a read that is not current does not wait for.
 var errBusy = errors.New(staleBusy)
 
 const (
@@ -176,7 +185,7 @@ func (r *documentRead) await(closed <-chan struct{}, late <-chan time.Time) ([]m
 	}
 }
 
-// beginReads takes over what has come in.
+// beginReads starts the reads that have arrived.
 func (h *host) beginReads(all []*documentRead) {
 	for _, r := range all {
 		if h.draining || r.over() {
@@ -245,6 +254,9 @@ func (h *host) answer(r *documentRead, stale string) {
 	for i, f := range r.seen {
 		a := model.DocumentState{Stale: cmp.Or(f.Why, stale), Passing: f.Pending}
 		a.Value, a.Revision = h.graph.core.Confirmed(r.docs[i])
+		if h.unborn.Load() {
+			a = unbornState(a, r.current)
+		}
 		states[i] = a
 	}
 	r.done <- states

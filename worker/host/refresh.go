@@ -52,7 +52,7 @@ func (p *servedPartition) refresh() {
 		p.hostOf(space, true)
 	}
 	for _, space := range slices.Sorted(maps.Keys(p.leases)) {
-		p.hostOf(space, true)
+		p.lookupHost(space, true)
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// remoteCommits are the commits of other runtimes: a host's subscription to the log of its space while several
-// runtimes append to it: the host is attached itself, or other runtimes are. An owner with nothing to append would
-// not notice their commits. Without a subscription, a host learns of other runtimes' commits when its own is
-// refused, which suffices while there is one runtime per space.
+// remoteCommits is a host's subscription to the log of its space while several runtimes append to it, because
+// the host or another runtime is attached. An owner with nothing to append would not notice their commits.
+// Without a subscription, a host learns of other runtimes' commits when its own is refused, which suffices
+// while there is one runtime per space.
 //
 // It avoids conflicts and decides nothing: a host that learns of a commit late is refused.
 type remoteCommits struct {
@@ -20,8 +20,8 @@ type remoteCommits struct {
 	// attached counts the runtimes that hold a lease without a document.
 	attached int
 	cancel   context.CancelFunc
-	// heard passes entries to the loop, which takes them when it has nothing in
-	// flight. The log reader waits meanwhile.
+	// heard passes entries to the loop, which takes them when it has nothing in flight. The log reader waits
+	// until then.
 	heard chan model.LogEntry
 }
 
@@ -75,9 +75,9 @@ func (r *remoteCommits) follow(core logCore) {
 	})
 }
 
-// passOver continues behind commits that were purged before they were read, if the core
-// knows them by now. If it does not, it can never learn their contents, and the host ends:
-// its successor loads the space from the checkpoint that covers them.
+// passOver continues after commits that were purged before they were read, if the core has them by now. If it
+// does not, it can never learn their contents, and the host ends: its successor loads the space from the
+// checkpoint that covers them.
 func (r *remoteCommits) passOver(ctx context.Context, core logCore, after uint64, gap error) uint64 {
 	at := make(chan uint64, 1)
 	r.call(func() {
@@ -109,9 +109,9 @@ func (r *remoteCommits) take(core logCore) {
 	}
 }
 
-// readMissed reads the commits that the host has missed: the bucket or the log has a state that is ahead of the host,
-// so another runtime has committed. A host with something to append learns of it by a refusal; one
-// without would retry its save without end, and hold the lane position back.
+// readMissed reads the commits that the host has missed: the bucket or the log has a state that is ahead of
+// the host, so another runtime has committed. A host with something to append learns of it by a refusal; one
+// without would retry its save forever, and hold the lane position back.
 func (r *remoteCommits) readMissed(core logCore) {
 	after := core.Seq()
 	r.beside(func() { // ends with the read

@@ -3,6 +3,7 @@ package host
 import (
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +14,8 @@ import (
 //
 //	a space that has been at rest for idle leaves
 //	beyond limit, the spaces that have rested longest make room for requested ones
-//	maxLoading are loaded at a time; more wait in order, as names
+//	maxLoading are loaded at a time, maxLookups of them for reads and watches alone; more wait in order,
+//	as names, and those with an event or a time to handle go first
 //
 // Only a space at rest is asked to leave. A busy space will come to rest, so
 // others wait for that. A held space (it is observed, or waits for a time) may stay
@@ -27,20 +29,24 @@ type residency struct {
 	mu      sync.Mutex
 	hosts   int // in memory or being loaded
 	loading int
+	lookups int       // of those being loaded, how many are for reads and watches alone
 	leaving int       // asked to leave, but still in memory
 	held    int       // neither busy nor at rest
 	resting list.List // of *resident, the one that has rested longest first
-	queue   []loadRequest
+	// queue are the spaces that wait with something to handle, and reads those that are only to be looked at.
+	queue, reads []loadRequest
 }
 
 // loadRequest is a space that waits to be loaded.
 type loadRequest struct {
 	space string
 	// load starts loading the space, and returns false if it need not be loaded any more.
-	load func(space string) bool
+	load func(space string, lookup bool) bool
+	// lookup reports that the space has nothing to handle: it is to be read or watched.
+	lookup bool
 }
 
-// resident is a host as residency knows it. wake wakes the loop of the host, and dismissed asks it to leave.
+// resident is a host as residency sees it. wake wakes the loop of the host, and dismissed asks it to leave.
 type resident struct {
 	space     string
 	wake      func()
@@ -60,25 +66,69 @@ type lruEntry struct {
 // busy, few enough to leave capacity for loaded spaces.
 const maxLoading = 64
 
+// maxLookups is the number of spaces that are loaded at a time for reads and watches alone: a flood of
+// those delays the first event of a space by no more than this many.
+const maxLookups = 16
+
 // admit reports whether a space may be loaded now. If not, it queues the request, and
 // calls its load when the space may be loaded.
 func (r *residency) admit(request loadRequest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) == 0 && r.room() {
-		r.hosts++
-		r.loading++
+	ahead := len(r.queue)
+	if request.lookup {
+		ahead += len(r.reads)
+	}
+	if ahead == 0 && r.room(request.lookup) {
+		r.begin(request.lookup)
 		return true
 	}
-	r.queue = append(r.queue, request)
+	if request.lookup {
+		r.reads = append(r.reads, request)
+	} else {
+		r.queue = append(r.queue, request)
+	}
 	r.press()
 	return false
 }
 
-// room reports whether one more space may be loaded. r.mu is held.
-func (r *residency) room() bool {
-	return r.loading < maxLoading && (r.limit == 0 || r.hosts < r.most())
+// begin counts a space as being loaded. r.mu is held.
+func (r *residency) begin(lookup bool) {
+	r.hosts++
+	r.loading++
+	if lookup {
+		r.lookups++
+	}
 }
+
+// replace counts a host that takes the place of another one at once, whatever the limits: it has an event.
+func (r *residency) replace() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begin(false)
+}
+
+// promote moves a space that waits to be looked at to those that have something to handle.
+func (r *residency) promote(space string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.reads, func(w loadRequest) bool { return w.space == space })
+	if i < 0 {
+		return
+	}
+	w := r.reads[i]
+	w.lookup = false
+	r.reads = slices.Delete(r.reads, i, i+1)
+	r.queue = append(r.queue, w)
+}
+
+// room reports whether one more space may be loaded. r.mu is held.
+func (r *residency) room(lookup bool) bool {
+	return r.loading < maxLoading && (!lookup || r.lookups < maxLookups) && (r.limit == 0 || r.hosts < r.most())
+}
+
+// waiting is the number of spaces that wait to be loaded. r.mu is held.
+func (r *residency) waiting() int { return len(r.queue) + len(r.reads) }
 
 // most is the number of spaces that may be in memory: enough that some can come and go beside
 // held ones. r.mu is held.
@@ -89,7 +139,7 @@ func (r *residency) press() {
 	if r.limit == 0 {
 		return
 	}
-	wanted := r.hosts - r.leaving + min(len(r.queue), maxLoading)
+	wanted := r.hosts - r.leaving + min(r.waiting(), maxLoading)
 	for ; wanted > r.most() && r.resting.Len() > 0; wanted-- {
 		r.dismiss(r.resting.Front().Value.(*resident))
 	}
@@ -105,11 +155,19 @@ func (r *residency) dismiss(h *resident) {
 }
 
 // loaded records that a host is loaded, or that loading failed.
-func (r *residency) loaded() {
+func (r *residency) loaded(lookup bool) {
 	r.mu.Lock()
-	r.loading--
+	r.ends(lookup)
 	r.mu.Unlock()
 	r.serve()
+}
+
+// ends counts a space as not being loaded any more. r.mu is held.
+func (r *residency) ends(lookup bool) {
+	r.loading--
+	if lookup {
+		r.lookups--
+	}
 }
 
 // rests records that a host has come to rest, now.
@@ -127,8 +185,8 @@ func (r *residency) rests(h *resident) {
 	r.serve()
 }
 
-// line queues a host that has come to rest behind the hosts that did so before it. Hosts that
-// came to rest at the same instant, as after a change of their program, are ordered by name. r.mu is held.
+// line queues a host that has come to rest after the hosts that did so before it. Hosts that came to rest at
+// the same instant, as after a change of their program, are ordered by name. r.mu is held.
 func (r *residency) line(h *resident) {
 	e := r.resting.Back()
 	for ; e != nil; e = e.Prev() {
@@ -201,10 +259,10 @@ func (r *residency) serve() {
 
 // admitted starts to load a space for which there is room. No lock of a partition may be held.
 func (r *residency) admitted(next loadRequest) {
-	if !next.load(next.space) {
+	if !next.load(next.space, next.lookup) {
 		r.mu.Lock()
 		r.hosts--
-		r.loading--
+		r.ends(next.lookup)
 		r.mu.Unlock()
 	}
 }
@@ -213,15 +271,18 @@ func (r *residency) next() (w loadRequest, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.press()
-	if len(r.queue) == 0 || !r.room() {
+	from := &r.queue
+	if len(*from) == 0 {
+		from = &r.reads
+	}
+	if len(*from) == 0 || !r.room((*from)[0].lookup) {
 		return w, false
 	}
-	w = r.queue[0]
-	if r.queue = r.queue[1:]; len(r.queue) == 0 {
-		r.queue = nil
+	w = (*from)[0]
+	if *from = (*from)[1:]; len(*from) == 0 {
+		*from = nil
 	}
-	r.hosts++
-	r.loading++
+	r.begin(w.lookup)
 	return w, true
 }
 
@@ -261,15 +322,17 @@ func (r *residency) dismissBefore(when time.Time) {
 func (r *residency) counts() (hosts, loading, resting, waiting int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hosts, r.loading, r.resting.Len(), len(r.queue)
+	return r.hosts, r.loading, r.resting.Len(), r.waiting()
 }
 
 // nextFew returns the first few of the spaces that wait to be loaded.
 func (r *residency) nextFew() (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, w := range r.queue[:min(len(r.queue), maxLoads)] {
-		names = append(names, w.space)
+	for _, of := range [][]loadRequest{r.queue, r.reads} {
+		for _, w := range of[:min(len(of), maxLoads-len(names))] {
+			names = append(names, w.space)
+		}
 	}
 	return names
 }

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// A host leaves memory when its space has come to rest and residency has asked it to leave.
-// Nothing may be lost between that decision and an input that arrives at the same moment:
+// A host is evicted when its space has come to rest and residency has asked it to leave. Nothing may be lost
+// between that decision and an input that arrives at the same moment:
 //
 //	dismissed:  residency asks, from outside
 //	at rest?    the loop checks its work; if there is any, the host stays
@@ -13,9 +13,8 @@ import (
 //	leave       partition and inbox are locked: if the inbox is empty and there is no observer,
 //	            the host is removed from the partition under the same lock
 //
-// An input before that moment finds the host, and makes it stay. A later input
-// finds none, and starts another. The host that has left appends and saves nothing any more,
-// so the two never conflict.
+// An input before that moment finds the host, and makes it stay. A later input finds none, and starts
+// another. The host that has left appends and saves nothing any more, so the two never conflict.
 
 // considerLeaving reports the host's state to residency, and returns whether it has left.
 func (h *host) considerLeaving(r Ready) (left bool) {
@@ -25,7 +24,9 @@ func (h *host) considerLeaving(r Ready) (left bool) {
 	now := h.idleState(r)
 	if seq := h.core.Seq(); seq != h.idle.stirredAt {
 		h.idle.stirred, h.idle.stirredAt = true, seq
-		h.saver.stored.seen.Store(seq)
+		if !h.unborn.Load() {
+			h.saver.stored.seen.Store(seq)
+		}
 	}
 	switch {
 	case now != isIdle && now != h.idle.told:
@@ -72,7 +73,7 @@ func (h *host) tryToLeave() (left bool) {
 		h.env.cfg.Logger.Debug("space leaves memory", "space", h.space)
 		return true
 	default: // it processes its inputs, and is called again
-		h.env.cfg.Logger.Debug("space does not leave: something has come", "space", h.space)
+		h.env.cfg.Logger.Debug("space does not leave: new input", "space", h.space)
 	}
 	return false
 }

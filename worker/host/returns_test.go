@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Timers of one instant end in any order.
-func TestReturns_WhatIsDueAtOneInstantIsDoneInTheOrderOfNames(t *testing.T) {
+// Timers of one instant fire in any order, and their actions run in the order of names.
+func TestReturns_ActionsOfOneInstantRunInTheOrderOfNames(t *testing.T) {
 	spaces := []string{"h", "c", "f", "a", "e", "b", "g", "d"}
 	for name, c := range map[string]struct {
 		of   func(space string) time.Duration
@@ -54,7 +54,7 @@ func TestReturns_WhatIsDueAtOneInstantIsDoneInTheOrderOfNames(t *testing.T) {
 				}
 				all.Wait()
 				if !slices.Equal(got, c.want) {
-					t.Errorf("done in the order %v, want %v", got, c.want)
+					t.Errorf("the actions ran in the order %v, want %v", got, c.want)
 				}
 				if len(r.list) > 0 {
 					t.Errorf("%d are left", len(r.list))

@@ -50,7 +50,7 @@ type Code struct {
 	// base is the log sequence that the present or last handler is based on.
 	base atomic.Uint64
 
-	// seen is the value of begun at the last check, first at seenAt; told reports that it was logged.
+	// seen is the value of begun at the last check, first at seenAt; told reports that the run was logged.
 	seen   uint64
 	seenAt time.Time
 	told   bool
@@ -250,8 +250,8 @@ func (u *Code) logFull() {
 	}
 }
 
-// Returned records that a handler or a node has returned. In a host that was given up, its goroutine ends here. What
-// it returns, of a handler, is why the attempt fails whatever the handler has returned; nil if it does not.
+// Returned records that a handler or a node has returned. In a host that was given up, it ends the goroutine.
+// For a handler it returns why the attempt fails whatever the handler has returned; nil if it does not fail.
 func (u *Code) Returned(handler bool) *Overrun {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -284,9 +284,9 @@ func (u *Code) rest() {
 	u.ctx = nil
 }
 
-// leaves records that the goroutine of the host ends, and reports whether the host was given up. If it
-// was not, and is in code, that code has ended the goroutine. Of a handler, that is returned: it counts as one that does
-// not return.
+// leaves records that the goroutine of the host ends, and reports whether the host was given up. If it was
+// not, but is in application code, that code has ended the goroutine; leaves then returns the overrun of a
+// handler, which counts as one that does not return.
 func (u *Code) leaves() (ended *Overrun, givenUp bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

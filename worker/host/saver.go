@@ -30,9 +30,12 @@ type saver struct {
 	lane   uint64            // lane sequence up to which that state was done
 	taken  uint64            // the lane sequence of the checkpoint in flight
 	saving bool
+	// none reports that the space has no log, so that there is nothing to save.
+	none bool
 	// failure is why the last checkpoint could not be saved, "" if it was saved.
 	failure string
-	// observed is what the nodes of the space have observed, nil without a graph, and noted what of it is to be saved.
+	// observed provides the observations of the space's nodes, nil without a graph; noted are those that must
+	// still be saved.
 	observed observedCore
 	noted    noted
 	// dueAt is the saved wake-up time of the space, unknownDue if the next
@@ -106,14 +109,14 @@ func (s *saver) recall(items []model.StateDoc) {
 	}
 }
 
-// due returns a checkpoint of unsaved changes. A runtime that has not taken the space over saves
-// none: another runtime may own it, and have purged the markers of documents that it has deleted since.
-// A document that a former owner restores is older than the epoch of the present one, and is recognised by that
+// due returns a checkpoint of unsaved changes. A runtime that has not taken the space over saves none:
+// another runtime may own it, and have purged the markers of documents that it has deleted since. A document
+// that a former owner restores is older than the epoch of the present one, and is recognized by that
 // (replica.Load); this does not hold for a runtime that has only read the log.
 //
 // nextDue returns when the space must be woken.
 func (s *saver) due(core savedCore, nextDue func() int64) (c unsavedState, ok bool) {
-	if s.saving || !core.Owned() && !core.Deposed() {
+	if s.none || s.saving || !core.Owned() && !core.Deposed() {
 		return c, false
 	}
 	if err := s.take(core, nextDue, &c); err != nil {
@@ -142,8 +145,8 @@ func (s *saver) take(core savedCore, nextDue func() int64, c *unsavedState) (err
 	return nil
 }
 
-// observe records what nodes have observed since the last call; of all of them, if asked for, and else only if the
-// core has anything to save.
+// observe records the nodes' observations since the last call; if all is not set, only if the core has
+// something to save.
 func (s *saver) observe(all bool) error {
 	if s.observed == nil || !all && !s.observed.Unsaved() {
 		return nil
@@ -163,12 +166,15 @@ func (s *saver) observe(all bool) error {
 
 // unobserved reports whether there are observations to save.
 func (s *saver) unobserved() bool {
-	return len(s.noted) > 0 || s.observed != nil && s.observed.Unsaved()
+	return !s.none && (len(s.noted) > 0 || s.observed != nil && s.observed.Unsaved())
 }
 
 // isClean reports whether there is nothing to save. For a node that is not up to date, no observation
 // can be saved, whatever it has read before.
 func (s *saver) isClean(core savedCore) bool {
+	if s.none {
+		return true
+	}
 	if s.saving || core.Seq() > s.saved {
 		return false
 	}
@@ -290,12 +296,12 @@ func readDue(items []model.StateDoc) int64 {
 }
 
 // saveEarlier saves a time at or before which the space is woken, for a log sequence of at least seq. An
-// earlier saved time stays. It returns the revision of the item, and
-// model.ErrOutdated if another runtime has saved the item meanwhile.
+// earlier saved time stays. It returns the revision of the item, and model.ErrOutdated if another runtime has
+// saved the item in between.
 //
-// The item may have been saved for a later commit, by a runtime that did not know the
-// waiting events: a sequence does not decide which of two times is valid, so the earlier one counts. A
-// space that is woken without need corrects it.
+// The item may have been saved for a later commit, by a runtime that did not know the waiting events: a
+// sequence does not decide which of two times is valid, so the earlier one counts. A space that is woken
+// without need corrects it.
 func (s *saver) saveEarlier(ctx context.Context, at int64, seq uint64) (rev uint64, err error) {
 	there, err := s.bus.LoadItem(ctx, s.space, model.DueKey)
 	if err != nil {

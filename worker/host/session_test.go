@@ -9,8 +9,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// pastBus is a bus whose store goes back. Whatever is stored or removed in it but by Append fails
-// the test.
+// pastBus is a bus whose store goes back. Any write or removal except Append fails the test.
 type pastBus struct {
 	Bus
 	epoch    uint64
@@ -24,18 +23,18 @@ func (b *pastBus) Send(m model.Message, _ func(model.SendResult, error)) {
 	b.sent = m
 }
 
-// What is in memory of an earlier past stores and removes nothing in the present one.
-func TestSession_OfAnEarlierPastChangesNothing(t *testing.T) {
+// Memory of an earlier epoch writes and removes nothing in the present store.
+func TestSession_OfAnEarlierEpochChangesNothing(t *testing.T) {
 	b := &pastBus{epoch: 3}
 	s := port.Session(b)
 	b.epoch++
 	s.Append(model.Append{Space: "s"}, nil)
 	if b.appended.Epoch != 3 {
-		t.Errorf("the append is of epoch %d, want 3, for the bus to refuse it", b.appended.Epoch)
+		t.Errorf("the append has epoch %d, want 3, so that the bus refuses it", b.appended.Epoch)
 	}
 	s.Send(model.Message{Space: "s"}, nil)
 	if !b.sent.Bound || b.sent.Epoch != 3 {
-		t.Errorf("the event is sent with %+v", b.sent)
+		t.Errorf("the event was sent with %+v", b.sent)
 	}
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
@@ -58,23 +57,23 @@ func TestSession_OfAnEarlierPastChangesNothing(t *testing.T) {
 	}
 }
 
-// attempted is what a call returns, or that it has reached the bus, which has no such method.
+// attempted returns the result of a call, or that the call has reached the bus, which has no such method.
 func attempted(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.New("it reaches the bus")
+			err = errors.New("the call reached the bus")
 		}
 	}()
 	return call()
 }
 
-// A partition whose store has gone back does not go on with its lane: it begins anew.
+// A partition whose store has gone back does not continue with its lane: it restarts.
 func TestPartition_OfAnEarlierEpochEnds(t *testing.T) {
 	b := &pastBus{}
 	anew := false
 	p := &servedPartition{env: env{bus: port.Session(b)}, current: b.Epoch, beginAnew: func(*servedPartition) { anew = true }}
 	b.epoch++
 	if err := attempted(func() error { return p.followLane(t.Context()) }); !errors.Is(err, model.ErrStopped) || !anew {
-		t.Errorf("it follows its lane: %v", err)
+		t.Errorf("the partition follows its lane: %v", err)
 	}
 }

@@ -31,8 +31,7 @@ type PartitionStats struct {
 	// Read is the lane sequence up to which events were read, Saved the last saved sequence up to which
 	// they were handled and saved: the next owner begins there.
 	Read, Saved uint64
-	// Activations and Evictions count how often a space was loaded, and has left memory after
-	// a rest, since the partition joined.
+	// Activations and Evictions count how often a space was loaded and evicted since the partition joined.
 	Activations, Evictions uint64
 }
 

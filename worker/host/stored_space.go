@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// storedSpace is what retention knows of a space that has a host.
+// storedSpace is what retention knows about a space that has a host.
 type storedSpace struct {
 	space string
 	// durable is the log sequence of the saved checkpoint, and markers are the deleted items.
@@ -15,8 +15,8 @@ type storedSpace struct {
 	seen   atomic.Uint64
 	missed func()
 
-	// What follows belongs to retention: retained, and the end of the partition's log up to which the space is
-	// known to have no further commits.
+	// The fields below belong to retention: retained, and the end of the partition's log up to which the
+	// space is known to have no further commits.
 	retained
 	compared uint64
 }

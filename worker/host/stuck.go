@@ -16,7 +16,7 @@ const (
 	// StuckAfter is how long a space holds the position back before it counts as stuck:
 	// handled events are saved a second later, and the save may be retried.
 	StuckAfter = 5 * time.Second
-	// maxStuck is how many are named, the oldest.
+	// maxStuck is how many stuck spaces are named, the oldest.
 	maxStuck = 20
 	// tellWithin is how long the spaces have to report their state.
 	tellWithin = 300 * time.Millisecond
@@ -31,7 +31,7 @@ type stalled struct {
 	p    *servedPartition
 	host *host // nil if it has none
 	done uint64
-	// says receives the report of the host's loop; it has room for that.
+	// says receives the report of the host's loop; its buffer has room for it.
 	says chan status.Stuck
 }
 

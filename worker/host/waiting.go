@@ -25,7 +25,7 @@ func retry(ctx context.Context, cfg *Config, what, of string, about []any, f fun
 		case model.LossOf(err) != nil: // see losses
 			wait = lossPause
 		default:
-			if errors.Is(err, model.ErrNoStream) { // an operator has to restore it
+			if errors.Is(err, model.ErrNoStream) { // an operator must restore it
 				wait = lossPause
 			}
 			cfg.faults.Warn(what, of, slices.Concat([]any{"worker", cfg.ID}, about, []any{"error", err})...)

@@ -35,9 +35,8 @@ type Worker struct {
 
 	mu         sync.Mutex
 	partitions map[int]*servedPartition
-	// leaving are partitions that are being handed over. One that returns
-	// meanwhile is served again when that is done: two of one number would compete
-	// for every space.
+	// leaving are partitions that are being handed over. A partition that returns before that is done is
+	// served again afterwards: two instances of one partition would compete for every space.
 	leaving  map[int]*servedPartition
 	stopped  bool
 	sidecars sidecars
@@ -77,10 +76,9 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 // Options returns the options that the worker runs with, defaults included.
 func (w *Worker) Options() Options { return w.cfg.within(w.bus.MaxPayload()) }
 
-// Start announces the worker, reads the other members and takes its share of the
-// partitions. It returns once the shares are known and those partitions are
-// served that no other worker has to hand over first. It fails if a worker of that id
-// is alive.
+// Start announces the worker, reads the other members and takes its share of the partitions. It returns once
+// the shares are known and those partitions are served that no other worker has to hand over first. It fails
+// if a worker with that id is alive.
 func (w *Worker) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,8 +111,8 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 }
 
-// begin starts the worker's loops, unless it has been stopped meanwhile: after a stop there
-// must be no new goroutines.
+// begin starts the worker's loops, unless it was stopped in the meantime: after a stop there must be no new
+// goroutines.
 func (w *Worker) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,8 +161,8 @@ func (w *Worker) run() {
 // are released one by one at the same moment make one announcement.
 const announceDelay = time.Millisecond
 
-// Kill stops the worker at once, as a crash would: nothing is finished, saved
-// or announced. The bus should be killed with it.
+// Kill stops the worker at once, like a crash: nothing is finished, saved or announced. The bus should be
+// killed with it.
 func (w *Worker) Kill() {
 	w.mu.Lock()
 	w.stopped = true

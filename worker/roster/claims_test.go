@@ -24,56 +24,57 @@ func (r *rosterAt) wantMay(p int, want bool, when string) {
 	}
 }
 
-// wantAsked checks what the next announcement asks for, and returns it.
+// wantAsked checks what the next announcement requests, and returns it.
 func (r *rosterAt) wantAsked(when string, partitions ...int) model.Member {
 	r.Helper()
 	m := r.Beat(false)
 	if !slices.Equal(m.Wants, partitions) {
-		r.Errorf("%s: asked for %v, want %v", when, m.Wants, partitions)
+		r.Errorf("%s: requested %v, want %v", when, m.Wants, partitions)
 	}
 	return m
 }
 
-func TestClaim_APartitionIsAskedForWhenNobodyHasItAndServedWhenThatIsHeard(t *testing.T) {
+func TestClaim_AFreePartitionIsRequestedAndServedWhenTheRequestArrives(t *testing.T) {
 	r := newRosterAt(t)
 	r.has("a", 1, []int{1}, nil)
 	r.wantMay(1, false, "while another holds it")
 	r.wantAsked("while another holds it")
 	r.has("a", 2, nil, nil)
-	r.wantMay(1, false, "before it was asked for")
+	r.wantMay(1, false, "before it was requested")
 	if !r.Due() {
-		t.Error("the claim is not announced at once")
+		t.Error("the claim was not announced at once")
 	}
 	m := r.wantAsked("without an owner", 1)
-	r.wantMay(1, false, "before that was heard")
+	r.wantMay(1, false, "before its own announcement arrived")
 	r.Hear(m, r.now)
-	r.wantMay(1, true, "when it was heard")
+	r.wantMay(1, true, "when its own announcement has arrived")
 }
 
-func TestClaim_WhoAsksSecondWaits(t *testing.T) {
+func TestClaim_TheSecondRequestWaits(t *testing.T) {
 	r := newRosterAt(t)
 	r.has("a", 1, nil, []int{1})
-	r.wantMay(1, false, "while another asks for it")
-	r.wantAsked("while another asks for it")
+	r.wantMay(1, false, "while another requests it")
+	r.wantAsked("while another requests it")
 }
 
-func TestClaim_WhoseAnnouncementComesBackSecondWaits(t *testing.T) {
+func TestClaim_TheSecondAnnouncementWaits(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantMay(1, false, "at first")
 	m := r.wantAsked("at first", 1)
 	r.has("a", 1, nil, []int{1})
 	r.Hear(m, r.now)
-	r.wantMay(1, false, "behind another's claim")
-	r.wantAsked("behind another's claim")
+	r.wantMay(1, false, "after another's claim")
+	r.wantAsked("after another's claim")
 	r.pass(patience.Echo)
-	r.wantMay(1, false, "behind another's claim, later")
+	r.wantMay(1, false, "after another's claim, later")
 	r.has("a", 2, nil, nil)
-	r.wantMay(1, false, "when the other has given it up")
-	r.wantAsked("when the other has given it up", 1)
+	r.wantMay(1, false, "when the other has released it")
+	r.wantAsked("when the other has released it", 1)
 }
 
-// One that was not patient has begun though another had asked before: it is let finish.
-func TestClaim_WhoHasBegunMeanwhileIsWaitedFor(t *testing.T) {
+// A member that lost its patience has begun although another had requested the partition before: the claim
+// waits for it.
+func TestClaim_WaitsForAMemberThatHasBegun(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantMay(1, false, "at first")
 	r.wantAsked("at first", 1)
@@ -82,20 +83,20 @@ func TestClaim_WhoHasBegunMeanwhileIsWaitedFor(t *testing.T) {
 	r.wantMay(1, false, "while another serves it")
 }
 
-func TestClaim_AnAnnouncementOfAnEarlierClaimIsNoAnswerToThisOne(t *testing.T) {
+func TestClaim_AnEarlierClaimDoesNotCount(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantMay(1, false, "at first")
 	old := r.wantAsked("at first", 1)
 	r.LetGo(1)
 	r.wantMay(1, false, "again")
 	r.Hear(old, r.now)
-	r.wantMay(1, false, "before it is asked for again")
+	r.wantMay(1, false, "before it is requested again")
 	r.wantAsked("again", 1)
 	r.Hear(old, r.now)
-	r.wantMay(1, false, "before that was heard")
+	r.wantMay(1, false, "before its own announcement arrived")
 }
 
-func TestClaim_NothingIsWaitedForForEver(t *testing.T) {
+func TestClaim_WaitsAreBounded(t *testing.T) {
 	r := newRosterAt(t)
 	r.has("a", 1, []int{1}, nil)
 	r.wantMay(1, false, "while another holds it")
@@ -105,10 +106,10 @@ func TestClaim_NothingIsWaitedForForEver(t *testing.T) {
 	r.wantMay(1, true, "when another has had the time to drain it")
 	r.wantMay(2, false, "at first")
 	r.pass(patience.Echo)
-	r.wantMay(2, true, "when its own announcement does not come back")
+	r.wantMay(2, true, "when its own announcement does not arrive")
 }
 
-func TestClaim_WhatIsTakenOrLetGoIsSaid(t *testing.T) {
+func TestClaim_HoldAndLetGoAreAnnounced(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hold(1, r.now)
 	if m := r.Beat(false); !slices.Equal(m.Holds, []int{1}) || r.Due() {
@@ -116,22 +117,22 @@ func TestClaim_WhatIsTakenOrLetGoIsSaid(t *testing.T) {
 	}
 	r.LetGo(1)
 	if !r.Due() {
-		t.Error("the release of a partition is not announced: its next owner waits")
+		t.Error("the release of a partition was not announced, and its next owner waits for that")
 	}
 	if m := r.Beat(false); len(m.Holds) > 0 {
 		t.Errorf("holds %v", m.Holds)
 	}
 	r.may(2)
-	r.LetGo(2) // it was never asked for
+	r.LetGo(2) // never requested
 	r.Beat(false)
 	r.LetGo(2)
 	if r.Due() {
-		t.Error("that nothing was let go is announced")
+		t.Error("an announcement is due although nothing was released")
 	}
 }
 
-// A worker that is about to leave is there until it has left, and gets nothing more.
-func TestRoster_WhoIsLeavingGetsNoPartitions(t *testing.T) {
+// A worker that is about to leave is live until it has left, but gets no partitions.
+func TestRoster_ALeavingMemberGetsNoPartitions(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "a", Beat: 1, Leaving: true, Holds: []int{1}}, r.now)
 	r.wantLive("a me")
@@ -139,6 +140,6 @@ func TestRoster_WhoIsLeavingGetsNoPartitions(t *testing.T) {
 		t.Errorf("the partitions are divided among %v", staying)
 	}
 	if !r.Contested(1, r.now) {
-		t.Error("what it still holds is taken for free")
+		t.Error("partitions that it still holds count as free")
 	}
 }

@@ -20,7 +20,7 @@ func fleet(t *rapid.T) []model.Member {
 	return out
 }
 
-func TestDivide_EveryPartitionHasOneOwner_AndNobodyMoreThanItsShare(t *testing.T) {
+func TestDivide_EveryPartitionHasOneOwnerAndNoMemberMoreThanItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, members := rapid.IntRange(1, 64).Draw(t, "n"), fleet(t)
 		count := map[string]int{}
@@ -60,7 +60,7 @@ func TestDivide_WhenAMemberLeaves_MostOthersKeepWhatTheyHave(t *testing.T) {
 		before, after := Divide(n, members), Divide(n, members[1:])
 		for p := range n {
 			if before[p] == members[0].ID {
-				continue // it has to move
+				continue // it must move
 			}
 			total++
 			if before[p] != after[p] {
@@ -69,12 +69,12 @@ func TestDivide_WhenAMemberLeaves_MostOthersKeepWhatTheyHave(t *testing.T) {
 		}
 	}
 	if moved*5 > total {
-		t.Errorf("%d of %d partitions moved though their owner stayed", moved, total)
+		t.Errorf("%d of %d partitions moved although their owner stayed", moved, total)
 	}
-	t.Logf("%d of %d partitions moved though their owner stayed", moved, total)
+	t.Logf("%d of %d partitions moved although their owner stayed", moved, total)
 }
 
-func TestDivide_NobodyIsThere(t *testing.T) {
+func TestDivide_WithoutMembers(t *testing.T) {
 	for p, owner := range Divide(3, nil) {
 		if owner != "" {
 			t.Errorf("partition %d belongs to %q", p, owner)
@@ -82,8 +82,8 @@ func TestDivide_NobodyIsThere(t *testing.T) {
 	}
 }
 
-// Workers of different versions must divide the partitions alike, or they take
-// them from each other as long as a fleet is being upgraded.
+// Workers of different versions must compute the same division. Otherwise they would take partitions from
+// each other during an upgrade of the fleet.
 func TestDivide_Golden(t *testing.T) {
 	members := []model.Member{{ID: "w1"}, {ID: "w2", Weight: 2}, {ID: "w3", Weight: 0.5}}
 	want := []string{"w1", "w1", "w2", "w1", "w2", "w2", "w3", "w3", "w2", "w2", "w2", "w1"}
@@ -92,7 +92,7 @@ func TestDivide_Golden(t *testing.T) {
 	}
 }
 
-func TestDivide_WhoLeavesOrComesMovesHardlyMoreThanItsShare(t *testing.T) {
+func TestDivide_AJoinOrLeaveMovesLittleMoreThanItsShare(t *testing.T) {
 	for _, n := range []int{8, 32, 64, 128} {
 		extra, total, worst := 0, 0, 0.0
 		for size := 2; size <= 12; size++ {
@@ -114,9 +114,9 @@ func TestDivide_WhoLeavesOrComesMovesHardlyMoreThanItsShare(t *testing.T) {
 				worst = max(worst, float64(moved)/float64(n))
 			}
 		}
-		t.Logf("%d partitions: %.1f%% move though their owner stays, at worst %.1f%%", n, 100*float64(extra)/float64(total), 100*worst)
+		t.Logf("%d partitions: %.1f%% move although their owner stays, at worst %.1f%%", n, 100*float64(extra)/float64(total), 100*worst)
 		if share := float64(extra) / float64(total); share > 0.10 || math.IsNaN(share) {
-			t.Errorf("%d partitions: %.1f%% move though their owner stays", n, 100*share)
+			t.Errorf("%d partitions: %.1f%% move although their owner stays", n, 100*share)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (r *Roster) Excuse(since, now time.Time) {
 	for _, e := range r.entries { // any order: each on its own
 		switch {
 		case e.heard.After(since) && e.probation == probation:
-			e.probation = 0 // it was heard again before this member noticed the outage
+			e.probation = 0 // it beat again before this member noticed the outage
 		case since.Sub(e.heard) < r.ttl:
 			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
 		}

@@ -11,7 +11,7 @@ import (
 
 const ttl = 10 * time.Second
 
-// rosterAt is a roster with a clock that the test moves.
+// rosterAt is a roster with a clock that the test controls.
 type rosterAt struct {
 	*testing.T
 	*Roster
@@ -33,11 +33,11 @@ func (r *rosterAt) wantLive(ids string) {
 		got = append(got, m.ID)
 	}
 	if want := strings.Fields(ids); !slices.Equal(got, want) {
-		r.Errorf("live are %v, want %v", got, want)
+		r.Errorf("live members: %v, want %v", got, want)
 	}
 }
 
-func TestRoster_AMemberIsThereFromItsFirstBeatUntilItStandsStillForTheTTL(t *testing.T) {
+func TestRoster_AMemberIsLiveFromItsFirstBeatUntilTheTTL(t *testing.T) {
 	r := newRosterAt(t)
 	r.wantLive("me")
 	r.says("a", 1)
@@ -63,7 +63,7 @@ func TestRoster_TheSameBeatAgainIsNoSignOfLife(t *testing.T) {
 }
 
 // A member at the edge of the TTL would otherwise move its partitions with every beat.
-func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
+func TestRoster_AStalledMemberIsBackWhenItBeatsRegularly(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 1)
 	beat := uint64(1)
@@ -81,12 +81,12 @@ func TestRoster_WhoHadStoodStillIsBackWhenItBeatsRegularly(t *testing.T) {
 	}
 	r.wantLive("a me")
 	r.pass(ttl)
-	r.Hear(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // started again
+	r.Hear(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // restarted
 	r.wantLive("a me")
 }
 
-// A member that beats less than three times in the TTL comes back as well: a member that started meanwhile has never
-// missed it, and the two would divide the partitions differently from then on.
+// A member that beats less than three times per TTL also comes back: a member that started in the meantime
+// has never missed it, and from then on the two would divide the partitions differently.
 func TestRoster_AMemberThatBeatsSlowlyComesBackFromProbation(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 1)
@@ -101,27 +101,27 @@ func TestRoster_AMemberThatBeatsSlowlyComesBackFromProbation(t *testing.T) {
 	r.wantLive("a me")
 }
 
-// A request can be overtaken by a later one of the same process.
-func TestRoster_AnAnnouncementThatComesLateIsNotHeard(t *testing.T) {
+// A later request of the same process can overtake an earlier one.
+func TestRoster_ALateAnnouncementIsIgnored(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
 	r.Hear(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
 	if !r.Contested(1, r.now) {
-		t.Error("what an older announcement says took the place of the newer")
+		t.Error("an older announcement replaced a newer one")
 	}
 }
 
-func TestRoster_WhoHasLeftIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
+func TestRoster_ADepartedMemberIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 5)
 	r.Hear(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
 	r.wantLive("me")
-	r.says("a", 1) // started again under its old name
+	r.says("a", 1) // restarted under its old name
 	r.wantLive("a me")
 }
 
-// Workers have to do with workers, and servers of package ordered with each other.
-func TestRoster_MembersOfOneRoleHearEachOtherAndNobodyElse(t *testing.T) {
+// Workers divide partitions among themselves, and so do servers of package ordered.
+func TestRoster_OnlyMembersOfOneRoleCount(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
 	r.wantLive("me")
@@ -137,7 +137,7 @@ func TestRoster_MembersOfOneRoleHearEachOtherAndNobodyElse(t *testing.T) {
 	r.wantLive("me")
 }
 
-func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
+func TestRoster_DepartedMembersAreForgotten(t *testing.T) {
 	r := newRosterAt(t)
 	for _, id := range []string{"a", "b", "c"} {
 		r.says(id, 1)
@@ -145,7 +145,7 @@ func TestRoster_WhoHasLeftIsForgotten(t *testing.T) {
 		r.Hear(model.Member{ID: id, Beat: 2, Left: true}, r.now) // read again
 	}
 	if len(r.entries) != 0 {
-		t.Errorf("%d members that have left are remembered: a fleet that comes and goes would fill the memory", len(r.entries))
+		t.Errorf("%d members that have left are kept, which would fill the memory over time", len(r.entries))
 	}
 }
 
@@ -160,7 +160,7 @@ func TestRoster_ASilentProcessIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r.wantLive("a me")
 }
 
-// A ping without an answer may be older than the beat that came since.
+// An unanswered ping may be older than a beat that has arrived since.
 func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 3)
@@ -170,7 +170,7 @@ func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
 	r.wantLive("a me")
 }
 
-func TestRoster_OwnAnnouncementsFromThePastAreNotHeard(t *testing.T) {
+func TestRoster_OwnEarlierAnnouncementsAreIgnored(t *testing.T) {
 	r := newRosterAt(t)
 	r.Hear(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
 	r.wantLive("me")
@@ -179,7 +179,7 @@ func TestRoster_OwnAnnouncementsFromThePastAreNotHeard(t *testing.T) {
 	}
 }
 
-// The store was away: no member could be heard, so none is suspected.
+// During an outage of the store no member can be heard, so none is suspected.
 func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("hung", 1)
@@ -196,13 +196,13 @@ func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 	r.wantLive("me")
 }
 
-func TestRoster_TheLastWordIsThatItHasLeft(t *testing.T) {
+func TestRoster_TheLastAnnouncementIsTheDeparture(t *testing.T) {
 	r := newRosterAt(t)
 	r.Beat(false)
 	if m := r.Beat(true); !m.Left {
-		t.Errorf("the goodbye is %+v", m)
+		t.Errorf("the last announcement is %+v", m)
 	}
 	if m := r.Beat(false); !m.Left {
-		t.Error("a heartbeat after the goodbye brings the member back")
+		t.Error("a heartbeat after the departure brings the member back")
 	}
 }

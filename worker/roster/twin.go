@@ -51,9 +51,8 @@ func (t *twin) hear(m model.Member) {
 // Echoed is closed when this member's own announcement has come back.
 func (r *Roster) Echoed() <-chan struct{} { return r.twin.own }
 
-// Older returns the last announcement under this member's id of a process that was started earlier;
-// the zero Member if there is none, or not any more. A live one prevents this one from
-// starting.
+// Older returns the last announcement under this member's id of a process that was started earlier; the zero
+// Member if there is none, or no longer. A live one prevents this one from starting.
 func (r *Roster) Older() model.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,9 +45,9 @@ func (l *List) attempt(ctx context.Context, action string, how space.Performer, 
 	return c
 }
 
-// tell sends the event that reports how a task, or an attempt at it, has ended, for the told-th
-// time. Finished work is reported even if ctx has ended meanwhile, or it would be done again. It
-// returns the reported completion, nil if it could not be sent.
+// tell sends the event that reports how a task, or an attempt at it, has ended, for the told-th time.
+// Finished work is reported even if ctx has ended since, or it would be done again. It returns the reported
+// completion, nil if it could not be sent.
 func (l *List) tell(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
 	for dry := 0; ; dry++ {
 		err := l.host.Send(model.Message{

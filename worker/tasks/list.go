@@ -37,7 +37,7 @@ type Host struct {
 	// Report reports a transient error to the operator.
 	Report func(what string, err error)
 	Logger *slog.Logger
-	// Warn reports a possibly recurring problem to the operator: what it is, and of which task.
+	// Warn reports a possibly recurring problem to the operator: what it is, and which task it concerns.
 	Warn func(what, of string, about ...any)
 }
 
@@ -81,8 +81,8 @@ type task struct {
 	gone bool
 }
 
-// tellAgain is when the outcome of a task that is still pending is reported again, doubled each
-// time: the event may have been refused by a program that did not know the action.
+// tellAgain is the delay after which the outcome of a task that is still pending is reported again, doubled
+// each time: the event may have been refused by a program that did not have the action.
 const tellAgain = 30 * time.Second
 
 // Look processes the log's records of tasks.

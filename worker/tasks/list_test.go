@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// desk is a list of the tasks of one action, and of what it has begun.
+// desk is a list of the tasks of one action, and of the work that it has begun.
 type desk struct {
 	*List
 	a     *performing
@@ -59,7 +59,7 @@ func (d *desk) is(key string, state space.TaskState, attempts int) {
 	d.lookAtTask(d.a, key, model.Object(model.F("n", 1), model.F("state", string(state)), model.F("attempts", attempts)))
 }
 
-// perform begins what can be, and comes to its end.
+// perform starts the tasks that are due, and finishes them.
 func (d *desk) perform() {
 	d.Perform()
 	begun := d.begun
@@ -69,19 +69,19 @@ func (d *desk) perform() {
 	}
 }
 
-func TestList_NoMoreThanAtATime(t *testing.T) {
+func TestList_LimitsConcurrentAttempts(t *testing.T) {
 	d := newDesk(t, &Performer{AtATime: 2})
 	for _, key := range []string{"a", "b", "c", "d"} {
 		d.is(key, space.TaskPending, 0)
 	}
 	d.Perform()
 	if len(d.begun) != 2 || d.a.underWay != 2 {
-		t.Errorf("%d are begun, %d under way, want two", len(d.begun), d.a.underWay)
+		t.Errorf("%d tasks begun, %d running, want two", len(d.begun), d.a.underWay)
 	}
 }
 
 // The document shows the cancellation, whichever runtime made it.
-func TestList_AnAttemptAtWhatIsCancelledEnds(t *testing.T) {
+func TestList_TheAttemptAtACancelledTaskEnds(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
 	d.Perform()
@@ -90,11 +90,11 @@ func TestList_AnAttemptAtWhatIsCancelledEnds(t *testing.T) {
 	of.cancel = func() { ended = true }
 	d.is("a", space.TaskCancelled, 0)
 	if !ended || !of.gone {
-		t.Error("the attempt goes on")
+		t.Error("the attempt continues")
 	}
 }
 
-func TestList_WhatANewProgramDoesNotHaveEnds(t *testing.T) {
+func TestList_AttemptsAtRemovedActionsEnd(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
 	d.Perform()
@@ -103,7 +103,7 @@ func TestList_WhatANewProgramDoesNotHaveEnds(t *testing.T) {
 	of.cancel = func() { ended = true }
 	d.change(space.NewProgram("q"))
 	if !ended || !of.gone || d.Pending() {
-		t.Error("the attempt goes on")
+		t.Error("the attempt continues")
 	}
 }
 
@@ -111,23 +111,23 @@ func TestList_AttemptsOfFormerOwnersCount(t *testing.T) {
 	d := newDesk(t, &Performer{Attempts: 4})
 	d.is("a", space.TaskPending, 3)
 	if of := d.a.pending["a"]; of.Attempts != 3 {
-		t.Errorf("%d attempts are known, want 3", of.Attempts)
+		t.Errorf("%d attempts counted, want 3", of.Attempts)
 	}
 }
 
-// A task that has ended waits for the log to contain its end. It is reported again, and not done again.
-func TestList_WhatIsDoneIsToldAgainAndNotDoneAgain(t *testing.T) {
+// A finished task waits until the log has its end. Its end is reported again, but the task is not done again.
+func TestList_AFinishedTaskIsReportedAgainAndNotRepeated(t *testing.T) {
 	d := newDesk(t, &Performer{})
 	d.is("a", space.TaskPending, 0)
 	d.perform()
-	d.a.pending["a"].at = 0 // nothing came of it for long
+	d.a.pending["a"].at = 0 // its end has not reached the log for long
 	d.perform()
 	if len(d.done) != 1 || len(d.sent) != 2 || d.sent[0].ID == d.sent[1].ID {
 		t.Errorf("done %v, told %+v", d.done, d.sent)
 	}
 }
 
-func TestTell_IsTriedUntilItIsStored(t *testing.T) {
+func TestTell_IsRetriedUntilItIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, &Performer{})
 		d.refuse = 3
@@ -141,7 +141,7 @@ func TestTell_IsTriedUntilItIsStored(t *testing.T) {
 
 // A key that is too long for an id is reported under its hash. A key that looks like such a hash is
 // another key.
-func TestCompletionID_TellsKeysApart(t *testing.T) {
+func TestCompletionID_DistinguishesKeys(t *testing.T) {
 	long := completionID(&space.Completion{Key: strings.Repeat("x", model.MaxNameLen+1), N: 1}, 0)
 	_, hash, _ := strings.Cut(strings.TrimPrefix(long, "done-"), "-")
 	if like := completionID(&space.Completion{Key: hash, N: 1}, 0); like == long {
@@ -152,21 +152,21 @@ func TestCompletionID_TellsKeysApart(t *testing.T) {
 	}
 }
 
-func TestSlots_AreGivenBack(t *testing.T) {
+func TestSlots_AreReleased(t *testing.T) {
 	s := NewSlots(1)
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		a := &Attempt{Space: "s"}
 		if !s.enter(ctx, a) {
-			t.Fatal("there is no room")
+			t.Fatal("there is no free slot")
 		}
 		cancel()
 		if s.enter(ctx, &Attempt{}) {
-			t.Error("there is room for two")
+			t.Error("there are two free slots")
 		}
 		s.leave(a)
 		if n := len(s.places); n != 0 {
-			t.Fatalf("%d places are not released", n)
+			t.Fatalf("%d slots are not released", n)
 		}
 	}
 }

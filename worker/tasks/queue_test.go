@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// A task that has ended leaves the queue at once, whatever precedes it there: a completed task
-// waits in it to be reported again, behind all tasks that have not begun.
+// A finished task leaves the queue at once, whatever precedes it there: it would wait to be reported again
+// after all tasks that have not begun.
 func TestTaskQueue_HoldsNothingThatIsNotPending(t *testing.T) {
 	core, err := space.New(space.Config{Space: "s", Runtime: "r"}, space.NewProgram("p"), replica.New("s"))
 	if err != nil {

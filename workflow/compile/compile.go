@@ -1,6 +1,7 @@
 // Package compile compiles Starlark to workflow graphs.
 //
-//	load("actions", "fetch", "store")
+//	fetch = action("fetch")
+//	store = action("store")
 //
 //	def run(urls):
 //	    pages = parallel([fetch(u) for u in urls])
@@ -10,13 +11,15 @@
 //
 //	workflow("mirror", run)
 //
-// Calls of actions are awaited. A file is ordinary Starlark. Code that cannot become a graph is refused, with
+// Instead of being declared, actions can be loaded: load("actions", "fetch", "store"). Calls of actions are awaited. A file is ordinary Starlark. Code that cannot become a graph is refused, with
 // its position and an alternative, and never compiled to something else.
 package compile
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.starlark.net/resolve"
@@ -35,7 +38,11 @@ type Error struct {
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Text }
 
 // combinators are the builtins that combine calls of actions.
-var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true}
+var combinators = map[string]bool{"workflow": true, "parallel": true, "attempt": true, "retry": true, "timeout": true, "sleep": true, "wait": true}
+
+// Combinators returns the names of the builtins that combine calls of actions, sorted. They have a meaning in
+// functions of workflows only.
+func Combinators() []string { return slices.Sorted(maps.Keys(combinators)) }
 
 // Actions is the module that actions are loaded from.
 const Actions = "actions"
@@ -47,15 +54,28 @@ func Compile(filename string, src []byte) (*workflow.Graph, error) {
 		return nil, err
 	}
 	builtins := workflow.Builtins()
-	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) }
+	predeclared := func(name string) bool { return combinators[name] || builtins.Has(name) || name == "action" }
 	if err := resolve.File(f, predeclared, starlark.Universe.Has); err != nil {
 		return nil, err
 	}
 	if id := reserved(f); id != nil {
 		return nil, refuse(id, "names that begin with _ and a name of this compiler (_t1, _result, _code1) are taken; rename %s", id.Name)
 	}
-	c := &compiler{text: newText(src), actions: map[string]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
-	err = c.file(f)
+	c := &compiler{text: newText(src), actions: map[string]string{}, loads: map[*syntax.Ident]bool{}, funcs: map[string]*syntax.DefStmt{}, effectful: map[string]bool{}, graph: &workflow.Graph{Format: workflow.Format}}
+	for _, s := range f.Stmts {
+		if err := c.declare(s); err != nil {
+			return nil, err
+		}
+	}
+	if c.entry == "" {
+		return nil, &Error{Pos: syntax.MakePosition(&f.Path, 1, 1), Text: `there is no workflow: write workflow("name", run) below the function run`}
+	}
+	return c.finish(f.Stmts)
+}
+
+// finish compiles the declared statements.
+func (c *compiler) finish(stmts []syntax.Stmt) (*workflow.Graph, error) {
+	err := c.lower(stmts)
 	if err == nil {
 		err = c.graph.Check()
 	}
@@ -84,9 +104,10 @@ func reserved(f *syntax.File) (found *syntax.Ident) {
 // compiler compiles one file.
 type compiler struct {
 	text      text
-	actions   map[string]bool
+	actions   map[string]string // their names, by variable
 	funcs     map[string]*syntax.DefStmt
 	effectful map[string]bool // functions that call actions, directly or not
+	loads     map[*syntax.Ident]bool
 	entry     string
 	graph     *workflow.Graph
 }
@@ -95,18 +116,15 @@ func refuse(n syntax.Node, format string, args ...any) error {
 	return &Error{Pos: syntax.Start(n), Text: fmt.Sprintf(format, args...)}
 }
 
-func (c *compiler) file(f *syntax.File) error {
-	for _, s := range f.Stmts {
-		if err := c.declare(s); err != nil {
-			return err
-		}
-	}
-	if c.entry == "" {
-		return &Error{Pos: syntax.MakePosition(&f.Path, 1, 1), Text: `there is no workflow: write workflow("name", run) below the function run`}
-	}
+func (c *compiler) lower(stmts []syntax.Stmt) error {
 	c.findEffectful()
 	c.effectful[c.entry] = true
-	for _, s := range f.Stmts {
+	for _, s := range stmts {
+		if id := c.shadow(s); id != nil {
+			return refuse(id, "%s is the name of an action, of a function with actions, or of a builtin of workflows; rename the variable", id.Name)
+		}
+	}
+	for _, s := range stmts {
 		if err := c.keep(s); err != nil {
 			return err
 		}
@@ -114,7 +132,7 @@ func (c *compiler) file(f *syntax.File) error {
 	if err := c.function(c.funcs[c.entry]); err != nil { // the first function
 		return err
 	}
-	for _, s := range f.Stmts {
+	for _, s := range stmts {
 		if def, is := s.(*syntax.DefStmt); is && c.effectful[def.Name.Name] && def.Name.Name != c.entry {
 			if err := c.function(def); err != nil {
 				return err
@@ -135,11 +153,15 @@ func (c *compiler) declare(s syntax.Stmt) error {
 			if s.To[i].Name != s.From[i].Name {
 				return refuse(s.To[i], "an action keeps its name: load(%q, %q)", Actions, s.From[i].Name)
 			}
-			c.actions[s.To[i].Name] = true
+			c.actions[s.To[i].Name] = s.To[i].Name
+			c.loads[s.To[i]] = true
 		}
 	case *syntax.DefStmt:
 		c.funcs[s.Name.Name] = s
 	case *syntax.AssignStmt:
+		if id, action := actionOf(s); id != nil {
+			c.actions[id.Name] = action
+		}
 	case *syntax.ExprStmt:
 		if call, name := callOf(s.X); name == "workflow" {
 			return c.workflow(call)
@@ -189,6 +211,9 @@ func (c *compiler) keep(s syntax.Stmt) error {
 			return nil
 		}
 	case *syntax.AssignStmt:
+		if id, _ := actionOf(s); id != nil {
+			return nil
+		}
 		if n := c.effect(s); n != nil {
 			return refuse(n, "an action can be called only in a function that the workflow runs")
 		}
@@ -198,6 +223,25 @@ func (c *compiler) keep(s syntax.Stmt) error {
 	start, _ := s.Span()
 	c.graph.Prelude = append(c.graph.Prelude, workflow.Code{Text: c.text.node(s), Line: start.Line, Col: 1})
 	return nil
+}
+
+// shadow returns a variable of a function that has the name of something that becomes a node.
+func (c *compiler) shadow(s syntax.Stmt) (found *syntax.Ident) {
+	if _, is := s.(*syntax.DefStmt); !is {
+		return nil
+	}
+	syntax.Walk(s, func(n syntax.Node) bool {
+		id, is := n.(*syntax.Ident)
+		if !is || !c.isEffect(id.Name) {
+			return found == nil
+		}
+		b, is := id.Binding.(*resolve.Binding)
+		if is && !c.loads[b.First] && (b.Scope == resolve.Local || b.Scope == resolve.Cell || b.Scope == resolve.Free) {
+			found = id
+		}
+		return found == nil
+	})
+	return found
 }
 
 // findEffectful finds the functions that call actions.
@@ -227,7 +271,7 @@ func (c *compiler) effect(n syntax.Node) (found syntax.Node) {
 }
 
 func (c *compiler) isEffect(name string) bool {
-	return c.actions[name] || c.effectful[name] || combinators[name]
+	return c.actions[name] != "" || c.effectful[name] || combinators[name]
 }
 
 // callOf returns the call that a node is, and the called name, if it is one.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
 
 	"github.com/settlehq/settle/workflow"
@@ -21,6 +21,8 @@ func (l *lowering) effect(x syntax.Expr, into *workflow.Code) {
 		l.refuse(l.c.effect(x), "the call of an action stands alone, at the right of an assignment, or directly in parallel, attempt, retry or timeout; give its result to a variable first")
 	case name == "sleep":
 		l.sleep(call, into)
+	case name == "wait":
+		l.wait(call, into, false)
 	case name == "parallel":
 		l.parallel(call, into, false)
 	case name == "attempt":
@@ -41,6 +43,10 @@ func (l *lowering) attempt(call *syntax.CallExpr, into *workflow.Code) {
 		l.parallel(inner, into, true)
 		return
 	}
+	if name == "wait" {
+		l.wait(inner, into, true)
+		return
+	}
 	l.step(workflow.Node{Kind: workflow.Action, Into: into, Attempt: true, Calls: []workflow.Call{l.call(call.Args[0], nil)}}, syntax.Start(call))
 }
 
@@ -51,12 +57,12 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 	}
 	code := l.noEffect(call.Args[0])
 	if lit, is := call.Args[0].(*syntax.Literal); is && lit.Token == syntax.STRING {
-		d, err := time.ParseDuration(lit.Value.(string))
+		s, err := workflow.Seconds(starlark.String(lit.Value.(string)))
 		if err != nil {
 			l.refuse(lit, "%v", err)
 			return
 		}
-		code.Text = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+		code.Text = strconv.FormatFloat(s, 'f', -1, 64)
 	}
 	l.step(workflow.Node{Kind: workflow.Sleep, Code: code}, syntax.Start(call))
 	if into != nil {
@@ -64,6 +70,46 @@ func (l *lowering) sleep(call *syntax.CallExpr, into *workflow.Code) {
 		into.Reads = into.Reads[1:]
 		l.step(workflow.Node{Kind: workflow.Do, Code: into}, syntax.Start(call))
 	}
+}
+
+// wait handles wait(name) or wait(name, timeout).
+func (l *lowering) wait(call *syntax.CallExpr, into *workflow.Code, attempt bool) {
+	const write = `write wait("signal"), or wait("signal", timeout = "24h"), which fails with a TimeoutError`
+	at := syntax.Start(call)
+	code := &workflow.Code{Line: at.Line, Col: 1}
+	name, limit := "", "None"
+	for i, arg := range call.Args {
+		key := [2]string{"name", "timeout"}[min(i, 1)]
+		if b, is := arg.(*syntax.BinaryExpr); is && b.Op == syntax.EQ {
+			key, arg = b.X.(*syntax.Ident).Name, b.Y
+		}
+		part := l.noEffect(arg)
+		switch {
+		case key == "name" && name == "":
+			name = part.Text
+		case key == "timeout" && limit == "None":
+			limit = part.Text
+			if ms, err := duration(arg); err == nil {
+				limit = strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64)
+			} else if lit, is := arg.(*syntax.Literal); is && lit.Token == syntax.STRING {
+				l.refuse(lit, "%v", err)
+			}
+		default:
+			l.refuse(arg, write)
+			return
+		}
+		for _, v := range part.Reads {
+			if !slices.Contains(code.Reads, v) {
+				code.Reads = append(code.Reads, v)
+			}
+		}
+	}
+	if name == "" {
+		l.refuse(call, write)
+		return
+	}
+	code.Text = "(" + name + "), (" + limit + ")"
+	l.step(workflow.Node{Kind: workflow.Wait, Code: code, Into: into, Attempt: attempt}, at)
 }
 
 func isNamed(x syntax.Expr) bool {
@@ -84,13 +130,13 @@ func (l *lowering) noEffect(x syntax.Expr) *workflow.Code {
 func (l *lowering) call(x syntax.Expr, own []string) (out workflow.Call) {
 	call, name := callOf(x)
 	switch {
-	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "parallel" || name == "attempt" || name == "workflow":
+	case call == nil || !l.c.isEffect(name) || name == "sleep" || name == "wait" || name == "parallel" || name == "attempt" || name == "workflow":
 		l.refuse(x, "here stands the call of an action, or of a function that calls actions")
 		return out
 	case name == "retry" || name == "timeout":
 		return l.policy(call, name, own)
-	case l.c.actions[name]:
-		out.Action = name
+	case l.c.actions[name] != "":
+		out.Action = l.c.actions[name]
 	default:
 		out.Func = name
 	}
@@ -195,11 +241,11 @@ func literal(x syntax.Expr) (float64, error) {
 
 func duration(x syntax.Expr) (int64, error) {
 	if lit, is := x.(*syntax.Literal); is && lit.Token == syntax.STRING {
-		d, err := time.ParseDuration(lit.Value.(string))
-		if err == nil && d <= 0 {
+		s, err := workflow.Seconds(starlark.String(lit.Value.(string)))
+		if err == nil && s <= 0 {
 			err = fmt.Errorf("a time is longer than nothing")
 		}
-		return max(d.Milliseconds(), 1), err
+		return max(int64(s*1000), 1), err
 	}
 	s, err := literal(x)
 	if err != nil || s <= 0 {

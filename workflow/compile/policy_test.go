@@ -251,7 +251,7 @@ func TestRefused_WithItsPlaceAndWhatToWriteInstead(t *testing.T) {
 		"    n and a(1)":                            "w.star:6:11: the call of an action stands alone",
 		"    return undefined(1)":                   "w.star:6:12: undefined: undefined",
 		"    _t1 = a(1)":                            "w.star:6:5: names that begin with _",
-		"    sleep('soon')\n    return 0":           "w.star:6:11: time: invalid duration",
+		"    sleep('soon')\n    return 0":           "w.star:6:11: \"soon\" is not a duration",
 		"    break":                                 "break not in a loop",
 	} {
 		_, err := Compile("w.star", []byte("load('actions', 'a', 'b', 'undo')\ndef two(x):\n    y = a(x)\n    return b(y)\ndef run(n = 3):\n"+body+"\nworkflow('w', run)\n"))

@@ -10,10 +10,11 @@ import (
 
 // Alterations break one setting each, named as the error must name it.
 var Alterations = map[string]func(*jetstream.StreamConfig){
-	"storage":          func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
-	"persist mode":     func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
-	"acknowledgements": func(c *jetstream.StreamConfig) { c.NoAck = true },
-	"subjects":         func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "other.>") },
+	"storage":             func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+	"persist mode":        func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+	"acknowledgements":    func(c *jetstream.StreamConfig) { c.NoAck = true },
+	"subjects":            func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "other.>") },
+	"subjects of clients": func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[:1] },
 	"subject transform": func(c *jetstream.StreamConfig) {
 		c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: ">", Destination: "x.>"}
 	},

@@ -105,10 +105,10 @@ var errNoHeaders = errors.New("a message has no headers that can be read")
 // errSilentReplicas: no server answers for the stream, which is missing, or has just lost its leader.
 var errSilentReplicas = errors.New("no replica of the stream answers")
 
-// NoResults describes the 404 for a pattern of which no subject has a message. The other 404,
-// "Message Not Found", for a pattern means that a message could not be loaded that existed
-// when the server listed them: it may have been replaced since, and the answer is incomplete.
-// For a batch after a sequence, that one means that there are no messages.
+// NoResults describes the 404 for a pattern that matches no subject with a message. The other 404, "Message
+// Not Found", for a pattern means that a message could not be loaded that existed when the server listed
+// them: it may have been replaced since, and the answer is incomplete. For a batch after a sequence, that one
+// means that there are no messages.
 const NoResults = "No Results"
 
 // endOfBatch reads the message that ends a batch.
@@ -177,7 +177,7 @@ func (l *Link) readOneByOne(ctx context.Context, stream, pattern string, after u
 	return found, true, nil
 }
 
-// ReadAll reads the one message of each subject of a pattern, of which there are few.
+// ReadAll reads the one message of each subject of a pattern that matches few.
 func (l *Link) ReadAll(ctx context.Context, stream, pattern string) ([]StoredMsg, error) {
 	found, more, err := l.BatchGet(ctx, stream, GetRequest{MultiLast: []string{pattern}, MaxBytes: StateBytes})
 	if errors.Is(err, errNoHeaders) {

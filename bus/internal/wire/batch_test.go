@@ -8,9 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What the server says at the end of a batch (nats-server, getDirectMulti and
-// getDirectRequest).
-func TestBatch_ItsEndIsTakenForOneOnlyIfAllHasArrived(t *testing.T) {
+// These are the server's messages at the end of a batch (nats-server, getDirectMulti and getDirectRequest).
+func TestBatch_EndsOnlyWhenAllMessagesArrived(t *testing.T) {
 	for _, c := range []struct {
 		name, status, description string
 		found                     int
@@ -59,10 +58,10 @@ func TestBatch_APartThatWasLostIsNoticed(t *testing.T) {
 		parts []*nats.Msg
 		want  error
 	}{
-		"all are there":    {[]*nats.Msg{part(4, 0), part(6, 4), part(9, 6), end}, nil},
-		"the first is not": {[]*nats.Msg{part(6, 4), part(9, 6), end}, ErrTransient},
-		"another is not":   {[]*nats.Msg{part(4, 0), part(9, 6), end}, ErrTransient},
-		"the last is not":  {[]*nats.Msg{part(4, 0), part(6, 4), end}, ErrTransient},
+		"all messages arrived": {[]*nats.Msg{part(4, 0), part(6, 4), part(9, 6), end}, nil},
+		"the first is not":     {[]*nats.Msg{part(6, 4), part(9, 6), end}, ErrTransient},
+		"another is not":       {[]*nats.Msg{part(4, 0), part(9, 6), end}, ErrTransient},
+		"the last is not":      {[]*nats.Msg{part(4, 0), part(6, 4), end}, ErrTransient},
 	} {
 		replies := make(chan *nats.Msg, len(c.parts))
 		for _, m := range c.parts {

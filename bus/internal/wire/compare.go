@@ -56,7 +56,8 @@ func (s *Streams) CompareAll() {
 	})
 }
 
-// Suspect compares a stream that may have gone back, and delays messages for it until then. It does not wait.
+// Suspect starts to compare a stream that may have gone back, and holds back messages for it until the end of
+// the comparison.
 func (s *Streams) Suspect(stream string) {
 	s.Pub.mu.Lock()
 	defer s.Pub.mu.Unlock()
@@ -126,12 +127,12 @@ func (s *Streams) Compare(ctx context.Context, stream string) {
 	}
 }
 
-// LookBack asks the leader of a stream for the message of an anchor. why is the contradiction
-// in the answer, "" if there is none. A missing message has been purged, if
-// the stream reaches further. A missing stream has lost all its messages.
+// LookBack asks the leader of a stream for the message of an anchor. why is the contradiction in the answer,
+// "" if there is none. A missing message has been purged, if the stream reaches further. A missing stream has
+// lost all its messages.
 //
-// A stream that has gone back may grow to where it was, with other messages, between the two questions. So the message is asked for
-// again, once it is known that there must be one, or have been.
+// A stream that has gone back may grow to its former length, with other messages, between the two requests.
+// So the message is requested again, once it is known that it must exist, or have existed.
 func (s *Streams) LookBack(ctx context.Context, stream string, was Anchor) (found Anchor, why string, err error) {
 	if was.Seq == 0 {
 		return was, "", nil
@@ -182,7 +183,7 @@ func (s *Streams) WentBack(stream string, was Anchor, why string) {
 	if s.ForgetRead != nil {
 		s.ForgetRead()
 	}
-	s.Log.Error("a stream has gone back to an earlier state (a power cut without fsync, a snapshot, an older copy of its files): what was stored last is lost; everything is read anew",
+	s.Log.Error("a stream has gone back to an earlier state (a power cut without fsync, a snapshot, an older copy of its files): what was stored last is lost; everything is read again",
 		"stream", stream, "known_up_to", was.Seq, "found", why)
 	s.Pub.abandon(func(r *Request) bool { return r.Bound }, fmt.Errorf("stream %s was known up to %d, and %s: %w", stream, was.Seq, why, model.ErrRewound))
 	s.Pub.resend(func(r *Request) bool { return r.Stream == stream && r.held })

@@ -97,8 +97,8 @@ func storedSeq(data []byte) (uint64, bool) {
 	return seq, err == nil && seq > 0
 }
 
-// readStatus reads an answer that is only a header. 503 comes from the server that
-// this process is connected to: the subject has no subscriber, so the message was not delivered.
+// readStatus reads an answer that is only a header. 503 comes from the server that this process is connected
+// to: the subject has no subscriber, so the message was not delivered.
 func readStatus(h nats.Header) Answer {
 	status := Header(h, HeaderStatus)
 	if status == "503" {

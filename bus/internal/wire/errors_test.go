@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Each answer of the server and what it says about the attempt. A code that moves
-// to another line here changes what is retried and what is given up.
+// The table has each answer of the server and its meaning for the attempt. Moving a code to another line
+// changes what is retried and what is given up.
 func TestQ20_Answers(t *testing.T) {
 	tests := []struct {
 		code        server.ErrorIdentifier
@@ -42,7 +42,7 @@ func TestQ20_Answers(t *testing.T) {
 		{server.JSNotEnabledForAccountErr, "JetStream not enabled for account", Unavailable, 0},
 		{server.JSStreamSequenceNotMatchErr, "expected stream sequence does not match", Unclear, 0},
 		{server.JSStreamNotFoundErr, "stream not found", Unclear, 0},
-		{60000, "an error of a server to come", Unclear, 0},
+		{60000, "an error of a future server", Unclear, 0},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%d %s", test.code, test.description), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestQ20_Answers(t *testing.T) {
 				t.Errorf("got %v %d, want %v %d", a.Outcome, a.Seq, test.want, test.seq)
 			}
 			if a.Why == "" {
-				t.Error("the answer does not say why")
+				t.Error("the answer has no reason")
 			}
 		})
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// A trace context travels on in everything that an event causes, so what is no trace
-// context, however long, ends where it comes in.
-func TestATraceContextThatIsNoneIsDropped(t *testing.T) {
+// A trace context is passed on to everything that an event causes, so an invalid one, however long, is
+// dropped on arrival.
+func TestAnInvalidTraceContextIsDropped(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for _, c := range []struct {
 		what          string

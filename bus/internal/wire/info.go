@@ -81,9 +81,8 @@ func ClusterOf(info *jetstream.StreamInfo) string {
 	return info.Cluster.Name
 }
 
-// Subjects returns the subjects of a stream that match a pattern, in as many pages as necessary. Pages may
-// be of different moments, so that a subject that was added meanwhile may be
-// missing.
+// Subjects returns the subjects of a stream that match a pattern, in as many pages as necessary. Pages may be
+// of different times, so that a subject that was added in between may be missing.
 func (l *Link) Subjects(ctx context.Context, stream, pattern string) (map[string]uint64, error) {
 	all := map[string]uint64{}
 	for {
@@ -128,7 +127,7 @@ func (l *Link) LastBefore(ctx context.Context, stream string, first, end uint64,
 		m, err := l.LeaderGet(ctx, stream, GetRequest{Seq: mid, NextFor: ">"})
 		switch {
 		case errors.Is(err, ErrNoMessage):
-			high = mid // the leader is behind the one that was asked first
+			high = mid // the leader lags behind the one that was asked first
 		case err != nil:
 			return 0, err
 		case m.Time.Before(before):

@@ -16,9 +16,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Link is the connection of a process to the JetStream of a deployment: it makes requests and reads,
-// again and again until there is an answer, and knows the names of the streams. It remembers nothing of
-// what it reads.
+// Link is the connection of a process to the JetStream of a deployment: it makes requests and reads, repeated
+// until there is an answer, and knows the names of the streams. It remembers nothing that it reads.
 type Link struct {
 	Name, Version string // of the process, and of its program
 	Names         Names
@@ -51,7 +50,7 @@ func (l *Link) Adopt(partitions int, horizon time.Duration) {
 	l.deployment.horizon.Store(int64(horizon))
 }
 
-// LinkConfig is what a link has to know before it connects.
+// LinkConfig is the configuration of a link.
 type LinkConfig struct {
 	Name, Version, Prefix string
 	AckTimeout            time.Duration
@@ -69,7 +68,7 @@ func NewLink(c LinkConfig) *Link {
 type Timing struct {
 	PastLimit time.Duration // see appending.answerFromThePast
 	HeadCheck time.Duration // how often FollowSpace compares the head
-	Heartbeat time.Duration // how often a quiet consumer shows that it is there
+	Heartbeat time.Duration // how often an idle consumer shows that it is alive
 	GoneAfter time.Duration // how long a subscription waits for a missing stream
 	Placement time.Duration // how long a stream waits for the servers of its replicas
 	Absent    time.Duration // how long a cluster reports that there is no stream before that is believed

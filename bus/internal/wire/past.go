@@ -89,8 +89,8 @@ func (p *past) SuspectAll() {
 	}
 }
 
-// suspectOne marks a stream as suspect, and reports whether it was not: then it must be compared. Where it was, the comparison under way
-// asks once more.
+// suspectOne marks a stream as suspect, and reports whether it was not: then it must be compared. If it was,
+// the comparison in progress asks once more.
 func (p *past) suspectOne(stream string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,14 +158,15 @@ func (p *past) suspicion(stream string) uint64 {
 func (p *past) contradicts(stream string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, known := p.anchors[stream]; known { // otherwise it was decided meanwhile
+	if _, known := p.anchors[stream]; known { // otherwise another comparison has decided
 		p.contradicted[stream] = true
 	}
 }
 
 // holds records that a stream has been compared, and has not gone back. was is the message that it was
-// compared with, found the message in the stream, and suspicion was the stream's before the question was asked. It returns false if the stream has become suspect since: the
-// answer may be of the time before, and the stream must be compared again.
+// compared with, found the message in the stream, and suspicion the stream's before the request. It returns
+// false if the stream has become suspect since: the answer may be older than that, and the stream must be
+// compared again.
 func (p *past) holds(stream string, was, found Anchor, suspicion uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +184,7 @@ func (p *past) holds(stream string, was, found Anchor, suspicion uint64) bool {
 	return true
 }
 
-// isBack begins a new epoch because a stream has gone back, unless that was detected meanwhile.
+// isBack begins a new epoch because a stream has gone back, unless that was already detected.
 func (p *past) isBack(stream string, was Anchor, r model.Rewind) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,11 +206,11 @@ func (p *past) isBack(stream string, was Anchor, r model.Rewind) bool {
 func (a *Anchor) differs(found Anchor) string {
 	switch {
 	case !a.Time.IsZero() && !a.Time.Equal(found.Time):
-		return "a message stands there that was stored at " + found.Time.Format(time.RFC3339Nano)
+		return "the sequence has a message that was stored at " + found.Time.Format(time.RFC3339Nano)
 	case a.Subject != "" && a.Subject != found.Subject:
-		return "a message with another subject stands there: " + found.Subject
+		return "the sequence has a message with another subject: " + found.Subject
 	case a.Commit != "" && a.Commit != found.Commit:
-		return "another commit stands there: " + found.Commit
+		return "the sequence has another commit: " + found.Commit
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-func TestPast_OnlyWhatIsNewerIsRemembered(t *testing.T) {
+func TestPast_OnlyNewerMessagesAreRemembered(t *testing.T) {
 	var p past
 	p.Note("LOG", Anchor{Seq: 7, Subject: "seven"})
 	p.Note("LOG", Anchor{Seq: 5, Subject: "five"})
@@ -29,8 +29,8 @@ func TestPast_OnlyWhatIsNewerIsRemembered(t *testing.T) {
 	}
 }
 
-// What is heard of a stream that may have gone back says nothing about what stands in it now.
-func TestPast_WhatIsHeardOfASuspectedStreamIsNotRemembered(t *testing.T) {
+// A message received from a stream that may have gone back does not show what is in the stream now.
+func TestPast_MessagesOfASuspectedStreamAreNotRemembered(t *testing.T) {
 	var p past
 	p.Note("LOG", Anchor{Seq: 7})
 	p.SuspectAll()
@@ -55,7 +55,7 @@ func TestPast_NothingIsStoredBeforeStreamsWereCompared(t *testing.T) {
 	}
 }
 
-// The comparisons of an earlier disconnect say nothing of what happened at the latest one.
+// The comparisons after an earlier disconnect do not show what happened at the last one.
 func TestPast_StreamsAreSettledByTheLastComparisons(t *testing.T) {
 	var p past
 	p.Note("LOG", Anchor{Seq: 7})
@@ -96,7 +96,7 @@ func TestPast_NothingIsSettledWhileALeaderContradicts(t *testing.T) {
 	}
 }
 
-func TestPast_MessagesAreToldApart(t *testing.T) {
+func TestPast_MessagesAreDistinguished(t *testing.T) {
 	now := time.Now()
 	is := Anchor{Seq: 7, Time: now, Subject: "cart", Commit: "a/0/1"}
 	for name, found := range map[string]Anchor{
@@ -130,14 +130,14 @@ func TestPast_AFollowerOfAnEarlierEpochEnds(t *testing.T) {
 	}
 }
 
-// aPublisher returns one without a server, with a request on the wire.
+// aPublisher returns a publisher without a server, with a request in flight.
 func aPublisher(p *past) (*publisher, *Request) {
 	r := &Request{Task: Task{Msg: &nats.Msg{Header: nats.Header{}}}, token: 1, tries: 1}
 	return &publisher{past: p, pending: map[uint64]*Request{1: r}}, r
 }
 
-// A request that may have been stored is in doubt: a refusal of it may be its own doing.
-func TestPublisher_WhatMayHaveBeenStoredIsInDoubt(t *testing.T) {
+// A request that may have been stored is in doubt: its own earlier try may be the reason for a refusal.
+func TestPublisher_AMessageThatMayBeStoredIsInDoubt(t *testing.T) {
 	for name, then := range map[string]func(p *publisher, r *Request){
 		"the connection broke": func(p *publisher, _ *Request) { p.disconnected() },
 		"it is sent again":     func(p *publisher, r *Request) { p.begin(r) },
@@ -154,7 +154,7 @@ func TestPublisher_WhatMayHaveBeenStoredIsInDoubt(t *testing.T) {
 	}
 }
 
-// What may not have arrived is sent again when the connection is back, but for what is being
+// Messages that may not have arrived are sent again when the connection is back, except those that are being
 // looked up.
 func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
 	for state, want := range map[requestState]int{onTheWire: 1, resting: 1, asking: 0} {
@@ -168,8 +168,8 @@ func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
 	}
 }
 
-// Whatever is delivered is compared with the stream after a disconnect.
-func TestPast_WhatIsFollowedIsRemembered(t *testing.T) {
+// Every delivered message is compared with the stream after a disconnect.
+func TestPast_FollowedMessagesAreRemembered(t *testing.T) {
 	b := aLink()
 	f := newFollower(b, &Tail{Stream: "FOLLOWED"}, func(Delivery) {})
 	f.receive(message(1))
@@ -178,14 +178,14 @@ func TestPast_WhatIsFollowedIsRemembered(t *testing.T) {
 	}
 }
 
-// aLink is without a connection.
+// aLink returns a link without a connection.
 func aLink() *Streams {
 	return &Streams{Link: NewLink(LinkConfig{Prefix: "settle", AckTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})}
 }
 
-// The end of a comparison sends what was held back for it, and nothing that pauses between two attempts: a stream that is there and takes
-// nothing would be asked without a pause.
-func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
+// The end of a comparison sends the messages that it held back, but none that pauses between two attempts:
+// otherwise a stream that accepts nothing would get requests without a pause.
+func TestPublisher_AComparisonSendsOnlyWhatItHeldBack(t *testing.T) {
 	attempts := 0
 	s := connected(t, func(a faults.Attempt) faults.Fault {
 		if a.Subject == "held" {
@@ -207,7 +207,7 @@ func TestPublisher_AComparisonSendsWhatWasHeldBackForItAlone(t *testing.T) {
 	}
 }
 
-// connected has a stream PLAIN, of which it knows the one message, on a server of its own.
+// connected returns a bus on its own server with a stream PLAIN, of which it knows the only message.
 func connected(t *testing.T, faults faults.Func) *Streams {
 	t.Helper()
 	server := natstest.StartServer(t, embedded.Config{})

@@ -71,7 +71,7 @@ type publisher struct {
 	closed  bool
 	next    uint64
 	pending map[uint64]*Request
-	idle    signal // raised when nothing is pending any more
+	idle    signal // raised when nothing is pending
 	refused unstored
 
 	// answers queries a stream, and returns nil if it is there. asked is when that was last done for each
@@ -95,7 +95,7 @@ type Request struct {
 
 	state       requestState
 	sent        time.Time // the last attempt
-	silent      time.Time // the first attempt since the last answer, zero if there is none
+	silent      time.Time // the first attempt since the last answer, zero if none
 	tries       int
 	rests       int
 	dropReplies int  // number of answers to ignore, for Faults
@@ -408,7 +408,7 @@ func (p *publisher) patience(r *Request) time.Duration {
 	return p.timeout
 }
 
-// lostAckPatience limits that: such an answer may get lost by itself.
+// lostAckPatience limits that: a single answer may simply get lost.
 const lostAckPatience = 30 * time.Second
 
 // disconnected puts every request in flight in doubt.
@@ -495,9 +495,8 @@ func (p *publisher) drain(ctx context.Context) {
 	}
 }
 
-// stop ends everything that is pending with model.ErrStopped, and tells the
-// goroutines to end; wait returns when they have. Neither may be called from a
-// callback.
+// stop ends everything that is pending with model.ErrStopped, and makes the goroutines end; wait returns when
+// they have. Neither may be called from a callback.
 func (p *publisher) stop() {
 	p.mu.Lock()
 	p.closed = true

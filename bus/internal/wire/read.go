@@ -62,7 +62,7 @@ func decodeStored(m *storedMessage) StoredMsg {
 	if len(m.Header) == 0 {
 		return found
 	}
-	// Headers that are malformed are those of no program of Settle. A message without headers says as much, and does not
+	// No program of Settle writes malformed headers. The message is read as one without headers, and does not
 	// keep others from being read.
 	if h, err := nats.DecodeHeadersMsg(m.Header); err == nil {
 		found.Header = h

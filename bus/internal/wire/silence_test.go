@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A stream is asked for when several attempts have had their time, and none was answered.
+// The stream is queried when several attempts have timed out, and none was answered.
 func TestSilence_OneAttemptWithoutAnAnswerIsNotEnough(t *testing.T) {
 	now := time.Now()
 	p := &publisher{timeout: time.Second, pending: map[uint64]*Request{}}

@@ -7,8 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The end of a list of last messages is not reached before each subject that there was has come,
-// or patience is over.
+// A list of last messages ends when each subject that existed has arrived, or after a limit.
 func TestTailEnd_WaitsForEachSubject(t *testing.T) {
 	e := end{found: 2, known: true, subjects: map[string]bool{}}
 	e.delivered(Delivery{Msg: &nats.Msg{Subject: "a"}}) // nothing is pending: the other is being replaced
@@ -21,7 +20,7 @@ func TestTailEnd_WaitsForEachSubject(t *testing.T) {
 	}
 }
 
-// A client can send headers that the server adds, too: the server's own is the last.
+// A client can send headers that the server also adds: the server's own come last.
 func TestHeaders_WhatTheServerAddsIsTheLast(t *testing.T) {
 	h := nats.Header{HeaderSequence: {"99", "7"}}
 	if got := AddedNumber(h, HeaderSequence); got != 7 {

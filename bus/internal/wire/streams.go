@@ -20,8 +20,8 @@ type Streams struct {
 	Pub  *publisher
 	Past past
 
-	// ForgetRead is called when a stream has gone back, before anything is read anew, and reportRewind after that, on
-	// a goroutine of its own. Either may be nil.
+	// ForgetRead is called when a stream has gone back, before anything is read again, and reportRewind after
+	// that, on its own goroutine. Either may be nil.
 	ForgetRead   func()
 	ReportRewind func(model.Rewind)
 }

@@ -35,21 +35,68 @@ func (n Names) DeadStream() string { return n.Upper + "_DEAD" }
 // NATS clients.
 func BucketStream(bucket string) string { return "KV_" + bucket }
 
-// Subjects of the lane: every event has its own.
+// Subjects of the lane: every event has its own. What the system sends, under an id that it has minted, lies under
+// "lane", and what clients send under "send", with the principal last if there is one. Nothing else decides which of the two
+// a message is (docs/adr/0043). The space is at the same place in both, so one pattern matches the events of a space.
 
-func (n Names) Lanes(p int) string { return n.LaneOf(p) + "*.*.*" }
+const (
+	kindLane = "lane"
+	kindSend = "send"
+)
 
-func (n Names) LaneOf(p int) string { return n.Prefix + ".lane." + strconv.Itoa(p) + "." }
-
-func (n Names) LaneOfSpace(p int, space string) string { return n.LaneOf(p) + space + ".>" }
-
-func (n Names) Event(p int, m *model.Message) string {
-	return n.LaneOf(p) + m.Space + "." + m.Stream + "." + m.ID
+// Lanes returns the subjects of a LANE stream.
+func (n Names) Lanes(p int) []string {
+	return []string{n.SystemLanes(p), n.sendOf(p) + "*.*.*", n.sendOf(p) + "*.*.*.*"}
 }
 
-// EventsOf returns the subjects of the events with an id, in a space or in all of them ("").
-func (n Names) EventsOf(p int, space, id string) string {
-	return n.LaneOf(p) + any1(space) + ".*." + id
+// SystemLanes returns the subjects of what is not sent by clients, the only ones of a deployment of an earlier version.
+func (n Names) SystemLanes(p int) string { return n.laneOf(p) + "*.*.*" }
+
+// Sends returns the subjects under which clients send to all lanes: those without a principal, and those with one.
+func (n Names) Sends(principal string) string {
+	subjects := n.Prefix + ".send.*.*.*.*"
+	if principal != "" {
+		subjects += "." + principal
+	}
+	return subjects
+}
+
+// Fill returns the subject of a message of a lane that is no event.
+func (n Names) Fill(p int) string {
+	return n.laneOf(p) + fillName + "." + fillName + "." + ShortID()
+}
+
+// fillName is a token that no event has.
+const fillName = "="
+
+func (n Names) laneOf(p int) string   { return n.Prefix + ".lane." + strconv.Itoa(p) + "." }
+func (n Names) sendOf(p int) string   { return n.Prefix + ".send." + strconv.Itoa(p) + "." }
+func (n Names) eitherOf(p int) string { return n.Prefix + ".*." + strconv.Itoa(p) + "." }
+
+// LaneOfSpace returns a pattern for the events of a space.
+func (n Names) LaneOfSpace(p int, space string) string { return n.eitherOf(p) + space + ".>" }
+
+// Event returns the subject of an event.
+func (n Names) Event(p int, m *model.Message) string {
+	if model.IsMinted(m.ID) {
+		return n.laneOf(p) + m.Space + "." + m.Stream + "." + m.ID
+	}
+	principal, id := model.CutPrincipal(m.ID)
+	subject := n.sendOf(p) + m.Space + "." + m.Stream + "." + id
+	if principal != "" {
+		subject += "." + principal
+	}
+	return subject
+}
+
+// EventsOf returns the subjects of the events with an id, in a space and a stream, or in all of them (""). Clients of earlier
+// versions have sent theirs under "lane".
+func (n Names) EventsOf(p int, space, stream, id string) string {
+	m := model.Message{Space: any1(space), Stream: any1(stream), ID: id}
+	if !model.IsMinted(id) && m.By() == "" {
+		return n.eitherOf(p) + m.Space + "." + m.Stream + "." + id
+	}
+	return n.Event(p, &m)
 }
 
 // any1 returns a token, or the wildcard for one.
@@ -64,8 +111,19 @@ func any1(token string) string {
 
 func (n Names) Deads() string { return n.Dead("", "", "") }
 
+// ParseDead reads the names of an event from the subject of a letter about it.
+func (n Names) ParseDead(subject string) (m model.Message, ok bool) {
+	names, ok := strings.CutPrefix(subject, n.deadOf())
+	if !ok {
+		return m, false
+	}
+	return ParseNames(names)
+}
+
+func (n Names) deadOf() string { return n.Prefix + ".dead." }
+
 func (n Names) Dead(space, stream, id string) string {
-	return n.Prefix + ".dead." + any1(space) + "." + any1(stream) + "." + any1(id)
+	return n.deadOf() + any1(space) + "." + any1(stream) + "." + any1(id)
 }
 
 // Subjects of the log and its feed: every space has one of each.
@@ -101,19 +159,53 @@ func (n Names) RollCalls() string           { return n.Prefix + ".rollcall.*" }
 func (n Names) Endpoint(name string) string { return n.Prefix + ".api." + name }
 func (n Names) Ping(id string) string       { return n.Prefix + ".ping." + id }
 
-// ParseEvent reads space, stream and event id from a lane subject; ok is
-// false for one that no Settle program writes.
-func ParseEvent(subject string) (m model.Message, ok bool) {
-	rest := subject
-	if m.ID, rest, ok = cutLast(rest); !ok {
+// ParseEvent reads space, stream and event id from a subject of a lane; ok is false for one that no Settle program writes.
+// sent reports that the subject is one of clients: then nothing else in the message counts for what only the system says.
+func ParseEvent(subject string) (m model.Message, sent, ok bool) {
+	_, rest, _ := strings.Cut(subject, ".")
+	kind, rest, _ := strings.Cut(rest, ".")
+	_, rest, _ = strings.Cut(rest, ".") // the partition
+	sent = kind == kindSend
+	if !sent && kind != kindLane {
+		return m, false, false
+	}
+	names, principal := rest, ""
+	if sent && strings.Count(rest, ".") == eventTokens {
+		principal, names, _ = cutLast(rest)
+		if model.CheckName("principal", principal) != nil {
+			return m, true, false
+		}
+	}
+	m, ok = ParseNames(names)
+	if sent && ok && model.CheckEventID(m.ID) != nil {
+		return m, true, false
+	}
+	m.ID = model.EventIDOf(principal, m.ID)
+	return m, sent, ok && (sent || m.By() == "" || model.IsMinted(m.ID))
+}
+
+// IsSendSubject reports whether a subject, or a pattern, is one of clients, IsLaneSubject whether it is one of the system.
+func IsSendSubject(subject string) bool { return kindOf(subject) == kindSend }
+
+func IsLaneSubject(subject string) bool { return kindOf(subject) == kindLane }
+
+func kindOf(subject string) string {
+	_, rest, _ := strings.Cut(subject, ".")
+	kind, _, _ := strings.Cut(rest, ".")
+	return kind
+}
+
+// eventTokens is how many tokens the names of an event have.
+const eventTokens = 3
+
+// ParseNames reads the names of an event from "<space>.<stream>.<event id>".
+func ParseNames(names string) (m model.Message, ok bool) {
+	if strings.Count(names, ".") != eventTokens-1 {
 		return m, false
 	}
-	if m.Stream, rest, ok = cutLast(rest); !ok {
-		return m, false
-	}
-	m.Space, _, ok = cutLast(rest)
-	ok = ok && CheckMessage(&m) == nil
-	return m, ok
+	m.Space, names, _ = strings.Cut(names, ".")
+	m.Stream, m.ID, _ = strings.Cut(names, ".")
+	return m, CheckMessage(&m) == nil
 }
 
 // LastToken returns the part of a subject after its last dot.

@@ -42,7 +42,7 @@ type Delivery struct {
 // after the last delivery.
 var errInterrupted = errors.New("consumer interrupted")
 
-// errReconnected: likewise, and all streams are being compared.
+// errReconnected: the same, and all streams are being compared.
 var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrupted)
 
 // Follow delivers a stream in order, each message once, until ctx ends, the bus is

@@ -2,11 +2,11 @@ package wire
 
 import "time"
 
-// end detects when a consumer has delivered the messages that existed when it was created. The last delivery reports
-// that nothing is pending. But a message that is replaced before its delivery is no longer pending,
-// and its replacement is not pending yet: so a subscription to the last message of each subject
-// waits for as many subjects as there were. (A subject that is new meanwhile counts
-// as one of them: a member that joins at that moment may hide another, until that one announces itself again.)
+// end detects when a consumer has delivered the messages that existed when it was created. The last delivery
+// reports that nothing is pending. But a message that is replaced before its delivery is no longer pending,
+// and its replacement is not pending yet: so a subscription to the last message of each subject waits for as
+// many subjects as there were. (A subject that is added in the meantime counts as one of them: a member that
+// joins at that moment may hide another, until that one announces itself again.)
 type end struct {
 	found    uint64 // the number of messages, if known
 	known    bool

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// reading is a follow of the last message of each subject, and whether it is through with those
-// that there were.
+// reading is a subscription to the last message of each subject; it records whether the existing ones are all
+// delivered.
 type reading struct {
 	*follower
 	reached bool
@@ -22,15 +22,15 @@ func newReading() *reading {
 	return r
 }
 
-// get is the n-th delivery; so many messages are pending behind it.
+// get is the n-th delivery, with pending messages after it.
 func (r *reading) get(n int, subject string, pending int) {
 	r.receive(&nats.Msg{Subject: subject, Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.%d", n+100, n, pending)})
 }
 
-// What is replaced while it is read comes behind the others, and for a moment nothing is pending:
-// a look at a fleet, or a worker that starts, would miss a member that was just announcing itself.
-func TestFollow_WhatIsReplacedWhileItIsReadIsWaitedFor(t *testing.T) {
-	for _, when := range []int{0, 1, 2, 3} { // the answer that says how many there are comes
+// A message that is replaced while it is read arrives after the others, and for a moment nothing is pending:
+// `settle fleet`, or a worker that starts, would miss a member that was just announcing itself.
+func TestFollow_WaitsForAReplacedMessage(t *testing.T) {
+	for _, when := range []int{0, 1, 2, 3} { // when the answer with the number of messages arrives
 		r := newReading()
 		for n, subject := range []string{"a", "b", "a", "c"} {
 			if n == when {
@@ -47,8 +47,8 @@ func TestFollow_WhatIsReplacedWhileItIsReadIsWaitedFor(t *testing.T) {
 	}
 }
 
-// One that has been deleted for good is not waited for.
-func TestFollow_WhatIsGoneWhileItIsReadIsNotWaitedForForLong(t *testing.T) {
+// The subscription does not wait for a message that was deleted for good.
+func TestFollow_DoesNotWaitLongForARemovedMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReading()
 		r.hasFound(3)

@@ -8,14 +8,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// following returns a follow that remembers what it has delivered.
+// following returns a subscription that records what it has delivered.
 func following() (f *follower, got *[]uint64) {
 	got = &[]uint64{}
 	f = newFollower(aLink(), &Tail{}, func(d Delivery) { *got = append(*got, d.Seq) })
 	return f, got
 }
 
-// message returns the n-th delivery of a consumer, of a message at 100 times that.
+// message returns the n-th delivery of a consumer, for the message with sequence 100*n.
 func message(n int) *nats.Msg {
 	return &nats.Msg{Subject: "s", Reply: fmt.Sprintf("$JS.ACK.stream.consumer.1.%d.%d.0.0", 100*n, n)}
 }
@@ -29,17 +29,17 @@ func (f *follower) isInterrupted() bool {
 	}
 }
 
-// What is lost on the way leaves a gap in the numbers of a consumer's deliveries. Nothing behind
-// it is delivered; the next consumer begins behind what was.
-func TestFollow_NothingIsDeliveredBehindAGap(t *testing.T) {
+// A lost message leaves a gap in the numbers of a consumer's deliveries. Nothing after it is delivered; the
+// next consumer begins after the last delivery.
+func TestFollow_NothingIsDeliveredAfterAGap(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		then []*nats.Msg
 	}{
 		{"a delivery is missing", []*nats.Msg{message(4), message(5)}},
-		{"one comes again", []*nats.Msg{message(2), message(3)}},
+		{"a delivery is repeated", []*nats.Msg{message(2), message(3)}},
 		{"one cannot be read", []*nats.Msg{{Subject: "s", Reply: "$JS.ACK.what.is.this"}, message(3)}},
-		{"a heartbeat names one that has not come", []*nats.Msg{
+		{"a heartbeat names a delivery that has not arrived", []*nats.Msg{
 			{Header: nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"3"}}}, message(3),
 		}},
 	} {
@@ -53,7 +53,7 @@ func TestFollow_NothingIsDeliveredBehindAGap(t *testing.T) {
 			f.receive(m)
 		}
 		if want := []uint64{100, 200}; !slices.Equal(*got, want) || f.t.After != 200 {
-			t.Errorf("%s: delivered %v, and the next consumer begins behind %d", c.name, *got, f.t.After)
+			t.Errorf("%s: delivered %v, and the next consumer begins after %d", c.name, *got, f.t.After)
 		}
 		if !f.isInterrupted() {
 			t.Errorf("%s: the consumer is relied on", c.name)
@@ -61,7 +61,7 @@ func TestFollow_NothingIsDeliveredBehindAGap(t *testing.T) {
 	}
 }
 
-// A heartbeat that names the last delivery says that all is well.
+// A heartbeat that names the last delivery confirms that nothing is missing.
 func TestFollow_AHeartbeatOfTheLastDeliveryIsNoGap(t *testing.T) {
 	f, got := following()
 	f.receive(message(1))

@@ -12,6 +12,7 @@ import (
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/examples/cart"
+	"github.com/settlehq/settle/worker"
 )
 
 func main() {
@@ -29,7 +30,7 @@ func main() {
 		return cart.Paid{Receipt: "receipt " + key}, ctx.Err()
 	}
 	d, err := settle.Start(ctx, settle.Config{
-		Programs: settle.Always(cart.Program(charge)), Server: embedded.Config{StoreDir: dir}, Options: settle.Options{Heartbeat: 200 * time.Millisecond},
+		Programs: settle.Always(cart.Program(charge)), Server: embedded.Config{StoreDir: dir}, Options: worker.Options{Heartbeat: 200 * time.Millisecond},
 	})
 	check(err)
 	defer func() { check(d.Stop(ctx)) }()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/settletest"
 )
 
@@ -46,7 +47,7 @@ func TestDoor_AnEventIsCountedOnce(t *testing.T) {
 func TestDoor_OpensForNobodyWhileItIsLocked(t *testing.T) {
 	t.Parallel()
 	home := settletest.New(t, house()).Space("home")
-	if rc := settletest.Send(home, enter, Visit{By: "ann"}); rc.Outcome != settle.Failed {
+	if rc := settletest.Send(home, enter, Visit{By: "ann"}); rc.Outcome != model.Failed {
 		t.Errorf("the event is %v, want failed", rc.Outcome)
 	}
 }

@@ -27,7 +27,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println("NATS   ", d.Server().ClientURL())
-	fmt.Println("data    ./" + settle.DefaultStoreDir + " (every write is on disk before it is acknowledged)")
+	fmt.Println("data    ./" + embedded.DefaultStoreDir + " (every write is on disk before it is acknowledged)")
 	fmt.Println("In this directory:")
 	fmt.Println("        settle watch home status")
 	fmt.Println("        settle send home unlock --wait")

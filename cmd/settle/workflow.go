@@ -1,0 +1,393 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/flow"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/program"
+	"github.com/settlehq/settle/program/star"
+	"github.com/settlehq/settle/runs"
+)
+
+// workflowCmd is `settle workflow`.
+type workflowCmd struct {
+	Start   workflowStartCmd   `cmd:"" help:"Start a run of a workflow."`
+	Status  workflowStatusCmd  `cmd:"" help:"Print the state of a run, and what it waits for."`
+	List    workflowListCmd    `cmd:"" help:"List the runs of a space."`
+	Result  workflowResultCmd  `cmd:"" help:"Wait for the end of a run, and print its result."`
+	Watch   workflowWatchCmd   `cmd:"" help:"Print what a run waits for, after each change, until it ends."`
+	Signal  workflowSignalCmd  `cmd:"" help:"Send a signal to a run."`
+	Cancel  workflowCancelCmd  `cmd:"" help:"Cancel a run."`
+	Graph   workflowGraphCmd   `cmd:"" help:"Print the graph of a workflow of a program."`
+	Perform workflowPerformCmd `cmd:"" help:"Perform an action of a space with a command, until interrupted."`
+}
+
+// withRuns connects, and calls f with the runs of a space.
+func (c *connection) withRuns(ctx context.Context, io streams, space string, f func(r flow.Runs) error) error {
+	if err := model.CheckName("space", space); err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, ofSpaces(space), func(_ *bus.Bus, client *settle.Client) error {
+		err := f(flow.In(client.Space(space)))
+		if errors.Is(err, flow.ErrNoRun) {
+			return fmt.Errorf("%w in space %s; `settle workflow list %s` lists those that it has", err, space, space)
+		}
+		return usageIfName(err)
+	})
+}
+
+// ofJSON parses an argument, "" for none.
+func ofJSON(what, text string) (any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	v, err := model.ParseValue([]byte(text))
+	if err != nil {
+		return nil, usage(fmt.Errorf("%s is not JSON: %w", what, err))
+	}
+	return v, nil
+}
+
+// workflowStartCmd is `settle workflow start`.
+type workflowStartCmd struct {
+	connection
+	Space    string        `arg:"" help:"The space that the run lives in."`
+	Workflow string        `arg:"" help:"The workflow, of the program that the space runs."`
+	Args     string        `arg:"" optional:"" name:"arguments" help:"A JSON object with the arguments by name."`
+	ID       string        `name:"id" help:"The ID of the run: to start it again has no effect. Default: a random one, which is printed." placeholder:"RUN"`
+	Wait     bool          `help:"Wait for the end, and print the result. The exit code is 1 unless the run is done."`
+	Timeout  time.Duration `help:"How long to wait for a worker, or with --wait for the end." default:"30s"`
+}
+
+// Run starts a run.
+func (c *workflowStartCmd) Run(ctx context.Context, io streams) error {
+	args, err := ofJSON("the argument", c.Args)
+	if err != nil {
+		return err
+	}
+	id := c.ID
+	if id == "" {
+		id = "run-" + strings.ToLower(settle.NewID().String())
+		id = id[:min(len(id), 24)]
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		fresh, err := r.Start(ctx, c.Workflow, id, args)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("run %s: no worker has started it within %v; it will start when one serves space %s (%w)", id, c.Timeout, c.Space, err)
+		case err != nil:
+			return err
+		case c.Wait:
+			return printEnd(ctx, io, r, id, c.Timeout)
+		case !fresh:
+			fmt.Fprintf(io.out, "%s: exists already\n", id)
+		default:
+			fmt.Fprintf(io.out, "%s: started\n", id)
+		}
+		return nil
+	})
+}
+
+// printEnd waits for the end of a run, and prints its result.
+func printEnd(ctx context.Context, io streams, r flow.Runs, id string, timeout time.Duration) error {
+	s, err := r.Wait(ctx, id)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("run %s has not ended within %v; it goes on", id, timeout)
+	case err != nil:
+		return err
+	case s.Error != nil:
+		return fmt.Errorf("run %s is %s: %w", id, s.State, s.Error)
+	}
+	fmt.Fprintln(io.out, s.Result)
+	return nil
+}
+
+// workflowStatusCmd is `settle workflow status`.
+type workflowStatusCmd struct {
+	connection
+	Space string `arg:"" help:"A space."`
+	ID    string `arg:"" name:"run" help:"A run."`
+	Graph bool   `help:"Print the graph of the run, with what it waits for."`
+	JSON  bool   `name:"json" help:"Print JSON."`
+}
+
+// statusLine is a run as `settle workflow status --json` prints it.
+type statusLine struct {
+	Run      string            `json:"run"`
+	Workflow string            `json:"workflow"`
+	Version  string            `json:"version,omitzero"`
+	State    string            `json:"state"`
+	Started  int64             `json:"started"`
+	Ended    int64             `json:"ended,omitzero"`
+	Steps    int               `json:"steps,omitzero"`
+	Waiting  []string          `json:"waiting,omitzero"`
+	Result   model.Value       `json:"result,omitzero"`
+	Error    *runs.ActionError `json:"error,omitzero"`
+}
+
+func lineOf(s *flow.Status) statusLine {
+	return statusLine{
+		Run: s.ID, Workflow: s.Workflow, Version: s.Version, State: string(s.State), Started: s.Started, Ended: s.Ended, Steps: s.Steps,
+		Waiting: flow.Describe(s), Result: s.Result, Error: s.Error,
+	}
+}
+
+// Run prints the state of a run.
+func (c *workflowStatusCmd) Run(ctx context.Context, io streams) error {
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		s, err := r.Status(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case c.JSON:
+			return printLine(io.out, lineOf(s))
+		case c.Graph && s.Graph == nil:
+			return fmt.Errorf("run %s is %s: it waits for nothing", c.ID, s.State)
+		case c.Graph:
+			fmt.Fprint(io.out, s.Graph.Text(waitingAt(s)))
+			return nil
+		}
+		printStatus(io, s)
+		return nil
+	})
+}
+
+// waitingAt returns the notes about the nodes of a graph at which a run waits.
+func waitingAt(s *flow.Status) func(fn, node int) string {
+	at := map[[2]int]int{}
+	for _, w := range s.Waiting {
+		at[[2]int{w.Func, w.Node}]++
+	}
+	return func(fn, node int) string {
+		if n := at[[2]int{fn, node}]; n > 0 {
+			return fmt.Sprintf("<- %d waiting", n)
+		}
+		return ""
+	}
+}
+
+// maxWaiting is how many things that a run waits for are printed.
+const maxWaiting = 20
+
+func printStatus(io streams, s *flow.Status) {
+	fmt.Fprintf(io.out, "%s: workflow %s, %s, %d steps\n", s.ID, s.Workflow, s.State, s.Steps)
+	list := flow.Describe(s)
+	for _, text := range list[:min(len(list), maxWaiting)] {
+		fmt.Fprintln(io.out, "  waits for", text)
+	}
+	if more := len(list) - maxWaiting; more > 0 {
+		fmt.Fprintf(io.out, "  and for %d more\n", more)
+	}
+	switch {
+	case s.Opaque:
+		fmt.Fprintln(io.out, "  what it waits for is not known here: its code calls functions of the worker")
+	case s.Error != nil:
+		fmt.Fprintln(io.out, "  error", s.Error)
+	case s.State == flow.Done:
+		fmt.Fprintln(io.out, "  result", s.Result)
+	}
+}
+
+// workflowListCmd is `settle workflow list`.
+type workflowListCmd struct {
+	connection
+	Space string `arg:"" help:"A space."`
+	State string `help:"List runs in this state: running, done, failed or cancelled." enum:",running,done,failed,cancelled" default:""`
+	JSON  bool   `name:"json" help:"Print a JSON object per line."`
+}
+
+// Run lists runs.
+func (c *workflowListCmd) Run(ctx context.Context, io streams) error {
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		all, err := r.List(ctx)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, id := range slices.Sorted(maps.Keys(all)) {
+			s := all[id]
+			if c.State != "" && string(s.State) != c.State {
+				continue
+			}
+			n++
+			if c.JSON {
+				if err := printLine(io.out, lineOf(s)); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(io.out, "%-9s  %s  %s  %s\n", s.State, time.UnixMilli(s.Started).UTC().Format(time.RFC3339), s.Workflow, id)
+		}
+		if n == 0 && !c.JSON {
+			fmt.Fprintln(io.err, "there are no such runs in space", c.Space)
+		}
+		return nil
+	})
+}
+
+// workflowResultCmd is `settle workflow result`.
+type workflowResultCmd struct {
+	connection
+	Space   string        `arg:"" help:"A space."`
+	ID      string        `arg:"" name:"run" help:"A run."`
+	Timeout time.Duration `help:"How long to wait." default:"30s"`
+}
+
+// Run prints the result of a run.
+func (c *workflowResultCmd) Run(ctx context.Context, io streams) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		if _, err := r.Status(ctx, c.ID); errors.Is(err, flow.ErrNoRun) {
+			return err
+		}
+		return printEnd(ctx, io, r, c.ID, c.Timeout)
+	})
+}
+
+// workflowWatchCmd is `settle workflow watch`.
+type workflowWatchCmd struct {
+	connection
+	Space string `arg:"" help:"A space."`
+	ID    string `arg:"" name:"run" help:"A run. One that does not exist yet is waited for."`
+}
+
+// Run prints the states of a run.
+func (c *workflowWatchCmd) Run(ctx context.Context, io streams) error {
+	if err := errors.Join(model.CheckName("space", c.Space), runs.CheckID(c.ID)); err != nil {
+		return usage(err)
+	}
+	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
+		space := client.Space(c.Space)
+		for u, err := range space.Watch(ctx, runs.Doc(c.ID)) {
+			if err != nil {
+				return err
+			}
+			if !u.Exists {
+				continue
+			}
+			s, err := flow.In(space).Status(ctx, c.ID)
+			if ctx.Err() != nil {
+				return nil // interrupted, which is the normal end
+			}
+			if err != nil {
+				return err
+			}
+			if printStatus(io, s); s.State != flow.Running {
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// workflowSignalCmd is `settle workflow signal`.
+type workflowSignalCmd struct {
+	connection
+	Space   string        `arg:"" help:"A space."`
+	ID      string        `arg:"" name:"run" help:"A run."`
+	Signal  string        `arg:"" help:"The name that the workflow waits for."`
+	Value   string        `arg:"" optional:"" help:"JSON."`
+	Timeout time.Duration `help:"How long to wait for a worker." default:"10s"`
+}
+
+// Run sends a signal.
+func (c *workflowSignalCmd) Run(ctx context.Context, io streams) error {
+	value, err := ofJSON("the value", c.Value)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		if err := r.Signal(ctx, c.ID, c.Signal, value); err != nil {
+			return err
+		}
+		fmt.Fprintf(io.out, "%s: signal %s received\n", c.ID, c.Signal)
+		return nil
+	})
+}
+
+// workflowCancelCmd is `settle workflow cancel`.
+type workflowCancelCmd struct {
+	connection
+	Space   string        `arg:"" help:"A space."`
+	ID      string        `arg:"" name:"run" help:"A run."`
+	Why     string        `help:"The reason, which is the message of its error." placeholder:"TEXT"`
+	Timeout time.Duration `help:"How long to wait for a worker." default:"10s"`
+}
+
+// Run cancels a run.
+func (c *workflowCancelCmd) Run(ctx context.Context, io streams) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
+		if err := r.Cancel(ctx, c.ID, c.Why); err != nil {
+			return err
+		}
+		fmt.Fprintf(io.out, "%s: cancelled\n", c.ID)
+		return nil
+	})
+}
+
+// workflowGraphCmd is `settle workflow graph`.
+type workflowGraphCmd struct {
+	File   string `arg:"" help:"A program in Starlark."`
+	Name   string `arg:"" optional:"" name:"workflow" help:"One of its workflows. Default: the only one."`
+	Format string `help:"text, dot (Graphviz), mermaid or json." enum:"text,dot,mermaid,json" default:"text"`
+}
+
+// Run prints the graph of a workflow.
+func (c *workflowGraphCmd) Run(io streams) error {
+	src, err := program.Read(program.NameOf(c.File), c.File)
+	if err != nil {
+		return usage(err)
+	}
+	p, err := star.Compile(src, star.Options{})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, d := range p.Workflows() {
+		if names = append(names, d.Name); c.Name == d.Name || c.Name == "" && len(p.Workflows()) == 1 {
+			return c.print(io, d)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf(`%s has no workflow: write workflow("name", run) below a function run`, c.File)
+	}
+	return usage(fmt.Errorf("%s has the workflows %s; name one of them", c.File, strings.Join(names, ", ")))
+}
+
+func (c *workflowGraphCmd) print(io streams, d *runs.Definition) error {
+	switch c.Format {
+	case "dot":
+		fmt.Fprint(io.out, d.Graph.DOT())
+	case "mermaid":
+		fmt.Fprint(io.out, d.Graph.Mermaid())
+	case "json":
+		data, err := d.Graph.Encode()
+		if err != nil {
+			return err
+		}
+		return printIndented(io.out, json.RawMessage(data))
+	default:
+		fmt.Fprint(io.out, d.Graph.Text(nil))
+		fmt.Fprintln(io.out, "\nversion", d.Version)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/runs"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/workflow"
+)
+
+// workflowPerformCmd is `settle workflow perform`.
+type workflowPerformCmd struct {
+	connection
+	Space   string        `arg:"" help:"A space."`
+	Action  string        `arg:"" help:"An action of its program that no worker performs: one of a program in Starlark."`
+	Command []string      `arg:"" help:"The command and its arguments, behind --."`
+	AtATime int           `help:"How many commands run at the same time." default:"4"`
+	Timeout time.Duration `help:"The longest time of a command, unless the workflow has a shorter one." default:"1m"`
+}
+
+// Help describes what a command gets, and what it returns.
+func (workflowPerformCmd) Help() string {
+	return `The command is started for each pending task of the action. It reads the arguments as JSON,
+{"args": [...], "kwargs": {...}}, and writes the result as JSON; no output is null. If it exits with another code
+than 0, the action fails, with the last line that it has written to stderr as its error:
+
+    TypeOfError: what happened      or      what happened
+
+The environment has SETTLE_KEY, which is unique and the same for each attempt, SETTLE_SPACE, SETTLE_RUN and
+SETTLE_ATTEMPT. A command may run twice for one task: pass the key on as the idempotency key.
+
+Start one such process per space and action; two would each run the command.`
+}
+
+// Run performs tasks until it is interrupted.
+func (c *workflowPerformCmd) Run(ctx context.Context, io streams) error {
+	if err := errors.Join(model.CheckName("space", c.Space), model.CheckName("action", c.Action)); err != nil {
+		return usage(err)
+	}
+	if c.AtATime < 1 {
+		return usage(errors.New("--at-a-time must be at least 1"))
+	}
+	return c.use(ctx, io, ofSpaces(c.Space), func(_ *bus.Bus, client *settle.Client) error {
+		p := performing{cmd: c, io: io, client: client, underWay: map[taskID]bool{}, ended: make(chan taskID)}
+		return p.run(ctx)
+	})
+}
+
+// taskID is a task, and which of its starts.
+type taskID struct {
+	key string
+	n   int64
+}
+
+// performing performs the tasks of an action.
+type performing struct {
+	cmd      *workflowPerformCmd
+	io       streams
+	client   *settle.Client
+	underWay map[taskID]bool
+	// reported are tasks whose end was sent, until the document has it.
+	reported map[taskID]bool
+	ended    chan taskID
+}
+
+func (p *performing) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	docs := make(chan model.Value)
+	g.Go(func() error { // ends with ctx
+		for u, err := range p.client.Space(p.cmd.Space).Watch(ctx, p.cmd.Action) {
+			if err != nil {
+				return err
+			}
+			select {
+			case docs <- u.Value:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	})
+	g.Go(func() error { // ends with ctx
+		p.reported = map[taskID]bool{}
+		var doc model.Value
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case doc = <-docs:
+			case id := <-p.ended:
+				delete(p.underWay, id)
+				p.reported[id] = true
+			}
+			p.begin(ctx, g, doc)
+		}
+	})
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil // interrupted, which is the normal end
+	}
+	return err
+}
+
+// begin starts commands for pending tasks.
+func (p *performing) begin(ctx context.Context, g *errgroup.Group, doc model.Value) {
+	there := map[taskID]bool{}
+	for key, entry := range doc.Get("tasks").All() {
+		t := space.TaskOf(key, entry)
+		id := taskID{key, t.N}
+		there[id] = true
+		if t.State != space.TaskPending || p.underWay[id] || p.reported[id] || len(p.underWay) >= p.cmd.AtATime {
+			continue
+		}
+		p.underWay[id] = true
+		g.Go(func() error { // ends with the command
+			err := p.perform(ctx, t)
+			select {
+			case p.ended <- id:
+			case <-ctx.Done():
+			}
+			return err
+		})
+	}
+	for id := range p.reported { // any order: each on its own
+		if !there[id] {
+			delete(p.reported, id)
+		}
+	}
+}
+
+// perform runs the command for a task, and reports how it has ended.
+func (p *performing) perform(ctx context.Context, t space.Task) error {
+	out, failed := p.command(ctx, t)
+	if ctx.Err() != nil {
+		return nil
+	}
+	c := space.Completion{Key: t.Key, N: t.N, Out: out}
+	what := "done"
+	if failed != nil {
+		c.Out, c.Err = model.Value{}, failed.Text()
+		what = failed.Error()
+	}
+	fmt.Fprintf(p.io.out, "%s %s: %s\n", p.cmd.Action, t.Key, what)
+	_, err := p.client.Send(ctx, settle.Outgoing{Space: p.cmd.Space, Stream: p.cmd.Action, ID: settle.NewID(), Payload: c.Value()})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// command runs the command for a task, and returns its result or its error.
+func (p *performing) command(ctx context.Context, t space.Task) (out model.Value, failed *runs.ActionError) {
+	timeout := p.cmd.Timeout
+	if ms, is := t.In.Get("timeout").AsInt(); is {
+		timeout = min(timeout, time.Duration(ms)*time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	run, _ := t.In.Get("run").AsString()
+	x := exec.CommandContext(ctx, p.cmd.Command[0], p.cmd.Command[1:]...)
+	x.WaitDelay = time.Second
+	x.Stdin = strings.NewReader(model.Object(model.F("args", t.In.Get("args")), model.F("kwargs", t.In.Get("kwargs"))).String())
+	x.Env = append(os.Environ(), "SETTLE_KEY="+t.Key, "SETTLE_SPACE="+p.cmd.Space, "SETTLE_RUN="+run, "SETTLE_ATTEMPT="+t.In.Get("attempt").String())
+	var stdout, stderr bytes.Buffer
+	x.Stdout, x.Stderr = &stdout, &stderr
+	err := x.Run()
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return out, &runs.ActionError{Type: workflow.TimeoutError, Message: fmt.Sprintf("the command took longer than %v", timeout)}
+	case err != nil:
+		return out, errorOf(stderr.String(), err)
+	case len(bytes.TrimSpace(stdout.Bytes())) == 0:
+		return model.Null(), nil
+	}
+	if out, err = model.ParseValue(bytes.TrimSpace(stdout.Bytes())); err != nil {
+		return out, &runs.ActionError{Type: "Error", Message: fmt.Sprintf("the output of the command is not JSON: %v", err)}
+	}
+	return out, nil
+}
+
+// errorOf returns the error of a command: the last line of stderr, with a type if it begins with one.
+func errorOf(stderr string, err error) *runs.ActionError {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	last := cmp.Or(strings.TrimSpace(lines[len(lines)-1]), err.Error())
+	typ, message, is := strings.Cut(last, ": ")
+	if is && model.CheckName("type", typ) == nil {
+		return &runs.ActionError{Type: typ, Message: message}
+	}
+	return &runs.ActionError{Type: "Error", Message: last}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+const approval = `
+price = action("price")
+
+def run(items, patience = "1h"):
+    prices = parallel([retry(price(item), attempts = 2, on = ["Offline"]) for item in items])
+    who = wait("approve", timeout = patience)
+    return {"total": sum(prices), "by": who}
+
+workflow("approval", run)
+`
+
+func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
+	hosting(t)
+	dir := t.TempDir()
+	program := file(t, dir, "shop.star", approval)
+	want(t, 0, "deployed", "deploy", program, "--space", "*")
+	eventually(t, "o1: started", "workflow", "start", "shop", "approval", `{"items":["a","bb"]}`, "--id", "o1")
+	want(t, 0, "o1: exists already", "workflow", "start", "shop", "approval", `{"items":["a","bb"]}`, "--id", "o1")
+	want(t, 1, "run o1 exists, with workflow approval", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o1")
+	want(t, 1, `no workflow "x"; it has approval`, "workflow", "start", "shop", "x")
+	want(t, 2, "the argument is not JSON", "workflow", "start", "shop", "approval", "{")
+	want(t, 1, "there is no such run in space shop; `settle workflow list shop`", "workflow", "status", "shop", "o2")
+	want(t, 0, "o1: workflow approval, running, 1 steps | waits for action price (line 5, 1/0)", "workflow", "status", "shop", "o1")
+	want(t, 0, "parallel | <- 2 waiting", "workflow", "status", "shop", "o1", "--graph")
+	want(t, 0, "running | approval  o1", "workflow", "list", "shop", "--state", "running")
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan string)
+	go func() {
+		_, stdout, _ := command(ctx, "workflow", "perform", "shop", "price", "--", "sh", "-c",
+			`grep -q bb && test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1; echo 7`)
+		ended <- stdout
+	}()
+	eventually(t, "waits for signal approve, until", "workflow", "status", "shop", "o1")
+	stop()
+	if out := <-ended; !strings.Contains(out, "price shop/o1/1/0: done") || !strings.Contains(out, "price shop/o1/1/1: Offline: no route") || !strings.Contains(out, "price shop/o1/1/1: done") {
+		t.Error(out)
+	}
+	want(t, 1, "run o1 has not ended within 200ms; it goes on", "workflow", "result", "shop", "o1", "--timeout", "200ms")
+	want(t, 0, "o1: signal approve received", "workflow", "signal", "shop", "o1", "approve", `"ann"`)
+	want(t, 0, `{"by":"ann","total":14}`, "workflow", "result", "shop", "o1")
+	want(t, 0, `o1: workflow approval, done | result {"by":"ann","total":14}`, "workflow", "watch", "shop", "o1")
+	want(t, 0, `"state":"done" | "result":{"by":"ann","total":14}`, "workflow", "status", "shop", "o1", "--json")
+	want(t, 1, "run o1 has ended: it is done", "workflow", "signal", "shop", "o1", "approve")
+
+	want(t, 0, "o3: started", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o3")
+	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--why", "too late")
+	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
+	want(t, 0, "cancelled | o3", "workflow", "list", "shop", "--state", "cancelled")
+}
+
+func TestWorkflow_GraphInEveryFormat(t *testing.T) {
+	dir := t.TempDir()
+	program := file(t, dir, "shop.star", approval)
+	want(t, 0, "workflow approval | run(items, patience) | fan price for each of items | wait | version", "workflow", "graph", program)
+	want(t, 0, "digraph \"approval\" | n0_0 -> n0_1", "workflow", "graph", program, "--format", "dot")
+	want(t, 0, "flowchart TD | n0_0 --> n0_1", "workflow", "graph", program, "approval", "--format", "mermaid")
+	want(t, 0, `"name": "approval"`, "workflow", "graph", program, "--format", "json")
+	want(t, 2, "has the workflows approval; name one", "workflow", "graph", program, "x")
+	want(t, 1, "has no workflow", "workflow", "graph", file(t, dir, "none.star", "x = 1\n"))
+	want(t, 1, "p.star:2:12: now is not available in a workflow", "workflow", "graph", file(t, dir, "p.star", "def run():\n    return now()\nworkflow('w', run)\n"))
+}

@@ -1,0 +1,220 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/runs"
+	"github.com/settlehq/settle/workflow"
+)
+
+// Status is the state of a run, see [runs.Status].
+type Status = runs.Status
+
+// Error is the error of an action or of a run: a type, the types that it is a kind of, and a message. An action
+// that returns one fails with that type; a run that failed has one. See [runs.ActionError].
+type Error = runs.ActionError
+
+// States of a run.
+const (
+	Running   = runs.Running
+	Done      = runs.Done
+	Failed    = runs.Failed
+	Cancelled = runs.Cancelled
+)
+
+// ErrNoRun reports that a space has no run of an ID.
+var ErrNoRun = runs.ErrNoRun
+
+// Runs are the runs of workflows in a space, for clients.
+type Runs struct{ space settle.Space }
+
+// In returns the runs of a space.
+func In(space settle.Space) Runs { return Runs{space} }
+
+// Events that a program with workflows handles.
+var (
+	startEvent  = settle.NewRequest[startPayload, started](runs.StreamStart)
+	signalEvent = settle.NewStream[signalPayload](runs.StreamSignal)
+	cancelEvent = settle.NewStream[cancelPayload](runs.StreamCancel)
+)
+
+type startPayload struct {
+	Workflow string       `json:"workflow"`
+	Run      string       `json:"run"`
+	Args     settle.Value `json:"args,omitzero"`
+}
+
+type started struct {
+	Run     string `json:"run"`
+	Started bool   `json:"started"`
+	State   string `json:"state,omitzero"`
+}
+
+type signalPayload struct {
+	Run    string       `json:"run"`
+	Signal string       `json:"signal"`
+	Value  settle.Value `json:"value,omitzero"`
+}
+
+type cancelPayload struct {
+	Run string `json:"run"`
+	Why string `json:"why,omitzero"`
+}
+
+// Start starts a run of a workflow under an ID, with arguments by name: a map, or a struct. It returns false if the run
+// exists already, with the same workflow and arguments; one with others is an error.
+func (r Runs) Start(ctx context.Context, workflow, id string, args any) (bool, error) {
+	if err := runs.CheckID(id); err != nil {
+		return false, err
+	}
+	p := startPayload{Workflow: workflow, Run: id}
+	if args != nil {
+		var err error
+		if p.Args, err = settle.ValueOf(args); err != nil {
+			return false, fmt.Errorf("start run %s: the arguments: %w", id, err)
+		}
+	}
+	out, err := startEvent.Call(ctx, r.space, settle.NewID(), p)
+	return out.Started, err
+}
+
+// Signal sends a value to a run, which receives it by wait. It is kept until then.
+func (r Runs) Signal(ctx context.Context, id, signal string, value any) error {
+	p := signalPayload{Run: id, Signal: signal}
+	if value != nil {
+		var err error
+		if p.Value, err = settle.ValueOf(value); err != nil {
+			return fmt.Errorf("signal %s of run %s: %w", signal, id, err)
+		}
+	}
+	return signalEvent.Call(ctx, r.space, settle.NewID(), p)
+}
+
+// Cancel ends a run with a CancelledError. Its pending actions are cancelled.
+func (r Runs) Cancel(ctx context.Context, id, why string) error {
+	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Why: why})
+}
+
+// List returns the runs of the space, without arguments and outcomes, by ID.
+func (r Runs) List(ctx context.Context) (map[string]*Status, error) {
+	v, _, err := r.space.Get(ctx, runs.Index)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*Status{}
+	for id, entry := range v.All() {
+		s := &Status{ID: id}
+		s.Workflow, _ = entry.Get("workflow").AsString()
+		state, _ := entry.Get("state").AsString()
+		s.State = runs.State(state)
+		s.Started, _ = entry.Get("at").AsInt()
+		s.Ended, _ = entry.Get("ended").AsInt()
+		all[id] = s
+	}
+	return all, nil
+}
+
+// inspections bounds how often Status reads the documents of a run that changes meanwhile.
+const inspections = 20
+
+// Status returns the state of a run, as the log has it, and what it waits for.
+func (r Runs) Status(ctx context.Context, id string) (*Status, error) {
+	if err := runs.CheckID(id); err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		before, _, err := r.space.Get(ctx, runs.Doc(id))
+		if err != nil {
+			return nil, err
+		}
+		s, err := runs.Inspect(id, func(doc string) (settle.Value, error) {
+			v, _, err := r.space.Get(ctx, doc)
+			return v, err
+		})
+		if err == nil || errors.Is(err, ErrNoRun) || ctx.Err() != nil {
+			return s, err
+		}
+		after, _, again := r.space.Get(ctx, runs.Doc(id))
+		if again != nil || n == inspections || before.String() == after.String() {
+			return s, err
+		}
+	}
+}
+
+// Wait waits until a run has ended, and returns its status. A run that does not exist is waited for, too.
+func (r Runs) Wait(ctx context.Context, id string) (*Status, error) {
+	if err := runs.CheckID(id); err != nil {
+		return nil, err
+	}
+	for u, err := range r.space.Watch(ctx, runs.Doc(id)) {
+		if err != nil {
+			return nil, err
+		}
+		if !u.Exists {
+			continue
+		}
+		if s, err := runs.StatusOf(id, u.Value); err != nil || s.State != Running {
+			return s, err
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// Result waits until a run has ended, and decodes its result. If it has failed or was cancelled, the error is an *Error.
+func Result[T any](ctx context.Context, in Runs, id string) (result T, err error) {
+	s, err := in.Wait(ctx, id)
+	if err != nil {
+		return result, err
+	}
+	if s.Error != nil {
+		return result, s.Error
+	}
+	return result, json.Unmarshal([]byte(s.Result.String()), &result)
+}
+
+// Describe returns what a run waits for, in words, sorted by its IDs.
+func Describe(s *Status) []string {
+	var list []string
+	for _, w := range s.Waiting {
+		list = append(list, describe(s, w))
+	}
+	return list
+}
+
+func describe(s *Status, w workflow.Open) string {
+	line := 0
+	if s.Graph != nil && w.Func < len(s.Graph.Funcs) && w.Node < len(s.Graph.Funcs[w.Func].Nodes) {
+		line = int(s.Graph.Funcs[w.Func].Nodes[w.Node].Line)
+	}
+	text := "a timer"
+	switch {
+	case w.Action != "":
+		text = "action " + w.Action
+		if w.Attempt > 1 {
+			text += fmt.Sprintf(", attempt %d", w.Attempt)
+		}
+		if s.Queued[w.ID] {
+			text += ", queued"
+		}
+		if at, set := s.Timers["retry "+w.ID]; set && w.Retry {
+			text += ", at " + timeText(at)
+		}
+	case w.Signal != "":
+		text = "signal " + w.Signal
+		if at, set := s.Timers[w.ID]; set {
+			text += ", until " + timeText(at)
+		}
+	default:
+		if at, set := s.Timers[w.ID]; set {
+			text = "sleep until " + timeText(at)
+		}
+	}
+	return fmt.Sprintf("%s (line %d, %s)", text, line, w.ID)
+}
+
+func timeText(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

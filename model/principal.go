@@ -1,0 +1,51 @@
+package model
+
+import "strings"
+
+// The id of an event that a principal has sent is "<principal>=<id>", with the id that the principal has chosen: two
+// principals that choose the same id have two events. No name and no id that a client chooses contains a '=', and an
+// event that was sent without a principal has its id alone (docs/adr/0043).
+const principalMark = "="
+
+// EventIDOf returns the id of the event that a principal sends under an id, which is the id itself for the
+// principal "", a program that needs none.
+func EventIDOf(principal, id string) string {
+	if principal == "" {
+		return id
+	}
+	return principal + principalMark + id
+}
+
+// CutPrincipal is the inverse of EventIDOf.
+func CutPrincipal(event string) (principal, id string) {
+	if principal, id, ok := strings.Cut(event, principalMark); ok {
+		return principal, id
+	}
+	return "", event
+}
+
+// By returns the principal that has sent the event, or has sent what was redriven; "" if there is none, and for what
+// spaces and the system send.
+func (e *Event) By() string { return principalOf(e.ID) }
+
+// By is Event.By.
+func (m *Message) By() string { return principalOf(m.ID) }
+
+func principalOf(event string) string {
+	principal, _ := CutPrincipal(event)
+	return principal
+}
+
+// IsMinted reports whether only the system gives out an id: to what a space sends, to notices, and to what is redriven.
+// Events under such ids have subjects to which no client may publish.
+func IsMinted(event string) bool { return strings.Contains(event, mintedMark) }
+
+// mintedMark is in every id that Settle mints, and in no other.
+const mintedMark = ":"
+
+// Plain returns the message as a client can send it: it has no position, no term and no depth, and is no tombstone. Only
+// the system says such things of an event, under an id that it has minted.
+func (m Message) Plain() Message {
+	m.Position, m.Term, m.PrevTerm, m.ReplayKey, m.Depth, m.Invalid = 0, 0, 0, 0, 0, ""
+	return m
+}

@@ -1,0 +1,153 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/runs"
+	"github.com/settlehq/settle/workflow"
+	"github.com/settlehq/settle/workflow/compile"
+)
+
+// readWorkflows compiles the workflows of a file. Their functions are executed by runs, as graphs, and not by the
+// interpreter of programs: it gets functions that fail in place of them.
+func (f *file) readWorkflows(name, text string, tree *syntax.File) error {
+	list, actions, err := compile.Declarations(tree)
+	if err != nil {
+		return workflowError(name, err)
+	}
+	f.workflows = map[string]*workflow.Graph{}
+	for _, d := range list {
+		if f.workflows[d.Name] != nil {
+			return errorAt(d.Pos, "there are two workflows %q", d.Name)
+		}
+		g, err := compile.Within(compile.Source{Filename: name, Text: []byte(text), Name: d.Name, Entry: d.Entry, Actions: actions})
+		if err != nil {
+			return workflowError(name, err)
+		}
+		f.workflows[d.Name] = g
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	for _, def := range compile.Functions(tree, list, actions) {
+		pos := def.Def
+		call := &syntax.CallExpr{
+			Fn: &syntax.Ident{NamePos: pos, Name: "fail"}, Lparen: pos, Rparen: pos,
+			Args: []syntax.Expr{&syntax.Literal{
+				Token: syntax.STRING, TokenPos: pos, Raw: `""`,
+				Value: def.Name.Name + " calls actions, and only a workflow can: start one with start_workflow",
+			}},
+		}
+		def.Body = []syntax.Stmt{&syntax.ExprStmt{X: call}}
+	}
+	return nil
+}
+
+func workflowError(file string, err error) error {
+	var own *compile.Error
+	if errors.As(err, &own) {
+		return errorAt(own.Pos, "%s", own.Text)
+	}
+	return asError(file, err)
+}
+
+// refuseWhile refuses loops that the interpreter of programs does not have.
+func refuseWhile(tree *syntax.File) (err error) {
+	syntax.Walk(tree, func(n syntax.Node) bool {
+		if w, is := n.(*syntax.WhileStmt); is && err == nil {
+			err = syntax.Error{Pos: w.While, Msg: "there is no while outside of workflows; use a for loop over a range"}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// workflow is workflow(name, run). The file's workflows were compiled before.
+func (inst *instance) workflow(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var name string
+	var fn starlark.Callable
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &fn); err != nil {
+		return nil, err
+	}
+	d := &decl{kind: "workflow", id: name}
+	for _, f := range inst.code.files { // any order: names are unique
+		if g := f.workflows[name]; g != nil {
+			d.graph = g
+		}
+	}
+	if d.graph == nil {
+		return nil, fmt.Errorf("write workflow(%q, run) at the top of the file, without if or for, with a text and a function of this file", name)
+	}
+	return starlark.None, inst.add(t, d)
+}
+
+// startWorkflow is start_workflow(name, run, args = None, space = ""): it starts a run, if the handler takes
+// effect.
+func (inst *instance) startWorkflow(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	in, payload, err := inst.startArguments(b, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := inst.inHandler(b, "only handlers start workflows")
+	if err != nil {
+		return nil, err
+	}
+	if in == "" {
+		in = tx.Space()
+	}
+	tx.Send(in, runs.StreamStart, payload)
+	return starlark.None, tx.Err()
+}
+
+func (inst *instance) startArguments(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (in string, payload model.Value, err error) {
+	var name, run string
+	var given starlark.Value = starlark.None
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "run", &run, "args?", &given, "space?", &in); err != nil {
+		return "", payload, err
+	}
+	if err := runs.CheckID(run); err != nil {
+		return "", payload, fmt.Errorf("%s: %w", b.Name(), err)
+	}
+	fields := []model.Field{model.F("workflow", name), model.F("run", run)}
+	if given != starlark.None {
+		v, err := inst.Run.ToModel(given)
+		if err != nil {
+			return "", payload, fmt.Errorf("%s: args: %w", b.Name(), err)
+		}
+		fields = append(fields, model.F("args", v))
+	}
+	return in, model.Object(fields...), nil
+}
+
+// Workflows returns the workflows of the program, sorted by name.
+func (p *Program) Workflows() []*runs.Definition { return p.workflows.Definitions() }
+
+// addWorkflows registers the workflows of the declarations.
+func (p *Program) addWorkflows(decls []*decl) error {
+	p.workflows = runs.New()
+	var first *decl
+	for _, d := range decls {
+		if d.kind != "workflow" {
+			continue
+		}
+		if first == nil {
+			first = d
+		}
+		if _, err := p.workflows.Add(d.graph, nil); err != nil {
+			return errorAt(d.pos, "%s", err)
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	if err := p.workflows.Register(p.space); err != nil {
+		return errorAt(first.pos, "%s", err)
+	}
+	p.streams = append(p.streams, runs.StreamStart, runs.StreamSignal, runs.StreamCancel)
+	return nil
+}

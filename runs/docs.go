@@ -1,0 +1,67 @@
+package runs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Documents of a space with runs.
+const (
+	// Index lists the runs of a space: {RUN: {"workflow": NAME, "state": STATE, "at": MS, "ended": MS}}.
+	Index = "runs"
+	// load has what the tasks of all runs need: {"bytes": {ACTION: N}, "waiting": {RUN: true}}.
+	load = "runs_load"
+)
+
+// maxRunID is the largest length of the ID of a run.
+const maxRunID = 40
+
+// CheckID returns an error for an invalid ID of a run.
+func CheckID(id string) error {
+	if err := model.CheckName("run", id); err != nil {
+		return err
+	}
+	if len(id) > maxRunID {
+		return fmt.Errorf("run %q: the ID has %d characters; at most %d are possible", id, len(id), maxRunID)
+	}
+	return nil
+}
+
+// Doc returns the name of the document of a run.
+func Doc(id string) string { return "run_" + id }
+
+func pageDoc(id string, page int) string { return "runlog_" + id + "_" + strconv.Itoa(page) }
+func snapshotDoc(id string) string       { return "runstate_" + id }
+func graphDoc(version string) string     { return "workflow_" + version }
+func timerOf(id string) string           { return "run_" + id }
+
+// State is the state of a run.
+type State string
+
+// States of a run.
+const (
+	Running   State = "running"
+	Done      State = "done"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+)
+
+// head is the position of a run: the number of its records, and a hash of them.
+type head struct {
+	n    int
+	hash string
+}
+
+func (h head) String() string { return strconv.Itoa(h.n) + ":" + h.hash }
+
+func parseHead(text string) (h head, err error) {
+	n, hash, _ := strings.Cut(text, ":")
+	h.hash = hash
+	if h.n, err = strconv.Atoi(n); err != nil || h.n < 0 {
+		return h, fmt.Errorf("%q is no position of a run", text)
+	}
+	return h, nil
+}

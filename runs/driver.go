@@ -1,0 +1,327 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/settlehq/settle/workflow"
+)
+
+// Bounds of a run. Beyond MaxValue and maxLog it fails with a LimitError; the others only delay it.
+const (
+	// MaxValue is the largest size of an action's arguments, of its result, and of the result of a run, in bytes.
+	MaxValue = 128 << 10
+	// maxTasks and maxTaskBytes bound the tasks of a run that are pending at the same time, and their arguments.
+	maxTasks     = 256
+	maxTaskBytes = 128 << 10
+	// maxDue is the largest number of timers that fire in one transaction.
+	maxDue = 256
+	// pageBytes is the size from which on a page of records is full.
+	pageBytes = 48 << 10
+	// minSnapshot and maxSnapshot are the least size of records between two snapshots, and the largest size of a snapshot.
+	minSnapshot = 64 << 10
+	maxSnapshot = 96 << 10
+	// maxLog is the largest size of the records since the last snapshot.
+	maxLog = 64 << 20
+)
+
+// record is what is stored of one step of a run. It is the input of the step, and the number of tasks that were
+// started with it.
+type record struct {
+	Now    int64            `json:"now"`
+	Begin  bool             `json:"begin,omitzero"` // with the arguments in the run's document
+	Done   *workflow.Done   `json:"done,omitzero"`
+	Failed *workflow.Failed `json:"failed,omitzero"`
+	Signal *workflow.Signal `json:"signal,omitzero"`
+	Abort  *workflow.Failed `json:"abort,omitzero"`
+	Cancel string           `json:"cancel,omitzero"`
+	// Due makes the timers fire whose time has come. With none of these fields, the step only starts tasks.
+	Due     bool `json:"due,omitzero"`
+	Started int  `json:"started,omitzero"`
+}
+
+// driver is a run, and what its host has to know of it beside: which tasks wait for their turn, which are
+// pending, and which timers are set. It is a function of the records.
+type driver struct {
+	run  *workflow.Run
+	args jsontext.Value
+	n    int    // records
+	hash string // of all of them
+	now  int64
+
+	// page and size are where the next record goes; pages before first are gone.
+	page, size, first int
+	// since is the size of the records after the last snapshot; at snapAt there will be another one.
+	since, snapAt int
+
+	timers  map[string]int64
+	queue   []workflow.Work
+	pending map[string]pending
+	bytes   int // of the arguments of what is pending
+	armed   int64
+}
+
+// pending is a task that has been started.
+type pending struct {
+	Action  string `json:"action"`
+	Attempt int    `json:"attempt"`
+	Bytes   int    `json:"bytes"`
+}
+
+// plan is what a step has the host do.
+type plan struct {
+	start   []workflow.Work
+	cancel  map[string]pending
+	outcome *workflow.Outcome
+	// delta is how the size of the arguments of pending tasks changes, by action.
+	delta map[string]int
+	// timer is set if the timer of the run has to be set to a time, or cancelled if that is 0.
+	timer *int64
+}
+
+func newDriver(p *workflow.Program, args jsontext.Value) *driver {
+	return &driver{run: workflow.New(p), args: args, snapAt: minSnapshot, timers: map[string]int64{}, pending: map[string]pending{}}
+}
+
+func sizeOf(w *workflow.Work) int { return len(w.Args) + len(w.Named) + len(w.ID) + 100 }
+
+// apply makes a step. room decides whether a space has room for another task, given how the step has changed the
+// size of those of the same action; without it, as many tasks are started as the record says.
+func (d *driver) apply(rec *record, room func(w *workflow.Work, delta int) bool) (p plan, err error) {
+	d.now = max(d.now, rec.Now)
+	p.cancel, p.delta = map[string]pending{}, map[string]int{}
+	for _, in := range d.inputs(rec, &p) {
+		if err := d.step(in, &p); err != nil {
+			return p, err
+		}
+	}
+	if p.outcome != nil {
+		d.queue, d.timers = nil, map[string]int64{}
+	}
+	for n := 0; len(d.queue) > 0; n++ {
+		if next := &d.queue[0]; room == nil && n == rec.Started || room != nil && (d.full(next) || !room(next, p.delta[next.Action])) {
+			break
+		}
+		d.begin(&p)
+	}
+	if room == nil && rec.Started != len(p.start) {
+		return p, fmt.Errorf("it started %d tasks, and there were %d", rec.Started, len(p.start))
+	}
+	rec.Started = len(p.start)
+	if first := d.next(); first != d.armed {
+		d.armed, p.timer = first, &first
+	}
+	return p, nil
+}
+
+// full reports whether a task has to wait for others of its run.
+func (d *driver) full(w *workflow.Work) bool {
+	return len(d.pending) >= maxTasks || len(d.pending) > 0 && d.bytes+sizeOf(w) > maxTaskBytes
+}
+
+// stuck reports whether tasks wait and none is pending, whose end would start them.
+func (d *driver) stuck() bool { return len(d.queue) > 0 && len(d.pending) == 0 }
+
+// begin starts the first task of the queue.
+func (d *driver) begin(p *plan) {
+	w := d.queue[0]
+	d.queue = d.queue[1:]
+	size := sizeOf(&w)
+	d.pending[w.ID] = pending{Action: w.Action, Attempt: w.Attempt, Bytes: size}
+	d.bytes += size
+	p.delta[w.Action] += size
+	p.start = append(p.start, w)
+}
+
+// end removes a task that is no longer pending.
+func (d *driver) end(id string, p *plan) (was pending, is bool) {
+	if was, is = d.pending[id]; is {
+		delete(d.pending, id)
+		d.bytes -= was.Bytes
+		p.delta[was.Action] -= was.Bytes
+	}
+	return was, is
+}
+
+// ended removes a task whose attempt has ended.
+func (d *driver) ended(id string, attempt int, p *plan) {
+	if d.pending[id].Attempt == attempt {
+		d.end(id, p)
+	}
+}
+
+// inputs returns the inputs of a record. A timer that has fired is not set any more.
+func (d *driver) inputs(rec *record, p *plan) []workflow.Input {
+	in := workflow.Input{Now: d.now, Done: rec.Done, Failed: rec.Failed, Signal: rec.Signal, Abort: rec.Abort, Cancel: rec.Cancel}
+	switch {
+	case rec.Begin:
+		in.Begin = d.args
+	case rec.Due:
+		d.armed = 0
+		var list []workflow.Input
+		for _, id := range d.due() {
+			delete(d.timers, id)
+			list = append(list, workflow.Input{Now: d.now, Timer: id})
+		}
+		return list
+	case rec.Done != nil:
+		d.ended(rec.Done.Work, rec.Done.Attempt, p)
+	case rec.Failed != nil:
+		d.ended(rec.Failed.Work, rec.Failed.Attempt, p)
+	case rec.Signal == nil && rec.Abort == nil && rec.Cancel == "":
+		return nil
+	}
+	return []workflow.Input{in}
+}
+
+// due returns the timers whose time has come, in the order of their times.
+func (d *driver) due() []string {
+	var list []string
+	for id, at := range d.timers {
+		if at <= d.now {
+			list = append(list, id)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(d.timers[a], d.timers[b]), cmp.Compare(a, b)) })
+	return list[:min(len(list), maxDue)]
+}
+
+// next returns the time of the first timer, 0 if none is set.
+func (d *driver) next() (first int64) {
+	for _, at := range d.timers { // any order: only the minimum is kept
+		if first == 0 || at < first {
+			first = at
+		}
+	}
+	return first
+}
+
+// step makes a step of the run, and further ones for calls that are too large.
+func (d *driver) step(in workflow.Input, p *plan) error {
+	e, err := d.run.Step(in)
+	if err != nil {
+		return err
+	}
+	for _, id := range e.Cancel {
+		if was, is := d.end(id, p); is {
+			p.cancel[id] = was
+		}
+	}
+	if len(e.Cancel) > 0 {
+		gone := map[string]bool{}
+		for _, id := range e.Cancel {
+			gone[id] = true
+		}
+		d.queue = slices.DeleteFunc(d.queue, func(w workflow.Work) bool { return gone[w.ID] })
+	}
+	for _, t := range e.Timers {
+		d.timers[t.ID] = t.At
+	}
+	for _, id := range e.Drop {
+		delete(d.timers, id)
+	}
+	if e.Outcome != nil {
+		p.outcome = bounded(e.Outcome)
+		return nil
+	}
+	for i := range e.Start {
+		w := e.Start[i]
+		if size := sizeOf(&w); size > MaxValue {
+			why := &workflow.Failed{Work: w.ID, Attempt: w.Attempt, Type: workflow.LimitError, Message: fmt.Sprintf("the arguments of %s have %d bytes; at most %d are possible: pass a reference to what is large", w.Action, size, MaxValue)}
+			if err := d.step(workflow.Input{Now: d.now, Failed: why}, p); err != nil {
+				return err
+			}
+			continue
+		}
+		d.queue = append(d.queue, w)
+	}
+	return nil
+}
+
+// bounded returns an outcome, or a failure if it is too large.
+func bounded(o *workflow.Outcome) *workflow.Outcome {
+	if len(o.Result) <= MaxValue {
+		return o
+	}
+	return &workflow.Outcome{Error: &workflow.Failure{Name: workflow.LimitError, Message: fmt.Sprintf("the result of the run has %d bytes; at most %d are possible: return a reference to what is large", len(o.Result), MaxValue)}}
+}
+
+// wrote counts a record that has been written, or read.
+func (d *driver) wrote(text []byte) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(d.hash)) // never fails
+	_, _ = h.Write(text)
+	d.hash = fmt.Sprintf("%016x", h.Sum64())
+	d.n++
+	d.size += len(text)
+	d.since += len(text)
+	if d.size >= pageBytes {
+		d.turn()
+	}
+}
+
+// turn begins another page.
+func (d *driver) turn() { d.page, d.size = d.page+1, 0 }
+
+// snapshot is the stored form of a driver.
+type snapshot struct {
+	N       int                `json:"n"`
+	Hash    string             `json:"hash"`
+	Now     int64              `json:"now"`
+	Page    int                `json:"page"`
+	SnapAt  int                `json:"snap_at"`
+	Timers  map[string]int64   `json:"timers,omitzero"`
+	Queue   []workflow.Work    `json:"queue,omitzero"`
+	Pending map[string]pending `json:"pending,omitzero"`
+	Armed   int64              `json:"armed,omitzero"`
+	Run     jsontext.Value     `json:"run"`
+}
+
+// snapshot returns the state of the driver, nil if it is not time for that or not possible. The records before
+// it are not needed any more.
+func (d *driver) snapshot() []byte {
+	if d.since < d.snapAt {
+		return nil
+	}
+	run, err := d.run.Snapshot()
+	if err != nil { // such as a lambda in a variable: the records remain
+		d.snapAt = 2 * d.since
+		return nil
+	}
+	s := snapshot{N: d.n, Hash: d.hash, Now: d.now, Page: d.page + 1, Timers: d.timers, Queue: d.queue, Pending: d.pending, Armed: d.armed, Run: run}
+	s.SnapAt = max(minSnapshot, len(run))
+	data, err := json.Marshal(&s, json.Deterministic(true))
+	if err != nil || len(data) > maxSnapshot {
+		d.snapAt = 2 * d.since
+		return nil
+	}
+	d.turn()
+	d.since, d.snapAt = 0, s.SnapAt
+	return data
+}
+
+// restore is the inverse of snapshot.
+func restore(p *workflow.Program, args jsontext.Value, data []byte) (*driver, error) {
+	var s snapshot
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, err
+	}
+	run, err := workflow.Load(p, s.Run)
+	if err != nil {
+		return nil, err
+	}
+	d := newDriver(p, args)
+	d.run, d.n, d.hash, d.now, d.page, d.first, d.snapAt, d.queue, d.armed = run, s.N, s.Hash, s.Now, s.Page, s.Page, s.SnapAt, s.Queue, s.Armed
+	maps.Copy(d.timers, s.Timers)
+	maps.Copy(d.pending, s.Pending)
+	for _, was := range s.Pending { // any order: a sum
+		d.bytes += was.Bytes
+	}
+	return d, nil
+}

@@ -1,0 +1,361 @@
+package runs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/workflow"
+)
+
+// maxLoad is the largest size of the arguments of the pending tasks of an action in a space. Tasks beyond it
+// wait in their runs.
+const maxLoad = 256 << 10
+
+// maxWake is the number of runs that are woken when a task of another run has ended.
+const maxWake = 4
+
+// cache is the variable of a space with the runs that were active lately. What it has is compared with the
+// documents before it is used, so a transaction that is undone makes entries useless and not wrong.
+type cache struct {
+	entries map[string]*entry
+	order   []string // the ones used lately behind
+}
+
+// entry is a run after its last step, and that step.
+type entry struct {
+	set  *Set
+	d    *driver
+	last step
+}
+
+// step is a step and what it started from.
+type step struct {
+	from head
+	text string // of the record
+	load model.Value
+	plan plan
+	page int // of the record
+	snap []byte
+	// pages are those that are not needed any more, from the first to before the second.
+	pages [2]int
+}
+
+// maxCached bounds the runs of a space that are kept in memory while it is loaded.
+const maxCached = 64
+
+func (c *cache) put(id string, e *entry) {
+	if c.entries == nil {
+		c.entries = map[string]*entry{}
+	}
+	c.drop(id)
+	c.entries[id] = e
+	if c.order = append(c.order, id); len(c.order) > maxCached {
+		delete(c.entries, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+func (c *cache) drop(id string) {
+	if c.entries[id] == nil {
+		return
+	}
+	delete(c.entries, id)
+	for i, o := range c.order {
+		if o == id {
+			c.order = append(c.order[:i], c.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// host makes the steps of the runs of a space, in a transaction.
+type host struct {
+	set   *Set
+	tx    *space.Tx
+	cache *cache
+}
+
+func (s *Set) host(tx *space.Tx) *host { return &host{set: s, tx: tx, cache: space.Local[cache](tx)} }
+
+func (h *host) now() int64 { return h.tx.Now().UnixMilli() }
+
+// state returns the state of a run, "" if there is none.
+func (h *host) state(id string) State {
+	text, _ := h.tx.Peek(Index, id, "state").AsString()
+	return State(text)
+}
+
+// step makes a step of a run that has not ended.
+func (h *host) step(id string, rec *record) error {
+	doc := h.tx.Peek(Doc(id))
+	at, err := headOf(doc)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, err)
+	}
+	rec.Now = h.now()
+	e, again, err := h.entry(id, doc, at, rec)
+	if err == nil && !again {
+		if err = h.advance(e, at, rec); err != nil {
+			h.cache.drop(id)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, err)
+	}
+	h.write(id, e, at)
+	return h.tx.Err()
+}
+
+func headOf(doc model.Value) (head, error) {
+	text, _ := doc.Get("head").AsString()
+	return parseHead(text)
+}
+
+// entry returns the run as the documents have it. again reports that it has made this very step already, in a
+// transaction that was undone or is made a second time.
+func (h *host) entry(id string, doc model.Value, at head, rec *record) (e *entry, again bool, err error) {
+	if e = h.cache.entries[id]; e != nil && e.set == h.set {
+		if e.d.n == at.n && e.d.hash == at.hash {
+			return e, false, nil
+		}
+		if e.last.from == at && e.last.text == textOf(rec, e.last.plan) && model.Equal(e.last.load, h.tx.Peek(load)) {
+			return e, true, nil
+		}
+	}
+	name, _ := doc.Get("workflow").AsString()
+	version, _ := doc.Get("version").AsString()
+	p, err := h.set.program(h.tx, name, version)
+	if err != nil {
+		return nil, false, err
+	}
+	d, err := replay(p, id, doc, at, func(name string) model.Value { return h.tx.Peek(name) })
+	if err != nil {
+		return nil, false, err
+	}
+	e = &entry{set: h.set, d: d}
+	h.cache.put(id, e)
+	return e, false, nil
+}
+
+// textOf returns the text that a record has with the tasks that a plan starts.
+func textOf(rec *record, p plan) string {
+	own := *rec
+	own.Started = len(p.start)
+	text, _ := json.Marshal(&own) // advance reports an error
+	return string(text)
+}
+
+// replay makes a run from its last snapshot and the records after it.
+func replay(p *workflow.Program, id string, doc model.Value, at head, read func(doc string) model.Value) (d *driver, err error) {
+	args := jsontext.Value(doc.Get("args").String())
+	d = newDriver(p, args)
+	if text, is := read(snapshotDoc(id)).AsString(); is {
+		if d, err = restore(p, args, []byte(text)); err != nil {
+			return nil, err
+		}
+	}
+	for d.n < at.n {
+		text, is := read(pageDoc(id, d.page)).Get(strconv.Itoa(d.n)).AsString()
+		if !is {
+			return nil, fmt.Errorf("record %d of %d is missing", d.n, at.n)
+		}
+		var rec record
+		if err := json.Unmarshal([]byte(text), &rec); err != nil {
+			return nil, fmt.Errorf("record %d: %w", d.n, err)
+		}
+		if _, err := d.apply(&rec, nil); err != nil {
+			return nil, fmt.Errorf("record %d: %w", d.n, err)
+		}
+		d.wrote([]byte(text))
+	}
+	if d.hash != at.hash {
+		return nil, errors.New("its records are not those that its position stands for")
+	}
+	return d, nil
+}
+
+// advance makes a step of a run in memory. A run whose records have become too many fails in place of it.
+func (h *host) advance(e *entry, at head, rec *record) (err error) {
+	d := e.d
+	if d.since > maxLog {
+		*rec = record{Now: rec.Now, Abort: &workflow.Failed{Type: workflow.LimitError, Message: fmt.Sprintf("its steps since the last snapshot have %d bytes; its state is larger than %d bytes, so that it cannot be stored: keep what is large elsewhere, and references to it in variables", d.since, maxSnapshot)}}
+	}
+	last := step{from: at, load: h.tx.Peek(load)}
+	used := last.load.Get("bytes")
+	last.plan, err = d.apply(rec, func(w *workflow.Work, delta int) bool {
+		n, _ := used.Get(w.Action).AsInt()
+		now := int(n) + delta
+		return now <= 0 || now+sizeOf(w) <= maxLoad
+	})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	last.text, last.page = string(text), d.page
+	d.wrote(text)
+	if last.plan.outcome != nil {
+		last.pages = [2]int{d.first, d.page + 1}
+	} else if last.snap = d.snapshot(); last.snap != nil {
+		last.pages = [2]int{d.first, d.page}
+		d.first = d.page
+	}
+	e.last = last
+	return nil
+}
+
+// write writes the last step of a run into the documents, and requests what it plans.
+func (h *host) write(id string, e *entry, at head) {
+	last, tx := &e.last, h.tx
+	tx.Set(Doc(id), head{e.d.n, e.d.hash}.String(), "head")
+	if last.plan.outcome == nil && last.snap == nil {
+		tx.Set(pageDoc(id, last.page), last.text, strconv.Itoa(at.n))
+	}
+	if last.snap != nil {
+		tx.Set(snapshotDoc(id), string(last.snap))
+	}
+	for page := last.pages[0]; page < last.pages[1]; page++ {
+		if !tx.Peek(pageDoc(id, page)).IsAbsent() {
+			tx.Delete(pageDoc(id, page))
+		}
+	}
+	for work, was := range last.plan.cancel { // any order: each on its own
+		key := taskKey(tx.Space(), id, work)
+		tx.CancelTask(was.Action, key)
+		tx.ForgetTask(was.Action, key)
+	}
+	for i := range last.plan.start {
+		w := &last.plan.start[i]
+		in, err := taskInput(id, w)
+		if err != nil {
+			tx.Fail(err)
+			return
+		}
+		tx.StartTask(w.Action, taskKey(tx.Space(), id, w.ID), in)
+	}
+	h.writeLoad(id, e)
+	switch at := last.plan.timer; {
+	case at == nil:
+	case *at == 0:
+		tx.CancelTimer(timerOf(id))
+	default:
+		when := min(*at, h.now()+maxTimer)
+		tx.SetTimer(timerOf(id), StreamTimer, time.UnixMilli(when), model.Object(model.F("run", id)))
+	}
+	if last.plan.outcome != nil {
+		h.finish(id, last.plan.outcome)
+	}
+}
+
+// maxTimer is how far a timer of a space may be set ahead; after it, a run sets another one.
+const maxTimer = 3650 * 24 * 60 * 60 * 1000
+
+// writeLoad writes what the tasks of the run need now, and whether it waits for the tasks of others.
+func (h *host) writeLoad(id string, e *entry) {
+	for action, delta := range e.last.plan.delta { // any order: each on its own
+		if delta == 0 {
+			continue
+		}
+		was, _ := e.last.load.Get("bytes").Get(action).AsInt()
+		if now := was + int64(delta); now > 0 {
+			h.tx.Set(load, now, "bytes", action)
+		} else {
+			h.tx.Delete(load, "bytes", action)
+		}
+	}
+	waits := !e.last.load.Get("waiting").Get(id).IsAbsent()
+	switch stuck := e.d.stuck(); {
+	case stuck && !waits:
+		h.tx.Set(load, true, "waiting", id)
+	case !stuck && waits:
+		h.tx.Delete(load, "waiting", id)
+	}
+}
+
+// wake has runs try again whose tasks have waited for those of other runs.
+func (h *host) wake() error {
+	waiting := h.tx.Peek(load).Get("waiting").Keys()
+	for _, id := range waiting[:min(len(waiting), maxWake)] {
+		if h.state(id) != Running {
+			h.tx.Delete(load, "waiting", id)
+			continue
+		}
+		if err := h.step(id, &record{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish writes how a run has ended.
+func (h *host) finish(id string, o *workflow.Outcome) {
+	state, tx := Done, h.tx
+	if o.Error != nil {
+		state = Failed
+		if o.Error.Name == workflow.CancelledError {
+			state = Cancelled
+		}
+		tx.Set(Doc(id), failureValue(o.Error), "error")
+	} else if v, err := model.ParseValue(o.Result); err != nil {
+		tx.Fail(err)
+	} else {
+		tx.Set(Doc(id), v, "result")
+	}
+	tx.Set(Doc(id), string(state), "state")
+	tx.Set(Doc(id), h.now(), "ended")
+	tx.Set(Index, string(state), id, "state")
+	tx.Set(Index, h.now(), id, "ended")
+	if !tx.Peek(snapshotDoc(id)).IsAbsent() {
+		tx.Delete(snapshotDoc(id))
+	}
+}
+
+func failureValue(f *workflow.Failure) model.Value {
+	fields := []model.Field{model.F("type", f.Name), model.F("message", f.Message)}
+	if f.Detail != nil {
+		if text, err := workflow.ToJSON(f.Detail); err == nil {
+			if v, err := model.ParseValue(text); err == nil {
+				fields = append(fields, model.F("detail", v))
+			}
+		}
+	}
+	return model.Object(fields...)
+}
+
+// taskKey returns the key of a task: unique over all spaces, and the same for each attempt.
+func taskKey(in, id, work string) string {
+	key := in + "/" + id + "/" + work
+	if len(key) <= space.MaxTaskKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(work))
+	return in + "/" + id + "/#" + hex.EncodeToString(sum[:16])
+}
+
+// taskInput returns the input of a task.
+func taskInput(id string, w *workflow.Work) (model.Value, error) {
+	args, err := model.ParseValue(w.Args)
+	if err != nil {
+		return model.Value{}, err
+	}
+	named, err := model.ParseValue(w.Named)
+	if err != nil {
+		return model.Value{}, err
+	}
+	fields := []model.Field{model.F("run", id), model.F("work", w.ID), model.F("attempt", w.Attempt), model.F("args", args), model.F("kwargs", named)}
+	if w.Timeout > 0 {
+		fields = append(fields, model.F("timeout", w.Timeout))
+	}
+	return model.Object(fields...), nil
+}

@@ -1,0 +1,146 @@
+package runs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/workflow"
+)
+
+// Streams of the events that a program with workflows handles. StreamTimer is for the timers of its runs.
+const (
+	StreamStart  = "workflow-start"
+	StreamSignal = "workflow-signal"
+	StreamCancel = "workflow-cancel"
+	StreamTimer  = "workflow-timer"
+)
+
+// Definition is a workflow that a program has.
+type Definition struct {
+	Name    string
+	Version string
+	Graph   *workflow.Graph
+	text    string // of the graph, as it is stored
+	program *workflow.Program
+	native  bool // it calls functions of the process
+}
+
+// Set are the workflows of a program.
+type Set struct {
+	byName map[string]*Definition
+	mu     sync.Mutex
+	others map[string]*workflow.Program // of graphs that spaces have stored, by version
+}
+
+// New returns an empty set.
+func New() *Set {
+	return &Set{byName: map[string]*Definition{}, others: map[string]*workflow.Program{}}
+}
+
+// Add adds a workflow. Its code may call the functions.
+func (s *Set) Add(g *workflow.Graph, functions starlark.StringDict) (*Definition, error) {
+	if s.byName[g.Name] != nil {
+		return nil, fmt.Errorf("there are two workflows %s", g.Name)
+	}
+	if err := g.Check(); err != nil {
+		return nil, err
+	}
+	text, err := g.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxValue {
+		return nil, fmt.Errorf("the graph of workflow %s has %d bytes; at most %d are possible: move code into actions", g.Name, len(text), MaxValue)
+	}
+	p, err := workflow.PrepareWith(g, functions)
+	if err != nil {
+		return nil, err
+	}
+	d := &Definition{Name: g.Name, Version: p.Version, Graph: g, text: string(text), program: p, native: len(functions) > 0}
+	s.byName[g.Name] = d
+	return d, nil
+}
+
+// Definitions returns the workflows, sorted by name.
+func (s *Set) Definitions() []*Definition {
+	var list []*Definition
+	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
+		list = append(list, s.byName[name])
+	}
+	return list
+}
+
+// Actions returns the names of the actions that the workflows call, sorted.
+func (s *Set) Actions() []string {
+	names := map[string]bool{}
+	for _, d := range s.byName {
+		for _, name := range d.Graph.Actions() {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Use makes an action one that workflows call: the ends of its tasks are theirs. Call it before the action is
+// registered.
+func (s *Set) Use(a *space.ActionSpec) error {
+	if a.Input {
+		return fmt.Errorf("a workflow calls %s, which is an input and not an action", a.Name)
+	}
+	if a.Done != nil {
+		return fmt.Errorf("action %s is called by a workflow, which receives its results; it cannot have a function done, too: declare another action for other work", a.Name)
+	}
+	a.Done, a.Discard = s.ended, true
+	return nil
+}
+
+// Register registers the handlers of a program with workflows.
+func (s *Set) Register(p *space.Program) error {
+	for _, h := range []struct {
+		stream string
+		handle space.Handler
+	}{{StreamStart, s.start}, {StreamSignal, s.signal}, {StreamCancel, s.cancel}, {StreamTimer, s.timer}} {
+		if err := p.Handle(h.stream, h.handle); err != nil {
+			return err
+		}
+		if err := p.Within(h.stream, handlerLimit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handlerLimit is the time limit of a step. The steps of code that a run may execute end long before.
+const handlerLimit = 2 * time.Minute
+
+// program returns the program of a stored graph.
+func (s *Set) program(tx *space.Tx, name, version string) (*workflow.Program, error) {
+	if d := s.byName[name]; d != nil && d.Version == version {
+		return d.program, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.others[version]; p != nil {
+		return p, nil
+	}
+	text, is := tx.Peek(graphDoc(version)).AsString()
+	if !is {
+		return nil, fmt.Errorf("the graph of workflow %s, version %s, is not in this space", name, version)
+	}
+	g, err := workflow.Decode([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	p, err := workflow.Prepare(g)
+	if err != nil {
+		return nil, fmt.Errorf("a run of version %s of workflow %s: %w; it calls functions of the process that had that version: let the runs of a version end before it is replaced, or cancel them", version, name, err)
+	}
+	s.others[version] = p
+	return p, nil
+}

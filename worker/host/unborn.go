@@ -1,0 +1,95 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/settlehq/settle/ledger"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
+)
+
+// A space exists from its first event on (docs/adr/0045), unless its program has reads create it. A read or a watch of one that does not exist is answered from
+// nothing: its host steps a core as if its commits were in a log, and stores none of them, nor a checkpoint.
+// It handles no event, has no jobs, and performs no tasks.
+//
+//	an event, a time, another runtime, a commit in the log      the host ends, and another one takes the space over
+//	nothing                                                    it leaves memory when nothing reads it any more
+//
+// Whether a host is of that kind is decided, with the partition locked, when the space is loaded; an event that
+// arrives later finds it decided.
+
+// checkUnborn decides whether the space is one that does not exist; r is what the store has of it. A replica that is
+// behind may have answered, so the leader decides.
+func (h *host) checkUnborn(r *replica.Replica) error {
+	cfg := h.env.cfg
+	if h.env.home == nil || cfg.WithoutGraph || h.start.behind > 0 || r.Seq > 0 || h.start.program.MadeByReads() {
+		return nil
+	}
+	head, err := h.env.bus.Head(h.ctx, h.space)
+	if err != nil {
+		return fmt.Errorf("read the head: %w", err)
+	}
+	if head == 0 {
+		h.saver.none = h.env.home.isUnborn(h)
+	}
+	return nil
+}
+
+// pretend answers an append of a space without a log as if it were in one.
+func (h *host) pretend(a *ledger.Append) {
+	h.call(func() {
+		h.appends.inFlight = false
+		h.graph.confirmed(a.Commit)
+		if err := h.core.Confirm(a.Expect + 1); err != nil {
+			h.fail("go on in memory", err)
+		}
+	})
+}
+
+// isUnborn records that the space of a host has no log, unless there is something to handle for it.
+func (p *servedPartition) isUnborn(h *host) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || h.inbox.owesAny() {
+		return false
+	}
+	h.unborn.Store(true)
+	return true
+}
+
+// begins replaces the host of a space without a log by one that takes the space over. p.mu is held.
+func (p *servedPartition) begins(h *host) *host {
+	h.endWith(model.ErrElsewhere)
+	p.residency.replace()
+	return p.startHost(h.space, h.start.wanted, false)
+}
+
+// exists records that a space has a log.
+func (p *servedPartition) exists(space string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.hosts[space]; h != nil && h.unborn.Load() && !p.closed {
+		p.begins(h)
+	}
+}
+
+// unbornState returns the state of a document of a space without a log: for a current read what the document would
+// be. A watch delivers what is in logs, which is no document; it is stale if a computation would make one.
+func unbornState(a model.DocumentState, current bool) model.DocumentState {
+	a.Revision = 0
+	if !current && !a.Value.IsAbsent() {
+		return model.DocumentState{Stale: staleUnborn}
+	}
+	return a
+}
+
+const staleUnborn = "the space does not exist: nothing was ever handled there, and its first event creates it"
+
+// missedCommits has the host read commits of other runtimes, or end if its space had none until now.
+func (h *host) missedCommits(read func()) {
+	if h.unborn.Load() {
+		h.env.home.exists(h.space)
+		return
+	}
+	h.call(read)
+}

@@ -1,0 +1,175 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/internal/worldtest"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/space"
+	"github.com/settlehq/settle/worker"
+)
+
+// hasStored counts what a worker stores of spaces: commits and saved items.
+func hasStored(b *membus.Bus) (writes *counter) {
+	writes = &counter{}
+	b.Inject(func(op membus.Op) membus.Fate {
+		if op.Label == "append" || op.Label == "save" {
+			writes.next()
+		}
+		return membus.Deliver
+	})
+	return writes
+}
+
+// Three thousand reads and a thousand watches of spaces that do not exist are answered, and store nothing.
+func TestUnborn_ReadsAndWatchesStoreNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		b := w.Connect("w1")
+		writes := hasStored(b)
+		p := w.start(worker.Config{ID: "w1", Options: worker.Options{Idle: time.Second, Checkpoint: 50 * time.Millisecond}}, b, nil)
+		for i := range 3000 {
+			if a := p.query(fmt.Sprint("r", i), "double"); a.Value.String() != "0" || a.Revision != 0 || a.Stale != "" {
+				t.Fatalf("read %d: %s at revision %d, stale %q; want 0, computed from nothing", i, a.Value, a.Revision, a.Stale)
+			}
+		}
+		var all []*watched
+		for i := range 1000 {
+			all = append(all, w.watch(fmt.Sprint("w", i), "double"))
+		}
+		w.Pass(time.Minute)
+		for _, v := range all {
+			v.end()
+		}
+		w.Pass(time.Minute)
+		if n := writes.next() - 1; n != 0 {
+			t.Errorf("%d commits and items are stored", n)
+		}
+		if n := p.Stats().Awake; n != 0 {
+			t.Errorf("%d spaces stay in memory", n)
+		}
+	})
+}
+
+// A watch of a space that does not exist sees its first event, and the space is like any other from then on.
+func TestUnborn_TheFirstEventCreatesTheSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		v := w.watch("s", "double")
+		w.Eventually("it is in memory", func() bool { return p.Stats().Awake == 1 })
+		state, err := p.Read(t.Context(), model.ReadRequest{Documents: []model.DocumentRef{{Space: "s", Document: "double"}}})
+		if err != nil || state[0].Stale == "" || state[0].Passing {
+			t.Errorf("the status of the watch is %+v, %v; want that the space does not exist", state, err)
+		}
+		w.Send("s", "add", "e1")
+		w.Eventually("it sees the first event", func() bool { return v.last() == "2" })
+		w.wantHandled("s", "e1")
+		w.Eventually("it is saved", func() bool { return w.Server.LoadState("s").Mark.Seq == w.Server.Head("s") })
+		w.Send("s", "add", "e2")
+		w.Eventually("it sees the second", func() bool { return v.last() == "4" })
+		if a := p.query("s", "double"); a.Value.String() != "4" || a.Revision == 0 {
+			t.Errorf("a read gives %s at %d", a.Value, a.Revision)
+		}
+	})
+}
+
+// A commit of another runtime creates the space as well: an attachment, and one that a read finds at the head.
+func TestUnborn_ACommitOfAnotherRuntimeCreatesTheSpace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := w.worker("w1")
+		for _, name := range []string{"s", "r"} {
+			w.watch(name, "double")
+		}
+		w.Eventually("they are in memory", func() bool { return p.Stats().Awake == 2 })
+		w.commit("s", "n", model.Int(3))
+		var a model.DocumentState
+		w.Eventually("it is read", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			var err error
+			a, err = p.readCurrent(ctx, "s", "n", time.Second)
+			return err == nil && a.Revision > 0
+		})
+		if a.Value.String() != "3" {
+			t.Errorf("it is read as %s", a.Value)
+		}
+		attached, err := worker.Attach(t.Context(), w.Connect("app"), worker.AttachConfig{ID: "app", Space: "r", Program: book(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := func(tx *space.Tx) error { tx.Set("n", model.Int(4)); return nil }
+		if err := attached.Transact(t.Context(), "app", set); err != nil {
+			t.Fatal(err)
+		}
+		w.Eventually("its owner derives from it", func() bool { return w.Doc("r", "double") == "8" })
+		if err := attached.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// slowState answers the loading of looked-up spaces after a while.
+type slowState struct {
+	port.Bus
+	order chan string
+}
+
+func (b slowState) LoadState(ctx context.Context, name string) (model.SpaceState, error) {
+	b.order <- name
+	if name[0] == 'w' {
+		_ = pause.For(ctx, time.Second)
+	}
+	return b.Bus.LoadState(ctx, name)
+}
+
+// An event is handled while thousands of watches wait for their spaces to be loaded; a space that waits to be looked at
+// goes ahead of the others when its event arrives.
+func TestUnborn_EventsGoBeforeLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		order := make(chan string, 10_000)
+		w.process(worker.Config{ID: "w1"}, func(b *membus.Bus) port.Bus { return slowState{b, order} })
+		for i := range 3000 {
+			w.observe(fmt.Sprintf("w%04d", i), "double", "watcher", time.Hour)
+		}
+		synctest.Wait()
+		before := len(order)
+		w.Send("s", "add", "e1")
+		w.Send("w2999", "add", "e1")
+		w.Eventually("both events are handled", func() bool { return w.Server.Head("s") > 1 && w.Server.Head("w2999") > 1 })
+		var loaded []string
+		for len(order) > 0 {
+			loaded = append(loaded, <-order)
+		}
+		for _, name := range []string{"s", "w2999"} {
+			if at := slices.Index(loaded, name); at < 0 || at > before+1 {
+				t.Errorf("space %s was loaded as number %d; %d watches were being loaded when its event arrived", name, at, before)
+			}
+		}
+		if before > 16 {
+			t.Errorf("%d watches are loaded at a time", before)
+		}
+	})
+}
+
+// A program may say that reads create its spaces.
+func TestUnborn_AProgramMayHaveReadsCreateItsSpaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		p := book(t)
+		p.MadeByReads = true
+		w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
+		v := w.watch("s", "double")
+		w.Eventually("its document is derived", func() bool { return v.last() == "0" && w.Server.Head("s") > 0 })
+	})
+}

@@ -1,0 +1,40 @@
+package workflow
+
+import (
+	"maps"
+	"slices"
+)
+
+// Open is something that a run waits for.
+type Open struct {
+	// ID is the ID of the work, of the timer, or of the activation that waits for a signal.
+	ID string
+	// Func and Node are the place in the graph.
+	Func, Node int
+	// Action is what is called, and Attempt the attempt; Retry means that the next attempt waits for its time.
+	Action  string
+	Attempt int
+	Retry   bool
+	// Signal is what is waited for.
+	Signal string
+}
+
+// Open returns what a run waits for, sorted by ID.
+func (r *Run) Open() []Open {
+	var list []Open
+	for _, id := range slices.Sorted(maps.Keys(r.works)) {
+		w := r.works[id]
+		list = append(list, Open{ID: id, Func: w.frame.fn, Node: w.node, Action: w.call.Action, Attempt: w.attempt, Retry: w.retry != ""})
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.frames)) {
+		f := r.frames[id]
+		switch a := f.wait; {
+		case a == nil:
+		case a.signal != "":
+			list = append(list, Open{ID: "wait " + f.key(a.node), Func: f.fn, Node: a.node, Signal: a.signal})
+		case a.timer != "":
+			list = append(list, Open{ID: a.timer, Func: f.fn, Node: a.node})
+		}
+	}
+	return list
+}
