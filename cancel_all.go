@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Cancellation is what became of one event that CancelAll was to cancel.
+// Cancellation is the result for one event that CancelAll was to cancel.
 type Cancellation struct {
 	Event history.EventRef
 	// Receipt is that of the event: its outcome is model.Cancelled, or that of its handling if that came first. It is
@@ -25,8 +25,8 @@ type Cancellation struct {
 }
 
 // CancelAll cancels several events, as Cancel does with one. It marks all of them before it waits for
-// the receipt of any, so no event of them is handled while the call waits for another one. It returns what
-// became of each, in the order of events. An event that has ended before, or cannot be marked, does not
+// the receipt of any, so no event of them is handled while the call waits for another one. It returns the
+// result for each, in the order of events. An event that has ended before, or cannot be marked, does not
 // keep the others from being cancelled.
 //
 // The error is one that concerns all events; nothing is marked then.

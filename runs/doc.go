@@ -9,6 +9,6 @@
 // its space (docs/adr/0047): Doc(ID) has its state and its outcome, Index lists the runs.
 //
 // A step of a run is a transaction: its input is appended to the records of the run, and what it requests (tasks of
-// actions, a timer, the outcome) takes effect with it. A run that is not in memory is made again from its last snapshot
+// actions, a timer, the outcome) takes effect with it. A run that is not in memory is rebuilt from its last snapshot
 // and the records after it, so a restart after any step makes no difference.
 package runs

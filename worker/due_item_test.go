@@ -111,7 +111,7 @@ func TestDue_ATimerOfAnAttachedRuntimeKeepsTheOwnersEarlierWakeup(t *testing.T) 
 }
 
 // Another runtime has saved a later wakeup, or none, as of the same sequence or a later one, which does not
-// decide what becomes of the commit.
+// decide whether the commit is appended.
 func TestDue_ATimerOfAnAttachedRuntimeIsSavedDespiteConcurrentSaves(t *testing.T) {
 	for _, ahead := range []uint64{0, 3} {
 		for _, in := range []time.Duration{0, time.Hour} {

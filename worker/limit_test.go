@@ -19,8 +19,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// unending is a program with handlers that do not return until release is called. It records what became of
-// the goroutines that were given up.
+// unending is a program with handlers that do not return until release is called. It records how the goroutines
+// that were given up ended.
 type unending struct {
 	*space.Program
 	release func()

@@ -10,7 +10,7 @@ var purgeChecks = []check{
 	{"a purge removes old events up to its bound", purgeUpTo},
 	{"a purge keeps young events", purgeKeepsTheYoung},
 	{"a purge never removes the last event", purgeKeepsTheLast},
-	{"a purge that is made again or comes late changes nothing", purgeAgain},
+	{"a repeated or late purge changes nothing", purgeAgain},
 	{"an id that was purged can be stored again, behind all others", purgedIDIsFree},
 	{"a purge affects one partition", purgeOnePartition},
 	{"a follower continues after the purged events", followOverAPurge},

@@ -12,7 +12,7 @@ import (
 var purgeLogChecks = []check{
 	{"a purge removes the entries of one space below its bound", purgeBelow},
 	{"a purge never removes the head, and an append is compared with it as before", purgeKeepsTheHead},
-	{"a purge of a log that is made again or comes late changes nothing", purgeLogAgain},
+	{"a repeated or late purge of a log changes nothing", purgeLogAgain},
 	{"every commit names its predecessor, whichever way it is read", commitsNameTheirPredecessor},
 	{"a reader can detect a purge", readOverALogPurge},
 	{"following a space over a purge ends with an error", followSpaceOverALogPurge},

@@ -56,6 +56,9 @@ var wordRules = []wordRule{
 	phrase(`now and then`, "sometimes, periodically"),
 	phrase(`brings? about|brought about`, "cause, inject"),
 	phrase(`mend(?:s|ed|ing)?`, "repair"),
+	phrase(`(?:is|are|was|were|be|been) made (?:again|anew)`, "is repeated, is rebuilt"),
+	phrase(`tak(?:e|es|ing|en) in (?:that|what|how|which)`, "record, process, apply"),
+	phrase(`what (?:came|became|becomes) of`, "the result, the outcome"),
 	{
 		regexp.MustCompile(`\b(?:deaf|ousted|burial|roof|loosen|acquit|upset|in vain|barren|unheard|usurped|glance)\b`),
 		"use the field's term",

@@ -53,7 +53,7 @@ type options struct {
 	Patience     time.Duration `help:"How long everything may take to come to rest when no fault is left." default:"3m"`
 	Break        string        `help:"Break the system on purpose, to see that it is found: fence, release." placeholder:"WHAT"`
 	Lie          string        `help:"Show the checker a false log, to see that it is found: lost, twice, order, value." placeholder:"WHAT"`
-	Result       string        `help:"File that gets what came of the run as JSON." placeholder:"FILE" hidden:""`
+	Result       string        `help:"File for the result of the run as JSON." placeholder:"FILE" hidden:""`
 	Dir          string        `help:"Where the report goes." default:"bin/chaos" placeholder:"DIR"`
 	Data         string        `help:"Where the data of the run lives while it lasts. Default: the directory for temporary files." placeholder:"DIR"`
 	Keep         bool          `help:"Keep the data of a run without violations, too."`
