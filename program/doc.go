@@ -36,8 +36,8 @@
 //
 // # What this does not promise
 //
-// Workers receive a rule one after the other, usually within moments. A worker that is cut off from
-// the server keeps running what it has, with its spaces, until it is back or other workers take
-// them over. Meanwhile several versions run at once, in different spaces, but never two in one: a
-// space has one owner at a time, and appends of another are refused.
+// Workers receive a rule one after the other, usually within moments. A worker that is cut off from the
+// server keeps running what it has, with its spaces, until it is back or other workers take them over.
+// Until then several versions run at once, in different spaces, but never two in one: a space has one
+// owner at a time, and appends of another are refused.
 package program

@@ -24,8 +24,8 @@ type watchCmd struct {
 	JSON  bool       `name:"json" help:"Print a JSON object per line."`
 }
 
-// Run prints documents, and their newest values after each change, until it is interrupted. Workers may start and
-// stop meanwhile.
+// Run prints documents, and their newest values after each change, until it is interrupted. It survives
+// starts and stops of workers.
 func (c *watchCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		c.announce(ctx, io, b)

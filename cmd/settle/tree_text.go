@@ -251,7 +251,7 @@ func oneLine(text string) string { return clip(unbroken(text), maxRemark) }
 
 func unbroken(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// clip shortens a text to so many characters.
+// clip shortens a text to a number of characters.
 func clip(text string, longest int) string {
 	runes := []rune(text)
 	if len(runes) <= longest {

@@ -67,7 +67,7 @@ func converse(p *settle.Program) {
 		case t.State == space.TaskFailed:
 			say(tx, Agent, "I cannot think: "+t.Err.Error())
 			to(tx, Idle, Call{})
-		case len(Said.Get(tx)) > len(t.In): // a further message has arrived meanwhile
+		case len(Said.Get(tx)) > len(t.In): // another message has arrived in the meantime
 			think(tx)
 		default:
 			follow(tx, t.Out)

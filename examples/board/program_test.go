@@ -12,8 +12,8 @@ import (
 
 func key(i int) string { return fmt.Sprintf("c%04d", i) }
 
-// open returns a board with so many cards, all of them watched; Ann owns three, Bo the others. The
-// first twenty are in the column "doing".
+// open returns a board with n cards, all of them watched; Ann owns three, Bo the others. The first
+// twenty are in the column "doing".
 func open(t *testing.T, cards int) (w *settletest.World, b *settletest.Space) {
 	t.Helper()
 	w = settletest.New(t, board.Programs)

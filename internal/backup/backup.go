@@ -45,8 +45,8 @@ const (
 // errMoved is returned if messages were purged during the copy that the copy needs.
 var errMoved = errors.New("messages that the copy needs were purged meanwhile")
 
-// attempts is the number of attempts if messages are purged meanwhile. That takes a
-// copy that lasts for minutes, and a small history.
+// attempts is the number of attempts if messages are purged during the copy. That takes a copy that
+// lasts for minutes, and a small history.
 const attempts = 3
 
 // Make copies the deployment of b into dir, which must be empty or not be there.

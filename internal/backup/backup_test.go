@@ -204,9 +204,9 @@ func atRest(ctx context.Context, t *testing.T, d *settle.Deployment) (paid map[s
 	}
 }
 
-// A backup taken under load, with a worker killed meanwhile, is one consistent state: after a restore, every
-// event acknowledged before AsOf is handled once, with everything that follows from it, and so is any other
-// event that the backup contains.
+// A backup taken under load, while a worker is killed, is one consistent state: after a restore, every
+// event acknowledged before AsOf is handled once, with everything that follows from it, and so is any
+// other event that the backup contains.
 func TestBackup_UnderLoadIsOneState(t *testing.T) {
 	ctx := within(t)
 	d, stop := start(t, t.TempDir())

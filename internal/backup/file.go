@@ -106,5 +106,5 @@ func (f *file) copyExactly(ctx context.Context, b *bus.Bus, see func(*streamcopy
 	return nil // it is being written to all the time, and each time everything that was there was read
 }
 
-// exactTries is the number of attempts for a stream that is written to meanwhile.
+// exactTries is the number of attempts for a stream that is written to during the copy.
 const exactTries = 20

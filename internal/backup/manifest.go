@@ -20,7 +20,8 @@
 //
 // # Omissions
 //
-// Members of the fleet are not copied. Workers and coordinators of the restored deployment start anew.
+// Members of the fleet are not copied. Workers and coordinators join the restored deployment as new
+// members.
 package backup
 
 import (

@@ -220,7 +220,7 @@ func TestRestoreStream_ALog(t *testing.T) {
 	if !names["bank-0"] {
 		t.Errorf("what was committed since is lost, and refused is only %v", names)
 	}
-	for i := 41; i < 41+banks; i++ { // others go on
+	for i := 41; i < 41+banks; i++ { // other spaces continue
 		if model.PartitionOf(payment(i).Space, partitions) != home {
 			payAll(ctx, t, d, i, i)
 		}
@@ -272,7 +272,7 @@ func TestRestoreStream_AState(t *testing.T) {
 			t.Fatal("the timer that was set after the backup has not woken its space")
 		}
 	}
-	payAll(ctx, t, d, 30, 50) // of which some were handled
+	payAll(ctx, t, d, 30, 50) // some of them were handled
 	paid := rows(ctx, t, d, "bank", banks, "seen")
 	for id, times := range paid {
 		if times != 1 {

@@ -73,7 +73,7 @@ func (c *Changes) Since(r *Report) (out []Change) {
 // figure matches the parts of a finding that change between reports: numbers, sizes, spans.
 var figure = regexp.MustCompile(`\b[0-9][0-9a-zµ.,:]*`)
 
-// key returns the same for a finding that is reported again.
+// key returns a key that stays the same when the finding is reported again.
 func (f *Finding) key() string {
 	return f.Level.String() + "|" + f.Check + "|" + figure.ReplaceAllString(f.Found, "#")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/internal/display"
 )
 
-// lateTimers is how long a timer may be due before that is reported: a worker that has just begun to serve a
-// partition wakes the spaces that came due meanwhile.
+// lateTimers is how long a timer may be due before that is reported: a worker that has just begun to
+// serve a partition first has to wake the spaces with due timers.
 const lateTimers = 30 * time.Second
 
 // missedFor is how long missed times of a job are reported, from the first of them on.

@@ -81,7 +81,7 @@ func RewindText(noted []model.RewindNote) (by, texts []string) {
 	return by, texts
 }
 
-// rewindText names the streams of rewinds, of which there are count in all.
+// rewindText names the streams of rewinds; count is their total number.
 func rewindText(all []model.Rewind, count int) string {
 	if len(all) == 0 {
 		return ""

@@ -37,7 +37,7 @@ type recorder struct {
 	at      map[[2]string]int
 }
 
-// Record records a space, which may continue meanwhile.
+// Record records a space, which may continue to run.
 func Record(ctx context.Context, bus port.Client, space string, o Options) (*Recording, error) {
 	now, err := history.ReadContents(ctx, bus, space)
 	switch {

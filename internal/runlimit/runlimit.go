@@ -11,7 +11,7 @@ const (
 	// Grace is the time between the limit of code and giving it up: code that heeds
 	// its context returns within it.
 	Grace = time.Second
-	// longestLook is the longest time between two checks, of which there are otherwise eight per limit.
+	// longestLook is the longest time between two checks; otherwise there are eight per limit.
 	longestLook = time.Second
 	// MaxAbandoned is the largest number of goroutines of a process in code that was given up: each holds
 	// the memory of its caller, and may occupy a processor.

@@ -151,7 +151,7 @@ func (ts *turns) giveUp(err error) error {
 	return err
 }
 
-// exitIfAbandoned ends the goroutine of a turn that was given up meanwhile.
+// exitIfAbandoned ends the goroutine of a turn that has been given up.
 func (ts *turns) exitIfAbandoned() {
 	if ts.abandoned.Load() {
 		runtime.Goexit()

@@ -167,8 +167,8 @@ type Evidence struct {
 	Stored time.Time
 }
 
-// Accept repairs a lane that ends before the known sequences, of which known are further ones. Events
-// without a receipt will be handled, unless they were in the lane before the evidence was stored.
+// Accept repairs a lane that ends before the known sequences; known are additional ones. Events without
+// a receipt will be handled, unless they were in the lane before the evidence was stored.
 func (l *Lane) Accept(ctx context.Context, known ...Evidence) error {
 	f, err := l.inspectFromSaved(ctx)
 	if err != nil {

@@ -66,7 +66,8 @@ func eventID(seq uint64) string {
 	return "e" + string(rune('a'+seq%26)) + string(rune('a'+seq/26%26)) + string(rune('a'+seq/676))
 }
 
-// truncated returns a lane whose n events were handled, one per second, and of which the first end are left.
+// truncated returns a lane whose n events were handled, one per second; only the first end of them
+// remain.
 func truncated(t *testing.T, n, end uint64) *fakeBus {
 	t.Helper()
 	b := &fakeBus{began: time.Now().Add(-time.Hour), end: end, positions: map[string]uint64{PositionLane: n, model.AheadPosition: n, misroute.Position: n}}

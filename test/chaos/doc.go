@@ -33,7 +33,7 @@
 //	               leaders made to step down; links between them cut, both ways or one;
 //	               a full disk; with --power, power failures of one or all at once: data that was not written
 //	               through is gone
-//	backups        are made meanwhile; the last one is restored, and checked like the run itself
+//	backups        are made during the run; the last one is restored, and checked like the run itself
 //	clients        their connections end with events under way; they send again what was not
 //	               acknowledged, and some of what was; observers, over NATS and over HTTP, come and go
 //

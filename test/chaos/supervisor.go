@@ -32,7 +32,7 @@ func (s *supervisor) run(ctx context.Context) {
 		for _, c := range s.d.all() {
 			if err := c.fell(); err != nil && ctx.Err() == nil {
 				s.note(c, err)
-				_ = c.start(false) // an error means that it was started meanwhile
+				_ = c.start(false) // an error means that it has been started already
 			}
 		}
 	}

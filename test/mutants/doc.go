@@ -17,10 +17,10 @@
 // text follows the sign and one space; in a text of several lines, each line has the sign. The old text
 // must occur exactly once in the file. It is kept short, so that the entry survives changes nearby.
 //
-//	make mutants                       # go on where the last run stopped
+//	make mutants                       # continue where the last run stopped
 //	go run ./test/mutants -only W0     # the mutants whose names begin so, again
 //	go run ./test/mutants -survivors   # survivors again, after a test was added
-//	go run ./test/mutants -report      # write README.md anew, and run nothing
+//	go run ./test/mutants -report      # only rewrite README.md
 //
 // Each result is a line of results.txt: which test caught the mutant, with the seed if it was the
 // simulation. The summary is README.md. A run takes hours: a mutant takes up to a minute, a survivor

@@ -363,8 +363,8 @@ func (w *world) noteAsleep(r slog.Record) {
 	})
 }
 
-// awakes counts a space that is served again when one of its events is due, and nothing has come by its
-// lane.
+// awakes counts a space that is served again when one of its events is due, and nothing has arrived in
+// its lane.
 func (f *fold) awakes(c *model.Commit) {
 	due, wall := f.agenda.asleep, f.w.wall()
 	f.agenda.asleep = 0

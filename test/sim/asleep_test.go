@@ -55,8 +55,8 @@ func (f *fold) hasTask() bool {
 	return false
 }
 
-// wokenForTask counts a space that is served again because a task is pending, though a timer
-// waits, and nothing has come by its lane.
+// wokenForTask counts a space that is served again because a task is pending, though a timer waits, and
+// nothing has arrived in its lane.
 func (f *fold) wokenForTask() {
 	quiet := len(f.lane) == 0 || f.lane[len(f.lane)-1].Seq <= f.cursor.Floor
 	if quiet && len(f.agenda.timers) > 0 && f.hasTask() {

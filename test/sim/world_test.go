@@ -50,7 +50,7 @@ type world struct {
 	attempts  map[eventKey]*attempts      // at what hangs
 	hangings  map[*hanging]bool
 	rested    map[space.Ref]bool    // nodes that were given up
-	givenUp   map[*space.Guard]bool // those of hosts of which code has come back after that
+	givenUp   map[*space.Guard]bool // guards of hosts whose code returned after it was given up
 	running   sync.WaitGroup
 
 	tally  sync.Mutex // of what follows

@@ -48,8 +48,8 @@ func (c *Checker) between(from, to time.Time) bool {
 	return false
 }
 
-// back reports whether servers began to restart after a loss between two times. Later deliveries than
-// the first one since then do not extend the tolerated period.
+// back reports whether servers began to restart after a loss between two times. Only the first delivery
+// since then extends the tolerated period.
 func (c *Checker) back(from, to time.Time) bool {
 	for _, l := range c.Losses {
 		if from.Before(l.Until) && !to.Before(l.Until) {

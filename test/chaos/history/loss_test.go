@@ -122,7 +122,7 @@ func TestAWatchMayShowWhatIsLost(t *testing.T) {
 			t.Errorf("%s: all is well", name)
 		}
 	}
-	pause = Noticing / 4 // the watch has gone on where it was, and begins anew then
+	pause = Noticing / 4 // the watch continues where it was, and then begins again
 	for _, again := range [][]int{{0, 1, 1, 2}, {0, 2}} {
 		if c := check(during, again...); !c.Sound() {
 			t.Errorf("%v after the loss, the client notices it late: %v", again, c.Examples)

@@ -6,8 +6,8 @@
 //	cut         drop what was not written through
 //	cut 17      the same, but a random part of it survives, which follows from the number
 //
-// A cut takes the disk out and puts it in again: no process may use the directory meanwhile. The first "ok" says
-// that the disk is mounted. The end of the input unmounts it and ends the program.
+// A cut unmounts the disk and mounts it again: no process may use the directory during that time. The
+// first "ok" says that the disk is mounted. The end of the input unmounts it and ends the program.
 package main
 
 import (

@@ -201,7 +201,7 @@ type Hasher struct {
 	room    int
 }
 
-// maxFollowed bounds the values that the nodes of a program name, counted for each node anew.
+// maxFollowed bounds the values that the nodes of a program name, counted separately for each node.
 const maxFollowed = 10_000_000
 
 func NewHasher(bodies Bodies) *Hasher {

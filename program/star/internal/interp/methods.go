@@ -220,7 +220,7 @@ func listMethod(run *value.Run, name string, t *starlark.Thread, x *starlark.Lis
 	return native(name, t, x, args, kwargs)
 }
 
-// findIn is index and remove: elements are compared as == does.
+// findIn implements index and remove; elements are compared like ==.
 func findIn(run *value.Run, name string, t *starlark.Thread, x *starlark.List, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if name == "index" && len(args) > 1 {
 		for i := range x.Len() { // the library searches between two indexes

@@ -34,7 +34,7 @@ func (run *Run) convert(x starlark.Value) (model.Value, error) {
 	return v, run.Charge(c.nodes, c.nodes*24+run.Bounds.Output-c.room)
 }
 
-// reader is a place, the value of which leaves the run.
+// reader is a place whose value leaves the run.
 type reader interface{ Read() (model.Value, error) }
 
 // conversion converts one value.

@@ -172,7 +172,7 @@ func (x *View) Binary(op syntax.Token, y starlark.Value, side starlark.Side) (st
 	return concat(op, x, y, side)
 }
 
-// concat returns x + y for lists of which at least one was read.
+// concat returns x + y for lists, at least one of which was read from a document.
 func concat(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark.Value, error) {
 	if op != syntax.PLUS {
 		return nil, nil
