@@ -147,7 +147,7 @@ func TestRewinds_AUserWithoutPermissionToRecordThemIsNotDenied(t *testing.T) {
 	if !at.IsZero() {
 		t.Errorf("it was denied: %s", why)
 	}
-	if text := log.String(); !strings.Contains(text, "is not noted in the deployment") || !strings.Contains(text, "needs the role client") {
+	if text := log.String(); !strings.Contains(text, "could not be recorded in the deployment") || !strings.Contains(text, "needs the role client") {
 		t.Errorf("it says %s", text)
 	}
 }
