@@ -65,11 +65,11 @@ type Config struct {
 	Prefix string `help:"The prefix of the deployment's subjects."`
 	// Partitions must be the number that the deployment was created with. 0 accepts
 	// any existing number, and takes provision.DefaultPartitions for a new deployment.
-	Partitions int `help:"Partitions of the deployment, fixed when it is created; 0 keeps the present number, or takes 8 for a new one."`
+	Partitions int `help:"Partitions of the deployment, fixed when it is created; 0 keeps the current number, or uses 8 for a new deployment."`
 	// Horizon is how long events are remembered after they are handled, so that a repeated
 	// one is recognised. It must be the one that the deployment was
 	// created with. 0 accepts any existing one, and takes model.DefaultHorizon for a new deployment.
-	Horizon time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the present value, or takes 7 days for a new one."`
+	Horizon time.Duration `help:"How long handled events are remembered, fixed when the deployment is created; 0 keeps the current value, or uses 7 days for a new deployment."`
 	// Replicas of every asset that Provision creates. 0 chooses 3 in a cluster and
 	// 1 on a single server. 1 in a cluster is refused: a restarted server would
 	// return with an arbitrary earlier state.
@@ -87,7 +87,7 @@ type Config struct {
 	AwaitServer bool
 	// AckTimeout is how long to wait for an acknowledgement before the request is sent
 	// again. Default DefaultAckTimeout.
-	AckTimeout time.Duration `help:"How long an acknowledgement of the servers may take, until the request is sent again."`
+	AckTimeout time.Duration `help:"How long an acknowledgement of the servers may take before the request is sent again."`
 	// Options are applied to the connection last.
 	Options []nats.Option
 	// Faults makes requests fail on purpose, for tests. Nil costs nothing.

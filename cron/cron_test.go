@@ -9,7 +9,7 @@ import (
 
 const layout = "2006-01-02 15:04:05 -0700"
 
-// times lists the first n times after one, in the zone of the expression.
+// times lists the next n times after a time, in the zone of the expression.
 func times(t *testing.T, text, after string, n int) []string {
 	t.Helper()
 	s, err := Parse(text)
@@ -113,7 +113,7 @@ func TestNext_AJobOfEveryHourGoesByTheTimeThatPasses(t *testing.T) {
 	}
 }
 
-// Whatever the day, a job of a fixed hour runs once on it, and in order.
+// On every day, a job with a fixed hour runs exactly once, and in order.
 func TestNext_EveryDayOfTwoYearsHasItsRun(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kolkata", "Pacific/Apia"} {
 		for _, minute := range []string{"0 0", "30 1", "15 2", "59 2", "0 3", "30 23"} {

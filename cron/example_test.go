@@ -7,8 +7,8 @@ import (
 	"github.com/settlehq/settle/cron"
 )
 
-// An expression tells one time after the other; on the day on which clocks leap over its time, it
-// is as much later.
+// Next returns one time after the other; on a day on which clocks skip the time, the job runs later by
+// as much as they were put forward.
 func ExampleParse() {
 	s, err := cron.Parse("CRON_TZ=Europe/Berlin 30 2 * * *")
 	if err != nil {

@@ -38,7 +38,7 @@ type Config struct {
 	TLSCert string `help:"File with the certificate (PEM) for HTTPS, followed by those of intermediate authorities. It is read again when it changes. Default: plain HTTP."`
 	TLSKey  string `help:"File with the key of that certificate (PEM)."`
 	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
-	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of an answer."`
+	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response."`
 	Logger       *slog.Logger  `kong:"-"`
 }
 

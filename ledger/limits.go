@@ -29,34 +29,34 @@ type Limits struct {
 	// MaxCommitBytes is the largest encoded size of a commit, in bytes: what one transaction writes,
 	// returns and sends. A transaction beyond it fails. Default 512 KiB, and in a worker half of the
 	// server's max_payload; at least 32 KiB, so that the receipt of the failure fits.
-	MaxCommitBytes int `help:"Bytes that a transaction may write, return and send. Default: half of the server's max_payload, which is also the most."`
+	MaxCommitBytes int `help:"Bytes that a transaction may write, return and send. Default: half of the server's max_payload, which is also the maximum."`
 	// MaxGroup is the largest number of events that one commit decides (group commit); default 1024,
 	// at least 1. Larger groups cost latency and memory.
-	MaxGroup int `help:"The largest number of events that one commit decides."`
+	MaxGroup int `help:"The largest number of events in one commit."`
 	// LaneLimit is the largest number of waiting events of a space in memory; default 4096. The
 	// others stay in the stream.
-	LaneLimit int `help:"The largest number of waiting events of a space in memory; the others stay in the stream."`
+	LaneLimit int `help:"The largest number of waiting events of a space in memory; further events stay in the stream."`
 	// MaxLater is the largest number of events that wait for a time in a space; default 100,000. One
 	// more is refused, or fails the transaction that sends it.
-	MaxLater int `help:"The largest number of events that wait for a time in a space."`
+	MaxLater int `help:"The largest number of delayed events and timers of a space."`
 	// MaxChain is the largest number of events in a chain that send each other, over all spaces and
 	// with no time between; default 10,000, negative for no limit. The event whose handler exceeds it
 	// fails. Package space enforces it.
-	MaxChain int `help:"The largest number of events in a chain that send each other with no time between; negative: no limit."`
+	MaxChain int `help:"The largest number of events in a chain that send each other without a delay; negative: no limit."`
 	// EventRetries is the largest number of attempts at an event whose handler returns a transient
 	// error; default 5, negative for a single one.
 	EventRetries int `help:"Attempts at an event whose handler returns a transient error; negative: one."`
 	// LostAttempts is the largest number of attempts at an event from which the handler never
 	// returned, because its process ended or it was abandoned; default 3, negative for no limit.
 	// After that the event fails.
-	LostAttempts int `help:"Attempts at an event that may end with their process or be abandoned; negative: no limit."`
+	LostAttempts int `help:"Attempts at an event whose handler ends the process or does not return; negative: no limit."`
 	// RetryMin is the pause after the first attempt, doubled up to RetryMax; defaults 25 ms and 1 s.
 	// Conflicts with other runtimes are followed by the same pauses, from the second on.
-	RetryMin time.Duration `help:"The pause after the first attempt at an event; it doubles."`
+	RetryMin time.Duration `help:"The pause after the first attempt at an event; it doubles each time."`
 	RetryMax time.Duration `help:"The longest pause between attempts."`
 	// ConflictWindow is how long an event may meet one conflict after another before that is reported;
 	// default 30 s, negative to report the first. The event continues to be tried.
-	ConflictWindow time.Duration `help:"How long conflicts in a row may last before they are reported; negative: report the first."`
+	ConflictWindow time.Duration `help:"How long consecutive conflicts may last before they are reported; negative: report the first."`
 }
 
 // defaultMaxCommitBytes leaves room for headers, the cursor and the commit's own

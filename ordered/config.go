@@ -50,7 +50,7 @@ type Config struct {
 	// it fails; default 5.
 	Attempts int `help:"Attempts at an event whose handler returns a transient error."`
 	// RetryMin is the pause after the first attempt, doubled up to RetryMax; defaults 25 ms and 1 s.
-	RetryMin time.Duration `help:"The pause after the first attempt at an event; it doubles."`
+	RetryMin time.Duration `help:"The pause after the first attempt at an event; it doubles each time."`
 	RetryMax time.Duration `help:"The longest pause between attempts."`
 	// RunLimit is how long a handler may take; default 30 s, negative for no limit. Within are the limits
 	// of single streams that have another, negative for none. Then its context ends (Tx.Context): if it
@@ -62,7 +62,7 @@ type Config struct {
 	// MaxChain is how long a chain of events may become that send each other, over all keys:
 	// beyond it, the handler's transaction fails, and its event with it. Default 10,000,
 	// negative for no limit.
-	MaxChain int `help:"The largest number of events in a chain that send each other with no time between; negative: no limit."`
+	MaxChain int `help:"The largest number of events in a chain that send each other without a delay; negative: no limit."`
 	// Heartbeat is how often servers look for each other; default 500 ms. One that has died is
 	// noticed within two.
 	Heartbeat time.Duration `help:"How often the process announces itself and checks for dead ones."`
@@ -80,7 +80,7 @@ type Config struct {
 	MaxAwake int `help:"The largest number of keys in memory that have nothing to do."`
 	// History is how long commits that no restart needs are kept in the log, from which
 	// receipts are read; default the deployment's horizon and an hour.
-	History time.Duration `help:"How long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour."`
+	History time.Duration `help:"How long to keep commits that only receipts and trees need. Default: the horizon of the deployment plus an hour."`
 	// Coordinated says that coordinators run elsewhere: this process starts none.
 	Coordinated bool
 	// Logger gets what an operator should know. Default: discard.

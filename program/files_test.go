@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/program/star"
 )
 
-// write makes a directory of files.
+// write creates a directory with files.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -21,8 +21,8 @@ func (w *world) save(key string, v any) {
 	w.must(err)
 }
 
-// Another program under a version's name, wherever it came from, is not
-// taken for that version.
+// A different program stored under the name of a version, wherever it came from, is not accepted as that
+// version.
 func TestAVersionWithOtherFilesThanItsHashIsNotTakenForIt(t *testing.T) {
 	w := newWorld(t)
 	v := w.version("p", "text")
@@ -55,7 +55,7 @@ func TestABeginningThatSeveralVersionsHaveIsNotGuessed(t *testing.T) {
 	}
 }
 
-// A rule is about the spaces under whose name it is stored.
+// A rule applies to the spaces of the key under which it is stored.
 func TestARuleAboutOtherSpacesThanItsRecordIsNone(t *testing.T) {
 	w := newWorld(t)
 	r := w.pinTo("a", w.publish("p", "one"))
@@ -70,7 +70,7 @@ func TestARuleAboutOtherSpacesThanItsRecordIsNone(t *testing.T) {
 	}
 }
 
-// Whether a rule is pinned is part of what it says; what came before is of the same program.
+// A choice that differs only in Pinned is a change; the previous version is one of the same program.
 func TestADecisionIsAboutPinsAndARollbackAboutOneProgram(t *testing.T) {
 	w := newWorld(t)
 	one, two, other := w.publish("p", "one"), w.publish("p", "two"), w.publish("q", "other")

@@ -67,7 +67,7 @@ type answers struct {
 type Trouble struct {
 	Spaces  string // of the rule
 	Target         // the version that it names
-	Instead Target // what runs instead, the zero Target if nothing does
+	Instead Target // what runs instead; the zero Target for nothing
 	Err     error
 }
 

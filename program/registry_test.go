@@ -100,7 +100,7 @@ func TestAVersionThatDoesNotCompileHereNeverReplacesOneThatRuns(t *testing.T) {
 		t.Error("it runs another pointer")
 	}
 
-	again, _ := w.open() // a worker that starts now comes to the same
+	again, _ := w.open() // a worker that starts now gets the same result
 	w.wantRuns(again, "a", "good")
 
 	w.pinTo("x", w.publish("p", "other")) // a change that does not concern it is no reason to say it again
@@ -198,7 +198,7 @@ func TestARegistryThatIsCutOffGoesOnWithWhatItKnows(t *testing.T) {
 	server.wantRuns(r, "a", "one")
 }
 
-// interrupted is a store of records of which a follow ends, and which then has fewer of them.
+// interrupted is a store of records whose first follow ends, and which then has fewer records.
 type interrupted struct {
 	*membus.Bus
 	end  chan struct{} // ends the first follow
@@ -224,8 +224,8 @@ func (b *interrupted) FollowRecords(ctx context.Context, under string, deliver f
 	}, ready)
 }
 
-// A store that goes back ends the follow: what the rules are is learned anew then, and one
-// that is not there any more holds no more.
+// A store that goes back ends the follow: the rules are read again, and a rule that no longer exists no
+// longer applies.
 func TestARegistryForgetsARuleThatIsGoneWhenItFollowsAnew(t *testing.T) {
 	w := newWorld(t)
 	w.pinTo("*", w.publish("p", "one"))
@@ -253,7 +253,7 @@ func TestARegistryForgetsARuleThatIsGoneWhenItFollowsAnew(t *testing.T) {
 	w.wantRuns(r, "b", "one")
 }
 
-// A version that a rule can be rolled back to stays as it is.
+// A version to which a rule can be rolled back stays compiled.
 func TestAVersionOfTheHistoryIsNotCompiledAgain(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.publish("p", "one"), w.publish("p", "two")
@@ -271,7 +271,7 @@ func TestAVersionOfTheHistoryIsNotCompiledAgain(t *testing.T) {
 	}
 }
 
-// unfetched is a bus that does not have the version of a target while it is to.
+// unfetched is a bus that lacks the version of a target while on is set.
 type unfetched struct {
 	*membus.Bus
 	key string
@@ -301,7 +301,7 @@ func TestAVersionThatDoesNotRunIsToldOfOnceUntilItRuns(t *testing.T) {
 	t.Cleanup(r.Close)
 	wantTold := func(want int) {
 		t.Helper()
-		for range 2000 { // it is looked for again and again
+		for range 2000 { // it is requested repeatedly
 			if w.Log.Count("cannot run here") >= want {
 				break
 			}

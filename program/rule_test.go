@@ -32,7 +32,7 @@ func TestTheMostParticularRuleDecides(t *testing.T) {
 	w.until(r, changes, "anything", "nothing")
 }
 
-// The oracle looks at all rules, and takes the one that is longest, or exact.
+// The oracle examines all rules, and chooses the exact one, or the one with the longest prefix.
 func TestTheMostParticularRuleDecides_AsSaidByLookingAtAll(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)

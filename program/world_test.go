@@ -101,7 +101,7 @@ func (w *world) pinTo(spaces string, t program.Target) program.Rule {
 	return w.pin(spaces, program.Choice{Target: t, At: time.Unix(1_000_000, 0)})
 }
 
-// until waits until what a space runs is called so.
+// until waits until a space runs a program of that name.
 func (w *world) until(r *program.Registry, changes chan struct{}, space, want string) {
 	w.Helper()
 	for {

@@ -25,8 +25,8 @@ func ledger() *settle.Program {
 		Handle("note", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
 }
 
-// A receipt is found by the event's id, in a log of any length, by any process, on a real server; and another
-// process than the sender of the event can wait for it, even a plain NATS client.
+// On a real server, any process can find a receipt by the event's id, in a log of any length; and
+// processes other than the sender can wait for it, even a plain NATS client.
 func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -84,8 +84,8 @@ func TestQ20_AReceiptIsFoundAndAwaitedByItsIDFromAnyProcess(t *testing.T) {
 	})
 }
 
-// The server's own clock and its purge: what is done and old goes, what is not stays, and
-// an id that is too old for its horizon is refused although the lane knows nothing of it.
+// With the server's own clock and purge: old handled events are purged, others stay, and an id that is
+// older than the horizon is refused although the lane no longer has it.
 func TestWhatIsPurgedFromTheLaneIsNotHandledAgain(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {

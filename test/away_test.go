@@ -24,7 +24,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// fixed is a server that comes back at the same address with the same files.
+// fixed is a server that restarts at the same address with the same files.
 type fixed struct {
 	t   *testing.T
 	cfg embedded.Config
@@ -65,7 +65,7 @@ func (f *fixed) connect(name string) *bus.Bus {
 	return b
 }
 
-// adding counts what is added to a space.
+// adding returns a program that counts events.
 func adding() *settle.Program {
 	return settle.NewProgram("adding").Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
 		n, _ := tx.Get("n").AsInt()
@@ -74,8 +74,8 @@ func adding() *settle.Program {
 	})
 }
 
-// While no server can be reached, every process ends when it is asked to, though its context has no deadline,
-// and reports what it could not do. Acknowledged events are there when the server returns.
+// While no server can be reached, every process stops on request, although its context has no deadline,
+// and reports what it could not do. Acknowledged events exist when the server returns.
 func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	f := startFixed(t)
@@ -116,7 +116,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 	}
 
 	f.Shutdown()
-	err = w.Stop(context.Background()) //nolint:usetesting // it is to end by itself
+	err = w.Stop(context.Background()) //nolint:usetesting // it must end by itself
 	if !errors.Is(err, port.ErrNoServer) {
 		t.Errorf("the worker: %v", err)
 	}
@@ -125,7 +125,7 @@ func TestLeaving_WhileNoServerIsThereEndsAndLosesNothing(t *testing.T) {
 			t.Errorf("the worker does not say %q: %v", part, err)
 		}
 	}
-	// A transaction that cannot be confirmed, and then the end.
+	// A transaction that cannot be confirmed, and then the Close.
 	attempt, made := make(chan error, 1), make(chan struct{})
 	go func() { // ends with the attachment
 		attempt <- attached.Transact(ctx, "test", func(tx *space.Tx) error {

@@ -39,7 +39,7 @@ func flight(i int, from, to string) settle.Outgoing {
 	return settle.Outgoing{Space: from, Stream: "depart", ID: settle.ID("f" + strconv.Itoa(i)), Payload: map[string]string{"to": to}}
 }
 
-// handled is one receipt as the log has it.
+// handled is one receipt in the log.
 type handled struct {
 	space string
 	key   receipts.Key
@@ -47,14 +47,14 @@ type handled struct {
 	tx    *model.Tx
 }
 
-// entry is a commit, and where it is in the log.
+// entry is a commit and its log sequence.
 type entry struct {
 	seq uint64
 	c   *model.Commit
 }
 
-// readCommits returns the commits of a space after one, up to what its head is now: a
-// replica that is behind is asked again.
+// readCommits returns the commits of a space after a sequence, up to its current head. It repeats the
+// request if a replica is behind.
 func readCommits(t *testing.T, b *bus.Bus, space string, after uint64) []entry {
 	t.Helper()
 	ctx := testContext(t)

@@ -84,7 +84,7 @@ func wantSaved(t *testing.T, d *deployment, space string, docs map[string]string
 	}
 }
 
-// Everything stops, server included, with unhandled events. Work continues from the disk.
+// Everything stops, including the server, with unhandled events. Work continues from the disk.
 func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	if err := first.StopWorkers(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for i := range n { // no worker is there to handle these
+	for i := range n { // no worker runs to handle these
 		if _, err := first.Client().Send(ctx, flight(n+i, "here", "there")); err != nil {
 			t.Fatal(err)
 		}
@@ -125,8 +125,8 @@ func TestRestart_EverythingGoesOnFromTheDisk(t *testing.T) {
 	once(t, readLog(t, second.Bus(), "there"))
 }
 
-// A worker that does not know what a space runs leaves its events alone; one that
-// knows handles them, though they were delivered long ago.
+// A worker without a program for a space keeps its events; once it has one, it handles them, although
+// they were delivered long before.
 func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -169,8 +169,8 @@ func TestNoProgram_EventsWaitForAWorkerThatHasOne(t *testing.T) {
 	}
 }
 
-// The worker of a watched, computed document dies again and again; the watcher sees
-// every revision once and none after a later one.
+// The worker of a watched, computed document dies repeatedly; the watcher sees every revision once, and
+// none after a later one.
 func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
@@ -218,8 +218,8 @@ func TestWatch_GoesOnAcrossCrashesWithoutGoingBack(t *testing.T) {
 	}
 }
 
-// A worker crashes and is started again under its name, as a supervisor does, with
-// appends of its former self in any state.
+// A worker crashes and is restarted under the same name, as by a supervisor, with appends of the former
+// process in any state.
 func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})
@@ -237,7 +237,7 @@ func TestSameName_AWorkerThatIsStartedAgainIsNotItsFormerSelf(t *testing.T) {
 			})
 		}
 		w, err := start()
-		for range 10 { // by what the former self said at last
+		for range 10 { // from the last announcement of the former process
 			if _, taken := errors.AsType[*worker.TakenError](err); !taken {
 				break
 			}

@@ -23,8 +23,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// patience is a safety net: no test waits for it unless it fails. Some live in it from their
-// beginning to their end, on a machine that may do a dozen other things.
+// patience is a safety net: no test waits for it unless it fails. It bounds some tests as a whole, on a
+// machine that may be heavily loaded.
 const patience = 5 * time.Minute
 
 const (
@@ -36,7 +36,7 @@ const (
 
 func TestMain(m *testing.M) { leaks.VerifyTestMain(withCluster{m}) }
 
-// withCluster ends the cluster behind the last test, if any of them has started it.
+// withCluster runs the tests, and then stops the cluster if a test has started it.
 type withCluster struct{ *testing.M }
 
 func (m withCluster) Run() int {
@@ -44,8 +44,8 @@ func (m withCluster) Run() int {
 	return m.M.Run()
 }
 
-// cluster is shared by all tests, because it takes a second to find its leader. Each
-// deployment has a prefix of its own in it.
+// cluster is shared by all tests, because it takes a second to elect a leader. Each deployment in it has
+// a prefix of its own.
 var cluster sharedCluster
 
 type sharedCluster struct {
@@ -105,7 +105,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// deployment is a settle.Deployment, and how to reach its server once more.
+// deployment is a settle.Deployment with the configuration of its server's connections.
 type deployment struct {
 	*settle.Deployment
 	cfg settle.Config
@@ -227,7 +227,7 @@ func publish(ctx context.Context, t *testing.T, b *bus.Bus, space, stream, id st
 	})
 }
 
-// connect opens one more connection to a deployment.
+// connect opens another connection to a deployment.
 func connect(t *testing.T, d *deployment, options ...func(*bus.Config)) *bus.Bus {
 	t.Helper()
 	cfg := d.cfg.Bus
@@ -242,7 +242,7 @@ func connect(t *testing.T, d *deployment, options ...func(*bus.Config)) *bus.Bus
 	return b
 }
 
-// stop ends something in good order, at the end of a test.
+// stop stops a process cleanly, at the end of a test.
 func stop(t *testing.T, stop func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

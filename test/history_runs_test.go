@@ -8,8 +8,7 @@ import (
 
 const historySeed = 1
 
-// Clients send, send again, call, wait, look and read at the same time, and some of them
-// die of it.
+// Clients send, resend, call, wait, look up and read concurrently, and some of them crash.
 func TestHistory_ConcurrentClients_SeeOneLaneAndOneReceiptPerEvent(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -39,8 +38,7 @@ func TestHistory_LeadersThatStepDown_CostNoEventAndNoOrder(t *testing.T) {
 	r.run(6, 50)
 }
 
-// The same with three runtimes in each space, of which all handle its events, and of which
-// some die.
+// The same with three runtimes in each space, all of which handle its events, and some of which die.
 func TestHistory_RuntimesThatShareASpace_AreNotSeen(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {

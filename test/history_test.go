@@ -19,8 +19,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// tally returns the program of the histories: every event counts, and its receipt says which
-// it was. A "forward" sends an "add" to the space in its payload, which may be its own.
+// tally returns the program of the histories: every event is counted, and its receipt has its number. A
+// "forward" sends an "add" to the space in its payload, which may be its own.
 func tally() *settle.Program {
 	count := func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return settle.ValueOf(increment(tx, "n")) }
 	return settle.NewProgram("tally").
@@ -32,17 +32,16 @@ func tally() *settle.Program {
 		})
 }
 
-// rush is a run of concurrent clients, which write down what they are answered.
+// rush is a run of concurrent clients, which record the answers.
 type rush struct {
 	*testing.T
 	d      *deployment
 	h      *callHistory
 	spaces []string
 	seed   uint64
-	// past: readers may be answered from the past, because leaders are deposed.
+	// past is set if readers may get outdated answers, because leaders are deposed.
 	past bool
-	// every is how many operations there are between two disturbances, and disturb
-	// makes one.
+	// every is the number of operations between two disturbances, and disturb makes one.
 	every   int64
 	disturb func(n int64)
 	done    atomic.Int64
@@ -51,7 +50,7 @@ type rush struct {
 
 	mu    sync.Mutex
 	known []settle.Outgoing // events that a client has sent, or tried to
-	acked map[string]bool   // those of them that are stored for certain
+	acked map[string]bool   // those of them that are certainly stored
 	calls map[string]time.Duration
 }
 
@@ -63,7 +62,7 @@ func newRush(t *testing.T, d *deployment, seed uint64) *rush {
 	}
 }
 
-// run has clients make so many operations each, and then checks all that is known.
+// run makes each client perform n operations, and then checks the history.
 func (r *rush) run(clients, operations int) {
 	r.Helper()
 	var all sync.WaitGroup
@@ -104,7 +103,7 @@ func (r *rush) client(number int) *caller {
 	return c
 }
 
-// dial connects. It is called by other goroutines than the test's, too.
+// dial connects. It is also called by goroutines other than the test's.
 func (c *caller) dial() {
 	cfg := c.r.d.cfg.Bus
 	cfg.Name = "client/" + c.name
@@ -120,8 +119,7 @@ func (c *caller) dial() {
 
 func (c *caller) hangUp() { c.client.Close(); c.bus.Close() }
 
-// crash ends the client while it is sending, so that it never learns what became of it,
-// and starts it again.
+// crash ends the client while it is sending, so that it never learns the outcome, and starts it again.
 func (c *caller) crash() {
 	var open sync.WaitGroup
 	for range 3 {
@@ -167,7 +165,7 @@ func (c *caller) operate() {
 	}
 }
 
-// pick returns an event to be sent: a new one, or one that a client has sent before.
+// pick returns an event to send: a new one, or one that a client has sent before.
 func (c *caller) pick() settle.Outgoing {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -186,7 +184,7 @@ func (c *caller) pick() settle.Outgoing {
 	return ev
 }
 
-// sends notes that an event is being sent.
+// sends records that an event is being sent.
 func (c *caller) sends(ev settle.Outgoing) func(model.SendResult, error) {
 	answer := c.r.h.begin(c.name, asked{kind: sent, space: ev.Space, id: ev.ID.String()})
 	return func(res model.SendResult, err error) {
@@ -231,7 +229,7 @@ func number(rc *model.Receipt) int {
 	return int(n)
 }
 
-// stored returns an event that is stored for certain, if there is one.
+// stored returns an event that is certainly stored, if there is one.
 func (c *caller) stored() (ev settle.Outgoing, ok bool) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -331,7 +329,7 @@ func (r *rush) followUps(ctx context.Context, c *caller, space string) {
 	}
 }
 
-// killWorkers ends one worker after the other, as often as asked.
+// killWorkers kills one worker after the other, as often as requested.
 func (r *rush) killWorkers(int64) {
 	ids := r.d.Workers()
 	if len(ids) == 0 || !r.d.KillWorker(ids[0]) {
@@ -342,7 +340,7 @@ func (r *rush) killWorkers(int64) {
 	}
 }
 
-// attach has one more runtime handle the events of a space, over its own connection.
+// attach makes another runtime handle the events of a space, over its own connection.
 func (r *rush) attach(id, space string) *worker.Attachment {
 	r.Helper()
 	b := connect(r.T, r.d)

@@ -33,8 +33,8 @@ func TestI10_PayloadOnlyFollowUpOfAFailedParent_IsNeverHandled(t *testing.T) {
 	})
 }
 
-// The same, and the parent succeeds when it is tried again: its follow-ups are those of
-// the attempt that has taken effect, each once.
+// The same, but the parent succeeds when it is retried: its follow-ups are those of the attempt that has
+// taken effect, each once.
 func TestI10_HandlerConflictsThenSucceeds_FollowUpIsHandledOnceAsOfTheCommittedAttempt(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -57,8 +57,8 @@ func TestI10_HandlerConflictsThenSucceeds_FollowUpIsHandledOnceAsOfTheCommittedA
 	})
 }
 
-// The first attempt conflicts, and all others fail until the retries are used up. Everything that the first one
-// launched is gone: its follow-ups, and the piece, which was running. Another piece continues.
+// The first attempt conflicts, and all others fail until the retries are used up. Everything that the
+// first attempt had started is gone: its follow-ups, and the running piece. Another piece continues.
 func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStopped(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -95,8 +95,8 @@ func TestI10_HandlerExhaustsItsRetries_FollowUpIsNeverHandledAndItsPieceIsStoppe
 	})
 }
 
-// A send to another space waits in its origin's commit, invisible while that is under way; a send of another
-// origin shows that the coordinator is at work.
+// A send to another space waits in its origin's commit, invisible while that is in flight; a send of
+// another origin shows that the coordinator is working.
 func TestI10_CrossSpaceFollowUp_ParksUntilItsOriginIsConfirmed(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -117,7 +117,7 @@ func TestI10_CrossSpaceFollowUp_ParksUntilItsOriginIsConfirmed(t *testing.T) {
 	})
 }
 
-// An origin that fails has sent nothing: there is nothing to be dropped anywhere else.
+// An origin that fails has sent nothing, so no other space has to drop anything.
 func TestI10_CrossSpaceFollowUp_IsNeverDispatchedIfItsOriginFails(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {

@@ -30,7 +30,7 @@ func watchPlainly(t *testing.T, nc *nats.Conn, subject, question string) *nats.S
 	return sub
 }
 
-// next returns the next message of a watch that is of none of some kinds.
+// next returns the next message of a watch, skipping some kinds.
 func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	t.Helper()
 	for {
@@ -44,7 +44,7 @@ func next(t *testing.T, sub *nats.Subscription, not ...live.Kind) *nats.Msg {
 	}
 }
 
-// nextValue returns the next message of a watch that has news of the document.
+// nextValue returns the next message of a watch with a change of the document.
 func nextValue(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
 	return next(t, sub, live.Beating, live.Current, live.Stale) // a machine that is slow may have more to say
@@ -59,7 +59,7 @@ func revisionOf(t *testing.T, m *nats.Msg) uint64 {
 	return n
 }
 
-// Any NATS client reads and watches documents, with what every NATS library has.
+// Any NATS client can read and watch documents, with features that every NATS library has.
 func TestLive_APlainClientGetsAndWatches(t *testing.T) { onBothServers(t, plainLive) }
 
 func plainLive(t *testing.T, base settle.Config) {
@@ -87,7 +87,7 @@ func plainLive(t *testing.T, base settle.Config) {
 		for {
 			m := nextValue(t, sub)
 			if m.Header.Get(live.HeaderEvent) == string(live.Deleted) {
-				continue // it has yet to be computed
+				continue // it has not been computed yet
 			}
 			if last >= revisionOf(t, m) {
 				t.Fatalf("revision %d after %d", revisionOf(t, m), last)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// telling builds a history by hand: what is called in turn is answered in turn.
+// telling builds a history step by step: operations begin and end in the order of the calls.
 type telling struct {
 	h   *callHistory
 	now time.Duration
@@ -117,7 +117,7 @@ func TestHistoryChecker_IsQuickWithManyClientsOnOneSpace(t *testing.T) {
 	t.Parallel()
 	for _, last := range []int{400, 401} {
 		s := &telling{h: newHistory()}
-		for i := range 400 { // of which four are at it at any time
+		for i := range 400 { // four of which are concurrent at any time
 			id := fmt.Sprint("e", i)
 			at := time.Duration(2 * i)
 			if i%10 == 0 {

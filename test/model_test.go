@@ -15,9 +15,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// callHistory is what clients have asked for and been answered, with the times of both.
-// It is right if there is one order of all operations, each somewhere between its call
-// and its answer, in which the small machine below could have answered the same.
+// callHistory records the operations of clients and the answers, with the times of both. It is valid if
+// there is an order of all operations, each between its call and its answer, in which the state machine
+// below would give the same answers.
 type callHistory struct {
 	mu    sync.Mutex
 	start time.Time
@@ -32,15 +32,15 @@ type asked struct {
 	kind  kind
 	space string
 	id    string // of the event
-	// place is the event's place among all that its space ever handles, 0 if it never
-	// does; see arrivals.
+	// place is the position of the event among all events that its space handles, 0 if it is never
+	// handled; see arrivals.
 	place int
-	// past: the answer may be out of date.
+	// past is set if the answer may be out of date.
 	past bool
 }
 
 type answered struct {
-	// open: a send has had no answer. It may take effect at any time, or never.
+	// open is set if a send has had no answer. It may take effect at any time, or never.
 	open      bool
 	duplicate bool // of a send
 	n         int  // of the others: a count, 0 for none
@@ -58,7 +58,7 @@ const (
 	handling kind = "handle"
 )
 
-// begin notes the call of an operation. The function that it returns notes the answer.
+// begin records the call of an operation. The function that it returns records the answer.
 func (h *callHistory) begin(who string, in asked) func(answered) {
 	call := time.Since(h.start)
 	return func(out answered) {
@@ -80,11 +80,11 @@ func (h *callHistory) add(who string, in asked, out answered, call, answer time.
 	})
 }
 
-// queue is the whole model of a space: how many events its lane has taken, and how many
-// of them are handled. The order is in the places.
+// queue is the whole model of a space: the number of events that its lane has accepted, and how many of
+// them are handled. The places define the order.
 type queue struct{ taken, handled int }
 
-// step reports whether a space in state q can answer so, and in what state it is then.
+// step reports whether a space in state q can give this answer, and returns the next state.
 func (q queue) step(in asked, out answered) (bool, queue) {
 	switch in.kind {
 	case sent:
@@ -106,8 +106,8 @@ func (q queue) step(in asked, out answered) (bool, queue) {
 	return false, q
 }
 
-// send puts an event into the lane, or finds it there. One that has no place is never
-// handled: there is no state of rest after it.
+// send puts an event into the lane, or finds it there. An event without a place is never handled, so no
+// history with it is valid.
 func (q queue) send(in asked, out answered) (bool, queue) {
 	switch {
 	case out.duplicate:
@@ -205,7 +205,8 @@ func (e *arrival) note(in asked, op porcupine.Operation) {
 	}
 }
 
-// unseen reports whether the event has arrived, or must have, without such an answer to any send.
+// unseen reports whether the event has arrived, or must have arrived, without such an answer to any
+// send.
 func (e *arrival) unseen() bool {
 	in := e.op.Input.(asked)
 	in.place = e.place
@@ -267,21 +268,20 @@ func (in asked) event() string { return in.space + " " + in.id }
 // checkLimit is far more than any of the histories takes, right or wrong.
 const checkLimit = patience
 
-// check looks for an order, and draws the result.
+// check searches for an order, and draws the result.
 func (h *callHistory) check() (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return porcupine.CheckOperationsVerbose(lanesAndReceipts, handlings(arrivals(h.ops)), checkLimit)
 }
 
-// allowed reports whether there is such an order. An answer that does not come within
-// the limit counts as none.
+// allowed reports whether there is such an order. A search that exceeds the limit counts as a failure.
 func (h *callHistory) allowed() bool {
 	result, _ := h.check()
 	return result == porcupine.Ok
 }
 
-// wantAllowed draws a history that is not.
+// wantAllowed fails the test for a history that is not allowed, and draws it.
 func (h *callHistory) wantAllowed(t *testing.T) {
 	t.Helper()
 	result, info := h.check()
@@ -295,7 +295,7 @@ func (h *callHistory) wantAllowed(t *testing.T) {
 	t.Errorf("of %d operations there is no order that lanes and receipts allow (%s); it is drawn in %s", len(h.ops), result, path)
 }
 
-// artifacts returns a directory that is there after the test, too.
+// artifacts returns a directory that outlives the test.
 func artifacts(t *testing.T) string {
 	t.Helper()
 	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// orders returns the program of the races. It notes everything that it runs.
+// orders returns the program of the races. It records everything that it runs.
 //
 //	order  counts itself, starts a piece and sends a note to its own space and to
 //	       "ledger". It fails if the document closed is set, and transiently if broken is.
@@ -78,7 +78,7 @@ func increment(tx *settle.Tx, doc string) int64 {
 	return n + 1
 }
 
-// notebook holds what a runtime has run, speculative or not, a line for each.
+// notebook has a line for each run of a runtime, speculative or not.
 type notebook struct {
 	by      string // the runtime
 	mu      sync.Mutex
@@ -107,7 +107,7 @@ func (n *notebook) count(line string) (times int, changed <-chan struct{}) {
 	return times, n.changed
 }
 
-// waitFor waits until a line has been written so many times.
+// waitFor waits until a line has been written n times.
 func (n *notebook) waitFor(t *testing.T, line string, want int) {
 	t.Helper()
 	ctx := testContext(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/bus"
 )
 
-// provider charges cards, and remembers how often it was asked under which key.
+// provider charges cards, and counts the requests for each key.
 type provider struct {
 	mu    sync.Mutex
 	asked map[string]int
@@ -37,8 +37,8 @@ func (p *provider) charge(ctx context.Context, key string, in int) (int, error) 
 	return in, nil
 }
 
-// Workers are killed while they perform tasks. What was started by a transaction in the log is
-// performed, what was started by one that failed is not, and Done is called once for each.
+// Workers are killed while they perform tasks. Tasks started by a transaction in the log are performed,
+// tasks started by a failed one are not, and Done is called once for each task.
 func TestOutbox_IsPerformedThoughWorkersAreKilled(t *testing.T) {
 	t.Parallel()
 	out := &provider{asked: map[string]int{}, some: make(chan struct{}), healed: make(chan struct{})}

@@ -50,8 +50,7 @@ func sendingTwice(t *testing.T, base settle.Config) {
 			t.Errorf("call %d: result %v, want 1: the event was handled again", i, rc.Result)
 		}
 	}
-	// A client that knows nothing of Settle cannot enqueue it twice either: the
-	// stream itself refuses.
+	// A plain NATS client cannot enqueue an event twice either: the stream itself refuses it.
 	subject := d.Bus().LaneSubject("here", "depart", "f1")
 	if _, err := d.Bus().JetStream().Publish(ctx, subject, []byte(`{"to":"there"}`)); err == nil {
 		t.Error("a plain publish with a used event id was accepted")
@@ -76,7 +75,7 @@ func TestDormant_WhatNobodyWatchesIsNotComputed(t *testing.T) {
 	}
 }
 
-// A worker dies with commits under way; the next owner continues at the cursor.
+// A worker dies with commits in flight; the next owner continues at the cursor.
 func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) { onBothServers(t, crash) }
 
 func crash(t *testing.T, base settle.Config) {
@@ -208,7 +207,7 @@ func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready f
 
 func (hermit) Announce(context.Context, model.Member) error { return nil }
 
-// The documents are an ordinary KV bucket: any NATS client reads and follows them.
+// The documents are an ordinary KV bucket: any NATS client can read and watch them.
 func TestPlainClient_ReadsAndFollowsTheStateBucket(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay())})

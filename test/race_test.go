@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// hits returns a program in which every event counts: altogether, by its last digit, and by a
-// computation. It counts its attempts, too.
+// hits returns a program that counts events: in total, by the last digit of their number, and by a
+// computation. It also counts attempts.
 func hits(attempts *atomic.Int64) *settle.Program {
 	return settle.NewProgram("hits").
 		Handle("hit", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
@@ -60,7 +60,7 @@ func raceFor(t *testing.T, base settle.Config, events int) {
 	sendHits(t, d, 0, events)
 	eventually(t, d.Client(), "target", "n", int64(events))
 	took := time.Since(began)
-	for !raced(racers, events) && ctx.Err() == nil { // one of them has been too quick for the others
+	for !raced(racers, events) && ctx.Err() == nil { // one of them was faster than all others
 		sendHits(t, d, events, events+50)
 		events += 50
 		eventually(t, d.Client(), "target", "n", int64(events))
@@ -128,7 +128,7 @@ func beside(t *testing.T, d *deployment, i int) *racer {
 	return r
 }
 
-// wantAll waits until the runtime knows everything, and checks its documents.
+// wantAll waits until the runtime has seen all commits, and checks its documents.
 func (r *racer) wantAll(t *testing.T, events int) {
 	t.Helper()
 	get := func(doc string) (settle.Value, error) { return r.attached.Get(testContext(t), doc) }
@@ -158,7 +158,7 @@ func wantHits(t *testing.T, who string, events int, get func(doc string) (settle
 	}
 }
 
-// until looks again and again, for as long as the test has patience.
+// until polls a condition, up to the test's patience.
 func until(t *testing.T, so func() bool) {
 	t.Helper()
 	ctx := testContext(t)
@@ -190,14 +190,14 @@ func costOf(racers []*racer) (all cost) {
 	return all
 }
 
-// raced reports whether it was a race: something was wasted, something refused, and not all won
-// by one.
+// raced reports whether there was a race: some work was wasted, some appends were refused, and no
+// runtime won every time.
 func raced(racers []*racer, events int) bool {
 	c := costOf(racers)
 	return c.attempts > uint64(events) && c.refused > 0 && c.winners > 1
 }
 
-// report counts what the race has cost, and that it was one.
+// report logs the cost of the race, and fails the test if there was none.
 func report(t *testing.T, racers []*racer, events int, took time.Duration) {
 	t.Helper()
 	c := costOf(racers)

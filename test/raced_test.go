@@ -2,5 +2,5 @@
 
 package test
 
-// slowdown is by how much less there is to be done under the race detector.
+// slowdown is the factor by which the work is reduced under the race detector.
 const slowdown = 10

@@ -67,7 +67,7 @@ func benchLog(b *testing.B, n int) *bus.Bus {
 	return conn
 }
 
-// readThrough returns how a receipt was looked for before the log was its own index.
+// readThrough looks up a receipt by reading the log, as was done before the log was its own index.
 func readThrough(ctx context.Context, log port.Log, key receipts.Key) (*model.Tx, error) {
 	const page = 256
 	for after := uint64(0); ; {

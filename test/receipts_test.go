@@ -12,9 +12,9 @@ import (
 	"github.com/settlehq/settle/bus/faults"
 )
 
-// A handling and its receipt are one commit, so a conflict about some other document
-// refuses both, as often as it takes; and when they are stored at last and the answer
-// is lost, the receipt that is there is the handling's own.
+// A handling and its receipt are one commit, so a conflict about another document refuses both, however
+// often it occurs; and when they are finally stored and the answer is lost, the stored receipt is
+// recognised as the handling's own.
 func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -55,9 +55,8 @@ func TestI11_ReceiptWithARetryableConflictElsewhere_TheHandlerRetriesAndCommits(
 	})
 }
 
-// A commit gets lost on its way, and another stands in its place when it is sent again.
-// The server says the same as it would of a commit that is stored and was sent twice. It
-// is not the same: the handling is made again.
+// A commit is lost on its way, and another one has its place when it is sent again. The server's answer
+// is the same as for a stored commit that was sent twice, but here the handling must be repeated.
 func TestI11_ACommitInDoubt_IsNotTakenForTheOneThatStandsInItsPlace(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -171,7 +170,7 @@ func (s *stage) race(all []*actor) []*hold {
 	return held
 }
 
-// everybodyGoesOn makes each of the runtimes commit an event in turn, after which its work for earlier ones is
+// everybodyGoesOn makes each runtime commit an event in turn, after which its work for earlier events is
 // done.
 func (s *stage) everybodyGoesOn(all []*actor) {
 	s.Helper()
@@ -231,8 +230,8 @@ func TestI11_PatternLaunchingEventHandledByTwoRuntimes_StartsOnePiece(t *testing
 	})
 }
 
-// The event is delivered once more, to a runtime that was not there the first time. It
-// does not even try, and has the one piece that there is.
+// The event is delivered again, to a runtime that did not exist the first time. That runtime makes no
+// attempt, and has the one existing piece.
 func TestI11_PatternLaunchingEventRedeliveredLater_StartsNothing(t *testing.T) {
 	t.Parallel()
 	onBothServers(t, func(t *testing.T, base settle.Config) {
@@ -240,7 +239,7 @@ func TestI11_PatternLaunchingEventRedeliveredLater_StartsNothing(t *testing.T) {
 		owner := s.worker("owner")
 		s.call("shop", "order", "e1")
 		late := s.attach("late", "shop", true, fromTheBeginning)
-		// The piece itself does not run if what the owner has observed of it was saved by now.
+		// The piece itself does not run if its observations have been saved by now.
 		late.notes.waitFor(t, "shop has the pieces e1", 1)
 		s.everybodyGoesOn([]*actor{owner, late})
 		late.notes.want(t, "order e1", 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// alone starts a deployment on a server that goes back, with one worker that is at hand.
+// alone starts a deployment on a server that can go back, and returns it with its only worker.
 func alone(t *testing.T, cfg settle.Config) (*deployment, *worker.Worker) {
 	t.Helper()
 	cfg.Workers, cfg.Idle, cfg.Bus.Partitions = -1, 10*time.Millisecond, 1
@@ -32,8 +32,8 @@ func alone(t *testing.T, cfg settle.Config) (*deployment, *worker.Worker) {
 	return d, w
 }
 
-// The states of spaces go back, and the logs keep the commits behind them: nothing is lost, by workers that were there and by
-// those that come anew. What is handled is not handled again, and what is derived follows.
+// The states of spaces go back, and the logs keep the later commits: nothing is lost, by running workers
+// and by new ones. Handled events are not handled again, and derived documents are brought up to date.
 func TestRewind_StateAloneGoesBack(t *testing.T) {
 	t.Parallel()
 	for name, anew := range map[string]bool{"under live workers": false, "under a worker that starts": true} {
@@ -60,7 +60,7 @@ func TestRewind_StateAloneGoesBack(t *testing.T) {
 			} else {
 				said.until(t, "KV_SETTLE_STATE_"+partitionOf(d, "a"))
 			}
-			sendAll(t, c, 25, 35) // of which five are new
+			sendAll(t, c, 25, 35) // five of them are new
 			eventually(t, c, "a", "departed", 35)
 			eventually(t, c, "b", "arrived", 35)
 			eventually(t, c, "a", "total", 35)

@@ -19,7 +19,7 @@ import (
 // The leader of all streams in a cluster of three stops, restarts with older files, and leads again: the others
 // first restore what it has lost, so nothing is lost, nothing is handled twice, and nothing is blocked.
 func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
-	t.Parallel() // a cluster takes its time, and nearly no CPU
+	t.Parallel() // a cluster needs much time, but almost no CPU
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestRewind_ALeaderThatLostItsTailInAClusterLeadsAgain(t *testing.T) {
 	for _, stream := range streams {
 		leads(stream)
 	}
-	sendAll(t, client, 13, 24) // of which eight are new
+	sendAll(t, client, 13, 24) // eight of them are new
 	eventually(t, client, "a", "departed", 24)
 	eventually(t, client, "b", "arrived", 24)
 	once(t, readLog(t, d.Bus(), "a"))

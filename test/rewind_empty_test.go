@@ -21,11 +21,11 @@ func (m *timeMachine) replace() {
 	m.start()
 }
 
-// rewinds is a log handler that collects the streams that were reported to have gone back.
+// rewinds is a log handler that collects the streams reported to have gone back.
 type rewinds struct {
 	slog.Handler
 	mu      sync.Mutex
-	streams map[string]string // and what was found
+	streams map[string]string // and the reported positions
 	changed chan struct{}
 }
 
@@ -35,7 +35,8 @@ func newRewinds() *rewinds {
 
 func (r *rewinds) logger() *slog.Logger { return slog.New(r) }
 
-// overheard returns a deployment whose store can go back and whose spaces leave memory at once, and what its processes log of that.
+// overheard returns a deployment whose store can go back and whose spaces are unloaded at once, and the
+// rewinds that its processes log.
 func overheard(t *testing.T) (*timeMachine, *deployment, *rewinds) {
 	t.Helper()
 	m, said := startTimeMachine(t), newRewinds()
@@ -86,8 +87,8 @@ func (r *rewinds) until(t *testing.T, stream string) (found string) {
 	}
 }
 
-// Live workers notice an empty store in place of theirs before a new deployment exists in it, and then serve
-// that: memories of the former one do not make them skip events.
+// Running workers detect that an empty store has replaced theirs before a new deployment exists in it,
+// and then serve that: positions remembered from the former one do not make them skip events.
 func TestRewind_AStoreThatWasReplacedByAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	m, d, said := overheard(t)

@@ -39,7 +39,7 @@ func counters(t *testing.T) (m *timeMachine, d *deployment, count *watched) {
 	return m, d, watchAsGo(t, d.Client(), "a", "departed")
 }
 
-// What is sent to ordered handlers after their store went back is handled once, too.
+// Events sent to ordered handlers after their store went back are handled once, too.
 func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
 	t.Parallel()
 	m, d, count := counters(t)
@@ -57,8 +57,8 @@ func TestRewind_OrderedHandlersGoOnFromWhatIsThere(t *testing.T) {
 	once(t, readLog(t, d.Bus(), "a"))
 }
 
-// So is what is sent after the lanes alone have lost their ends, and what was handled before is
-// not handled again.
+// So are events sent after only the lanes have lost their ends, and events handled before are not
+// handled again.
 func TestRewind_OrderedHandlersAskTheReceiptsWhatOfALaneIsHandled(t *testing.T) {
 	t.Parallel()
 	m, d, count := counters(t)
@@ -71,7 +71,7 @@ func TestRewind_OrderedHandlersAskTheReceiptsWhatOfALaneIsHandled(t *testing.T) 
 	m.goBackOnly(old, "_LANE_")
 	sendAll(t, c, 13, 18) // two more than were lost
 	count.until("18")
-	sendAll(t, c, 9, 19) // of which one is new
+	sendAll(t, c, 9, 19) // one of them is new
 	count.until("19")
 	once(t, readLog(t, d.Bus(), "a"))
 }

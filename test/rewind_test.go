@@ -50,7 +50,7 @@ func (m *timeMachine) start() {
 	}
 }
 
-// copy takes the server away for as long as its files are copied, and returns where to.
+// copy stops the server while its files are copied, and returns the directory of the copy.
 func (m *timeMachine) copy() string {
 	m.t.Helper()
 	m.server.Shutdown()
@@ -96,8 +96,8 @@ func (m *timeMachine) goBackOnly(dir string, what ...string) {
 	m.start()
 }
 
-// moveTo copies files to a directory of which no server knows that is about to end: one may
-// write to its own for a moment after it was shut down.
+// moveTo copies files to a directory that no ending server uses: a server may write to its directory for
+// a moment after it was shut down.
 func (m *timeMachine) moveTo(files string) {
 	m.t.Helper()
 	m.moves++
@@ -108,7 +108,7 @@ func (m *timeMachine) moveTo(files string) {
 	m.cfg.StoreDir = to
 }
 
-// config is that of a deployment on the server.
+// config returns the configuration of a deployment on the server.
 func (m *timeMachine) config() settle.Config {
 	return settle.Config{
 		Programs: settle.Always(relay()),
@@ -194,7 +194,7 @@ func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
 			}
 			eventually(t, c, "a", "departed", 105)
 			eventually(t, c, "b", "arrived", 105)
-			sendAll(t, c, 85, 110) // of which five are new
+			sendAll(t, c, 85, 110) // five of them are new
 			eventually(t, c, "a", "departed", 110)
 			eventually(t, c, "b", "arrived", 110)
 			once(t, readLog(t, d.Bus(), "a"))
@@ -209,9 +209,10 @@ func TestRewind_LanesAloneLoseTheirEnds(t *testing.T) {
 	}
 }
 
-// A log alone loses commits whose sends have been handled at the target, and its state with them; and the lane as well, or not. What its space
-// sends afterwards has positions that the target knows. It takes effect there, once, whether the space handles the events of the lost
-// commits again, because its lane has them, or the client sends them again.
+// A log and its state lose commits whose sends the target has handled; the lane loses its events as
+// well, or keeps them. Later sends of the space have positions that the target has already seen. They
+// take effect there, once, whether the space handles the events of the lost commits again, because its
+// lane has them, or the client sends them again.
 func TestRewind_PositionsAreGivenOutAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lane, anew bool }{
@@ -258,8 +259,8 @@ func TestRewind_PositionsAreGivenOutAgain(t *testing.T) {
 	}
 }
 
-// isReleased waits until it is saved that all of a partition's log is released: what follows from the position alone is not released
-// again.
+// isReleased waits until the saved position shows that a partition's whole log is released: such sends
+// are not released again.
 func isReleased(t *testing.T, b *bus.Bus, partition int) {
 	t.Helper()
 	persistently(testContext(t), t, "see that all is released", func(ctx context.Context) error {
@@ -275,8 +276,8 @@ func isReleased(t *testing.T, b *bus.Bus, partition int) {
 	})
 }
 
-// The partition of a target goes back whole, with its lane: what another one had sent there is sent again, and what it sends next does not
-// wait for it.
+// The whole partition of a target goes back, with its lane: sends of another partition are released
+// again, and its next sends do not wait for them.
 func TestRewind_WhatATargetHasLostIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, anew := range map[string]bool{"under live workers": false, "under processes that start": true} {

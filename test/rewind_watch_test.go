@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// errNotThere is why something is looked for again.
+// errNotThere is the reason for another attempt.
 var errNotThere = errors.New("it is not there so far")
 
 // watched has the events of a watch of a count, in order: the count, or the kind of an event without a value.
@@ -24,7 +24,7 @@ type watched struct {
 	heard []string
 }
 
-// watch begins to watch in one way or another, until the test ends.
+// watch watches with one of the protocols, until the test ends.
 func watch(t *testing.T, who string, follow func(ctx context.Context, tell func(string)) error) *watched {
 	t.Helper()
 	w := &watched{t: t, who: who, news: make(chan string, 1000)}
@@ -40,7 +40,7 @@ func watch(t *testing.T, who string, follow func(ctx context.Context, tell func(
 	return w
 }
 
-// until takes events until the wanted one.
+// until receives events until the wanted one.
 func (w *watched) until(want string) {
 	w.t.Helper()
 	ctx := testContext(w.t)
@@ -108,7 +108,7 @@ func TestRewind_AWatchThatStaysGoesBackWithTheStore(t *testing.T) {
 	anybody.until("10")
 }
 
-// A call that waits for a worker returns its receipt though its event was lost meanwhile with
+// A call that waits for a worker returns its receipt, although its event was lost in the meantime with
 // the end of the store.
 func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestRewind_ACallUnderWaySendsALostEventAgain(t *testing.T) {
 	once(t, readLog(t, d.Bus(), "a"))
 }
 
-// An attachment has the space in memory as it was: it ends, and says why.
+// An attachment has the former state of the space in memory, so it ends, with the reason.
 func TestRewind_AnAttachmentEnds(t *testing.T) {
 	t.Parallel()
 	m := startTimeMachine(t)

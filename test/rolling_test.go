@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Every worker is restarted in good order, one after the other, twice. Calls, reads at the head and watches
-// meanwhile take a little longer; none gets an error, or a value that is older than the one before.
+// Every worker is cleanly restarted, one after the other, twice. Calls, reads at the head and watches
+// take a little longer during that time; none gets an error, or a value older than the previous one.
 func TestRollingRestart_RequestsWaitAndDoNotFail(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, settle.Config{Programs: settle.Always(relay()), Workers: -1, Bus: bus.Config{Partitions: 4}})
@@ -46,7 +46,7 @@ func TestRollingRestart_RequestsWaitAndDoNotFail(t *testing.T) {
 	}
 }
 
-// rolled is a fleet of which single workers are stopped and started again.
+// rolled is a fleet whose workers are restarted one at a time.
 type rolled struct {
 	t       *testing.T
 	d       *deployment
@@ -84,7 +84,7 @@ func (f *rolled) stop(id string) {
 	delete(f.workers, id)
 }
 
-// keepCalling sends events and waits for the receipt of each: every one counts once.
+// keepCalling sends events and waits for the receipt of each: each is counted once.
 func keepCalling(ctx context.Context, t *testing.T, c *settle.Client, space string, answers *atomic.Int64) {
 	for n := int64(1); ctx.Err() == nil; n++ {
 		rc, err := c.Call(ctx, flight(int(n), space, space+"-target"))
@@ -99,7 +99,7 @@ func keepCalling(ctx context.Context, t *testing.T, c *settle.Client, space stri
 	}
 }
 
-// keepGetting reads a derived document that is computed for that.
+// keepGetting reads a derived document, which is computed for each read.
 func keepGetting(ctx context.Context, t *testing.T, c *settle.Client, space string, answers *atomic.Int64) {
 	for last := uint64(0); ctx.Err() == nil; {
 		now, err := c.Space(space).GetCurrent(ctx, "total")

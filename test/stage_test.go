@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// stage is a deployment without workers, to which a test brings its own: runtimes
-// whose appends it holds back and lets go, so that a race goes the way it is to go.
+// stage is a deployment without workers, in which a test starts its own runtimes, and holds back and
+// releases their appends, so that a race has a determined outcome.
 type stage struct {
 	*testing.T
 	d      *deployment
@@ -29,7 +29,7 @@ func newStage(t *testing.T, base settle.Config) *stage {
 	return &stage{T: t, d: d, client: d.Client(), apps: map[string]*actor{}}
 }
 
-// actor is one runtime with its own connection and its own notes of its runs.
+// actor is one runtime with its own connection and its own record of runs.
 type actor struct {
 	t     *testing.T
 	id    string
@@ -58,8 +58,7 @@ func (s *stage) worker(id string, options ...func(*bus.Config)) *actor {
 	return a
 }
 
-// attach has a runtime take part in a space beside its owner, with a part in handling
-// its events or without.
+// attach attaches a runtime to a space, which handles the space's events or only makes transactions.
 func (s *stage) attach(id, space string, events bool, options ...func(*line)) *actor {
 	s.Helper()
 	a := s.actor(id)
@@ -77,7 +76,7 @@ func (a *actor) end(how func(context.Context) error) {
 	a.line.Close()
 }
 
-// transact makes a transaction of the application's.
+// transact makes a transaction of the application.
 func (a *actor) transact(f func(*settle.Tx)) {
 	a.t.Helper()
 	err := a.attached.Transact(testContext(a.t), "app", func(tx *settle.Tx) error { f(tx); return nil })
@@ -86,7 +85,7 @@ func (a *actor) transact(f func(*settle.Tx)) {
 	}
 }
 
-// send stores an event, with its id as the payload's "for" too.
+// send stores an event whose payload has its id as "for".
 func (s *stage) send(space, stream, id string) {
 	s.Helper()
 	if _, err := s.client.Send(testContext(s.T), settle.Outgoing{Space: space, Stream: stream, ID: settle.ID(id)}); err != nil {
@@ -104,7 +103,7 @@ func (s *stage) ends(space, stream, id string) *model.Receipt {
 	return rc
 }
 
-// call sends an event that is to be handled.
+// call sends an event that must be handled.
 func (s *stage) call(space, stream, id string) {
 	s.Helper()
 	s.send(space, stream, id)
@@ -164,7 +163,7 @@ func (s *stage) wantLane(space string, want int) {
 	}
 }
 
-// wantDoc checks a document as the log has it.
+// wantDoc checks a document in the log.
 func (s *stage) wantDoc(space, doc, want string) {
 	s.Helper()
 	v, _, err := s.client.Space(space).Get(testContext(s.T), doc)
@@ -181,12 +180,12 @@ type line struct {
 	*bus.Bus
 	mu   sync.Mutex
 	next *hold
-	on   []*hold // that have caught something which is not released
+	on   []*hold // that hold a commit that is not released
 	// forgetful hides the positions of lanes.
 	forgetful bool
 }
 
-// fromTheBeginning has a runtime read every event of its lane again.
+// fromTheBeginning makes a runtime read every event of its lane again.
 func fromTheBeginning(l *line) { l.forgetful = true }
 
 // LoadPosition returns the position to continue from.
@@ -197,7 +196,7 @@ func (l *line) LoadPosition(ctx context.Context, partition int, name string) (ui
 	return l.Bus.LoadPosition(ctx, partition, name)
 }
 
-// hold is a commit that is to be caught, or has been.
+// hold is a commit that is to be held back, or is held back.
 type hold struct {
 	of      func(*model.Commit) bool
 	caught  chan *model.Commit
@@ -205,7 +204,7 @@ type hold struct {
 	once    sync.Once
 }
 
-// hold catches the next commit of a kind. One at a time can be waited for.
+// hold holds back the next commit of a kind. A test can wait for one at a time.
 func (l *line) hold(of func(*model.Commit) bool) *hold {
 	h := &hold{of: of, caught: make(chan *model.Commit, 1), release: make(chan struct{})}
 	l.mu.Lock()
@@ -214,7 +213,7 @@ func (l *line) hold(of func(*model.Commit) bool) *hold {
 	return h
 }
 
-// holdReceipt catches the commit that handles an event.
+// holdReceipt holds back the commit that handles an event.
 func (l *line) holdReceipt(event string) *hold {
 	return l.hold(func(c *model.Commit) bool {
 		for i := range c.Txs {
@@ -239,7 +238,7 @@ func (h *hold) wait(t *testing.T) *model.Commit {
 
 func (h *hold) letGo() { h.once.Do(func() { close(h.release) }) }
 
-// cancel catches nothing any more, and lets go what was caught.
+// cancel stops holding back, and releases a held commit.
 func (l *line) cancel(h *hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +248,7 @@ func (l *line) cancel(h *hold) {
 	h.letGo()
 }
 
-// open lets everything pass from now on.
+// open lets all commits pass from now on.
 func (l *line) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +258,7 @@ func (l *line) open() {
 	}
 }
 
-// Append holds the commit back if it is to be.
+// Append holds the commit back if a hold matches it.
 func (l *line) Append(a model.Append, done func(uint64, error)) {
 	h := l.catch(a)
 	if h == nil {

@@ -26,8 +26,8 @@ const (
 	upgradeWindow = 4 // events of a space that wait for their receipts at a time
 )
 
-// edition returns a version of a program that numbers its events, refuses what is out of order,
-// and derives fifty documents, all of which an effect reads. A factor is code of one node.
+// edition returns a version of a program that numbers its events, refuses events out of order, and
+// derives fifty documents, all of which an effect reads. The factor is part of the code of one node.
 func edition(name string, factors map[int]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -57,10 +57,10 @@ handle("look", look)
 	return b.String()
 }
 
-// lateBus is the bus of a worker that receives deployments unless the test holds them up.
+// lateBus is the bus of a worker whose deployments a test can delay.
 type lateBus struct {
 	*bus.Bus
-	mu sync.Mutex // held while deployments are held up
+	mu sync.Mutex // held while deployments are delayed
 }
 
 func (b *lateBus) FollowRecords(ctx context.Context, under string, deliver func(model.Record), ready func()) error {
@@ -78,7 +78,7 @@ type upgrade struct {
 	late    *lateBus
 	workers map[string]*worker.Worker
 	spaces  []string
-	isLate  map[string]bool // spaces of the worker that is late
+	isLate  map[string]bool // spaces of the late worker
 
 	enough  chan struct{}
 	load    sync.WaitGroup
@@ -175,7 +175,7 @@ func startUpgrade(t *testing.T) *upgrade {
 		t.Cleanup(func() { stop(t, w.Stop) })
 		u.workers[id] = w
 	}
-	until(t, func() bool { // each has its share
+	until(t, func() bool { // each worker has some partitions
 		for _, w := range u.workers { // any order: each is asked
 			if len(serving(w)) != 2 {
 				return false
@@ -238,7 +238,7 @@ func (u *upgrade) decide(c program.Choice) {
 	}
 }
 
-// begin begins the load: each space gets events that are numbered.
+// begin starts the load: each space gets numbered events.
 func (u *upgrade) begin() {
 	for _, s := range u.spaces {
 		u.load.Go(func() { u.feed(s) }) // ends with enough
@@ -278,7 +278,7 @@ func (u *upgrade) isOver() bool {
 	}
 }
 
-// await waits for the receipt of an event, and notes which edition it was handled by.
+// await waits for the receipt of an event, and records which edition has handled it.
 func (u *upgrade) await(ctx context.Context, space string, n int) error {
 	rc, err := u.d.Client().Space(space).Await(ctx, "add", settle.ID(fmt.Sprintf("add-%d", n)))
 	if err != nil {
@@ -299,7 +299,7 @@ func (u *upgrade) await(ctx context.Context, space string, n int) error {
 	return nil
 }
 
-// goOn lets some load pass: in each space more than was under way.
+// goOn waits until each space has handled more events than were in flight.
 func (u *upgrade) goOn() {
 	u.t.Helper()
 	u.mu.Lock()
@@ -348,7 +348,7 @@ func (u *upgrade) wantEdition(want string, spaces ...string) {
 	}
 }
 
-// wantRuns checks how often each node of a space ran: once, but for those that are named.
+// wantRuns checks how often each node of a space ran: once, except for the named ones.
 func (u *upgrade) wantRuns(space string, named map[int]uint64) {
 	u.t.Helper()
 	want, got := map[string]uint64{}, map[string]uint64{}

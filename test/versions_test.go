@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// relayOf returns a version of relay: in every one total is the same code, and label is not.
+// relayOf returns a version of relay: total has the same code in every version, label does not.
 func relayOf(version string) *settle.Program {
 	return relay().
 		Compute("sum", func(v *settle.View) (settle.Value, error) { return v.Get("total"), nil }, settle.Version("1")).
@@ -22,7 +22,7 @@ func relayOf(version string) *settle.Program {
 		Handle("which", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.ValueOf(version) })
 }
 
-// rollout says which version each worker runs.
+// rollout determines which version each worker runs.
 type rollout struct {
 	mu   sync.Mutex
 	is   map[string]string
@@ -49,10 +49,9 @@ func (r *rollout) set(version string, ids ...string) {
 	}
 }
 
-// A version is rolled out over running workers, one after the other, is rolled back
-// on one, and some of them are restarted meanwhile; so for most of the time two versions serve
-// the spaces. No call, read or watch gets an error, an old value or a wrong
-// count; in the end all spaces run the one version.
+// A version is rolled out over running workers, one after the other, and rolled back on one, while some
+// workers are restarted, so for most of the time two versions serve the spaces. No call, read or watch
+// gets an error, an old value or a wrong count; in the end all spaces run the same version.
 func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	t.Parallel()
 	r := &rollout{is: map[string]string{}, made: map[string]*settle.Program{}}
@@ -122,8 +121,8 @@ func TestRollingDeploy_TwoVersionsAtATimeLoseNothing(t *testing.T) {
 	}
 }
 
-// sameAgain rolls another version out when nothing else happens: of what is observed, it runs
-// what is another.
+// sameAgain rolls out another version when nothing else happens: only observed nodes whose code has
+// changed run.
 func (r *rollout) sameAgain(f *rolled, spaces, ids []string) {
 	t, ctx := f.t, testContext(f.t)
 	ctx, cancel := context.WithCancel(ctx)

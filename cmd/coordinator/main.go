@@ -19,7 +19,7 @@ import (
 // flags are the command line.
 type flags struct{ process.Flags }
 
-const description = "Releases committed sends into their target lanes, keeps dead letters, and answers what events have caused."
+const description = "Releases committed sends into their target lanes, writes dead letters, and answers queries about the effects of events."
 
 func main() {
 	var f flags

@@ -16,13 +16,13 @@ import (
 type acceptLossCmd struct {
 	connection
 	Space     string `arg:"" optional:"" help:"The refused space. Default: list everything that is refused."`
-	Partition int    `help:"The refused partition: its lane, and all of its spaces." placeholder:"N" default:"-1"`
+	Partition int    `help:"The refused partition, with its lane and all of its spaces." placeholder:"N" default:"-1"`
 	Yes       bool   `help:"Accept the loss. Default: list it, and change nothing."`
 }
 
 // Help returns the long help.
 func (acceptLossCmd) Help() string {
-	return "`settle fleet`, `settle doctor` and the logs of the workers name the refused spaces and partitions. Copy all streams first: accepting a loss cannot be undone, even if the messages are found. Exit status: 0 if nothing is refused any more, 1 otherwise, also if only something else is refused. It needs the role worker."
+	return "`settle fleet`, `settle doctor` and the logs of the workers name the refused spaces and partitions. Copy all streams first: accepting a loss cannot be undone, even if the messages are found. Exit status: 0 if nothing is refused any more, otherwise 1, even if the loss in question was accepted. Needs the role worker."
 }
 
 // Run lists or accepts losses.

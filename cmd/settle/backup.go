@@ -67,15 +67,15 @@ func note(ctx context.Context, errs io.Writer, b *bus.Bus, m *backup.Manifest) {
 type restoreCmd struct {
 	connection
 	Dir    string `arg:"" help:"The directory of the backup."`
-	Stream string `help:"Restore this stream alone, which is missing, while the deployment runs: a name that settle doctor prints, such as SETTLE_LOG_3." placeholder:"NAME"`
+	Stream string `help:"Restore only this missing stream, while the deployment runs: a name that settle doctor prints, such as SETTLE_LOG_3." placeholder:"NAME"`
 	Check  bool   `help:"Only verify the checksums of the files, and restore nothing."`
 	Store  string `help:"Restore into the data directory of an embedded server that is not running, such as ./.settle." placeholder:"DIR"`
-	Config string `help:"With --store: the nats-server configuration that this server runs with. Its user is NATS_USER with NATS_PASSWORD, or that of --creds." type:"existingfile" placeholder:"FILE"`
+	Config string `help:"With --store: the configuration file of this nats-server. The user is NATS_USER with NATS_PASSWORD, or that of --creds." type:"existingfile" placeholder:"FILE"`
 }
 
 // Help returns the long help.
 func (restoreCmd) Help() string {
-	return "The deployment must not exist yet; with --stream, that stream of it must not. Start workers after the restore has succeeded; with --stream they may keep running. Run an interrupted restore again."
+	return "The deployment must not exist yet; with --stream, the stream must not. Start workers after the restore has succeeded; with --stream they may keep running. An interrupted restore can be run again."
 }
 
 // Run restores a deployment.

@@ -12,11 +12,11 @@ import (
 
 // benchCounterCmd is `settle bench counter`.
 type benchCounterCmd struct {
-	Spaces     int    `default:"100" help:"Spaces that the events go to, evenly."`
-	Events     int    `default:"200000" help:"Events of the throughput part."`
-	Single     int    `default:"2000" help:"Events of the latency part, one at a time."`
+	Spaces     int    `default:"100" help:"Spaces over which the events are spread evenly."`
+	Events     int    `default:"200000" help:"Events of the throughput measurement."`
+	Single     int    `default:"2000" help:"Events of the latency measurement, one at a time."`
 	Partitions int    `default:"4" help:"Partitions of the deployment."`
-	Fsync      string `default:"both" enum:"always,interval,both" help:"When the server makes an acknowledged write safe from a power cut: always before it answers, or every interval (2 minutes)."`
+	Fsync      string `default:"both" enum:"always,interval,both" help:"When the server syncs an acknowledged write to disk: always before it answers, or every interval (2 minutes)."`
 	Store      string `help:"Directory for the server's files. Default: a temporary one." placeholder:"DIR"`
 	JSON       string `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`
 }

@@ -13,9 +13,9 @@ import (
 
 // benchEndlessCmd is `settle bench endless`.
 type benchEndlessCmd struct {
-	Events  int    `default:"1000000" help:"Events that one space handles. A worker is killed after 1, 10 and 100 percent of them, and another one started."`
-	History int64  `default:"8388608" help:"Bytes of the log to keep beyond those that a restart needs."`
-	Fsync   string `default:"interval" enum:"always,interval" help:"When the server makes an acknowledged write safe from a power cut."`
+	Events  int    `default:"1000000" help:"Events that the space handles. A worker is killed and replaced after 1, 10 and 100 percent of them."`
+	History int64  `default:"8388608" help:"Bytes of the log to keep in addition to those that a restart needs."`
+	Fsync   string `default:"interval" enum:"always,interval" help:"When the server syncs an acknowledged write to disk."`
 	Store   string `help:"Directory for the server's files. Default: a temporary one." placeholder:"DIR"`
 	JSON    string `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`
 }

@@ -10,7 +10,7 @@ import (
 
 // benchHostedCmd is `settle bench hosted`.
 type benchHostedCmd struct {
-	Rounds int    `default:"200" help:"How often each shape is measured; the best counts."`
+	Rounds int    `default:"200" help:"How often each graph is measured; the best result counts."`
 	JSON   string `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`
 }
 

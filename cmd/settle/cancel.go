@@ -15,7 +15,7 @@ import (
 
 // cancelFlags are the flags of commands that cancel events.
 type cancelFlags struct {
-	Reason  string        `help:"The reason; it is in the receipt." placeholder:"TEXT" default:"by an operator"`
+	Reason  string        `help:"The reason, which is stored in the receipt." placeholder:"TEXT" default:"by an operator"`
 	Timeout time.Duration `help:"How long to wait for the receipt." default:"15s"`
 }
 
@@ -24,14 +24,14 @@ type cancelCmd struct {
 	connection
 	cancelFlags
 	Event  string `arg:"" help:"The event's id."`
-	Space  string `short:"s" help:"The space of the event, if several have an event of that id." placeholder:"SPACE"`
-	Stream string `help:"The stream of the event, likewise." placeholder:"STREAM"`
-	Tree   bool   `help:"Also cancel the events that it has caused and that are not handled yet."`
+	Space  string `short:"s" help:"The space of the event, if several spaces have an event with this id." placeholder:"SPACE"`
+	Stream string `help:"The stream of the event, if several streams have an event with this id." placeholder:"STREAM"`
+	Tree   bool   `help:"Also cancel the events that it has caused, if they have not been handled yet."`
 }
 
 // Help returns the long help.
 func (cancelCmd) Help() string {
-	return "The log of the space decides whether the cancellation or the handling was first, and the receipt says which. With --tree, all are marked before the command waits for the first receipt, and it reports the outcome of each. Exit status: 1 if an event that was to be cancelled was handled, or has not ended in time, 0 otherwise. It needs the role worker."
+	return "The log of the space decides whether the cancellation or the handling came first, and the receipt records it. With --tree, the command marks all events before it waits for the first receipt, and reports the outcome of each. Exit status: 1 if one of the events was handled, or did not end in time, 0 otherwise. Needs the role worker."
 }
 
 // Run cancels an event.
@@ -180,7 +180,7 @@ type skipCmd struct {
 	connection
 	cancelFlags
 	Space string `arg:"" help:"The space whose first event blocks the others."`
-	Event string `arg:"" optional:"" help:"The id that the event must have. Default: any."`
+	Event string `arg:"" optional:"" help:"The expected id of the event. Default: any."`
 }
 
 // Run cancels the event that a space is to handle next.

@@ -38,7 +38,7 @@ func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
 	want(t, 0, "nothing waits for its time in space alice", "timers", "alice")
 }
 
-// A tree of which two events are queued behind a head that blocks: both are marked before the command waits,
+// Two events of a tree are queued behind a head that blocks: both are marked before the command waits,
 // so neither is handled once the head has returned, and the command reports both.
 func TestCancel_ATreeMarksAllBeforeItWaits(t *testing.T) {
 	let, at := make(chan struct{}), make(chan struct{}, 1)
@@ -92,7 +92,7 @@ func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
 	untilValue(t, "1", "alice", "n")
 }
 
-// The handler of the first event hangs, and has an hour.
+// The handler of the first event hangs, and its limit is an hour.
 func TestSkip_TheEventWhoseHandlerHangs(t *testing.T) {
 	never, at := make(chan struct{}), make(chan struct{}, 1)
 	p := settle.NewProgram("hangs").

@@ -25,20 +25,20 @@ import (
 type cloneCmd struct {
 	connection
 	Name       string        `arg:"" help:"The name (prefix) of the new deployment."`
-	To         string        `help:"URL of the server for it. Default: that of the deployment." placeholder:"URL"`
-	ToCreds    string        `help:"Credentials file for that server." type:"existingfile" placeholder:"FILE"`
-	Partitions int           `help:"Number of its partitions. Default: that of the deployment." default:"0"`
-	Horizon    time.Duration `help:"How long it remembers handled events. Default: as in the deployment." default:"0"`
-	Replicas   int           `help:"Replicas of each of its streams; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
-	Skip       []string      `help:"Omit documents of this name." placeholder:"DOCUMENT"`
-	Tasks      bool          `help:"Also copy tasks that are not done: they are performed in the new deployment."`
+	To         string        `help:"URL of the target server. Default: the server of the deployment." placeholder:"URL"`
+	ToCreds    string        `help:"Credentials file for the target server." type:"existingfile" placeholder:"FILE"`
+	Partitions int           `help:"Number of partitions of the new deployment. Default: as in the deployment." default:"0"`
+	Horizon    time.Duration `help:"How long the new deployment remembers handled events. Default: as in the deployment." default:"0"`
+	Replicas   int           `help:"Replicas of each stream; 0 chooses 3 in a cluster and 1 on a single server." default:"0"`
+	Skip       []string      `help:"Omit documents with this name." placeholder:"DOCUMENT"`
+	Tasks      bool          `help:"Also copy unfinished tasks, which are then performed in the new deployment."`
 
 	copied func(space string) // is called when a space was; for tests
 }
 
 // Help returns the long help.
 func (cloneCmd) Help() string {
-	return "It copies documents, programs and their rules, and omits what settle import omits. The deployment keeps running, and each space is copied as of one moment. Run an interrupted clone again: it continues, and copies later changes. It needs the role operator there, and reader here."
+	return "Copies documents, programs and their rules, and omits what settle import omits. The deployment keeps running, and each space is copied as of one moment. An interrupted clone can be run again: it continues, and copies later changes. Needs the role operator at the target, and reader at the source."
 }
 
 // cloneKey is the key of the record that names the origin of a clone.

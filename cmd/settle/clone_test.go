@@ -45,8 +45,8 @@ func intOf(t *testing.T, client *settle.Client, space, doc string) int64 {
 	return n
 }
 
-// A busy deployment is cloned to another number of partitions; a killed clone continues when it is run again,
-// with all changes and deletions meanwhile.
+// A busy deployment is cloned to another number of partitions; a killed clone continues when it is run
+// again, with all changes and deletions since then.
 func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	d := counting(t, 1)
 	const spaces = 30

@@ -22,12 +22,12 @@ import (
 type deadCmd struct {
 	connection
 	deadChoice
-	Space string `arg:"" optional:"" help:"A space. Default: all of them."`
-	Open  bool   `help:"Only open ones: neither redriven nor dismissed."`
+	Space string `arg:"" optional:"" help:"A space. Default: all spaces."`
+	Open  bool   `help:"Only open letters: neither redriven nor dismissed."`
 	// Without it, those are not listed.
-	Dismissed bool `help:"Also the dismissed ones, with their reasons."`
-	Count     bool `help:"Only count them, from an index."`
-	Limit     int  `help:"How many to list, the oldest first; 0 is all. Default: 1000, and all with --json." default:"-1"`
+	Dismissed bool `help:"Include dismissed letters, with their reasons."`
+	Count     bool `help:"Only count the letters."`
+	Limit     int  `help:"How many letters to list, oldest first; 0 for all. Default: 1000, with --json all." default:"-1"`
 	Full      bool `help:"Print errors and payloads in full."`
 	JSON      bool `name:"json" help:"Print JSON, one object a line, with payloads."`
 }
@@ -35,7 +35,7 @@ type deadCmd struct {
 // deadChoice selects dead letters.
 type deadChoice struct {
 	Stream string        `help:"Only events of this stream." placeholder:"STREAM"`
-	Error  string        `help:"Only events whose error contains this text, in any case." placeholder:"TEXT"`
+	Error  string        `help:"Only events whose error contains this text; case is ignored." placeholder:"TEXT"`
 	Older  time.Duration `help:"Only events that ended longer ago than this." placeholder:"DURATION"`
 	Newer  time.Duration `help:"Only events that ended within this time." placeholder:"DURATION"`
 }

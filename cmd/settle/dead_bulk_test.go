@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// flood stores dead letters of the spaces s0 and s1, of which the first half are a day old.
+// flood stores dead letters of the spaces s0 and s1; the first half of them are a day old.
 func flood(t *testing.T, b *bus.Bus, n int) {
 	t.Helper()
 	for i := range n {
@@ -27,7 +27,8 @@ func flood(t *testing.T, b *bus.Bus, n int) {
 	}
 }
 
-// Some of many are chosen, counted, sent again and dismissed, and what was done is not done again.
+// Some of many letters are selected, counted, redriven and dismissed; repeating the commands has no
+// effect.
 func TestDead_ManyAreChosenCountedAndDealtWith(t *testing.T) {
 	d := running(t)
 	flood(t, d.Bus(), 600)

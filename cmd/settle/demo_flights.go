@@ -15,17 +15,17 @@ import (
 
 // demoFlightsCmd is `settle demo flights`.
 type demoFlightsCmd struct {
-	Input      string `help:"Flights to run instead of the built-in ones: a JSON array of {date, delay, distance, origin, destination}, plain or gzipped." placeholder:"FILE"`
-	Program    string `default:"go" enum:"go,star" help:"The language of the program that runs them: ${enum} (examples/flights has both)."`
+	Input      string `help:"Flights to replay instead of the built-in ones: a JSON array of {date, delay, distance, origin, destination}, plain or gzipped." placeholder:"FILE"`
+	Program    string `default:"go" enum:"go,star" help:"The language of the program: ${enum} (examples/flights has both)."`
 	Workers    int    `default:"2" help:"Workers that share the airports."`
 	Partitions int    `default:"4" help:"Partitions of the deployment, which the workers divide among themselves."`
-	Duplicate  int    `default:"1" help:"Send every event N times, with its same id." placeholder:"N"`
+	Duplicate  int    `default:"1" help:"Send every event N times, with the same id." placeholder:"N"`
 	Processes  bool   `help:"Run every worker, and the coordinator, as a process of its own. --kill is then SIGKILL."`
-	Kill       int    `default:"0" help:"N times during the run, stop a random worker dead: no goodbye, no flush. A new one joins a moment later." placeholder:"N"`
+	Kill       int    `default:"0" help:"N times during the run, kill a random worker without any shutdown. A new one joins a moment later." placeholder:"N"`
 	Store      string `help:"Directory for the embedded server's files. The same input continues there. Default: a temporary one, removed at the end." placeholder:"DIR"`
-	NATS       string `name:"nats" help:"Use the NATS server at URL instead of an embedded one. The run has streams of its own there (DEMO-*) and deletes them at its end, unless --keep. The demo ignores NATS_URL." placeholder:"URL"`
+	NATS       string `name:"nats" help:"Use the NATS server at URL instead of an embedded one. The run creates its own streams there (DEMO-*) and deletes them at its end, unless --keep is given. The demo ignores NATS_URL." placeholder:"URL"`
 	Keep       bool   `help:"Keep the run's streams on the server of --nats."`
-	Fsync      string `default:"always" enum:"always,interval" help:"When the embedded server makes an acknowledged write safe from a power cut: ${enum} (every 2 minutes). A crash of the process loses nothing either way."`
+	Fsync      string `default:"always" enum:"always,interval" help:"When the embedded server syncs an acknowledged write to disk: ${enum} (every 2 minutes). A crash of the process loses nothing either way."`
 	JSON       string `name:"json" help:"Write the figures as JSON to FILE; - is standard output, and everything else then goes to standard error." placeholder:"FILE"`
 }
 

@@ -32,7 +32,7 @@ func flightsFile(t *testing.T, text string) string {
 // patience is a safety net: no test waits for it unless it fails.
 const patience = 2 * time.Minute
 
-// patient are the commands that wait, for less than a slow machine may take.
+// patient are commands whose default timeout is too short for a slow machine.
 var patient = []string{"send", "get", "timers", "deploy", "rollback", "pin", "unpin"}
 
 // settle runs the program.

@@ -22,13 +22,13 @@ import (
 // deployCmd is `settle deploy`.
 type deployCmd struct {
 	connection
-	File    string        `arg:"" help:"The file of the program; files that it loads are beside it." type:"existingfile"`
-	Name    string        `help:"The name of the program. Default: that of the file." placeholder:"NAME"`
-	Space   []string      `help:"Spaces that run it: one (airport-1), a prefix (airport-*), or all others (*). Repeatable. Default: those that run the program now; at first, those that begin with its name." placeholder:"SPACES"`
-	Canary  int           `help:"Percentage of those spaces that run it; the others keep their version. Deploy again without this flag for all." placeholder:"N"`
+	File    string        `arg:"" help:"The file of the program; files that it loads are in the same directory." type:"existingfile"`
+	Name    string        `help:"The name of the program. Default: the name of the file." placeholder:"NAME"`
+	Space   []string      `help:"Spaces that run it: one (airport-1), a prefix (airport-*), or all others (*). Repeatable. Default: the spaces that run the program now; for a new program, the spaces whose names begin with its name." placeholder:"SPACES"`
+	Canary  int           `help:"Percentage of those spaces that run the new version; the others keep theirs. Deploy again without this flag to include all." placeholder:"N"`
 	Note    string        `help:"The reason, for the history." placeholder:"TEXT"`
-	By      string        `help:"The name for the history. Default: this user at this host." placeholder:"NAME"`
-	Timeout time.Duration `help:"The longest time that it may take." default:"20s"`
+	By      string        `help:"Your name, for the history. Default: this user at this host." placeholder:"NAME"`
+	Timeout time.Duration `help:"How long the command may take." default:"20s"`
 	DryRun  bool          `help:"Compile, compare and print; store nothing."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }

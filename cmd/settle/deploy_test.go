@@ -207,10 +207,10 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 	want(t, 1, "connect to NATS", "ls")
 }
 
-// capitals are where the name of a field has a hyphen as a command.
+// capitals mark the places where the name of a command has a hyphen.
 var capitals = regexp.MustCompile("([a-z])([A-Z])")
 
-// Each command that connects finds the server, those that are new too.
+// Each command that connects finds the server, including new commands.
 func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 	dir := t.TempDir()
 	counting(t, 1)

@@ -9,7 +9,7 @@ import (
 
 // devCmd is `settle dev`.
 type devCmd struct {
-	Programs     []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; and a sample, if it has none." type:"path"`
+	Programs     []string `arg:"" optional:"" name:"file" help:"Programs (.star), or directories of them. Default: this directory; if it has none, a sample." type:"path"`
 	Reset        bool     `help:"Remove the data of earlier runs: documents, events, versions."`
 	flags.Worker `group:"Options of the workers"`
 }

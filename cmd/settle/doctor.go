@@ -24,12 +24,12 @@ import (
 // doctorCmd is `settle doctor`.
 type doctorCmd struct {
 	connection
-	Monitor        []string      `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222: they report when a server writes to its disk." placeholder:"URL"`
+	Monitor        []string      `help:"Monitoring ports of the servers, such as http://127.0.0.1:8222, which report their fsync settings." placeholder:"URL"`
 	SystemCreds    string        `help:"Credentials file of a user of the system account, which can query all servers." type:"existingfile" placeholder:"FILE"`
 	SystemUser     string        `help:"User of the system account, with the password in SETTLE_SYSTEM_PASSWORD." placeholder:"USER"`
 	SystemPassword string        `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
 	BackupAge      time.Duration `help:"The largest age of the newest backup; 0 checks no backups." default:"168h" env:"SETTLE_BACKUP_AGE"`
-	Acknowledge    bool          `help:"First record that the operator knows of all streams that have gone back to an earlier state, so that they are not reported any more. Needs the role operator."`
+	Acknowledge    bool          `help:"First acknowledge all streams that have gone back to an earlier state, so that they are no longer reported. Needs the role operator."`
 	JSON           bool          `name:"json" help:"Print one JSON object; with --watch, one a line."`
 	Watch          bool          `help:"Repeat, and print changes, until interrupted."`
 	Every          time.Duration `help:"The interval of --watch." default:"15s"`
@@ -37,7 +37,7 @@ type doctorCmd struct {
 
 // Help returns the long help.
 func (doctorCmd) Help() string {
-	return "It changes nothing, except with --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached. With --watch it is 0 when it is interrupted. docs/operations.md explains each finding."
+	return "Changes nothing, except with --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached; with --watch, 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
 // Run examines a deployment, and prints the findings and what can be lost.
@@ -175,7 +175,7 @@ type provisionCmd struct {
 	Replicas         int           `bus:"Replicas"`
 	LaneMaxBytes     int64         `bus:"LaneMaxBytes"`
 	DeadLetterMaxAge time.Duration `bus:"DeadLetterMaxAge"`
-	Wait             time.Duration `help:"How long to try again while the servers are not ready." default:"0"`
+	Wait             time.Duration `help:"How long to retry while the servers are not ready." default:"0"`
 }
 
 // Run creates the missing parts of a deployment, and checks the others.

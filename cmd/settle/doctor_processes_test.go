@@ -22,7 +22,7 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// impostor is a worker that only says things of itself, until the end of the test.
+// impostor announces a worker with given figures, but serves nothing, until the end of the test.
 func impostor(t *testing.T, url string, figures status.Figures) {
 	t.Helper()
 	b, err := bus.Connect(t.Context(), bus.Config{URL: url})
@@ -52,7 +52,7 @@ func impostor(t *testing.T, url string, figures status.Figures) {
 	}
 }
 
-// What workers say of themselves is judged, and shown by `settle fleet` as well.
+// The doctor judges the figures that workers report, and `settle fleet` shows them.
 func TestDoctor_WorkersOfOtherFilesAndOtherClocks(t *testing.T) {
 	d := running(t)
 	out := wantSoon(t, 1, "1 worker: ", "doctor")
@@ -69,7 +69,7 @@ func TestDoctor_WorkersOfOtherFilesAndOtherClocks(t *testing.T) {
 	wantSoon(t, 0, "! the clock of x2 differs from this machine's by", "fleet")
 }
 
-// A worker that is stopped keeps its connection, and says nothing.
+// A suspended worker keeps its connection, and does not answer.
 func TestDoctor_AWorkerThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 	d := running(t)
 	b, err := bus.Connect(t.Context(), bus.Config{URL: d.Server().ClientURL()})
@@ -96,7 +96,7 @@ func TestDoctor_AWorkerThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 	wantSoon(t, 0, "! hung does not answer: it hangs", "fleet")
 }
 
-// A coordinator that is stopped keeps its connection, and says nothing. The one beside it does its work.
+// A suspended coordinator keeps its connection, and does not answer. Another one does the work.
 func TestDoctor_ACoordinatorThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 	d := running(t)
 	b, err := bus.Connect(t.Context(), bus.Config{URL: d.Server().ClientURL()})
@@ -124,7 +124,7 @@ func TestDoctor_ACoordinatorThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 	}
 }
 
-// A space that has events and nothing to run is named, beside those that are well.
+// The doctor names a space that has events but no program, among healthy ones.
 func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
 	program := shop()
 	d, err := settle.Start(t.Context(), settle.Config{
@@ -158,7 +158,7 @@ func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
 	}
 }
 
-// A full store is noticed by the processes that store, without a monitoring port.
+// Processes that write detect a full store, without a monitoring port.
 func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	text := "listen: \"127.0.0.1:-1\"\njetstream { max_file_store: 8MB }\n"
@@ -174,7 +174,7 @@ func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_ = d.Stop(ctx) // it may have something left that cannot be saved
+		_ = d.Stop(ctx) // it may have unsaved work
 	})
 	out := wantSoon(t, 1, "1 worker: ", "doctor")
 	if strings.Contains(out, "could not store") {
@@ -207,7 +207,7 @@ func fill(t *testing.T, url string) {
 	}
 }
 
-// Watching prints what comes and goes, and ends when it is interrupted.
+// --watch prints findings that appear and disappear, and ends when it is interrupted.
 func TestDoctor_WatchPrintsWhatHasChanged(t *testing.T) {
 	d := running(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

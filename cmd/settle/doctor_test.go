@@ -13,8 +13,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// The doctor of a deployment that works, and then of one to which one thing after the other
-// is done.
+// The doctor examines a healthy deployment, and then after one damage after the other.
 func TestDoctor_OfALiveDeployment(t *testing.T) {
 	d := running(t)
 	want(t, 0, "o1: handled", "send", "shop", "order", "--id", "o1", "--wait")
@@ -55,7 +54,7 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 	}
 	wantSoon(t, 2, "stream SETTLE_DEAD (dead) is missing", "doctor")
 
-	// Without the bucket that says what the deployment is, it is the same deployment still.
+	// Without the bucket that describes it, it is still the same deployment.
 	if err := js.DeleteStream(t.Context(), "KV_SETTLE_WORKERS"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +63,8 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 	want(t, 1, "SETTLE_LANE_1: maximum age is 1h0m0s", "provision", "--horizon", "24h") // and the bucket is there again
 }
 
-// Coordinators and workers of another deployment in the same account are none of this one.
-// A server tells no client when it writes to its disk. The process that embeds it does.
+// Coordinators and workers of another deployment in the same account do not belong to this one. A server
+// does not report its sync interval to clients. The process that embeds it does.
 func TestDoctor_KnowsWhenAnEmbeddedServerWritesToItsDisk(t *testing.T) {
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(shop()), Server: embedded.Config{StoreDir: t.TempDir(), Listen: ":0"}, Bus: bus.Config{Partitions: 1},
@@ -90,7 +89,7 @@ func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
 	wantSoon(t, 1, "coordinators   one", "doctor")
 }
 
-// A command with a prefix that is not there names those that are.
+// A command with an unknown prefix lists the existing ones.
 func TestDoctor_NamesTheDeploymentsThatThereAre(t *testing.T) {
 	running(t)
 	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")

@@ -21,12 +21,12 @@ type exportCmd struct {
 	connection
 	Spaces []string `arg:"" optional:"" name:"space" help:"The spaces."`
 	All    bool     `help:"Every space that has a log."`
-	Output string   `short:"o" help:"Write to this file, which appears when it is complete. Default: standard output." placeholder:"FILE"`
+	Output string   `short:"o" help:"Write to this file, which appears only when it is complete. Default: standard output." placeholder:"FILE"`
 }
 
 // Help returns the long help.
 func (exportCmd) Help() string {
-	return "One JSON object for each document, as `settle get SPACE --json` prints them, and as `settle import` reads them. Receipts, events and timers are not documents, and are not exported."
+	return "Prints one JSON object for each document, in the format of `settle get SPACE --json`, which `settle import` reads. Receipts, events and timers are not documents, and are not exported."
 }
 
 // Run prints the documents of spaces as JSON lines.

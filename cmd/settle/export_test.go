@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// What was exported is imported into a deployment with another name and another number of
-// partitions, beside what happens there, and computations follow from it.
+// Exported documents are imported into a deployment with another name and another number of partitions,
+// concurrently with other events, and computations run on them.
 func TestExport_IsImportedElsewhere(t *testing.T) {
 	counting(t, 1)
 	for _, space := range []string{"alice", "alice", "bob"} {
@@ -66,7 +66,7 @@ func TestExport_IsImportedElsewhere(t *testing.T) {
 	want(t, 2, "--space renames one space, and there are 2", "import", file, "--space", "bert")
 }
 
-// Nothing is written of an input of which a line is not good.
+// Nothing is written if any line of the input is invalid.
 func TestImport_RefusesWhatIsNoDocument(t *testing.T) {
 	counting(t, 1)
 	good := `{"space":"alice","document":"n","value":1}` + "\n"

@@ -65,7 +65,7 @@ func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A fleet of twenty, of which one is gone, one hangs and one leaves, fits into 80 columns.
+// A fleet of twenty workers, one gone, one hanging and one leaving, fits into 80 columns.
 func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	f := &fleet.Fleet{At: at, Coordinators: []fleet.Member{{ID: "c1", State: fleet.Here, Since: at.Add(-3 * time.Hour)}}}
@@ -108,7 +108,8 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 	t.Logf("\n%s", &out)
 }
 
-// Workers of different programs are shown as such, and those that do not tell are no others.
+// Workers with different programs are reported; workers that announce no program do not count as
+// different.
 func TestFleet_WorkersOfDifferentProgramsAreShown(t *testing.T) {
 	url, _ := deployed(t, orders())
 	b, err := bus.Connect(t.Context(), bus.Config{URL: url})
@@ -155,7 +156,7 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 	}
 }
 
-// `nats micro info NAME` is to show one answer per process.
+// `nats micro info NAME` must show one answer per process.
 func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 	url, _ := deployed(t, orders())
 	all := []string{live.ServiceName, status.ServiceName, history.ServiceName}

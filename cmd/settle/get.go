@@ -20,10 +20,10 @@ var errNoWorker = errors.New("no worker answers; start one (spaceworker), or rea
 type getCmd struct {
 	connection
 	Space     string        `arg:"" help:"A space."`
-	Doc       string        `arg:"" optional:"" name:"document" help:"A document of it. Default: list all documents, as the log has them."`
+	Doc       string        `arg:"" optional:"" name:"document" help:"A document of the space. Default: list all documents, read from the log."`
 	Path      []string      `arg:"" optional:"" help:"Keys and indices within the document."`
 	Timeout   time.Duration `help:"How long to wait for a computation, or for a takeover of the space." default:"15s"`
-	Confirmed bool          `help:"Read from the log, without a worker. A derived document has the value of the last time that it was observed."`
+	Confirmed bool          `help:"Read from the log, without a worker. A derived document has the value from when it was last observed."`
 	At        *uint64       `help:"Print the document as it was at this revision (a log sequence), as far back as the log reaches." placeholder:"REVISION"`
 	Verbose   bool          `short:"v" help:"Print the revision before the value."`
 	JSON      bool          `name:"json" help:"Print a JSON object for each document, with its revision and its full value."`

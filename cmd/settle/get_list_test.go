@@ -42,7 +42,7 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 	want(t, 1, "`settle get alice` lists those that it has", "get", "alice", "itmes")
 }
 
-// Values are as long as they like, and lines are not.
+// Values may be long, but lines are cut to the width of the terminal.
 func TestGet_TheListShortensValues(t *testing.T) {
 	long := documentLine{Document: "d", Revision: 7, Value: model.String(strings.Repeat("long ", 100))}
 	if text := long.row(20)[3].text; len([]rune(text)) != 20 || !strings.HasSuffix(text, ellipsis) {

@@ -28,14 +28,14 @@ type importCmd struct {
 	connection
 	File    string   `arg:"" optional:"" help:"The output of settle export. Default: standard input." type:"existingfile"`
 	Space   string   `help:"Import one space under this name." placeholder:"SPACE"`
-	Replace bool     `help:"Overwrite existing documents with other values."`
-	Skip    []string `help:"Omit documents of this name." placeholder:"DOCUMENT"`
-	Tasks   bool     `help:"Also import tasks that are not done: they are performed in this deployment."`
+	Replace bool     `help:"Overwrite existing documents that have other values."`
+	Skip    []string `help:"Omit documents with this name." placeholder:"DOCUMENT"`
+	Tasks   bool     `help:"Also import unfinished tasks, which are then performed in this deployment."`
 }
 
 // Help returns the long help.
 func (importCmd) Help() string {
-	return "Each space is written in transactions of its own, concurrently with other changes. Nothing is written unless all of the input is valid. Run an interrupted import again: it skips documents that have the same value. Derived documents are not written, but computed."
+	return "Each space is written in transactions of its own, concurrently with other changes. Nothing is written unless all of the input is valid. An interrupted import can be run again: it skips documents that have the same value. Derived documents are skipped, because the programs compute them."
 }
 
 // Run writes documents.

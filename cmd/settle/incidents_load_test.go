@@ -26,13 +26,14 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// gate is what handlers wait at until it is opened.
+// gate makes handlers wait until it is opened.
 type gate struct {
 	open chan struct{}
 	once sync.Once
 }
 
-// newGate is opened with the end of the test at the latest, before the deployment is stopped.
+// newGate returns a gate that is opened at the end of the test at the latest, before the deployment is
+// stopped.
 func newGate() *gate { return &gate{open: make(chan struct{})} }
 
 func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
@@ -49,7 +50,7 @@ func judgedAfter(t *testing.T, d *settle.Deployment, longer time.Duration) strin
 	return judgedOf(t, d, d.Server().ClientURL(), longer)
 }
 
-// judgedOf is judgedAfter of a deployment with a server of its own.
+// judgedOf is judgedAfter for a deployment with a separate server.
 func judgedOf(t *testing.T, d *settle.Deployment, url string, longer time.Duration) string {
 	t.Helper()
 	f, err := fleet.Look(t.Context(), d.Bus())
@@ -64,7 +65,7 @@ func judgedOf(t *testing.T, d *settle.Deployment, url string, longer time.Durati
 // old: by then it must be visible (docs/operations.md).
 const soon = 45 * time.Second
 
-// judged returns what the doctor says of a fleet that was seen at a server.
+// judged returns the doctor's report on a fleet at a server.
 func judged(t *testing.T, url string, f *fleet.Fleet) string {
 	t.Helper()
 	survey, err := survey.New(t.Context(), bus.Config{URL: url}, survey.Config{})
@@ -78,7 +79,7 @@ func judged(t *testing.T, url string, f *fleet.Fleet) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// says fails unless a text has each of some parts.
+// says fails the test unless the text contains each of the parts.
 func says(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -88,7 +89,7 @@ func says(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// saysNot fails if a text has one of some parts.
+// saysNot fails the test if the text contains any of the parts.
 func saysNot(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -98,7 +99,7 @@ func saysNot(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// sendTo sends so many events to a space.
+// sendTo sends n events to a space.
 func sendTo(t *testing.T, d *settle.Deployment, space, stream string, n int) {
 	t.Helper()
 	for i := range n {
@@ -108,7 +109,7 @@ func sendTo(t *testing.T, d *settle.Deployment, space, stream string, n int) {
 	}
 }
 
-// sendMany sends an event each of so many ids, several at a time, to the space of each.
+// sendMany sends one event for each of n ids, concurrently, to the space of that id.
 func sendMany(t *testing.T, d *settle.Deployment, stream string, n int, space func(i int) string) {
 	t.Helper()
 	var next atomic.Int64
@@ -126,10 +127,10 @@ func sendMany(t *testing.T, d *settle.Deployment, stream string, n int, space fu
 	sending.Wait()
 }
 
-// many is how many of something an incident has that is one by its number.
+// many is the number of timers, watches, letters or spaces in a storm.
 const many = 2000
 
-// goneSoon waits until `settle fleet` does not say something any more.
+// goneSoon waits until `settle fleet` no longer prints a text.
 func goneSoon(t *testing.T, what string) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -208,8 +209,8 @@ func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
 	goneSoon(t, "STUCK")
 }
 
-// A handler does not return, and most events of the partition are for its space: both are said, with
-// its name, and nothing of the space beside it.
+// A handler does not return, and most events of the partition are for its space: both are reported with
+// the space's name, and no other space is.
 func TestIncident_AHandlerThatBlocksAndTheBacklogOfItsSpace(t *testing.T) {
 	g := newGate()
 	defer g.release()
@@ -233,8 +234,8 @@ func TestIncident_AHandlerThatBlocksAndTheBacklogOfItsSpace(t *testing.T) {
 	goneSoon(t, "hot")
 }
 
-// Many timers are due at one moment, and their handler is slow: their space is named, and since when the
-// first was due.
+// Many timers are due at one moment, and their handler is slow: the report names their space, and since
+// when the first has been due.
 func TestIncident_AStormOfTimers(t *testing.T) {
 	g := newGate()
 	defer g.release()
@@ -256,7 +257,7 @@ func TestIncident_AStormOfTimers(t *testing.T) {
 	saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "late")
 	says(t, judgedAfter(t, d, 0), "✓ timers none is late")
 	ahead.Store(int64(2 * time.Hour))
-	// However many have come due, only one is being handled.
+	// However many are due, only one is being handled.
 	wantSoon(t, 0, "timers of space tower are late on w1: the first of 2000 events was due at", "fleet")
 	wantSoon(t, 2, `"check": "timers" | space tower, on w1: the first of 2000 events was due 1h | settle timers tower`, "doctor", "--json")
 	g.release()
@@ -347,8 +348,9 @@ func TestIncident_AStormOfWatches(t *testing.T) {
 	goneSoon(t, "watches")
 }
 
-// A version that fails with every event shows in its dead letters: of which stream, and why. One that
-// workers cannot compile is named, with the spaces that are to run it and what they run instead.
+// A version that fails with every event shows in the dead letters, with the stream and the error. A
+// version that workers cannot compile is reported, with its spaces and the version that they run
+// instead.
 func TestIncident_ABadDeploy(t *testing.T) {
 	d := hosting(t)
 	dir := t.TempDir()
@@ -359,7 +361,8 @@ func TestIncident_ABadDeploy(t *testing.T) {
 
 	bad := strings.Replace(cart("5", "0"), "items.n += 1", `fail("the shelf is empty")`, 1)
 	want(t, 0, "cart@", "deploy", file(t, dir, "cart.star", bad))
-	// An event that the former version has handled stays handled: each try is another one, until three have failed.
+	// An event that the previous version has handled stays handled, so each attempt sends another one,
+	// until three have failed.
 	for i, failed, begun := 0, 0, time.Now(); failed < 3; i++ {
 		_, wrong := try(t, 1, "failed", "send", "cart-1", "add", "--id", fmt.Sprint("b", i), "--wait")
 		switch {
@@ -390,7 +393,7 @@ func TestIncident_ABadDeploy(t *testing.T) {
 	wantSoon(t, 2, `"check": "programs" | on worker w1: spaces cart* should run cart@`+v.ID+" | settle rollback", "doctor", "--json")
 }
 
-// The finding of a clock that is off names the worker that has it, and no other.
+// The finding about a wrong clock names only the worker that has it.
 func TestIncident_AWorkerWhoseClockIsOff(t *testing.T) {
 	d := counting(t, 1)
 	saysNot(t, wantSoon(t, 1, "1 worker: ", "doctor"), "the clock of worker")
@@ -410,7 +413,7 @@ func TestIncident_AWorkerWhoseClockIsOff(t *testing.T) {
 	wantSoon(t, 0, "! the clock of late differs from this machine's by", "fleet")
 }
 
-// A hundred events that failed are a warning, with the stream and the reason of most.
+// A hundred failed events are a warning, with the most frequent stream and the reason.
 func TestIncident_AFloodOfDeadLetters(t *testing.T) {
 	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("mail").
 		Handle("post", func(*settle.Tx, *settle.Event) (settle.Value, error) {

@@ -22,10 +22,11 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// roleOfProcess is the variable with the role and the id of the process as which TestMain runs this file.
+// roleOfProcess is the environment variable with the role and the id under which TestMain runs as a
+// process.
 const roleOfProcess = "SETTLE_TEST_ROLE"
 
-// serveAsProcess is a coordinator, or a worker with a counter whose stream end ends the process.
+// serveAsProcess runs a coordinator, or a worker with a counter whose stream "end" ends the process.
 func serveAsProcess(role, id string) {
 	programs := settle.Always(counter().Handle("end", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 		os.Exit(3)
@@ -49,7 +50,8 @@ type member struct {
 	ended chan struct{}
 }
 
-// newMember starts a process from a program file that is this one or a copy. It is killed at the end of the test.
+// newMember starts a process from a program file, which is this one or a copy. The process is killed at
+// the end of the test.
 func newMember(t *testing.T, file, role, id string) *member {
 	t.Helper()
 	m := &member{cmd: exec.Command(file), ended: make(chan struct{})}
@@ -72,7 +74,7 @@ func newMember(t *testing.T, file, role, id string) *member {
 	return m
 }
 
-// kill ends the process as kill -9 does, also one that is frozen.
+// kill ends the process like kill -9, even if it is suspended.
 func (m *member) kill() {
 	_ = m.cmd.Process.Kill() // it may have ended
 	<-m.ended
@@ -106,8 +108,9 @@ func thisFile(t *testing.T) string {
 	return self
 }
 
-// A handler that ends its process is seldom there to be asked. The space, the event and the attempt are named all the
-// same while processes end, and in the dead letter that the third attempt leaves. Others of the space are handled.
+// A worker whose handler ends its process rarely answers. While processes end, the reports still name
+// the space, the event and the attempt, and so does the dead letter after the third attempt. Other
+// events of the space are handled.
 func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 	counting(t, -1)
 	self := thisFile(t)
@@ -167,7 +170,7 @@ func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
 	saysNot(t, wantSoon(t, 1, "coordinators   one", "doctor"), "no coordinator answers")
 }
 
-// A worker of another program file is named beside those of the same one.
+// A worker with another program file is reported next to those with the same one.
 func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
 	counting(t, -1)
 	self := thisFile(t)
@@ -254,7 +257,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 	}
 }
 
-// A log and a lane that end before what is known of them are said to, by a doctor that comes when nothing runs.
+// The doctor reports a log and a lane that end before a known position, even if no process runs.
 func TestIncident_ALogAndALaneHaveLostTheirEnds(t *testing.T) {
 	dir := t.TempDir()
 	start := func(files string) *embedded.Server {

@@ -25,9 +25,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// A partition of which a stream is gone is named, and an operator is not told to put an empty one in its place. Every
-// command serves the spaces of the other partitions, and so do a worker, a coordinator and a deployment that are
-// started meanwhile.
+// A partition that lacks a stream is reported, and the advice is not to create an empty one in its
+// place. Every command works for the spaces of the other partitions, and so do a worker, a coordinator
+// and a deployment that are started then.
 func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
 	for component, name := range map[string]string{"log": "SETTLE_LOG_1", "lane": "SETTLE_LANE_1", "state": "KV_SETTLE_STATE_1"} {
 		t.Run(component, func(t *testing.T) {
@@ -118,7 +118,7 @@ func besideIn(partition int) string {
 	}
 }
 
-// passing returns a counter that passes events on to the space that they name, and in which others fail.
+// passing returns a counter that forwards events to the space that they name, and fails all others.
 func passing() *settle.Program {
 	return counter().
 		Handle("pass", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
@@ -131,7 +131,8 @@ func passing() *settle.Program {
 		})
 }
 
-// begun returns a deployment that is killed at the end of the test: what is of a partition that lacks a stream cannot be saved.
+// begun returns a deployment that is killed at the end of the test, because a partition that lacks a
+// stream cannot be saved.
 func begun(t *testing.T, cfg settle.Config) *settle.Deployment {
 	t.Helper()
 	d, err := settle.Start(t.Context(), cfg)
@@ -142,7 +143,7 @@ func begun(t *testing.T, cfg settle.Config) *settle.Deployment {
 	return d
 }
 
-// killed ends a deployment, of which workers save nothing.
+// killed ends a deployment without saving.
 func killed(t *testing.T, d *settle.Deployment) {
 	t.Helper()
 	for _, id := range d.Workers() {
@@ -229,7 +230,7 @@ func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// backwards is a server whose files are put back to what they were.
+// backwards is a server whose files are reset to an earlier state.
 type backwards struct {
 	*testing.T
 	dir  string
@@ -289,8 +290,8 @@ func (s *backwards) stop(d *settle.Deployment) {
 	}
 }
 
-// A worker that has known more than the store has continues with the store's state, and reports that, also
-// after its restart, until an operator confirms it.
+// A worker that knows newer data than the store continues with the store's state, and reports that, even
+// after its restart, until an operator acknowledges it.
 func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	s := startBackwards(t)
 	d := s.adding()
@@ -316,7 +317,7 @@ func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
 	acknowledged(t)
 }
 
-// acknowledged has an operator know of what has gone back, after which it is not said any more.
+// acknowledged acknowledges the rewinds, which must not be reported any more afterwards.
 func acknowledged(t *testing.T) {
 	t.Helper()
 	if out, _ := try(t, 0, "", "doctor", "--acknowledge"); strings.Contains(out, "gone back") {
@@ -365,7 +366,8 @@ func TestIncident_AStoreHasGoneBackAndACoordinatorAloneKnewIt(t *testing.T) {
 	acknowledged(t)
 }
 
-// A lane that has no room holds up what spaces send to each other, and that is named with the lane, the space, and since when.
+// A lane without room delays the sends between spaces, which is reported with the lane, the space, and
+// since when.
 func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
 	here, there := spaceIn(0), spaceIn(1)
 	d := started(t, settle.Config{Bus: bus.Config{Partitions: 2}, Programs: settle.Always(settle.NewProgram("relay").
@@ -403,8 +405,8 @@ func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
 	}
 }
 
-// Data that a partition or a space has lost for good is reported until an operator accepts the loss. Others
-// continue meanwhile, and afterwards these do, from the state of the store.
+// Data that a partition or a space has lost permanently is reported until an operator accepts the loss.
+// Others continue in the meantime; afterwards these do as well, from the state of the store.
 func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
@@ -508,7 +510,7 @@ func spaceIn(partition int) string {
 	}
 }
 
-// saved waits until the state of a space is what its log says.
+// saved waits until the saved state of a space agrees with its log.
 func saved(t *testing.T, d *settle.Deployment, space string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)

@@ -12,8 +12,8 @@ import (
 
 // initCmd is `settle init`.
 type initCmd struct {
-	Star initStarCmd `cmd:"" help:"A program in Starlark: a door that locks itself, and its tests."`
-	Go   initGoCmd   `cmd:"" help:"The same in Go: a module with a program, its tests, and a main that runs it."`
+	Star initStarCmd `cmd:"" help:"Create a program in Starlark: a door that locks itself, with tests."`
+	Go   initGoCmd   `cmd:"" help:"Create the same program in Go: a module with tests and a main that runs it."`
 }
 
 // initStarCmd is `settle init star`.
@@ -25,7 +25,7 @@ type initStarCmd struct {
 type initGoCmd struct {
 	Dir      string `arg:"" help:"An empty directory, or a new one."`
 	Module   string `help:"The path of the module. Default: derived from the name of the directory." placeholder:"PATH"`
-	Checkout string `help:"Build with the settle of this checkout. Default: that of this command." type:"existingdir" placeholder:"DIR"`
+	Checkout string `help:"Build with the settle of this checkout. Default: the checkout of this command." type:"existingdir" placeholder:"DIR"`
 }
 
 // Run writes a program in Starlark.

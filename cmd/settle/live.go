@@ -19,7 +19,7 @@ import (
 type watchCmd struct {
 	connection
 	Space string     `arg:"" help:"A space."`
-	Docs  []string   `arg:"" name:"document" help:"Documents of it. They are kept up to date while they are watched."`
+	Docs  []string   `arg:"" name:"document" help:"Documents of the space. They are kept up to date while they are watched."`
 	From  live.Known `help:"Print only values newer than this one: a revision, or what --json prints as \"resume\"." default:"0"`
 	JSON  bool       `name:"json" help:"Print a JSON object per line."`
 }

@@ -77,7 +77,7 @@ func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {
 	want(t, 1, "there is no space alcie yet; watching creates it\n | no worker answers", "watch", "alcie", "double")
 }
 
-// output is what a command writes, while it does.
+// output collects the output of a running command.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -140,7 +140,7 @@ func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
 	t.Logf("%s\n%s", out.String(), errs.String())
 }
 
-// A derived document whose computation has failed from the first is not one that is misspelt.
+// A derived document whose computation has never succeeded is not reported as misspelt.
 func TestGet_SaysWhyADocumentWasNeverComputed(t *testing.T) {
 	program := counter().Compute("wr", func(v *settle.View) (settle.Value, error) {
 		v.Get("n")

@@ -26,11 +26,11 @@ import (
 // come from the tags.
 type cli struct {
 	Init initCmd `cmd:"" group:"Begin" help:"Write a first program, with its tests, into a new directory."`
-	Dev  devCmd  `cmd:"" group:"Begin" help:"Run a whole deployment here, with a sample or your programs, and deploy them when they are saved."`
+	Dev  devCmd  `cmd:"" group:"Begin" help:"Run a whole deployment in this process, with your programs or a sample, and deploy them when they are saved."`
 	Test testCmd `cmd:"" group:"Begin" help:"Run the tests of programs in Starlark, in virtual time."`
 
 	Send  sendCmd  `cmd:"" group:"Documents and events" help:"Send an event to a running deployment."`
-	Get   getCmd   `cmd:"" group:"Documents and events" help:"Print a document (-v: with its revision), or list those of a space."`
+	Get   getCmd   `cmd:"" group:"Documents and events" help:"Print a document (-v: with its revision), or list the documents of a space."`
 	Watch watchCmd `cmd:"" group:"Documents and events" help:"Print a document, and its newest value after each change."`
 	Ls    lsCmd    `cmd:"" group:"Documents and events" help:"List spaces and the programs that they run."`
 
@@ -41,40 +41,40 @@ type cli struct {
 	Redrive  redriveCmd  `cmd:"" group:"Documents and events" help:"Send dead letters again."`
 	Dismiss  dismissCmd  `cmd:"" group:"Documents and events" help:"Dismiss dead letters."`
 
-	Cancel cancelCmd `cmd:"" group:"Documents and events" help:"Cancel an event that is not handled yet."`
-	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Cancel the event that a space is to handle next."`
+	Cancel cancelCmd `cmd:"" group:"Documents and events" help:"Cancel an event that has not been handled yet."`
+	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Cancel the next event of a space."`
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
-	Import importCmd `cmd:"" group:"Documents and events" help:"Write exported documents, also into another deployment."`
+	Import importCmd `cmd:"" group:"Documents and events" help:"Import exported documents into this or another deployment."`
 
 	Replay replayCmd `cmd:"" group:"Documents and events" help:"Write the history of a space as a test."`
 
-	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Deploy the program of a file to spaces."`
+	Deploy   deployCmd   `cmd:"" group:"Programs" help:"Deploy a program file to spaces."`
 	Versions versionsCmd `cmd:"" group:"Programs" help:"List versions of programs, and the spaces that run them."`
-	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Restore the former version of a program."`
-	Pin      pinCmd      `cmd:"" group:"Programs" help:"Pin spaces to a version, whatever is deployed later."`
+	Rollback rollbackCmd `cmd:"" group:"Programs" help:"Restore the previous version of a program."`
+	Pin      pinCmd      `cmd:"" group:"Programs" help:"Pin spaces to a version, regardless of later deployments."`
 	Unpin    unpinCmd    `cmd:"" group:"Programs" help:"Remove a rule about spaces, so that a more general one applies."`
 
 	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`
-	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: problems, and what can be lost."`
-	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create the missing parts of a deployment, and check the others."`
-	Backup      backupCmd      `cmd:"" group:"Operation" help:"Copy a deployment, while it runs, to a directory."`
+	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: report problems, and what can be lost."`
+	Provision   provisionCmd   `cmd:"" group:"Operation" help:"Create the missing parts of a deployment, and check the existing ones."`
+	Backup      backupCmd      `cmd:"" group:"Operation" help:"Copy a running deployment to a directory."`
 	Restore     restoreCmd     `cmd:"" group:"Operation" help:"Create a deployment from a backup."`
-	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Accept the loss of messages, where workers refuse to go on without them."`
+	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Accept the loss of messages without which workers refuse to continue."`
 	Quarantine  quarantineCmd  `cmd:"" group:"Operation" help:"Decide about stored messages that cannot be read, for which spaces are set aside."`
 	Clone       cloneCmd       `cmd:"" group:"Operation" help:"Copy the documents and programs of a deployment to a new one with another name or number of partitions."`
 	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print the permissions of each role, for a nats-server configuration."`
 
 	Demo struct {
-		Flights demoFlightsCmd `cmd:"" help:"20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
+		Flights demoFlightsCmd `cmd:"" help:"Replay 20,000 real flights between 224 airports, each handled exactly once, while workers are killed."`
 		Role    demoRoleCmd    `cmd:"" hidden:""`
 	} `cmd:"" group:"Demonstrations and measurements" help:"See it work on real data."`
 	Bench struct {
-		Counter benchCounterCmd `cmd:"" help:"Events handled exactly once per second, beside what the server itself can do."`
-		Hosted  benchHostedCmd  `cmd:"" help:"Compare a program in Starlark with the same one in Go: shapes of graphs, and a handler."`
-		Spaces  benchSpacesCmd  `cmd:"" help:"100,000 spaces with 1,000 active at a time: memory, activations, and the cost of a dormant space."`
+		Counter benchCounterCmd `cmd:"" help:"Measure events handled exactly once per second, compared with the server's own throughput."`
+		Hosted  benchHostedCmd  `cmd:"" help:"Compare programs in Starlark with the same programs in Go: several graphs, and a handler."`
+		Spaces  benchSpacesCmd  `cmd:"" help:"Measure 100,000 spaces with 1,000 active at a time: memory, activations, and the cost of a dormant space."`
 		Server  benchServerCmd  `cmd:"" hidden:"" help:"The server of bench spaces."`
-		Endless benchEndlessCmd `cmd:"" help:"One space that handles a million events: the size of the streams, and the duration of a restart."`
+		Endless benchEndlessCmd `cmd:"" help:"Measure one space that handles a million events: the size of the streams, and the duration of a restart."`
 	} `cmd:"" group:"Demonstrations and measurements" help:"Measure, beside a plain JetStream client in the same run."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -84,7 +84,7 @@ type cli struct {
 var version = "dev"
 
 // description is the first sentence of the help.
-const description = "Derived state that is computed only while it is observed; events that take effect exactly once."
+const description = "Derived state, computed only while it is observed; events that take effect exactly once."
 
 // exitError is an error with an exit code: 1 for a failure,
 // 2 for a usage error. Without err, the error was printed already.

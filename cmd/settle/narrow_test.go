@@ -138,7 +138,7 @@ func TestReceipts_TheHeadingIsDimmedAsThatOfATableIs(t *testing.T) {
 	}
 }
 
-// The first line of an error has the place; the calls behind it repeat that.
+// The first line of an error has the position; the calls after it would repeat it.
 func TestErrors_OnOneLineAreWithoutTheirCalls(t *testing.T) {
 	for text, want := range map[string]string{ // any order: independent
 		"locker.star:18:13: there is no C1\n  locker.star:18:13: in arrive\n  my lib/x.star:2:1: in <toplevel>": "locker.star:18:13: there is no C1",

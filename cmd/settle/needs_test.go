@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 )
 
-// A command waits for a stream that it needs while that elects a leader, as long as its --timeout says. A stream that
-// is missing it does not wait for, nor one that it does not need.
+// A command waits, up to its --timeout, for a needed stream that is electing a leader. It does not wait
+// for a missing stream, or for one that it does not need.
 func TestNeeds_ACommandWaitsForAStreamThatElectsALeader(t *testing.T) {
 	silent := provision.Defect{Asset: provision.Asset{Stream: "SETTLE_LOG_0"}, Err: provision.ErrSilent}
 	missing := provision.Defect{Asset: provision.Asset{Stream: "SETTLE_LANE_0"}, Err: errors.New("no such stream")}
@@ -34,7 +34,7 @@ func TestNeeds_ACommandWaitsForAStreamThatElectsALeader(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				look := func(context.Context) ([]provision.Defect, error) {
-					time.Sleep(9 * time.Second) // no patience ends with a look: of timers of one instant any may be the first
+					time.Sleep(9 * time.Second) // the timeout must not coincide with a retry: timers of one instant fire in any order
 					if c.until > 0 && time.Since(began) > c.until {
 						return nil, nil
 					}

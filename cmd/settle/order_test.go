@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// ordersOf returns all orders of some things.
+// ordersOf returns all permutations of a list.
 func ordersOf(all []string) (out [][]string) {
 	if len(all) == 0 {
 		return [][]string{nil}
@@ -32,8 +32,8 @@ func ordersOf(all []string) (out [][]string) {
 	return out
 }
 
-// A server, a deployment, a worker and a coordinator may be started in each of the 24 orders: each waits for what it
-// needs and says for what, and when all are there, events are handled and passed on.
+// A server, a deployment, a worker and a coordinator can be started in each of the 24 orders: each waits
+// for what it needs, and logs that; once all of them run, events are handled and released.
 func TestAServerADeploymentAWorkerAndACoordinatorMayBeStartedInEachOrder(t *testing.T) {
 	for _, order := range ordersOf([]string{"server", "deployment", "worker", "coordinator"}) {
 		t.Run(strings.Join(order, ","), func(t *testing.T) {

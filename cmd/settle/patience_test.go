@@ -37,7 +37,7 @@ func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
 	}
 }
 
-// The one that takes the question hangs.
+// The process that receives the request hangs.
 func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 	d := counting(t, -1)
 	nc, err := nats.Connect(d.Server().ClientURL())
@@ -57,7 +57,7 @@ func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 		"send", "alice", "add", "--wait")
 }
 
-// Programs knows no such space: a name is misspelt.
+// Programs has no such space: the name is misspelt.
 func TestSend_SaysThatASpaceHasNoProgram(t *testing.T) {
 	started(t, settle.Config{Programs: func(name string) *settle.Program {
 		if name == "attic" {

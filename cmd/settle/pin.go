@@ -18,8 +18,8 @@ import (
 type deciding struct {
 	connection
 	Note    string        `help:"The reason, for the history." placeholder:"TEXT"`
-	By      string        `help:"The name for the history. Default: this user at this host." placeholder:"NAME"`
-	Timeout time.Duration `help:"The longest time that it may take." default:"20s"`
+	By      string        `help:"Your name, for the history. Default: this user at this host." placeholder:"NAME"`
+	Timeout time.Duration `help:"How long the command may take." default:"20s"`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }
 
@@ -159,7 +159,7 @@ func general(table *program.Table, spaces string) string {
 type rollbackCmd struct {
 	deciding
 	Name    string `arg:"" help:"A program."`
-	Version string `arg:"" optional:"" help:"The version to restore, or its beginning. Default: for each rule its former version; a canary ends."`
+	Version string `arg:"" optional:"" help:"The version to restore, or its beginning. Default: the previous version of each rule; a canary ends."`
 	Space   string `help:"Only the rule about these spaces, pinned or not. Default: all rules that are not pinned." placeholder:"SPACES"`
 }
 

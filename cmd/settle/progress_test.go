@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// Without a terminal, a line says how far a command is, at most every five seconds.
+// Without a terminal, a command prints a line of progress at most every five seconds.
 func TestBars_WithoutATerminalALineAtMostEveryFiveSeconds(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var out strings.Builder
@@ -31,7 +31,7 @@ func TestBars_WithoutATerminalALineAtMostEveryFiveSeconds(t *testing.T) {
 	}
 }
 
-// Each long command says how far it is when it takes long, and nothing when it does not.
+// Each long command prints its progress if it takes long, and nothing otherwise.
 func TestProgress_OfBackupRestoreExportImportAndClone(t *testing.T) {
 	counting(t, 1)
 	for _, space := range []string{"alice", "bob", "carol"} {
@@ -51,7 +51,7 @@ func TestProgress_OfBackupRestoreExportImportAndClone(t *testing.T) {
 		{"spaces: 2 of 3\n", []string{"import", file, "--nats", other.ClientURL()}},
 		{"spaces: 2 of 3\n", []string{"clone", "third", "--partitions", "3"}},
 	} {
-		var clock atomic.Int64 // each look at it is 6 s after the one before
+		var clock atomic.Int64 // each read is 6 s after the previous one
 		out := &output{}
 		slow := func() time.Time { return time.Unix(clock.Add(6), 0) }
 		if code := runAt(t.Context(), c.args, streams{out, out, slow}); code != 0 || !strings.Contains(out.String(), c.says) {

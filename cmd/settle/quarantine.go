@@ -17,9 +17,9 @@ import (
 // quarantineCmd is `settle quarantine`.
 type quarantineCmd struct {
 	List    quarantineListCmd    `cmd:"" default:"1" help:"List the spaces that are set aside because a stored message cannot be read."`
-	Show    quarantineShowCmd    `cmd:"" help:"Print the commit for which a space is set aside."`
-	Skip    quarantineSkipCmd    `cmd:"" help:"Have a space go on behind a commit as if it said nothing."`
-	Restore quarantineRestoreCmd `cmd:"" help:"Have a space go on with a copy of the commit."`
+	Show    quarantineShowCmd    `cmd:"" help:"Print the unreadable commit of a space."`
+	Skip    quarantineSkipCmd    `cmd:"" help:"Let a space continue after an unreadable commit, without its contents."`
+	Restore quarantineRestoreCmd `cmd:"" help:"Let a space continue with a copy of an unreadable commit."`
 }
 
 // quarantineListCmd is `settle quarantine list`.
@@ -27,10 +27,10 @@ type quarantineListCmd struct{ connection }
 
 // Help returns the long help.
 func (quarantineListCmd) Help() string {
-	return "It reads the log of every space behind its checkpoint. `settle fleet` and `settle doctor` name what workers have met. Exit status: 0 if nothing is in quarantine, 1 otherwise. It needs the role reader."
+	return "Reads the log of every space after its checkpoint. `settle fleet` and `settle doctor` list what workers have encountered. Exit status: 0 if nothing is in quarantine, 1 otherwise. Needs the role reader."
 }
 
-// Run lists what is in quarantine.
+// Run lists the commits in quarantine.
 func (c *quarantineListCmd) Run(ctx context.Context, io streams) error {
 	return c.use(ctx, io, need{}, func(b *bus.Bus, _ *settle.Client) error {
 		count := 0
@@ -67,7 +67,7 @@ type quarantineShowCmd struct {
 	Raw   bool   `help:"Print only the bytes of the commit."`
 }
 
-// shownBytes is how many bytes of a commit are printed for people.
+// shownBytes is the number of bytes of a commit that are printed for people.
 const shownBytes = 400
 
 // Run prints a commit in quarantine.
@@ -98,7 +98,7 @@ func (c *quarantineShowCmd) Run(ctx context.Context, io streams) error {
 	})
 }
 
-// inQuarantine returns the commit for which a space is set aside.
+// inQuarantine returns the unreadable commit of a space.
 func inQuarantine(ctx context.Context, b *bus.Bus, space string) (*loss.Quarantined, error) {
 	q, err := loss.QuarantineOf(ctx, b, space)
 	if err == nil && q == nil {
@@ -107,16 +107,16 @@ func inQuarantine(ctx context.Context, b *bus.Bus, space string) (*loss.Quaranti
 	return q, err
 }
 
-// quarantineDecision is what both decisions take.
+// quarantineDecision has the arguments and flags of both decisions.
 type quarantineDecision struct {
 	connection
 	Space string `arg:"" help:"The space that is set aside."`
 	Seq   uint64 `arg:"" help:"The log sequence of the commit, as listed."`
 	Note  string `help:"The reason, for the record." placeholder:"TEXT"`
-	Yes   bool   `help:"Decide. Default: print the consequences, and change nothing."`
+	Yes   bool   `help:"Execute the decision. Default: print the consequences, and change nothing."`
 }
 
-// decide calls f with the commit, if it is the one that is meant.
+// decide calls f with the commit, if it is the one that the arguments name.
 func (c *quarantineDecision) decide(ctx context.Context, io streams, consequences string, f func(*bus.Bus, *loss.Quarantined) error) error {
 	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		q, err := inQuarantine(ctx, b, c.Space)
@@ -139,7 +139,7 @@ type quarantineSkipCmd struct{ quarantineDecision }
 
 // Help returns the long help.
 func (quarantineSkipCmd) Help() string {
-	return "The commit stays in the log, and all readers take it for an empty one: what it has written and sent is lost, and the events that it has handled are handled again. If a newer version has written it, upgrade instead. The decision is recorded in the saved state of the space. It needs the role worker."
+	return "The commit stays in the log, and all readers treat it as empty: its writes and sends are lost, and the events that it had handled are handled again. If a newer version has written it, upgrade instead. The decision is recorded in the saved state of the space. Needs the role worker."
 }
 
 // Run skips a commit.
@@ -161,7 +161,7 @@ type quarantineRestoreCmd struct {
 
 // Help returns the long help.
 func (quarantineRestoreCmd) Help() string {
-	return "The file must hold the commit of that space, author and place in the log. The commit stays in the log as it is, and all readers take the copy. What it sends is put into the lanes. It needs the role worker."
+	return "The file must contain the commit of that space, author and log position. The unreadable commit stays in the log, and all readers use the copy. Its sends are released into their lanes. Needs the role worker."
 }
 
 // Run restores a commit from a copy.

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 )
 
-// A commit that cannot be read sets its space aside, which is named by every command that people look at, and no other space
-// of its partition notices. An operator decides about it, and the space goes on.
+// A space with an unreadable commit is set aside. Every monitoring command reports it, and no other
+// space of its partition is affected. After an operator's decision, the space continues.
 func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
 	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 type receiptsCmd struct {
 	connection
 	Space   string `arg:"" help:"A space."`
-	Last    int    `short:"n" help:"Number of receipts, the newest; 0 for all." default:"20"`
+	Last    int    `short:"n" help:"Number of receipts to list, the newest ones; 0 for all." default:"20"`
 	Stream  string `help:"Only events of this stream."`
 	Outcome string `help:"Only events with this outcome: handled, failed, refused, cancelled or expired."`
 	Follow  bool   `short:"f" help:"Print new receipts, until interrupted."`
-	Full    bool   `help:"Do not cut results and errors short."`
+	Full    bool   `help:"Print results and errors in full."`
 	JSON    bool   `name:"json" help:"Print JSON, one object a line, with all fields."`
 }
 

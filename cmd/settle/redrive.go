@@ -16,11 +16,11 @@ import (
 // letterChoice selects the dead letters to redrive or dismiss.
 type letterChoice struct {
 	deadChoice
-	Space   string  `arg:"" optional:"" help:"The event's space; with --all, all spaces if there is none."`
+	Space   string  `arg:"" optional:"" help:"The event's space; optional with --all."`
 	Event   string  `arg:"" optional:"" help:"The event's id."`
-	All     bool    `help:"All open ones: neither redriven nor dismissed; with --stream, --error, --older or --newer the selected ones."`
-	Confirm int     `help:"With --all: the expected number. Nothing is done if the number is different." default:"-1" placeholder:"N"`
-	Rate    float64 `help:"With --all: events a second; 0 for no limit." default:"0" placeholder:"N"`
+	All     bool    `help:"All open letters: neither redriven nor dismissed; --stream, --error, --older and --newer select among them."`
+	Confirm int     `help:"With --all: the expected number of letters. If it differs, the command does nothing." default:"-1" placeholder:"N"`
+	Rate    float64 `help:"With --all: events per second; 0 for no limit." default:"0" placeholder:"N"`
 }
 
 // deed is an operation on dead letters: its function, its past participle for messages, and the
@@ -162,7 +162,7 @@ func redrive(ctx context.Context, io streams, _ *bus.Bus, client *settle.Client,
 type dismissCmd struct {
 	connection
 	letterChoice
-	Reason string `help:"The reason; \"settle dead --dismissed\" prints it." placeholder:"TEXT"`
+	Reason string `help:"The reason, which \"settle dead --dismissed\" prints." placeholder:"TEXT"`
 }
 
 // Run dismisses one dead letter, or all.

@@ -26,15 +26,15 @@ type replayCmd struct {
 	connection
 	Space   string `arg:"" help:"The space."`
 	Dir     string `arg:"" help:"A new directory to write the test to."`
-	From    uint64 `help:"Begin after this revision, with the documents as they were then. Default: as early as log and lane allow." default:"0"`
+	From    uint64 `help:"Begin after this revision, with the documents as they were then. Default: as early as the log and the lane allow." default:"0"`
 	Package string `help:"The package of a test in Go." default:"replay_test" placeholder:"NAME"`
 	Call    string `help:"The Go expression that makes the program, such as shop.Program()." default:"program()" placeholder:"EXPRESSION"`
 }
 
 // Help returns the long help.
 func (replayCmd) Help() string {
-	return `It reads log and lane, needs no worker, and changes nothing. A space that runs a deployed program gets a test in Starlark
-beside the program as it is deployed; settle test runs it. Any other gets a recording and a test in Go, in which you
+	return `Reads the log and the lane, needs no worker, and changes nothing. A space that runs a deployed program gets a test in Starlark
+next to a copy of the program; settle test runs it. Any other space gets a recording and a test in Go, in which you
 name the program.`
 }
 

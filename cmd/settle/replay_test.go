@@ -14,8 +14,8 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// till returns a program with all that comes into a recording: events that end well and badly, follow-ups,
-// sends to others, a timer, a task, a computation.
+// till returns a program with everything that a recording can contain: events that succeed and fail,
+// follow-ups, sends to other spaces, a timer, a task, a computation.
 func till(price int64) *settle.Program {
 	receipt := settle.NewAction[string, string]("receipt")
 	p := settle.NewProgram("till")
@@ -51,7 +51,7 @@ func till(price int64) *settle.Program {
 		})
 }
 
-// complaints is a TB that keeps what a test fails with.
+// complaints is a TB that records the failures of a test.
 type complaints struct {
 	testing.TB
 	all []string
@@ -68,8 +68,8 @@ func (c *complaints) Fatalf(format string, args ...any) {
 
 var errFatal = errors.New("the test ends")
 
-// What happened in a space of a deployment happens again in a test, to the same end; under a program
-// that does something else, the test says what.
+// A test replays the history of a space of a deployment, with the same result; with a program that
+// behaves differently, the test reports the differences.
 func TestReplay_OfAProgramInGo(t *testing.T) {
 	started(t, settle.Config{Programs: settle.Always(till(3))})
 	want(t, 0, "handled", "send", "shop", "buy", "2", "--id", "b1", "--wait=tree")
@@ -119,7 +119,8 @@ func TestReplay_OfAProgramInGo(t *testing.T) {
 	}
 }
 
-// A recording of damaged text is refused with the line, and one may begin later.
+// A damaged recording is refused with the number of the line, and a recording may begin at a later
+// revision.
 func TestReplay_BeginsLaterAndRefusesNonsense(t *testing.T) {
 	started(t, settle.Config{Programs: settle.Always(till(3))})
 	for i := range 4 {
@@ -174,8 +175,8 @@ func revisionOf(t *testing.T, receipts, event string) string {
 	return ""
 }
 
-// A space of a deployed program becomes a directory that `settle test` runs, with the deployed program; when
-// that is changed there, the test reports different results.
+// A space with a deployed program becomes a directory for `settle test`, with the deployed program; if
+// the program is changed there, the test reports different results.
 func TestReplay_OfADeployedProgram(t *testing.T) {
 	hosting(t)
 	one := file(t, t.TempDir(), "cart.star", cart("2", "1")+`

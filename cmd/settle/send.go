@@ -18,14 +18,14 @@ import (
 // sendCmd is `settle send`.
 type sendCmd struct {
 	connection
-	Space   string        `arg:"" help:"The space that the event is for."`
-	Stream  string        `arg:"" help:"The stream whose handler is to handle it."`
+	Space   string        `arg:"" help:"The space of the event."`
+	Stream  string        `arg:"" help:"The stream of the event, which selects the handler."`
 	Payload string        `arg:"" optional:"" help:"JSON."`
 	ID      string        `name:"id" help:"The event's id: sending it again has no further effect. Default: a random one, which is printed." placeholder:"ID"`
-	At      time.Time     `help:"Handle it at this time, not before: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
+	At      time.Time     `help:"Handle it at this time: 2026-11-21T09:00:00Z." xor:"when" placeholder:"TIME"`
 	After   time.Duration `help:"Handle it after this duration: 90s, 36h." xor:"when" placeholder:"DURATION"`
-	Expires time.Duration `help:"Do not handle it after this duration: it ends as expired." placeholder:"DURATION"`
-	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended too. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
+	Expires time.Duration `help:"Let it expire after this duration if it is not handled by then." placeholder:"DURATION"`
+	Wait    waitFor       `help:"--wait[=receipt|tree]: wait for the receipt, or with --wait=tree until all events that it causes have ended. The exit code is 1 unless all of them were handled. Default: none." default:"none"`
 	Timeout time.Duration `help:"How long to wait." default:"10s"`
 	JSON    bool          `name:"json" help:"Print JSON: the receipt, with --wait=tree the tree, otherwise the stored event."`
 }

@@ -19,7 +19,7 @@ import (
 
 // connection are the flags of the commands that speak to a running deployment.
 type connection struct {
-	NATS    string `name:"nats" bus:"URL" help:"URL of the NATS server. Default: NATS_URL, then that of settle dev or settle.Start in this directory, then the selected nats context." placeholder:"URL"`
+	NATS    string `name:"nats" bus:"URL" help:"URL of the NATS server. Default: NATS_URL, then the server of settle dev or settle.Start in this directory, then the selected nats context." placeholder:"URL"`
 	Context string `bus:"Context" placeholder:"NAME"`
 	Creds   string `bus:"Creds" type:"existingfile" placeholder:"FILE"`
 	Prefix  string `bus:"Prefix"`

@@ -48,8 +48,8 @@ func TestTree_HelpExplainsTheMarks(t *testing.T) {
 	want(t, 0, "✓ handled | w waits for its time", "tree", "--help")
 }
 
-// A command finds the server that this directory's process runs, and says which one it has looked
-// for where.
+// A command finds the server of this directory, and an error says which address it has tried and where
+// the address comes from.
 func TestCommands_FindTheServerOfThisDirectory(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("NATS_URL", "")

@@ -26,7 +26,7 @@ type testCmd struct {
 
 // Help describes where tests are found, and their contents.
 func (testCmd) Help() string {
-	return `The tests of door.star are in door_test.star beside it; door_night_test.star is about door.star, too,
+	return `The tests of door.star are in door_test.star beside it; door_night_test.star also tests door.star
 if there is no door_night.star. They are its functions that begin with test_:
 
     def test_it_locks_itself():
@@ -35,12 +35,12 @@ if there is no door_night.star. They are its functions that begin with test_:
         advance("30s")
         expect("status", "locked")
 
-Each has spaces of its own, in memory, and a time that passes only with advance(...): send, expect, equal,
+Each has spaces of its own, in memory, and a clock that moves only with advance(...): send, expect, equal,
 check, watch, runs, why, mark, restart and others are in docs/starlark.md. Every function of the program
 runs twice, and a test fails if the second run has another result.
 
 The exit code is 0 if all tests pass, 1 if one fails, if a program does not compile, or if nothing ran, and 2
-for a command line with a mistake.`
+for an invalid command line.`
 }
 
 // testedFile is the result of the tests of a file.

@@ -17,7 +17,7 @@ import (
 type timersCmd struct {
 	connection
 	Space   string        `arg:"" help:"A space."`
-	Timeout time.Duration `help:"The longest time that it may take." default:"15s"`
+	Timeout time.Duration `help:"How long the command may take." default:"15s"`
 	JSON    bool          `name:"json" help:"Print JSON, one object a line, with payloads."`
 }
 

@@ -59,7 +59,7 @@ func TestTimers_SaysWhenNothingWaits(t *testing.T) {
 	want(t, 0, "nothing waits for its time in space alice", "timers", "alice")
 }
 
-// What was sent for later lies in the lane until a worker takes it out, and is shown all the same.
+// A delayed event is listed even while it is still in the lane, before a worker has read it.
 func TestTimers_WithoutAWorkerTheLaneIsLookedThrough(t *testing.T) {
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(counter()), Workers: -1,

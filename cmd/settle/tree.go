@@ -14,8 +14,8 @@ import (
 type treeCmd struct {
 	connection
 	Event  string `arg:"" help:"The event's id."`
-	Space  string `short:"s" help:"The space of the event, if several have an event of that id." placeholder:"SPACE"`
-	Stream string `help:"The stream of the event, likewise." placeholder:"STREAM"`
+	Space  string `short:"s" help:"The space of the event, if several spaces have an event with this id." placeholder:"SPACE"`
+	Stream string `help:"The stream of the event, if several streams have an event with this id." placeholder:"STREAM"`
 	Events int    `help:"The largest number of events to print." default:"1000"`
 	Depth  int    `help:"The largest number of generations to print." default:"100"`
 	Full   bool   `help:"Print errors and results in full."`
@@ -24,7 +24,7 @@ type treeCmd struct {
 
 // Help explains what printTree prints.
 func (treeCmd) Help() string {
-	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it lies beyond the horizon. ! unknown: its lane or log is missing. The first 5 generations are indented, those beyond have their number. Times count from that of the first line."
+	return "P parked: its sender's commit is not released yet. . queued in its lane. w waits for its time. ✓ handled. ✗ failed or refused. - dropped (its sender's transaction was undone) or cancelled. ? forgotten: it is older than the horizon. ! unknown: its lane or log is missing. The first 5 generations are indented; deeper ones show their number. Times are relative to the first line."
 }
 
 // Run prints what an event has caused.

@@ -109,8 +109,8 @@ func want(t *testing.T, code int, parts string, args ...string) string {
 	return stdout
 }
 
-// wantSoon is want of a command that looks around and takes those for absent that do not answer at
-// once: on a slow machine it looks again.
+// wantSoon is want for a command that treats processes as absent if they do not answer quickly: on a
+// slow machine it is repeated.
 func wantSoon(t *testing.T, code int, parts string, args ...string) string {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -120,14 +120,14 @@ func wantSoon(t *testing.T, code int, parts string, args ...string) string {
 		switch {
 		case len(wrong) == 0:
 			return stdout
-		case time.Since(begun) > time.Minute: // within which an incident is to be seen
+		case time.Since(begun) > time.Minute: // the time in which an incident must be visible
 			t.Fatal(wrong)
 		}
 	}
 }
 
-// wantInVain is want of a command that waits for something that does not come. It waits longer
-// where it does not get as far as that: TIMEOUT is for how long.
+// wantInVain is want for a command that waits for something that does not happen. TIMEOUT stands for its
+// timeout, which is increased until the command gets as far as waiting.
 func wantInVain(t *testing.T, parts string, args ...string) {
 	t.Helper()
 	for timeout := 200 * time.Millisecond; ; timeout *= 3 {
@@ -215,7 +215,7 @@ func eventually(t *testing.T, part string, args ...string) {
 	want(t, 0, part, args...)
 }
 
-// The work of an action is no part of the tree of the event that has started it.
+// The work of an action does not belong to the tree of the event that has started it.
 func TestTree_ATaskThatIsPendingDoesNotKeepATreeOpen(t *testing.T) {
 	running(t)
 	want(t, 0, "1 event: 1 handled; settled", "send", "shop", "write", "--id", "w1", "--wait=tree")
@@ -299,7 +299,7 @@ func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
 	want(t, 1, "there is no event o1", "tree", "o1")
 }
 
-// The exit code is by all that the event has caused, also by what is not shown of it.
+// The exit code depends on the whole tree, including the events that are not shown.
 func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
 	running(t)
 	deep := want(t, 1, `151 events: 150 handled, 1 failed; settled; there is more than is shown | Some of what failed is not shown | 1 of 151 events did not end well`,
@@ -338,7 +338,7 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// The offsets count from the time in the first line, also of an event that had waited for hours.
+// Offsets are relative to the time in the first line, even for an event that had waited for hours.
 func TestPrintTree_IsReadAtAGlance(t *testing.T) {
 	ref := func(space, stream, event string) history.EventRef {
 		return history.EventRef{Space: space, Stream: stream, Event: event}
@@ -383,7 +383,7 @@ caused by a/two  a:1:1:0
 	}
 }
 
-// Depth does not make a tree wider than a terminal.
+// A deep tree is not wider than a terminal.
 func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
 	leaf := func(id string) *history.TreeNode {
 		return &history.TreeNode{EventRef: history.EventRef{Space: "a", Stream: "s", Event: id}, State: "handled"}
@@ -457,7 +457,7 @@ func TestAfter_IsExactWhereItMatters(t *testing.T) {
 	}
 }
 
-// What a forgotten event has caused is not known, and so it is not said that nothing of it is open.
+// The effects of a forgotten event are unknown, so the summary must not say that nothing is open.
 func TestTree_OfAForgottenEventDoesNotSayThatNothingIsOpen(t *testing.T) {
 	tree := &history.Tree{Events: 2, Settled: true, States: map[lineage.State]int{lineage.Handled: 1, lineage.Forgotten: 1}}
 	if got, want := summary(tree), "2 events: 1 handled, 1 forgotten; nothing that is known of it is open; what a forgotten event has caused is not known."; got != want {

@@ -18,7 +18,7 @@ import (
 // versionsCmd is `settle versions`.
 type versionsCmd struct {
 	connection
-	Name string `arg:"" optional:"" help:"A program. Default: all of them."`
+	Name string `arg:"" optional:"" help:"A program. Default: all programs."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 

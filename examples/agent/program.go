@@ -157,5 +157,5 @@ func to(tx *settle.Tx, state string, c Call) {
 	Now.Update(tx, func(w *Work) { w.State, w.Call = state, c })
 }
 
-// key returns the key of a turn's work.
+// key returns the task key of a turn.
 func key(turn int64) string { return fmt.Sprintf("turn-%d", turn) }

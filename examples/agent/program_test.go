@@ -28,7 +28,7 @@ func (m mails) tools() agent.Tools {
 	}
 }
 
-// open returns a workspace whose model does what the last message says.
+// open returns a workspace whose model follows the last message literally.
 func open(t *testing.T) (*settletest.Space, mails) {
 	t.Helper()
 	sent := mails{}
@@ -82,7 +82,7 @@ func TestAnApprovalMayTakeADayAndSeveralLives(t *testing.T) {
 	}
 	expectState(t, s, agent.Waiting)
 	settletest.Call(s, agent.Approve, agent.Verdict{Turn: 1, OK: true})
-	s.World().Crash() // the approved work must be done by any worker
+	s.World().Crash() // any worker must be able to do the approved work
 	s.Perform()
 	if len(sent) != 1 || sent["turn-1"] != "hello" {
 		t.Errorf("sent %v", sent)

@@ -44,7 +44,7 @@ func expectRan(t *testing.T, s *settletest.Space, want ...string) {
 	}
 }
 
-// TestOfAThousandCardsOneThatChangesRunsOneTile, and the column that it is in.
+// TestOfAThousandCardsOneThatChangesRunsOneTile also checks that the tile's column runs.
 func TestOfAThousandCardsOneThatChangesRunsOneTile(t *testing.T) {
 	t.Parallel()
 	_, b := open(t, 1000)
@@ -98,7 +98,7 @@ func TestWhatNobodyWatchesIsNotDerivedAnywhere(t *testing.T) {
 	}
 }
 
-// TestAThousandTilesAreNotMadeAgainAfterARestart: what they have read is saved, and still so.
+// TestAThousandTilesAreNotMadeAgainAfterARestart: their reads are saved, and have not changed.
 func TestAThousandTilesAreNotMadeAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	w, b := open(t, 1000)

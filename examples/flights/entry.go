@@ -16,7 +16,7 @@ const dateLayout = "2006/01/02 15:04"
 // maxNumber bounds delays and distances, so that no sum of them overflows.
 const maxNumber = 1_000_000
 
-// What each field must be: the last part of the message about one that is not.
+// The requirements for each field, as the end of an error message.
 const (
 	wantDate     = `use a string such as "2001/01/31 09:30" (year/month/day hour:minute)`
 	wantDelay    = "use a whole number of minutes, negative if the flight was early"
@@ -43,7 +43,7 @@ func (in *input) flight(raw jsontext.Value) (Flight, error) {
 	return f, e.err
 }
 
-// entry reads the fields of one entry and keeps the first thing that is wrong.
+// entry reads the fields of one entry and keeps the first error.
 type entry struct {
 	in     *input
 	fields map[string]jsontext.Value
@@ -124,7 +124,7 @@ func (e *entry) code(name string) string {
 	return text
 }
 
-// clip shortens what a message quotes.
+// clip shortens a quoted value.
 func clip(raw jsontext.Value) string {
 	const most = 40
 	text := []rune(string(raw))
@@ -134,7 +134,7 @@ func clip(raw jsontext.Value) string {
 	return string(text[:most]) + "…"
 }
 
-// kindName names a kind of JSON as people do.
+// kindName returns the usual name of a JSON kind.
 func kindName(k jsontext.Kind) string {
 	switch k {
 	case jsontext.KindNull:

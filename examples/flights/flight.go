@@ -6,7 +6,7 @@ import "fmt"
 type Flight struct {
 	// ID names the flight's departure event: its place in the input.
 	ID string
-	// Date is when it was to depart, as the input writes it.
+	// Date is the scheduled departure date, in the format of the input.
 	Date string
 	// Delay in minutes; negative if it was early.
 	Delay int64
@@ -16,7 +16,7 @@ type Flight struct {
 	Origin, Destination string
 }
 
-// OnTimeLimit is the delay in minutes from which on a flight was not on time.
+// OnTimeLimit is the delay in minutes from which a flight counts as late.
 const OnTimeLimit = 15
 
 // OnTime reports whether the flight counts as on time.

@@ -80,8 +80,8 @@ type input struct {
 	entry  int // the one at hand, from 1
 }
 
-// source remembers why reading failed, which a decoder on top of it does not tell
-// apart from what it makes of the text.
+// source remembers why reading failed, which a decoder on top of it does not distinguish from errors in
+// the text.
 type source struct {
 	r   io.Reader
 	err error
@@ -99,7 +99,7 @@ func (in *input) fault(problem, remedy string) error {
 	return &InputError{File: in.name, Entry: in.entry, Problem: problem, Remedy: remedy}
 }
 
-// open decompresses if need be.
+// open decompresses the input if necessary.
 func (in *input) open() error {
 	plain := in.source.r.(*bufio.Reader)
 	magic, err := plain.Peek(2)
@@ -163,7 +163,7 @@ func (in *input) end() error {
 	return nil
 }
 
-// broken turns what a reader or decoder reports into what the caller can act on.
+// broken converts an error of a reader or decoder to one that the caller can act on.
 func (in *input) broken(err error) error {
 	if in.source.err != nil {
 		err = in.source.err

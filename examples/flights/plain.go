@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Tally is what one plain pass over the input gives for every airport: the answer
-// that a run through spaces, lanes and logs must arrive at, whatever crashes on the
-// way. It shares no code with the program.
+// Tally has the statistics of every airport, from one plain pass over the input: the result that a run
+// through spaces, lanes and logs must reach, whatever crashes on the way. It shares no code with the
+// program.
 type Tally map[string]Stats
 
 // Plain makes the pass.
@@ -58,7 +58,7 @@ func (t Tally) Total() Stats {
 	return sum
 }
 
-// Punctuality returns that of an airport, and false for one without departures.
+// Punctuality returns the punctuality of an airport, and false for one without departures.
 func (t Tally) Punctuality(code string) (Punctuality, bool) {
 	s := t[code]
 	if s.Departures == 0 {

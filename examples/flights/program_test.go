@@ -206,8 +206,7 @@ func TestTheNationRanksByPunctualityThenCode(t *testing.T) {
 	}
 }
 
-// TestTheProgramAgreesWithAPlainPass holds program and oracle against each other on
-// real flights.
+// TestTheProgramAgreesWithAPlainPass compares the program with the plain pass on real flights.
 func TestTheProgramAgreesWithAPlainPass(t *testing.T) {
 	all, err := BuiltIn()
 	if err != nil {

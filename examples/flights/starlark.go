@@ -10,8 +10,8 @@ import (
 //go:embed flights.star
 var starText string
 
-// Starlark returns what Programs is, written in Starlark: flights.star, one program for airports and
-// nation alike.
+// Starlark returns the same programs as Programs, written in Starlark: flights.star, one program for
+// airports and nation alike.
 func Starlark() (settle.Programs, error) {
 	p, err := settle.Starlark(star.Source{
 		Name: "flights", Entry: "flights.star", Files: map[string]string{"flights.star": starText},

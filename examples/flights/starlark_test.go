@@ -48,7 +48,7 @@ func compare(t *testing.T, input []flights.Flight, options ...settletest.Option)
 	}
 }
 
-// flown is what a run came to.
+// flown is the result of a run.
 type flown struct {
 	world    *settletest.World
 	receipts []string

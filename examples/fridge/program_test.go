@@ -62,8 +62,8 @@ func TestADoorThatIsOpenForAMomentRaisesNoAlarm(t *testing.T) {
 	}
 }
 
-// TestTheAlarmDoesNotFlap has the temperature waver around the limit for an hour. A rule that
-// compares each mean with the limit changes its mind every time.
+// TestTheAlarmDoesNotFlap lets the temperature waver around the limit for an hour. A rule that compares
+// each mean with the limit would change the alarm every time.
 func TestTheAlarmDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -86,8 +86,8 @@ func TestTheAlarmDoesNotFlap(t *testing.T) {
 	expectAlarm(t, s, false)
 }
 
-// TestAReadingRunsWhatItConcerns counts. All eleven nodes are looked at; a reading runs those
-// that read what it has changed.
+// TestAReadingRunsWhatItConcerns counts runs. All eleven nodes are observed; a reading runs only those
+// that read a value that it has changed.
 func TestAReadingRunsWhatItConcerns(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -68,8 +68,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// This is what package ordered is there for. No order of the two requests helps: acknowledged
-// first, the payment is lost instead.
+// Package ordered solves this problem. No order of the two requests helps: if the message is
+// acknowledged first, the payment is lost instead.
 func TestByHand_ACrashBetweenThePutAndTheAckAppliesTwice(t *testing.T) {
 	js := connect(t, startServer(t), nil).JetStream()
 	h := newByHand(t, js)

@@ -57,7 +57,7 @@ func client(t *testing.T, b *bus.Bus) *settle.Client {
 	return c
 }
 
-// begin runs serve beside the test.
+// begin runs serve concurrently with the test.
 func begin(t *testing.T, serve func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -90,7 +90,7 @@ func wantReceipt(t *testing.T, rc *model.Receipt, outcome model.Outcome, result 
 	}
 }
 
-// What the README says, with the clients and questions of all of Settle.
+// The commands of the README, with the general clients and queries of Settle.
 func TestPayments_AreHandledOnceAndEverybodySeesWhatBecameOfThem(t *testing.T) {
 	s := startServer(t)
 	begin(t, func(ctx context.Context) error { return serve(ctx, bus.Config{URL: s.ClientURL(), Partitions: 1}) })
@@ -141,8 +141,8 @@ func deadLetters(t *testing.T, c *settle.Client) (list []history.Dead) {
 	return list
 }
 
-// A process that dies when its commit is stored, and before it knows, is one that dies between
-// the put and the acknowledgement: see byhand_test.go for the other.
+// A process that dies after its commit is stored, before it receives the answer, corresponds to one that
+// dies between the put and the acknowledgement: see byhand_test.go for the latter.
 func TestPayments_ACrashBehindTheCommitAppliesOnce(t *testing.T) {
 	s := startServer(t)
 	stored := make(chan struct{})

@@ -45,8 +45,8 @@ var (
 	soon = settle.NewTrigger("soon")
 )
 
-// bank counts how often each event was handled, where it was sent to, in a ledger that it sends
-// each to, and, a moment later, where it was sent to once more.
+// bank counts how often each event was handled: in the space to which it was sent, in a ledger space to
+// which that forwards it, and, a moment later, in the first space again.
 func bank() *settle.Program {
 	p := settle.NewProgram("bank")
 	pay.Handle(p, func(tx *settle.Tx, _ struct{}) (int, error) {
@@ -105,7 +105,7 @@ func start(t *testing.T, dir string) (d *settle.Deployment, stop func()) {
 	return d, stop
 }
 
-// load is events that were acknowledged, and when.
+// load records the acknowledged events, with the times.
 type load struct {
 	mu    sync.Mutex
 	acked map[string]time.Time // "bank-1/e5"
@@ -168,7 +168,7 @@ func serve(t *testing.T, store string) *embedded.Server {
 	return natstest.StartServer(t, embedded.Config{StoreDir: store, Fsync: embedded.FsyncInterval})
 }
 
-// rows returns those of a document of several spaces.
+// rows returns the rows of a document, over several spaces.
 func rows(ctx context.Context, t *testing.T, d *settle.Deployment, prefix string, n int, doc string) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -229,7 +229,7 @@ func TestBackup_UnderLoadIsOneState(t *testing.T) {
 			}
 		}()
 		dir := filepath.Join(t.TempDir(), "b")
-		// Much happens between the moments at which the streams end in the backup.
+		// Many events are handled between the moments at which the streams end in the backup.
 		m, err := backup.Make(ctx, d.Bus(), dir, backup.Progress{Begin: func(what string, _ int64) {
 			if what == backup.StepLogEnds || what == backup.StepBehind {
 				l.await(ctx, t, l.count.Load()+50)
@@ -246,9 +246,9 @@ func TestBackup_UnderLoadIsOneState(t *testing.T) {
 	senders.Wait()
 	stop()
 	for i, dir := range dirs {
-		ctx := within(t) // each has its own: all of them take long on a busy machine
+		ctx := within(t) // each has its own timeout: together they take long on a busy machine
 		d := restored(t, dir)
-		for n := range banks { // what is sent now is no repetition
+		for n := range banks { // these events are new
 			r, err := d.Client().Call(ctx, settle.Outgoing{Space: fmt.Sprintf("bank-%d", n), Stream: "pay", ID: settle.ID(fmt.Sprintf("new-%d", n))})
 			if v, _ := r.Result.AsInt(); err != nil || v != 1 {
 				t.Fatalf("backup %d: a new event: %v, %v", i, r, err)
@@ -278,7 +278,7 @@ func TestBackup_UnderLoadIsOneState(t *testing.T) {
 	}
 }
 
-// resend sends some of the events once more, of which the backup has some, and returns their ids.
+// resend sends some of the events again, some of which are in the backup, and returns their ids.
 func resend(ctx context.Context, t *testing.T, d *settle.Deployment, l *load) (ids []string) {
 	t.Helper()
 	const most = 300
@@ -327,8 +327,8 @@ func small(t *testing.T) (dir string) {
 	return dir
 }
 
-// Sequences are positions everywhere, so a restored stream has each message where it was, and
-// what is sent again is recognised.
+// Positions are sequences, so a restored stream has each message at its sequence, and events that are
+// sent again are recognised.
 func TestRestore_KeepsSequencesAndReceipts(t *testing.T) {
 	ctx := within(t)
 	dir := small(t)
@@ -357,7 +357,7 @@ func TestRestore_KeepsSequencesAndReceipts(t *testing.T) {
 	}
 }
 
-// Nothing is created of a backup that is not whole, and the error says what is wrong.
+// Nothing is created from an incomplete backup, and the error describes the defect.
 func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 	dir := small(t)
 	for name, c := range map[string]struct {
@@ -390,7 +390,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.spoil(t, spoilt)
-			// There is no server: it is not come to that.
+			// There is no server: the restore must fail before it connects.
 			_, err := backup.Restore(within(t), bus.Config{URL: "nats://127.0.0.1:1", Prefix: "settle"}, spoilt, backup.Progress{})
 			if err == nil || !strings.Contains(err.Error(), strings.Replace(c.says, "DIR", spoilt, 1)) {
 				t.Errorf("error %v, want %q", err, c.says)
@@ -417,7 +417,7 @@ func change(t *testing.T, dir, name string, how func([]byte) []byte) {
 	}
 }
 
-// stopping ends a restore after so many streams have begun.
+// stopping ends a restore after n streams have begun.
 func stopping(after int, cancel func()) backup.Progress {
 	return backup.Progress{Begin: func(string, int64) {
 		if after--; after == 0 {
@@ -426,7 +426,8 @@ func stopping(after int, cancel func()) backup.Progress {
 	}}
 }
 
-// Wherever a restore is interrupted, no worker uses what it has left, and it can be run again.
+// Wherever a restore is interrupted, no worker uses the partial result, and the restore can be run
+// again.
 func TestRestore_InterruptedIsRunAgain(t *testing.T) {
 	dir := small(t)
 	for after := 2; after < 2+2+3*partitions; after += 4 {
@@ -456,7 +457,7 @@ func TestRestore_InterruptedIsRunAgain(t *testing.T) {
 	}
 }
 
-// A restore does not touch what is there.
+// A restore does not touch an existing deployment.
 func TestRestore_RefusesADeploymentThatIsThere(t *testing.T) {
 	dir := small(t)
 	d, _ := start(t, t.TempDir())
@@ -470,7 +471,7 @@ func TestRestore_RefusesADeploymentThatIsThere(t *testing.T) {
 	}
 }
 
-// A directory that is used already is left alone, and one of a backup that failed is emptied.
+// A directory that is not empty is left unchanged, and the directory of a failed backup is emptied.
 func TestBackup_TakesAnEmptyDirectory(t *testing.T) {
 	d, _ := start(t, t.TempDir())
 	used := t.TempDir()
@@ -491,7 +492,7 @@ func TestBackup_TakesAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// In a cluster, what is restored has three replicas.
+// In a cluster, restored streams have three replicas.
 func TestRestore_IntoACluster(t *testing.T) {
 	dir := small(t)
 	c, err := natstest.StartCluster(t.TempDir())
@@ -519,7 +520,7 @@ func TestRestore_IntoACluster(t *testing.T) {
 			t.Errorf("stream %s: %+v, %v", a.Stream, s, err)
 		}
 	}
-	// And back from there.
+	// Restore from the cluster to a single server.
 	back := filepath.Join(t.TempDir(), "b")
 	if _, err := backup.Make(ctx, d.Bus(), back, backup.Progress{}); err != nil {
 		t.Fatal(err)
@@ -529,8 +530,8 @@ func TestRestore_IntoACluster(t *testing.T) {
 	}
 }
 
-// If commits are purged between the copy of a checkpoint and that of the log behind it, the copy would
-// lack them: it is begun again.
+// If commits are purged between the copy of a checkpoint and the copy of the log after it, the copy
+// would lack them, so it starts again.
 func TestBackup_BeginsAgainIfTheLogWasPurgedMeanwhile(t *testing.T) {
 	ctx := within(t)
 	d, stop := start(t, t.TempDir())
@@ -573,7 +574,7 @@ func TestBackup_BeginsAgainIfTheLogWasPurgedMeanwhile(t *testing.T) {
 	}
 }
 
-// rested waits until bank-0 has nothing to do and has saved all that it has, and returns its head.
+// rested waits until bank-0 is idle and saved, and returns its head.
 func rested(ctx context.Context, t *testing.T, d *settle.Deployment) uint64 {
 	t.Helper()
 	atRest(ctx, t, d)

@@ -15,7 +15,7 @@ type event struct {
 }
 
 func readEvent(s *streamcopy.Stored) event {
-	m, _ := streamcopy.EventOf(s) // what is no event belongs to no space, and is not taken
+	m, _ := streamcopy.EventOf(s) // a message that is not an event belongs to no space, and is ignored
 	return event{Stored: s, space: m.Space, id: m.ID}
 }
 
@@ -23,7 +23,7 @@ func readEvent(s *streamcopy.Stored) event {
 type commit struct {
 	*streamcopy.Stored
 	space   string
-	handled uint64   // up to where it has handled the events of its space
+	handled uint64   // the sequence up to which it has handled the events of its space
 	causes  []string // the ids of the events that come from it
 }
 

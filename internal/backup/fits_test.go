@@ -8,7 +8,8 @@ import (
 	"github.com/settlehq/settle/bus/provision"
 )
 
-// What came since the backup is what wakes the spaces of a STATE bucket, and leaves the lanes after the horizon.
+// Events since the backup wake the spaces of a restored STATE bucket, and they leave the lanes after the
+// horizon.
 func TestFits_AStateOlderThanTheHorizonIsRefused(t *testing.T) {
 	m := &Manifest{AsOf: time.Unix(1_000_000, 0), Horizon: time.Hour}
 	for _, c := range []struct {

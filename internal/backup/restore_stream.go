@@ -138,8 +138,8 @@ func examineStream(ctx context.Context, cfg bus.Config, stream string) error {
 	}
 }
 
-// wrongWith returns the failures that the doctor has found in one stream, "" for none. Failures of other streams, and that they know the
-// stream to have reached further, does not count.
+// wrongWith returns the failures that the doctor has found in one stream, "" for none. It ignores
+// failures of other streams, and positions known elsewhere that are beyond the end of the stream.
 func wrongWith(s *survey.Survey, stream string) string {
 	alone := *s
 	alone.Streams, alone.Reaches = nil, nil

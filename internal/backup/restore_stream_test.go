@@ -26,7 +26,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// payAll has events handled, numbered from first on, each by the bank that its number says.
+// payAll sends the events numbered from first to last, each to the bank of its number, and waits until
+// they are handled.
 func payAll(ctx context.Context, t *testing.T, d *settle.Deployment, first, last int) {
 	t.Helper()
 	for i := first; i <= last; i++ {
@@ -50,7 +51,7 @@ func streamOf(kind string) string {
 	return fmt.Sprintf("SETTLE_%s_%d", kind, home)
 }
 
-// backedUp returns a backup of what a deployment has.
+// backedUp returns a backup of a deployment.
 func backedUp(ctx context.Context, t *testing.T, d *settle.Deployment) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "b")
@@ -67,7 +68,7 @@ func lose(ctx context.Context, t *testing.T, d *settle.Deployment, stream string
 	}
 }
 
-// here returns how a deployment is connected to once more.
+// here returns the configuration of another connection to a deployment.
 func here(d *settle.Deployment) bus.Config { return bus.Config{Server: d.Server(), Prefix: "settle"} }
 
 func restoreStream(ctx context.Context, t *testing.T, d *settle.Deployment, dir, stream string) {
@@ -77,7 +78,7 @@ func restoreStream(ctx context.Context, t *testing.T, d *settle.Deployment, dir,
 	}
 }
 
-// savedAll waits until the state of every bank is what its log says.
+// savedAll waits until the saved state of every bank agrees with its log.
 func savedAll(ctx context.Context, t *testing.T, d *settle.Deployment) {
 	t.Helper()
 	for i := range banks {
@@ -101,7 +102,7 @@ func savedAll(ctx context.Context, t *testing.T, d *settle.Deployment) {
 	}
 }
 
-// untilHandled waits until so many events were handled, each once.
+// untilHandled waits until n events were handled, each once.
 func untilHandled(ctx context.Context, t *testing.T, d *settle.Deployment, want int) {
 	t.Helper()
 	for {
@@ -124,8 +125,9 @@ func refusedOf(ctx context.Context, t *testing.T, d *settle.Deployment) []*loss.
 	return list
 }
 
-// A lane that is restored under live workers has again what was not handled when the backup was made, and nothing that was handled since
-// is handled twice. What came after the backup and was not handled is lost, and is new when it is sent again.
+// A lane that is restored under live workers contains the events that were unhandled when the backup was
+// made, and no event that was handled since is handled twice. Unhandled events from after the backup are
+// lost, and are new when they are sent again.
 func TestRestoreStream_ALane(t *testing.T) {
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
@@ -170,7 +172,7 @@ func TestRestoreStream_ALane(t *testing.T) {
 		t.Fatal("nothing was lost")
 	}
 	untilHandled(ctx, t, d, 80-lost)
-	for i := 1; i <= 80; i++ { // all are known, but for those that are lost
+	for i := 1; i <= 80; i++ { // all are known, except the lost ones
 		if _, err := d.Client().Send(ctx, payment(i)); err != nil {
 			t.Fatal(err)
 		}
@@ -193,8 +195,9 @@ func TestRestoreStream_ALane(t *testing.T) {
 	}
 }
 
-// A log that is restored under live workers lacks what was committed since. Spaces of which that is saved are refused until an operator
-// accepts the loss; then they go on from their documents, and handle each event once.
+// A log that is restored under live workers lacks later commits. Spaces whose saved state reflects those
+// are refused until an operator accepts the loss; then they continue from their documents, and handle
+// each event once.
 func TestRestoreStream_ALog(t *testing.T) {
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
@@ -244,8 +247,8 @@ func TestRestoreStream_ALog(t *testing.T) {
 	}
 }
 
-// A STATE bucket that is restored under live workers is made up for by the log: everything is as it was, and what waits for its time is
-// handled though the bucket does not know of it.
+// A STATE bucket that is restored under live workers is brought up to date from the log: nothing is
+// lost, and delayed events are handled although the bucket does not have them.
 func TestRestoreStream_AState(t *testing.T) {
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
@@ -281,8 +284,8 @@ func TestRestoreStream_AState(t *testing.T) {
 	}
 }
 
-// Of a space whose log was purged since the backup, a STATE bucket that is restored lacks what nothing makes up for. It is refused, and
-// the others go on.
+// A space whose log was purged since the backup has permanently lost state if its STATE bucket is
+// restored. The space is refused, and the others continue.
 func TestRestoreStream_AStateWhoseLogWasPurgedSince(t *testing.T) {
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
@@ -308,7 +311,7 @@ func TestRestoreStream_AStateWhoseLogWasPurgedSince(t *testing.T) {
 	}
 }
 
-// Only a stream that is missing is restored, and only where the others are those that it belongs to.
+// Only a missing stream is restored, and only if the other streams belong to the same deployment.
 func TestRestoreStream_Refuses(t *testing.T) {
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
@@ -341,7 +344,7 @@ func TestRestoreStream_Refuses(t *testing.T) {
 	lose(ctx, t, d, log)
 	refuse(log, "stream "+lane+" differs from the backup up to")
 
-	other, _ := start(t, t.TempDir()) // another deployment of that name, which has more
+	other, _ := start(t, t.TempDir()) // another deployment of that name, with more data
 	payAll(ctx, t, other, 101, 160)
 	atRest(ctx, t, other)
 	lose(ctx, t, other, log)
@@ -354,7 +357,8 @@ func TestRestoreStream_Refuses(t *testing.T) {
 	}
 }
 
-// What an interrupted restore has left cannot be stored in, and a worker that starts waits. The restore is run again.
+// Nothing can be stored in a partially restored stream, and a worker that starts waits. The restore is
+// run again.
 func TestRestoreStream_InterruptedIsRunAgain(t *testing.T) {
 	ctx := within(t)
 	store := t.TempDir()
@@ -437,7 +441,7 @@ func TestRestoreStream_InterruptedIsRunAgain(t *testing.T) {
 	}
 }
 
-// waiting is a log that tells when it is said that a stream is waited for.
+// waiting is a log handler that signals a message about a stream for which the process waits.
 type waiting chan struct{}
 
 func (waiting) Enabled(context.Context, slog.Level) bool { return true }
@@ -454,7 +458,7 @@ func (w waiting) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// copyOnly is a restore of a stream that ends before the stream is opened.
+// copyOnly restores a stream, but ends before the stream is opened.
 func copyOnly(ctx context.Context, t *testing.T, cfg bus.Config, dir, stream string) {
 	t.Helper()
 	m, err := backup.Read(dir)
@@ -483,7 +487,8 @@ func copyOnly(ctx context.Context, t *testing.T, cfg bus.Config, dir, stream str
 	}
 }
 
-// In a cluster a stream gets as many replicas as the others have. The streams of which there is only one are restored as well.
+// In a cluster, a restored stream gets as many replicas as the others have. Streams that exist once per
+// deployment are restored as well.
 func TestRestoreStream_InACluster(t *testing.T) {
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/settlehq/settle/bus/natstest"
 )
 
-// Many spaces, few at a time: those that are at rest are not in memory, and the server has no
-// more assets for them.
+// Many spaces, few of them active at a time: those at rest are not in memory, and cost the server no
+// additional assets.
 func TestSpaces_WhatIsDormantIsNowhere(t *testing.T) {
 	server := natstest.StartServer(t, embedded.Config{Listen: "127.0.0.1:0"})
 	const spaces, active = 600, 50

@@ -137,7 +137,7 @@ func (p *page) command(n *kong.Node) {
 	}
 	p.flags(kept)
 	if connects {
-		p.text.WriteString("It connects: see the flags above.\n\n")
+		p.text.WriteString("Takes the connection flags above.\n\n")
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The oracle is what a Codec stands in for: model.Of and Value.Decode, through text.
+// The oracle is the pair of functions that a Codec replaces: model.Of and Value.Decode, through text.
 
-// encodesAlike holds the converter of t against model.Of.
+// encodesAlike compares the converter of t with model.Of.
 func encodesAlike(t rapid.TB, c *converter, x reflect.Value) (model.Value, bool) {
 	got, err := c.encode(x, 0)
 	want, wantErr := model.Of(addressed(x).Interface()) // of a pointer: always through text
@@ -29,7 +29,7 @@ func encodesAlike(t rapid.TB, c *converter, x reflect.Value) (model.Value, bool)
 	return want, err == nil
 }
 
-// decodesAlike holds the converter of a type against Value.Decode.
+// decodesAlike compares the converter of a type with Value.Decode.
 func decodesAlike(t rapid.TB, c *converter, typ reflect.Type, v model.Value) {
 	got, want := reflect.New(typ), reflect.New(typ)
 	err := c.decode(v, got.Elem())
@@ -42,7 +42,7 @@ func decodesAlike(t rapid.TB, c *converter, typ reflect.Type, v model.Value) {
 	}
 }
 
-// alike is reflect.DeepEqual that sees what a model.Value is.
+// alike is reflect.DeepEqual that compares model.Values by their contents.
 func alike(a, b reflect.Value) bool {
 	if a.IsValid() != b.IsValid() || a.IsValid() && a.Type() != b.Type() {
 		return false
@@ -144,7 +144,7 @@ func FuzzDecode_EqualsValueDecode(f *testing.F) {
 	})
 }
 
-// genType makes Go types: scalars and named ones, and what can be made of those.
+// genType generates Go types: scalars, named types, and compositions of them.
 func genType(depth int) *rapid.Generator[reflect.Type] {
 	leaf := rapid.SampledFrom(leaves)
 	if depth == 0 {
@@ -186,7 +186,7 @@ func genStruct(t *rapid.T, elem func() reflect.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// genGo makes a t.
+// genGo generates a value of type t.
 func genGo(t *rapid.T, typ reflect.Type, depth int) reflect.Value {
 	x := reflect.New(typ).Elem()
 	switch typ {
@@ -248,7 +248,7 @@ func genGo(t *rapid.T, typ reflect.Type, depth int) reflect.Value {
 	return x
 }
 
-// fill sets a field; of one that is embedded and not exported, what can be set in it.
+// fill sets a field; in an embedded unexported field, it sets the settable fields.
 func fill(t *rapid.T, x reflect.Value, depth int) {
 	if x.CanSet() {
 		x.Set(genGo(t, x.Type(), depth))
@@ -267,7 +267,7 @@ func genFloat() *rapid.Generator[float64] {
 		}))
 }
 
-// genValue makes values of which some look like what the types of these tests expect.
+// genValue generates values, some of which resemble those that the types of these tests expect.
 func genValue(depth int) *rapid.Generator[model.Value] {
 	scalar := rapid.OneOf(
 		rapid.Just(model.Null()), rapid.Map(rapid.Bool(), model.Bool), rapid.Map(rapid.Int64(), model.Int),
@@ -292,7 +292,7 @@ func genValue(depth int) *rapid.Generator[model.Value] {
 
 var names = []string{"", "A", "B", "a0", "A0", "b1", "ключ0", "1", "id", "legs", "from", "delay", "low", "kids"}
 
-// spoil puts something else at a place in v.
+// spoil replaces a value at a place in v.
 func spoil(t *rapid.T, v model.Value) model.Value {
 	var p model.Path
 	for at := v; at.Len() > 0 && rapid.IntRange(0, 3).Draw(t, "deeper") > 0; {

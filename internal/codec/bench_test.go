@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Each shape of data beside what goes through text: Decode and Value.Decode, Encode and
+// Each shape of data, compared with the conversion through text: Decode and Value.Decode, Encode and
 // model.Of.
 
 type small struct {

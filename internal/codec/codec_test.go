@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// agree holds a Codec against model.Of and Value.Decode: the values there and back, and
-// what else is decoded.
+// agree compares a Codec with model.Of and Value.Decode: the values in both directions, and further
+// decoded values.
 func agree[T any](t *testing.T, values []T, texts ...string) {
 	t.Helper()
 	s, err := Of[T]()

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// refusal returns what Decode of T says about a text.
+// refusal returns the error of decoding a text to T.
 func refusal[T any](t *testing.T, text string) string {
 	t.Helper()
 	s, err := Of[T]()
@@ -126,7 +126,7 @@ func TestOf_RefusesWhatCannotBeADocument(t *testing.T) {
 	}
 }
 
-// What is refused when it is declared could not have been stored either.
+// A type that is refused at its declaration could not have been stored either.
 func TestOf_RefusesADurationAsModelOfDoes(t *testing.T) {
 	if v, err := model.Of(time.Second); err == nil {
 		t.Errorf("a duration is %s now: give it a converter", v)

@@ -12,14 +12,14 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The types of the tests. Each stands for something that a converter must know about.
+// The types of the tests. Each represents a case that a converter must handle.
 
 type (
 	airport string
 	count   int16
 	weight  float32
 
-	// leg is a small struct as programs have them.
+	// leg is a typical small struct.
 	leg struct {
 		From  airport   `json:"from"`
 		To    airport   `json:"to,omitempty"`
@@ -27,7 +27,7 @@ type (
 		At    time.Time `json:"at,omitzero"`
 	}
 
-	// journey has some of everything.
+	// journey has fields of every kind.
 	journey struct {
 		ID    string                 `json:"id"`
 		Legs  []leg                  `json:"legs"`
@@ -132,7 +132,7 @@ func (secret) MarshalJSON() ([]byte, error) { return []byte(`"***"`), nil }
 
 func (c cold) IsZero() bool { return c == -273 }
 
-// leaves are the types that random types are made of.
+// leaves are the types from which random types are composed.
 var leaves = []reflect.Type{
 	reflect.TypeFor[bool](), reflect.TypeFor[string](), reflect.TypeFor[airport](),
 	reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[count](), reflect.TypeFor[int32](), reflect.TypeFor[int64](),

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 )
 
-// blank is a screen that shows nothing and keeps the notes.
+// blank is a screen that shows nothing and records the notes.
 type blank struct {
 	notes []Note
 	// noted, if set, is called for each note.
@@ -92,7 +92,7 @@ func verifiedRun(t *testing.T, program string) {
 func TestAStoreThatWasUsedBeforeGoesOnWhereItWas(t *testing.T) {
 	o := small(t)
 	o.Flights = o.Flights[:100]
-	for i, program := range []string{Go, Star} { // what the one has left is the other's
+	for i, program := range []string{Go, Star} { // the second run finds what the first one has left
 		o.Program = program
 		res, err := Run(t.Context(), o, &blank{})
 		if err != nil {

@@ -80,7 +80,7 @@ func start(t *testing.T, dir string, change func(*dev.Config)) *server {
 	return s
 }
 
-// screen is what was printed.
+// screen collects the printed text.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -148,7 +148,7 @@ func (s *server) rollBack() {
 	})
 }
 
-// decide has ann decide something.
+// decide makes a decision as ann, another client.
 func (s *server) decide(spaces string, change func(program.Rule) (program.Choice, error)) {
 	s.Helper()
 	_, err := program.Decide(s.Context(), s.bus(), spaces, func(r program.Rule) (program.Choice, error) {
@@ -195,7 +195,7 @@ func (s *server) call(c *settle.Client, space, stream string) string {
 	return r.Result.String()
 }
 
-// until calls until the answer is as wanted: a save takes effect as soon as a worker has received it.
+// until repeats a call until the answer is as wanted: a save takes effect once a worker has received it.
 func (s *server) until(c *settle.Client, space, stream, want string) {
 	s.Helper()
 	deadline := time.Now().Add(patience)
@@ -206,7 +206,7 @@ func (s *server) until(c *settle.Client, space, stream, want string) {
 	}
 }
 
-// tally counts what was added, and says what its text is.
+// tally returns a program that counts, and derives a given text.
 func tally(text, factor string) string {
 	return fmt.Sprintf(`
 count = cell("count", {"n": 0})
@@ -453,7 +453,7 @@ func TestDev_TellsOfWhatIsDecidedElsewhere(t *testing.T) {
 	}
 }
 
-// The first command of the help works when it is pasted.
+// The first suggested command works when it is pasted.
 func TestDev_SuggestsWhatAFreshSpaceHandles(t *testing.T) {
 	quietHome(t)
 	for name, c := range map[string]struct{ program, send, watch string }{

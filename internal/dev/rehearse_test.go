@@ -28,7 +28,7 @@ handle("step", step, payload = {"n": int})
 	}
 }
 
-// Without an end of the rehearsals this would go on for hours.
+// Without a limit on rehearsals this would take hours.
 func TestSuggest_AllRehearsalsTogetherComeToAnEnd(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("def spin():\n    for _ in range(3):\n        send(space(), 's0')\n    for _ in range(100000):\n        pass\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// Every finding that a person can meet is explained, and every cause that a program can.
+// The page explains every finding that people can see, and every cause in the JSON output.
 func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
@@ -39,8 +39,8 @@ func TestEveryCheckAndEveryCauseIsExplained(t *testing.T) {
 	}
 }
 
-// A row of the table of incidents is there because a test makes the incident with servers and workers, and looks at
-// what the commands of its columns print.
+// For each row of the table of incidents, a test causes the incident with servers and workers, and
+// checks the output of the commands in the columns.
 func TestEveryIncidentIsATest(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// single returns a healthy deployment on one server that writes through.
+// single returns a healthy deployment on one server with fsync always.
 func single() *survey.Survey {
 	return &survey.Survey{
 		Now:    noon,
@@ -39,12 +39,12 @@ func single() *survey.Survey {
 	}
 }
 
-// backedUp returns the note of a backup that was made so long ago by its own clock, and noted so long ago.
+// backedUp returns the note of a backup, given its age by its own clock and the age of the note.
 func backedUp(made, noted time.Duration) *bus.BackupNote {
 	return &bus.BackupNote{ID: "b", AsOf: noon.Add(-made), Noted: noon.Add(-noted)}
 }
 
-// letters are so many, of which some are open, the oldest for so long.
+// letters returns dead letters, given their number, the number of open ones and the age of the oldest.
 func letters(n, open int, age time.Duration) *survey.DeadFacts {
 	f := &survey.DeadFacts{DeadCounts: model.DeadCounts{Letters: n, Open: open}}
 	if age > 0 {
@@ -53,7 +53,7 @@ func letters(n, open int, age time.Duration) *survey.DeadFacts {
 	return f
 }
 
-// three returns a healthy deployment on three.
+// three returns a healthy deployment on three servers.
 func three() *survey.Survey {
 	s := single()
 	s.Cluster = "settle"
@@ -73,7 +73,7 @@ func three() *survey.Survey {
 	return s
 }
 
-// relaxed writes every two minutes.
+// relaxed makes the servers sync every two minutes.
 func relaxed(s *survey.Survey) {
 	for i := range s.Servers {
 		s.Servers[i].Disk.SyncAlways, s.Servers[i].Disk.SyncInterval = false, 2*time.Minute
@@ -230,7 +230,7 @@ func printed(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// Whatever is not well says why that matters and what to do, and fits a terminal.
+// Every finding says why it matters and what to do, and fits a terminal.
 func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 	for _, d := range deployments {
 		s := d.from()
@@ -251,7 +251,7 @@ func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
-// A deployment of which backups are made otherwise is not reminded of them.
+// A deployment that is backed up by other means gets no warning about backups.
 func TestBackups_ArePassedOverWhenThatIsSaid(t *testing.T) {
 	s := single()
 	s.Created, s.BackupUnseen = noon.Add(-1000*time.Hour), errors.New("no answer")

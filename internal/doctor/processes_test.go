@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// well are two workers with a partition each, with nothing wrong.
+// well returns two healthy workers with a partition each.
 func well() *fleet.Fleet {
 	f := &fleet.Fleet{At: noon}
 	for i, id := range []string{"w1", "w2"} {
@@ -25,7 +25,7 @@ func well() *fleet.Fleet {
 	return f
 }
 
-// standing has a space stand still for so long.
+// standing adds a space that has been stuck for a duration.
 func standing(age time.Duration, cause string) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.StuckCount++
@@ -35,7 +35,7 @@ func standing(age time.Duration, cause string) func(*fleet.Fleet) {
 	}
 }
 
-// late has so many spaces be late with their timers for so long.
+// late adds n spaces whose timers are late by a duration.
 func late(age time.Duration, spaces int) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		g := f.Workers[0].Figures
@@ -44,7 +44,7 @@ func late(age time.Duration, spaces int) func(*fleet.Fleet) {
 	}
 }
 
-// missed has times of a job be passed over, the first so long ago.
+// missed adds missed times of a job, the first a duration ago.
 func missed(age time.Duration) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Now = noon
@@ -52,7 +52,7 @@ func missed(age time.Duration) func(*fleet.Fleet) {
 	}
 }
 
-// queued has so many spaces wait to be loaded.
+// queued adds n spaces that wait to be loaded.
 func queued(n, limit int) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		g := f.Workers[1].Figures
@@ -60,7 +60,7 @@ func queued(n, limit int) func(*fleet.Fleet) {
 	}
 }
 
-// watches has a worker answer so many of 100.
+// watches makes a worker serve n of at most 100 watches.
 func watches(open int, refused uint64) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.Workers[0].Figures.Watches = status.Watches{Open: open, Limit: 100, Refused: refused, Space: "cart", Document: "n", Most: 60}
@@ -72,7 +72,7 @@ var fleets = []struct {
 	but   func(*fleet.Fleet)
 	level Level
 	says  string // parts of the report, separated by |
-	not   string // parts that it does not have
+	not   string // parts that it must not contain
 }{
 	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 30s", "program files|clock of worker"},
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// logged returns a Log, and what it has written.
+// logged returns a Log, and a function that returns its output.
 func logged() (*Log, *bytes.Buffer) {
 	var out bytes.Buffer
 	return New(slog.New(slog.NewTextHandler(&out, nil))), &out
@@ -81,7 +81,8 @@ func TestLog_FaultsAreToldApartByMessageAndByWhatIsConcerned(t *testing.T) {
 	})
 }
 
-// Ten thousand spaces that fail for one reason do not write ten thousand lines, nor are they kept.
+// Ten thousand spaces that fail for the same reason cause neither ten thousand lines nor ten thousand
+// records.
 func TestLog_VeryManyFaultsOfAKindArePacedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, out := logged()

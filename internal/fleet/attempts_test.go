@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// tailed is a bus of which only the end of a log is asked for.
+// tailed is a bus from which only the tail of a log is requested.
 type tailed struct {
 	Bus
 	entries []model.LogEntry
@@ -20,8 +20,9 @@ type tailed struct {
 
 func (b tailed) LogTail(context.Context, int, int) ([]model.LogEntry, error) { return b.entries, nil }
 
-// The last record of each space without a receipt says at which attempt its worker is, or was. One that came back, one that was decided
-// and the first one that is recorded, as long as a worker serves the partition, are no lost attempts.
+// For each space, the last attempt record without a receipt shows which attempt its worker is making, or
+// was making. An attempt that returned, one with a receipt, and the first recorded one while a worker
+// serves the partition do not count as lost.
 func TestLostAttempts_TheLastRecordOfEachSpaceIsTakenThatDidNotComeBack(t *testing.T) {
 	at := func(space, event string, tries int, back bool, ended ...string) model.LogEntry {
 		c := &model.Commit{Version: model.CommitVersion, Space: space}
@@ -61,7 +62,7 @@ func TestLostAttempts_TheLastRecordOfEachSpaceIsTakenThatDidNotComeBack(t *testi
 	}
 }
 
-// Only where a worker may have ended is the log read for that.
+// The log is read for this only if a worker may have ended.
 func TestEndedProcess_IsSuspectedOfWorkersThatAreGoneOrYoung(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	old, young := Member{ID: "w1", State: Here, Since: now.Add(-time.Hour)}, Member{ID: "w2", State: Here, Since: now.Add(-time.Minute)}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a worker that does not answer has served is said to be taken over, or to stand still, and by itself or with others.
+// The text lists which partitions of a silent worker are taken over, by which workers, and which have no
+// owner.
 func TestHanging_SaysWhatHasBecomeOfItsPartitions(t *testing.T) {
 	f := &Fleet{Workers: []Member{
 		{ID: "a", State: Here}, {ID: "b", State: Leaving}, {ID: "gone", State: Gone}, {ID: "idle", State: Silent}, {ID: "hung", State: Silent},

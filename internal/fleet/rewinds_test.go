@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/status"
 )
 
-// Every stream that has gone back is named, up to a bound, those first in which something may be lost.
+// Every stream that has gone back is named, up to a limit, beginning with those that may have lost data.
 func TestWentBack_NamesEveryStream(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	back := func(stream string, ago time.Duration) model.Rewind {

@@ -18,8 +18,8 @@ import (
 type Command struct {
 	process.Flags
 
-	HTTPAddr      string   `name:"http" help:"Offer documents over HTTP at this address, such as 127.0.0.1:8470. Any but a loopback address needs a token. Default: not at all." env:"SETTLE_HTTP" placeholder:"ADDR"`
-	HTTPTokenFile string   `name:"http-token-file" help:"File with the token of the clients. The token can also be in SETTLE_HTTP_TOKEN." type:"existingfile" env:"SETTLE_HTTP_TOKEN_FILE" placeholder:"FILE"`
+	HTTPAddr      string   `name:"http" help:"Serve documents over HTTP at this address, such as 127.0.0.1:8470. An address other than a loopback address needs a token. Default: no HTTP." env:"SETTLE_HTTP" placeholder:"ADDR"`
+	HTTPTokenFile string   `name:"http-token-file" help:"File with the token for clients. The token can also be in SETTLE_HTTP_TOKEN." type:"existingfile" env:"SETTLE_HTTP_TOKEN_FILE" placeholder:"FILE"`
 	HTTPOrigin    []string `name:"http-origin" help:"Origin of pages that may also read, such as https://board.example.com. Repeatable." env:"SETTLE_HTTP_ORIGIN" placeholder:"ORIGIN"`
 	HTTPHost      []string `name:"http-host" help:"Host name that clients may use for this address. Repeatable." env:"SETTLE_HTTP_HOST" placeholder:"NAME"`
 
@@ -27,7 +27,7 @@ type Command struct {
 }
 
 // Description is what the help of a worker's process begins with.
-const Description = "Hosts the spaces of its share of the partitions."
+const Description = "Serves the spaces of its share of the partitions."
 
 var errReplaced = errors.New("the worker has ended, because another process runs under its id; give this one another id")
 

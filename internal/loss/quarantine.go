@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// A commit that no reader can go on behind is in quarantine: its space is set aside (docs/adr/0041). An operator has all
-// readers skip it, or take a copy of it.
+// A commit that no reader can process is in quarantine: its space is set aside (docs/adr/0041). An
+// operator makes all readers skip it, or use a copy of it.
 
 // Quarantined is a commit in quarantine.
 type Quarantined struct {
@@ -22,11 +22,11 @@ type Quarantined struct {
 	// as its revision.
 	Why  string
 	Item string
-	// Behind is the number of commits of the space behind it.
+	// Behind is the number of commits of the space after it.
 	Behind int
 	// Before is the last commit that can be read before it.
 	Before uint64
-	// Record is the record of it, nil if no worker has met it yet, and rev the revision of that.
+	// Record is its record, nil if no worker has encountered it yet, and rev the revision of the record.
 	Record *model.Quarantined
 	item   model.StateDoc
 	before *replica.Replica
@@ -35,7 +35,8 @@ type Quarantined struct {
 // errItem is the advice for an item of the saved state.
 var errItem = errors.New("an item of the saved state cannot be skipped: restore the last backup of all streams; or delete the key with `nats kv del`, if the document is to be gone")
 
-// QuarantineOf returns the first commit of a space that its readers cannot go on behind, nil if there is none.
+// QuarantineOf returns the first commit of a space that its readers cannot process, nil if there is
+// none.
 func QuarantineOf(ctx context.Context, b Bus, space string) (*Quarantined, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (q *Quarantined) load(ctx context.Context, b Bus) (err error) {
 	return err
 }
 
-// Quarantine returns what is in quarantine in a partition, by space.
+// Quarantine returns the commits in quarantine of a partition, by space.
 func Quarantine(ctx context.Context, b Bus, partition int) (list []*Quarantined, err error) {
 	spaces, err := b.LogSpaces(ctx, partition)
 	if err != nil {
@@ -98,8 +99,8 @@ func Quarantine(ctx context.Context, b Bus, partition int) (list []*Quarantined,
 	return list, nil
 }
 
-// Omit has all readers go on behind the commit as if it said nothing. What it has handled is handled again, and what it has
-// written and sent is lost.
+// Omit makes all readers treat the commit as empty. The events that it had handled are handled again,
+// and its writes and sends are lost.
 func (q *Quarantined) Omit(ctx context.Context, b Bus, note string) error {
 	if q.Item != "" {
 		return errItem
@@ -108,7 +109,8 @@ func (q *Quarantined) Omit(ctx context.Context, b Bus, note string) error {
 	return q.decide(ctx, b, model.Skipped, model.AppendCommit(nil, c, nil), note)
 }
 
-// Restore has all readers take a copy of the commit. What it sends is put into the lanes: coordinators may have passed it.
+// Restore makes all readers use a copy of the commit. Its sends are put into the lanes, because
+// coordinators may have skipped it.
 func (q *Quarantined) Restore(ctx context.Context, b Bus, data []byte, note string) error {
 	if q.Item != "" {
 		return errItem
@@ -140,7 +142,7 @@ func (q *Quarantined) Restore(ctx context.Context, b Bus, data []byte, note stri
 	return nil
 }
 
-// release puts a send into its lane. Its target recognises a repetition.
+// release puts a send into its lane. The target recognises duplicates.
 func release(ctx context.Context, b Bus, s *model.Send) error {
 	m := model.Message{
 		Space: s.To, Stream: s.Stream, ID: s.ID, Position: s.Position, Term: s.Term, PrevTerm: s.PrevTerm, ReplayKey: s.ReplayKey,

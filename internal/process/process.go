@@ -35,11 +35,11 @@ type Flags struct {
 	Context    string        `bus:"Context" placeholder:"NAME"`
 	Creds      string        `bus:"Creds" type:"existingfile" placeholder:"FILE"`
 	Prefix     string        `bus:"Prefix"`
-	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it does not exist. 0 waits for a deployment, and takes its number." bus:"Partitions"`
+	Partitions int           `help:"Partitions of the deployment, fixed when it is created: creates it if it does not exist. 0 waits for a deployment, and uses its number." bus:"Partitions"`
 	Horizon    time.Duration `bus:"Horizon"`
 	ID         string        `help:"Name of this process, unique among running ones. Default: the host's name and a random suffix." env:"SETTLE_ID"`
 	AckTimeout time.Duration `bus:"AckTimeout"`
-	Stop       time.Duration `name:"stop-timeout" help:"How long the program may take to complete what is running and to save, after SIGTERM." default:"20s" env:"SETTLE_STOP_TIMEOUT"`
+	Stop       time.Duration `name:"stop-timeout" help:"How long the program may take after SIGTERM to finish running work and to save." default:"20s" env:"SETTLE_STOP_TIMEOUT"`
 	Log        string        `help:"The lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`

@@ -43,7 +43,7 @@ func TestFlags_AreThoseOfTheConnection(t *testing.T) {
 	check(parse(t, "--ack-timeout", "7s"))
 }
 
-// What a program has started gets the time of --stop-timeout to end.
+// A program's work gets the time of --stop-timeout to end.
 func TestRun_StopHasSoMuchTime(t *testing.T) {
 	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	ctx, end := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// The time at which a task has ended is not compared: the recording has that of the log.
+// The end time of a task is not compared, because the recording has the time of the log.
 func TestReplay_TheTimeAtWhichATaskHasEndedIsNotCompared(t *testing.T) {
 	parse := func(text string) model.Value {
 		v, err := model.ParseValue([]byte(text))

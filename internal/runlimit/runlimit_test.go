@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watched makes looks and notes when code was found to be over its limit, and late.
+// watched makes checks, and records when code was found to be over its limit, and late.
 type watched struct {
 	Looks
 
@@ -61,7 +61,7 @@ func TestLooks_FindWhatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// What returns in time is blamed for nothing, however often it runs.
+// Code that returns in time is never reported, however often it runs.
 func TestLooks_BlameNothingThatReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{}
@@ -108,7 +108,7 @@ func TestAbandoned_AreBounded(t *testing.T) {
 	}
 }
 
-// What has an hour, or no limit at all, is late a grace after its limit was ended.
+// Code with a limit of an hour, or without a limit, is late one grace period after its limit was ended.
 func TestLooks_AnEndedLimitLeavesTheGrace(t *testing.T) {
 	for _, limit := range []time.Duration{time.Hour, -1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ type Log interface {
 type Clock struct {
 	mu     sync.Mutex
 	server time.Time
-	at     time.Time // when that was, by the monotonic clock of the process
+	at     time.Time // when it was read, by the monotonic clock of the process
 }
 
 // Read requests the time from the leader of a partition's log.

@@ -19,7 +19,7 @@ func (a answer) LogState(context.Context, int, time.Duration) (model.LogState, e
 	return model.LogState{Now: a.now}, a.err
 }
 
-// The time is that of the server, and goes on by itself; what cannot be asked changes nothing.
+// The clock continues from the server's time; a server that cannot be reached changes nothing.
 func TestClock_GoesOnFromWhatTheServerHasSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Clock

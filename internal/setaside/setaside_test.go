@@ -28,8 +28,8 @@ func TestMarks_LagByTheTimeThatIsGiven(t *testing.T) {
 	}
 }
 
-// The position beside the spaces that are set aside is true of all others, none that gets on is set
-// aside, and the names fit into the room.
+// The position without the set-aside spaces is correct for all others, no space that makes progress is
+// set aside, and the names fit into the room.
 func TestReach_IsTrueOfAllThatAreNotSetAside(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -99,7 +99,7 @@ func TestKnown_UpToTheLastOfASpace(t *testing.T) {
 	}
 	k.Expect(&model.Aside{Space: "s", Last: 9}, 4)
 	m := model.Message{Space: "s"}
-	m.Seq = 12 // the one at 9 is not there any more
+	m.Seq = 12 // the one at 9 has been removed
 	if k.Has(&m) || len(k) > 0 {
 		t.Errorf("what is behind the last is known: %v", k)
 	}

@@ -122,7 +122,7 @@ func TestGo_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A directory may be called as it likes, for either language.
+// A directory may have any name, for either language.
 func TestStarAndGo_TakeTheSameDirectories(t *testing.T) {
 	t.Parallel()
 	for name, module := range map[string]string{
@@ -157,8 +157,8 @@ func TestStarAndGo_RefuseAFile(t *testing.T) {
 	}
 }
 
-// What getting-started.md shows of the program in Starlark is what is written. (docs/code_test.go
-// looks at what it shows of Go.)
+// The Starlark code in getting-started.md is the code that is written. (docs/code_test.go checks the Go
+// code.)
 func TestStar_IsWhatThePageShows(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "getting-started.md"))

@@ -30,7 +30,7 @@ func (c LaneCount) ReadLane(ctx context.Context, space string, after uint64, lim
 	return events, err
 }
 
-// Elder is the bus of a process of a version that sets no spaces aside.
+// Elder is the bus of a process of an older version, which sets no spaces aside.
 type Elder struct{ port.Bus }
 
 // LoadAhead implements port.Bus: nothing is set aside.
@@ -39,7 +39,7 @@ func (Elder) LoadAhead(context.Context, int) (model.Ahead, error) { return model
 // SaveAhead implements port.Bus: nothing is saved.
 func (Elder) SaveAhead(context.Context, int, model.Ahead) error { return nil }
 
-// Only returns a hook that gives the requests of one kind a fate, and delivers all others.
+// Only returns a hook that applies a fate to the requests of one kind, and delivers all others.
 func Only(label string, fate membus.Fate) membus.Hook {
 	return func(op membus.Op) membus.Fate {
 		if op.Label == label {

@@ -22,7 +22,7 @@ func (w *World) Append(c *model.Commit) uint64 {
 	return seq
 }
 
-// cursor returns the cursor of a space behind its last entry, none if that cannot be read.
+// cursor returns the cursor of a space after its last entry, none if that cannot be read.
 func (w *World) cursor(space string, head uint64) model.Cursor {
 	for _, e := range w.Server.ReadLog(space, head-1, 1) {
 		if last, err := model.DecodeCommit(e.Data); err == nil {
@@ -47,7 +47,7 @@ func (w *World) Forge(space, data string) uint64 {
 	return seq
 }
 
-// Commits returns the whole log of a space, with what was purged of it.
+// Commits returns the whole log of a space, including purged commits.
 func (w *World) Commits(space string) (list []*model.Commit) {
 	w.Helper()
 	for _, e := range w.Server.History(space) {
@@ -95,7 +95,7 @@ func (w *World) Lane(space string) (ids []string) {
 	return ids
 }
 
-// Read returns a document as the log has it.
+// Read returns a document from the log.
 func (w *World) Read(space, doc string) *replica.Document {
 	w.Helper()
 	d, err := history.Read(w.Context(), w.Client, space, doc)
@@ -105,7 +105,7 @@ func (w *World) Read(space, doc string) *replica.Document {
 	return d
 }
 
-// Doc returns the value of a document as the log has it.
+// Doc returns the value of a document from the log.
 func (w *World) Doc(space, doc string) string {
 	w.Helper()
 	return w.Read(space, doc).Value.String()

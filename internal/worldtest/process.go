@@ -25,7 +25,7 @@ func (w *World) Worker(cfg worker.Config) *Process {
 	return w.WorkerOn(b, b, cfg)
 }
 
-// WorkerOn is Worker for a worker that uses over, which stands for its connection b.
+// WorkerOn is Worker with a bus over, which wraps its connection b.
 func (w *World) WorkerOn(b *membus.Bus, over port.Bus, cfg worker.Config) *Process {
 	w.Helper()
 	p := w.NewWorker(b, over, cfg)

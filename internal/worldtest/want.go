@@ -63,7 +63,8 @@ func (w *World) WantPosition(partition int, want uint64) {
 	}
 }
 
-// SaveAsAnother saves a space as its log has it, as an owner does that was deposed and has read the log since.
+// SaveAsAnother saves the state of a space from its log, like a deposed owner that has read the log
+// since.
 func (w *World) SaveAsAnother(space string) {
 	w.Helper()
 	r, err := replica.Load(space, w.Server.LoadState(space))
@@ -96,7 +97,7 @@ func Numbered(n int) []string {
 	return ids
 }
 
-// SpacesIn returns n names of spaces that lie in a partition, of so many.
+// SpacesIn returns n names of spaces in a partition, given the number of partitions.
 func SpacesIn(partition, of, n int) (names []string) {
 	for i := 0; len(names) < n; i++ {
 		if name := "s" + strconv.Itoa(i); model.PartitionOf(name, of) == partition {
@@ -111,8 +112,8 @@ var (
 	because = regexp.MustCompile(` error=.*$`)
 )
 
-// Faults groups lines of a journal by the fault that they report: the lines written about each, and how often it was
-// met, with what the lines say was left out.
+// Faults groups lines of a journal by the fault that they report: the lines about each fault, and its
+// number of occurrences, including those that the lines count as left out.
 func Faults(lines []string) (written, met map[string]int) {
 	written, met = map[string]int{}, map[string]int{}
 	for _, line := range lines {

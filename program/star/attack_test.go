@@ -15,12 +15,11 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// patience is what one attack may take, by far: the account of a run stands for some tens of
-// milliseconds, and what an attack found took minutes or had no end.
+// patience is a generous time limit for one attack: the budget of a run allows some tens of
+// milliseconds, while a successful attack took minutes or never ended.
 const patience = time.Minute
 
-// withinReason fails if f goes on for much longer than its account allows, or allocates much
-// more.
+// withinReason fails the test if f runs for much longer than its budget allows, or allocates much more.
 func withinReason(t *testing.T, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -43,7 +42,7 @@ func withinReason(t *testing.T, f func()) {
 	}
 }
 
-// attacks are handlers, as in hostile. Each of them once went around the account.
+// attacks are handlers, as in hostile. Each of them once evaded the metering.
 var attacks = []struct{ name, body, want string }{
 	{"a document's text repeated", "w = doc('w')\n    w.set('a' * 200000)\n    x = [w * 5000 for i in range(4)]", "run has used up"},
 	{"a list repeated as often as a document says", "w = doc('w')\n    w.set(100000000)\n    x = [0] * w", "run has used up"},
@@ -79,8 +78,8 @@ func TestAttack_NothingGoesAroundTheAccount(t *testing.T) {
 	}
 }
 
-// TestAttack_DefaultsAreChargedFor: fields of a default that a document lacks are put in at
-// every look at it.
+// TestAttack_DefaultsAreChargedFor: every read of a document adds the fields of the default that it
+// lacks.
 func TestAttack_DefaultsAreChargedFor(t *testing.T) {
 	s := newStage(t, compiled(t, `
 big = cell("big", {"f%d" % i: i for i in range(8000)})
@@ -108,7 +107,7 @@ handle("g", g)
 	}
 }
 
-// TestAttack_LongNamesDoNotMakeLongReceipts: the calls of an error are named in it.
+// TestAttack_LongNamesDoNotMakeLongReceipts: an error contains the names of its call stack.
 func TestAttack_LongNamesDoNotMakeLongReceipts(t *testing.T) {
 	var b strings.Builder
 	long := strings.Repeat("a", 8000)
@@ -123,7 +122,7 @@ func TestAttack_LongNamesDoNotMakeLongReceipts(t *testing.T) {
 	}
 }
 
-// attackSources are programs whose loading once had no end.
+// attackSources are programs whose loading once never ended.
 var attackSources = []struct{ name, text, want string }{
 	{"functions that hold functions twice", "def mk(g):\n    return lambda a = g, b = g: 0\ndef build():\n    f = mk(None)\n    for i in range(60):\n        f = mk(f)\n    return f\ny = build()\n", "holds more than"},
 	{"a function that holds itself", "def f():\n    def g():\n        return g\n    return g\ny = f()\n", "holds"},
@@ -150,8 +149,8 @@ func TestAttack_LoadingComesToAnEnd(t *testing.T) {
 	}
 }
 
-// TestAttack_MethodsThatAreKeptRememberNothing: a method of a list that nothing else leads to
-// would carry things from one run to the next, and from one space to another.
+// TestAttack_MethodsThatAreKeptRememberNothing: a bound method of an otherwise unreachable list would
+// carry data from one run to the next, and from one space to another.
 func TestAttack_MethodsThatAreKeptRememberNothing(t *testing.T) {
 	s := newStage(t, compiled(t, `
 def hidden():
@@ -178,8 +177,8 @@ handle("direct", lambda e: pull())
 	}
 }
 
-// TestAttack_PlacesAreNotRememberedWithoutEnd: naming places must not fill the memory of a
-// worker run by run.
+// TestAttack_PlacesAreNotRememberedWithoutEnd: naming places must not fill the memory of a worker over
+// many runs.
 func TestAttack_PlacesAreNotRememberedWithoutEnd(t *testing.T) {
 	p := compiled(t, `
 c = cell("c")
@@ -229,8 +228,8 @@ handle("key", lambda e: cell("d").update({"ä".elems().type if False else e: 1})
 	}
 }
 
-// TestAttack_FramesAreChargedFor: a function with many variables, or with a long list in it,
-// takes memory when it is called, whether it comes to them or not.
+// TestAttack_FramesAreChargedFor: a function with many variables, or with a long literal list, takes
+// memory when it is called, whether it uses them or not.
 func TestAttack_FramesAreChargedFor(t *testing.T) {
 	var locals strings.Builder
 	for i := range 14000 {
@@ -255,7 +254,7 @@ func TestAttack_FramesAreChargedFor(t *testing.T) {
 	})
 }
 
-// TestAttack_ChainsOfComputationsDoNotEndTheProcess: what is read is pulled, one in the other.
+// TestAttack_ChainsOfComputationsDoNotEndTheProcess: reads pull computations, nested in each other.
 func TestAttack_ChainsOfComputationsDoNotEndTheProcess(t *testing.T) {
 	s := newStage(t, compiled(t, `
 start = cell("start", 1)
@@ -313,7 +312,7 @@ handle("whole", whole)
 	}
 }
 
-// TestAttack_SpacesAtTheSameTimeSeeNothingOfEachOther, for the race detector, too.
+// TestAttack_SpacesAtTheSameTimeSeeNothingOfEachOther is also meant for the race detector.
 func TestAttack_SpacesAtTheSameTimeSeeNothingOfEachOther(t *testing.T) {
 	p := compiled(t, `
 c = cell("c", {"n": 0, "seen": {}})
@@ -394,7 +393,7 @@ func TestAttack_Fingerprints(t *testing.T) {
 	}
 }
 
-// TestAttack_ManyFilesAreRefused: files that load each other are executed one in the other.
+// TestAttack_ManyFilesAreRefused: files that load each other are executed recursively.
 func TestAttack_ManyFilesAreRefused(t *testing.T) {
 	src := source("load('f0.star', 'x')\n")
 	for i := range 9000 {
@@ -412,7 +411,7 @@ func TestAttack_ManyFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAttack_KeysThatHashAlike: a dict of such keys is searched from end to end.
+// TestAttack_KeysThatHashAlike: a lookup in a dict of such keys compares all of them.
 func TestAttack_KeysThatHashAlike(t *testing.T) {
 	for name, body := range map[string]string{
 		"integers": "x = {}\n    for i in range(100000):\n        x[i * 4294967296] = 1",

@@ -70,7 +70,7 @@ func TestAction_IsAnOutboxThatOthersEmpty(t *testing.T) {
 	}
 }
 
-// What done cannot handle gives the task up, and its words are in the receipt.
+// If done fails, the task is given up, and the error is in the receipt.
 func TestAction_WhatDoneCannotHandleIsGivenUp(t *testing.T) {
 	s := newStage(t, compiled(t, outbox).Space())
 	s.send("begin", map[string]any{"key": "a"})

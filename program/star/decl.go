@@ -15,8 +15,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// decl is something that the files have registered. Every instance of a program has the same ones, in
-// the same order.
+// decl is a declaration that the files have registered. Every instance of a program has the same
+// declarations, in the same order.
 type decl struct {
 	kind   string // handler, computation, effect, rows, cron, action
 	id     string // of a handler the stream

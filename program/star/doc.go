@@ -15,7 +15,7 @@
 //
 // A cell is a place: reading stats.departures in a function reads that path in the transaction of the
 // run, and the node depends on it; an assignment to it is a write. A place holds no value, so globals
-// can be frozen, as Starlark requires, and still stand for documents that change.
+// can be frozen, as Starlark requires, and still refer to documents that change.
 //
 // Starlark does not pass the thread to an attribute that is read. So a program is instantiated a few
 // times (instance): each instance has globals of its own, and its places know the run under way on it. A

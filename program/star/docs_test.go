@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocs_ExamplesRun runs the examples of docs/starlark.md: programs, the tests behind
-// them, and what is to be refused.
+// TestDocs_ExamplesRun runs the examples of docs/starlark.md: programs, the tests after them, and
+// programs that must be refused.
 func TestDocs_ExamplesRun(t *testing.T) {
 	text, err := os.ReadFile("../../docs/starlark.md")
 	if err != nil {

@@ -1,7 +1,7 @@
 package star
 
-// testEngine is that of package program/startest, which an external test sets: a test of this
-// package cannot import what imports it.
+// testEngine is the engine of package program/startest, which an external test sets: a test of this
+// package cannot import a package that imports it.
 var testEngine Engine
 
 // SetTestEngine sets the engine of the package's own tests.

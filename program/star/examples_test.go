@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestExamples_ComeToTheSameTwice compiles every example that is written in Starlark and runs
-// its tests, two times: with the functions run twice each, and with the same results.
+// TestExamples_ComeToTheSameTwice compiles every example in Starlark and runs its tests twice, with the
+// same results; each function also runs twice.
 func TestExamples_ComeToTheSameTwice(t *testing.T) {
 	dirs, err := filepath.Glob("../../examples/*")
 	if err != nil {

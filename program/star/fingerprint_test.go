@@ -10,8 +10,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// ten are ten computations, of which a and b use a helper, c a constant, d a loaded
-// function, e a cell's default, and f another function by name only.
+// ten are ten computations: a and b use a helper, c a constant, d a loaded function, e a cell's default,
+// and f another function by name only.
 const ten = `# ten
 load("lib.star", "twice")
 stats = cell("stats", {"x": 1, "y": 2})
@@ -118,8 +118,8 @@ func TestFingerprint_ChangesWithTheCodeOfTheNode(t *testing.T) {
 	}
 }
 
-// TestUpgrade_OnlyNodesWhoseCodeChangedRunAgain resumes a space from what was observed
-// under one version of its program, under another.
+// TestUpgrade_OnlyNodesWhoseCodeChangedRunAgain resumes a space under another version of its program,
+// from the observations of the first one.
 func TestUpgrade_OnlyNodesWhoseCodeChangedRunAgain(t *testing.T) {
 	for _, c := range changes[:13] {
 		before := compiled(t, ten, "lib.star", lib)
@@ -147,8 +147,7 @@ func TestUpgrade_OnlyNodesWhoseCodeChangedRunAgain(t *testing.T) {
 	}
 }
 
-// resume brings the space to life again with another program, out of its log and what its
-// nodes have observed.
+// resume loads the space again with another program, from its log and the observations of its nodes.
 func (s *stage) resume(p *space.Program) *stage {
 	s.t.Helper()
 	saved, _ := s.core.Observations()

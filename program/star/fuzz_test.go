@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzProgram compiles and runs whatever it is given: nothing may end the process, take more
-// memory than it is let have, or come to something else the second time.
+// FuzzProgram compiles and runs any input: no program may end the process, exceed its memory limit, or
+// have another result the second time.
 func FuzzProgram(f *testing.F) {
 	for _, h := range hostile {
 		f.Add("c = cell('c', {})\ndef h(e):\n    " + h.body + "\nhandle('h', h)\n")
@@ -37,8 +37,8 @@ func FuzzProgram(f *testing.F) {
 	})
 }
 
-// outcome returns what a program has come to when each of its handlers had an event and each of
-// its nodes was observed.
+// outcome returns the state of a program after each of its handlers had an event and each of its nodes
+// was observed.
 func outcome(t *testing.T, text string, limits Limits) (string, bool) {
 	p, err := Compile(source(text), Options{Limits: limits})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/program/star/internal/interp"
 )
 
-// hostile are handlers that want more than they get, each with words of the error that
-// stops it. "" is for those that may as well come to their end, as long as they stay small.
+// hostile are handlers that exceed a limit, each with words of the error that stops it. "" is for
+// handlers that may complete, as long as they stay within the limits.
 var hostile = []struct{ name, body, want string }{
 	{"endless loop", "for i in range(1000000000):\n        for j in range(1000000000):\n            pass", "used up its 1000000 steps"},
 	{"a range beyond 32 bits", "for i in range(10000000000000):\n        pass", "range"},
@@ -141,8 +141,8 @@ func TestHostile_IsStoppedInBoundedMemoryAndTheLaneMovesOn(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			rc := s.send("h", nil)
 			runtime.ReadMemStats(&after)
-			// All that was allocated, garbage and the tests' own work included: the
-			// run itself is let have 64 MiB.
+			// All allocations, including garbage and those of the test itself: the run may allocate 64
+			// MiB.
 			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 400 {
 				t.Errorf("it has allocated %d MiB", used)
 			} else {
@@ -161,7 +161,7 @@ func TestHostile_IsStoppedInBoundedMemoryAndTheLaneMovesOn(t *testing.T) {
 	}
 }
 
-// hostileSources are texts that are to be refused before, or while, they are loaded.
+// hostileSources are texts that must be refused before, or while, they are loaded.
 var hostileSources = []struct{ name, text, want string }{
 	{"a loop at the top", "for i in range(1000000000):\n    pass\n", "steps"},
 	{"a bomb at the top", "x = 'a' * 1000000000\n", "run has used up"},
@@ -257,8 +257,8 @@ func TestHostileSource_IsRefusedInBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestMethods_AreAllKnown: what the methods of the library cost has been looked at, one by
-// one. A new one is to be looked at too, before it gets its place here.
+// TestMethods_AreAllKnown: the cost of each method of the library has been examined. A new method must
+// be examined, too, before it is added here.
 func TestMethods_AreAllKnown(t *testing.T) {
 	looked := "append add capitalize clear codepoint_ords codepoints count difference discard elem_ords elems endswith " +
 		"extend find format get index insert intersection isalnum isalpha isdigit islower isspace issubset issuperset " +

@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// evaluations are bodies of a handler with an event e, and what it returns.
+// evaluations are bodies of a handler with an event e, and the results.
 var evaluations = []struct{ body, want string }{
 	{"return [1 + 2, 7 // 2, 7 / 2, -7 // 2, 7 % 3, 2 * 3.5, 1 << 4, 6 & 3, 6 | 1, 6 ^ 2]", "[3,3,3.5,-4,1,7,16,2,7,4]"},
 	{"return ['a' + 'b', 'a' * 3, 'ab'[1], 'abc'[::-1], 'abc'[1:], 'x' in 'xyz', 'q' not in 'xyz']", `["ab","aaa","b","cba","bc",true,true]`},
@@ -127,7 +127,7 @@ func TestLanguage_RefusesWithWords(t *testing.T) {
 	}
 }
 
-// inNodes are bodies of a computation, and words of the error that it ends in.
+// inNodes are bodies of a computation, and words of its error.
 var inNodes = []struct{ body, want string }{
 	{"return now()", "a node does not run again when time passes"},
 	{"send('RIX', 's')", "only handlers send events"},
@@ -310,8 +310,8 @@ func TestStop_EndsWhatRuns(t *testing.T) {
 	}
 }
 
-// TestDeep_ChainsArePulledOnOneInstance: a run that pulls others does not load the program
-// once for each.
+// TestDeep_ChainsArePulledOnOneInstance: a run that pulls others does not instantiate the program for
+// each of them.
 func TestDeep_ChainsArePulledOnOneInstance(t *testing.T) {
 	p := compiled(t, `
 c = cell("c", {"n": 1})
@@ -334,8 +334,8 @@ handle("h", h)
 	}
 }
 
-// TestClosures_RememberNothing: what a function has captured is frozen, whether a global
-// leads to it or not.
+// TestClosures_RememberNothing: the captured variables of a function are frozen, whether or not a global
+// refers to them.
 func TestClosures_RememberNothing(t *testing.T) {
 	s := newStage(t, compiled(t, `
 def make():
@@ -354,7 +354,7 @@ make()
 	}
 }
 
-// A name that a program makes of a key is the one that Go has for it: events of both find the
+// name_of returns the same name for a key as settle.NameOf, so that programs in both languages use the
 // same timer.
 func TestLanguage_NameOfIsThatOfGo(t *testing.T) {
 	s := newStage(t, compiled(t, "handle('h', lambda e: name_of(e))\n").Space())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What settle dev suggests to send is accepted by the handler.
+// The handler accepts the event that settle dev suggests.
 func TestSamples_FitTheSchemas(t *testing.T) {
 	for schema, want := range map[string]string{
 		"{'name': str}": `{"name":"x"}`, "[int]": "[1]", "str": `"x"`, "{'a': {'b': bool, 'c?': str}, 'd': dict}": `{"a":{"b":true},"d":{}}`,

@@ -97,10 +97,10 @@ type Limits struct {
 	Memory int64 `help:"Bytes that a run of a Starlark program may allocate."`
 	// Output bounds, in bytes, the result of a run, each value that it writes or sends, and its log;
 	// default 256 KiB. The log has at most 100 lines in any case.
-	Output int `help:"Bytes that leave a run of a Starlark program."`
+	Output int `help:"Bytes of output of a run of a Starlark program."`
 	// Depth is how deep values may be nested when they leave a run or are compared;
 	// default 64, at most 500.
-	Depth int `help:"Values inside each other that leave a run of a Starlark program; 500 at most."`
+	Depth int `help:"Nesting of values in the output of a run of a Starlark program; at most 500."`
 }
 
 // maxDepth bounds Limits.Depth.

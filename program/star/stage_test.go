@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// stage is one space that runs a program, with a log that takes everything: enough to see
-// what the language does. What a fleet does stands elsewhere.
+// stage is one space that runs a program, with a log that accepts everything: enough to test the
+// language. The behaviour of a fleet is tested elsewhere.
 type stage struct {
 	t    testing.TB
 	core *space.Space
@@ -75,7 +75,7 @@ func newStage(t testing.TB, p *space.Program, change ...func(*space.Config)) *st
 	return s
 }
 
-// settle lets the space work until it waits.
+// settle lets the space work until it is at rest.
 func (s *stage) settle() {
 	s.t.Helper()
 	for range 1000 {
@@ -113,7 +113,7 @@ func (s *stage) take(c *model.Commit) {
 	}
 }
 
-// send has an event handled, and returns its receipt.
+// send sends an event, and returns its receipt.
 func (s *stage) send(stream string, payload any) *model.Receipt {
 	s.t.Helper()
 	s.lane++
@@ -126,7 +126,7 @@ func (s *stage) send(stream string, payload any) *model.Receipt {
 	return s.receipts[id]
 }
 
-// must is send for an event that is to be handled; it returns the result.
+// must is send for an event that must be handled; it returns the result.
 func (s *stage) must(stream string, payload any) model.Value {
 	s.t.Helper()
 	rc := s.send(stream, payload)

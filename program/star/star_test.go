@@ -46,7 +46,7 @@ func TestHandler_ReadsWritesSendsAndReturns(t *testing.T) {
 	if len(s.sends) != 2 || s.sends[0].To != "RIX" || s.sends[0].Payload.String() != `{"flight":"BT600","origin":"ATL"}` {
 		t.Errorf("sent %v", s.sends)
 	}
-	// The computation reads two paths; arrivals are none of them.
+	// The computation reads two paths, and arrivals is not one of them.
 	if s.runs["punctuality"] != 3 {
 		t.Errorf("punctuality ran %d times, want 3", s.runs["punctuality"])
 	}

@@ -169,7 +169,7 @@ def test_known():
 	}
 }
 
-// An event that fails is placed where its handler failed, not where the test begins.
+// The error of a failed event has the position where its handler failed, not the beginning of the test.
 func TestRunTests_AFailedEventIsPlacedInTheProgram(t *testing.T) {
 	src := source("def tick(e):\n    fail('no')\nhandle('tick', tick)\ncron('tick', '0 9 * * *')\n", "x_test.star", "def test_a():\n    advance('1d')\n")
 	results, err := RunTests(t.Context(), src, "x_test.star", TestOptions{Engine: testEngine})

@@ -29,8 +29,8 @@ func (engine) World(p *space.Program, start time.Time, log func(space.ConsoleInf
 	return world{simkit.New(simkit.Always(p), simkit.Options{Start: start, Log: log})}
 }
 
-// Replay runs functions once: a second run that shows whether they are idempotent would count as
-// another than the recorded one.
+// Replay runs functions once: a second run to check that they are idempotent would count as an
+// additional run that is not in the recording.
 func (engine) Replay(p *space.Program, lines []string, log func(space.ConsoleInfo)) (star.World, star.Replayed, error) {
 	r, err := replay.ParseRecording(lines)
 	if err != nil {

@@ -15,15 +15,15 @@ type Budgets struct {
 	// runs any one node; both 10 by default and at least 1, RunBudget at most 250. A budget below the
 	// iterations would hold back a node that discovers what it reads and comes to an end
 	// (docs/adr/0009).
-	MaxIterations int `help:"How often a pass collects the nodes that are due."`
-	RunBudget     int `help:"Runs of one node in a pass; 250 at most."`
+	MaxIterations int `help:"How often a pass collects due nodes."`
+	RunBudget     int `help:"Runs of one node in a pass; at most 250."`
 	// BackoffMin is how long a node that has used up its budget is held back, doubled with each such
 	// pass in a row up to BackoffMax; defaults 250 ms and 2 s.
-	BackoffMin time.Duration `help:"How long a node is held back that has used up its budget; doubled each time in a row."`
+	BackoffMin time.Duration `help:"How long a node that has used up its budget is held back; doubled each consecutive time."`
 	BackoffMax time.Duration `help:"The longest time for which a node is held back."`
 	// RunRetries is how often a node that fails with a transient error runs again at once; default 9,
 	// negative for never.
-	RunRetries int `help:"Runs again of a node that fails with a transient error; negative: none."`
+	RunRetries int `help:"Retries of a node that fails with a transient error; negative: none."`
 }
 
 // maxRunBudget is what the counter of runs holds.

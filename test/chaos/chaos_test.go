@@ -54,7 +54,7 @@ func TestAMachineThatAllowsLessGetsFewerFaults(t *testing.T) {
 	}
 }
 
-// The same seed causes the same faults, each kind once before any comes twice.
+// The same seed causes the same faults; each kind occurs once before any occurs twice.
 func TestFaultsFollowFromTheSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sequence := func(seed uint64) (order []string) {
@@ -93,7 +93,7 @@ func TestAKillIsPlainIfNothingElseGoesOn(t *testing.T) {
 		{Kind: faultKillWorker, At: at(0), Healed: at(2)},
 		{Kind: faultKillNode, At: at(20), Healed: at(25), Server: true},
 		{Kind: faultStopLong, At: at(60), Healed: at(80)},
-		{Kind: faultDisk, At: at(100), Server: true}, // not healed yet
+		{Kind: faultDisk, At: at(100), Server: true}, // not ended yet
 	}
 	for _, c := range []struct {
 		from, to      int
@@ -133,7 +133,7 @@ func TestAPickIsOneThatRuns(t *testing.T) {
 	}
 }
 
-// A piece of the long run with power cuts is a run of the whole workload on disks whose power is cut.
+// A piece with power cuts runs the whole workload on disks whose power is cut.
 func TestSoak_EveryProfileIsARun(t *testing.T) {
 	cut := 0
 	for i := range profiles {
@@ -172,7 +172,7 @@ func TestSoak_EveryProfileIsARun(t *testing.T) {
 	}
 }
 
-// The line that repeats a run has all its flags, and the seed that was drawn for it.
+// The command line that repeats a run has all its flags, and its random seed.
 func TestTheReportSaysHowToRunItAgain(t *testing.T) {
 	got := again([]string{"run", "--power", "--only", "power cut,it's"}, 7)
 	if want := `go run ./test/chaos run --power --only 'power cut,it'\''s' --seed 7`; got != want {
@@ -206,7 +206,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// An observer over HTTP understands what the gateway sends: ids of a revision and a print of the content.
+// An observer over HTTP understands the gateway's ids: a revision and a fingerprint of the content.
 func TestObservers_ReadWhatTheGatewaySends(t *testing.T) {
 	rec, err := newRecords(t.TempDir())
 	if err != nil {

@@ -33,7 +33,7 @@ type load struct {
 	faults                   []string
 }
 
-// fail records an answer that no client should get.
+// fail records an answer that a client must not get.
 func (l *load) fail(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ type item struct {
 	n     uint32
 }
 
-// client sends events to all spaces, each space's in the order of their numbers.
+// client sends events to all spaces; those of each space in the order of their numbers.
 type client struct {
 	l      *load
 	number int
@@ -124,7 +124,7 @@ func (c *client) outgoing(i item) settle.Outgoing {
 	}
 }
 
-// mint returns the next event, for a random space.
+// mint returns a new event for a random space.
 func (c *client) mint() item {
 	space := c.rand.IntN(c.l.work.Spaces)
 	c.next[space]++
@@ -171,7 +171,7 @@ func (c *client) life() time.Duration {
 	return time.Duration((0.3 + 1.4*c.rand.Float64()) * float64(lifetime))
 }
 
-// hand passes an event to the sender, once there is room.
+// hand passes an event to the sender once it has room.
 func (c *client) hand(ctx context.Context, i item) error {
 	select {
 	case c.room <- struct{}{}:

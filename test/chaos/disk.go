@@ -99,6 +99,6 @@ func removeStale(base string) {
 		for _, m := range mounted {
 			_ = exec.Command("umount", "-l", m).Run() // if it still is
 		}
-		_ = os.RemoveAll(dir) // what stays is seen
+		_ = os.RemoveAll(dir) // leftovers are visible
 	}
 }

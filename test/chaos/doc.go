@@ -3,10 +3,9 @@
 //
 //	go run ./test/chaos --duration 30m --topology cluster
 //
-// It runs itself in other roles: NATS servers, workers and coordinators, like the
-// programs in cmd/. Each has a network namespace of its own, and one server a small
-// disk, where the machine allows both (Linux, root); faults that it does not allow are reported as
-// NOT TRIED.
+// It starts itself in other roles: NATS servers, workers and coordinators, like the programs in cmd/.
+// Each has a network namespace of its own, and one server a small disk, if the machine allows it (Linux,
+// root); faults that are not possible are reported as NOT TRIED.
 //
 //	main.go                flags
 //	run.go                 the run, from start to rest

@@ -14,15 +14,15 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// hostedText is the program of the hosted spaces, but for its version and the number of spaces.
+// hostedText is the program of the hosted spaces, without its version and the number of spaces.
 //
 //go:embed hosted.star
 var hostedText string
 
-// hostedName is what it is called.
+// hostedName is the name of that program.
 const hostedName = "chaos"
 
-// hostedSource returns one version of it; all do the same.
+// hostedSource returns one version of it; all versions behave the same.
 func hostedSource(w history.Workload, version int) program.Source {
 	text := strings.NewReplacer(
 		"HOSTED_VERSION = 0", fmt.Sprint("HOSTED_VERSION = ", version),
@@ -31,7 +31,7 @@ func hostedSource(w history.Workload, version int) program.Source {
 	return program.Source{Name: hostedName, Entry: hostedName + program.Extension, Files: map[string]string{hostedName + program.Extension: text}}
 }
 
-// deploy has the hosted spaces run a version from here on.
+// deploy deploys a version to the hosted spaces.
 func deploy(ctx context.Context, b *bus.Bus, w history.Workload, version int) error {
 	v, err := program.NewVersion(hostedSource(w, version), "chaos", "", time.Now())
 	if err != nil {

@@ -23,8 +23,8 @@ type reading struct {
 	c   *chaos
 	bus *bus.Bus
 	mon *monitor
-	// before bounds the records of clients, to judge a state of the past; zero for no bound. Deliveries of
-	// watches are left out then.
+	// before bounds the records of clients, to judge a past state; zero for no bound. With a bound,
+	// deliveries of watches are ignored.
 	before time.Time
 	check  *history.Checker
 	left   uint64 // commits in the streams

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// monitor follows the logs during a run, to know its progress. It judges nothing.
+// monitor tails the logs during a run, to report its progress. It checks nothing.
 type monitor struct {
 	b *bus.Bus
 
@@ -93,13 +93,13 @@ func (m *monitor) take(e model.LogEntry) {
 	}
 }
 
-// counts reports whether a receipt was due: the end of a task may be reported more than
-// once, and all but the first have no effect.
+// counts reports whether a receipt was due: the end of a task may be reported more than once, and only
+// the first report counts.
 func counts(stream string, rc *model.Receipt) bool {
 	return stream != history.Job || rc.Result.Get("ignored").IsAbsent()
 }
 
-// progress is the present progress.
+// progress returns the current progress.
 type progress struct{ handled, due, letters, commits int }
 
 func (m *monitor) now() (progress, error) {

@@ -82,7 +82,7 @@ type nemesis struct {
 	backups  int            // that were begun
 	backup   *copied        // the newest
 	problems []string
-	cuts     int            // of the power
+	cuts     int            // power cuts
 	losses   []history.Loss // acknowledged data that the disks have lost
 }
 
@@ -114,7 +114,7 @@ func (n *nemesis) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// possible leaves out faults that were not requested, and those that this machine does not allow.
+// possible returns the requested faults that this machine allows.
 func (n *nemesis) possible(all []fault) []fault {
 	return slices.DeleteFunc(all, func(f fault) bool {
 		needsPower := f.kind == faultPower || f.kind == faultPowerAll
@@ -222,8 +222,8 @@ func (n *nemesis) kill(c *child, what string) error {
 	return nil
 }
 
-// during classifies a period: plain if it had only single kills of
-// workers and coordinators, server if a fault of servers.
+// during classifies a period: plain if it had only single kills of workers and coordinators, server if
+// it had a fault of a server.
 func (n *nemesis) during(from, to time.Time) (plain, server bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -250,7 +250,7 @@ func (n *nemesis) during(from, to time.Time) (plain, server bool) {
 	return plain, server
 }
 
-// now describes the present faults, for the progress line.
+// now describes the current faults, for the progress line.
 func (n *nemesis) now() (faults, kills int, active []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

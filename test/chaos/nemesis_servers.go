@@ -176,8 +176,8 @@ func (n *nemesis) leader(ctx context.Context, stream string) (leader string, err
 // recoverPatience is the time limit for servers to recover from a fault.
 const recoverPatience = 90 * time.Second
 
-// recovered waits until the servers are as before: every stream with a leader, and
-// every replica of it. The next fault would otherwise be a second one.
+// recovered waits until the servers have recovered: every stream has a leader and all of its replicas.
+// Otherwise the next fault would come on top of this one.
 func (n *nemesis) recovered(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverPatience)
 	defer cancel()

@@ -19,10 +19,10 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// observers are the live queries of a run: of the views of some spaces, some of them
-// twice, of pairs, which need the view of another space, and of the document derived from one that
-// comes and goes. They watch in three ways by turns: as Go clients, which read the log; over HTTP; and
-// over NATS, as clients in other languages do.
+// observers are the live queries of a run: of the views of some spaces, some of them twice, of pairs,
+// which need the view of another space, and of the document derived from one that is repeatedly created
+// and deleted. They watch in three ways by turns: as Go clients, which read the log; over HTTP; and over
+// NATS, as clients in other languages do.
 type observers struct {
 	d    *deployment
 	rec  *records
@@ -85,7 +85,7 @@ func (o *observers) run(ctx context.Context) {
 	all.Wait()
 }
 
-// run watches in one session after the other. Some end with the connection.
+// run watches in consecutive sessions. Some of them end with the connection.
 func (o *observer) run(ctx context.Context) {
 	for session := 1; ctx.Err() == nil; session++ {
 		if o.way == overHTTP {
@@ -145,7 +145,7 @@ func (o *observer) note(session int, revision uint64, v settle.Value) {
 	})
 }
 
-// in returns the number of observers with a protocol.
+// in returns the number of observers that use a protocol.
 func (o *observers) in(way way) (n int) {
 	for _, one := range o.list {
 		if one.way == way {
@@ -155,8 +155,8 @@ func (o *observers) in(way way) (n int) {
 	return n
 }
 
-// current returns an error if a watched document has not reached its observer, or is not
-// the one that follows from the sums.
+// current returns an error if the last value of a watched document has not reached its observer, or does
+// not match the sums.
 func (o *observers) current(ctx context.Context, c *settle.Client) error {
 	w := o.d.o.workload()
 	var missing error

@@ -84,7 +84,7 @@ func (d *powerDisk) order(line string) error {
 	return d.answer()
 }
 
-// writeThrough writes everything through at one moment, as the kernel does periodically.
+// writeThrough syncs all data at one moment, as the kernel does periodically.
 func (d *powerDisk) writeThrough() error { return d.order("sync") }
 
 // cut drops unsynced data, or all but a random part of it, which follows from torn. No process
@@ -105,9 +105,9 @@ func (d *powerDisk) close(keep bool) error {
 	return errors.Join(err, d.orders.Close(), d.process.Wait())
 }
 
-// cutPowerOf cuts the power of some servers at one moment, and starts them again later. If servers do not write
-// acknowledged data through, everything is written through shortly before; data that is acknowledged between the
-// two is lost, and the checker takes that into account.
+// cutPowerOf cuts the power of some servers at one moment, and starts them again later. If servers do
+// not sync acknowledged data, everything is synced shortly before; data that is acknowledged in between
+// is lost, and the checker allows for that.
 func (f *injury) cutPowerOf(ctx context.Context, victims []*child) error {
 	var errs []error
 	loss := history.Loss{}

@@ -19,11 +19,11 @@ import (
 // errNone is the result of a process that ended without an error.
 var errNone = errors.New("exit status 0")
 
-// child is a slot of the deployment, and the process that fills it at the moment.
+// child is a slot of the deployment, and the process that currently fills it.
 type child struct {
 	name string // of the slot: n1, w2, c1
 	args func(id string) []string
-	host *host // where it runs, nil for here
+	host *host // where it runs, nil for the host of this process
 	logs string
 
 	mu   sync.Mutex
@@ -32,7 +32,7 @@ type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
 	err  error
-	// down is set while it is stopped on purpose, paused while it is suspended.
+	// down is set while it is stopped intentionally, paused while it is suspended.
 	down, paused bool
 }
 
@@ -49,7 +49,7 @@ var launcher = sync.OnceValue(func() chan func() {
 	return work
 })
 
-// start starts the process, under its slot's name or, if anew, under one of its own.
+// start starts the process, under the name of its slot or, if anew is set, under a new name.
 func (c *child) start(anew bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *child) alive() bool {
 	}
 }
 
-// now returns the id of the process, and whether it runs.
+// now returns the id of the current process, and whether it runs.
 func (c *child) now() (id string, running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *child) stop(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// fell reports whether the process has ended by itself.
+// fell reports whether the process has ended unexpectedly.
 func (c *child) fell() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -123,7 +123,8 @@ func (r *records) close() {
 	r.watches.close()
 }
 
-// tell passes the records to a checker: all, or those of events that were acknowledged before a time.
+// tell passes the records to a checker: all of them, or those of events that were acknowledged before a
+// time.
 func (r *records) tell(c *history.Checker, w history.Workload, before time.Time) error {
 	all := before.IsZero()
 	in := func(at int64) bool { return all || at < before.UnixNano() }

@@ -97,7 +97,7 @@ func (c *chaos) write(w io.Writer) {
 	line("to run it again", "%s (the same faults in the same order; what they meet is chance)", again(os.Args[1:], o.Seed))
 }
 
-// again returns the command line that repeats a run with its arguments and seed.
+// again returns the command line that repeats a run with the same arguments and seed.
 func again(args []string, seed uint64) string {
 	line := "go run ./test/chaos"
 	for _, arg := range args {

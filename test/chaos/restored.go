@@ -22,7 +22,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// faultBackup is no fault: a backup is made while the others go on.
+// faultBackup is not a fault: a backup is made during the others.
 const faultBackup = "backup under load"
 
 // backupPatience is the time limit for a backup, with servers that stop and start.
@@ -62,8 +62,8 @@ func makeBackup(ctx context.Context, f *injury) (string, error) {
 }
 
 // judgeRestored restores the newest backup into a separate deployment, waits until that is idle, and
-// checks it as it checks the run: everything that was acknowledged before the backup was made has to
-// be in it, and everything that is in it has to be handled once.
+// checks it like the run: it must contain everything that was acknowledged before the backup was made,
+// and everything in it must have been handled once.
 func (c *chaos) judgeRestored(ctx context.Context) error {
 	if c.nem.backup == nil || c.o.Purge > 0 {
 		return nil // without the log, the expected contents are not known

@@ -24,8 +24,8 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// The roles are the processes that this program starts of itself: cmd/spaceworker,
-// cmd/coordinator and a nats-server, from the same code.
+// The roles in which this program starts itself: cmd/spaceworker, cmd/coordinator and a nats-server,
+// from the same code.
 
 // natsRole is a NATS server.
 type natsRole struct {
@@ -55,7 +55,7 @@ func (r *natsRole) Run() error {
 	return nil
 }
 
-// workerRole is a spaceworker that carries the program of package history.
+// workerRole is a spaceworker with the program whose results package history expects.
 type workerRole struct {
 	process.Flags
 	Seed    uint64 `help:"Seed of the workload."`
@@ -114,7 +114,7 @@ func (r *workerRole) write(w *worker.Worker) {
 	tmp := r.Counts + ".new"
 	text := strconv.FormatUint(w.Counts().Refused, 10)
 	if err := os.WriteFile(tmp, []byte(text), 0o600); err == nil {
-		_ = os.Rename(tmp, r.Counts) // missing counts are only missing in the report
+		_ = os.Rename(tmp, r.Counts) // if this fails, only the report lacks the counts
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *chaos) prepare() (err error) {
 	return nil
 }
 
-// close ends everything, and removes the data unless they are wanted.
+// close ends everything, and removes the data unless it is to be kept.
 func (c *chaos) close(keep bool) error {
 	if c.bus != nil {
 		c.client.Close()
@@ -104,7 +104,7 @@ func (c *chaos) close(keep bool) error {
 	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
-// kept returns the directory of the data that are kept.
+// kept returns the directory of the data that is kept.
 func (c *chaos) kept() string {
 	return filepath.Join(filepath.Dir(c.dir), keptPrefix+strconv.Itoa(os.Getpid()))
 }
@@ -197,7 +197,7 @@ func (c *chaos) members(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// storm runs clients and faults until there was enough of both.
+// storm runs clients and faults until both have reached their goals.
 func (c *chaos) storm(ctx context.Context) error {
 	sending, enough := context.WithCancel(ctx)
 	defer enough()
@@ -285,7 +285,7 @@ func (c *chaos) sayf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%7s  %s\n", time.Since(c.began).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
-// progress returns the progress of the run in a line.
+// progress returns the progress of the run on one line.
 func (c *chaos) progress() {
 	p, err := c.mon.now()
 	faults, kills, active := c.nem.now()

@@ -25,7 +25,7 @@ func (o *options) sabotage(c *history.Checker) func(partition int, e model.LogEn
 		case o.Lie == "lost" && n == 50:
 		case o.Lie == "twice" && n == 50:
 			c.Log(p, e)
-			e.Seq++ // it would be passed over otherwise
+			e.Seq++ // it would be skipped otherwise
 			c.Log(p, e)
 		case o.Lie == "order" && n == 50:
 			held = &e

@@ -30,30 +30,30 @@ type soakCmd struct {
 	Report bool          `help:"Print the report of the book, and run nothing."`
 }
 
-// profile is a kind of piece: what the chaos is run with, and whether the power is cut.
+// profile is a kind of piece: the options of the chaos, and whether the power is cut.
 type profile struct {
 	name  string
 	power bool
 	args  []string
 }
 
-// cutPiece is how long a piece with power cuts lasts at most, or twice as long if the cuts take their time.
+// cutPiece is the maximum duration of a piece with power cuts, which is doubled if the cuts are slow.
 const cutPiece = 3 * time.Minute
 
-// deadly are the faults that end processes, which come in quick succession in some profiles.
+// deadly are the faults that end processes; some profiles inject them in quick succession.
 var deadly = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillNode, faultKillLeader, faultKillAll}, ",")
 
-// together leaves servers of a cluster no other way to end than all at once, which is rare among the others.
+// together makes the servers of a cluster end only all at once, which is rare in the other profiles.
 var together = strings.Join([]string{faultKillWorker, faultKillWorkers, faultKillCoordinator, faultKillAll}, ",")
 
-// powerless returns the power cuts of a kind, so long after each other, and what goes on beside them: workers and
-// coordinators live on, but for a few.
+// powerless returns the options for power cuts of a kind at an interval, with few other faults: most
+// workers and coordinators survive.
 func powerless(kind, every string, args ...string) []string {
 	only := strings.Join([]string{kind, faultKillWorker, faultKillCoordinator, faultDeploy}, ",")
 	return append(args, "--power", "--only", only, "--server-every", every, "--every", "15s")
 }
 
-// profiles take turns.
+// profiles are run in turn.
 var profiles = []profile{
 	{"three servers, all faults", false, []string{"--topology", topologyCluster}},
 	{"three servers, kills", false, []string{"--topology", topologyCluster, "--only", deadly, "--server-every", "8s", "--every", "1s"}},
@@ -66,7 +66,7 @@ var profiles = []profile{
 	{"three servers, all killed at once", false, []string{"--topology", topologyCluster, "--only", together, "--server-every", "8s", "--every", "2s"}},
 }
 
-// Run makes pieces until the goal is reached, the time is over, or one is not sound.
+// Run makes pieces until the goal is reached, the time is over, or a piece is not sound.
 func (s *soakCmd) Run() error {
 	if s.Report {
 		pieces, err := soak.Read(s.Book)
@@ -114,7 +114,7 @@ func (s *soakCmd) run(ctx context.Context, p *soak.Piece, how *profile) error {
 	ended := command(ctx, self, s.args(p, how, result)...).Run()
 	data, err := os.ReadFile(result)
 	if err != nil {
-		return errors.Join(ended, err) // it did not come to a verdict
+		return errors.Join(ended, err) // it ended without a verdict
 	}
 	var r soak.Piece
 	err = json.Unmarshal(data, &r)
@@ -123,7 +123,7 @@ func (s *soakCmd) run(ctx context.Context, p *soak.Piece, how *profile) error {
 	return err
 }
 
-// args returns those of the run of a piece.
+// args returns the arguments of a piece.
 func (s *soakCmd) args(p *soak.Piece, how *profile, result string) []string {
 	lasts, rate := s.Piece, s.Rate
 	cuts := 0
@@ -138,7 +138,7 @@ func (s *soakCmd) args(p *soak.Piece, how *profile, result string) []string {
 	return append(args, how.args...)
 }
 
-// command returns a process whose output is shown, and which is asked to end with ctx.
+// command returns a process whose output is shown, and which receives an interrupt when ctx ends.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stdout, c.Stderr = os.Stderr, os.Stderr
@@ -147,7 +147,7 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// commit returns what the tree is at.
+// commit returns the commit of the working tree.
 func commit(ctx context.Context) string {
 	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
@@ -160,7 +160,7 @@ func commit(ctx context.Context) string {
 	return name
 }
 
-// result writes down what came of a run, for soak.
+// result writes the result of a run, for soak.
 func (c *chaos) result(file string) error {
 	n := &c.check.Counts
 	kills := c.nem.killed

@@ -12,8 +12,8 @@ import (
 	"github.com/settlehq/settle/internal/pause"
 )
 
-// supervisor starts processes again that have ended by themselves, as systemd would: one
-// that is started while no server can be reached, for example, reports that and exits.
+// supervisor restarts processes that have ended unexpectedly, as systemd would: a process that is
+// started while no server can be reached, for example, reports that and exits.
 type supervisor struct {
 	d *deployment
 

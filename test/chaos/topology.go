@@ -21,7 +21,7 @@ import (
 	"github.com/settlehq/settle/test/chaos/history"
 )
 
-// deployment is all processes of a run, and where they live.
+// deployment has all processes of a run, with their hosts and disks.
 type deployment struct {
 	o    *options
 	dir  string // of data and logs
@@ -34,11 +34,11 @@ type deployment struct {
 
 	nodes, workers, coordinators []*child
 	urls                         []string
-	// webs are where the workers serve HTTP.
+	// webs are the addresses at which the workers serve HTTP.
 	webs []string
 }
 
-// webToken is what a client of the workers over HTTP has to know.
+// webToken is the token for clients of the workers over HTTP.
 const webToken = "chaos"
 
 const (
@@ -77,14 +77,14 @@ func newDeployment(o *options, dir string) (*deployment, error) {
 	return d, nil
 }
 
-// address is where a process can be reached.
+// address returns the address of a process.
 type address struct {
 	host         *host
 	ip           string
 	client, peer int
 }
 
-// place gives every process its address and its command line.
+// place assigns an address and a command line to every process.
 func (d *deployment) place(withDisk string) error {
 	nodes := 1
 	if d.o.Topology == topologyCluster {
@@ -215,7 +215,7 @@ func (d *deployment) worker(name string) error {
 	return nil
 }
 
-// skewOf is by how much the clock of a worker is off, up to most.
+// skewOf returns the clock error of a worker, up to most.
 func skewOf(seed uint64, id string, most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
@@ -224,7 +224,7 @@ func skewOf(seed uint64, id string, most time.Duration) time.Duration {
 	return time.Duration(r.Int64N(2*int64(most)+1) - int64(most)).Truncate(time.Millisecond)
 }
 
-// webAddress returns where a worker serves HTTP.
+// webAddress returns the address at which a worker serves HTTP.
 func (d *deployment) webAddress(name string) (a address, err error) {
 	if d.net == nil {
 		ports, err := natstest.FreePorts(1)
@@ -251,7 +251,7 @@ func (d *deployment) coordinator(name string) error {
 
 func (d *deployment) url() string { return strings.Join(d.urls, ",") }
 
-// busConfig returns how this program itself connects.
+// busConfig returns the configuration of this program's own connections.
 func (d *deployment) busConfig(name string) bus.Config {
 	return bus.Config{URL: d.url(), Name: name, Partitions: d.o.Partitions}
 }
@@ -274,7 +274,7 @@ func (d *deployment) start(ctx context.Context) error {
 	return nil
 }
 
-// provision creates the streams, as soon as there is a server that does.
+// provision creates the streams as soon as a server accepts the request.
 func (d *deployment) provision(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -319,7 +319,7 @@ func stopAll(ctx context.Context, list []*child) error {
 	return errors.Join(errs...)
 }
 
-// close ends what still runs and removes network and disk.
+// close ends the processes that still run, and removes the network and the disks.
 func (d *deployment) close(keep bool) error {
 	for _, c := range d.all() {
 		_ = c.kill() // it may be gone

@@ -20,20 +20,20 @@ type mutant struct {
 	old, new string
 	// equivalent is why no test can notice it, "" if one can.
 	equivalent string
-	// packages are those whose tests are run, if not the usual ones.
+	// packages are the packages whose tests are run, if not the usual ones.
 	packages []string
 }
 
 // pkg returns the directory of the file, which the report counts by.
 func (m *mutant) pkg() string { return path.Dir(m.file) }
 
-// sum tells one form of an entry from another.
+// sum identifies the form of an entry.
 func (m *mutant) sum() string {
 	h := sha256.Sum256([]byte(m.file + "\x00" + m.old + "\x00" + m.new))
 	return hex.EncodeToString(h[:4])
 }
 
-// mutate returns the text of the file with the mutant in it.
+// mutate returns the text of the file with the mutant applied.
 func (m *mutant) mutate(text []byte) ([]byte, error) {
 	if n := bytes.Count(text, []byte(m.old)); n != 1 {
 		return nil, fmt.Errorf("mutant %s: its old text occurs %d times in %s, and not once; the package comment of test/mutants describes how to update the entry\n%s", m.id, n, m.file, m.old)
@@ -66,7 +66,7 @@ func readList(dir string) (all []*mutant, err error) {
 	return all, nil
 }
 
-// parse reads one file of the list. Its form is in the package comment.
+// parse reads one file of the list. The package comment describes the format.
 func parse(text string) (all []*mutant, err error) {
 	var m *mutant
 	n := 0

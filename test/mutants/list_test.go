@@ -12,7 +12,7 @@ import (
 
 const root = "../.."
 
-// TestListIsTrue: every mutant can still be made. It costs next to nothing, and nothing is run.
+// TestListIsTrue: every mutant can still be applied. No mutant is run.
 func TestListIsTrue(t *testing.T) {
 	list, err := readList("list")
 	if err != nil {
@@ -47,8 +47,8 @@ func TestListIsTrue(t *testing.T) {
 	}
 }
 
-// TestREADMEIsWhatCameOfThem: the summary is of the results that are in the repository, and
-// of the mutants that are not equivalent, enough are caught.
+// TestREADMEIsWhatCameOfThem: the summary matches the results in the repository, and enough of the
+// mutants that are not equivalent are caught.
 func TestREADMEIsWhatCameOfThem(t *testing.T) {
 	list, err := readList("list")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestREADMEIsWhatCameOfThem(t *testing.T) {
 	}
 }
 
-// TestReport_OfAMutantThatWasChangedNothingIsKnown: what caught the former one says nothing of it.
+// TestReport_OfAMutantThatWasChangedNothingIsKnown: a result of the former version does not apply to it.
 func TestReport_OfAMutantThatWasChangedNothingIsKnown(t *testing.T) {
 	m := &mutant{id: "E01", file: "a/b.go", promise: "it works", old: "one", new: "two"}
 	results := map[string]result{"E01": {"E01", m.sum(), caught, "a TestIt"}}
@@ -103,7 +103,7 @@ func TestReadResults_WhatIsCaughtSaysByWhat(t *testing.T) {
 	}
 }
 
-// TestMatching_NarrowsAStepDown: but for one that says itself which tests it is of.
+// TestMatching_NarrowsAStepDown: except for a step that names its tests.
 func TestMatching_NarrowsAStepDown(t *testing.T) {
 	got := matching([]step{{pkg: "./a"}, fewSeeds}, "TestIt")
 	if want := []string{"-run=TestIt"}; !slices.Equal(got[0].args, want) || !slices.Equal(got[1].args, fewSeeds.args) {
@@ -188,9 +188,9 @@ const exampleList = `@ A1 sum/sum.go
 + v = list[2]
 `
 
-// TestACampaignTellsWhatIsCaught runs a campaign over an example: mutants in a tree of all, one
-// that is in no function, one that does not compile, one that does not apply, and one that survives.
-// A second run has nothing left to do but for the last two.
+// TestACampaignTellsWhatIsCaught runs a campaign over an example: mutants in a tree of all, one that is
+// in no function, one that does not compile, one that does not apply, and one that survives. A second
+// run has nothing left to do except the last two.
 func TestACampaignTellsWhatIsCaught(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

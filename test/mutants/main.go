@@ -72,8 +72,8 @@ func (c *campaign) run(ctx context.Context, tries bool) error {
 	return err
 }
 
-// tryAll runs those mutants that are to be run. Each result is written at once, so that the next
-// run goes on behind it.
+// tryAll runs the selected mutants. Each result is written at once, so that the next run continues after
+// it.
 func (c *campaign) tryAll(ctx context.Context, list []*mutant) error {
 	results, err := readResults(c.path("results.txt"))
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *campaign) tryAll(ctx context.Context, list []*mutant) error {
 	return nil
 }
 
-// wants reports whether a mutant is to be run.
+// wants reports whether a mutant is selected.
 func (c *campaign) wants(m *mutant, r result, tried bool) bool {
 	switch {
 	case m.equivalent != "":

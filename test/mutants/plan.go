@@ -8,14 +8,14 @@ type step struct {
 	args []string
 }
 
-// The simulation is asked for a few seeds first, and for more when nothing else has noticed. CI
-// runs 1200 from the first on, of which these are some.
+// The simulation first runs a few seeds, and more of them if no other test has noticed the mutant. CI
+// runs the first 1200, which include these.
 var (
 	fewSeeds  = step{"./test/sim", []string{"-run=TestSeeds$", "-seeds=60"}}
 	moreSeeds = step{"./test/sim", []string{"-run=TestSeeds$", "-first=61", "-seeds=540"}}
 )
 
-// usual are the packages whose tests are run on a mutant, by where it is, the cheap ones first.
+// usual lists the packages whose tests are run on a mutant, by its directory, the cheap ones first.
 // Mutants are tried in this order.
 var usual = []struct {
 	dir   string
@@ -50,7 +50,7 @@ func (m *mutant) steps() (list []step) {
 	return []step{{pkg: "./" + m.pkg()}, {pkg: "./test"}}
 }
 
-// order returns where the mutant's directory stands in usual, len(usual) if nowhere.
+// order returns the index of the mutant's directory in usual, len(usual) if it is not there.
 func (m *mutant) order() int {
 	for n, u := range usual {
 		if m.pkg() == u.dir || strings.HasPrefix(m.pkg(), u.dir+"/") {

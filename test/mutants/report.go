@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// count is what came of the mutants of a package.
+// count counts the results of the mutants of a package.
 type count struct{ mutants, caught, survived, open, equivalent, untried int }
 
 func (c *count) add(m *mutant, r result, tried bool) {
@@ -33,8 +33,8 @@ func (c *count) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %s |\n", name, c.mutants, c.caught, c.survived, c.open, c.equivalent, c.untried, share)
 }
 
-// cameOf returns what came of a mutant in the form that it has in the list now; one that was changed since
-// it was tried is not tried.
+// cameOf returns the result of a mutant in its current form; a mutant that was changed since its last
+// run counts as not tried.
 func cameOf(m *mutant, results map[string]result) (r result, tried bool) {
 	r, tried = results[m.id]
 	return r, tried && r.sum == m.sum()

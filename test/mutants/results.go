@@ -15,14 +15,14 @@ const (
 	doesNotApply   = "does-not-apply"
 )
 
-// result is what came of a mutant in the form that sum says.
+// result is the result of a mutant, in the form identified by sum.
 type result struct{ id, sum, verdict, how string }
 
 func (r result) String() string {
 	return strings.TrimSpace(strings.Join([]string{r.id, r.sum, r.verdict, r.how}, " "))
 }
 
-// readResults reads the results, of which the last of each mutant counts.
+// readResults reads the results; the last one of each mutant counts.
 func readResults(file string) (map[string]result, error) {
 	text, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
@@ -42,7 +42,7 @@ func readResults(file string) (map[string]result, error) {
 			return nil, fmt.Errorf("%s: %q does not say which test, seed or panic has caught it", file, line)
 		}
 		if was := results[r.id]; r.verdict == open && was.verdict == caught && was.sum == r.sum {
-			continue // by a test that was not run again
+			continue // the test that caught it was not run again
 		}
 		results[r.id] = r
 	}

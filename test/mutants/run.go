@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// copyTree copies what git knows of, or would, of the repository at root to dir.
+// copyTree copies the tracked and untracked, but not the ignored, files of the repository at root to
+// dir.
 func copyTree(ctx context.Context, root, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -59,14 +60,14 @@ type tree struct {
 	brief bool
 	tests string // a pattern, "" for all
 	steps func(*mutant) []step
-	woven map[string]bool // the mutants that are in it
+	woven map[string]bool // the mutants in the tree
 	suite map[string]*suite
 }
 
-// suite is a built test binary of a package, and what its tests take when no mutant is chosen.
+// suite is a built test binary of a package, and the duration of its tests without a mutant.
 type suite struct {
 	binary string
-	quick  string // the pattern of those tests that are done in no time, "" if there are none
+	quick  string // the pattern of the fastest tests, "" if there are none
 	took   time.Duration
 }
 
@@ -125,7 +126,7 @@ func (t *tree) plant(ctx context.Context, list []*mutant) (results []result, err
 
 var mutantFile = regexp.MustCompile(`mutant_[a-z]+\d+\.go`)
 
-// uproot takes a mutant out of the tree that does not compile.
+// uproot removes a mutant that does not compile from the tree.
 func (t *tree) uproot(m *mutant) error {
 	if err := os.Remove(filepath.Join(t.dir, filepath.FromSlash(m.pkg()), "mutant_"+strings.ToLower(m.id)+".go")); err != nil {
 		return err
@@ -162,8 +163,8 @@ func (t *tree) suiteOf(ctx context.Context, s step) (*suite, error) {
 	return is, nil
 }
 
-// testArgs returns the arguments of a step for a test binary: those of the testing package have a
-// prefix there.
+// testArgs returns the arguments of a step for a test binary, where flags of the testing package have a
+// prefix.
 func testArgs(s step) (args []string) {
 	for _, a := range s.args {
 		args = append(args, strings.Replace(a, "-run=", "-test.run=", 1))
@@ -200,8 +201,8 @@ func quickTests(out string) string {
 	return "^(" + strings.Join(names, "|") + ")$"
 }
 
-// try runs tests on a mutant, the first steps only if most is not 0. A mutant that passes those
-// is open then.
+// try runs tests on a mutant; if most is not 0, only the first steps. A mutant that passes those is
+// open.
 func (t *tree) try(ctx context.Context, m *mutant, most int) (result, error) {
 	if !t.woven[m.id] {
 		return t.tryAlone(ctx, m, most)
@@ -213,7 +214,7 @@ func (t *tree) try(ctx context.Context, m *mutant, most int) (result, error) {
 		if err != nil {
 			return r, err
 		}
-		limit := t.limit + 4*is.took // or a busy machine would be taken for a test that does not end
+		limit := t.limit + 4*is.took // or a busy machine would look like a test that does not end
 		runs := []step{s}
 		if is.quick != "" && t.brief {
 			runs, r.verdict = []step{{s.pkg, []string{"-run=" + is.quick}}}, open
@@ -234,7 +235,7 @@ func (t *tree) try(ctx context.Context, m *mutant, most int) (result, error) {
 	return r, nil
 }
 
-// firstSteps returns the first steps for a mutant, and what it is that passes them.
+// firstSteps returns the first steps for a mutant, and the verdict on one that passes them.
 func (t *tree) firstSteps(m *mutant, most int) (steps []step, verdict string) {
 	steps = t.steps(m)
 	if t.tests != "" {
@@ -257,7 +258,7 @@ func matching(steps []step, tests string) (list []step) {
 	return list
 }
 
-// tryAlone builds and tests a tree with one mutant, which is in no function.
+// tryAlone builds and tests a tree with one mutant that is outside of any function.
 func (t *tree) tryAlone(ctx context.Context, m *mutant, most int) (result, error) {
 	steps, verdict := t.firstSteps(m, most)
 	r := result{id: m.id, sum: m.sum(), verdict: verdict}
@@ -289,8 +290,8 @@ func (t *tree) tryAlone(ctx context.Context, m *mutant, most int) (result, error
 	return r, nil
 }
 
-// command runs a program in a directory of the tree, as cheaply for others on the machine as can
-// be, with a mutant chosen or none.
+// command runs a program in a directory of the tree, at the lowest priority, with one mutant chosen or
+// none.
 func (t *tree) command(ctx context.Context, in, id, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "nice", slices.Concat([]string{"-n", "19", name}, args)...)
 	c.Dir = filepath.Join(t.dir, filepath.FromSlash(in))
@@ -309,8 +310,8 @@ var (
 	firstWrong = regexp.MustCompile(`breaks a promise:\n\s*(\w+):`)
 )
 
-// judge says what a failed run of tests means. One that says nothing of a test was ended by something else, and
-// is an error.
+// judge interprets a failed run of tests. Output that names no failed test means that the run was ended
+// by another cause, which is an error.
 func judge(s step, out string) (verdict, how string, err error) {
 	pkg := strings.TrimPrefix(s.pkg, "./")
 	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {

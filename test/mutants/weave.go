@@ -16,15 +16,15 @@ import (
 	"strings"
 )
 
-// To build a tree for each mutant would take longer than to run its tests. So all mutants go
-// into one tree: of the function that a mutant is in, a copy is made with the mutant in it, and
-// the function begins with a call of the copy if the environment names the mutant. What lies
-// outside any function, or in its signature, is tried in a tree of its own (see try).
+// Building a tree for each mutant would take longer than running its tests. So all mutants go into one
+// tree: the function that contains a mutant is copied, the mutant is applied to the copy, and the
+// function begins with a call of the copy if the environment names the mutant. A mutant outside of any
+// function, or in a signature, is tried in a tree of its own (see try).
 
-// choose is the variable of the environment that names the mutant.
+// choose is the environment variable that names the mutant.
 const choose = "SETTLE_MUTANT"
 
-// woven is a file with the mutants that were put into it.
+// woven is a file with its mutants.
 type woven struct {
 	file    string
 	edits   []edit
@@ -37,7 +37,7 @@ type edit struct {
 	text     string
 }
 
-// weave puts mutants into one file of the tree, and returns those that it could not put there.
+// weave puts mutants into one file of the tree, and returns those for which that is not possible.
 func weave(dir, file string, list []*mutant) (w *woven, alone []*mutant, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
 	if err != nil {
@@ -94,7 +94,7 @@ func weave(dir, file string, list []*mutant) (w *woven, alone []*mutant, err err
 	return w, alone, os.WriteFile(filepath.Join(dir, filepath.FromSlash(path.Dir(file)), "mutant_chosen.go"), []byte(chooser), 0o644)
 }
 
-// enclosing returns the function in whose body a stretch of the file lies, nil if there is none.
+// enclosing returns the function whose body contains a range of the file, nil if there is none.
 func enclosing(fset *token.FileSet, f *ast.File, from, to int) *ast.FuncDecl {
 	for _, decl := range f.Decls {
 		d, is := decl.(*ast.FuncDecl)
@@ -156,8 +156,8 @@ func importName(spec *ast.ImportSpec) string {
 	return strings.TrimSuffix(path.Base(majorVersion.ReplaceAllString(p, "")), ".go")
 }
 
-// dispatch returns the edits by which a function calls its copies. Whatever has no name in its
-// signature gets one.
+// dispatch returns the edits by which a function calls its copies. Unnamed parameters and results get
+// names.
 func dispatch(fset *token.FileSet, d *ast.FuncDecl, ids []string) (edits []edit) {
 	n := 0
 	named := func(fields *ast.FieldList) (names []string) {

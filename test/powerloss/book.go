@@ -18,12 +18,12 @@ type book struct {
 	mu       sync.Mutex
 	events   map[event]bool // acknowledged
 	receipts map[event]bool // shown
-	lost     int            // of the acknowledged ones
+	lost     int            // of the acknowledged events
 }
 
 type event struct{ space, id string }
 
-// forget takes out what is lost.
+// forget removes what is lost.
 func (b *book) forget(f found) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,10 +67,10 @@ func (b *book) of(in map[event]bool, space string) (ids []event) {
 	return ids
 }
 
-// all is more than any space has.
+// all is larger than the number of events of any space.
 const all = 1 << 20
 
-// unseen is how long something may be missing: a replica can be behind.
+// unseen is how long data may appear to be missing, because a replica can be behind.
 const unseen = 3 * time.Second
 
 // missing returns the events and receipts that clients received and that are lost.
@@ -154,7 +154,7 @@ func (d *deployment) readReceipts(ctx context.Context, b *bus.Bus, space string)
 			if had[tx.Receipt.Event]++; had[tx.Receipt.Event] > 1 {
 				duplicates++
 			}
-			if tx.Receipt.Lane <= last && !d.lossy { // a lane that has lost its end gives sequences out again
+			if tx.Receipt.Lane <= last && !d.lossy { // a lane that has lost its end assigns sequences again
 				disorder++
 			}
 			last = tx.Receipt.Lane
@@ -163,8 +163,8 @@ func (d *deployment) readReceipts(ctx context.Context, b *bus.Bus, space string)
 	return had, duplicates, disorder, nil
 }
 
-// settled waits until every event that was acknowledged has its receipt. If something was lost, a
-// worker may refuse to go on instead.
+// settled waits until every acknowledged event has its receipt. If data was lost, a worker may refuse to
+// continue instead.
 func (d *deployment) settled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -198,7 +198,7 @@ func (d *deployment) unhandled(ctx context.Context, b *bus.Bus) (missing int, er
 			}
 		}
 		if d.lossy {
-			continue // some of what it has sent, or of what came of it, is lost
+			continue // some of its sends, or their effects, are lost
 		}
 		tallied, _, _, err := d.readReceipts(ctx, b, other(spaceName(i)))
 		if err != nil {
@@ -209,7 +209,7 @@ func (d *deployment) unhandled(ctx context.Context, b *bus.Bus) (missing int, er
 	return missing, nil
 }
 
-// audit counts what happened twice, or out of order.
+// audit counts duplicates and events that were handled out of order.
 func (d *deployment) audit(ctx context.Context) (duplicates, disorder int, err error) {
 	b, err := d.look(ctx)
 	if err != nil {

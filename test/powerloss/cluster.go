@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/test/powerloss/lossyfs"
 )
 
-// patience is how long servers may take to come back. Nothing waits for it in a good run.
+// patience is how long servers may take to restart. A successful run never waits that long.
 const patience = 90 * time.Second
 
 // cluster is one server or three, each with a disk of its own.
@@ -91,7 +91,7 @@ func (n *node) config(i, port, routePort int, routes []string, sync string) stri
 	return b.String()
 }
 
-// start puts the disk in and turns the machine on.
+// start mounts the disk and starts the server.
 func (n *node) start(binary string) (err error) {
 	if n.unmount, err = lossyfs.Mount(n.disk, n.store); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (n *node) start(binary string) (err error) {
 	return n.process.Start()
 }
 
-// end kills the server and takes the disk out.
+// end kills the server and unmounts the disk.
 func (n *node) end() error {
 	if n.process == nil {
 		return nil
@@ -111,7 +111,7 @@ func (n *node) end() error {
 	return n.unmount()
 }
 
-// cut cuts some servers at once, and turns them on again.
+// cut cuts the power of some servers at once, and restarts them.
 func (c *cluster) cut(victims []int, power bool, torn *rand.Rand) error {
 	for _, i := range victims {
 		_ = c.nodes[i].process.Process.Kill()
@@ -159,8 +159,8 @@ func (c *cluster) urls() string {
 	return strings.Join(all, ",")
 }
 
-// wait returns when every stream has a leader and all of its replicas are up to date: a cut
-// of one server is not to become one of two.
+// wait returns when every stream has a leader and all of its replicas are up to date, so that a cut of
+// one server does not coincide with the recovery of another.
 func (c *cluster) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -174,7 +174,7 @@ func (c *cluster) wait(ctx context.Context) error {
 	return fmt.Errorf("the servers are not back after %v: %w", patience, last)
 }
 
-// current is nil if everything is as it should be.
+// current returns nil if every stream is healthy.
 func (c *cluster) current() error {
 	for _, n := range c.nodes {
 		nc, err := nats.Connect(n.url, nats.Timeout(2*time.Second))

@@ -21,7 +21,7 @@ import (
 
 const partitions = 2
 
-// deployment is what uses the servers: a worker, a coordinator and clients.
+// deployment is the processes that use the servers: a worker, a coordinator and clients.
 type deployment struct {
 	c      *cluster
 	spaces int
@@ -29,7 +29,7 @@ type deployment struct {
 	log    *complaints
 
 	life   int
-	lossy  bool // something was lost, once
+	lossy  bool // data has been lost
 	buses  []*bus.Bus
 	worker *worker.Worker
 	coord  *coordinator.Coordinator
@@ -44,7 +44,7 @@ func newDeployment(c *cluster, spaces int) *deployment {
 	return &deployment{c: c, spaces: spaces, book: newBook(), log: &complaints{}, sent: make([]atomic.Int64, spaces)}
 }
 
-// program counts orders, and has another space count them, too.
+// program counts orders, and sends each to another space, which counts them, too.
 func program() *settle.Program {
 	count := func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
 		n, _ := tx.Get("count").AsInt()
@@ -63,7 +63,7 @@ func other(space string) string { return "of-" + space }
 
 func spaceName(i int) string { return fmt.Sprintf("s%d", i) }
 
-// start creates the streams and begins.
+// start creates the streams and starts the processes.
 func (d *deployment) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -83,7 +83,7 @@ func (d *deployment) start(ctx context.Context) error {
 	return d.begin(ctx)
 }
 
-// provision is tried until all servers of a cluster have heard of each other.
+// provision retries until all servers of a cluster know each other.
 func (d *deployment) provision(ctx context.Context) error {
 	b, err := d.connect(ctx, "client/provision")
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *deployment) begin(ctx context.Context) error {
 	return <-started
 }
 
-// freeze ends everything at once, as the end of the machines would.
+// freeze ends everything at once, like the failure of all machines.
 func (d *deployment) freeze() {
 	if d.stopClients != nil {
 		d.stopClients()
@@ -157,7 +157,7 @@ func (d *deployment) freeze() {
 
 func (d *deployment) kill() { d.freeze() }
 
-// work has every client send for a while. They go on until rest is called.
+// work lets every client send for a while. The clients continue until rest is called.
 func (d *deployment) work(ctx context.Context, while time.Duration) {
 	clients, cancel := context.WithCancel(ctx)
 	d.stopClients = cancel

@@ -1,5 +1,5 @@
-// Command powerloss cuts the power of NATS servers under a Settle deployment that works, and
-// counts acknowledged data that is lost afterwards.
+// Command powerloss cuts the power of NATS servers under a running Settle deployment, and counts the
+// acknowledged data that is lost.
 //
 // The servers are real processes; their disks are package lossyfs. A cut is SIGKILL for the
 // server, and the data on its disk that was not synced is dropped.

@@ -27,22 +27,23 @@ type plan struct {
 	Verbose    bool `json:"-"`
 }
 
-// row is what was seen, over all cuts.
+// row is the result over all cuts.
 type row struct {
 	plan
-	// Acked events were acknowledged to clients, Receipts were shown to them.
+	// Acked counts events that were acknowledged to clients, Receipts the receipts that clients
+	// received.
 	Acked, Receipts int
-	// LostEvents and LostReceipts are those of them that are gone, LossyCuts after how many of
-	// the cuts there were any.
+	// LostEvents and LostReceipts count those of them that are lost, LossyCuts the cuts after which any
+	// were lost.
 	LostEvents, LostReceipts, LossyCuts int
-	// Broken deployments did not come back, or did not handle what was acknowledged afterwards:
-	// after that cut a new one was made. Refused is how many of the lossy cuts made a worker or a
-	// reader refuse a stream that has lost messages, after which a new one was made, too. After is
-	// how many events were acknowledged, and handled, after cuts that had lost something.
+	// Broken counts deployments that did not recover, or did not handle events acknowledged afterwards;
+	// a new one is made then. Refused counts the lossy cuts after which a worker or a reader refused a
+	// stream that had lost messages; a new deployment is made then, too. After counts events that were
+	// acknowledged and handled after lossy cuts.
 	Broken, Refused, After int
-	// Duplicates are second receipts, Disorder receipts of a lane out of its order.
+	// Duplicates counts second receipts, Disorder receipts out of the order of their lane.
 	Duplicates, Disorder int
-	// DroppedBytes were taken by the disks.
+	// DroppedBytes is the amount of data that the disks have dropped.
 	DroppedBytes int64
 	Why          []string `json:",omitempty"`
 }
@@ -59,7 +60,7 @@ func (p plan) check() error {
 	return nil
 }
 
-// run does all cuts. A deployment goes on as long as it can.
+// run makes all cuts. A deployment is used as long as it recovers.
 func (p plan) run(ctx context.Context, log io.Writer) (*row, error) {
 	r := &row{plan: p}
 	if err := p.check(); err != nil {
@@ -84,8 +85,8 @@ func (p plan) run(ctx context.Context, log io.Writer) (*row, error) {
 	return r, ctx.Err()
 }
 
-// live is the life of one deployment, until it refuses to go on, or does not come back. What a cut
-// has cost it is forgotten; what is acknowledged afterwards is not.
+// live uses one deployment until it refuses to continue, or does not recover. Losses of one cut are
+// removed from the book before the next.
 func (p plan) live(ctx context.Context, log io.Writer, r *row, dir, binary string, chance *rand.Rand) error {
 	c, err := newCluster(dir, binary, p)
 	if err != nil {
@@ -119,11 +120,11 @@ func (p plan) live(ctx context.Context, log io.Writer, r *row, dir, binary strin
 	return nil
 }
 
-// found is what one cut came to.
+// found is the result of one cut.
 type found struct {
 	events, receipts     []event
 	refused              bool
-	after                int // events that were acknowledged since, and handled
+	after                int // events that were acknowledged and handled since
 	duplicates, disorder int
 }
 
@@ -152,9 +153,9 @@ func (r *row) add(f found, err error) {
 	}
 }
 
-// cut lets the deployment work, cuts, brings the servers back and looks. The programs that
-// use the servers survive every other cut; else they are begun anew, as when they were on
-// the same machines.
+// cut lets the deployment work, cuts the power, restarts the servers and examines the result. The
+// processes that use the servers survive every other cut; otherwise they are restarted, as if they ran
+// on the same machines.
 func (p plan) cut(ctx context.Context, d *deployment, n int, chance *rand.Rand) (found, error) {
 	d.work(ctx, 300*time.Millisecond+time.Duration(chance.IntN(900))*time.Millisecond)
 	survive := n%2 == 0

@@ -23,7 +23,7 @@ func TestNothingAcknowledgedIsLostWithSyncAlways(t *testing.T) {
 	}
 }
 
-// The control: were nothing lost here, the test above would show nothing.
+// The control: if nothing were lost here, the test above would prove nothing.
 func TestAPowerCutWithTheServersDefaultLoses(t *testing.T) {
 	if r := seen(t, plan{Sync: "default", Cuts: 1, Seed: 1}); r.LossyCuts != 1 || r.LostEvents == 0 {
 		t.Errorf("%+v", *r)

@@ -11,10 +11,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// cronTimer is the name of the timer that the job is.
+// cronTimer is the name of the job's timer.
 const cronTimer = "=cron.job"
 
-// agenda is what waits for its time in a space, as the log says.
+// agenda holds the delayed events of a space, according to its log.
 type agenda struct {
 	bySlot map[uint64]*waiting
 	timers map[string]uint64 // their slots
@@ -23,7 +23,7 @@ type agenda struct {
 	lanes map[eventKey]bool
 	nth   int // of those that the commit has added
 	ever  int
-	// asleep is the time until which the space has left memory while an event waited.
+	// asleep is the due time of the event that waited when the space was last unloaded from memory.
 	asleep int64
 }
 
@@ -49,10 +49,10 @@ func newAgenda() agenda {
 // wall returns the wall time.
 func (w *world) wall() int64 { return w.story.begin.Add(w.story.now()).UnixMilli() }
 
-// isFar reports whether something may still wait when the run ends.
+// isFar reports whether the event may still wait when the run ends.
 func (w *world) isFar(at int64) bool { return at > w.story.begin.Add(far).UnixMilli() }
 
-// add takes in an event that begins to wait.
+// add adds an event that begins to wait.
 func (f *fold) add(c *model.Commit, w model.Waiting) {
 	a := &f.agenda
 	if a.bySlot[w.Slot] != nil {
@@ -81,7 +81,7 @@ func (f *fold) free(w *waiting) {
 	a.slots[w.Slot] = append(a.slots[w.Slot], slotRevision{f.seq, nil})
 }
 
-// setAside takes in that an event of the lane waits from now on: it has had its turn.
+// setAside moves an event from the lane to the agenda: it has had its turn, and waits from now on.
 func (f *fold) setAside(c *model.Commit, tx *model.Tx) {
 	w := tx.Later
 	key := eventKey{f.space, tx.By[len("later "):], w.ID}
@@ -96,7 +96,7 @@ func (f *fold) setAside(c *model.Commit, tx *model.Tx) {
 	f.add(c, *w)
 }
 
-// waited finds the event that a receipt is about, which has waited for its time.
+// waited returns the delayed event of a receipt.
 func (f *fold) waited(c *model.Commit, stream string, rc *model.Receipt) *model.Event {
 	w := f.agenda.bySlot[rc.Slot]
 	if w == nil || w.ID != rc.Event || w.Stream != stream {
@@ -140,7 +140,7 @@ func (f *fold) early(ev *model.Event, rc *model.Receipt) {
 	}
 }
 
-// cancelled takes in what a transaction cancels.
+// cancelled removes the events that a transaction cancels.
 func (f *fold) cancelled(tx *model.Tx) {
 	for _, x := range tx.Cancels {
 		w := f.agenda.bySlot[x.Slot]
@@ -157,7 +157,7 @@ func (f *fold) cancelled(tx *model.Tx) {
 	}
 }
 
-// cancelsOf returns what a transaction is to cancel that the oracle has run.
+// cancelsOf returns the events that a transaction must cancel, according to the oracle.
 func (o *oracle) cancelsOf() (list []model.Cancel) {
 	names := slices.Clone(o.cancels)
 	for i := range o.sends {
@@ -176,8 +176,8 @@ func (o *oracle) cancelsOf() (list []model.Cancel) {
 	return list
 }
 
-// tick: the next time of the job is set by the transaction that ends the one before, and
-// no time between them is left out.
+// tick: the next time of the job is set by the transaction that ends the previous run, and no time
+// between them is left out.
 func (f *fold) tick(c *model.Commit, tx *model.Tx, ev *model.Event, s *model.Send) {
 	plan := f.w.schedule(f.space)
 	if at := plan.Next(time.UnixMilli(s.NotBefore - 1)); at.UnixMilli() != s.NotBefore {
@@ -261,7 +261,7 @@ func (f *fold) slotAt(slot, seq uint64) (r slotRevision) {
 	return r
 }
 
-// savedSlot: what is saved of an event that waits is what the log says.
+// savedSlot: the saved state of a delayed event agrees with the log.
 func (f *fold) savedSlot(slot uint64, d *model.StateDoc) {
 	want := f.slotAt(slot, d.Seq)
 	if want.seq != d.Seq || (want.w == nil) != (d.Data == nil) {
@@ -277,8 +277,8 @@ func (f *fold) savedSlot(slot uint64, d *model.StateDoc) {
 	}
 }
 
-// markedSlots: a mark stands only over what is saved of those that wait, and of when the
-// first of them is due.
+// markedSlots: a mark covers only saved delayed events, and the saved time at which the first of them is
+// due.
 func (f *fold) markedSlots(mark uint64) {
 	due := f.savedDue()
 	for slot := range f.agenda.slots { // any order: each on its own
@@ -306,7 +306,7 @@ func (f *fold) savedDue() int64 {
 	return at
 }
 
-// checkAgenda: what waits at the end is what the log says, and would be woken for.
+// checkAgenda: the delayed events at the end agree with the log, and each would wake its space.
 func (f *fold) checkAgenda(r *replica.Replica) {
 	n := 0
 	r.Later.Each(func(w *model.Waiting) {
@@ -346,7 +346,7 @@ func (f *fold) waitsFar(key eventKey) bool {
 	return false
 }
 
-// noteAsleep notes that a space leaves memory while something waits in it.
+// noteAsleep records that a space is unloaded while it has delayed events.
 func (w *world) noteAsleep(r slog.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -363,8 +363,8 @@ func (w *world) noteAsleep(r slog.Record) {
 	})
 }
 
-// awakes counts a space that is served again when something in it is due, and nothing has
-// come by its lane.
+// awakes counts a space that is served again when one of its events is due, and nothing has come by its
+// lane.
 func (f *fold) awakes(c *model.Commit) {
 	due, wall := f.agenda.asleep, f.w.wall()
 	f.agenda.asleep = 0

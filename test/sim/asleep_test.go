@@ -8,9 +8,9 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Tasks and timers together on spaces that sleep: an event starts a task and sets a timer, which
-// is due soon, late or after the run, and the workers die before the task has ended. Nothing but
-// what is saved of when the space wants to be woken leads the next ones there.
+// Tasks and timers together in spaces that are not in memory: an event starts a task and sets a timer,
+// which is due soon, late or after the run, and the workers die before the task has ended. Only the
+// saved time at which the space wants to be woken makes the next workers load it.
 
 func (p *plan) asleep() {
 	if !p.has("tasks") {

@@ -55,8 +55,8 @@ func (w *world) pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// transact makes a transaction of an application: it counts itself, and sends to others. Some set a timer in
-// their own space, for its later owner.
+// transact makes a transaction of an application, which counts itself and sends to other spaces. Some
+// set a timer in their own space, for its later owner.
 func (w *world) transact(p *process, o *op) error {
 	select {
 	case <-p.attached:
@@ -69,7 +69,7 @@ func (w *world) transact(p *process, o *op) error {
 	})
 }
 
-// application is what transaction id does.
+// application is the effect of the transaction of that id.
 func application(v view, id string) error {
 	n, _ := v.Get("app").AsInt()
 	v.Set("app", n+1)
@@ -86,7 +86,7 @@ func application(v view, id string) error {
 	return nil
 }
 
-// application is compare for a transaction that answers no event.
+// application is compare for a transaction without an event.
 func (f *fold) application(c *model.Commit, tx *model.Tx, id string, after map[string]model.Value) {
 	f.w.count("transactions of applications")
 	f.noteBeside()

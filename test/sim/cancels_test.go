@@ -10,7 +10,7 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Events that are cancelled in any state, also the next one of their lane, and events that expire.
+// Events are cancelled in any state, even at the head of their lane, and events expire.
 
 func (p *plan) cancels() {
 	if !p.has("cancels") {
@@ -63,7 +63,7 @@ func (p *plan) expireSome() {
 	}
 }
 
-// takeBack takes an event back.
+// takeBack cancels an event.
 func (w *world) takeBack(p *process, o *op) (err error) {
 	o.ref = history.EventRef{Space: o.space, Stream: o.stream, Event: o.id}
 	if o.do == "skip" {
@@ -108,10 +108,11 @@ func (w *world) checkCancel(o *op) {
 	}
 }
 
-// isCanceller reports whether a runtime is there to take an event back, and has no program.
+// isCanceller reports whether a runtime exists only to cancel an event, and so has no program.
 func isCanceller(runtime string) bool { return strings.HasPrefix(runtime, "cancel-") }
 
-// unhandled reports whether an event must not be handled any more, and if so with which receipt it ends.
+// unhandled reports whether an event must no longer be handled, and returns the receipt with which it
+// ends.
 func (o *oracle) unhandled(stream string, ev *model.Event, rc *model.Receipt) bool {
 	key := space.CancelKey(stream, ev.ID)
 	wall := o.f.w.wall()

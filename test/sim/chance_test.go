@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// chance is a source of draws that is made of a key: the same key, the same draws.
+// chance is a random source derived from a key: equal keys give equal draws.
 type chance struct{ s uint64 }
 
-// keyed returns the source for everything that parts name, of strings and numbers.
+// keyed returns the source for a key of parts, which are strings and numbers.
 func keyed(seed uint64, parts ...any) *chance {
 	h := mix(seed ^ 0x9e3779b97f4a7c15)
 	for _, p := range parts {
@@ -60,7 +60,8 @@ func (c *chance) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(c.below(int(max(to-from, 1))))
 }
 
-// about returns a duration between a third of d and three times d, as often below as above.
+// about returns a duration between a third of d and three times d, with equal probability below and
+// above d.
 func (c *chance) about(d time.Duration) time.Duration {
 	if c.below(2) == 0 {
 		return c.between(d/3, d)

@@ -11,8 +11,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// check is what is left to check at rest. What can be checked as it happens is: see
-// fold.take and world.arrived.
+// check makes the checks that are possible only at rest. The others are made at once: see fold.take and
+// world.arrived.
 func (w *world) check() {
 	for i := range w.plan.spaces {
 		w.checkReplica(w.folds[spaceName(i)])
@@ -44,10 +44,10 @@ func (w *world) checkDead() {
 	}
 }
 
-// checkReplica: saved state and the log behind it add up to what the log alone does, and
-// after a good end the saved state has everything that events have changed. What was computed for an observer,
-// or written by an application, is saved when the space next has an owner; so is what an attached runtime
-// that has ended has written, and while it lives, rest waits for it (see waiting).
+// checkReplica: the saved state plus the log after it gives the same result as the whole log, and after
+// a good end the saved state has everything that events have changed. What was computed for an observer,
+// or written by an application, is saved when the space next has an owner; so is what an attached
+// runtime that has ended has written, and while it lives, rest waits for it (see waiting).
 func (w *world) checkReplica(f *fold) {
 	st := w.server.LoadState(f.space)
 	r, err := replica.Load(f.space, st)
@@ -82,7 +82,8 @@ func (w *world) checkReplica(f *fold) {
 	}
 }
 
-// unsaved says how the saved state of a document differs from the log, "" if it does not or need not be saved.
+// unsaved describes how the saved state of a document differs from the log, "" if it does not or need
+// not be saved.
 func (f *fold) unsaved(doc string) string {
 	if computations[doc] != nil || doc == "extra" || doc == rate+"-wanted" || doc == "app" || doc == "when" || doc == space.CancelDoc {
 		return ""
@@ -101,7 +102,7 @@ func (f *fold) writer(doc string) string {
 	return h[len(h)-1].attached
 }
 
-// untold returns an event that the space has refused, and whose sender has no notice of it.
+// untold returns an event that the space has refused without a notice to its sender.
 func (w *world) untold(f *fold) (id, from string) {
 	for key, h := range f.handled { // any order: whether there is one
 		tx, minted := model.OriginOf(key.id)
@@ -115,7 +116,7 @@ func (w *world) untold(f *fold) (id, from string) {
 	return "", ""
 }
 
-// checkOp: a client gets one answer, and it is true.
+// checkOp: a client gets exactly one answer, and it is correct.
 func (w *world) checkOp(o *op) {
 	if o.do == "transact" {
 		w.checkTransaction(o)
@@ -228,8 +229,7 @@ func (w *world) checkSenders() {
 	}
 }
 
-// checkWatch: a watcher sees confirmed values only, in the order of the log, up to the
-// current one.
+// checkWatch: a watcher sees only confirmed values, in the order of the log, up to the current one.
 func (w *world) checkWatch(v *watch) {
 	f := w.folds[v.space]
 	if !slices.IsSorted(v.revisions) {

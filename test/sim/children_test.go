@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Seeds are run by processes of their own: one processor, no garbage collection while a
-// seed runs, no interruption between any two instructions. None of that should matter,
-// since what happens at one instant has no order, and it is not left to that alone.
+// Seeds run in child processes with one processor, no garbage collection during a seed, and no
+// preemption between two instructions. None of this should matter, because the checks do not depend on
+// the order within one instant, but it makes replays more reliable.
 
 // part is the seeds that a child process runs, passed in the environment.
 type part struct {
@@ -38,11 +38,11 @@ func (p *part) all() (list []uint64) {
 
 const partEnv = "SETTLE_SIM_PART"
 
-// outcomes are what a process found, or several together.
+// outcomes are the results of one process, or of several combined.
 type outcomes struct {
 	Seeds, Steps, Failed int
 	Counts               map[string]int
-	// Reports are of the first seeds that failed, Hashes of all if they were asked for.
+	// Reports describe the first seeds that failed, Hashes are those of all seeds, if requested.
 	Reports []string
 	Hashes  map[uint64]string
 	// Commits are sums over what each seed has appended.
@@ -54,7 +54,7 @@ const (
 	doneLine = "sim: done "
 )
 
-// runPart is what a child does.
+// runPart is the main function of a child process.
 func runPart(t *testing.T, text string) {
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -62,7 +62,7 @@ func runPart(t *testing.T, text string) {
 	}
 	out := outcomes{Counts: map[string]int{}, Hashes: map[uint64]string{}, Commits: map[uint64]uint64{}}
 	for i, seed := range p.all() {
-		fmt.Println(seedLine + strconv.FormatUint(seed, 10)) // should this process die of it
+		fmt.Println(seedLine + strconv.FormatUint(seed, 10)) // in case the seed kills this process
 		collect(uint64(i))
 		plan := newPlan(seed)
 		r := simulate(t, plan, false)
@@ -150,7 +150,7 @@ func inChild(t *testing.T, p part) (out outcomes) {
 	return out
 }
 
-// tail keeps the beginning of what a process complains of.
+// tail keeps the beginning of a process's error output.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -6,16 +6,17 @@ import (
 )
 
 const (
-	// collectEvery is after how many seeds garbage is collected: often enough that memory is used again while it
-	// is in the caches, and that two processes find room.
+	// collectEvery is the number of seeds between garbage collections: small enough that memory is
+	// reused while it is in the caches, and that two processes fit into memory.
 	collectEvery = 8
-	// usualStack is about what most goroutines of a seed use. The runtime gives new goroutines the mean of what it
-	// found in use when it collected garbage last, which is little between two seeds, and copies the stack of each
-	// as it grows: a seventh of the time of a seed.
+	// usualStack is approximately the stack size of most goroutines of a seed. The runtime gives new
+	// goroutines the mean stack size that it found at the last garbage collection, which is small
+	// between two seeds, and copies each stack as it grows, which would take a seventh of the time of a
+	// seed.
 	usualStack = 6 << 10
 )
 
-// collect sometimes collects garbage between two seeds.
+// collect collects garbage after every collectEvery seeds.
 func collect(i uint64) {
 	if i%collectEvery != 0 {
 		return
@@ -32,7 +33,7 @@ func collect(i uint64) {
 	ended.Wait()
 }
 
-// useStack calls f with about so many bytes of the stack in use.
+// useStack calls f with about this many bytes of the stack in use.
 //
 //go:noinline
 func useStack(bytes int, f func()) (used byte) {

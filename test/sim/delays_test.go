@@ -9,11 +9,10 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// Events that wait for their time, timers and a cron job: what a plan has of them, and
-// what programs do with them. All that is decided here is drawn from keys of its own, so a
-// seed without delays has the plan that it would have if there were none.
+// Delayed events, timers and a cron job: the items of a plan, and the code of programs. All decisions
+// here are drawn from separate keys, so a seed without delays has the same plan as before they existed.
 
-// far is beyond any run: what waits for longer still waits at its end.
+// far is longer than any run: an event that waits this long still waits at its end.
 const far = 30 * time.Minute
 
 // delays are what a plan decides about time.
@@ -26,7 +25,7 @@ type delays struct {
 	every   time.Duration
 }
 
-// delay has some of the events wait, and adds others that have to do with time.
+// delay delays some of the events, and adds events and timers.
 func (p *plan) delay() {
 	c := keyed(p.seed, "delay")
 	if p.delays.on = c.below(2) == 0; !p.delays.on {
@@ -44,8 +43,7 @@ func (p *plan) delay() {
 	}
 }
 
-// delaySome gives a time to some of the events that there are. An event that is sent again
-// has the same.
+// delaySome gives a time to some of the existing events. An event that is sent again has the same time.
 func (p *plan) delaySome() {
 	due := map[string]time.Duration{}
 	for i := range p.items {
@@ -93,9 +91,9 @@ func (p *plan) useTimers() {
 	}
 }
 
-// onTime are the handlers that have to do with time. Each returns the time at which it ran.
+// onTime are the handlers that use time. Each returns the time at which it ran.
 var onTime = map[string]func(v view, ev *model.Event) (model.Value, error){
-	// something leaves here, and is to arrive there at a time.
+	// an amount leaves here, and arrives there at a later time.
 	"later": func(v view, ev *model.Event) (model.Value, error) {
 		to, k := target(ev)
 		on, _ := ev.Payload.Get("on").AsString()
@@ -160,7 +158,7 @@ func ranAt(v view, timer string) (model.Value, error) {
 	return model.Of(result)
 }
 
-// leaveTimer is what some transactions of applications do besides.
+// leaveTimer sets a timer, as some transactions of applications do.
 func leaveTimer(v view, id string) {
 	if !strings.Contains(id, "T") {
 		return
@@ -183,7 +181,7 @@ func (s schedule) Next(after time.Time) time.Time {
 	return next
 }
 
-// between counts the times between two, without these.
+// between counts the times strictly between two times.
 func (s schedule) between(from, to int64) (n int64) {
 	for at := s.Next(time.UnixMilli(from)); !at.IsZero() && at.UnixMilli() < to; at = s.Next(at) {
 		n++
@@ -191,9 +189,9 @@ func (s schedule) between(from, to int64) (n int64) {
 	return n
 }
 
-// schedule is that of a space. Two spaces that are due in the same instant would be woken in
-// any order, so no two are: their times are 13 ms or a multiple of it apart, and less than
-// the time between two of them.
+// schedule returns the schedule of a space. Spaces that are due in the same instant would be woken in
+// any order, so the times of different spaces differ by a multiple of 13 ms, and by less than the
+// interval of the schedule.
 func (w *world) schedule(space string) schedule {
 	begin := w.story.begin.Add(time.Duration(space[len(space)-1]%16) * 13 * time.Millisecond)
 	return schedule{begin, w.story.begin.Add(w.plan.chaos), w.plan.delays.every}

@@ -8,15 +8,16 @@ import (
 	"github.com/settlehq/settle/bus/membus"
 )
 
-// Programs change at a step of a worker: when a request of a kind leaves it, has arrived, or is answered,
-// another edition is deployed, which that worker learns at once.
+// Programs change at a step of a worker: when a certain request leaves it, arrives, or is answered,
+// another edition is deployed, and that worker learns of it at once.
 
 var (
 	deploySteps     = []string{"append", "append", "save", "load", "read-log", "read-lane", "head", "send", "save-position"}
 	moreDeploySteps = []string{"load-position", "load-mark", "load-item", "due", "lane-end", "announce", "purge-log", "purge-state", "find-event", "log-tail", "observe", "ask"}
 )
 
-// seldomDeployStep is a step that runs may lack: a worker requests an event only to name a space that is stuck.
+// seldomDeployStep is a step that need not occur: a worker requests an event only to report a stuck
+// space.
 const seldomDeployStep = "find-event"
 
 func (p *plan) deploySteps() {
@@ -44,14 +45,15 @@ func (p *plan) stepsOfDeploys() []string {
 	return deploySteps
 }
 
-// moments name those of a request at which something is done to its process.
+// moments are the names of the moments of a request at which a process can crash or receive a
+// deployment.
 var moments = []string{"leaves", "has arrived", "is answered"}
 
 func deployedAt(label, moment string) string {
 	return "programs deployed at: " + label + ", when it " + moment
 }
 
-// deployAt deploys what is armed, if this is the step for it. w.mu is held.
+// deployAt makes the armed deployment, if this is its step. w.mu is held.
 func (w *world) deployAt(p *process, s membus.Step) {
 	k := slices.IndexFunc(p.deploys, func(d *item) bool { return d.label == s.Label && membus.Moment(d.moment) == s.Moment })
 	if k < 0 || w.healed {
@@ -68,8 +70,9 @@ func (w *world) deployAt(p *process, s membus.Step) {
 	})
 }
 
-// TestDeploySteps_AreAllThatProcessesCrashAt: the newest plans deploy at every step at which they let a worker crash. The
-// older ones deploy at fewer, so that their stories stay what they were. Coordinators have no part in it: they run no program.
+// TestDeploySteps_AreAllThatProcessesCrashAt: the newest plans deploy at every step at which they let a
+// worker crash. Older plans deploy at fewer steps, so that their stories do not change. Coordinators are
+// not affected, since they run no program.
 func TestDeploySteps_AreAllThatProcessesCrashAt(t *testing.T) {
 	if none := (&plan{seed: firstNewer}).stepsOfDeploys(); slices.Contains(none, "load-position") {
 		t.Errorf("an older plan deploys at %v", none)

@@ -5,11 +5,11 @@
 //
 //	seed -> plan -> chaos -> heal -> rest -> checks
 //
-// A plan is an explicit list of the clients' operations and of the faults. While it
-// lasts, requests and answers are lost, late, repeated, overtaken; processes are killed
-// between any two of their steps, paused, cut off; stores are full, replicas are behind.
-// Then all faults end, and the deployment must come to rest within a bound of
-// virtual time. The checks then examine its history, each in a file.
+// A plan is an explicit list of the clients' operations and of the faults. While it lasts, requests and
+// answers are lost, delayed, repeated and reordered; processes are killed between any two of their
+// steps, paused, cut off; stores are full, replicas are behind. Then all faults end, and the deployment
+// must come to rest within a bound of virtual time. The checks then examine its history; each has a file
+// of its own.
 //
 // # Faults
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Applications that set timers in a space while its owner saves it. Both save when the space
+// Applications set timers in a space while its owner saves it. Both save the time at which the space
 // wants to be woken.
 
 func (p *plan) dues() {
@@ -32,7 +32,7 @@ func (p *plan) dues() {
 	}
 }
 
-// saving keeps account of the saves under way, by space.
+// saving tracks the saves in progress, by space.
 func (w *world) saving(p *process, s membus.Step) {
 	if s.Label != "save" {
 		return
@@ -48,7 +48,7 @@ func (w *world) saving(p *process, s membus.Step) {
 	}
 }
 
-// noteDue counts what applications save of when a space wants to be woken while its owner saves it.
+// noteDue counts wake-up times that applications save while the owner saves the space.
 func (w *world) noteDue(p *process, s membus.Step) {
 	if s.Doc.Doc != model.DueKey || p.who[0] != 'a' {
 		return

@@ -9,9 +9,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Positions that arrive far too early: a space sends many events to another one while the
-// coordinators are cut off, and another process releases the last of them first, as any process
-// may that has read the log.
+// Positions arrive far too early: a space sends many events to another one while the coordinators are
+// cut off, and another process releases the last of them first, as any reader of the log may.
 
 func (p *plan) early() {
 	for i := range p.times("early", 2) {
@@ -39,7 +38,7 @@ var ofEarly = map[string]func(v view, ev *model.Event) (model.Value, error){
 	},
 }
 
-// rush releases the last of what each space has sent and no lane has, the last first.
+// rush releases, in reverse order, the last sends of each space that are not in a lane yet.
 func (w *world) rush(p *process) {
 	w.mu.Lock()
 	var list []model.Send
@@ -65,7 +64,7 @@ func (w *world) rush(p *process) {
 	}
 }
 
-// farTooEarly is by how many a position is ahead of the last that is handled.
+// farTooEarly is the distance of such a position from the last handled one.
 const farTooEarly = 10
 
 func (f *fold) noteEarly(m *model.Message) {

@@ -2,6 +2,6 @@
 
 package sim
 
-// few is true if the race detector, or the invariants after every step, slow everything down: then fewer seeds
-// are run.
+// few is true if the race detector, or the check of invariants after every step, slows everything down;
+// then fewer seeds are run.
 const few = true

@@ -19,7 +19,7 @@ type fold struct {
 	seq   uint64
 	epoch uint64
 	owner string
-	// joined are the runtimes that take part without being the owner, by epoch.
+	// joined are the attached runtimes, by epoch.
 	joined map[uint64]string
 
 	docs     map[string]model.Value
@@ -79,7 +79,7 @@ func (f *fold) wrong(check, format string, args ...any) {
 	f.w.violate(check, "space %s at %d: %s", f.space, f.seq, fmt.Sprintf(format, args...))
 }
 
-// take takes in the commit that has just been appended.
+// take applies the commit that has just been appended.
 func (f *fold) take(a *model.Append, c *model.Commit, seq uint64) {
 	if a.Expect != f.seq {
 		f.wrong("chain", "%s was appended behind %d", a.ID, a.Expect)
@@ -206,7 +206,7 @@ func (f *fold) applied(tx *model.Tx) map[string]model.Value {
 	return after
 }
 
-// event finds what a receipt is about, and checks that it is its turn.
+// event returns the event of a receipt, and checks that it was next.
 func (f *fold) event(c *model.Commit, stream string, rc *model.Receipt) *model.Event {
 	key := eventKey{f.space, stream, rc.Event}
 	if h := f.handled[key]; h != nil {
@@ -237,8 +237,8 @@ func (f *fold) event(c *model.Commit, stream string, rc *model.Receipt) *model.E
 	return &ev
 }
 
-// takeTurn finds an event of the lane that is handled, or begins to wait for its time, and
-// checks that it is its turn.
+// takeTurn returns the event of the lane that is handled, or begins to wait for its time, and checks
+// that it was next.
 func (f *fold) takeTurn(stream, id string, lane, pos uint64) *model.Message {
 	i, ok := slices.BinarySearchFunc(f.lane, lane, func(m *model.Message, seq uint64) int { return cmp.Compare(m.Seq, seq) })
 	if !ok || f.lane[i].ID != id || f.lane[i].Stream != stream {
@@ -263,8 +263,8 @@ func (f *fold) takeTurn(stream, id string, lane, pos uint64) *model.Message {
 	return m
 }
 
-// followUp: they come in the order in which they were sent, each behind what was in the
-// lane then.
+// followUp: follow-ups are handled in the order in which they were sent, each after the events that were
+// in the lane at that time.
 func (f *fold) followUp(stream string, rc *model.Receipt) *model.Event {
 	i := slices.IndexFunc(f.own, func(s model.Send) bool { return s.ID == rc.Event && s.Stream == stream })
 	if i < 0 {
@@ -283,7 +283,7 @@ func (f *fold) followUp(stream string, rc *model.Receipt) *model.Event {
 	return &ev
 }
 
-// sent takes in a send of a transaction.
+// sent records a send of a transaction.
 func (f *fold) sent(c *model.Commit, tx *model.Tx, s *model.Send, k int) {
 	epoch := c.Epoch
 	if want := (model.TxID{Space: f.space, Epoch: epoch, N: tx.N}).Event(k); s.ID != want {
@@ -306,7 +306,7 @@ func (f *fold) sent(c *model.Commit, tx *model.Tx, s *model.Send, k int) {
 	}
 }
 
-// advance: the cursor passes over what is handled, and over nothing else.
+// advance: the cursor passes handled events only.
 func (f *fold) advance(c *model.Commit) {
 	if c.Cursor.Floor < f.cursor.Floor {
 		f.wrong("cursor", "goes back from %d to %d", f.cursor.Floor, c.Cursor.Floor)

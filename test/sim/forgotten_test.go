@@ -7,23 +7,23 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Deletions that touch nothing else, in runs where the markers of deleted documents are purged: a document is
-// created, a computation that reads it is observed for a while, and it is deleted without observers. A space
-// that leaves memory then, or loses its owner, is loaded from a bucket that has no trace of the deletion. All
-// of it is drawn from keys of its own, as in delays.
+// Isolated deletions in runs where the markers of deleted documents are purged: a document is created, a
+// computation that reads it is observed for a while, and it is deleted without observers. A space that
+// is then unloaded, or loses its owner, is loaded from a bucket that has no trace of the deletion. All
+// decisions are drawn from separate keys, as in delays.
 
-// plain is the document, and copied what is computed from it and from nothing else.
+// plain is the document, and copied is computed from it alone.
 const (
 	plain  = "plain"
 	copied = "copied"
 )
 
-// forgets reports whether the runs of a plan delete in that way.
+// forgets reports whether a plan has such deletions.
 func (p *plan) forgets() bool {
 	return p.history > 0 && keyed(p.seed, "forgets").below(2) == 0
 }
 
-// forget is what is done with the document.
+// forget adds the items for the document.
 func (p *plan) forget() {
 	if !p.forgets() {
 		return
@@ -46,7 +46,7 @@ func (p *plan) forget() {
 	}
 }
 
-// ofForgotten are its streams. None of them touches anything else.
+// ofForgotten are the streams. Their handlers touch no other document.
 var ofForgotten = map[string]func(v view, ev *model.Event) (model.Value, error){
 	"note": func(v view, ev *model.Event) (model.Value, error) {
 		v.Set(plain, ev.Payload)
@@ -68,8 +68,8 @@ func copyPlain(v view) model.Value {
 	return model.MustOf(map[string]any{"v": x})
 }
 
-// loaded notes that a space is loaded of which it is saved what copied was computed from, and no
-// longer that this was deleted since.
+// loaded counts a space that is loaded from a bucket with the observation of copied, but without a trace
+// that plain was deleted since.
 func (w *world) loaded(space string) {
 	if !w.plan.forgets() {
 		return

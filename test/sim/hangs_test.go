@@ -57,7 +57,8 @@ func (p *plan) chooseHangs() {
 	}
 }
 
-// hang are the items: an event whose handler hangs, others behind it, and what happens to its space meanwhile.
+// hang adds the items: an event whose handler hangs, events behind it, and faults of its space in the
+// meantime.
 func (p *plan) hang() {
 	for i := range p.times("hangs", 3) {
 		c := keyed(p.seed, "hang", i)
@@ -115,8 +116,9 @@ func (p *plan) hang() {
 	}
 }
 
-// hangBound returns what code that hangs adds to the bound on rest: each event three attempts and the pauses between
-// them, or five that heed their context, as many in an application, for which the limit is longer; nodes that rest, twice.
+// hangBound returns how much code that hangs adds to the bound on rest: for each event, three attempts
+// and the pauses between them, or five attempts that heed their context, and as many in an application,
+// whose limit is longer; for nodes, two pauses.
 func (p *plan) hangBound() (d time.Duration) {
 	if !p.has("hangs") {
 		return 0
@@ -135,7 +137,7 @@ func (p *plan) hangBound() (d time.Duration) {
 	return d
 }
 
-// ofHangs are its streams, and what they do when they return.
+// ofHangs are the streams, and the effects of their handlers when they return.
 var ofHangs = map[string]func(v view, ev *model.Event) (model.Value, error){
 	"hang": func(v view, _ *model.Event) (model.Value, error) {
 		v.Send("s1", "add", 6)
@@ -159,10 +161,10 @@ type attempts struct {
 	calls, bad, returned, late int
 }
 
-// lost returns the attempts that have not come back.
+// lost returns the number of attempts that have not returned.
 func (a *attempts) lost() int { return a.calls - a.returned }
 
-// hanging is code that is under way. w.mu guards it.
+// hanging is code that is running. w.mu guards it.
 type hanging struct {
 	space string
 	p     *process
@@ -170,14 +172,15 @@ type hanging struct {
 	late  time.Duration // from then on it is given up
 }
 
-// limits returns when code is over its limit, at the latest, and when it is given up: time is counted in looks.
+// limits returns when code is over its limit, at the latest, and when it is given up: time is measured
+// in checks.
 func limits(limit time.Duration) (over, late time.Duration) {
 	look := min(max(limit/8, time.Millisecond), time.Second)
 	return limit + 2*look, limit + runlimit.Grace + 2*look
 }
 
-// isTakenBack reports whether the plan may cancel an event. Its grace may begin with that, just before the limit is noticed, and is
-// counted in looks of its own.
+// isTakenBack reports whether the plan may cancel an event. Its grace may begin with the cancellation,
+// just before the limit is noticed, and is measured in separate checks.
 func (p *plan) isTakenBack(key eventKey) bool {
 	return slices.ContainsFunc(p.items, func(it item) bool {
 		return it.space == key.space && (it.do == "skip" || it.do == "cancel" && it.stream == key.stream && it.id == key.id)
@@ -317,7 +320,7 @@ func (w *world) checkHost(p *process, tx *space.Tx, what string) {
 	}
 }
 
-// tryHandler is an attempt at an event whose handler hangs as often as it says.
+// tryHandler is an attempt at an event, which says how often its handler hangs.
 func (w *world) tryHandler(p *process, tx *space.Tx, ev *model.Event) error {
 	k, _ := ev.Payload.AsInt()
 	key := eventKey{tx.Space(), ev.Stream, ev.ID}
@@ -353,7 +356,7 @@ func (w *world) tryNode(p *process, tx *space.Tx, node string) bool {
 	return true
 }
 
-// addHangs gives the program what hangs.
+// addHangs adds the handlers and nodes that hang to a program.
 func (w *world) addHangs(p0 *process, p *space.Program, edition int) error {
 	if !w.plan.has("hangs") {
 		return nil
@@ -392,7 +395,7 @@ func (w *world) addHangs(p0 *process, p *space.Program, edition int) error {
 	)
 }
 
-// noteGivenUp counts what a worker or an application gives up.
+// noteGivenUp counts code that a worker or an application gives up.
 func (w *world) noteGivenUp(r slog.Record) {
 	if !strings.HasPrefix(r.Message, "a handler or node is given up") {
 		return
@@ -421,7 +424,7 @@ func (w *world) noteGivenUp(r slog.Record) {
 	}
 }
 
-// hangsIn lists the code of a space that hangs in processes that live. w.mu is held.
+// hangsIn lists the hanging code of a space in live processes. w.mu is held.
 func (w *world) hangsIn(space string) (list []*hanging) {
 	for h := range w.hangings { // any order: the caller counts
 		if h.space == space && h.p.died == 0 {
@@ -431,7 +434,7 @@ func (w *world) hangsIn(space string) (list []*hanging) {
 	return list
 }
 
-// noteTakeover counts takeovers of a space of which code hangs. w.mu is held.
+// noteTakeover counts takeovers of a space with hanging code. w.mu is held.
 func (f *fold) noteTakeover(c *model.Commit) {
 	for _, h := range f.w.hangsIn(f.space) {
 		if h.p.id == c.Runtime {
@@ -442,7 +445,7 @@ func (f *fold) noteTakeover(c *model.Commit) {
 	}
 }
 
-// noteBeside counts transactions of applications in a space of which code hangs in its owner. w.mu is held.
+// noteBeside counts transactions of applications in a space whose owner has hanging code. w.mu is held.
 func (f *fold) noteBeside() {
 	for _, h := range f.w.hangsIn(f.space) {
 		if h.p.worker != nil {
@@ -452,7 +455,7 @@ func (f *fold) noteBeside() {
 	}
 }
 
-// noteHangingEviction counts a space that leaves memory while code of it hangs that was given up.
+// noteHangingEviction counts a space that is unloaded while given-up code of it still hangs.
 func (w *world) noteHangingEviction(p *process, space string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -463,7 +466,7 @@ func (w *world) noteHangingEviction(p *process, space string) {
 	}
 }
 
-// hung: an event whose handler hangs fails when it was tried often enough, and not before.
+// hung: an event whose handler hangs fails after its last attempt, and not before.
 func (o *oracle) hung(ev *model.Event, rc *model.Receipt) {
 	a := o.f.w.attempts[eventKey{o.f.space, ev.Stream, ev.ID}]
 	lives := len(o.f.tried[eventKey{o.f.space, ev.Stream, ev.ID}])
@@ -485,7 +488,7 @@ func (o *oracle) hung(ev *model.Event, rc *model.Receipt) {
 	}
 }
 
-// noteHung counts how an event ends whose handler was given up, and what waits behind it. w.mu is held.
+// noteHung counts how an event ends whose handler was given up, and the events behind it. w.mu is held.
 func (f *fold) noteHung(ev *model.Event, rc *model.Receipt) {
 	a := f.w.attempts[eventKey{f.space, ev.Stream, ev.ID}]
 	if a == nil || a.lost() == 0 {
@@ -499,7 +502,7 @@ func (f *fold) noteHung(ev *model.Event, rc *model.Receipt) {
 	}
 }
 
-// checkHangs: what was given up has left nothing behind, and workers know how much of it has not returned.
+// checkHangs: code that was given up has no effects, and workers count how much of it has not returned.
 func (w *world) checkHangs() {
 	if !w.plan.has("hangs") {
 		return
@@ -535,7 +538,7 @@ func (w *world) checkHangs() {
 	}
 }
 
-// mindAttachment starts an application again whose attachment has ended as a handler was given up.
+// mindAttachment restarts an application whose attachment has ended because a handler was given up.
 func (w *world) mindAttachment(p *process, i item) {
 	if !w.plan.has("hangs") {
 		return
@@ -565,8 +568,8 @@ func (w *world) mindAttachment(p *process, i item) {
 	})
 }
 
-// glimpsedAtRest reports whether a handler has read the last output of the computation that hangs, as it may
-// while that rests.
+// glimpsedAtRest reports whether a handler has read the last output of the hanging computation, as it
+// may while that is paused.
 func (f *fold) glimpsedAtRest(after map[string]model.Value) bool {
 	got, ok := after["glimpsed"]
 	if !ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// firstNewer and lastNewer are the seeds whose plans may have the faults of newerFaults, too, firstNewest and
-// lastNewest those that may have all. The plans of the others, and so their stories, are what they were before there
-// were any.
+// firstNewer to lastNewer are the seeds whose plans may also have the faults of newerFaults, firstNewest
+// to lastNewest those that may have all faults. The plans and stories of older seeds do not change when
+// faults are added.
 const (
 	firstNewer  = 10_000_000
 	lastNewer   = 29_999_999
@@ -26,7 +26,7 @@ var newerFaults = []string{"errors", "consumers", "early", "asleep", "dues", "qu
 // newestFaults are those that were added last.
 var newestFaults = []string{"hangs"}
 
-// everyFault returns what a plan may have.
+// everyFault returns the faults that a plan may have.
 func everyFault() []string { return slices.Concat(allFaults, newerFaults, newestFaults) }
 
 func (p *plan) isNewer() bool { return p.seed >= firstNewer && p.seed <= lastNewer || p.isNewest() }
@@ -70,7 +70,7 @@ func (p *plan) addNewer() {
 // anyUser returns a random user.
 func anyUser(c *chance) string { return fmt.Sprint("u", 1+c.below(users)) }
 
-// times returns how many items of a fault there are, from 1 to n; none if it is off.
+// times returns the number of items of a fault, from 1 to n; 0 if it is off.
 func (p *plan) times(fault string, n int) int {
 	if !p.has(fault) {
 		return 0
@@ -78,8 +78,8 @@ func (p *plan) times(fault string, n int) int {
 	return 1 + keyed(p.seed, "times", fault).below(n)
 }
 
-// sentEvents returns the events that clients send to be handled at once, each once, of streams that
-// may be waited for.
+// sentEvents returns, once each, the undelayed events that clients send, of streams for which a client
+// may wait.
 func (p *plan) sentEvents() (list []item) {
 	known := map[eventKey]bool{}
 	for _, it := range p.items {
@@ -108,7 +108,7 @@ func (n *wire) consumerMeets(fault string, d membus.Delivery) bool {
 	return met
 }
 
-// Doubled has a delivery come twice.
+// Doubled reports whether a delivery comes twice.
 func (n *wire) Doubled(d membus.Delivery) bool { return n.consumerMeets("doubled", d) }
 
 // checkNewer is checkOp for an operation of the newer kinds, or one that failed with an error of the store; it
@@ -158,7 +158,7 @@ func (w *world) mayStartAgain(err error) bool {
 	return errors.Is(err, errStore) || errors.As(err, &taken) && w.plan.isNewer()
 }
 
-// again ends a process that could not begin because of the store, and has it begin again.
+// again ends a process that could not start because of the store, and starts it again.
 func (w *world) again(p *process, why string) {
 	w.count("processes that could not start for an error of the store")
 	w.kill(p, why)
@@ -187,7 +187,8 @@ func (w *world) watchAgain(p *process, i item, o *watch) {
 	}
 }
 
-// seedRanges are n seeds: those from the flag -first on, or three older ones for each newer one and each newest one.
+// seedRanges returns n seeds: those from the flag -first on, or three older ones for each newer one and
+// each newest one.
 func seedRanges(n uint64) []seedRange {
 	if *firstFlag > 0 {
 		return []seedRange{{*firstFlag, n}}
@@ -207,7 +208,7 @@ func parts() []part {
 	return []part{first, second}
 }
 
-// hasSome reports whether some of the seeds are such.
+// hasSome reports whether any of the seeds satisfies a condition.
 func hasSome(parts []part, are func(*plan) bool) bool {
 	return slices.ContainsFunc(parts, func(p part) bool {
 		return slices.ContainsFunc(p.all(), func(seed uint64) bool { return are(&plan{seed: seed}) })
@@ -310,10 +311,11 @@ var sometimesNewest = []string{
 	"transactions of applications while code hangs in the owner",
 }
 
-// many is how many of the newest seeds are enough for what is seldom.
+// many is the number of newest seeds from which on even rare faults must occur.
 const many = 10_000
 
-// seldomNewest returns what must happen in many of the newest seeds, each step at which a program is deployed among it.
+// seldomNewest returns what must occur in that many newest seeds, including each step at which a program
+// is deployed.
 func seldomNewest() []string {
 	list := []string{
 		"dead letters that were listed as dismissed",

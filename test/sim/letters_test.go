@@ -9,7 +9,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Clients send dead letters again, or dismiss them.
+// Clients redrive dead letters, or dismiss them.
 
 func (p *plan) letters() {
 	for i := range p.times("letters", 6) {
@@ -18,7 +18,7 @@ func (p *plan) letters() {
 	}
 }
 
-// listings are clients that go through the dead letters.
+// listings adds clients that list the dead letters.
 func (p *plan) listings() {
 	if !p.isNewest() || !p.has("letters") {
 		return
@@ -33,7 +33,7 @@ func (p *plan) listings() {
 	}
 }
 
-// list goes through the dead letters of a space, or of all.
+// list lists the dead letters of a space, or of all spaces.
 func (w *world) list(p *process, o *op) error {
 	for d, err := range p.client.Space(o.space).DeadLetters(p.ctx) {
 		if err != nil {
@@ -44,7 +44,7 @@ func (w *world) list(p *process, o *op) error {
 	return nil
 }
 
-// checkListed: what is listed has ended so, and what has been done about it was done.
+// checkListed: each listed event has ended that way, and each listed redrive or dismissal was made.
 func (w *world) checkListed(o *op) {
 	if o.err != nil {
 		w.violate("answers", "%s got the answer: %v", o, o.err)
@@ -69,7 +69,7 @@ func (w *world) checkListed(o *op) {
 	}
 }
 
-// letterOf returns the letter that an item is about: one of those that there are.
+// letterOf returns the letter for an item: one of the existing letters.
 func (w *world) letterOf(i item) *model.DeadLetter {
 	var list []model.DeadLetter
 	for _, d := range w.server.ReadDead("", 0, 1<<30) {
@@ -105,8 +105,8 @@ func (w *world) checkLetter(o *op) {
 	switch {
 	case o.skipped || errors.As(o.err, &tooLong) || errors.Is(o.err, model.ErrLaneFull) || errors.Is(o.err, history.ErrForgotten):
 	case history.IsGone(o.err) && w.plan.has("stale"):
-		// The letter has no payload, and a replica that is behind does not know of the event: the
-		// coordinator, too, may have asked such a one.
+		// The letter has no payload, and a replica that is behind does not have the event: the
+		// coordinator may have queried such a replica, too.
 		w.count("letters without a payload that could not be found")
 	case o.err != nil:
 		w.violate("answers", "%s of %s got the answer: %v", o, o.of(), o.err)

@@ -17,13 +17,13 @@ type wire struct {
 	p *process
 
 	mu sync.Mutex
-	// trips are those of the instant at.
+	// trips are the trips of the instant at.
 	trips map[membus.Op]membus.Trip
 	at    time.Duration
 }
 
-// Request decides what becomes of one try of a request. Those that are the same in one instant
-// (see membus.Op.Nth) go together.
+// Request decides the fate of one attempt at a request. Equal requests in one instant (see
+// membus.Op.Nth) share a fate.
 func (n *wire) Request(op membus.Op) membus.Trip {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -43,8 +43,8 @@ func (n *wire) Request(op membus.Op) membus.Trip {
 	return trip
 }
 
-// send decides what becomes of one try of a request. All draws are made whatever is on,
-// so that turning a fault off leaves the others where they are.
+// send decides the fate of one attempt at a request. All draws are made even if a fault is off, so that
+// turning it off does not change the others.
 func (n *wire) send(op membus.Op) membus.Trip {
 	o := &n.w.plan.options
 	c := keyed(n.w.plan.seed, "trip", n.p.name, op.Label, op.Space, op.Key, op.Nth, op.Try)
@@ -75,8 +75,8 @@ func (n *wire) send(op membus.Op) membus.Trip {
 	return trip
 }
 
-// book keeps two things from happening at the server, or at its clients, at the same instant: the second one is
-// delayed by a nanosecond.
+// book keeps two requests from arriving at the server, or at its clients, at the same instant: the
+// second one is delayed by a nanosecond.
 func (w *world) book(t *membus.Trip) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,18 +122,18 @@ func (n *wire) Waking(op membus.Op) time.Duration {
 	return keyed(n.w.plan.seed, "waking", n.p.name, op.Label, op.Space, op.Key, op.Nth, op.Try).between(1, time.Millisecond)
 }
 
-// Step writes the story, feeds the checks, and kills the process if it is its time.
+// Step adds to the story, feeds the checks, and kills the process if a crash is armed for this step.
 func (n *wire) Step(s membus.Step) {
 	if n.record(s) {
 		n.w.count("crashes at a step")
-		// A moment later: what else the process does at this instant is done, in whatever
+		// A moment later, so that everything that the process does at this instant is done, in any
 		// order.
 		time.AfterFunc(457, func() { n.w.kill(n.p, "crashes") })
 	}
 }
 
-// state says whether everything is healed, the store takes nothing in, or the process is
-// to crash before it can send this.
+// state reports whether all faults have ended, the store accepts nothing, or the process must crash
+// before it can send this.
 func (n *wire) state(op membus.Op) (healed, full, doomed bool) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *wire) state(op membus.Op) (healed, full, doomed bool) {
 	return n.w.healed, n.w.storeFull, a != nil && a.label == op.Label && membus.Moment(a.moment) == membus.Leaves
 }
 
-// record notes a step, and reports whether the process is to crash at it.
+// record records a step, and reports whether the process must crash at it.
 func (n *wire) record(s membus.Step) (crash bool) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
@@ -190,7 +190,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// minutes says a step to people.
+// minutes describes a step for people.
 func (n *wire) minutes(s membus.Step) {
 	if !n.w.story.verbose || !*allFlag && (s.Label == "announce" || s.Label == "ping" || s.Label == "observe" || s.Label == "follow-members") {
 		return
@@ -254,7 +254,7 @@ func arrival(s membus.Step) string {
 	return ""
 }
 
-// splitID takes the nonce off an append's id.
+// splitID removes the nonce from an append's id.
 func splitID(id string) (commit, nonce string) {
 	i := strings.LastIndexByte(id, '/')
 	return id[:max(i, 0)], id[i+1:]

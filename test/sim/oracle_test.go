@@ -10,17 +10,17 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// oracle runs a handler again, or evaluates a derived document, on nothing but the
-// documents of the log. It is a view.
+// oracle runs a handler again, or evaluates a derived document, on the documents of the log alone. It is
+// a view.
 type oracle struct {
 	f    *fold
 	docs map[string]model.Value
-	// hint is what the handler has seen of another space: no log says which of its values
-	// was here at that time.
+	// hint is the value of another space that the handler has seen: no log records which value was
+	// mirrored at that time.
 	hint  model.Value
 	after map[string]model.Value
 	sends []model.Send
-	// asWritten takes derived documents as they are instead of evaluating them.
+	// asWritten makes it read derived documents as stored instead of evaluating them.
 	asWritten bool
 	// now is the time of the handler according to its result; the log does not have it.
 	now     int64
@@ -86,8 +86,8 @@ func (o *oracle) send(space, stream string, payload any) *model.Send {
 // maxChain is how long chains may become in a simulation: shorter than those of its streams.
 const maxChain = 3
 
-// next returns the depth of what is sent for no time to come. It panics where a chain ends, and so
-// the event fails.
+// next returns the depth of an event that is sent without a delay. It panics at the end of a chain,
+// which makes the event fail.
 func (o *oracle) next() uint64 {
 	if o.event == nil {
 		return 0
@@ -99,8 +99,8 @@ func (o *oracle) next() uint64 {
 	return o.event.Depth + 1
 }
 
-// timed returns the depth of what is sent for a time: 0 if that is to come, or comes after the time
-// for which the event had waited.
+// timed returns the depth of an event that is sent for a time: 0 if that time is in the future, or later
+// than the time for which the current event had waited.
 func (o *oracle) timed(at time.Time) uint64 {
 	since := o.now
 	if o.event != nil && o.event.NotBefore > 0 {
@@ -157,8 +157,8 @@ func (o *oracle) handle(stream string, ev *model.Event, rc *model.Receipt) {
 // lostAttempts is the default of space.Config.LostAttempts.
 const lostAttempts = 3
 
-// givenUp: an event fails without another attempt if as many lives as that have marked one
-// and not come back. That of which a life died may have been something else.
+// givenUp: an event fails without another attempt if that many processes have recorded one and not
+// returned. The event need not be the cause of their deaths.
 func (o *oracle) givenUp(stream string, ev *model.Event) {
 	if lives := o.f.tried[eventKey{o.f.space, stream, ev.ID}]; len(lives) < lostAttempts {
 		o.f.wrong("oracle", "event %s is given up after attempts of %d lives", ev.ID, len(lives))
@@ -170,7 +170,7 @@ func (o *oracle) givenUp(stream string, ev *model.Event) {
 	}
 }
 
-// compare holds a handling in the log against what the oracle makes of it.
+// compare compares a handling in the log with the oracle's result.
 func (f *fold) compare(c *model.Commit, tx *model.Tx, o *oracle, after map[string]model.Value) {
 	what := fmt.Sprintf("%s of %s by %s", tx.By, tx.Receipt.Event, c.Runtime)
 	if tx.Receipt.Outcome != o.outcome || !model.Equal(tx.Receipt.Result, o.result) {
@@ -183,7 +183,7 @@ func (f *fold) compare(c *model.Commit, tx *model.Tx, o *oracle, after map[strin
 	}
 }
 
-// compareWrites holds what a transaction writes and sends against what the oracle does.
+// compareWrites compares the writes and sends of a transaction with those of the oracle.
 func (f *fold) compareWrites(what string, tx *model.Tx, o *oracle, after map[string]model.Value) {
 	for doc, want := range o.after { // any order: each document once
 		got, ok := after[doc]
@@ -221,8 +221,8 @@ func (f *fold) compareWrites(what string, tx *model.Tx, o *oracle, after map[str
 	}
 }
 
-// computed checks the document that a computation has just written, against the others as
-// they are at that place in the log.
+// computed checks the document that a computation has just written against the other documents at that
+// position of the log.
 func (f *fold) computed(node string) {
 	f.runs[node]++
 	run := f.w.plan.computation(node, f.edition)
@@ -240,7 +240,7 @@ func (f *fold) computed(node string) {
 	}
 }
 
-// seenElsewhere: what is seen of another space is what its log had at some time.
+// seenElsewhere: a value read from another space is one that its log had at some time.
 func (f *fold) seenElsewhere(what, space string, v model.Value) {
 	other := f.w.folds[space]
 	if other == nil || !other.ever("double", v) {

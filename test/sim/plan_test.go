@@ -10,40 +10,41 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// plan is all that a seed decides beforehand.
+// plan is everything that a seed decides in advance.
 type plan struct {
 	seed uint64
 	options
 	items []item
 }
 
-// options are what holds for the whole of a run. A seed turns a random part of the faults
-// off: what one fault hides, another run shows.
+// options apply to a whole run. A seed turns a random part of the faults off, because one fault may hide
+// the effects of another.
 type options struct {
 	partitions, spaces int
 	// chaos is how long faults last.
 	chaos time.Duration
-	// wire is how long a request takes typically, patience how long its client waits.
+	// wire is the typical duration of a request, patience how long its client waits.
 	wire, patience time.Duration
 	heartbeat, ttl time.Duration
 	checkpoint     time.Duration
-	// idle and maxAwake are those of the workers: when spaces leave memory.
+	// idle and maxAwake are options of the workers: when spaces are unloaded.
 	idle      time.Duration
 	maxAwake  int
 	laneLimit int
 	maxGroup  int
 	// sink gives the program an effect.
 	sink bool
-	// history is how many bytes of commits are kept that no restart needs, 0 all of them.
+	// history is the number of bytes of commits that are kept although no restart needs them, 0 for all
+	// of them.
 	history int64
-	// wild is how many of a thousand requests meet each fault that is on.
+	// wild is the number of requests per thousand that meet each enabled fault.
 	wild   int
 	faults []string
 	delays delays
 	hangs  hangs
 }
 
-// The faults that the network commits, and those that are items of a plan.
+// The faults of the network, and those that are items of a plan.
 var allFaults = []string{
 	"lost-request", "lost-answer", "copy", "late", "stale",
 	"crash", "kill", "pause", "cut", "full", "hermit", "coordinators", "oversize", "leave", "attached", "deadly", "versions", "tasks", "astray",
@@ -56,7 +57,7 @@ func (o *options) String() string {
 		o.partitions, o.spaces, o.chaos, o.wire, o.patience, o.heartbeat, o.ttl, o.checkpoint, o.idle, o.maxAwake, o.laneLimit, o.maxGroup, o.sink, o.history, o.wild, strings.Join(o.faults, " "), o.delays, o.hangs)
 }
 
-// item is one thing that is done.
+// item is one action of a plan.
 type item struct {
 	at time.Duration
 	do string
@@ -64,16 +65,16 @@ type item struct {
 	who string
 	// of events and documents
 	space, stream, id, payload, doc string
-	// label, moment: a crash is armed and happens at such a step of the process.
+	// label, moment: a crash is armed, and happens at that step of the process.
 	label  string
 	moment int
 	span   time.Duration
 	a, b   bool
-	// lane is the partition to whose lane an event is sent that goes astray.
+	// lane is the partition whose lane a misrouted event is sent to.
 	lane int
-	// due is when an event may be handled at the earliest, 0 for at once.
+	// due is the earliest time at which an event may be handled, 0 for at once.
 	due time.Duration
-	// expires is after when it is not handled any more, 0 for never.
+	// expires is the time after which it is no longer handled, 0 for never.
 	expires time.Duration
 }
 
@@ -196,7 +197,7 @@ func (p *plan) population() {
 	}
 }
 
-// attach has an application join a space, and makes transactions of it.
+// attach attaches an application to a space, and adds its transactions.
 func (p *plan) attach(c *chance, who string) {
 	start := item{at: p.when(c), do: "start", who: who, space: p.anySpace(c), a: c.below(2) == 0}
 	p.add(start)
@@ -222,7 +223,7 @@ var streams = []string{
 	"flaky", "get", "read", "look", "put", "stray", "nobody", "big", "clear", "raw", "huge", "deadly",
 }
 
-// payload returns what an event of a stream says.
+// payload returns the payload of an event of a stream.
 func (p *plan) payload(c *chance, stream string) string {
 	other := p.anySpace(c)
 	switch stream {
@@ -293,7 +294,7 @@ func (p *plan) workload() {
 	}
 }
 
-// steps are where a crash is worth most.
+// steps are the steps at which a crash is most interesting.
 var steps = []string{"append", "append", "append", "save", "save-position", "load", "read-log", "read-lane", "head", "lane-end", "load-position", "announce", "purge-log", "load-mark"}
 
 func (p *plan) trouble() {
@@ -355,7 +356,7 @@ func (p *plan) trouble() {
 	}
 }
 
-// eventKey tells an event from all others.
+// eventKey identifies an event.
 type eventKey struct{ space, stream, id string }
 
 func (i item) key() eventKey { return eventKey{i.space, i.stream, i.id} }

@@ -13,8 +13,8 @@ import (
 	"github.com/settlehq/settle/space"
 )
 
-// view is what a handler or a computation sees of the world: a transaction of the real
-// core, or the documents of the oracle, which runs the same code again.
+// view is the view of a handler or a computation: a transaction of the real core, or the documents of
+// the oracle, which runs the same code again.
 type view interface {
 	Space() string
 	Get(doc string, path ...string) model.Value
@@ -33,14 +33,14 @@ type view interface {
 	WantTask(input, key string) space.Task
 }
 
-// handlers are what the streams mean.
+// handlers are the handlers of the streams.
 var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
-	// n counts what came in.
+	// n counts the handled events.
 	"add": func(v view, ev *model.Event) (model.Value, error) {
 		k, _ := ev.Payload.AsInt()
 		return count(v, k), nil
 	},
-	// something leaves here and arrives there: the sum over all spaces stays.
+	// an amount leaves here and arrives there: the sum over all spaces stays the same.
 	"pay": func(v view, ev *model.Event) (model.Value, error) {
 		to, k := target(ev)
 		v.Send(to, "add", k)
@@ -67,7 +67,7 @@ var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
 		}
 		return count(v, 1), nil
 	},
-	// what a failed handler has written and sent is no more.
+	// the writes and sends of a failed handler are discarded.
 	"fail": func(v view, _ *model.Event) (model.Value, error) {
 		count(v, 1_000_000)
 		v.Send("s1", "add", 1_000_000)
@@ -83,12 +83,12 @@ var handlers = map[string]func(v view, ev *model.Event) (model.Value, error){
 		v.Send("s1", "add", 3)
 		return count(v, 10), nil
 	},
-	// reads what is derived here.
+	// reads a document that is derived here.
 	"get": func(v view, _ *model.Event) (model.Value, error) {
 		v.Set("got", v.Get("level"))
 		return v.Get("double"), nil
 	},
-	// reads what is derived elsewhere.
+	// reads a document that is derived in another space.
 	"read": func(v view, ev *model.Event) (model.Value, error) {
 		from, _ := ev.Payload.AsString()
 		seen := v.GetFrom(from, "double")
@@ -144,7 +144,7 @@ func target(ev *model.Event) (to string, k int64) {
 	return to, k
 }
 
-// computations are what the derived documents are.
+// computations are the functions of the derived documents.
 var computations = map[string]func(v view) model.Value{
 	"double": func(v view) model.Value {
 		n, _ := v.Get("n").AsInt()
@@ -173,7 +173,7 @@ var computations = map[string]func(v view) model.Value{
 	copied:    copyPlain,
 }
 
-// derived are the computations in an order in which each comes after what it reads.
+// derived lists the computations in an order in which each comes after those that it reads.
 var derived = []string{"double", "level", "abroad", "both", "dormant"}
 
 // flaky makes the handler of that stream fail as often as the event says, in each process.
@@ -214,7 +214,7 @@ func (w *world) deadly(p *process, v view, ev *model.Event) {
 	<-p.ctx.Done()
 }
 
-// restart is what a supervisor does.
+// restart starts a process again, as a supervisor does.
 func (w *world) restart(i item) {
 	w.mu.Lock()
 	p := w.procs[i.who]

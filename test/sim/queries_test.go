@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Clients ask workers for documents as they are at the head of the log, while appends are refused,
-// owners change and stores fail.
+// Clients query workers for documents at the head of the log, while appends are refused, owners change
+// and stores fail.
 
 func (p *plan) queries() {
 	for i := range p.times("queries", 8) {
@@ -18,14 +18,14 @@ func (p *plan) queries() {
 	}
 }
 
-// answerQueries has a worker answer the questions of clients.
+// answerQueries makes a worker answer the queries of clients.
 func (w *world) answerQueries(p *process) {
 	if w.plan.has("queries") {
 		p.worker.Beside(live.NewServer(w.busOf(p), p.worker, live.Config{}).Run)
 	}
 }
 
-// query asks for a document.
+// query queries a document.
 func (w *world) query(p *process, o *op) error {
 	f := w.folds[o.space]
 	w.mu.Lock()
@@ -45,8 +45,8 @@ func (w *world) query(p *process, o *op) error {
 	return err
 }
 
-// checkQuery: an answer is what the log has at its revision, and follows from all that was in the
-// log when it was asked for, and from nothing that was not there when it came.
+// checkQuery: an answer is the value in the log at its revision; it reflects everything that was in the
+// log when the query was sent, and nothing that was added after the answer arrived.
 func (w *world) checkQuery(o *op) {
 	f := w.folds[o.space]
 	if f.changedAt(o.doc, o.rev) != o.rev || !model.Equal(f.valueAt(o.doc, o.rev), o.value) {
@@ -78,7 +78,7 @@ type asked struct {
 	ref      history.EventRef
 	tree     *history.Tree
 	letters  []history.Dead
-	skipped  bool // there was nothing to do it to
+	skipped  bool // there was no object for it
 }
 
 func (a *asked) of() string { return fmt.Sprint(a.ref.Space, "/", a.ref.Stream, "/", a.ref.Event) }

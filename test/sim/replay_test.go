@@ -4,10 +4,10 @@ package sim
 
 import "testing"
 
-// The race detector has goroutines that are ready in the same instant run in random order, so
-// there is no replay with it.
+// The race detector runs goroutines that are ready in the same instant in random order, so a replay is
+// impossible with it.
 
-// TestASeedIsAReplay: the same seed tells the same story, in whichever process.
+// TestASeedIsAReplay: the same seed produces the same story in any process.
 func TestASeedIsAReplay(t *testing.T) {
 	sample := part{Ranges: seedRanges(min(*seedsFlag, 100)), Hashes: true}
 	both := inChildren(t, sample, sample)

@@ -95,8 +95,8 @@ func (w *world) waiting() string {
 	return ""
 }
 
-// unsavedOfAttached returns the name of an unsaved document that an application has written which is still
-// attached: the owner saves it as soon as it knows the attachment, whose first lease may be lost.
+// unsavedOfAttached returns the name of an unsaved document that a still attached application has
+// written: the owner saves it as soon as it knows of the attachment, whose first lease may be lost.
 func (w *world) unsavedOfAttached() string {
 	for _, p := range w.procs { // any order: whether there is one
 		if p.attachment == nil || p.died > 0 || p.left > 0 {

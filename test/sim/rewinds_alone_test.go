@@ -6,7 +6,8 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// In some of the worlds of TestRewinds a partition alone goes back: its log and its state, and its lane or not.
+// In some of the worlds of TestRewinds a single partition goes back: its log and its state, with or
+// without its lane.
 
 func (w *past) unlessAlone(n int) int {
 	if w.alone {
@@ -15,8 +16,8 @@ func (w *past) unlessAlone(n int) int {
 	return n
 }
 
-// goBackIn has the log and the state of one partition go back to the newest snapshot, under processes that live on or while there is
-// none. If its lane stays, nothing that was acknowledged is lost.
+// goBackIn restores the log and the state of one partition from the newest snapshot, under running
+// processes or while there are none. If its lane stays, no acknowledged event is lost.
 func (w *past) goBackIn(list []kept, partition int, nothing bool) {
 	if len(list) == 0 {
 		return
@@ -50,7 +51,7 @@ func (w *past) concerns(r rewound, e *sentEvent) bool {
 	return r.partition == allOfIt || r.partition == model.PartitionOf(e.space, w.server.Partitions())
 }
 
-// countRepeated counts the events that ended as another one had that stood for the same.
+// countRepeated counts the events that ended like an earlier event with the same replay key.
 func (w *past) countRepeated() {
 	for _, of := range w.spaces {
 		seen := map[uint64]bool{}

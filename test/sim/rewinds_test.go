@@ -64,7 +64,8 @@ func TestRewinds(t *testing.T) {
 	t.Log(counts)
 }
 
-// past is a deployment whose store goes back: all of it to one moment, or lanes alone, or the log of a partition with its state.
+// past is a deployment whose store goes back: the whole store to one moment, or lanes alone, or the log
+// of a partition with its state.
 type past struct {
 	seed    uint64
 	server  *membus.Server
@@ -159,7 +160,8 @@ func (w *past) count(what string) {
 	w.counts[what]++
 }
 
-// rough is the network of the simulation: nothing is lost on it but what a return of the store loses.
+// rough is the network of the simulation: it loses no requests, so only a return of the store loses
+// data.
 type rough struct {
 	w    *past
 	name string
@@ -177,7 +179,7 @@ func (n rough) Delivery(d membus.Delivery) time.Duration {
 func (n rough) Waking(membus.Op) time.Duration { return 1 }
 func (n rough) Step(membus.Step)               {}
 
-// chaosOfRewinds is how long things happen.
+// chaosOfRewinds is the duration of the operations and faults.
 const chaosOfRewinds = 6 * time.Second
 
 func (w *past) run() {
@@ -218,13 +220,13 @@ func (w *past) run() {
 	w.running.Wait()
 }
 
-// deed is something that happens at a time.
+// deed is an action at a time.
 type deed struct {
 	at time.Duration
 	do func()
 }
 
-// act does all that the seed says.
+// act performs the actions of the seed.
 func (w *past) act(ctx context.Context) {
 	var deeds []deed
 	add := func(at time.Duration, do func()) { deeds = append(deeds, deed{at, do}) }
@@ -353,7 +355,8 @@ func (w *past) keep() kept {
 	return kept{w.server.Snapshot(), w.now()}
 }
 
-// goBack has the store go back to the newest snapshot, or to the oldest, and returns those that are left.
+// goBack restores the store from the newest snapshot, or from the oldest, and returns the remaining
+// snapshots.
 func (w *past) goBack(list []kept, oldest bool) []kept {
 	if len(list) == 0 {
 		return nil
@@ -410,7 +413,8 @@ func (w *past) restart(who string, after time.Duration) {
 	w.start(who)
 }
 
-// twice returns a program whose events each write down that they were handled, and send the next space another.
+// twice returns a program in which each event records that it was handled, and sends an event to the
+// next space.
 func twice(w *past) *space.Program {
 	p := space.NewProgram("twice")
 	handle := func(stream string, then func(tx *space.Tx, ev *model.Event)) {
@@ -494,8 +498,8 @@ func (w *past) watch(ctx context.Context) {
 	}
 }
 
-// isKept reports whether an event is there whatever the store has forgotten: it was acknowledged before
-// a snapshot, or sent after the return to it.
+// isKept reports whether an event must exist whatever the store has lost: it was acknowledged before the
+// snapshot, or sent after its restoration.
 func (w *past) isKept(e *sentEvent) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -523,7 +527,8 @@ func (w *past) times(of string) model.Value {
 	return r.Doc("seen").Value
 }
 
-// missing are events that are not handled, of those that must be, nor what they send.
+// missing returns the events that should have been handled and have not, and missing sends of handled
+// ones.
 func (w *past) missing(must func(*sentEvent) bool) (list []string) {
 	times := map[string]model.Value{}
 	for _, s := range w.spaces {
@@ -574,7 +579,7 @@ func (w *past) rest(missing func() []string, what string) {
 	}
 }
 
-// sendAll sends every event again, as a client does that does not know what was lost.
+// sendAll sends every event again, like a client that does not know what was lost.
 func (w *past) sendAll(ctx context.Context) {
 	for _, e := range w.events {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -593,7 +598,8 @@ func (w *past) sendAll(ctx context.Context) {
 	}
 }
 
-// check is what holds in the end: everything is handled once, the watch shows the sum, nothing was refused.
+// check checks the final state: everything is handled once, the watch shows the sum, nothing was
+// refused.
 func (w *past) check() {
 	w.pass(5 * time.Second)
 	for i, of := range w.spaces {
@@ -625,7 +631,7 @@ func (w *past) check() {
 	w.countRepeated()
 }
 
-// Enabled, WithAttrs, WithGroup and Handle make the minutes of what is logged.
+// Enabled, WithAttrs, WithGroup and Handle add log records to the minutes.
 func (w *past) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (w *past) WithAttrs([]slog.Attr) slog.Handler               { return w }
 func (w *past) WithGroup(string) slog.Handler                    { return w }

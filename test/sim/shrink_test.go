@@ -10,8 +10,8 @@ import (
 // shrinkRuns bounds how often a failing plan is run to make it smaller.
 const shrinkRuns = 600
 
-// shrinker makes a failing plan smaller, as long as the same check fails. What is left out
-// changes nothing about what happens to the rest, since fates are not drawn from a sequence.
+// shrinker makes a failing plan smaller, as long as the same check fails. Removing an item does not
+// change the fates of the others, since fates are not drawn from a sequence.
 type shrinker struct {
 	t     *testing.T
 	check string
@@ -24,8 +24,7 @@ func (s *shrinker) fails(p *plan) bool {
 	return slices.ContainsFunc(simulate(s.t, p, false).wrong, func(v violation) bool { return v.check == s.check })
 }
 
-// shrink returns a plan that fails in the same way, with as few items and faults as were
-// found.
+// shrink returns the smallest plan found that fails in the same way.
 func (s *shrinker) shrink(p *plan) *plan {
 	small := *p
 	small.items = s.fewer(&small)
@@ -66,7 +65,7 @@ func (s *shrinker) fewer(p *plan) []item {
 	return items
 }
 
-// report says what is wrong with a seed, and how to see it again.
+// report describes the failure of a seed, and how to reproduce it.
 func report(t *testing.T, p *plan, r *result, runs int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d breaks a promise:\n", p.seed)

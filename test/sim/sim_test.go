@@ -79,7 +79,7 @@ func TestSeed(t *testing.T) {
 	t.Logf("%d steps, hash %x", r.steps, r.hash)
 }
 
-// TestSeeds runs as many seeds as the flag -seeds says.
+// TestSeeds runs the number of seeds in the flag -seeds.
 func TestSeeds(t *testing.T) {
 	if text := os.Getenv(partEnv); text != "" {
 		runPart(t, text)
@@ -153,7 +153,7 @@ func sorted(counts map[string]int) []string {
 	return names
 }
 
-// sometimes is what must happen in some seeds of a run, or it has shown nothing.
+// sometimes lists what must happen in some seeds of a run, or the run has shown nothing.
 var sometimes = []string{
 	"appends refused after their owner's death",
 	"appends sent again",
@@ -216,7 +216,7 @@ var sometimes = []string{
 	"zombies refused",
 }
 
-// recorded are the seeds that failed once, each with its fault.
+// recorded are the seeds that have failed before, each with its fault.
 //
 //go:embed seeds.txt
 var recorded string

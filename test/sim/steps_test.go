@@ -13,7 +13,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// arrived checks what has just become of a request at the server.
+// arrived checks the effect of a request that has just arrived at the server.
 func (w *world) arrived(p *process, s membus.Step) {
 	switch {
 	case s.Append != nil:
@@ -78,8 +78,8 @@ func (w *world) appended(p *process, s membus.Step) {
 	}
 }
 
-// purged checks what is left of a log: what is gone, a checkpoint covers, and coordinators
-// are done with.
+// purged checks a purge of a log: checkpoints cover the purged commits, and coordinators have processed
+// them.
 func (w *world) purged(space string) {
 	left := w.server.ReadLog(space, 0, 1)
 	if len(left) == 0 || left[0].Prev == 0 {
@@ -93,7 +93,7 @@ func (w *world) purged(space string) {
 	}
 }
 
-// flying keeps account of the appends under way.
+// flying tracks the appends in flight.
 func (w *world) flying(p *process, s membus.Step) {
 	if s.Label != "append" {
 		return
@@ -152,8 +152,8 @@ func (w *world) stored(p *process, s membus.Step) {
 	}
 }
 
-// saved: what is in the STATE bucket is what the log says, as of the sequence that it
-// names, and a mark stands only over what is saved.
+// saved: the STATE bucket agrees with the log as of the sequence that it names, and a mark covers only
+// saved documents.
 func (w *world) saved(p *process, s membus.Step) {
 	if errors.Is(s.Err, model.ErrOutdated) {
 		w.count("saves of outdated state refused")
@@ -171,7 +171,7 @@ func (w *world) saved(p *process, s membus.Step) {
 		return
 	}
 	if _, node := model.NodeOfStateKey(d.Doc); node || d.Doc == model.DueKey {
-		return // they spare work, or cause some, and decide nothing
+		return // they affect only the amount of work
 	}
 	if slot, ok := model.SlotOfStateKey(d.Doc); ok {
 		f.savedSlot(slot, d)
@@ -219,9 +219,8 @@ func (w *world) checkMark(f *fold, mark *model.StateDoc) {
 	}
 }
 
-// positioned: everything in the lane up to the saved position is done in the saved state,
-// so a new owner may begin to read there; everything in the log up to the released
-// position is in its lane.
+// positioned: everything in the lane up to the saved position is handled in the saved state, so a new
+// owner may begin to read there; everything in the log up to the released position is in its lane.
 func (w *world) positioned(s membus.Step) {
 	for part := range w.plan.partitions {
 		w.checkAstray(part, w.server.LoadPosition(part, "lane"))
@@ -243,7 +242,7 @@ func (w *world) positioned(s membus.Step) {
 	}
 }
 
-// checkAstray: no position is saved beyond what belongs elsewhere and is not there.
+// checkAstray: no position is saved beyond a misrouted event that has not been forwarded.
 func (w *world) checkAstray(partition int, position uint64) {
 	for _, m := range w.astray[partition] {
 		if _, there := w.server.FindEvent(m.Space, m.Stream, m.ID); !there && m.Seq <= position {
@@ -252,8 +251,8 @@ func (w *world) checkAstray(partition int, position uint64) {
 	}
 }
 
-// checkAhead: a position that does not wait for some spaces is as true of the others as any, and of
-// those as far as it does not name events that they may have left to do.
+// checkAhead: a position that excludes spaces that are set aside is correct for all other spaces, and
+// for the excluded ones except for the events that it lists.
 func (w *world) checkAhead(f *fold, a model.Ahead) {
 	aside := model.Aside{}
 	for _, s := range a.Aside {
@@ -268,7 +267,7 @@ func (w *world) checkAhead(f *fold, a model.Ahead) {
 
 func (w *world) checkLanePosition(f *fold, position uint64) { w.checkDone(f, position, model.Aside{}) }
 
-// checkDone: the events of a space up to a position are done and saved, but for those that are set
+// checkDone: the events of a space up to a position are handled and saved, except for those that are set
 // aside.
 func (w *world) checkDone(f *fold, position uint64, aside model.Aside) {
 	r, err := replica.Load(f.space, w.server.LoadState(f.space))
@@ -280,10 +279,10 @@ func (w *world) checkDone(f *fold, position uint64, aside model.Aside) {
 	due, _ := w.server.Saved(f.space, model.DueKey)
 	at := f.savedDue()
 	if overdue := at > 0 && at <= w.wall(); len(f.apps) > 0 || overdue || due.Seq > r.Seq {
-		// What an application, or an event that has waited, sends to its space is queued behind
-		// events that were done with. It has the space woken, unless it was handled by the sequence
-		// as of which it is saved when to wake the space: that is saved before the mark. A time that
-		// is over wakes the space as well, also one that a former owner has saved.
+		// A send of an application, or of an event that has waited, to its own space is queued behind
+		// events that are already handled. It must wake the space, unless it was handled by the sequence
+		// for which the wake-up time was saved, which happens before the mark is saved. A wake-up time
+		// in the past wakes the space as well, even if a former owner has saved it.
 		r.Own = nil
 		done = r.LaneDone()
 	}

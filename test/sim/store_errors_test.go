@@ -17,10 +17,10 @@ import (
 // all of it was, or with a part of it done. Follows end with an error, at once or after a while. Appends and
 // sends have definite answers and are left out.
 
-// errStore is that error.
+// errStore is the error that they return.
 var errStore = errors.New("the store is out of order")
 
-// failure is what becomes of one call.
+// failure is the fate of one call.
 type failure int
 
 const (
@@ -93,7 +93,7 @@ func (w *world) isHealed() bool {
 	return w.healed
 }
 
-// call makes a call that returns something.
+// call makes a call that returns a value.
 func call[T any](ctx context.Context, s *shaky, label, space, key string, f func() (T, error)) (T, error) {
 	var none T
 	switch s.fate(ctx, label, space, key) {

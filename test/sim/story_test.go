@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// story is what happened, in order. Its hash is what two runs of one seed are compared
-// by; the minutes are for people, and are only taken on demand.
+// story records the events of a run, in order. Two runs of a seed are compared by its hash; the minutes
+// are for people, and are recorded only on demand.
 type story struct {
 	begin time.Time
 
 	mu      sync.Mutex
 	verbose bool
 	minutes strings.Builder
-	// lines are those of the instant noted, which order means nothing to either.
+	// lines are the minutes of the instant noted, whose order has no meaning either.
 	lines []string
 	noted time.Duration
 	hash  uint64
-	// within one instant order means nothing: at is that instant, acc sums it up.
+	// The order within an instant has no meaning: at is the current instant, acc its sum.
 	at    time.Duration
 	acc   uint64
 	steps int
@@ -30,7 +30,7 @@ func newStory(verbose bool) *story { return &story{begin: time.Now(), verbose: v
 
 func (s *story) now() time.Duration { return time.Since(s.begin) }
 
-// tell adds to the story something that parts name, of strings and numbers.
+// tell adds an entry to the story; its parts are strings and numbers.
 func (s *story) tell(parts ...any) {
 	at := s.now()
 	s.mu.Lock()

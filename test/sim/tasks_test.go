@@ -24,21 +24,22 @@ import (
 const (
 	work = "work"
 	rate = "rate"
-	// fetched is what a rate is, whenever it could be had.
+	// fetched is the value of a rate whenever a fetch succeeds.
 	fetched = 17
 )
 
-// outside is the world that tasks are done in: w.mu guards it.
+// outside is the world in which tasks are performed. w.mu guards it.
 type outside struct {
 	tried map[string]int // attempts, by space, action and key
 	done  map[string]int // completed ones
-	// limits are how many attempts of a space have until a time, and did not end before it.
+	// limits counts, by space and time, the attempts whose timeout is at that time and that have not
+	// ended before.
 	limits map[string]int
 }
 
 func newOutside() outside { return outside{map[string]int{}, map[string]int{}, map[string]int{}} }
 
-// tasks are the items that have to do with tasks.
+// tasks adds the items that concern tasks.
 func (p *plan) tasks() {
 	if !p.has("tasks") {
 		return
@@ -71,12 +72,12 @@ func (p *plan) tasks() {
 
 func taskKey(event string, i int64) string { return fmt.Sprint(event, "-", i) }
 
-// taskInput says of which event and space a task is.
+// taskInput is the input of a task: its event and space.
 func taskInput(space, key string) model.Value {
 	return model.Object(model.F("space", space), model.F("key", key))
 }
 
-// ofTasks are the handlers that have to do with tasks.
+// ofTasks are the handlers that use tasks.
 var ofTasks = map[string]func(v view, ev *model.Event) (model.Value, error){
 	"start": func(v view, ev *model.Event) (model.Value, error) {
 		k, _ := ev.Payload.AsInt()
@@ -86,7 +87,7 @@ var ofTasks = map[string]func(v view, ev *model.Event) (model.Value, error){
 		}
 		return count(v, 1), nil
 	},
-	// what a failed handler has started is not done.
+	// a task that a failed handler has started is not performed.
 	"start-and-fail": func(v view, ev *model.Event) (model.Value, error) {
 		v.StartTask(work, taskKey(ev.ID, 1), taskInput(v.Space(), taskKey(ev.ID, 1)))
 		return model.Value{}, errors.New("as it should")
@@ -133,7 +134,7 @@ func (w *world) addTasks(p *space.Program, of string) error {
 	}})
 }
 
-// wants returns where the computation of a document writes besides.
+// wants returns the additional places to which the computation of a document writes.
 func (p *plan) wants(doc string) []space.Address {
 	if doc != "price" {
 		return nil
@@ -188,7 +189,7 @@ func (w *world) perform(ctx context.Context, of, action, key string, in model.Va
 	return w.performed(name), nil
 }
 
-// ended counts an attempt off that ends before its limit.
+// ended removes an attempt that ends before its limit.
 func (w *world) ended(ctx context.Context, limit string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +214,7 @@ func (w *world) performed(name string) model.Value {
 	return model.Int(fetched)
 }
 
-// checkStarted: what is done is in the log, as that. w.mu is held.
+// checkStarted: a performed task is in the log, with the same key and input. w.mu is held.
 func (w *world) checkStarted(f *fold, action, key string, in model.Value) {
 	if action == rate {
 		if len(f.history[rate+"-wanted"]) == 0 {
@@ -227,7 +228,7 @@ func (w *world) checkStarted(f *fold, action, key string, in model.Value) {
 	}
 }
 
-// task returns a task as the log has it.
+// task returns a task from the log.
 func (f *fold) task(action, key string) space.Task {
 	return space.TaskOf(key, f.docs[action].At(space.PathOfTask(key)))
 }
@@ -315,7 +316,7 @@ func (f *fold) pending() string {
 	return ""
 }
 
-// markedTasks: a mark stands only over a space that wants to be woken if a task is pending.
+// markedTasks: if a task is pending, the space has a saved wake-up time before a mark covers it.
 func (f *fold) markedTasks(mark uint64) {
 	then, now := f.valueAt(work, mark).Get("tasks"), f.docs[work].Get("tasks")
 	for key, entry := range then.All() {
@@ -326,7 +327,7 @@ func (f *fold) markedTasks(mark uint64) {
 	}
 }
 
-// checkTasks: what has ended has been done, or could not be, and its end took effect once.
+// checkTasks: each ended task was performed, or was given up, and its end took effect once.
 func (w *world) checkTasks() {
 	for i := range w.plan.spaces {
 		f := w.folds[spaceName(i)]

@@ -11,10 +11,10 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Clients ask what an event has caused, and wait until all of it has ended.
+// Clients query the tree of an event, and wait until all of it has ended.
 
 func (p *plan) trees() {
-	events := slices.DeleteFunc(p.sentEvents(), func(it item) bool { // what these cause may last longer than the run
+	events := slices.DeleteFunc(p.sentEvents(), func(it item) bool { // their effects may last longer than the run
 		return onTime[it.stream] != nil || ofAsleep[it.stream] != nil
 	})
 	if len(events) == 0 {
@@ -49,7 +49,7 @@ func (w *world) askTree(p *process, o *op) (err error) {
 	return nil
 }
 
-// openIn looks for an event that has not ended among an event and all that it has caused. w.mu is
+// openIn returns an event that has not ended, among an event and everything that it has caused. w.mu is
 // held.
 func (w *world) openIn(root eventKey) (open bool, why string) {
 	seen := map[eventKey]bool{}
@@ -73,7 +73,7 @@ func (w *world) openIn(root eventKey) (open bool, why string) {
 	return false, ""
 }
 
-// checkTree: what a tree says of an event that has ended is what the log says.
+// checkTree: a tree agrees with the log about events that have ended.
 func (w *world) checkTree(o *op) {
 	var none *history.MissingError
 	switch {

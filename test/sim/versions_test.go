@@ -32,7 +32,7 @@ func (e edited) Edition() int { return e.k }
 
 func (o *oracle) Edition() int { return o.edition }
 
-// deployments are the items that change the edition, and what notices.
+// deployments adds the items that change the edition, and events whose handlers depend on it.
 func (p *plan) deployments() {
 	if !p.has("versions") {
 		return
@@ -55,7 +55,7 @@ func (p *plan) deployments() {
 	}
 }
 
-// derives reports whether editions differ in what is derived.
+// derives reports whether editions differ in their derived values.
 func (p *plan) derives() bool { return p.has("versions") && !p.has("attached") }
 
 func isOdd(edition int) bool { return edition%2 == 1 }
@@ -95,7 +95,7 @@ func (p *plan) derived(edition int) []string {
 	return list
 }
 
-// computation returns what derives a document in an edition, nil if nothing does.
+// computation returns the function that derives a document in an edition, nil if there is none.
 func (p *plan) computation(doc string, edition int) func(v view) model.Value {
 	switch {
 	case p.derives() && doc == "level":
@@ -114,7 +114,7 @@ func (p *plan) computation(doc string, edition int) func(v view) model.Value {
 	return computations[doc]
 }
 
-// handler returns what handles a stream in an edition, nil if nothing does.
+// handler returns the handler of a stream in an edition, nil if there is none.
 func (p *plan) handler(stream string, edition int) func(v view, ev *model.Event) (model.Value, error) {
 	switch {
 	case stream == "edition":
@@ -163,7 +163,7 @@ func (w *world) hearSoon(p *process) {
 	}
 }
 
-// hear makes a worker check what is deployed.
+// hear makes a worker check for deployments.
 func (w *world) hear(p *process) {
 	w.mu.Lock()
 	now := w.edition
@@ -177,7 +177,7 @@ func (w *world) hear(p *process) {
 	}
 }
 
-// beginsWith is the edition that a worker knows when it starts: it may be an older one.
+// beginsWith returns the edition that a worker knows when it starts, which may be an older one.
 func (w *world) beginsWith(p *process) {
 	w.mu.Lock()
 	p.edition = w.edition
@@ -209,10 +209,10 @@ func (w *world) orphaned(of string, edition int) bool {
 	return true
 }
 
-// editions are those of the runtimes of a space, as its log has them.
+// editions are the editions of the runtimes of a space, according to its log.
 type editions map[string]int
 
-// take takes in what a commit says of its program, and returns the edition that made it.
+// take records the program that a commit names, and returns its edition.
 func (e editions) take(f *fold, c *model.Commit) int {
 	epoch := c.Epoch
 	if c.Takeover || c.Join {
@@ -235,8 +235,8 @@ func (e editions) take(f *fold, c *model.Commit) int {
 	return e[key]
 }
 
-// upgrade deploys one more edition when everything is at rest, and waits for rest again: what
-// is the same, and has the same inputs, does not run for it.
+// upgrade deploys one more edition when everything is at rest, and waits for rest again: nodes with the
+// same code and the same inputs must not run.
 func (w *world) upgrade() (rest bool) {
 	if !w.plan.has("versions") {
 		return true
@@ -257,7 +257,7 @@ func (w *world) upgrade() (rest bool) {
 	return true
 }
 
-// standing is what has run, and what the logs say.
+// standing is a snapshot of the run counts and of the logs.
 type standing struct {
 	runs    map[*process]map[worker.RunKey]uint64
 	refused map[*process]uint64

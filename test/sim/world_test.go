@@ -26,7 +26,7 @@ type world struct {
 	server *membus.Server
 	story  *story
 
-	// mu guards what follows; nothing waits while it is held, and no process is ended.
+	// mu guards the following fields. Nothing may block, and no process may be ended, while it is held.
 	mu        sync.Mutex
 	procs     map[string]*process // by slot, the last of each
 	all       []*process
@@ -58,7 +58,7 @@ type world struct {
 	wrong  []violation
 }
 
-// violation is a broken promise: which one, and how.
+// violation describes a broken promise.
 type violation struct{ check, text string }
 
 func (v violation) String() string { return v.check + ": " + v.text }
@@ -73,7 +73,7 @@ func (w *world) violate(check, format string, args ...any) {
 	}
 }
 
-// count notes that something has happened that must happen sometimes.
+// count counts an occurrence of something that must happen sometimes.
 func (w *world) count(what string) {
 	w.tally.Lock()
 	defer w.tally.Unlock()
@@ -91,7 +91,7 @@ type process struct {
 	coord     *coordinator.Coordinator
 	client    *settle.Client
 	sender    *settle.Sender
-	// an application: the space that it is attached to, and since when (closed)
+	// for an application: its space, and a channel that is closed once it is attached
 	space      string
 	attachment *worker.Attachment
 	attached   chan struct{}
@@ -123,7 +123,7 @@ func newWorld(p *plan, verbose bool) *world {
 	return w
 }
 
-// run does everything, and leaves what was wrong in w.wrong.
+// run runs the plan, and stores a violation in w.wrong.
 func (w *world) run() {
 	for i := 1; i <= users; i++ {
 		w.start(item{at: 0, who: fmt.Sprint("u", i)})
@@ -190,7 +190,7 @@ func (w *world) later(d time.Duration, f func()) {
 	})
 }
 
-// set changes a part of the state that others look at.
+// set changes a part of the shared state.
 func (w *world) set(flag *bool, to bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -333,7 +333,7 @@ func (w *world) startWorker(p *process) {
 	})
 }
 
-// hermit is the bus of a worker that believes to be alone, and that others do not know.
+// hermit is the bus of a worker that sees no other workers, and that other workers do not see.
 type hermit struct{ port.Bus }
 
 func (h hermit) FollowMembers(ctx context.Context, _ func(model.Member), ready func()) error {
@@ -362,7 +362,7 @@ func (w *world) kill(p *process, how string) {
 	w.bury(p)
 }
 
-// bury lets go of what a dead process still runs; it waits for nothing.
+// bury releases the goroutines of a dead process, without waiting for them.
 func (w *world) bury(p *process) {
 	switch {
 	case p.worker != nil:
@@ -471,7 +471,7 @@ func (w *world) end() {
 	w.running.Wait()
 }
 
-// logger counts what the shell complains of, and puts it into the minutes.
+// logger counts the warnings and errors of the shell, and adds them to the minutes.
 type logger struct {
 	w *world
 	p *process
@@ -501,9 +501,9 @@ func (l logger) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// noteEviction counts the spaces that leave memory. That something comes in the very instant
-// in which one leaves cannot be seen here, where no two things happen in one instant
-// (worker: TestEviction_LosesNoEventOrObserver).
+// noteEviction counts the spaces that are unloaded. An event that arrives in the same instant cannot be
+// simulated here, since no two things happen in one instant (worker:
+// TestEviction_LosesNoEventOrObserver).
 func (w *world) noteEviction(p *process, r slog.Record) {
 	if r.Message != "space leaves memory" {
 		return
@@ -522,7 +522,7 @@ func (w *world) noteEviction(p *process, r slog.Record) {
 	})
 }
 
-// eventWaits reports whether the lane holds an event beyond those that the log is done with.
+// eventWaits reports whether the lane holds an event that the log does not record as handled.
 func (w *world) eventWaits(space string) bool {
 	log := w.server.History(space)
 	if len(log) == 0 {

@@ -39,27 +39,27 @@ type Options struct {
 	// History is how long commits stay in the log after no restart needs them:
 	// receipts and trees are read from them. The default is the deployment's
 	// horizon, plus the hour for which lanes remember events longer.
-	History time.Duration `help:"How long commits stay in the log that no restart needs: receipts are read from them. Default: the horizon of the deployment, and an hour."`
+	History time.Duration `help:"How long to keep commits that only receipts and trees need. Default: the horizon of the deployment plus an hour."`
 	// HistoryBytes limits the size of those commits per partition, whatever their age; default 1 GiB,
 	// negative for no limit.
-	HistoryBytes int64 `help:"Bytes of such commits to keep per partition, however young; negative: no limit."`
+	HistoryBytes int64 `help:"Bytes of such commits to keep per partition, whatever their age; negative: no limit."`
 	// PurgeDelay is how old a checkpoint must be before commits that it
 	// covers are purged; default 3 min, which is longer than servers that do not sync always take to
 	// write accepted data to disk (sync_interval, 2 min).
-	PurgeDelay time.Duration `help:"The age of a checkpoint before the commits that it covers are purged: longer than the servers take to write to disk (their sync_interval)."`
+	PurgeDelay time.Duration `help:"How long after a checkpoint the commits that it covers are purged; longer than the sync_interval of the servers."`
 
 	// Idle is how long a space is at rest, with no work and no observer,
 	// before it leaves memory; default 1 min, negative for never. It is loaded again for the
 	// next event or observer.
-	Idle time.Duration `help:"How long a space is at rest before it leaves memory; negative: never."`
+	Idle time.Duration `help:"How long a space is at rest before it is unloaded from memory; negative: never."`
 	// MaxAwake is how many spaces may be in memory; default 10,000, negative for no
 	// limit. Beyond it, the spaces that have been at rest longest leave at once; if all
 	// have work, the limit is exceeded.
-	MaxAwake int `help:"The largest number of spaces in memory; beyond it, the spaces that have been at rest longest leave. Negative: no limit."`
+	MaxAwake int `help:"The largest number of spaces in memory; beyond it, the spaces at rest for longest are unloaded. Negative: no limit."`
 	// BacklogBytes limits, roughly, the memory of events that have been read and not
 	// handled, over all spaces; default 64 MiB. Beyond it events stay in the stream,
 	// except one per space. One space gets at most 8 MiB.
-	BacklogBytes int64 `help:"Bytes of events that are read and not handled, over all spaces; the others stay in the stream."`
+	BacklogBytes int64 `help:"Bytes of events that are read but not handled, over all spaces; further events stay in the stream."`
 	// Performing is how many attempts of actions and inputs run at a time, over all spaces; default 256.
 	Performing int `help:"The largest number of concurrent attempts of actions and inputs."`
 
@@ -68,13 +68,13 @@ type Options struct {
 	// not returned a second later is given up (docs/adr/0034): its space is loaded again and continues, for as
 	// many attempts as a handler that ends its process has, and its goroutine is left behind. At
 	// 100 such goroutines, no more code is given up until some have returned.
-	RunLimit time.Duration `help:"How long one run of a handler, computation or effect may take, unless its program says otherwise; negative: no limit."`
+	RunLimit time.Duration `help:"How long one run of a handler, computation or effect may take, unless its program sets another limit; negative: no limit."`
 	// DocumentWait is how long an event waits for an unreadable document of another space that its handler,
 	// or a document that the handler reads, needs; default 5 min, negative for no limit. After that the
 	// event fails. The worker that serves the space measures the time, and another owner starts again.
 	// The default exceeds the time that a store takes to restart or to elect a leader, since the event becomes
 	// a dead letter.
-	DocumentWait time.Duration `help:"How long an event waits for a document of another space that cannot be read, until it fails; negative: no limit."`
+	DocumentWait time.Duration `help:"How long an event waits for a document of another space that cannot be read before it fails; negative: no limit."`
 
 	// Limits bound the commits, the queues and the attempts of each space, Budgets its passes.
 	ledger.Limits

@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/examples/flights"
 )
 
-// three flights between three airports; A and B are watched, C is not.
+// three are three flights between three airports; A and B are watched, C is not.
 var three = []flights.Flight{
 	{ID: "f00001", Origin: "A", Destination: "B", Delay: 10, Distance: 100},
 	{ID: "f00002", Origin: "A", Destination: "B", Delay: 20, Distance: 200},
@@ -122,7 +122,7 @@ func TestEveryTamperingIsFound(t *testing.T) {
 		want []string
 		// breaks are the promises that do not hold.
 		breaks []Promise
-		// counts that are not those of the faultless run
+		// counts are the counts that differ from those of the faultless run
 		counts string
 	}{
 		"a departure has no receipt": {

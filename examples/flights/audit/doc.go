@@ -8,9 +8,9 @@
 //   - every departure and every arrival has exactly one receipt: nothing is lost,
 //     nothing took effect twice;
 //   - every airport handled its departures in the order of the input, and the
-//     arrivals from one origin in the order in which that sent them;
-//   - the documents of every airport are what the input adds up to, in the bucket
-//     and in the log alike;
+//     arrivals from one origin in the order in which that airport sent them;
+//   - the documents of every airport are the sums of the input, both in the bucket
+//     and in the log;
 //   - watched documents follow from them, and nothing was computed for an
 //     airport without a watch.
 package audit

@@ -30,7 +30,7 @@ type Tx struct {
 	Receipt *Receipt `json:"rc"`
 }
 
-// Receipt says how an event ended.
+// Receipt records how an event ended.
 type Receipt struct {
 	Event   string          `json:"ev"`
 	Outcome string          `json:"o"` // "handled", "failed" or "refused"

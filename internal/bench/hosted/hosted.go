@@ -1,10 +1,9 @@
-// Package hosted measures what it costs to write a program in Starlark: the same shapes of
-// graphs in Go and hosted, over package space, in the same process and one after the
-// other. The ratio is what counts.
+// Package hosted measures the cost of writing a program in Starlark: the same graphs in Go and hosted,
+// over package space, alternately in the same process. The ratio is the result.
 //
-// The source of a shape is a document of another space, and what is derived is volatile:
-// nothing is logged, so that the scheduler and the functions are all there is. The counter
-// is an event handler with its commit.
+// The source of a shape is a document of another space, and derived documents are volatile: nothing is
+// logged, so only the scheduler and the functions are measured. The counter is an event handler with its
+// commit.
 package hosted
 
 import (
@@ -21,23 +20,23 @@ import (
 // Shape is a graph, or a handler, in both languages.
 type Shape struct {
 	Name string
-	// What it is, in a few words.
+	// What describes it in a few words.
 	What string
 	Go   func() (*space.Program, error)
 	Star string
 	// Updates is the number of updates per measurement. Event selects events instead of changes of the source.
 	Updates int
 	Event   bool
-	// Check is a document and the value that it has to have after so many updates.
+	// Check returns a document and its expected value after a number of updates.
 	Check func(updates int64) (doc string, want model.Value)
 }
 
-// Shapes returns what is measured.
+// Shapes returns the shapes that are measured.
 func Shapes() []Shape {
 	return []Shape{chain(50), fan(50), diamond(5), wide(100), counter()}
 }
 
-// Result is what a shape cost.
+// Result is the cost of a shape.
 type Result struct {
 	Shape   string        `json:"shape"`
 	What    string        `json:"what"`
@@ -49,11 +48,11 @@ type Result struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// Limit is the ratio that hosted programs are to stay below.
+// Limit is the ratio below which hosted programs must stay.
 const Limit = 20
 
-// Measure drives a shape in both languages, in turns, a short while each time, and takes the
-// best of each: on a machine that does other things too, that is when it did not.
+// Measure drives a shape alternately in both languages, briefly each time, and takes the best result of
+// each, which is the least affected by other load on the machine.
 func Measure(s Shape, rounds int) (Result, error) {
 	r := Result{Shape: s.Name, What: s.What}
 	native, err := s.Go()
@@ -70,7 +69,7 @@ func Measure(s Shape, rounds int) (Result, error) {
 			return r, fmt.Errorf("shape %s: %w", s.Name, err)
 		}
 	}
-	for range rounds + 1 { // the first is for everything to be in place
+	for range rounds + 1 { // the first round is a warm-up
 		for _, x := range sides {
 			if err := x.measure(s); err != nil {
 				return r, fmt.Errorf("shape %s: %w", s.Name, err)
@@ -88,7 +87,7 @@ type side struct {
 	update, run *time.Duration
 }
 
-// measure updates the space as often as the shape says, and keeps the time if it was the best.
+// measure makes the shape's number of updates, and keeps the time if it is the best.
 func (x *side) measure(s Shape) error {
 	before := x.d.core.Stats()
 	began := time.Now()
@@ -108,7 +107,7 @@ func (x *side) measure(s Shape) error {
 	return x.d.Check(s)
 }
 
-// Driver is a space that is driven by hand.
+// Driver is a space that is driven without a worker.
 type Driver struct {
 	core  *space.Space
 	seq   uint64
@@ -116,7 +115,7 @@ type Driver struct {
 	event bool
 }
 
-// NewDriver brings a program to life in a space of its own.
+// NewDriver loads a program into a space of its own.
 func NewDriver(p *space.Program, event bool) (*Driver, error) {
 	r, err := replica.Load("home", model.SpaceState{})
 	if err != nil {
@@ -163,7 +162,7 @@ func (d *Driver) settle() error {
 	}
 }
 
-// Check compares what has come out with what should have.
+// Check compares the result with the expected one.
 func (d *Driver) Check(s Shape) error {
 	doc, want := s.Check(d.v)
 	var got model.Value

@@ -2,7 +2,7 @@ package hosted
 
 import "testing"
 
-// TestShapes_ComeToTheSameInBothLanguages: Measure checks what has come out.
+// TestShapes_ComeToTheSameInBothLanguages: Measure checks the results.
 func TestShapes_ComeToTheSameInBothLanguages(t *testing.T) {
 	for _, s := range Shapes() {
 		if _, err := Measure(s, 2); err != nil {
@@ -11,8 +11,7 @@ func TestShapes_ComeToTheSameInBothLanguages(t *testing.T) {
 	}
 }
 
-// BenchmarkHosted reports what a hosted update costs, and as x-go how many times that of
-// the same in Go.
+// BenchmarkHosted reports the cost of a hosted update, and as x-go its ratio to the same update in Go.
 func BenchmarkHosted(b *testing.B) {
 	for _, s := range Shapes() {
 		b.Run(s.Name, func(b *testing.B) {

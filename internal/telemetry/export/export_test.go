@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Not parallel: the variables belong to the process.
+// Not parallel, because environment variables belong to the process.
 func TestSetup_ReadsTheStandardVariables(t *testing.T) {
 	for _, c := range []struct {
 		name    string

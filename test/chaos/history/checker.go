@@ -35,7 +35,7 @@ const (
 	Crashed    Rule = "processes that crashed"
 )
 
-// Rules are all of them, in the order of a report.
+// Rules lists all rules, in the order of a report.
 var Rules = []Rule{
 	Lost, Duplicates, OutOfOrder, Early, Causality, Fencing, Unsent, Effects, Answers, Sums,
 	Watches, Regression, Unwatched, Dead, State, Broken, Unsettled, Crashed,
@@ -65,9 +65,9 @@ type Checker struct {
 	// Skew is the largest error of the workers' clocks.
 	Skew time.Duration
 
-	// Counts are filled in on the way.
+	// Counts are updated during the check.
 	Counts Counts
-	// Violations counts, Examples tells.
+	// Violations counts the violations of each rule, Examples describes some.
 	Violations map[Rule]int
 	Examples   map[Rule][]string
 }
@@ -75,24 +75,24 @@ type Checker struct {
 // Counts are the totals of a run.
 type Counts struct {
 	Commits, Takeovers, Conflicts int
-	// Handled are all receipts; FromClients, Crossed (from another space), Own, Notices and
-	// Jobs (ends of tasks) say whose events they were.
+	// Handled counts all receipts; FromClients, Crossed (from another space), Own, Notices and Jobs
+	// (ends of tasks) count them by the origin of the event.
 	Handled, FromClients, Crossed, Own, Notices, Jobs int
-	// Waited are those that had waited for their time, Superseded timers that were set again
-	// before theirs had come; HostedEvents those that the program in Starlark has handled.
+	// Waited counts delayed events, Superseded timers that were set again before they were due,
+	// HostedEvents events handled by the program in Starlark.
 	Waited, Superseded, HostedEvents int
 	Failed, Refused                  int
 	Acked, Repeated, Receipts        int
 	Deliveries, Sessions             int
 	Letters                          int
-	// LostToPower are events that were acknowledged during a Loss and are in no lane.
+	// LostToPower counts events that were acknowledged during a Loss and are in no lane.
 	LostToPower int
-	// Retried were handled in more than one attempt; Marked are attempts that a commit marks.
-	// GivenUp are events that were being handled when a process died, three times.
+	// Retried counts events that took more than one attempt, Marked the attempts recorded in commits,
+	// GivenUp events during whose handling three processes died.
 	Retried, Marked, GivenUp int
-	// Duplicates that the lane has refused are invisible; Tombstones are counted.
+	// Tombstones counts tombstones. Duplicates that the lane has refused are invisible.
 	Tombstones int
-	// First and Last are when the first and the last commit was stored.
+	// First and Last are the times at which the first and the last commit were stored.
 	First, Last time.Time
 	// PerMinute counts receipts by the minute since First.
 	PerMinute []int
@@ -127,28 +127,28 @@ func New(w Workload, partitions int) *Checker {
 type spaceHistory struct {
 	name string
 	rep  *replica.Replica
-	// clients by number.
+	// clients are the events of each client, by its number.
 	clients map[int]*clientHistory
 	sum     Sum
 	seen    map[string]int64
-	// own are follow-ups that are committed and not handled; done are handled ones, kept for as
-	// long as a duplicate would not be noticed otherwise.
+	// own are committed follow-ups that have not been handled; done are handled ones, kept as long as a
+	// duplicate would go undetected otherwise.
 	own  map[string]followUp
 	done map[string]bool
-	// timers are the follow-ups that are set as timers, by name; waits when what other spaces
-	// have sent, and what waits for its time here, may be handled; jobs the tasks that have not
-	// ended, and ended those that have.
+	// timers are the pending timers, by name; waits has the times from which delayed events may be
+	// handled, own ones and those of other spaces; jobs are the tasks that have not ended, ended those
+	// that have.
 	timers map[string]string
 	waits  map[string]int64
 	jobs   map[string]bool
 	ended  map[string]bool
 	mark   model.Value
-	// notices that are due.
+	// notices are the notices that are due.
 	notices map[string]bool
-	// out are the events sent to each other space by position, in those taken from it.
+	// out are the events sent to each other space, by position; in those handled from it.
 	out map[string][]sentEvent
 	in  map[string][]tookEvent
-	// texts are the versions of the watched documents.
+	// texts are the versions of the watched documents, as text.
 	texts    map[string][]version
 	lastLane uint64
 	lastN    uint64
@@ -164,8 +164,8 @@ type clientHistory struct {
 	last uint32
 	late map[uint32]bool
 	seen map[uint32]Answer
-	// risky were acknowledged, doubtful were not acknowledged since, and unsure are receipts in seen that arrived
-	// while a loss went on.
+	// risky events were acknowledged during a loss, doubtful ones were not acknowledged again since, and
+	// unsure receipts in seen arrived during a loss.
 	risky, doubtful, unsure map[uint32]bool
 }
 
@@ -188,7 +188,7 @@ type tookEvent struct {
 	at     int64
 }
 
-// version is the value of a document from one commit on.
+// version is the value of a document since a commit.
 type version struct {
 	seq  uint64
 	hash uint32

@@ -41,7 +41,7 @@ func spoilLater(f func(*model.Waiting)) func(*testing.T, *synthetic) {
 	}
 }
 
-// A timer that is set again takes the place of the one before, which is not handled.
+// A timer that is set again replaces the previous one, which is not handled.
 func TestATimerThatIsSetAgainIsNotLost(t *testing.T) {
 	s := newSynthetic()
 	s.takeOver("s00", "w1")
@@ -61,7 +61,7 @@ func TestATimerThatIsSetAgainIsNotLost(t *testing.T) {
 	}
 }
 
-// Each case spoils one thing of a faultless run, which the checker must report.
+// Each case spoils one thing in a faultless run, and the checker must report it.
 func TestEverySpoiltRunIsFound(t *testing.T) {
 	drop := func(stream string) func(*testing.T, *synthetic) {
 		return func(t *testing.T, s *synthetic) {
@@ -224,8 +224,8 @@ func spoilLast(f func(*model.Tx)) func(*testing.T, *synthetic) {
 	}
 }
 
-// watching has an observer see three versions, and changes what it was shown.
-// A watch over HTTP shows the newest value when its reader is ready.
+// watching makes an observer receive three versions, and then changes the deliveries. A watch over HTTP
+// shows the newest value when its reader is ready.
 func TestAWatchThatShowsTheNewestMayLeaveSomeOut(t *testing.T) {
 	s := faultless(2)
 	for range 3 {
@@ -324,7 +324,8 @@ func TestTakeoversAreMeasuredFromTheKillToTheFirstCommitOfTheNextOwner(t *testin
 	}
 }
 
-// The link of a mark moves between the next spaces, and the views there are wanted as long as what reads it is watched.
+// The link of a mark moves between the next spaces; their views are observed as long as a document that
+// reads the link is watched.
 func TestTheLinkOfAMarkMoves(t *testing.T) {
 	w := Workload{Seed: 9, Spaces: 24, Clients: 16, Hosted: 4}
 	c := New(w, 1)

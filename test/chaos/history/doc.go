@@ -1,9 +1,8 @@
 // Package history compares the data that a chaos run has stored with the data that it must have stored.
 //
-// The workload is a function of a seed (workload.go): which event a client sends as its
-// n-th to a space, what its handler does, and which events that sends. So the checker needs no
-// record of sent events, only of acknowledged ones, and knows the expected contents of every
-// receipt.
+// The workload is a function of a seed (workload.go): which event a client sends as its n-th to a space,
+// what its handler does, and which events the handler sends. So the checker needs no record of sent
+// events, only of acknowledged ones, and knows the expected contents of every receipt.
 //
 // The check is one linear pass, without a solver, over the LANE streams and then the LOG
 // streams (checker.go, lane.go, log.go), which are compared with the clients' records: which
@@ -21,5 +20,5 @@
 //	                   buckets, and every handler read exactly the effects of earlier events
 //	watches            a live query never goes back, leaves nothing out, shows nothing that
 //	                   was not confirmed, and ends up at the final value
-//	dead letters       there is one for each event that did not end well, and no other
+//	dead letters       there is one for each event that failed or was refused, and no other
 package history

@@ -135,7 +135,7 @@ func (c *Checker) early(s *spaceHistory, e model.LogEntry, id string, notBefore 
 	}
 }
 
-// computed judges a transaction that handles nothing.
+// computed checks a transaction of a computation.
 func (c *Checker) computed(s *spaceHistory, e model.LogEntry, tx *model.Tx, handling bool) {
 	node, ok := strings.CutPrefix(tx.By, "compute ")
 	if handling || !ok || len(tx.Sends) > 0 {
@@ -211,14 +211,14 @@ func (c *Checker) whence(s *spaceHistory, e model.LogEntry, stream string, rc *m
 		delete(s.timers, Alarm)
 	}
 	if len(s.done) > 4096 {
-		clear(s.done) // the order of transactions tells of those before
+		clear(s.done) // the order of transactions reveals duplicates of earlier ones
 	}
 	s.done[rc.Event] = true
 	return follow.depth, true
 }
 
-// worked checks an event that reports the end of a task. It may arrive more than once; only the
-// first one has an effect.
+// worked checks an event that reports the end of a task. It may arrive more than once, but only the
+// first report has an effect.
 func (c *Checker) worked(s *spaceHistory, e model.LogEntry, rc *model.Receipt) bool {
 	key := JobKey(rc.Event)
 	ignored := !rc.Result.Get("ignored").IsAbsent()
@@ -277,8 +277,8 @@ func (c *Checker) fromClient(s *spaceHistory, e model.LogEntry, stream string, c
 	return true
 }
 
-// crossed checks the order of events from another space. Whether that has sent them, and before,
-// is checked at the end, when all logs are read.
+// crossed checks the order of events from another space. Whether that space has sent them before is
+// checked at the end, when all logs have been read.
 func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *model.Receipt) (fresh bool) {
 	tx, _ := model.OriginOf(rc.Event)
 	took := s.in[tx.Space]
@@ -296,7 +296,7 @@ func (c *Checker) crossed(s *spaceHistory, e model.LogEntry, stream string, rc *
 	return true
 }
 
-// unknownDepth is that of an event from another space, whose log may not have been read yet.
+// unknownDepth is the depth of an event from another space, whose log may not have been read yet.
 const unknownDepth = -1
 
 // effects checks the effects of a handling.
@@ -337,7 +337,7 @@ func (c *Checker) effects(s *spaceHistory, e model.LogEntry, stream string, dept
 			depth = depthOf(&tx.Sends[0]) + 1
 			origin, _ := model.OriginOf(rc.Event)
 			took := s.in[origin.Space]
-			took[len(took)-1].onward = uint8(depth) // judged in the end
+			took[len(took)-1].onward = uint8(depth) // checked at the end
 		}
 	}
 	want := c.work.Sends(s.name, stream, rc.Event, depth)
@@ -376,7 +376,7 @@ func allowed(stream string, rc *model.Receipt) bool {
 const (
 	FailText  = "it fails on purpose"
 	FlakyText = "it may pass"
-	// lostText is in the receipt of an event with whose attempts three processes have died
+	// lostText is in the receipt of an event during whose attempts three processes have died
 	// (docs/adr/0016): where processes are killed all the time, this can happen by chance.
 	lostText = "never came back"
 )

@@ -2,18 +2,20 @@ package history
 
 import "time"
 
-// Loss is a period of which the disks have no data, because the power failed before the data was written
-// through. Data that was acknowledged, returned or delivered in it may be lost, and no other.
+// Loss is a period whose data is missing on the disks, because the power failed before it was synced.
+// Only data that was acknowledged, returned or delivered in this period may be lost.
 type Loss struct {
-	// From is when the disks had everything for the last time, Until when the servers began to come back.
+	// From is the last time at which the disks had all data, Until the time at which the servers began
+	// to restart.
 	From, Until time.Time
-	// Known is when they were back. Until then, and for Noticing longer, workers may deliver lost data: they find
-	// out when the servers answer.
+	// Known is when the servers had restarted. Until then, and for Noticing longer, workers may deliver
+	// lost data, because they detect the loss only when the servers answer.
 	Known time.Time
 }
 
-// Noticing is the time for which a worker may deliver lost data from its memory, once its servers are complete again; and for which a
-// reconnected watch may continue, until it begins again: its client has to notice the loss, too.
+// Noticing is how long, after all servers have restarted, a worker may still deliver lost data from its
+// memory, and a reconnected watch may continue before it begins again, because its client has to detect
+// the loss, too.
 const Noticing = 2 * time.Second
 
 // losing reports whether data that was acknowledged at a time may be lost.
@@ -46,8 +48,8 @@ func (c *Checker) between(from, to time.Time) bool {
 	return false
 }
 
-// back reports whether servers began to come back from a loss between two times. Deliveries that come after the first
-// one since then do not extend what is excused.
+// back reports whether servers began to restart after a loss between two times. Later deliveries than
+// the first one since then do not extend the tolerated period.
 func (c *Checker) back(from, to time.Time) bool {
 	for _, l := range c.Losses {
 		if from.Before(l.Until) && !to.Before(l.Until) {

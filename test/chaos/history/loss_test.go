@@ -7,7 +7,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// losing returns a run whose power was cut, and the times before, during and after what the disks have forgotten.
+// losing returns a run with a power cut, and times before, during and after the lost period.
 func losing(n int) (s *synthetic, before, during, after time.Time) {
 	s = faultless(n)
 	begun := s.now.Add(time.Hour)
@@ -15,8 +15,8 @@ func losing(n int) (s *synthetic, before, during, after time.Time) {
 	return s, begun.Add(-time.Millisecond), begun.Add(time.Millisecond), begun.Add(time.Minute)
 }
 
-// What was acknowledged while the disks wrote nothing through may be gone, and is counted. What was acknowledged before or
-// afterwards may not.
+// Events acknowledged while the disks synced nothing may be lost, and are counted. Events acknowledged
+// before or afterwards must not be lost.
 func TestWhatAPowerCutHasTakenIsCountedAndNothingElseIsExcused(t *testing.T) {
 	s, before, during, after := losing(40)
 	gone := ack{client: 2, space: 3, n: 41, lane: 999, at: during}
@@ -38,7 +38,7 @@ func TestWhatAPowerCutHasTakenIsCountedAndNothingElseIsExcused(t *testing.T) {
 	}
 }
 
-// An event that was lost may be stored again, at another place.
+// A lost event may be stored again, at another sequence.
 func TestAnEventThatWasLostMayBeSentAgain(t *testing.T) {
 	for name, other := range map[string]uint64{"with a place": 998, "there already": 0} {
 		s, before, during, _ := losing(40)
@@ -82,7 +82,8 @@ func TestAnAnswerThatWasLostMayBeAnother(t *testing.T) {
 	}
 }
 
-// A watch may show what is lost until the workers have noticed, and begins again then with what there is.
+// A watch may deliver lost values until the workers have detected the loss; then it begins again with
+// the current value.
 func TestAWatchMayShowWhatIsLost(t *testing.T) {
 	pause := Noticing
 	check := func(shownAt func(Loss) time.Time, again ...int) *Checker {
@@ -102,7 +103,7 @@ func TestAWatchMayShowWhatIsLost(t *testing.T) {
 		return s.check()
 	}
 	during := func(l Loss) time.Time { return l.From }
-	for _, again := range [][]int{{0, 1, 2}, {1, 2}, {2}} { // what was shown, what came next, or the newest
+	for _, again := range [][]int{{0, 1, 2}, {1, 2}, {2}} { // the delivered versions, later ones, or the newest
 		if c := check(during, again...); !c.Sound() {
 			t.Errorf("%v after the loss: %v", again, c.Examples)
 		}
@@ -129,7 +130,8 @@ func TestAWatchMayShowWhatIsLost(t *testing.T) {
 	}
 }
 
-// A watch that is shown something soon after the loss has to notice it soon: what comes later does not extend the time.
+// A watch that receives a value soon after the loss has to detect the loss soon: later deliveries do not
+// extend the time.
 func TestAWatchThatIsBackEarlyIsNotExcusedForLonger(t *testing.T) {
 	check := func(again ...int) *Checker {
 		s, before, _, _ := losing(2)

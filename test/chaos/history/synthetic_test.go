@@ -8,8 +8,8 @@ import (
 	"github.com/settlehq/settle/receipts"
 )
 
-// synthetic is a run that was never made: the streams that a faultless one would leave, and
-// the records of its clients. Tests spoil one thing in it.
+// synthetic is a generated run: the streams of a faultless run, and the records of its clients. Tests
+// spoil one thing in it.
 type synthetic struct {
 	work  Workload
 	parts int
@@ -74,7 +74,7 @@ func newSynthetic() *synthetic {
 	return s
 }
 
-// faultless returns a run of so many events per client and space.
+// faultless returns a run with n events per client and space.
 func faultless(n int) *synthetic {
 	s := newSynthetic()
 	for i := range s.work.Spaces {
@@ -207,7 +207,7 @@ func (s *synthetic) handle(w waiting) {
 	}
 }
 
-// compute has the view of a space be computed, and shown to an observer.
+// compute adds a computation of the view of a space, and its delivery to an observer.
 func (s *synthetic) compute(space string, observer, session int) {
 	st := s.state[space]
 	st.n++
@@ -216,7 +216,7 @@ func (s *synthetic) compute(space string, observer, session int) {
 	s.watched = append(s.watched, delivery{observer, session, space, DocView, st.head, Hash(v.String()), s.now})
 }
 
-// check hands everything to a checker.
+// check passes everything to a checker.
 func (s *synthetic) check() *Checker {
 	c := New(s.work, s.parts)
 	c.Killed(s.kills)
@@ -250,7 +250,7 @@ func (s *synthetic) check() *Checker {
 	return c
 }
 
-// saved returns the bucket of a space, as its owner would have saved it.
+// saved returns the saved documents of a space.
 func (s *synthetic) saved(name string, st *spaceHistory) model.SpaceState {
 	out := model.SpaceState{Mark: model.StateDoc{Seq: st.rep.Seq}}
 	for _, id := range st.rep.DocIDs() {

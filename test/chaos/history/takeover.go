@@ -13,14 +13,14 @@ type Kill struct {
 	At     time.Time
 }
 
-// Takeover is how long a partition, of which a killed worker owned spaces, was without a
-// commit by another.
+// Takeover is the time between the death of a worker that owned spaces of a partition and the first
+// commit there by another worker.
 type Takeover struct {
 	Kill
 	Partition int
 	After     time.Duration
-	// Spaces are how many it owned, and Slowest when the last one of them that was taken
-	// over was.
+	// Spaces is the number of spaces that it owned, and Slowest the time until the last of them was
+	// taken over.
 	Spaces  int
 	Slowest time.Duration
 }
@@ -29,7 +29,7 @@ type Takeover struct {
 type partHistory struct {
 	next int // of the kills
 	open []*Takeover
-	// waits are the spaces that a kill has left without an owner.
+	// waits are the spaces that are without an owner after a kill.
 	waits []map[string]bool
 }
 

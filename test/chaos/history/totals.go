@@ -4,9 +4,9 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// totals judges a run whose log was purged, by the lanes, which remember for
-// longer, the dead letters, and the documents. Every handling counts in DocSeen under where
-// the origin of its event, so that losses and duplicates show in the numbers.
+// totals judges a run whose log was purged by the lanes, which are kept longer, the dead letters, and
+// the documents. Every handling is counted in DocSeen under the origin of its event, so that losses and
+// duplicates show in the numbers.
 type totals struct {
 	dead map[deadKey]bool
 	seen map[string]map[string]int64
@@ -93,7 +93,7 @@ func (c *Checker) FinishWithoutLog() {
 				jobs += map[string]int64{Work: 1}[stream]
 			}
 		}
-		// A timer that is set again before its time replaces the former one.
+		// A timer that is set again before it is due replaces the previous one.
 		own = min(own+alarms, max(own, seen[name]))
 		want[name], want[model.Undelivered], want[Job] = own, strays, jobs
 		for source := range seen { // any order: unexpected events are counted, too

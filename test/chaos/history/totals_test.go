@@ -6,7 +6,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// withoutLog judges a run by what is left when its log is purged.
+// withoutLog judges a run by the data that remains when its log is purged.
 func withoutLog(s *synthetic, spoil func(space string, seen map[string]int64)) *Checker {
 	c := New(s.work, s.parts)
 	for _, a := range s.acks {

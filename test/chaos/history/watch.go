@@ -6,17 +6,17 @@ import "time"
 type observer struct {
 	docKey
 	sessions []session
-	// newest: it is shown the newest value when it is ready, and may miss those between.
+	// newest is set if it receives the newest value when it is ready, and may skip earlier ones.
 	newest bool
 }
 
-// session is one call of Watch: what it has delivered.
+// session has the deliveries of one call of Watch.
 type session struct {
 	number int
 	seen   []shown
 }
 
-// shown is a delivery of a watch, and its time. A version that is unsure may have been lost since.
+// shown is a delivery of a watch, and its time. An unsure version may have been lost since.
 type shown struct {
 	version
 	at     time.Time
@@ -46,8 +46,8 @@ func (c *Checker) Watched(number, in int, space, doc string, revision uint64, va
 // Asked records that a document was watched, without its deliveries.
 func (c *Checker) Asked(space, doc string) { c.asked[docKey{space, doc}] = true }
 
-// ShowsNewest declares, before the first Watched, that an observer receives states: when it is slower
-// than the changes, it misses some of them, but never the last.
+// ShowsNewest declares, before the first Watched, that an observer receives states: if it is slower than
+// the changes, it skips some of them, but never the last.
 func (c *Checker) ShowsNewest(number int) { c.newest[number] = true }
 
 // watches compares the deliveries with the versions in the log.
@@ -73,8 +73,8 @@ func (c *Checker) watches() {
 	}
 }
 
-// session checks that every version from the first delivered on was, and nothing else. What is unsure may be lost, and
-// after a loss the watch begins again with what there is.
+// session checks that every version since the first delivered one was delivered, and nothing else.
+// Unsure versions may be lost, and after a loss the watch begins again with the current version.
 func (c *Checker) session(number int, o *observer, s *session) {
 	texts := c.spaces[o.space].texts[o.doc]
 	var before *shown   // versions that certainly existed

@@ -12,10 +12,10 @@ import (
 // Workload is the events that the clients of a run send, as a function of a seed.
 type Workload struct {
 	Seed uint64
-	// Spaces that events are sent to, and clients that send them.
+	// Spaces and Clients are the numbers of spaces and of clients that send events to them.
 	Spaces, Clients int
-	// Hosted are how many of the spaces, the last ones, run the program in Starlark that was
-	// deployed; the others run the one in Go.
+	// Hosted is how many of the spaces, the last ones, run the deployed program in Starlark; the others
+	// run the program in Go.
 	Hosted int
 }
 
@@ -39,11 +39,11 @@ const (
 	Leaf    = "leaf"
 	Own     = "own"
 	Nowhere = "nowhere"
-	// Job is the action whose tasks Work starts; the events to its stream say that one has ended.
+	// Job is the action whose tasks Work starts; the events of its stream report the ends of tasks.
 	Job = "job"
 )
 
-// shares of the streams in what clients send, in thousandths.
+// shares of the streams among the events of clients, in thousandths.
 var shares = []struct {
 	stream string
 	of     uint64
@@ -67,7 +67,7 @@ var shares = []struct {
 const (
 	// DocSum is {n, h}: the number of handled events, and a hash of their ids in order.
 	DocSum = "sum"
-	// DocSeen counts the events by where they came from.
+	// DocSeen counts the events by origin.
 	DocSeen = "seen"
 	// DocView and DocPair are derived, while they are observed.
 	DocView = "view"
@@ -113,7 +113,7 @@ func (w Workload) Stream(client, space int, n uint32) string {
 	return Add
 }
 
-// offered returns the stream itself, or Add where the program in Starlark has no such handler.
+// offered returns the stream itself, or Add if the program in Starlark has no handler for it.
 func (w Workload) offered(space int, stream string) string {
 	if w.IsHosted(space) && (stream == Flaky || stream == Work) {
 		return Add
@@ -128,13 +128,13 @@ func (w Workload) IsHosted(space int) bool { return space%w.Spaces >= w.Spaces-w
 type Sent struct {
 	To, Stream string
 	Depth      int
-	// After is for how long it waits, in milliseconds; Timer the timer that it is.
+	// After is its delay in milliseconds, Timer the name of its timer.
 	After int64
 	Timer string
 }
 
-// Sends returns the events that the handling of an event sends, if it succeeds. depth is what
-// came with the event, if a handler had sent it.
+// Sends returns the events that the handler of an event sends, if it succeeds. depth is the depth of the
+// event, if a handler had sent it.
 func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 	switch {
 	case stream == Chain:
@@ -162,7 +162,7 @@ func (w Workload) Sends(space, stream, id string, depth int) []Sent {
 	return nil
 }
 
-// JobKey returns the key of the task whose end an event tells, "" if it tells none.
+// JobKey returns the key of the task whose end an event reports, "" if it reports none.
 func JobKey(id string) string {
 	what, rest, _ := strings.Cut(id, "-")
 	_, key, ok := strings.Cut(rest, "-")
@@ -226,7 +226,8 @@ func Hash(text string) uint32 {
 	return h.Sum32()
 }
 
-// spread spreads bits, in a way that needs no more than 64 of them: the program in Starlark does it, too.
+// spread spreads bits, with arithmetic that fits into 64 bits, because the program in Starlark does the
+// same.
 func spread(x uint32) uint32 {
 	x = (x ^ x>>16) * 0x45d9f3b
 	return x ^ x>>16

@@ -1,6 +1,6 @@
-// Package soak keeps the book of a long run that is made in pieces: what each piece has handled, what
-// was done to it, and what came of it. The book is a file of JSON lines, so that a run goes on where
-// it has stopped, on whatever day and machine.
+// Package soak keeps the records of a long run that is made in pieces: for each piece, the handled
+// events, the injected faults, and the result. The records are a file of JSON lines, so that a run can
+// be continued on another day or machine.
 package soak
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/settlehq/settle/internal/display"
 )
 
-// Piece is one entry of the book.
+// Piece is the record of one piece.
 type Piece struct {
-	// Profile is what was run, Seed what its faults followed from.
+	// Profile is the kind of the piece, Seed the seed of its faults.
 	Profile string `json:"profile"`
 	Seed    uint64 `json:"seed"`
-	// At is when it began, Commit what was run, with a + for changes that are in no commit.
+	// At is when it began, Commit the commit that was run, with a + for uncommitted changes.
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
 	// Seconds is the time with faults, in seconds.
 	Seconds int `json:"seconds"`
-	// Acked events were acknowledged to clients, Handled are all that have a receipt.
+	// Acked counts events that were acknowledged to clients, Handled those that have a receipt.
 	Acked   int `json:"acked"`
 	Handled int `json:"handled"`
 	// Kills of single processes by SIGKILL; All are the kills of all servers of a cluster at once,
@@ -38,10 +38,10 @@ type Piece struct {
 	Servers      int `json:"servers,omitempty"`
 	All          int `json:"all,omitempty"`
 	Cuts         int `json:"cuts,omitempty"`
-	// Faults counts what else was done, by kind.
+	// Faults counts the other faults, by kind.
 	Faults map[string]int `json:"faults,omitempty"`
-	// LostToPower are events that were acknowledged by servers which had not written them to a disk
-	// whose power was cut then: what Settle cannot bring back.
+	// LostToPower counts events that servers had acknowledged but not synced to disk when the power was
+	// cut: Settle cannot recover them.
 	LostToPower int `json:"lost_to_power,omitempty"`
 	// Violations counts broken promises by rule: none in a piece that is sound.
 	Violations map[string]int `json:"violations,omitempty"`
@@ -50,13 +50,13 @@ type Piece struct {
 // Sound reports whether no promise was broken.
 func (p *Piece) Sound() bool { return len(p.Violations) == 0 }
 
-// Goal is how much a run is to come to.
+// Goal is the goal of a run.
 type Goal struct{ Handled, Workers, Servers, All, Cuts int }
 
 // Full is the goal of the run that docs/durability.md reports.
 var Full = Goal{Handled: 10_000_000, Workers: 1000, Servers: 300, All: 50, Cuts: 100}
 
-// Read reads a book; one that does not exist is empty.
+// Read reads a file of records; a file that does not exist is empty.
 func Read(file string) ([]Piece, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func Read(file string) ([]Piece, error) {
 	return pieces, lines.Err()
 }
 
-// Add appends a piece to a book.
+// Add appends a piece to a file of records.
 func Add(file string, p *Piece) error {
 	line, err := json.Marshal(p)
 	if err != nil {
@@ -92,7 +92,7 @@ func Add(file string, p *Piece) error {
 	return errors.Join(err, f.Close())
 }
 
-// Sum returns what pieces add up to; its Profile is empty.
+// Sum returns the sum of pieces; its Profile is empty.
 func Sum(pieces []Piece) (sum Piece) {
 	sum.Faults, sum.Violations = map[string]int{}, map[string]int{}
 	for i := range pieces {
@@ -116,13 +116,13 @@ func Sum(pieces []Piece) (sum Piece) {
 	return sum
 }
 
-// Reached reports whether pieces come to a goal.
+// Reached reports whether the pieces reach a goal.
 func Reached(pieces []Piece, g Goal) bool {
 	s := Sum(pieces)
 	return s.Handled >= g.Handled && s.Workers >= g.Workers && s.Servers >= g.Servers && s.All >= g.All && s.Cuts >= g.Cuts
 }
 
-// Report returns the book as it stands in the docs: a row for each profile, and what all come to.
+// Report returns the table for the docs: a row for each profile, and the totals.
 func Report(pieces []Piece, g Goal) string {
 	if len(pieces) == 0 {
 		return "No piece has been run yet.\n"

@@ -1,6 +1,6 @@
-// Command lossydisk mounts a lossyfs in a directory and obeys one command per line of its standard
+// Command lossydisk mounts a lossyfs in a directory and executes one command per line of its standard
 // input, so that a program of another module can cut the power under its processes. It answers each with
-// a line, "ok" or what went wrong:
+// a line, "ok" or an error:
 //
 //	sync        write everything through
 //	cut         drop what was not written through
@@ -24,7 +24,7 @@ import (
 	"github.com/settlehq/settle/test/powerloss/lossyfs"
 )
 
-// drive is a disk and where it is mounted.
+// drive is a disk and its mount point.
 type drive struct {
 	disk    *lossyfs.Disk
 	dir     string
@@ -60,7 +60,7 @@ func (d *drive) obey(line string) error {
 	return d.mount()
 }
 
-// serve obeys until the input ends.
+// serve executes commands until the input ends.
 func (d *drive) serve(in io.Reader, out io.Writer) error {
 	if err := d.mount(); err != nil {
 		return err

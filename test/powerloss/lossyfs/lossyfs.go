@@ -1,5 +1,5 @@
-// Package lossyfs is a file system in memory that forgets, on command, what was not
-// written through: a disk under a machine whose power is cut.
+// Package lossyfs is a file system in memory that drops unsynced data on command, like the disk of a
+// machine whose power is cut.
 //
 // It models the usual journalling file systems of Linux (ext4 in its default mode, XFS):
 //
@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// Disk is what lies under a mounted file system, and outlives it. It may be used by one
-// mount at a time.
+// Disk is the disk under a mounted file system, and outlives the mount. Only one mount may use it at a
+// time.
 type Disk struct {
 	mu      sync.Mutex
 	root    *node
@@ -31,14 +31,14 @@ type Disk struct {
 	counts  Counts
 }
 
-// Counts are what has happened to a disk.
+// Counts counts the operations of a disk.
 type Counts struct {
 	Writes, Syncs uint64
-	// Dropped is how many bytes cuts have taken.
+	// Dropped is the number of bytes lost to power cuts.
 	Dropped int64
 }
 
-// node is a file or a directory: as programs see it, and as it is on the disk.
+// node is a file or a directory, in the state that programs see and in the state on the disk.
 type node struct {
 	ino      uint64
 	dir      bool
@@ -46,14 +46,14 @@ type node struct {
 	kept     map[string]*node
 	data     []byte
 	keptData []byte
-	dirty    []span // what of data is not in keptData, in the order of the writes
+	dirty    []span // the ranges of data that are not in keptData, in the order of the writes
 	gone     bool
 }
 
 // span is a range of bytes.
 type span struct{ from, to int }
 
-// NewDisk makes an empty disk of so many bytes; 0 is no limit.
+// NewDisk returns an empty disk of a size in bytes; 0 is no limit.
 func NewDisk(room int64) *Disk {
 	d := &Disk{room: room}
 	d.root = d.newNode(true)
@@ -69,28 +69,28 @@ func (d *Disk) newNode(dir bool) *node {
 	return n
 }
 
-// Resize makes the disk larger or smaller; what is there stays.
+// Resize makes the disk larger or smaller; existing data stays.
 func (d *Disk) Resize(room int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.room = room
 }
 
-// Used returns how many bytes the files have.
+// Used returns the total size of the files in bytes.
 func (d *Disk) Used() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.used
 }
 
-// Counts returns what has happened so far.
+// Counts returns the counts so far.
 func (d *Disk) Counts() Counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.counts
 }
 
-// SyncAll writes everything through, as a machine that has been idle for long has done.
+// SyncAll syncs all data, as on a machine that has been idle for a while.
 func (d *Disk) SyncAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,8 +98,8 @@ func (d *Disk) SyncAll() {
 	d.each(d.root, (*node).sync)
 }
 
-// Cut drops what is not on the disk. With a source of chance, a random part of it happens to
-// be there. Nothing may be mounted.
+// Cut drops data that is not on the disk. With a random source, a random part of it survives. The disk
+// must not be mounted.
 func (d *Disk) Cut(torn *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (d *Disk) Cut(torn *rand.Rand) {
 	d.restore(d.root, torn)
 }
 
-// restore makes what is on the disk what programs see.
+// restore resets the state that programs see to the state on the disk.
 func (d *Disk) restore(n *node, torn *rand.Rand) {
 	if n.dir {
 		n.names = map[string]*node{}
@@ -141,7 +141,7 @@ func (d *Disk) restore(n *node, torn *rand.Rand) {
 	d.used += int64(len(n.data))
 }
 
-// tear keeps a beginning of what was written.
+// tear keeps a prefix of the unsynced writes.
 func (n *node) tear(torn *rand.Rand) {
 	total := 0
 	for _, s := range n.dirty {
@@ -166,7 +166,7 @@ func (n *node) keep(s span) {
 	copy(n.keptData[s.from:s.to], n.data[s.from:s.to])
 }
 
-// sync copies everything of a file to the disk.
+// sync copies all data of a file to the disk.
 func (n *node) sync() {
 	for _, s := range n.dirty {
 		n.keep(s)
@@ -175,7 +175,7 @@ func (n *node) sync() {
 	n.keptData = resized(n.keptData, len(n.data))
 }
 
-// commit writes the journal.
+// commit writes the journal to the disk.
 func (d *Disk) commit() {
 	for _, entry := range d.journal {
 		entry()
@@ -202,7 +202,7 @@ func (d *Disk) each(n *node, do func(*node)) {
 	}
 }
 
-// link gives a node a name; unlink takes it. Both reach the disk with the journal.
+// link adds a name of a node, unlink removes it. Both reach the disk with the journal.
 func (d *Disk) link(dir *node, name string, n *node) {
 	dir.names[name] = n
 	d.journal = append(d.journal, func() { dir.kept[name] = n })
@@ -213,7 +213,7 @@ func (d *Disk) unlink(dir *node, name string) {
 	d.journal = append(d.journal, func() { delete(dir.kept, name) })
 }
 
-// drop notes that a file has lost its name.
+// drop records that a file has lost a name.
 func (d *Disk) drop(n *node) {
 	if !n.dir && !n.gone {
 		n.gone = true
@@ -260,7 +260,7 @@ func (d *Disk) truncate(n *node, size int) bool {
 	return true
 }
 
-// grown has at least size bytes.
+// grown returns b extended to at least size bytes.
 func grown(b []byte, size int) []byte {
 	if size <= len(b) {
 		return b

@@ -9,8 +9,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Mount makes a disk a directory. It needs /dev/fuse and the right to mount. Every program
-// that uses the directory must have ended when unmount is called.
+// Mount mounts a disk in a directory. It needs /dev/fuse and permission to mount. Every program that
+// uses the directory must have ended when unmount is called.
 func Mount(d *Disk, dir string) (unmount func() error, err error) {
 	_, err = fs.Mount(dir, &inode{d: d, n: d.root}, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "lossyfs", Name: "lossyfs"},
@@ -19,13 +19,13 @@ func Mount(d *Disk, dir string) (unmount func() error, err error) {
 		return nil, fmt.Errorf("mount a file system on %s: %w; it needs /dev/fuse and root", dir, err)
 	}
 	return func() error {
-		// Not server.Unmount, which waits until the last copy of the mount is gone: a process that
-		// makes a mount namespace meanwhile gets one.
+		// Not server.Unmount, which waits until the last copy of the mount is gone: every process that
+		// has created a mount namespace since then has one.
 		return syscall.Unmount(dir, syscall.MNT_DETACH)
 	}, nil
 }
 
-// inode is a node as the kernel knows it.
+// inode is the kernel's view of a node.
 type inode struct {
 	fs.Inode
 	d *Disk
@@ -206,7 +206,7 @@ func (i *inode) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
 	return fs.NewListDirStream(entries), 0
 }
 
-// Fsync is of directories; files have a handle.
+// Fsync syncs a directory; files are synced through their handle.
 func (i *inode) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	i.d.mu.Lock()
 	defer i.d.mu.Unlock()
@@ -256,5 +256,5 @@ func (h *handle) Fsync(context.Context, uint32) syscall.Errno {
 	return 0
 }
 
-// Flush is close(2), which writes nothing through.
+// Flush is close(2), which syncs nothing.
 func (h *handle) Flush(context.Context) syscall.Errno { return 0 }

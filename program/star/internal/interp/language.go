@@ -16,7 +16,7 @@ import (
 	"github.com/settlehq/settle/program/star/internal/value"
 )
 
-// language are the builtins that compute: those of Starlark, charged for what they do.
+// language are the builtins that compute: those of Starlark, with charges.
 var language = map[string]func(run *value.Run, t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error){}
 
 func init() {

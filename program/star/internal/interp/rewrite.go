@@ -1,7 +1,7 @@
-// Package interp is the metered interpreter: Starlark's own, over a tree that Rewrite has changed so that
-// every operation that can cost more than an instruction is charged before it acts. It has the operators,
-// methods and builtins that compute. What is about spaces (registering, sending, timers) is in package
-// star.
+// Package interp is the metered interpreter: Starlark's own, over a tree that Rewrite has changed so
+// that every operation that can cost more than an instruction is charged before it acts. It has the
+// operators, methods and builtins that compute. Builtins that use the space (registering, sending,
+// timers) are in package star.
 package interp
 
 import (

@@ -1,6 +1,6 @@
-// Package meter counts what a run of a program does: steps for what it goes through, bytes for what it
-// allocates. An operation is charged before it acts, so a run is stopped at the same place on every
-// worker; meter reads no clock and does not look at the memory of the process.
+// Package meter counts the work of a run of a program: steps for executed instructions and visited
+// values, bytes for allocations. An operation is charged before it acts, so a run is stopped at the same
+// place on every worker; meter reads no clock and does not look at the memory of the process.
 package meter
 
 import (

@@ -1,7 +1,7 @@
-// Package value is what a program sees of documents: a Place stands for a place in a document and reads
-// or writes it when it is used, a View is an object or array that was read, and ToModel and FromModel
-// convert between values of the language and of documents. It guarantees that what leaves a run keeps to
-// the limits of the run. It has no operators and no builtins; package interp has them.
+// Package value is the programs' view of documents: a Place stands for a location in a document and
+// reads or writes it when it is used, a View is an object or array that was read, and ToModel and
+// FromModel convert between values of the language and of documents. It ensures that values that leave a
+// run stay within the limits of the run. It has no operators and no builtins; package interp has them.
 package value
 
 import (
@@ -20,11 +20,12 @@ type Run struct {
 	Name func() string
 	// Handles is true in a handler, which may write every document of its space.
 	Handles  bool
-	Missing  *space.Address // what was read last, if it does not exist
+	Missing  *space.Address // the place that was read last, if it does not exist
 	LastText string         // the string that was read last, for the hints of tests
 }
 
-// Documents is what places read and write through: a transaction, or the documents of a test.
+// Documents is the interface through which places read and write: a transaction, or the documents of a
+// test.
 type Documents interface {
 	Space() string
 	Get(doc string, path ...string) model.Value
