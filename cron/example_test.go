@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/cron"
 )
 
@@ -26,4 +27,29 @@ func ExampleParse() {
 	// 2026-03-29 01:30:00
 	// 2026-03-30 00:30:00
 	// cron expression "every day": expected 5 to 6 fields, found 2: [every day]
+}
+
+// A reminder that is an hour late is worth nothing.
+func ExampleSkipMissed() {
+	remind := settle.NewStream[cron.Tick]("remind")
+	p := settle.NewProgram("canteen").Cron("lunch", "0 12 * * *", remind, cron.SkipMissed(time.Hour))
+	remind.Handle(p, func(tx *settle.Tx, t cron.Tick) error {
+		tx.Log("lunch", "at", t.At)
+		return nil
+	})
+	fmt.Println(p.Err())
+	// Output: <nil>
+}
+
+// Each day is billed, however long no worker ran; beyond a year, the days are reported and not billed.
+func ExampleEveryMissed() {
+	bill := settle.NewStream[cron.Tick]("bill")
+	p := settle.NewProgram("meter").Cron("daily", "0 0 * * *", bill, cron.EveryMissed(366))
+	days := settle.NewCell[int]("days")
+	bill.Handle(p, func(tx *settle.Tx, _ cron.Tick) error {
+		days.Update(tx, func(n *int) { *n++ })
+		return nil
+	})
+	fmt.Println(p.Err())
+	// Output: <nil>
 }

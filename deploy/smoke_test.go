@@ -285,7 +285,7 @@ func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	var server sync.WaitGroup
 	server.Go(func() { // ends with serving
 		err := ordered.Serve(serving, c.as(roles.Worker, "o1"), ordered.Config{Coordinated: true, Handlers: map[string]ordered.Handler{
-			"pay":  ordered.On(func(tx *ordered.Tx, to string) (string, error) { tx.Send(to, "take", 1); return to, nil }),
+			"pay":  ordered.On(func(tx *ordered.Tx, to string) (string, error) { tx.Send(ordered.To(to), "take", 1); return to, nil }),
 			"take": ordered.On(func(tx *ordered.Tx, n int) (int, error) { tx.Set("balance", n); return n, nil }),
 		}})
 		if err != nil && serving.Err() == nil {

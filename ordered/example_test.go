@@ -13,6 +13,18 @@ import (
 	"github.com/settlehq/settle/ordered"
 )
 
+// A payment to another account is an event for it: it leaves if and only if this account's transaction commits.
+func ExampleTo() {
+	pass := func(tx *ordered.Tx, to string) (string, error) {
+		tx.Send(ordered.To(to), "pay", map[string]int{"cents": 100})
+		tx.Send(ordered.Here, "note", "passed on to "+to)
+		return to, nil
+	}
+	cfg := ordered.Config{Handlers: map[string]ordered.Handler{"pass": ordered.On(pass)}}
+	fmt.Println(cfg.Fill())
+	// Output: <nil>
+}
+
 // The example serves accounts beside a client that sends to them.
 func ExampleServe() {
 	type Payment struct {

@@ -34,7 +34,7 @@ func newUnending() *unending {
 		u.called.Add(1)
 		<-u.stuck
 		tx.Set("late", ev.ID)
-		tx.Send("other", "pay", payment{Cents: 1})
+		tx.Send(ordered.To("other"), "pay", payment{Cents: 1})
 		u.came.Add(1)
 		return nil, nil
 	}

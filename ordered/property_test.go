@@ -42,7 +42,7 @@ func (s *story) handlers() map[string]ordered.Handler {
 	h := accounts()
 	h["fail"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
 		tx.Set("balance", 1<<40)
-		tx.Send("bob", "pay", payment{Cents: 1 << 40})
+		tx.Send(ordered.To("bob"), "pay", payment{Cents: 1 << 40})
 		return nil, errors.New("no")
 	}
 	h["flaky"] = func(tx *ordered.Tx, ev *model.Event) (any, error) {

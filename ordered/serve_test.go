@@ -154,12 +154,12 @@ func TestServe_SendsLeaveWithTheirTransactionAndArriveOnce(t *testing.T) {
 		w := newWorld(t, 4)
 		h := accounts()
 		h["fail"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
-			tx.Send("bob", "pay", payment{Cents: 1000})
-			tx.Send("alice", "pay", payment{Cents: 1000})
+			tx.Send(ordered.To("bob"), "pay", payment{Cents: 1000})
+			tx.Send(ordered.To("alice"), "pay", payment{Cents: 1000})
 			return nil, errors.New("no")
 		}
 		h["again"] = func(tx *ordered.Tx, _ *model.Event) (any, error) {
-			tx.Send("alice", "pay", payment{Cents: 100})
+			tx.Send(ordered.To("alice"), "pay", payment{Cents: 100})
 			return nil, nil
 		}
 		p := w.serve(ordered.Config{Name: "o1", Handlers: h}, nil)
@@ -248,8 +248,8 @@ func TestChain_EndsAcrossKeysAndServers(t *testing.T) {
 			if err := tx.Read("balance", &balance); err != nil || balance > 100 { // bounded for the test
 				return nil, err
 			}
-			tx.Send(tx.Key(), "pay", payment{Cents: 1})
-			tx.Send(to, "pass", tx.Key())
+			tx.Send(ordered.Here, "pay", payment{Cents: 1})
+			tx.Send(ordered.To(to), "pass", tx.Space())
 			return nil, nil
 		})
 		cfg := ordered.Config{Name: "o1", Handlers: handlers, MaxChain: 30, Heartbeat: 20 * time.Millisecond, Checkpoint: 10 * time.Millisecond}

@@ -19,8 +19,8 @@ type Tx struct {
 	err     error
 }
 
-// Key returns the key that the event belongs to.
-func (t *Tx) Key() string { return t.attempt.Event.Space }
+// Space returns the key that the event belongs to.
+func (t *Tx) Space() string { return t.attempt.Event.Space }
 
 // Event returns the event. Its ID is the same in every attempt, and unique within the key: pass it on as the
 // idempotency key of calls to other services.
@@ -43,7 +43,7 @@ func (t *Tx) Get(doc string) model.Value {
 // is no such document.
 func (t *Tx) Read(doc string, into any) error {
 	if err := t.Get(doc).Decode(into); err != nil {
-		return fmt.Errorf("document %s of %s: %w", doc, t.Key(), err)
+		return fmt.Errorf("document %s of %s: %w", doc, t.Space(), err)
 	}
 	return nil
 }
@@ -72,13 +72,29 @@ func (t *Tx) Set(doc string, v any) {
 // Delete removes a document of the key.
 func (t *Tx) Delete(doc string) { t.Set(doc, model.Value{}) }
 
-// Send sends an event to a stream of a key, this one or another. The event is sent if and only if this
+// Target is the key that an event is for: Here, or what To returns. Package settle has the same.
+type Target struct {
+	space string
+	other bool // not Here
+}
+
+// To returns a key as the target of an event. It is checked when the event is sent.
+func To(key string) Target { return Target{key, true} }
+
+// Here is the key that the handler runs for, as the target of an event.
+var Here Target //nolint:gochecknoglobals // a constant, which a struct cannot be
+
+// Send sends an event to a stream of a key, this one (Here) or another. The event is sent if and only if this
 // transaction commits, and is handled once. An event to this key queues after those that wait in its lane
 // now. If the target has no handler for the stream, it refuses the event, and this key is sent a notice, an
 // event of the stream "undelivered", which needs no handler. Chains of events that send each other are
 // bounded: see Config.MaxChain.
-func (t *Tx) Send(key, stream string, payload any) {
+func (t *Tx) Send(to Target, stream string, payload any) {
 	t.core.code.Used()
+	key := to.space
+	if !to.other {
+		key = t.Space()
+	}
 	v, err := model.Of(payload)
 	if err == nil {
 		err = model.CheckName("key", key)

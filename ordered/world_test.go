@@ -98,7 +98,7 @@ func accounts() map[string]ordered.Handler {
 		tx.Set("balance", balance)
 		tx.Set("seen", append(seen, tx.Event().ID))
 		if p.To != "" {
-			tx.Send(p.To, "pay", payment{Cents: p.Cents})
+			tx.Send(ordered.To(p.To), "pay", payment{Cents: p.Cents})
 		}
 		return balance, nil
 	}

@@ -25,13 +25,13 @@ func TestFleetAdvance_RefusesWhatWouldTakeTooLong(t *testing.T) {
 func TestFleetUndelivered_IsReportedOnce(t *testing.T) {
 	t.Parallel()
 	f := &Fleet{undelivered: map[posted]bool{}, programs: func(string) (*space.Program, error) { return nil, nil }}
-	o := &outcome{sends: []posted{{"nobody", receipts.Key{Stream: "bump", ID: "a:1:0:0"}, 0}}}
+	o := &outcome{sends: []posted{{"silent", receipts.Key{Stream: "bump", ID: "a:1:0:0"}, 0}}}
 	f.noteUndelivered(o)
 	f.noteUndelivered(o)
 	if len(f.problems) != 1 {
 		t.Fatalf("%d problems", len(f.problems))
 	}
-	if got := f.problems[0].String(); got != "space nobody: event a:1:0:0 on bump: the space has no program, so the event waits in its lane" {
+	if got := f.problems[0].String(); got != "space silent: event a:1:0:0 on bump: the space has no program, so the event waits in its lane" {
 		t.Error(got)
 	}
 	AllowUndelivered("bump")(&f.opts)

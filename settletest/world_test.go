@@ -85,7 +85,7 @@ func TestSpaces_WithoutAProgramKeepTheirEvents(t *testing.T) {
 func TestUndelivered_FailsTheTestUnlessItIsAllowed(t *testing.T) {
 	t.Parallel()
 	programs := func(space string) *settle.Program {
-		if space == "nobody" {
+		if space == "absent" {
 			return nil
 		}
 		return links()
@@ -93,11 +93,11 @@ func TestUndelivered_FailsTheTestUnlessItIsAllowed(t *testing.T) {
 	run := func(opts ...settletest.Option) *recorder {
 		return failing(t, func(tb *recorder) {
 			w := settletest.New(tb, programs, opts...)
-			settletest.Call(w.Space("a"), relay, "nobody")
+			settletest.Call(w.Space("a"), relay, "absent")
 		})
 	}
-	run().wantFailure("space nobody", "on bump", "event a:", "has no program")
-	run(settletest.AllowUndelivered("relay")).wantFailure("space nobody")
+	run().wantFailure("space absent", "on bump", "event a:", "has no program")
+	run(settletest.AllowUndelivered("relay")).wantFailure("space absent")
 	run(settletest.AllowUndelivered("bump")).wantNone()
 	run(settletest.AllowUndelivered()).wantNone()
 }

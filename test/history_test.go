@@ -184,7 +184,7 @@ func (c *caller) pick() settle.Outgoing {
 	return ev
 }
 
-// sends notes that an event is being sent.
+// sends records that an event is being sent.
 func (c *caller) sends(ev settle.Outgoing) func(model.SendResult, error) {
 	answer := c.r.h.begin(c.name, asked{kind: sent, space: ev.Space, id: ev.ID.String()})
 	return func(res model.SendResult, err error) {
@@ -340,7 +340,7 @@ func (r *rush) killWorkers(int64) {
 	}
 }
 
-// attach has one more runtime handle the events of a space, over its own connection.
+// attach makes another runtime handle the events of a space, over its own connection.
 func (r *rush) attach(id, space string) *worker.Attachment {
 	r.Helper()
 	b := connect(r.T, r.d)

@@ -15,7 +15,7 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// alone starts a deployment on a server that goes back, with one worker that is at hand.
+// alone starts a deployment on a server that can go back, and returns it with its only worker.
 func alone(t *testing.T, cfg settle.Config) (*deployment, *worker.Worker) {
 	t.Helper()
 	cfg.Workers, cfg.Idle, cfg.Bus.Partitions = -1, 10*time.Millisecond, 1

@@ -1,6 +1,7 @@
 package cookbook
 
 import (
+	"context"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -50,6 +51,24 @@ func TestReserve_AHoldThatIsNotConfirmedExpires(t *testing.T) {
 	settletest.ExpectKeys(f, holds, "silent")
 	w.Advance(holdFor)
 	settletest.ExpectKeys(f, holds)
+}
+
+// A client learns the end of a trip, whose request ends long before, and learns the same when it asks again.
+func TestReserve_AClientLearnsTheEnd(t *testing.T) {
+	t.Parallel()
+	d, err := settle.Start(t.Context(), settle.Config{Programs: travel, Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Stop(context.WithoutCancel(t.Context())) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	to := d.Client().Space("trip-1")
+	for range 2 {
+		if state, err := bookTrip(ctx, to, settle.ID("request-1"), []string{"flight-1", "flight-2"}); state != "booked" || err != nil {
+			t.Errorf("the trip is %q: %v", state, err)
+		}
+	}
 }
 
 func TestAuction_ALateBidExtendsIt(t *testing.T) {

@@ -1,6 +1,7 @@
 package cookbook
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -69,6 +70,23 @@ func flight() *settle.Program {
 		return nil
 	})
 	return p
+}
+
+// bookTrip sends the request of a client, and returns the state of the trip when every flight has answered. It may
+// be called again under the same id, by the same process or another.
+func bookTrip(ctx context.Context, to settle.Space, id settle.EventID, flights []string) (state string, err error) {
+	if err := book.Call(ctx, to, id, flights); err != nil {
+		return "", err
+	}
+	for u, err := range trip.Watch(ctx, to) {
+		if err != nil {
+			return "", err
+		}
+		if u.Value.State != "pending" {
+			return u.Value.State, nil
+		}
+	}
+	return "", ctx.Err() // the flights have not answered in time; the trip goes on without the client
 }
 
 // tripProgram reserves a seat on each flight, and confirms when all of them are held.

@@ -35,12 +35,12 @@ func pay(tx *ordered.Tx, p Payment) (Account, error) {
 		return a, err
 	}
 	if a.Cents += p.Cents; a.Cents < 0 {
-		return a, fmt.Errorf("%s is short of %d cents", tx.Key(), -a.Cents) // nothing is kept
+		return a, fmt.Errorf("%s is short of %d cents", tx.Space(), -a.Cents) // nothing is kept
 	}
 	a.Payments++
 	tx.Set("account", a)
 	if p.To != "" {
-		tx.Send(p.To, "pay", Payment{Cents: -p.Cents}) // leaves if and only if this commits
+		tx.Send(ordered.To(p.To), "pay", Payment{Cents: -p.Cents}) // leaves if and only if this commits
 	}
 	return a, nil
 }
