@@ -123,7 +123,7 @@ see oneself                           rcwobp  $SYS.REQ.USER.INFO
 ask a service                         rcwobp  settle.api.tree
 ask the owner of a partition          rcwobp  settle.own.0
 want a document computed              rcwobp  settle.demand.0
-find services                         rcwobp  $SRV.INFO
+find services                         r...bp  $SRV.INFO
 follow confirmed commits              rcwobp  < settle.feed.0.s
 hear a new owner                      rcwobp  < settle.rollcall.*
 get answers                           rcwobp  < _INBOX.x.>

@@ -37,7 +37,7 @@ type subjects struct{ wire.Names }
 // token, so subjects with the partition inside a token are listed for each.
 func Of(prefix string, partitions int) []Role {
 	n := subjects{wire.NewNames(prefix)}
-	all := []Role{n.reader(), n.client(), n.worker(partitions), n.coordinator(partitions), n.backup(), n.operator()}
+	all := []Role{n.surveyor(), n.client(), n.worker(partitions), n.coordinator(partitions), n.backup(), n.operator()}
 	for i := range all {
 		all[i].Subscribe = append([]string{"_INBOX.>"}, all[i].Subscribe...)
 	}
@@ -57,8 +57,12 @@ func (n subjects) reads() []string {
 
 // asks returns the subjects needed for demand, and for requests to services and workers.
 func (n subjects) asks() []string {
-	return []string{n.Prefix + ".demand.*", n.Prefix + ".api.>", n.Prefix + ".own.>", n.Prefix + ".ping.*", "$SRV.>"}
+	return []string{n.Prefix + ".demand.*", n.Prefix + ".api.>", n.Prefix + ".own.>", n.Prefix + ".ping.*"}
 }
+
+// services finds out which services there are. A service answers such a question, which is not one of Settle's, to any
+// subject and with the rights of its own user, so only those that look at a whole deployment may ask it.
+const services = "$SRV.>"
 
 // answers returns the subjects needed for answering. It is not allow_responses: a live query is one request
 // with answers for days.
@@ -75,6 +79,13 @@ func (n subjects) reader() Role {
 		Publish:   append(n.reads(), n.asks()...),
 		Subscribe: []string{n.Prefix + ".feed.>", n.RollCalls()},
 	}
+}
+
+// surveyor is a reader that finds services: `settle doctor` and `settle fleet` ask them.
+func (n subjects) surveyor() Role {
+	r := n.reader()
+	r.Publish = append(r.Publish, services)
+	return r
 }
 
 func (n subjects) client() Role {
@@ -111,7 +122,7 @@ func (n subjects) coordinator(partitions int) Role {
 }
 
 func (n subjects) backup() Role {
-	r := n.reader()
+	r := n.surveyor()
 	r.Name, r.About = Backup, "a reader that notes in the deployment that it has made a backup"
 	r.Publish = append(r.Publish, wire.BucketSubject(n.ProgramsBucket(), wire.BackupKey))
 	return r
