@@ -86,7 +86,18 @@ type plan struct {
 }
 
 func newDriver(p *workflow.Program, args jsontext.Value) *driver {
-	return &driver{run: workflow.New(p), args: args, snapAt: minSnapshot, timers: map[string]int64{}, pending: map[string]pending{}}
+	return &driver{run: workflow.New(p), args: args, hash: firstHash(p.Version, args), snapAt: minSnapshot, timers: map[string]int64{}, pending: map[string]pending{}}
+}
+
+// firstHash returns the hash of a run without records.
+func firstHash(version string, args jsontext.Value) string { return chain(version, args) }
+
+// chain returns a hash of what a hash stands for, and a text behind it.
+func chain(hash string, text []byte) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(hash)) // never fails
+	_, _ = h.Write(text)
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 func sizeOf(w *workflow.Work) int { return len(w.Args) + len(w.Named) + len(w.ID) + 100 }
@@ -254,10 +265,7 @@ func bounded(o *workflow.Outcome) *workflow.Outcome {
 
 // wrote counts a record that has been written, or read.
 func (d *driver) wrote(text []byte) {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(d.hash)) // never fails
-	_, _ = h.Write(text)
-	d.hash = fmt.Sprintf("%016x", h.Sum64())
+	d.hash = chain(d.hash, text)
 	d.n++
 	d.size += len(text)
 	d.since += len(text)

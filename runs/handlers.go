@@ -60,7 +60,7 @@ func (s *Set) start(tx *space.Tx, ev *model.Event) (model.Value, error) {
 	tx.Set(Index, model.Object(model.F("workflow", name), model.F("state", string(Running)), model.F("at", h.now())), id)
 	tx.Set(Doc(id), model.Object(
 		model.F("workflow", name), model.F("version", d.Version), model.F("state", string(Running)), model.F("at", h.now()),
-		model.F("args", args), model.F("head", head{}.String()),
+		model.F("args", args), model.F("head", head{hash: firstHash(d.Version, jsontext.Value(args.String()))}.String()),
 	))
 	if err := h.step(id, &record{Begin: true}); err != nil {
 		return model.Value{}, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/settlehq/settle/internal/simkit"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/workflow"
 )
 
@@ -293,6 +294,25 @@ func TestLoop_KeepsBoundedState(t *testing.T) {
 	}
 	if w.outcome("r") != "2500" || most > 2*(minSnapshot+pageBytes) {
 		t.Errorf("%s, and %d bytes at most", w.outcome("r"), most)
+	}
+	w.clean()
+}
+
+// A run in memory that came from a transaction which was undone is not believed: the documents are compared.
+func TestCache_IsComparedWithTheDocuments(t *testing.T) {
+	w := small(t, "    x = inc(n)\n    y = inc(x)\n    return [n, x, y]")
+	w.start("r", `{"n":1}`)
+	w.start("q", `{"n":5}`)
+	if err := w.s.Write(func(tx *space.Tx) error {
+		c := space.Local[cache](tx)
+		c.entries["r"], c.entries["q"] = c.entries["q"], c.entries["r"]
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.perform()
+	if w.outcome("r") != "[1,2,3]" || w.outcome("q") != "[5,6,7]" {
+		t.Error(w.outcome("r"), w.outcome("q"))
 	}
 	w.clean()
 }

@@ -26,8 +26,8 @@ type Func struct {
 	Name   string  `json:"name"`
 	Params []Param `json:"params,omitzero"`
 	// Whole makes the only parameter the object of all arguments, of the first function of a graph.
-	Whole bool `json:"whole,omitzero"`
-	Nodes  []Node  `json:"nodes"`
+	Whole bool   `json:"whole,omitzero"`
+	Nodes []Node `json:"nodes"`
 }
 
 // Param is a parameter. One without a default is required.
