@@ -44,9 +44,9 @@ func (e *AmbiguousError) Error() string {
 	for _, r := range e.Found {
 		list = append(list, r.Space+"/"+r.Stream)
 	}
-	which := "its space and stream"
+	which := "the space and the stream"
 	if e.oneSpace() {
-		which = "its stream"
+		which = "the stream"
 	}
 	return fmt.Sprintf("%d events have the id %s: %s; select one by %s", len(e.Found), e.Event, strings.Join(list, ", "), which)
 }

@@ -138,7 +138,7 @@ func TestTree_AMissingOrAmbiguousEventIsAnError(t *testing.T) {
 			if _, err := history.ReadTree(t.Context(), w.Client, q); !errors.As(err, &several) || len(several.Found) != n {
 				t.Errorf("walk %+v: %v, want %d of them", q, err, n)
 			}
-			if names := strings.Contains(several.Error(), "--space"); names != (q.Space == "") {
+			if names := strings.Contains(several.Error(), "by the space and"); names != (q.Space == "") {
 				t.Errorf("walk %+v: %v: the space is what is missing: %v", q, several, q.Space == "")
 			}
 		}
