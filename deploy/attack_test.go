@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// What a client attempts, and what must come of it.
+// What a client attempts, and whether the server refuses it.
 var attacks = []struct {
 	what           string
 	subject, reply string
