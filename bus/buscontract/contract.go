@@ -34,7 +34,7 @@ type Deployment interface {
 	Reconnect(t *testing.T)
 	// LimitLanes bounds each partition's lane to n events; 0 means no bound.
 	LimitLanes(t *testing.T, n int)
-	// Misplace stores an event in the lane of a partition, also of one that is not its own.
+	// Misplace stores an event in the lane of a partition, even of one that is not its own.
 	Misplace(t *testing.T, partition int, m model.Message)
 }
 
