@@ -67,7 +67,7 @@ func TestOptions_DocCommentsNameTheDefaults(t *testing.T) {
 	defaults := map[string]float64{}
 	for _, o := range options.Of(&settle.WorkerConfig{}) {
 		if o.Value.Kind() == reflect.String {
-			continue // the name of a file, not a figure
+			continue
 		}
 		_ = o.Set(o.Default) // "" leaves it 0
 		name := o.Path[strings.LastIndexByte(o.Path, '.')+1:]
@@ -118,7 +118,7 @@ func values(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"History": "1000h0m0s", "MaxCommitBytes": "40960"}
 	for _, o := range options.Of(&settle.WorkerConfig{}) {
-		if all[o.Path] != "" || o.Value.Kind() == reflect.String { // the names of files are no figures
+		if all[o.Path] != "" {
 			continue
 		}
 		if err := o.Set(o.Default); err != nil {
@@ -130,8 +130,11 @@ func values(t *testing.T) map[string]string {
 	return all
 }
 
+// double sets another value than the default.
 func double(v reflect.Value) {
 	switch {
+	case v.Kind() == reflect.String:
+		v.SetString(v.String() + "/other")
 	case v.CanInt():
 		v.SetInt(2 * v.Int())
 	case v.CanUint():

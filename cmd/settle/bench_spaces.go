@@ -21,7 +21,7 @@ type benchSpacesCmd struct {
 	Active     int           `default:"1000" help:"Spaces that are active at a time."`
 	Single     int           `default:"1000" help:"Events of the latency measurement, one at a time."`
 	Partitions int           `default:"4" help:"Partitions of the deployment."`
-	Idle       time.Duration `default:"5s" help:"How long a space is at rest before it leaves memory."`
+	Idle       time.Duration `default:"5s" help:"How long a space is at rest before it is unloaded from memory."`
 	Fsync      string        `default:"interval" enum:"always,interval" help:"When the server syncs an acknowledged write to disk: always before it answers, or every interval (2 minutes)."`
 	Store      string        `help:"Directory for the server's files. Default: a temporary one." placeholder:"DIR"`
 	JSON       string        `name:"json" help:"Write the figures as JSON to FILE; - is standard output." placeholder:"FILE"`

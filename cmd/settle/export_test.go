@@ -101,5 +101,5 @@ func TestGet_AtARevision(t *testing.T) {
 	want(t, 1, "space alice had no document n at revision 1", "get", "alice", "n", "--at", "1")
 	want(t, 1, "at revision 999999: the last commit of the space is at", "get", "alice", "n", "--at", "999999")
 	want(t, 2, "use a revision, as `settle get -v` prints it", "get", "alice", "n", "--at", "yesterday")
-	want(t, 2, "--at is about one document: name it", "get", "alice", "--at", "2")
+	want(t, 2, "--at needs the name of a document", "get", "alice", "--at", "2")
 }

@@ -87,7 +87,7 @@ func (c *getCmd) Run(ctx context.Context, io streams) error {
 func (c *getCmd) check() error {
 	err := model.CheckName("space", c.Space)
 	if err == nil && c.At != nil && c.Doc == "" {
-		err = errors.New("--at is about one document: name it")
+		err = errors.New("--at needs the name of a document")
 	}
 	if err == nil && c.Doc != "" {
 		err = model.CheckName("document", c.Doc)

@@ -75,7 +75,7 @@ func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
 
 			switch component {
 			case "log":
-				want(t, 0, "p1 | handled | ! "+there+"/add | unknown | read stream "+name+": no such stream | 1 unknown; not settled | What is unknown lies in a stream that is missing", "tree", "p1")
+				want(t, 0, "p1 | handled | ! "+there+"/add | unknown | read stream "+name+": no such stream | 1 unknown; not settled | The streams of unknown events are missing", "tree", "p1")
 				want(t, 1, here+" | the spaces of partition 1 are not listed: stream "+name, "ls")
 			case "lane":
 				want(t, 0, "p1 | handled | ! "+there+"/add | unknown | read stream "+name+": no such stream", "tree", "p1")

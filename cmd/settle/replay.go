@@ -44,7 +44,7 @@ func (c *replayCmd) Run(ctx context.Context, io streams) error {
 		return usage(err)
 	}
 	if !token.IsIdentifier(c.Package) {
-		return usage(fmt.Errorf("--package %s is no name of a package", c.Package))
+		return usage(fmt.Errorf("--package %s is not a package name", c.Package))
 	}
 	return c.use(ctx, io, ofSpaces(c.Space), func(b *bus.Bus, _ *settle.Client) error {
 		hosted, runs := hostedBy(ctx, b, c.Space)
@@ -148,7 +148,7 @@ func (c *replayCmd) goTest(r *replay.Recording) (map[string][]byte, error) {
 	name := filepath.Join("testdata", identifier(r.Space)+".jsonl")
 	code, err := format.Source(fmt.Appendf(nil, goReplayTest, c.Package, r.Space, r.From, r.To, identifier(r.Space), c.Call, strconv.Quote(filepath.ToSlash(name))))
 	if err != nil {
-		return nil, usage(fmt.Errorf("--call %s is no expression of Go: %w", c.Call, err))
+		return nil, usage(fmt.Errorf("--call %s is not a Go expression: %w", c.Call, err))
 	}
 	return map[string][]byte{
 		name: []byte(strings.Join(lines, "\n") + "\n"),

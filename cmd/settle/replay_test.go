@@ -88,8 +88,8 @@ func TestReplay_OfAProgramInGo(t *testing.T) {
 	wantSoon(t, 0, "b2:r1", "receipts", "shop")
 
 	dir := filepath.Join(t.TempDir(), "replayed")
-	want(t, 2, "no name of a package", "replay", "shop", dir, "--package", "a b")
-	want(t, 2, "no expression of Go", "replay", "shop", dir, "--call", "till(")
+	want(t, 2, "not a package name", "replay", "shop", dir, "--package", "a b")
+	want(t, 2, "not a Go expression", "replay", "shop", dir, "--call", "till(")
 	want(t, 1, "there is no space nowhere", "replay", "nowhere", dir)
 	want(t, 1, "the last commit of space shop is at", "replay", "shop", dir, "--from", "100000")
 	want(t, 0, "events, 1 transaction without one, | see that till(3) makes it", "replay", "shop", dir, "--call", "till(3)", "--package", "main")

@@ -182,7 +182,7 @@ func (c *sendCmd) waitTree(ctx context.Context, io streams, client *settle.Clien
 		return err
 	}
 	if n := tree.Events - tree.States["handled"]; n > 0 {
-		return fmt.Errorf("%d of %s did not end well", n, display.Count(tree.Events, "event"))
+		return fmt.Errorf("%d of %s were not handled", n, display.Count(tree.Events, "event"))
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
 	want(t, 0, `o1: handled, result "ordered" | o1 had been sent before`, "send", "shop", "order", "--id", "o1", "--wait")
 	want(t, 0, `"outcome":"handled" | "event":"at-`, "send", "shop", "order", "--wait=receipt", "--json")
 	want(t, 0, `o1 had been sent before | shop/order  o1 | ├─ ✓ bank/charge | └─ ✓ depot/ship | 3 events: 3 handled; settled`, "send", "shop", "order", "--id", "o1", "--wait=tree")
-	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | --stream charge | did not end well`,
+	want(t, 1, `✗ bank/charge | the card is stolen | refused | shop/undelivered | settled | settle redrive bank shop: | --stream charge | were not handled`,
 		"send", "shop", "order", `{"stolen":true,"wrap":true}`, "--id", "o2", "--wait=tree")
 
 	var tree history.Tree
@@ -274,7 +274,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 	want(t, 0, behind+" | nothing to send again", "redrive", "--all")
 	want(t, 1, behind+" | there is no dead letter", "redrive", "shop", "o1")
 	want(t, 1, "failed", "send", "bank", "charge", `{"stolen":true}`, "--id", "c1", "--wait")
-	if out := want(t, 0, "what failed gets no dead letter, until one runs", "tree", "c1"); strings.Contains(out, "redrive") {
+	if out := want(t, 0, "failed ones get no dead letter", "tree", "c1"); strings.Contains(out, "redrive") {
 		t.Errorf("a redrive is advised that is not possible:\n%s", out)
 	}
 	w.Kill()
@@ -302,7 +302,7 @@ func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
 // The exit code depends on the whole tree, including the events that are not shown.
 func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
 	running(t)
-	deep := want(t, 1, `151 events: 150 handled, 1 failed; settled; there is more than is shown | Some of what failed is not shown | 1 of 151 events did not end well`,
+	deep := want(t, 1, `151 events: 150 handled, 1 failed; settled; there is more than is shown | Some of what failed is not shown | 1 of 151 events were not handled`,
 		"send", "hall", "down", "150", "--id", "e1", "--wait=tree")
 	shown, _, _ := strings.Cut(deep, "\n\n")
 	for line := range strings.SplitSeq(shown, "\n") {
@@ -373,7 +373,7 @@ caused by a/two  a:1:1:0
 
 7 events: 2 handled, 2 failed, 1 refused, 1 queued, 1 parked; not settled.
   Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.
-  Queued for long? No worker may be running, or what is before it takes long.
+  Queued for long? No worker may be running, or an earlier event takes long.
   When the cause is repaired, send it again: settle redrive b a:1:3:0:r1 --stream charge
   When the cause is repaired, send it again: settle redrive d a:1:3:3 --stream wrap
   … stands for the rest of a long text; all of it: settle tree a:1:2:0 --space a --full

@@ -289,15 +289,15 @@ const maxHints = 3
 func hints(t *history.Tree) []string {
 	var list []string
 	if t.Unattended {
-		list = append(list, "No coordinator answers. What is parked stays parked, and what failed gets no dead letter, until one runs.")
+		list = append(list, "No coordinator answers. Until one runs, parked events stay parked, and failed ones get no dead letter.")
 	} else if t.States[lineage.Parked] > 0 {
 		list = append(list, "Parked for long? A coordinator puts it into its lane; its log says what keeps it from that.")
 	}
 	if t.States[lineage.Unknown] > 0 {
-		list = append(list, "What is unknown lies in a stream that is missing: `settle doctor` says which, and what to do")
+		list = append(list, "The streams of unknown events are missing: `settle doctor` names them, and the remedy")
 	}
 	if t.States[lineage.Queued] > 0 {
-		list = append(list, "Queued for long? No worker may be running, or what is before it takes long.")
+		list = append(list, "Queued for long? No worker may be running, or an earlier event takes long.")
 	}
 	if t.Unattended {
 		return list // there may be no dead letter to send again

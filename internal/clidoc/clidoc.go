@@ -73,7 +73,7 @@ type page struct {
 	shared map[string]bool
 }
 
-// sharedBy is by how many commands a flag must be taken for the introduction to describe it.
+// sharedBy is the number of commands that must have a flag for the introduction to describe it.
 const sharedBy = 10
 
 func key(f *kong.Flag) string { return f.Name + "\x00" + f.Help + "\x00" + f.Default }

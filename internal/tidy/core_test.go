@@ -42,9 +42,8 @@ func checkCore(t *testing.T, files []*file) []finding {
 	return found
 }
 
-// typesOf type-checks a package as far as it goes. Errors are the compiler's
-// business, not ours: a range whose operand has no type is a finding (see
-// unordered), so nothing passes because it could not be checked.
+// typesOf type-checks a package as far as possible, and ignores errors, which the compiler reports. A
+// range whose operand has no type is a finding (see unordered), so unchecked code does not pass.
 func typesOf(path string, pkg []*file, from types.Importer) *types.Info {
 	info := &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{},
@@ -59,7 +58,7 @@ func typesOf(path string, pkg []*file, from types.Importer) *types.Info {
 	return info
 }
 
-// exportData imports packages from what the compiler wrote about them.
+// exportData imports packages from the compiler's export data.
 func exportData(t *testing.T, imports map[string]bool) types.Importer {
 	t.Helper()
 	args := []string{"list", "-e", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}}\t{{.Export}}{{end}}", "--"}
@@ -108,7 +107,7 @@ func checkDeterminism(f *file, info *types.Info) []finding {
 			refuse(n, "go statement in the core"+loop)
 		case *ast.SelectStmt:
 			refuse(n, "select in the core"+loop)
-			return false // its channel operations are the same offence
+			return false // its channel operations are part of the same finding
 		case *ast.FuncType:
 			handedOut = append(handedOut, receiveOnlyResults(n)...)
 		case *ast.ChanType:
@@ -144,9 +143,9 @@ func checkDeterminism(f *file, info *types.Info) []finding {
 	return found
 }
 
-// receiveOnlyResults returns the channels that a function hands out for others to
-// wait on. They can only be go-memdb's, which closes one when a snapshot is out of
-// date: the core can neither make a channel nor use one.
+// receiveOnlyResults returns the receive-only channels among the results of a function. They can only be
+// go-memdb's, which closes one when a snapshot is out of date: the core can neither make a channel nor
+// use one.
 func receiveOnlyResults(f *ast.FuncType) []*ast.ChanType {
 	if f.Results == nil {
 		return nil
@@ -160,7 +159,7 @@ func receiveOnlyResults(f *ast.FuncType) []*ast.ChanType {
 	return chans
 }
 
-// qualified names a function of an imported package: "maps", "Keys".
+// qualified returns the package and name of an imported function: "maps", "Keys".
 func qualified(e ast.Expr, info *types.Info) (pkg, name string) {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok {
@@ -177,7 +176,7 @@ func qualified(e ast.Expr, info *types.Info) (pkg, name string) {
 	return imported.Imported().Path(), sel.Sel.Name
 }
 
-// unordered describes what cannot be ranged over in the core, "" for the rest.
+// unordered describes a type over which the core must not range, "" for other types.
 func unordered(t types.Type) string {
 	if t == nil {
 		return "something of unknown type (does the package compile?)"
@@ -191,7 +190,7 @@ func unordered(t types.Type) string {
 		return fmt.Sprintf("a map (%s)", types.TypeString(t, func(p *types.Package) string { return p.Name() }))
 	case *types.Chan:
 		return "a channel"
-	case *types.Interface: // a type parameter: look at what it stands for
+	case *types.Interface: // a type parameter: check what it stands for
 		for i := range u.NumEmbeddeds() {
 			if union, ok := u.EmbeddedType(i).(*types.Union); ok {
 				for term := range union.Terms() {

@@ -1,6 +1,5 @@
-// Package tidy holds no code, only tests of the source itself: the rules of this
-// repository that a linter cannot express, and those that matter so much that
-// breaking them must fail `go test ./...` and not only CI.
+// Package tidy contains only tests of the source itself: rules of this repository that a linter cannot
+// express, and rules so important that breaking them must fail `go test ./...` and not only CI.
 //
 // # The rules
 //
@@ -15,11 +14,10 @@
 //
 // # How it is tested
 //
-// testdata/tree is a small tree that breaks every rule at least once. A line that
-// breaks one is marked: want "part of the message". The test compares the two both
-// ways, so that a rule that stops finding anything fails, and so does a rule that
-// finds too much.
+// testdata/tree is a small tree that breaks every rule at least once. A line that breaks one is marked:
+// want "part of the message". The test compares the findings with the marks in both directions, so a
+// rule that stops finding anything fails, and so does a rule that finds too much.
 //
-// The core's rules need types (what is a map?). They come from go/types with the
-// compiler's own export data, for which `go list -export` is asked once.
+// The core's rules need types (what is a map?). They come from go/types with the compiler's own export
+// data, which `go list -export` provides.
 package tidy

@@ -15,12 +15,12 @@ const maxLines = 700
 var (
 	// Split so that this file does not find itself.
 	unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`)
-	// A home directory, or the place where somebody's checkout lies. What a path
-	// follows must not be part of a URL or of a longer path.
+	// A home directory, or the path of a checkout. The text before it must not be part of a URL or of a
+	// longer path.
 	machinePath = regexp.MustCompile(`(?:^|[^\w./~}-]|file://)(/(?:home|Users|root|work)/[\w.-]+|[A-Z]:\\Users\\)`)
 )
 
-// checkText looks for what belongs in no file of the repository.
+// checkText finds text that must not be in any file of the repository.
 func checkText(f *file) []finding {
 	if path.Base(f.path) == "go.sum" {
 		return nil // checksums can spell anything
@@ -56,8 +56,8 @@ func TestLongFilesAreFound(t *testing.T) {
 	}
 }
 
-// checkTestHabits refuses tests that skip or sleep. It looks at whatever imports
-// testing, since suites and harnesses live in ordinary files.
+// checkTestHabits refuses tests that skip or sleep. It checks every file that imports testing, since
+// suites and harnesses are in ordinary files.
 func checkTestHabits(f *file) []finding {
 	if !f.importsPackage("testing") {
 		return nil
@@ -92,7 +92,7 @@ func checkTestHabits(f *file) []finding {
 	return found
 }
 
-// called names the function of a call of the form x.Name(...).
+// called returns the function name of a call of the form x.Name(...).
 func called(call *ast.CallExpr) (x, name string) {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -117,8 +117,8 @@ func isSleepByTimer(s *ast.ExprStmt) bool {
 	return pkg == "time" && name == "After"
 }
 
-// checkPackageComments wants one package comment per package. A directory of
-// tests alone is a package too.
+// checkPackageComments requires one package comment per package. A directory with only tests is a
+// package, too.
 func checkPackageComments(files []*file) []finding {
 	type pkg struct {
 		first     *file

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// core are the packages that must give the same answers for the same inputs, for
-// ever: the simulator, replay after a crash and two runtimes on one space rest on
-// that. What lies below them belongs to them, but for harnesses (space/spacetest).
+// core are the packages that must always give the same outputs for the same inputs: the simulator,
+// replay after a crash and two runtimes on one space depend on that. Packages below them belong to the
+// core, except harnesses (space/spacetest).
 var core = []string{"model", "lanes", "lineage", "receipts", "replica", "ledger", "space", "workflow"}
 
 func inCore(f *file) bool {
 	return !f.isTest() && !f.isTagged() && !isHarness(f.dir()) && slices.ContainsFunc(core, func(dir string) bool { return within(f.dir(), dir) })
 }
 
-// isTagged is true of a file that only a build tag brings in. It would be declared twice
-// beside what stands for it otherwise; such files are checks, and no part of what runs.
+// isTagged reports whether only a build tag includes a file. Its declarations would conflict with those
+// of the default file; such files are checks, and not part of a release.
 func (f *file) isTagged() bool {
 	for _, group := range f.syntax.Comments {
 		for _, c := range group.List {
@@ -28,8 +28,7 @@ func (f *file) isTagged() bool {
 	return false
 }
 
-// isHarness is true of packages that exist for tests, as spacetest, but not of
-// the directory test/.
+// isHarness reports whether a package exists for tests, like spacetest; not for the directory test/.
 func isHarness(dir string) bool {
 	base := dir[strings.LastIndexByte(dir, '/')+1:]
 	return base != dir && strings.HasSuffix(base, "test")
@@ -42,26 +41,25 @@ func anyWithin(p string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return within(p, root) })
 }
 
-// importRule is one line of who may import whom. .golangci.yml says the same to
-// editors; this table is what `go test` holds the tree to.
+// importRule is one rule about permitted imports. .golangci.yml has the same rules for editors; `go
+// test` enforces this table.
 type importRule struct {
-	// in are the directories that the rule is for, with all below; "." is the
-	// root package alone.
+	// in are the directories to which the rule applies, with all below; "." is only the root package.
 	in []string
-	// except are directories and file prefixes below in that it is not for.
+	// except are directories and file prefixes below in to which it does not apply.
 	except []string
-	// tests: the rule is for test files and harnesses too.
+	// tests is set if the rule also applies to test files and harnesses.
 	tests bool
-	// never are import paths, with all below, that are refused.
+	// never are refused import paths, with all below.
 	never []string
-	// only, if set, are the packages of this module (relative to it) that are
-	// allowed, and others the packages of other modules.
+	// only, if set, are the permitted packages of this module (relative to it), and others those of
+	// other modules.
 	only, others []string
 	instead      string
 }
 
 var importRules = []importRule{
-	// The core computes. It does not do, wait, or choose at random.
+	// The core computes. It does no I/O, does not wait, and uses no randomness.
 	{in: core, never: []string{"net", "os", "syscall"}, instead: "the core does no I/O: return what is to be done and let worker/ or bus/ do it"},
 	{in: core, never: []string{"context"}, instead: "nothing in the core blocks, so there is nothing to cancel; contexts end in worker/"},
 	{in: core, except: []string{"model/pool"}, never: []string{"sync"}, instead: "a space has one owner, the loop in worker/, which serialises the calls"},

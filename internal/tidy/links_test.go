@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// linkRule says what a package may not link, however many imports lie between, and how many
-// packages it links at most. A limit is a few packages above what was measured: it is raised on
-// purpose, and not by accident.
+// linkRule lists packages that a package must not link, directly or indirectly, and the maximum number
+// of packages that it links. A limit is a few packages above the measured number, so that raising it is
+// a deliberate change.
 type linkRule struct {
 	pkg   string
 	never []string
@@ -46,8 +46,8 @@ var linkRules = []linkRule{
 	{"cmd/settle", []string{metrics}, 580},
 }
 
-// A package links what it imports, and what that imports: a client that is three lines long
-// links everything below the package that it names.
+// A package links its imports and their imports: a client of three lines links everything below the
+// package that it imports.
 func TestLinks_StayWithinTheirBounds(t *testing.T) {
 	for _, r := range linkRules {
 		out, err := exec.Command("go", "list", "-deps", strings.TrimSuffix(module+"/"+r.pkg, "/.")).Output()

@@ -15,7 +15,7 @@ import (
 // what belongs elsewhere. It only goes down.
 const mostNames = 90
 
-// A reader of `go doc` has to find what a program is written with among these names.
+// A reader of `go doc` has to find the names for writing a program among these.
 func TestRoot_HasFewNames(t *testing.T) {
 	fset := token.NewFileSet()
 	entries, err := os.ReadDir(filepath.Join("..", ".."))

@@ -29,10 +29,10 @@ var pageWords = []word{
 	{regexp.MustCompile(`(?i)\bhas come of\b|\bcomes of\b|\bcome of\b`), "\"the result of\""},
 }
 
-// people are nouns that "who" may follow: a person is one, a process is none.
+// people are nouns after which "who" is permitted: nouns for persons, not for processes.
 var people = regexp.MustCompile(`(?i)\b(?:person|people|users?|developers?|operators?|readers?|customers?|contributors?|employees?) $`)
 
-// plainPages are the pages that the list holds for. A page joins when it has been gone through.
+// plainPage reports whether the list applies to a page.
 func plainPage(path string) bool {
 	return slices.Contains([]string{"README.md", "AGENTS.md", "CONTRIBUTING.md", "deploy/README.md", "SECURITY.md", "ARCHITECTURE.md", "bench/peers/README.md", "space/testdata/README.md", "ledger/testdata/README.md"}, path) || strings.HasPrefix(path, "examples/") && strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "internal/starter/") && strings.HasSuffix(path, ".md") ||
 		strings.HasPrefix(path, "docs/") && strings.HasSuffix(path, ".md") && !strings.HasPrefix(path, "docs/adr/")
@@ -43,7 +43,7 @@ var (
 	linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
 )
 
-// checkPage finds expressions of the list in the prose of a page. Code is none of its business.
+// checkPage finds expressions of the list in the prose of a page, and ignores code.
 func checkPage(f *file) (found []finding) {
 	fenced := false
 	for i, raw := range bytes.Split(f.text, []byte("\n")) {

@@ -120,8 +120,8 @@ func check(t *testing.T, root string) []finding {
 	return found
 }
 
-// notOurs is what git, a build or a run leaves behind, and the tree of deliberate
-// offences beside this file.
+// notOurs lists files of git, of builds and of runs, and the tree of deliberate violations next to this
+// file.
 var notOurs = []string{".git", ".settle", "bin", "internal/tidy/testdata"}
 
 // readTree reads all text files under root.

@@ -65,8 +65,8 @@ var wordRules = []wordRule{
 	},
 }
 
-// Comments and texts are written for readers that do not know the code yet: a sentence that
-// leaves open which component acts has to be translated while reading.
+// Comments and texts are for readers who do not know the code yet: a sentence that does not name the
+// acting component has to be translated while reading.
 func TestWordList(t *testing.T) {
 	files := readTree(t, filepath.Join("..", ".."))
 	for _, dir := range slices.Concat(unheld, unheldTests) {

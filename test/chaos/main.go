@@ -49,7 +49,7 @@ type options struct {
 	DiskMiB      int           `help:"Size of the small disk." name:"disk-mib" default:"16384"`
 	Purge        int64         `help:"Let workers keep only so many bytes of the log per partition, and purge the rest at once. The run is then judged by what is left: lanes, letters and documents. 0 keeps everything." placeholder:"BYTES"`
 	PurgeDelay   time.Duration `help:"How long a checkpoint has to stand before the log behind it goes." default:"1s"`
-	Idle         time.Duration `help:"How long a space is at rest before it leaves memory." default:"5s"`
+	Idle         time.Duration `help:"How long a space is at rest before it is unloaded from memory." default:"5s"`
 	Patience     time.Duration `help:"How long everything may take to come to rest when no fault is left." default:"3m"`
 	Break        string        `help:"Break the system on purpose, to see that it is found: fence, release." placeholder:"WHAT"`
 	Lie          string        `help:"Show the checker a false log, to see that it is found: lost, twice, order, value." placeholder:"WHAT"`

@@ -69,7 +69,7 @@ type workerRole struct {
 	Skew         time.Duration `help:"By how much its clock is off."`
 	HistoryBytes int64         `help:"How many bytes of the log stay that no restart needs."`
 	PurgeDelay   time.Duration `help:"How long a checkpoint has to stand before the log behind it goes."`
-	Idle         time.Duration `help:"How long a space is at rest before it leaves memory."`
+	Idle         time.Duration `help:"How long a space is at rest before it is unloaded from memory."`
 }
 
 // Run hosts spaces until SIGTERM.

@@ -63,7 +63,7 @@ func (c *Checker) Finish() {
 	}
 	c.watches()
 	for k := range c.dead { // any order: each is reported
-		c.violate(Dead, "there is no letter about %s %s of %s, which did not end well", k.stream, k.id, k.space)
+		c.violate(Dead, "there is no letter about %s %s of %s, which failed or was refused", k.stream, k.id, k.space)
 	}
 }
 
