@@ -74,8 +74,10 @@ func everythingIn(t *testing.T) *settletest.Space {
 	return settletest.New(t, p).Space("s")
 }
 
+// perform performs actions until none is pending.
 func perform(s *settletest.Space) {
-	for s.Perform() > 0 {
+	for n := 1; n > 0; {
+		n = s.Perform()
 	}
 }
 

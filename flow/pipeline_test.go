@@ -108,8 +108,7 @@ func TestDefine_ThePipelineHasTheSameValues(t *testing.T) {
 		}
 		s := settletest.New(t, p).Space("s")
 		s.Call("workflow-start", map[string]any{"workflow": "data_pipeline", "run": "r", "args": params{c[0], c[1]}})
-		for s.Perform() > 0 {
-		}
+		perform(s)
 		s.Expect("run_r", "done", "state")
 		s.Expect("run_r", c[2], "result")
 		if performed != c[3] {
@@ -130,8 +129,7 @@ func TestDefine_APanicOfAFunctionFailsTheRun(t *testing.T) {
 	}
 	s := settletest.New(t, p).Space("s")
 	s.Call("workflow-start", map[string]any{"workflow": "data_pipeline", "run": "r", "args": params{1, 0}})
-	for s.Perform() > 0 {
-	}
+	perform(s)
 	s.Expect("run_r", "failed", "state")
 	if got := fmt.Sprint(s.Get("run_r", "error", "message")); !strings.HasSuffix(got, `panic: runtime error: integer divide by zero"`) {
 		t.Error(got)

@@ -316,3 +316,15 @@ func TestCache_IsComparedWithTheDocuments(t *testing.T) {
 	}
 	w.clean()
 }
+
+// A result that is larger than a record may be is a failure of its call, which the run can handle.
+func TestResult_ThatIsTooLargeFailsItsCall(t *testing.T) {
+	w := newWorld(t, "load(\"actions\", \"text\")\ndef run(n):\n    r = attempt(text(n))\n    if r.failed(\"LimitError\"): return r.error.message\n    return len(r.value)\nworkflow(\"w\", run)\n", inStarlark(t, "def text(n): return \"x\" * n"), simkit.Options{})
+	w.start("r", `{"n":200000}`)
+	w.start("q", `{"n":100000}`)
+	w.perform()
+	if got := w.outcome("r"); !strings.HasPrefix(got, `"the result has 200002 bytes; at most 131072 are possible`) || w.outcome("q") != "100000" {
+		t.Error(got, w.outcome("q"))
+	}
+	w.clean()
+}

@@ -11,8 +11,8 @@ price = action("price")
 
 def run(items, patience = "1h"):
     prices = parallel([retry(price(item), attempts = 2, on = ["Offline"]) for item in items])
-    who = wait("approve", timeout = patience)
-    return {"total": sum(prices), "by": who}
+    by = wait("approve", timeout = patience)
+    return {"total": sum(prices), "by": by}
 
 workflow("approval", run)
 `

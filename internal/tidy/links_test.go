@@ -38,8 +38,8 @@ var linkRules = []linkRule{
 	{"ordered", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 242},
 	// nats.go alone is 208 packages, 191 of the standard library among them.
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
-	{"program", []string{natsServer, exporters, testKit}, 155},
-	{".", []string{exporters, testKit}, 340},
+	{"program", []string{natsServer, exporters, testKit}, 160},
+	{".", []string{exporters, testKit}, 345},
 	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 475},
 	{"spaceworker", []string{metrics, testKit}, 545},
 	{"cmd/spaceworker", []string{metrics, testKit}, 545},

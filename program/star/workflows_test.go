@@ -36,7 +36,7 @@ def run(order, patience = "24h"):
             return {"state": "done", "lines": n, "by": ok.value}
         mail("please")
         tries += 1
-    return {"state": "nobody"}
+    return {"state": "forgotten"}
 
 workflow("order", run)
 
