@@ -134,6 +134,7 @@ func TestRead_ABusySpaceDelaysNoOtherAnswer(t *testing.T) {
 		}
 		w1 := w.process(worker.Config{ID: "w1", Programs: worldtest.Always(p)}, nil)
 		w.adds("s", 1)
+		w.adds("r", 1)
 		w.observe("s", "double", "x", time.Hour)
 		w.observe("r", "double", "x", time.Hour)
 		w.Send("s", "stick", "e2")
