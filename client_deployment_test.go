@@ -47,6 +47,7 @@ func TestClient_SaysThatThereIsNoDeployment(t *testing.T) {
 		"FindReceipt": func(ctx context.Context) error { _, err := s.FindReceipt(ctx, "add", settle.ID("e1")); return err },
 		"Receipts": func(ctx context.Context) (err error) {
 			for _, err = range s.Receipts(ctx, history.ReceiptFilter{}) {
+				break
 			}
 			return err
 		},
@@ -54,11 +55,13 @@ func TestClient_SaysThatThereIsNoDeployment(t *testing.T) {
 		"GetCurrent": func(ctx context.Context) error { _, err := s.GetCurrent(ctx, "count"); return err },
 		"Watch": func(ctx context.Context) (err error) {
 			for _, err = range s.Watch(ctx, "count") {
+				break
 			}
 			return err
 		},
 		"DeadLetters": func(ctx context.Context) (err error) {
 			for _, err = range c.DeadLetters(ctx) {
+				break
 			}
 			return err
 		},

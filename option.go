@@ -2,9 +2,9 @@ package settle
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/settlehq/settle/space"
-	"time"
 )
 
 // Option configures a computation or an effect.

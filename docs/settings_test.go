@@ -297,7 +297,11 @@ func wantOfOrdered(t *testing.T, path string) {
 // wantOfProgram wants a function, type or field that a program in Go uses.
 func wantOfProgram(t *testing.T, name string) {
 	t.Helper()
-	s, err := load(".")
+	dir := "."
+	if at, in, other := strings.Cut(name, "."); other {
+		dir, name = at, in
+	}
+	s, err := load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,5 +321,5 @@ func wantOfProgram(t *testing.T, name string) {
 			}
 		}
 	}
-	t.Errorf("package settle has no %s", name)
+	t.Errorf("package %s has no %s", dir, name)
 }
