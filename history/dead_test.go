@@ -148,7 +148,7 @@ func TestRedrive_AnEventWithoutALetterIsAnError(t *testing.T) {
 			t.Errorf("redrive: %v", err)
 		}
 		var several *history.AmbiguousError
-		if _, _, err := history.Redrive(t.Context(), w.Client, "a", "", "twice"); !errors.As(err, &several) || !strings.Contains(err.Error(), "with the stream (--stream)") {
+		if _, _, err := history.Redrive(t.Context(), w.Client, "a", "", "twice"); !errors.As(err, &several) || !strings.Contains(err.Error(), "select one by the stream") {
 			t.Errorf("redrive: %v", err)
 		}
 		if r, _, err := history.Redrive(t.Context(), w.Client, "a", "unhandled", "twice"); err != nil || r.Stream != "unhandled" {

@@ -111,7 +111,7 @@ func TestThresholds_ASumOfAllIsBelowAMinute(t *testing.T) {
 			t.Errorf("the text above the table does not say of %s: %s", what, said)
 		}
 	}
-	for _, said := range []string{"a space that stands still after five to\nseven", "within a minute"} {
+	for _, said := range []string{"a stuck space after five to\nseven", "within a minute"} {
 		if !strings.Contains(table, said) {
 			t.Errorf("the text above the table does not say %q", said)
 		}
