@@ -11,7 +11,7 @@ import (
 // Two principals that choose one id have an event each, and neither takes the other's; what one of them sends again is the same
 // event. A handler sees
 // the principal, and the receipt names it.
-func TestS08_PrincipalsThatChooseOneIDHaveAnEventEach(t *testing.T) {
+func TestPrincipal_TwoThatChooseOneIDHaveAnEventEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		sees := func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) { return settle.ValueOf(ev.By()) }

@@ -66,9 +66,9 @@ const (
 
 func (c consequence) String() string {
 	return [consequenceCount]string{
-		"", "is undone and repeated, without a budget", "is repeated within its budget",
-		"waits for a change", "is dropped", "ends in a receipt", "follows its document", "is never made",
-		"waits", "is answered by the other receipt", "is answered", "there is none",
+		"", "is undone and repeated, without a limit", "is retried within its budget",
+		"waits for a change", "is dropped", "ends in a receipt", "follows its document", "is never created",
+		"waits", "gets the other receipt", "gets the receipt", "does not exist",
 	}[c]
 }
 

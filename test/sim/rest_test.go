@@ -127,5 +127,8 @@ func (w *world) badEndings() (n int) {
 // current returns the right value of a document.
 func (w *world) current(space, doc string) model.Value {
 	f := w.folds[space]
+	if f.seq == 0 { // a watch does not create the space, and sees what is in logs
+		return model.Value{}
+	}
 	return (&oracle{f: f, docs: f.docs, edition: w.edition}).Get(doc)
 }
