@@ -4,7 +4,7 @@ import "strings"
 
 // The id of an event that a principal has sent is "<principal>=<id>", with the id that the principal has chosen: two
 // principals that choose the same id have two events. No name and no id that a client chooses contains a '=', and an
-// event that was sent without a principal has its id alone (docs/adr/0043).
+// event that was sent without a principal has its id alone (docs/adr/0042).
 const principalMark = "="
 
 // EventIDOf returns the id of the event that a principal sends under an id, which is the id itself for the

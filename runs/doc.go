@@ -6,7 +6,7 @@
 //	set.Register(program) // a space.Program
 //
 // The program then handles the streams StreamStart, StreamSignal, StreamCancel and StreamTimer. A run is documents of
-// its space (docs/adr/0047): Doc(ID) has its state and its outcome, Index lists the runs.
+// its space (docs/adr/0044): Doc(ID) has its state and its outcome, Index lists the runs.
 //
 // A step of a run is a transaction: its input is appended to the records of the run, and what it requests (tasks of
 // actions, a timer, the outcome) takes effect with it. A run that is not in memory is rebuilt from its last snapshot

@@ -229,6 +229,7 @@ var sometimesNewer = []string{
 	"cancelled events: handled",
 	"positions that came far too early",
 	"processes that could not start for an error of the store",
+	"queries of spaces that did not exist",
 	"programs deployed at a step",
 	"queries over refusals",
 	"queries that were answered",

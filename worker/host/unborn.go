@@ -8,7 +8,7 @@ import (
 	"github.com/settlehq/settle/replica"
 )
 
-// A space exists from its first event on (docs/adr/0045), unless its program has reads create it. A read or a watch of one that does not exist is answered from
+// A space exists from its first event on (docs/adr/0043), unless its program has reads create it. A read or a watch of one that does not exist is answered from
 // nothing: its host steps a core as if its commits were in a log, and stores none of them, nor a checkpoint.
 // It handles no event, has no jobs, and performs no tasks.
 //

@@ -37,7 +37,7 @@ func BucketStream(bucket string) string { return "KV_" + bucket }
 
 // Subjects of the lane: every event has its own. What the system sends, under an id that it has minted, lies under
 // "lane", and what clients send under "send", with the principal last if there is one. Nothing else decides which of the two
-// a message is (docs/adr/0043). The space is at the same place in both, so one pattern matches the events of a space.
+// a message is (docs/adr/0042). The space is at the same place in both, so one pattern matches the events of a space.
 
 const (
 	kindLane = "lane"
