@@ -201,15 +201,30 @@ func (s *story) wantKilled(id string) {
 				continue
 			}
 			if name, _, _ := strings.Cut(c.Runtime, "-"); !s.killed[name] {
-				s.Errorf("%s was given up, but %s, which attempted it, is alive", id, name)
+				s.Errorf("%s was given up, but %s, which attempted it at %d, is alive; the log of %s:\n%s", id, name, e.Seq, key, s.commits(key))
+				return
 			}
 		}
 	}
 }
 
+// commits returns the log of a key as text.
+func (s *story) commits(key string) string {
+	var b strings.Builder
+	for _, e := range s.Server.History(key) {
+		fmt.Fprintf(&b, "%d %s\n", e.Seq, e.Data)
+	}
+	return b.String()
+}
+
 func TestProperty_EndsAsIfOneServerHadNeverFailed(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {
+			defer func() { // here, as a failure ends the test outside, too
+				if t.Failed() {
+					t.Logf("seed %d", seed)
+				}
+			}()
 			w := newWorld(t, 2)
 			s := &story{world: w, r: rand.New(rand.NewPCG(seed, 7)), sent: map[string]map[string]payment{}, killed: map[string]bool{}}
 			for _, key := range storyKeys {
@@ -234,8 +249,5 @@ func TestProperty_EndsAsIfOneServerHadNeverFailed(t *testing.T) {
 			}
 			s.stop(last)
 		})
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
 	}
 }
