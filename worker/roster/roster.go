@@ -34,6 +34,8 @@ type entry struct {
 	// probation is how many more beats, each in time, a member must show that had
 	// stood still for the TTL: a flapping member does not move partitions back and forth.
 	probation int
+	// returned is when the probation began.
+	returned time.Time
 }
 
 // probation of a member that had stood still and beats again.
@@ -71,7 +73,11 @@ func (r *Roster) Hear(m model.Member, now time.Time) {
 	case m.Beat == e.member.Beat || m.Life != "" && m.Beat < e.member.Beat:
 		// nothing new: read again, or late
 	default:
-		*e = entry{member: m, heard: now, probation: e.probationAt(now, r.ttl)}
+		was := *e
+		*e = entry{member: m, heard: now, probation: was.probationAt(now, r.ttl), returned: was.returned}
+		if e.probation == probation {
+			e.returned = now
+		}
 	}
 }
 
@@ -103,8 +109,8 @@ func (r *Roster) Excuse(since, now time.Time) {
 	defer r.mu.Unlock()
 	for _, e := range r.entries { // any order: each on its own
 		switch {
-		case e.heard.After(since) && e.probation == probation:
-			e.probation = 0 // it beat again before this member noticed the outage
+		case e.probation > 0 && e.returned.After(since):
+			e.probation = 0 // it beat again, perhaps several times, before this member noticed the outage
 		case since.Sub(e.heard) < r.ttl:
 			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
 		}

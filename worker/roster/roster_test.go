@@ -196,6 +196,28 @@ func TestRoster_TimeWithoutTheStoreDoesNotCount(t *testing.T) {
 	r.wantLive("me")
 }
 
+// After an outage, announcements of another member may arrive before this member's own is stored. However many there
+// were, the outage is not held against the other; a stand-still before the outage is.
+func TestRoster_AnnouncementsThatArriveBeforeTheOutageIsNoticed(t *testing.T) {
+	for _, beats := range []uint64{1, 2} {
+		r := newRosterAt(t)
+		r.says("a", 1)
+		r.says("hung", 1)
+		r.pass(2 * ttl)
+		r.says("hung", 2)
+		r.says("a", 2)
+		r.says("a", 3)
+		r.says("a", 4)
+		since := r.now
+		r.pass(2 * ttl)
+		for n := range beats {
+			r.says("a", 5+n)
+		}
+		r.Excuse(since, r.now)
+		r.wantLive("a me")
+	}
+}
+
 func TestRoster_TheLastAnnouncementIsTheDeparture(t *testing.T) {
 	r := newRosterAt(t)
 	r.Beat(false)
