@@ -30,8 +30,8 @@ func (p *servedPartition) hostFor(space string, known, lookup bool) *host {
 		return h
 	}
 	if _, waits := p.waiting[space]; waits {
-		if !lookup {
-			p.residency.promote(space)
+		if !lookup && p.residency.promote(space) {
+			return p.promoted(space)
 		}
 		return nil
 	}
@@ -102,6 +102,21 @@ func (p *servedPartition) admitted(space string, lookup bool) bool {
 		f(h)
 	}
 	return h != nil
+}
+
+// promoted starts the host of a space that waited to be looked at and now has something to handle. p.mu is held.
+func (p *servedPartition) promoted(space string) (h *host) {
+	asks := p.waiting[space]
+	delete(p.waiting, space)
+	if program := p.programOf(space, true); program != nil {
+		h = p.startHost(space, program, false)
+	} else {
+		p.residency.giveBack(false)
+	}
+	for _, f := range asks {
+		f(h)
+	}
+	return h
 }
 
 func (p *servedPartition) startWaiting(space string, asked, lookup bool) *host {

@@ -108,18 +108,25 @@ func (r *residency) replace() {
 	r.begin(false)
 }
 
-// promote moves a space that waits to be looked at to those that have something to handle.
-func (r *residency) promote(space string) {
+// promote moves a space that waits to be looked at to those that have something to handle. If it returns true, there is
+// room for it: it waits no more, and is to be loaded at once.
+func (r *residency) promote(space string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.reads, func(w loadRequest) bool { return w.space == space })
 	if i < 0 {
-		return
+		return false
 	}
 	w := r.reads[i]
 	w.lookup = false
 	r.reads = slices.Delete(r.reads, i, i+1)
+	if len(r.queue) == 0 && r.room(false) {
+		r.begin(false)
+		return true
+	}
 	r.queue = append(r.queue, w)
+	r.press()
+	return false
 }
 
 // room reports whether one more space may be loaded. r.mu is held.
@@ -260,11 +267,16 @@ func (r *residency) serve() {
 // admitted starts to load a space for which there is room. No lock of a partition may be held.
 func (r *residency) admitted(next loadRequest) {
 	if !next.load(next.space, next.lookup) {
-		r.mu.Lock()
-		r.hosts--
-		r.ends(next.lookup)
-		r.mu.Unlock()
+		r.giveBack(next.lookup)
 	}
+}
+
+// giveBack returns the room of a space that need not be loaded any more.
+func (r *residency) giveBack(lookup bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hosts--
+	r.ends(lookup)
 }
 
 func (r *residency) next() (w loadRequest, ok bool) {
