@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/worker"
 )
 
@@ -45,8 +46,8 @@ type racer struct {
 // yet. However much work is wasted, every event takes effect once, in the order of the lane.
 func TestI11_SixteenRuntimesRaceForEachOfTenThousandEvents(t *testing.T) {
 	t.Parallel()
-	t.Run("server", func(t *testing.T) { raceFor(t, settle.Config{}, 10_000/slowdown) })
-	t.Run("cluster", func(t *testing.T) { raceFor(t, onCluster(t), 1_000/slowdown) })
+	t.Run("server", func(t *testing.T) { raceFor(t, settle.Config{}, raced.Fewer(10_000, 10)) })
+	t.Run("cluster", func(t *testing.T) { raceFor(t, onCluster(t), raced.Fewer(1_000, 10)) })
 }
 
 func raceFor(t *testing.T, base settle.Config, events int) {
@@ -60,7 +61,7 @@ func raceFor(t *testing.T, base settle.Config, events int) {
 	sendHits(t, d, 0, events)
 	eventually(t, d.Client(), "target", "n", int64(events))
 	took := time.Since(began)
-	for !raced(racers, events) && ctx.Err() == nil { // one of them was faster than all others
+	for !contested(racers, events) && ctx.Err() == nil { // one of them was faster than all others
 		sendHits(t, d, events, events+50)
 		events += 50
 		eventually(t, d.Client(), "target", "n", int64(events))
@@ -190,9 +191,9 @@ func costOf(racers []*racer) (all cost) {
 	return all
 }
 
-// raced reports whether there was a race: some work was wasted, some appends were refused, and no
+// contested reports whether there was a race: some work was wasted, some appends were refused, and no
 // runtime won every time.
-func raced(racers []*racer, events int) bool {
+func contested(racers []*racer, events int) bool {
 	c := costOf(racers)
 	return c.attempts > uint64(events) && c.refused > 0 && c.winners > 1
 }
@@ -206,7 +207,7 @@ func report(t *testing.T, racers []*racer, events int, took time.Duration) {
 	if c.receipts != uint64(events) {
 		t.Errorf("the runtimes count %d effects, want %d", c.receipts, events)
 	}
-	if !raced(racers, events) {
+	if !contested(racers, events) {
 		t.Error("that was no race: nothing was wasted, nothing refused, or one has won it all")
 	}
 }

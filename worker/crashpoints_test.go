@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -275,7 +276,7 @@ func TestCrash_AtEveryRequestOfAWorkerNothingIsLostAndNothingAppliedTwice(t *tes
 	if n := len(whole[0]); n < 100 || !slices.Contains(whole[0], "purge-log") {
 		t.Fatalf("%d requests: %v", n, whole[0])
 	}
-	for n := range len(whole[0]) + 1 {
+	for n := 0; n <= len(whole[0]); n += raced.Step(5) {
 		for _, after := range []bool{false, true} {
 			crashRun(t, crashAt{int64(n + 1), after}, crashAt{})
 			if t.Failed() {
@@ -293,14 +294,14 @@ func TestCrash_AtEveryRequestOfTheSuccessorToo(t *testing.T) {
 		if label != "save" && label != "purge-log" || n%3 != 0 {
 			continue
 		}
-		for m := range 14 {
+		for m := n % raced.Step(5); m < 14; m += raced.Step(5) {
 			crashRun(t, crashAt{int64(n + 1), n%2 == 0}, crashAt{int64(m + 1), m%2 == 0})
 			if runs++; t.Failed() {
 				t.Fatalf("killed at request %d, and the successor at %d", n+1, m+1)
 			}
 		}
 	}
-	if runs < 100 {
+	if runs < raced.Fewer(100, 5) {
 		t.Errorf("%d runs are too few", runs)
 	}
 }
