@@ -251,10 +251,10 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 	if err := l.host.Integrated(c, changed); err != nil {
 		return err
 	}
-	if c.Takeover && l.standing.overtaken() {
+	if epoch := l.standing.epoch; c.Takeover && l.standing.overtaken() {
 		l.resetHead()
 		l.head.conflicts = nil
-		l.poison.endLife()
+		l.poison.endLife(epoch)
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ type poisonGuard struct {
 	// has a record of it.
 	overran *receipts.Key
 	counted bool
+	// returned is the last event of which this runtime recorded an attempt in an earlier life, while the log's
+	// record counts that attempt: it has returned, as the runtime is alive.
+	returned *model.Trying
 }
 
 // recorded reports whether the log has a record of the attempt at an event that is being made now.
@@ -56,8 +59,13 @@ func (g *poisonGuard) beginLife() {
 	}
 }
 
-// endLife resets the guard when the runtime is deposed.
-func (g *poisonGuard) endLife() { g.left, g.record, g.overran, g.counted = 0, nil, nil, false }
+// endLife resets the guard when the runtime is deposed by the takeover that was just integrated.
+func (g *poisonGuard) endLife(epoch uint64) {
+	g.left, g.record, g.overran, g.counted = 0, nil, nil, false
+	if g.confirmed.TriedBy == epoch {
+		g.returned = g.confirmed.Trying
+	}
+}
 
 // careful reports whether attempts are recorded now.
 func (g *poisonGuard) careful() bool { return g.left > 0 }
@@ -78,13 +86,22 @@ func (g *poisonGuard) ofThisLife() bool { return g.confirmed.TriedBy == g.at.epo
 func (g *poisonGuard) lost(ev *model.Event) (n int, overran bool) {
 	t := g.tried(ev.Stream, ev.ID)
 	if t != nil {
-		n = t.Tries
+		n = t.Tries - g.ownReturned(t)
 	}
 	overran = g.overran != nil && *g.overran == keyOf(ev)
 	if overran && !g.counted && (t == nil || t.Back && !g.ofThisLife()) {
 		n++ // the attempt that did not return had no record
 	}
 	return n, overran
+}
+
+// ownReturned returns how many of the attempts that a record counts are of this runtime, in an earlier life: an
+// owner that is alive may be deposed between the record of an attempt and the receipt.
+func (g *poisonGuard) ownReturned(t *model.Trying) int {
+	if own := g.returned; own != nil && !own.Back && own.Event == t.Event && own.By == t.By && !g.ofThisLife() {
+		return 1
+	}
+	return 0
 }
 
 // recordAttempt makes the next commit record that an attempt at ev is about to be made, after n lost ones.
