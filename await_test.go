@@ -18,7 +18,7 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// fates is a program whose events end in every way that a handler can bring about.
+// fates is a program whose events end in every way that a handler can cause.
 func fates() *settle.Program {
 	return counter().
 		Handle("panic", func(*settle.Tx, *settle.Event) (settle.Value, error) { panic("as it should") }).
@@ -35,7 +35,7 @@ func fates() *settle.Program {
 		})
 }
 
-// story is what happens to one event and to those who wait for its receipt.
+// story is what happens to one event and to the clients that wait for its receipt.
 type story struct {
 	*world
 	stream, id string
@@ -94,10 +94,9 @@ func (a answer) String() string {
 	return string(a.rc.Outcome) + ": " + a.rc.Error
 }
 
-// Every way in which an event, or a wait for it, can end. Three wait: one who calls,
-// one in another process who waits before the event is sent, and one who waits after
-// everything is over. Each gets one answer, and it is the same for all whose client
-// goes on.
+// Every way in which an event, or a wait for it, can end. Three clients wait: the caller, one in another
+// process that waits before the event is sent, and one that waits after everything is over. Each gets one
+// answer, the same for all clients that are not stopped.
 var endings = []struct {
 	name   string
 	stream string // "add" if empty
@@ -105,11 +104,11 @@ var endings = []struct {
 	while func(s *story)
 	// raw is what is sent past the client, which would refuse it.
 	raw model.Message
-	// id is the event's, "e1" if empty; before is what is told to who waits before it is
-	// sent, if that is not want.
+	// id is the event's, "e1" if empty; before is the answer to the client that waits before it is sent, if
+	// that is not want.
 	id, before string
 	want       string
-	// caller is what the caller is told, if that is not want.
+	// caller is the answer to the caller, if that is not want.
 	caller string
 }{
 	{name: "handled", while: func(s *story) { s.serve("w1", nil) }, want: "handled 1"},
@@ -142,7 +141,7 @@ var endings = []struct {
 					rc, err := c.Call(s.Context(), add("s", s.id))
 					again <- answer{rc, err}
 				}()
-				s.expect("who sends it again", again, "handled 1")
+				s.expect("the client that sends it again", again, "handled 1")
 			}
 		},
 		want: "handled 1",
@@ -187,14 +186,14 @@ var endings = []struct {
 		want: "handled 42",
 	},
 	{
-		name: "handled, after a takeover by somebody else",
+		name: "handled, after a takeover by another worker",
 		while: func(s *story) {
 			s.serve("w1", s.atCommit(func() { s.foreign(&model.Commit{Takeover: true}) }, membus.Deliver))
 		},
 		want: "handled 1",
 	},
 	{
-		name: "handled by somebody else, faster",
+		name: "handled by another worker, faster",
 		while: func(s *story) {
 			s.serve("w1", s.atCommit(func() {
 				s.foreign(&model.Commit{Takeover: true})
@@ -275,11 +274,11 @@ func TestQ20_EveryWaitIsAnsweredOnceHoweverTheEventEnds(t *testing.T) {
 					e.while(s)
 				}
 				s.expect("the caller", called, cmp.Or(e.caller, e.want))
-				s.expect("who waited before the event was sent", before, cmp.Or(e.before, e.want))
+				s.expect("the client that waited before the event was sent", before, cmp.Or(e.before, e.want))
 				late, _ := w.client("late", nil)
-				s.expect("who waits when all is over", s.wait(t.Context(), late), e.want)
+				s.expect("the client that waits when all is over", s.wait(t.Context(), late), e.want)
 				again := s.wait(t.Context(), s.other)
-				s.expect("who waits once more", again, e.want)
+				s.expect("the client that waits once more", again, e.want)
 				if n := s.handlings(); n != 1 {
 					t.Errorf("the event has %d receipts", n)
 				}
@@ -315,17 +314,17 @@ func (s *story) wait(ctx context.Context, c *settle.Client) <-chan answer {
 	return done
 }
 
-// expect waits for an answer: for less time than after which a client looks again by
-// itself, so that it is not that which helps it.
-func (s *story) expect(who string, got <-chan answer, want string) {
+// expect waits for an answer: for less time than after which a client reads the log again by itself, so that
+// a lost delivery is noticed.
+func (s *story) expect(client string, got <-chan answer, want string) {
 	s.Helper()
 	select {
 	case a := <-got:
 		if !strings.HasPrefix(a.String(), want) {
-			s.Errorf("%s was told %q, want %q", who, a, want)
+			s.Errorf("%s received %q, want %q", client, a, want)
 		}
 	case <-time.After(20 * time.Second):
-		s.Errorf("%s was not told", who)
+		s.Errorf("%s received no answer", client)
 	}
 }
 
@@ -382,11 +381,11 @@ func TestQ20_Await_WhatAHandlerHasSent(t *testing.T) {
 		synctest.Wait()
 		select {
 		case a := <-other:
-			t.Errorf("nobody has released it, and the answer is %v", a)
+			t.Errorf("no coordinator has released it, and the answer is %v", a)
 		default:
 		}
 		w.Coordinator()
-		s.expect("who waits for the send", other, "handled 1")
+		s.expect("the client that waits for the send", other, "handled 1")
 	})
 }
 
@@ -404,7 +403,7 @@ func TestAwait_RefusesNamesThatAreNone(t *testing.T) {
 		defer cancel()
 		_, err := c.Space("s").Await(ctx, "add", settle.ID("never"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "event never to s/add") {
-			t.Errorf("nobody sends it: %v", err)
+			t.Errorf("no client sends it: %v", err)
 		}
 	})
 }
@@ -447,8 +446,8 @@ func TestAwait_IsAnsweredThoughADeposedLeaderDoesNotKnowOfTheEvent(t *testing.T)
 	})
 }
 
-// An event that is to be taken back has ended, as one reading of the log says; the next one is of a
-// past in which it had not. That is no reason to say that it has no receipt.
+// An event that is to be cancelled has ended according to one reading of the log; the next reading is of an
+// earlier state in which it had not. The client returns the receipt all the same.
 func TestCancel_OfAnEventThatHasEndedReturnsItsReceiptThoughADeposedLeaderDoesNotKnowOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -471,14 +470,14 @@ func TestCancel_OfAnEventThatHasEndedReturnsItsReceiptThoughADeposedLeaderDoesNo
 	})
 }
 
-// deaf hears nothing of what it follows at first, and loses it when there is a receipt.
-type deaf struct {
+// lossy delivers nothing of what is followed at first, and loses it when there is a receipt.
+type lossy struct {
 	*membus.Bus
 	handled <-chan struct{}
 	follows atomic.Int64
 }
 
-func (b *deaf) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
+func (b *lossy) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {
 	if b.follows.Add(1) == 1 {
 		<-b.handled
 		return errors.New("the stream is gone")
@@ -486,12 +485,12 @@ func (b *deaf) FollowSpace(ctx context.Context, space string, after uint64, deli
 	return b.Bus.FollowSpace(ctx, space, after, deliver)
 }
 
-// What entered the log while nobody listened will not come again: it is looked for.
+// Commits that entered the log while no subscription existed are not delivered: the client reads them.
 func TestAwait_LooksForWhatCameWhileTheLogCouldNotBeFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		handled := make(chan struct{})
-		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &deaf{Bus: b, handled: handled} })
+		d, _ := w.client("d", func(b *membus.Bus) port.Bus { return &lossy{Bus: b, handled: handled} })
 		told := make(chan answer, 1)
 		go func() { // ends with the call
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -545,7 +544,7 @@ func TestAwait_LooksAtLeastUpToWhereTheLogIsFollowedFrom(t *testing.T) {
 	})
 }
 
-// A waiter whose receipt may lie in what its client cannot read is told so.
+// A wait whose receipt may lie in a commit that the client cannot read ends with an error.
 func TestAwait_ACommitOfANewerFormatIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

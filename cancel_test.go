@@ -26,8 +26,8 @@ import (
 // cancelPatience turns a hang into a failure.
 const cancelPatience = 2 * time.Minute
 
-// gate is a program whose handler of "work" counts in the document "done", and waits, with the document
-// "open" computed late, until it is let through; what "work" does is told by the payload.
+// gateProgram is a program whose handler of "work" counts in the document "done", and waits, with the document
+// "open" computed late, until it is let through; the payload determines what "work" does.
 func gateProgram(wait func(id string)) *settle.Program {
 	done := settle.NewRows[int]("done")
 	p := settle.NewProgram("gate")
@@ -83,9 +83,8 @@ func counted(ctx context.Context, t *testing.T, d *settle.Deployment) map[string
 	return all
 }
 
-// While one event is at work, those behind it are taken back: they end as cancelled when their turn
-// comes, and nothing that their handlers do takes effect. So does the one at work: its handler
-// returns, and its commit is refused.
+// While one event is handled, those behind it are cancelled: they end when their turn comes, and their
+// handlers have no effect. So does the one that is handled: its handler returns, and its commit is refused.
 func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 	let, at1 := make(chan struct{}), make(chan struct{}, 64)
 	ctx, d := cancelling(t, func(id string) {
@@ -142,15 +141,15 @@ func TestCancel_OfTheFirstEventAndOfThoseBehindIt(t *testing.T) {
 		t.Errorf("of one that is handled: %+v, %v", rc, err)
 	}
 	if _, err := d.Client().Cancel(ctx, at("nobody"), ""); err == nil {
-		t.Error("an event is taken back that nobody has sent")
+		t.Error("an event was cancelled that was never sent")
 	}
 	if marks, _, err := d.Client().Space("s").Get(ctx, space.CancelDoc); err != nil || len(marks.Keys()) > 0 {
 		t.Errorf("marks that are left: %v, %v", marks, err)
 	}
 }
 
-// An event that waits for a time is taken back at once: one that a client has sent with a time, and
-// one that a handler has sent to its own space.
+// An event that waits for a time is cancelled at once: one that a client has sent with a time, and one that
+// a handler has sent to its own space.
 func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	ctx, d := cancelling(t, func(string) {}, 1)
 	if _, err := d.Client().Send(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e0"), NotBefore: time.Now().Add(time.Hour)}); err != nil {
@@ -174,7 +173,7 @@ func TestCancel_OfWhatWaitsForATime(t *testing.T) {
 	}
 }
 
-// Of several events, one that has ended before, and one that is not there, do not keep the others from being taken back.
+// An event that has ended, and one that does not exist, do not prevent the others of a list from being cancelled.
 func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
 	ctx, d := cancelling(t, func(string) {}, 1)
 	if _, err := d.Client().Call(ctx, settle.Outgoing{Space: "s", Stream: "work", ID: settle.ID("e0")}); err != nil {
@@ -200,7 +199,7 @@ func TestCancelAll_GoesOnPastWhatCannotBeCancelled(t *testing.T) {
 	}
 }
 
-// A space that has sent an event which is taken back is told, as of one that was refused; positions go on.
+// A space whose sent event is cancelled receives a notice, as for one that was refused; later positions are handled.
 func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	let := make(chan struct{})
 	ctx, d := cancelling(t, func(id string) {
@@ -243,7 +242,7 @@ func TestCancel_OfWhatAnotherSpaceHasSent(t *testing.T) {
 	}
 }
 
-// Whoever is first, an event that is taken back while it is handled ends once: with its effect and the
+// An event that is cancelled while it is handled ends once, whichever comes first: with its effect and the
 // receipt of that, or with neither. Two workers take turns, and one of them is killed.
 func TestCancel_RacesWithTheHandling(t *testing.T) {
 	ctx, d := cancelling(t, func(string) {}, 2)

@@ -138,7 +138,7 @@ func TestQ11_Call_OfAnIDThatWasUsedReturnsTheFirstReceipt(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		call("long after", c)
 		crash()
-		call("with nobody there to handle anything", c)
+		call("without a worker", c)
 		w.worker("w2")
 		late, _ := w.client("late", nil)
 		call("a new client, a new owner", late)
@@ -190,12 +190,12 @@ func TestCall_ManyAtATime(t *testing.T) {
 func TestCall_WhenItsContextEndsItSaysWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		c, b := w.client("c", nil) // and nobody handles anything
+		c, b := w.client("c", nil) // without a worker
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Call(ctx, add("s", "e1"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is stored, and will be handled when a worker runs its space") {
-			t.Errorf("nobody handles it: %v", err)
+			t.Errorf("no worker handles it: %v", err)
 		}
 		b.Inject(worldtest.Only("send", membus.Delay))
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
@@ -353,7 +353,7 @@ func TestCall_EndsWhenItsBusIsClosed(t *testing.T) {
 	})
 }
 
-// losing loses the space that it follows now and then.
+// losing loses the subscription to a space from time to time.
 type losing struct {
 	*membus.Bus
 	lost atomic.Int64
@@ -424,7 +424,7 @@ func TestCall_FindsAReceiptThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 	})
 }
 
-// Who has a receipt in hand reads what it is about, from whichever replica.
+// A client that has a receipt reads the effects of the event, from any replica.
 func TestGet_ReadsOwnWritesThoughTheReplicaThatAnswersIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -107,7 +107,7 @@ func ExamplePermanent() {
 		if c.Card == "" {
 			return Charged{}, settle.Permanent(errors.New("there is no card"))
 		}
-		return Charged{}, errors.New("nobody answers")
+		return Charged{}, errors.New("no answer")
 	})).Space("shop-1")
 	settletest.SendID(s, buy, settle.ID("order-1"), Charge{Cents: 100})
 	settletest.SendID(s, buy, settle.ID("order-2"), Charge{Cents: 100, Card: "4242"})
@@ -120,11 +120,11 @@ func ExamplePermanent() {
 	fmt.Println(orders.Get(s, "order-2"))
 	// Output:
 	// order-1 failed 0 there is no card
-	// order-2 pending 1 nobody answers
+	// order-2 pending 1 no answer
 	// order-1 failed 0 there is no card
-	// order-2 pending 2 nobody answers
+	// order-2 pending 2 no answer
 	// order-1 failed 0 there is no card
-	// order-2 failed 2 nobody answers
+	// order-2 failed 2 no answer
 	// {100 failed}
 }
 

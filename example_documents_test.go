@@ -117,7 +117,7 @@ func ExampleRef() {
 		t := task.Get(v)
 		owner := t.Owner.Get(v)
 		if owner == nil {
-			return t.Title + ": nobody", nil
+			return t.Title + ": no owner", nil
 		}
 		return t.Title + ": " + *owner, nil
 	})
@@ -134,7 +134,7 @@ func ExampleRef() {
 		fmt.Println(l)
 	}
 	// Output:
-	// paint the fence: nobody
+	// paint the fence: no owner
 	// paint the fence: Ann
 	// paint the fence: Anna
 }

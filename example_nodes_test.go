@@ -114,7 +114,7 @@ func ExampleDerivedRows_Node() {
 	}))
 
 	s := settletest.New(settletest.Must, p).Space("site")
-	pages.Set(s, "/about", "who we are")
+	pages.Set(s, "/about", "about page")
 	s.ExpectRuns(lengths.Node("/about"), 0) // not observed yet
 	settletest.Expect(s, lengths.At("/about"), 10)
 	s.ExpectRuns(lengths.Node("/about"), 1)
@@ -288,7 +288,7 @@ func ExampleDebounce() {
 	// [0 3]
 }
 
-// A debounced node whose inputs change continuously still runs now and then.
+// A debounced node whose inputs change continuously still runs periodically.
 func ExampleMaxWait() {
 	text := settle.NewCell[string]("text")
 	words := settle.NewDerived[int]("words")

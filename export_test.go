@@ -6,10 +6,10 @@ import (
 	"github.com/settlehq/settle/worker"
 )
 
-// WorkerOf is what a worker of a deployment is told.
+// WorkerOf is the configuration of a deployment's first worker.
 func WorkerOf(cfg *Config) WorkerConfig { return cfg.worker(firstWorker) }
 
-// InnerOf is what package worker is told of that.
+// InnerOf is the part of it for package worker.
 func InnerOf(cfg *WorkerConfig) worker.Config { return cfg.inner() }
 
 // Followers is how many spaces the client follows to hear of receipts.

@@ -12,7 +12,7 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
-// Whoever retries after the horizon is told at once, and nothing is stored.
+// A retry after the horizon is an error at once, and nothing is stored.
 func TestHorizon_AClientRefusesAnIDThatTheLaneWouldRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(t, membus.Config{Partitions: 2, Horizon: time.Hour})

@@ -50,8 +50,7 @@ func TestMisuse_ADeclarationPanicsWithWords(t *testing.T) {
 	}
 }
 
-// What is wrong with a registration is collected, and told to whoever is asked to run the
-// program.
+// The faults of registrations are collected, and returned by the function that is to run the program.
 func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 	cell := settle.NewCell[int]("cell")
 	total := settle.NewDerived[int]("total")
@@ -112,17 +111,17 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 			settle.NewDerivedRows[int]("a--b").Compute(p, settle.Each(rows, each))
 		}, `must not contain "--"`},
 		{"rows without a function", func(p *settle.Program) { totals.Compute(p, settle.Each[int, int](rows, nil)) }, "the function is nil"},
-		{"an input that nobody fetches", func(p *settle.Program) {
+		{"an input without Fetch", func(p *settle.Program) {
 			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
 		}, `node "total" reads input rate, but nothing fetches it; call its Fetch`},
-		{"an input that nobody fetches, in rows", func(p *settle.Program) {
+		{"an input without Fetch, in rows", func(p *settle.Program) {
 			totals.Compute(p, settle.Each(rows, each), settle.Using(settle.NewInput[int]("rate")))
 		}, `node "totals" reads input rate, but nothing fetches it`},
 		{"an input that another one of its name fetches", func(p *settle.Program) {
 			settle.NewAction[int, int]("rate").External(p)
 			total.Compute(p, compute, settle.Using(settle.NewInput[int]("rate")))
 		}, `node "total" reads input rate, but nothing fetches it`},
-		{"an action that nobody performs", func(p *settle.Program) {
+		{"an action without Perform", func(p *settle.Program) {
 			settle.NewAction[int, int]("pay").Done(p, func(*settle.Tx, settle.Task[int, int]) error { return nil })
 		}, "action pay has a Done function, but nothing performs it; call its Perform"},
 		{"a version that no commit carries", func(p *settle.Program) { p.Version(strings.Repeat("2", 257)) }, "the version has 257 bytes; the limit is 256"},
@@ -143,8 +142,8 @@ func TestMisuse_ARegistrationIsAnErrorOfTheProgram(t *testing.T) {
 	}
 }
 
-// An input is missing only when everything is registered: Fetch may come after the node that
-// reads, and whoever is asked to run a program without it says so.
+// An input is missing only when everything is registered: Fetch may come after the node that reads. The
+// function that is to run a program without it returns the error.
 func TestMisuse_AnInputThatNobodyFetchesIsFoundBeforeAnythingRuns(t *testing.T) {
 	rate := settle.NewInput[int]("rate")
 	total := settle.NewDerived[int]("total")

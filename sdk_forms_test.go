@@ -11,7 +11,7 @@ import (
 	"github.com/settlehq/settle/settletest"
 )
 
-// What Or gives is each reader's own: nobody sees what another has made of it.
+// Or gives each reader a value of its own: a reader does not see the changes that another makes to its value.
 func TestOr_GivesEachReaderAValueOfItsOwn(t *testing.T) {
 	counts := settle.NewCell[map[string]int]("counts").Or(map[string]int{})
 	count := settle.NewStream[string]("count")
@@ -117,8 +117,8 @@ func TestEachRow_TakesOverADocumentOfAnotherForm(t *testing.T) {
 	}
 }
 
-// A place whose type is a link is read as the link, and not as what that leads to: who reads it
-// depends on where it leads, and on nothing there.
+// A place whose type is a link is read as the link, and not as the document that it leads to: the reader
+// depends on the link, and on nothing behind it.
 func TestRef_APlaceThatIsALinkIsReadItself(t *testing.T) {
 	people := settle.NewRows[string]("people")
 	first := settle.NewCell[settle.Ref[string]]("first")

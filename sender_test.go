@@ -55,7 +55,7 @@ func faults(b *membus.Bus, seed uint64) membus.Hook {
 }
 
 // The events of a space are stored in the order of the calls, even if requests and
-// answers are lost, and the lane is full now and then.
+// answers are lost, and the lane is sometimes full.
 func TestSender_KeepsTheOrderOfEachSpaceWhateverIsLost(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

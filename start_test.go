@@ -20,7 +20,7 @@ func broken() *settle.Program {
 	return settle.NewProgram("broken").Handle("sign", h).Handle("sign", h)
 }
 
-// Its events would wait for a handler for ever.
+// Its events would wait for a handler forever.
 func TestStart_RefusesAProgramThatIsBroken(t *testing.T) {
 	_, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(broken()), Server: embedded.Config{StoreDir: t.TempDir()},
@@ -58,7 +58,7 @@ func TestStartWorker_TakesItsShareByWeight(t *testing.T) {
 	})
 }
 
-// Who gives no logger sees what goes wrong, and nothing else.
+// A program that gives no logger sees warnings and errors, and nothing else.
 func TestStart_LogsWarningsToTheDefaultLogger(t *testing.T) {
 	var out bytes.Buffer
 	former := slog.Default()

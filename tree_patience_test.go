@@ -21,8 +21,7 @@ func (deafBus) Ask(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// A coordinator that hangs does not use up the time of who asks it: the client reads the
-// logs itself.
+// A coordinator that hangs does not use up the time of a query: the client reads the logs itself.
 func TestATreeIsReadThoughACoordinatorHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := membus.NewServer(membus.Config{Partitions: 1}).Connect("c")

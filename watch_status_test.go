@@ -58,8 +58,8 @@ func take[T any](s *standing, u settle.Update[T]) {
 	s.status = status
 }
 
-// want compares what was told since the last time, after d, in any order: values do not come the
-// same way.
+// want compares what was reported since the last call, after d, in any order: values are delivered
+// separately.
 func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
 	t.Helper()
 	_ = pause.For(t.Context(), d)
@@ -82,7 +82,7 @@ const (
 	tooMany   = "connected: true, current: false, because mood could not be computed: two is too many"
 )
 
-// Values come whether or not there is a worker; whether they may be shown is told.
+// Values are delivered with and without a worker; a status reports whether they are current.
 func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

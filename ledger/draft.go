@@ -16,8 +16,6 @@ type Draft struct {
 	Direct bool
 	Group  string
 	Trace  model.Trace
-	// Context belongs to the host.
-	Context any
 }
 
 // Attempt is one attempt at handling an event, or its end without one.

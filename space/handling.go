@@ -40,7 +40,8 @@ type handling struct {
 func (h *handling) ledgerHost(integrated func(*model.Commit, []string) error) ledger.Host {
 	return ledger.Host{
 		Integrated: integrated,
-		Attempt:    h.attempt, Unhandled: h.unhandled, Conclude: h.conclude, Fits: h.sizes.documentsFit,
+		Attempt:    h.attempt, Unhandled: h.unhandled, Conclude: h.conclude,
+		Fits:     func(d *ledger.Draft) error { return h.sizes.documentsFit(h.of(d)) },
 		Recorded: h.recorded, Postponed: h.postponed, Failed: h.eventFailed, Lost: h.lost, Unconverged: h.unconverged,
 		Lacks:   func() bool { return h.needs.lacks(h.graph) },
 		Overdue: func() error { return h.needs.overdue(h.graph, h.documentWait()) },
@@ -126,7 +127,7 @@ func (h *handling) unhandled(ev *model.Event, rc *model.Receipt) *ledger.Attempt
 // conclude completes the transaction that ends an event, whatever the outcome: it sets the next time of a
 // job, and ends a task.
 func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
-	tx := a.Context.(*Tx)
+	tx := h.of(&a.Draft)
 	if dropped {
 		tx.drop()
 	} else {
@@ -143,7 +144,7 @@ func (h *handling) conclude(a *ledger.Attempt, dropped bool) {
 
 // recorded applies the writes of the transaction that ended an event.
 func (h *handling) recorded(a *ledger.Attempt, n uint64) {
-	tx := a.Context.(*Tx)
+	tx := h.of(&a.Draft)
 	h.applyWrites(tx, n)
 	h.traceHandled(HandleInfo{
 		Event: a.Event, Tx: n, Receipt: a.Receipt, Rejection: rejectionOfHandling(a.Receipt, a.Err),
@@ -161,7 +162,7 @@ func (h *handling) applyWrites(tx *Tx, n uint64) {
 
 // postponed abandons an attempt for now. What it lacked is demanded until the next one.
 func (h *handling) postponed(a *ledger.Attempt, why ledger.Postponement, until time.Duration) {
-	tx := a.Context.(*Tx)
+	tx := h.of(&a.Draft)
 	info := HandleInfo{Event: a.Event, Trace: a.Trace, Until: until}
 	switch why {
 	case ledger.Parked:
@@ -197,7 +198,7 @@ func handleEntry(info *HandleInfo) inspect.RunEntry {
 // eventFailed reports an attempt that returned an error.
 func (h *handling) eventFailed(a *ledger.Attempt, tries int, again bool) {
 	h.hooks.report(ErrorInfo{
-		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: a.Context.(*Tx).stack, Rejection: rejectionOf(a.Err),
+		Stream: a.Event.Stream, Event: a.Event.ID, Err: a.Err, Stack: h.of(&a.Draft).stack, Rejection: rejectionOf(a.Err),
 		Transient: again, Attempt: tries,
 	})
 }

@@ -3,7 +3,6 @@ package space
 import (
 	"fmt"
 
-	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
 )
 
@@ -19,9 +18,8 @@ type sizes struct {
 	buffer []byte
 }
 
-// documentsFit returns an error if a changed document is too large to be saved.
-func (s *sizes) documentsFit(d *ledger.Draft) error {
-	tx := d.Context.(*Tx)
+// documentsFit returns an error if a document that the transaction changes is too large to be saved.
+func (s *sizes) documentsFit(tx *Tx) error {
 	for i := range tx.attempt.Writes {
 		w := &tx.attempt.Writes[i]
 		if at := tx.place(s.graph.local(w.Doc)); at >= 0 {

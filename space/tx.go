@@ -67,9 +67,7 @@ type transactions struct {
 // freshen) only one is active at a time, so its buffers are reused, apart from those that a commit keeps.
 func (s *transactions) begin(n *node) *Tx {
 	for s.nested >= len(s.scratch) {
-		t := &Tx{core: s, graph: s.graph, space: s.cfg.Space}
-		t.attempt.Context = t
-		s.scratch = append(s.scratch, t)
+		s.scratch = append(s.scratch, &Tx{core: s, graph: s.graph, space: s.cfg.Space})
 	}
 	t := s.scratch[s.nested]
 	s.begun++
@@ -77,6 +75,16 @@ func (s *transactions) begin(n *node) *Tx {
 	t.clear()
 	t.node = n
 	return t
+}
+
+// of returns the transaction whose results a draft of the ledger is.
+func (s *transactions) of(d *ledger.Draft) *Tx {
+	for _, t := range s.scratch { // one, unless runs are nested
+		if &t.attempt.Draft == d {
+			return t
+		}
+	}
+	panic("space: the ledger returned a draft that is not of this space")
 }
 
 // clear resets a transaction record for reuse. It resets only the fields that were used: assigning the whole

@@ -10,14 +10,6 @@ import (
 	"testing"
 )
 
-// unheld are directories whose comments and texts do not keep to the word list yet. None is added.
-var unheld = []string{}
-
-// unheldTests are the directories whose test files do not keep to it yet. None is added.
-var unheldTests = []string{
-	".",
-}
-
 // quotedTexts are files whose texts scenarios or digests contain: only their comments are checked.
 var quotedTexts = []string{
 	"space/inspect/text.go",
@@ -69,9 +61,9 @@ var wordRules = []wordRule{
 // acting component has to be translated while reading.
 func TestWordList(t *testing.T) {
 	files := readTree(t, filepath.Join("..", ".."))
-	for _, dir := range slices.Concat(unheld, unheldTests) {
-		if !slices.ContainsFunc(files, func(f *file) bool { return f.syntax != nil && f.dir() == dir }) {
-			t.Errorf("there is no package in directory %s: correct the list", dir)
+	for _, path := range quotedTexts {
+		if !slices.ContainsFunc(files, func(f *file) bool { return f.path == path }) {
+			t.Errorf("there is no file %s: correct the list", path)
 		}
 	}
 	for _, f := range files {
@@ -86,12 +78,7 @@ func TestWordList(t *testing.T) {
 
 // heldFile reports whether a file must keep to the word list. This package may not, because it has the list.
 func heldFile(f *file) bool {
-	switch dir := f.dir(); {
-	case f.syntax == nil, strings.HasPrefix(f.path, "internal/tidy/"), slices.Contains(unheld, dir):
-		return false
-	default:
-		return !f.isTest() || !slices.Contains(unheldTests, dir)
-	}
+	return f.syntax != nil && !strings.HasPrefix(f.path, "internal/tidy/")
 }
 
 // checkPhrases applies the rules to the comments of a file and, with texts, to its string literals that
