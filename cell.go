@@ -289,7 +289,7 @@ func (p place[T]) Fetch(ctx context.Context, from Space) (t T, err error) {
 		return t, err
 	}
 	if !now.Current {
-		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, from.name, now.Why)
+		return t, fmt.Errorf("%s of space %s is not up to date: %s", p.doc, from.name, now.Reason)
 	}
 	at := now.Value.At(p.path)
 	if p.space = from.name; at.IsAbsent() && p.or.IsAbsent() {
@@ -322,8 +322,8 @@ func (p place[T]) updates(document iter.Seq2[Update[Value], error]) iter.Seq2[Up
 				yield(Update[T]{}, err)
 				return
 			}
-			now := Update[T]{value, u.Revision, !at.IsAbsent(), changed, u.Connected, u.Current, u.Why}
-			isNews := changed || !u.Changed || now.Connected != last.Connected || now.Current != last.Current || now.Why != last.Why
+			now := Update[T]{value, u.Revision, !at.IsAbsent(), changed, u.Connected, u.Current, u.Reason}
+			isNews := changed || !u.Changed || now.Connected != last.Connected || now.Current != last.Current || now.Reason != last.Reason
 			if last = now; isNews && !yield(now, nil) {
 				return
 			}

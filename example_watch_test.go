@@ -48,8 +48,8 @@ func ExampleWithStatus() {
 		case share.Current:
 			fmt.Println(share.Value)
 			send("m-2", -1)
-		case strings.Contains(share.Why, "sensor"): // a real sign shows the reason
-			fmt.Println(share.Value, "may be old:", share.Why)
+		case strings.Contains(share.Reason, "sensor"): // a real sign shows the reason
+			fmt.Println(share.Value, "may be old:", share.Reason)
 			stop() // ends the loop
 		}
 	}

@@ -69,8 +69,8 @@ func (h *hosting) notify(w *worker.Worker) {
 		return
 	}
 	h.worker.Store(w)
-	w.Tell(func(f *status.Figures) {
-		for _, t := range h.registry.Troubles() {
+	w.AddFigures(func(f *status.Figures) {
+		for _, t := range h.registry.Problems() {
 			f.Unrunnable = append(f.Unrunnable, t.String())
 		}
 	})

@@ -253,7 +253,7 @@ func (p *Program) missing() error {
 			return fmt.Errorf("program %s: cron %q: there is no handler for stream %s; call its Handle with this program", p.Name(), j.name, j.stream)
 		}
 	}
-	if c := p.p.Clash(); c != nil {
+	if c := p.p.WriteConflict(); c != nil {
 		return fmt.Errorf("program %s: %w", p.Name(), c)
 	}
 	return nil

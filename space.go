@@ -90,7 +90,7 @@ func (s Space) GetCurrent(ctx context.Context, doc string) (Update[Value], error
 	if err != nil {
 		return Update[Value]{}, fmt.Errorf("get document %s of space %s: %w", doc, s.name, err)
 	}
-	u := Update[Value]{Revision: a.Revision, Exists: a.Found, Changed: true, Connected: true, Current: a.Stale == "", Why: a.Stale}
+	u := Update[Value]{Revision: a.Revision, Exists: a.Found, Changed: true, Connected: true, Current: a.Stale == "", Reason: a.Stale}
 	if a.Found {
 		u.Value, err = model.ParseValue(a.Value)
 	}

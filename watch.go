@@ -39,7 +39,7 @@ type Update[T any] struct {
 	// Why, if not "", is why the value is not current: a computation that it depends on fails
 	// (reported within about two seconds) or is held back (reported after five), or no worker
 	// answers.
-	Why string
+	Reason string
 }
 
 // WatchOption configures a watch: From, WithStatus.
@@ -116,7 +116,7 @@ type watch struct {
 	last Update[Value] // without Changed
 	// status is what the live query reported last. If current is set, the value of that revision is up
 	// to date.
-	status  standing
+	status  watchState
 	current *uint64
 	// begun is set when a value was received, or is known to the caller, and read is the position up to
 	// which the log had been read for it: the deletion of a document has a revision only until it is
@@ -125,8 +125,8 @@ type watch struct {
 	read  uint64
 }
 
-// standing is the part of an Update that reports whether its value is current.
-type standing struct {
+// watchState is the part of an Update that reports whether its value is current.
+type watchState struct {
 	connected, current bool
 	why                string
 }
@@ -214,7 +214,7 @@ func (w *watch) enqueue(e live.Event) {
 func (w *watch) change(c history.Change) Update[Value] {
 	w.begun, w.read = true, max(c.Revision, c.Read)
 	w.last.Value, w.last.Revision, w.last.Exists = c.Value, c.Revision, !c.Value.IsAbsent()
-	w.judge()
+	w.updateStatus()
 	u := w.last
 	u.Changed = true
 	return u
@@ -223,26 +223,26 @@ func (w *watch) change(c history.Change) Update[Value] {
 // take returns the update for an event of the live query, and false if the status has not changed. Each
 // event replaces the status before.
 func (w *watch) take(e live.Event) (u Update[Value], news bool) {
-	w.status, w.current = standing{connected: true, why: e.Stale}, nil
+	w.status, w.current = watchState{connected: true, why: e.Stale}, nil
 	switch e.Kind {
 	case live.Broken:
-		w.status = standing{why: whyBroken(e.Err)}
+		w.status = watchState{why: whyBroken(e.Err)}
 	case live.Current:
 		w.current = &e.Revision
 	}
-	return w.last, w.judge()
+	return w.last, w.updateStatus()
 }
 
-// judge updates the status of the last update, and reports whether it has changed. The value is current
+// updateStatus updates the status of the last update, and reports whether it has changed. The value is current
 // only when the value that the worker called current has been received, since values and status arrive on
 // different ways.
-func (w *watch) judge() bool {
+func (w *watch) updateStatus() bool {
 	s := w.status
 	s.current = w.current != nil && w.begun && w.read >= *w.current
-	if s == (standing{w.last.Connected, w.last.Current, w.last.Why}) {
+	if s == (watchState{w.last.Connected, w.last.Current, w.last.Reason}) {
 		return false
 	}
-	w.last.Connected, w.last.Current, w.last.Why = s.connected, s.current, s.why
+	w.last.Connected, w.last.Current, w.last.Reason = s.connected, s.current, s.why
 	return true
 }
 

@@ -16,22 +16,22 @@ import (
 	"github.com/settlehq/settle/port"
 )
 
-// standing is what a watch has told: values and statuses, as text.
-type standing struct {
+// watchState is what a watch has told: values and statuses, as text.
+type watchState struct {
 	mu   sync.Mutex
 	told []string
 	// status is that of the last update.
 	status string
 }
 
-func (s *standing) add(format string, args ...any) {
+func (s *watchState) add(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, fmt.Sprintf(format, args...))
 }
 
 // watch ranges over a document and its status until ctx ends.
-func (s *standing) watch(ctx context.Context, in settle.Space, doc string, options ...settle.WatchOption) error {
+func (s *watchState) watch(ctx context.Context, in settle.Space, doc string, options ...settle.WatchOption) error {
 	for u, err := range in.Watch(ctx, doc, append(options, settle.WithStatus())...) {
 		if err != nil {
 			return err
@@ -42,13 +42,13 @@ func (s *standing) watch(ctx context.Context, in settle.Space, doc string, optio
 }
 
 // take notes the value of an update, if that is new, and its status, likewise.
-func take[T any](s *standing, u settle.Update[T]) {
+func take[T any](s *watchState, u settle.Update[T]) {
 	if u.Changed {
 		s.add("%v", u.Value)
 	}
 	status := fmt.Sprintf("connected: %v, current: %v", u.Connected, u.Current)
-	if u.Why != "" {
-		status += ", because " + u.Why
+	if u.Reason != "" {
+		status += ", because " + u.Reason
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func take[T any](s *standing, u settle.Update[T]) {
 
 // want compares what was reported since the last call, after d, in any order: values are delivered
 // separately.
-func (s *standing) want(t *testing.T, d time.Duration, want ...string) {
+func (s *watchState) want(t *testing.T, d time.Duration, want ...string) {
 	t.Helper()
 	_ = pause.For(t.Context(), d)
 	s.mu.Lock()
@@ -87,7 +87,7 @@ func TestWatchStatus_TellsWhetherWhatWasDeliveredIsWhatIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		c, b := w.client("c", nil)
-		var s standing
+		var s watchState
 		w.follow(func(ctx context.Context) error {
 			return s.watch(ctx, c.Space("s"), "mood")
 		})
@@ -126,7 +126,7 @@ func TestWatchStatus_OfEveryForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var cell, derived, from standing
+		var cell, derived, from watchState
 		w.follow(func(ctx context.Context) error {
 			for u, err := range settle.NewCell[int]("n").Watch(ctx, c.Space("s"), settle.WithStatus()) {
 				if err != nil {
@@ -172,7 +172,7 @@ func TestWatchStatus_IsCurrentWhenTheValueHasBeenDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		c, _ := w.client("c", func(b *membus.Bus) port.Bus { return late{b, 20 * time.Second} })
-		var s standing
+		var s watchState
 		w.follow(func(ctx context.Context) error {
 			return s.watch(ctx, c.Space("s"), "mood")
 		})
@@ -231,7 +231,7 @@ func TestWatchStatus_OneThatIsSlowIsNotTakenForCutOff(t *testing.T) {
 				w := newWorld(t)
 				w.worker("w1")
 				c, _ := w.client("c", nil)
-				var s standing
+				var s watchState
 				pause := func(what string) {
 					if what == slow {
 						w.Pass(6 * time.Second)
@@ -303,7 +303,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 				w.start("w1", dropper(), nil)
 				c, _ := w.client("c", nil)
 				w.follow(func(ctx context.Context) error {
-					return new(standing).watch(ctx, c.Space("s"), seen)
+					return new(watchState).watch(ctx, c.Space("s"), seen)
 				})
 				for _, stream := range []string{"add", "drop"} {
 					if _, err := c.Call(t.Context(), settle.Outgoing{Space: "s", Stream: stream, ID: settle.ID(stream)}); err != nil {
@@ -312,7 +312,7 @@ func TestWatchStatus_IsCurrentThoughADeletionIsForgotten(t *testing.T) {
 				}
 				w.Pass(30 * time.Minute)
 				late, _ := w.client("late", nil)
-				var s standing
+				var s watchState
 				w.follow(func(ctx context.Context) error {
 					return s.watch(ctx, late.Space("s"), "n")
 				})

@@ -104,7 +104,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	}
 	answers := live.NewServer(bus, w, cfg.Live)
 	w.Beside(answers.Run)
-	w.Tell(func(f *status.Figures) { f.Watches = answers.Watches() })
+	w.AddFigures(func(f *status.Figures) { f.Watches = answers.Watches() })
 	serveHTTP(w, answers)
 	return w, nil
 }

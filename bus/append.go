@@ -30,7 +30,7 @@ func (l *logs) Append(a model.Append, done func(seq uint64, err error)) {
 	p := l.PartitionOf(a.Space)
 	j := appending{logs: l, a: a, stream: l.Names.LogStream(p), subject: l.Names.Log(p, a.Space)}
 	l.Pub.Start(wire.Task{
-		Op: faults.OpAppend, Msg: j.message(), Judge: j.judge, Done: done,
+		Op: faults.OpAppend, Msg: j.message(), Judge: j.ruling, Done: done,
 		Stream: j.stream, Subject: j.subject, Bound: true, Epoch: a.Epoch,
 	})
 }
@@ -52,20 +52,20 @@ func (j *appending) message() *nats.Msg {
 	return &nats.Msg{Subject: j.subject, Header: h, Data: j.a.Data}
 }
 
-func (j *appending) judge(a wire.Answer, doubt bool) wire.Ruling {
+func (j *appending) ruling(a wire.Answer, doubt bool) wire.Ruling {
 	switch {
 	case a.Outcome == wire.Stored:
 		return wire.Ruling{Seq: a.Seq}
 	case a.Outcome == wire.TooLarge:
-		return wire.Ruling{Err: fmt.Errorf("append %s of space %s: %s: %w", j.a.ID, j.a.Space, a.Why, model.ErrTooLarge)}
+		return wire.Ruling{Err: fmt.Errorf("append %s of space %s: %s: %w", j.a.ID, j.a.Space, a.Reason, model.ErrTooLarge)}
 	case a.Outcome != wire.Moved:
 		return wire.Ruling{Again: true}
 	case a.Seq < j.a.Expect:
 		return j.answerFromThePast(a)
 	case doubt:
-		return wire.Ruling{Lookup: j.whoseCommit}
+		return wire.Ruling{Lookup: j.findCommit}
 	}
-	return j.refused(a.Why)
+	return j.refused(a.Reason)
 }
 
 func (j *appending) refused(why string) wire.Ruling {
@@ -96,9 +96,9 @@ func (j *appending) whetherBack(ctx context.Context) wire.Ruling {
 	return j.refused("the log ends before what was expected")
 }
 
-// whoseCommit decides a refusal that came after an attempt in doubt: the commit
+// findCommit decides a refusal that came after an attempt in doubt: the commit
 // that follows a.Expect is either this one or another runtime's.
-func (j *appending) whoseCommit(ctx context.Context) wire.Ruling {
+func (j *appending) findCommit(ctx context.Context) wire.Ruling {
 	next, err := j.logs.LeaderGet(ctx, j.stream, wire.GetRequest{Seq: j.a.Expect + 1, NextFor: j.subject})
 	switch {
 	case err != nil: // errNoMessage, too: that answer came from a deposed leader

@@ -56,8 +56,8 @@ func TestBus_NothingIsStoredOrRemovedInAnotherEpoch(t *testing.T) {
 			_, err := b.PurgeLane(ctx, 0, 3, 0)
 			return err
 		},
-		"Bury": func() error {
-			return b.Bury(ctx, &model.DeadLetter{Space: "cart", Stream: "add", Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
+		"StoreDead": func() error {
+			return b.StoreDead(ctx, &model.DeadLetter{Space: "cart", Stream: "add", Event: "e1", Lane: 1, Outcome: model.Failed, Error: "no"})
 		},
 		"FollowSpace": func() error { return b.FollowSpace(ctx, "cart", 0, func(model.LogEntry) {}) },
 		"FollowLog":   func() error { return b.FollowLog(ctx, 0, 0, func(model.LogEntry) {}) },

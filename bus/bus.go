@@ -179,8 +179,8 @@ func (b *Bus) MaxPayload() int { return b.streams.MaxPayload() }
 // Epoch returns how often the store was found to have gone back. See port.Deployment.
 func (b *Bus) Epoch() uint64 { return b.streams.Now() }
 
-// Hindsight returns how long a leader may answer from an earlier state. See port.Deployment.
-func (b *Bus) Hindsight() time.Duration { return b.streams.Hindsight() }
+// StaleWindow returns how long a leader may answer from an earlier state. See port.Deployment.
+func (b *Bus) StaleWindow() time.Duration { return b.streams.StaleWindow() }
 
 // Rewinds returns, for each stream that was found to have gone back since the bus was connected, the last
 // rewind, in the order of detection.

@@ -15,9 +15,9 @@ import (
 // deadLetters are the events that failed or were refused. Their totals are a record.
 type deadLetters struct{ *records }
 
-// Bury stores a dead letter unless the event already has one. See
+// StoreDead stores a dead letter unless the event already has one. See
 // port.DeadLetters.
-func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
+func (dl *deadLetters) StoreDead(ctx context.Context, d *model.DeadLetter) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (dl *deadLetters) Bury(ctx context.Context, d *model.DeadLetter) error {
 	subject := dl.Names.Dead(d.Space, d.Stream, d.Event)
 	stored := make(chan error, 1)
 	r := dl.Pub.Start(wire.Task{
-		Op: faults.OpBury, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing}, Data: body},
+		Op: faults.OpStoreDead, Msg: &nats.Msg{Subject: subject, Header: nats.Header{wire.HeaderExpect: expectNothing}, Data: body},
 		Judge: dl.judgeLetter(subject), Holder: dl.Names.DeadStream(), Bound: true, Epoch: port.EpochOf(ctx, dl.Past.Now()),
 		Done: func(_ uint64, err error) { stored <- err },
 	})
@@ -60,7 +60,7 @@ func (dl *deadLetters) judgeLetter(subject string) func(wire.Answer, bool) wire.
 		case wire.Taken:
 			return wire.Ruling{Lookup: lookFor}
 		case wire.TooLarge:
-			return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Why, model.ErrTooLarge)}
+			return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Reason, model.ErrTooLarge)}
 		}
 		return wire.Ruling{Again: true}
 	}

@@ -95,7 +95,7 @@ func judgeFill(a wire.Answer, _ bool) wire.Ruling {
 	case wire.Moved, wire.Taken:
 		return isThere
 	case wire.Full, wire.TooLarge, wire.Forbidden:
-		return wire.Ruling{Err: errors.New(a.Why)}
+		return wire.Ruling{Err: errors.New(a.Reason)}
 	}
 	return wire.Ruling{Again: true}
 }

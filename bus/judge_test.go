@@ -35,7 +35,7 @@ func TestAppendRulings(t *testing.T) {
 			b := unconnected(Config{})
 			b.streams.Clustered.Store(true)
 			j := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
-			if got := describe(j.judge(test.a, test.doubt)); got != test.want {
+			if got := describe(j.ruling(test.a, test.doubt)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -48,16 +48,16 @@ func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 	b := unconnected(Config{})
 	b.streams.Timing.PastLimit = time.Minute
 	alone := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
-	if got := describe(alone.judge(past, false)); got != "lookup" { // whether the store has gone back
+	if got := describe(alone.ruling(past, false)); got != "lookup" { // whether the store has gone back
 		t.Errorf("on a single server: %s, want lookup", got)
 	}
 	b.streams.Clustered.Store(true)
 	member := &appending{logs: b.logs, a: model.Append{Space: "cart", Expect: 5}}
-	if got := describe(member.judge(past, false)); got != "again" {
+	if got := describe(member.ruling(past, false)); got != "again" {
 		t.Errorf("in a cluster: %s, want again", got)
 	}
 	member.past = time.Now().Add(-2 * time.Minute)
-	if got := describe(member.judge(past, false)); got != "lookup" {
+	if got := describe(member.ruling(past, false)); got != "lookup" {
 		t.Errorf("after a long time: %s, want lookup", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestSendRulings(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &sending{m: model.Message{Space: "cart", Stream: "add", ID: "e1"}}
-			if got := describe(s.judge(test.a, test.doubt)); got != test.want {
+			if got := describe(s.ruling(test.a, test.doubt)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -94,7 +94,7 @@ func TestSendRulings(t *testing.T) {
 func TestSendInDoubtGivesUpOnAFullLane(t *testing.T) {
 	s := &sending{}
 	for range 100 {
-		if describe(s.judge(wire.Answer{Outcome: wire.Full}, true)) == "lane full" {
+		if describe(s.ruling(wire.Answer{Outcome: wire.Full}, true)) == "lane full" {
 			return
 		}
 	}

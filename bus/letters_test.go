@@ -26,7 +26,7 @@ func TestReadDead_ALetterUnderAWrongNameIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(b.store(t.Context(), b.streams.Names.Dead("cart", "add", "e2"), body), b.Bury(t.Context(), letter("e3"))); err != nil {
+	if err := errors.Join(b.store(t.Context(), b.streams.Names.Dead("cart", "add", "e2"), body), b.StoreDead(t.Context(), letter("e3"))); err != nil {
 		t.Fatal(err)
 	}
 	letters, err := b.ReadDead(t.Context(), "", 0, 10)
@@ -48,7 +48,7 @@ func TestBury_AnExistingLetterIsASuccess(t *testing.T) {
 func TestListDead_OfMoreThanFitInOneAnswer(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	for _, event := range []string{"e1", "e2", "e3"} {
-		if err := b.Bury(t.Context(), letter(event)); err != nil {
+		if err := b.StoreDead(t.Context(), letter(event)); err != nil {
 			t.Fatal(err)
 		}
 	}

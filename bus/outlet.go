@@ -32,14 +32,14 @@ func (sv *services) Listen(ctx context.Context, endpoint string, request []byte,
 		return err
 	}
 	subject := sv.Names.Endpoint(endpoint)
-	err := sv.hear(ctx, subject, request, deliver)
+	err := sv.receiveParts(ctx, subject, request, deliver)
 	if over := sv.Over(ctx); over != nil {
 		return over
 	}
 	return fmt.Errorf("ask %s: %w", subject, err)
 }
 
-func (sv *services) hear(ctx context.Context, subject string, request []byte, deliver func(model.Part)) error {
+func (sv *services) receiveParts(ctx context.Context, subject string, request []byte, deliver func(model.Part)) error {
 	parts := make(chan *nats.Msg, listenRoom)
 	inbox := sv.NC.NewInbox() // a separate inbox: that of requests keeps its subscription until the connection ends
 	sub, err := sv.NC.ChanSubscribe(inbox, parts)
@@ -107,8 +107,8 @@ func (sv *services) newOutlet(to string) *outlet {
 	return o
 }
 
-// Say sends a part. See model.Outlet.
-func (o *outlet) Say(p model.Part) error {
+// Send sends a part. See model.Outlet.
+func (o *outlet) Send(p model.Part) error {
 	if err := o.services.Over(context.Background()); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (s *outlets) add(nc *nats.Conn, o *outlet) error {
 	defer s.mu.Unlock()
 	if s.inbox == "" {
 		inbox := nc.NewInbox()
-		if _, err := nc.Subscribe(inbox+".*", s.hear); err != nil {
+		if _, err := nc.Subscribe(inbox+".*", s.serve); err != nil {
 			return err
 		}
 		s.inbox, s.open = inbox, map[string]*outlet{}
@@ -166,7 +166,7 @@ func (s *outlets) add(nc *nats.Conn, o *outlet) error {
 	return nil
 }
 
-func (s *outlets) hear(m *nats.Msg) {
+func (s *outlets) serve(m *nats.Msg) {
 	if !nobodyListened(m) {
 		return // a reply, which was not requested
 	}

@@ -25,7 +25,7 @@ func TestAnswer_OfNoProcessOfOursLandsInAStream(t *testing.T) {
 			return q, nil
 		}},
 		{Name: "open", Open: func(q []byte, to model.Outlet) {
-			_ = to.Say(model.Part{Data: q}) // for a request that is not answered
+			_ = to.Send(model.Part{Data: q}) // for a request that is not answered
 			to.Close()
 		}},
 	}})

@@ -167,9 +167,9 @@ func judgePut(a wire.Answer, doubt bool) wire.Ruling {
 	case a.Outcome == wire.Moved:
 		return wire.Ruling{Err: errMoved}
 	case a.Outcome == wire.TooLarge:
-		return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Why, model.ErrTooLarge)}
+		return wire.Ruling{Err: fmt.Errorf("%s: %w", a.Reason, model.ErrTooLarge)}
 	case a.Outcome == wire.Full:
-		return wire.Ruling{Err: errors.New(a.Why)}
+		return wire.Ruling{Err: errors.New(a.Reason)}
 	}
 	return wire.Ruling{Again: true}
 }

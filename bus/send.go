@@ -30,7 +30,7 @@ func (l *lanes) Send(m model.Message, done func(model.SendResult, error)) {
 	}
 	p := l.PartitionOf(m.Space)
 	s := &sending{lanes: l, m: m, stream: l.Names.LaneStream(p), subject: l.Names.Event(p, &m), done: done}
-	l.Pub.Start(wire.Task{Op: faults.OpSend, Msg: s.message(), Judge: s.judge, Done: s.finish, Stream: s.stream, Subject: s.subject, Bound: m.Bound, Epoch: m.Epoch})
+	l.Pub.Start(wire.Task{Op: faults.OpSend, Msg: s.message(), Judge: s.ruling, Done: s.finish, Stream: s.stream, Subject: s.subject, Bound: m.Bound, Epoch: m.Epoch})
 }
 
 // sending judges the answers to one send.
@@ -72,7 +72,7 @@ func (s *sending) message() *nats.Msg {
 // expectNothing is shared by all messages and must not be written to.
 var expectNothing = []string{"0"}
 
-func (s *sending) judge(a wire.Answer, doubt bool) wire.Ruling {
+func (s *sending) ruling(a wire.Answer, doubt bool) wire.Ruling {
 	switch a.Outcome {
 	case wire.Stored:
 		return wire.Ruling{Seq: a.Seq}
@@ -81,7 +81,7 @@ func (s *sending) judge(a wire.Answer, doubt bool) wire.Ruling {
 	case wire.Taken:
 		return wire.Ruling{Lookup: s.lookFor}
 	case wire.TooLarge:
-		return wire.Ruling{Err: fmt.Errorf("%s: %s: %w", s.what(), a.Why, model.ErrTooLarge)}
+		return wire.Ruling{Err: fmt.Errorf("%s: %s: %w", s.what(), a.Reason, model.ErrTooLarge)}
 	case wire.Full:
 		return s.noRoom(a, doubt)
 	case wire.Forbidden:
@@ -110,7 +110,7 @@ func (s *sending) noRoom(a wire.Answer, doubt bool) wire.Ruling {
 	if doubt && s.fullTries < 8 {
 		return wire.Ruling{Again: true}
 	}
-	return wire.Ruling{Err: fmt.Errorf("%s: %s of stream %s: %w", s.what(), a.Why, s.stream, model.ErrLaneFull)}
+	return wire.Ruling{Err: fmt.Errorf("%s: %s of stream %s: %w", s.what(), a.Reason, s.stream, model.ErrLaneFull)}
 }
 
 func (s *sending) finish(seq uint64, err error) {

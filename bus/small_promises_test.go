@@ -127,7 +127,7 @@ func TestOutlet_IsGoneWithoutAListener(t *testing.T) {
 	b := embeddedBus(t, Config{})
 	o := b.newOutlet("nobody.listens.here")
 	defer o.Close()
-	if err := o.Say(model.Part{Data: []byte("1")}); err != nil {
+	if err := o.Send(model.Part{Data: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 	select {

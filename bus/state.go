@@ -94,7 +94,7 @@ func arrange(found []wire.StoredMsg, prefix, space string) (state model.SpaceSta
 		name, item := strings.TrimPrefix(m.Subject, prefix), stateDoc(m)
 		if _, known := wire.Decimal(m.Header, wire.HeaderSeq); !known && item.Data != nil && (name == wire.MarkKey || model.CheckStateKey(name) == nil) {
 			if _, isNode := model.NodeOfStateKey(name); !isNode && name != model.DueKey {
-				return model.SpaceState{}, &model.UnreadableError{Space: space, Item: name, Seq: m.Seq, Why: errNoSequence}
+				return model.SpaceState{}, &model.UnreadableError{Space: space, Item: name, Seq: m.Seq, Reason: errNoSequence}
 			}
 			item.Data = nil
 		}

@@ -196,12 +196,12 @@ func TestSurvey_DeadLettersAreCountedFromTheIndex(t *testing.T) {
 		if of := i - 601; of >= 0 && of < 10 {
 			d.Stream = "t" + strconv.Itoa(of)
 		}
-		if err := b.Bury(t.Context(), d); err != nil {
+		if err := b.StoreDead(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		if note := d.Name().Note(model.Dismissed); i < 600 {
 			d.Event, d.Outcome = note.Event, model.Dismissed
-			if err := b.Bury(t.Context(), d); err != nil {
+			if err := b.StoreDead(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -41,17 +41,17 @@ type Coordinator struct {
 	bus port.Bus
 	cfg Config
 
-	ctx      context.Context
-	cancel   context.CancelFunc
-	tasks    sync.WaitGroup
-	tails    []*tail
-	ends     *laneEnds
-	faults   *faultlog.Log
-	full     fullLanes
-	released atomic.Uint64
-	repeated atomic.Uint64
-	noticed  atomic.Uint64
-	buried   atomic.Uint64
+	ctx         context.Context
+	cancel      context.CancelFunc
+	tasks       sync.WaitGroup
+	tails       []*tail
+	ends        *laneEnds
+	faults      *faultlog.Log
+	full        fullLanes
+	released    atomic.Uint64
+	repeated    atomic.Uint64
+	noticed     atomic.Uint64
+	deadLetters atomic.Uint64
 }
 
 // New returns a coordinator that is not running yet.
@@ -116,8 +116,8 @@ func (c *Coordinator) Released() (released, repeated uint64) {
 // Noticed returns the number of failure notices that this coordinator has put into lanes.
 func (c *Coordinator) Noticed() uint64 { return c.noticed.Load() }
 
-// Buried returns the number of dead letters that this coordinator has written or found written.
-func (c *Coordinator) Buried() uint64 { return c.buried.Load() }
+// DeadLetters returns the number of dead letters that this coordinator has written or found written.
+func (c *Coordinator) DeadLetters() uint64 { return c.deadLetters.Load() }
 
 // tail reads the log of one partition.
 type tail struct {
@@ -146,7 +146,7 @@ func (t *tail) run() {
 		err := t.follow()
 		switch {
 		case errors.Is(err, model.ErrRewound):
-			t.beginAnew()
+			t.restart()
 			reached, backoff = 0, minPause
 			_ = pause.For(t.c.ctx, minPause)
 		case errors.Is(err, errLogLost):
@@ -172,9 +172,9 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// beginAnew forgets how far the log was released: the store has gone back, and with it the saved position,
+// restart forgets how far the log was released: the store has gone back, and with it the saved position,
 // from which the log is released again. Targets recognize repetitions by their positions.
-func (t *tail) beginAnew() {
+func (t *tail) restart() {
 	t.c.cfg.Logger.Warn("the store has gone back; the log is released again from the saved position", "partition", t.partition)
 	renewal, _ := t.c.ends.current()
 	t.newProgress(port.Session(t.c.bus), 0, renewal)
@@ -234,7 +234,7 @@ func (t *tail) follow() error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errLogLost):
 		t.newProgress(bus, 0, renewal)
-		if _, err := t.anew(from); err != nil {
+		if _, err := t.recoverLostEnd(from); err != nil {
 			return err
 		}
 		return cause
@@ -250,7 +250,7 @@ func (t *tail) follow() error {
 func (t *tail) within(from uint64) (uint64, error) {
 	bus := t.progress.Load().bus
 	st, err := bus.LogState(t.c.ctx, t.partition, bus.Horizon())
-	for began := time.Now(); err == nil && st.Last < from && time.Since(began) < bus.Hindsight(); { // possibly a lagging leader
+	for began := time.Now(); err == nil && st.Last < from && time.Since(began) < bus.StaleWindow(); { // possibly a lagging leader
 		if err = pause.For(t.c.ctx, minPause); err == nil {
 			st, err = bus.LogState(t.c.ctx, t.partition, bus.Horizon())
 		}
@@ -258,14 +258,14 @@ func (t *tail) within(from uint64) (uint64, error) {
 	if err != nil || st.Last >= from {
 		return from, err
 	}
-	return t.anew(from)
+	return t.recoverLostEnd(from)
 }
 
 // errLogLost ends the subscription to a log that has lost its end and has grown to the same length since.
 var errLogLost = errors.New("the log has lost its end")
 
-// anew moves the position of a log that has lost its end back, and returns it.
-func (t *tail) anew(released uint64) (uint64, error) {
+// recoverLostEnd moves the position of a log that has lost its end back, and returns it.
+func (t *tail) recoverLostEnd(released uint64) (uint64, error) {
 	bus := t.progress.Load().bus
 	saved, err := bus.PositionStored(t.c.ctx, t.partition, Position)
 	if err != nil {

@@ -42,5 +42,5 @@
 //	log of partition p ---> decode ---> Send, pipelined ---> lanes of all partitions
 //	                          |           |
 //	                          |           +--- all before it are stored ---> position
-//	                          +---> Bury, in order ---> dead letters
+//	                          +---> StoreDead, in order ---> dead letters
 package coordinator

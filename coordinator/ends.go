@@ -146,7 +146,7 @@ func (l *laneEnds) compareAll(bus port.Bus) error {
 		}
 	}
 	if len(lost) > 0 {
-		if err := l.releaseAnew(bus, lost); err != nil {
+		if err := l.releaseLogsAgain(bus, lost); err != nil {
 			return err
 		}
 	}
@@ -278,7 +278,7 @@ func (l *laneEnds) hasLost(bus port.Bus, partition int) (bool, error) {
 		if end >= ends[len(ends)-1].seq() {
 			break
 		}
-		if time.Since(began) >= bus.Hindsight() { // before that it may be a lagging leader
+		if time.Since(began) >= bus.StaleWindow() { // before that it may be a lagging leader
 			return true, nil
 		}
 		if err := pause.For(l.c.ctx, minPause); err != nil {
@@ -331,15 +331,15 @@ func endOf(ctx context.Context, bus port.Bus, partition int) (anchor, error) {
 // isLater reports whether a message was stored after the saved position that refers to it. Times of two
 // servers can be compared only up to a margin.
 func isLater(bus port.Bus, stored, saved time.Time) bool {
-	if bus.Hindsight() > 0 {
+	if bus.StaleWindow() > 0 {
 		saved = saved.Add(truncation.Margin)
 	}
 	return stored.After(saved)
 }
 
-// releaseAnew moves the positions of all logs back, and then saves the ends of those lanes: an interrupted
+// releaseLogsAgain moves the positions of all logs back, and then saves the ends of those lanes: an interrupted
 // attempt is repeated.
-func (l *laneEnds) releaseAnew(bus port.Bus, lost []int) error {
+func (l *laneEnds) releaseLogsAgain(bus port.Bus, lost []int) error {
 	l.c.faults.Error("lanes have lost their ends (a power cut without fsync, or older files): the logs are released again", "", "lanes", lost)
 	var known time.Time // when the lost events were put there, at the latest
 	var saved []savedEnd

@@ -105,7 +105,7 @@ func TestFull_ALittleRoomDoesNotEndIt(t *testing.T) {
 }
 
 // A letter that cannot be written for an hour is retried throughout, with few log lines.
-func TestBury_AnHourOfRefusalsWritesFewLines(t *testing.T) {
+func TestDeadLetter_AnHourOfRefusalsWritesFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := w.Connect("coordinator")
@@ -122,4 +122,4 @@ func TestBury_AnHourOfRefusalsWritesFewLines(t *testing.T) {
 // noBurial is a bus that never stores a letter.
 type noBurial struct{ *membus.Bus }
 
-func (noBurial) Bury(context.Context, *model.DeadLetter) error { return membus.ErrOutage }
+func (noBurial) StoreDead(context.Context, *model.DeadLetter) error { return membus.ErrOutage }

@@ -20,14 +20,14 @@ type reluctant struct {
 	refuse atomic.Int64
 }
 
-func (b *reluctant) Bury(ctx context.Context, d *model.DeadLetter) error {
+func (b *reluctant) StoreDead(ctx context.Context, d *model.DeadLetter) error {
 	if b.refuse.Add(-1) >= 0 {
 		return errors.New("not today")
 	}
-	return b.Bus.Bury(ctx, d)
+	return b.Bus.StoreDead(ctx, d)
 }
 
-func TestBury_AFailedWriteIsRetriedUntilTheLetterIsStored(t *testing.T) {
+func TestDeadLetter_AFailedWriteIsRetriedUntilTheLetterIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &reluctant{Bus: w.Connect("coordinator")}
@@ -46,7 +46,7 @@ type deposed struct {
 	forget atomic.Int64
 }
 
-func (b *deposed) Hindsight() time.Duration { return port.StaleLeader }
+func (b *deposed) StaleWindow() time.Duration { return port.StaleLeader }
 
 func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (model.Message, bool, error) {
 	if b.forget.Add(-1) >= 0 {
@@ -57,7 +57,7 @@ func (b *deposed) FindEvent(ctx context.Context, space, stream, id string) (mode
 
 // A deposed leader answers from the past: an event that has just ended was in its lane, so its letter gets
 // its payload.
-func TestBury_ADeposedLeaderIsAskedAgain(t *testing.T) {
+func TestDeadLetter_ADeposedLeaderIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -74,7 +74,7 @@ func TestBury_ADeposedLeaderIsAskedAgain(t *testing.T) {
 
 // An event that was purged from its lane holds the letters up until no leader can answer from the past, and
 // then counts as lost.
-func TestBury_AnEventThatWasPurgedCountsAsLostAfterAWhile(t *testing.T) {
+func TestDeadLetter_AnEventThatWasPurgedCountsAsLostAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}
@@ -90,7 +90,7 @@ func TestBury_AnEventThatWasPurgedCountsAsLostAfterAWhile(t *testing.T) {
 
 // An event that a space has sent to itself is in no lane. If its origin was purged, too, the payload is lost:
 // the letter reports that, and delays nothing.
-func TestBury_AMissingPayloadIsReportedAsLost(t *testing.T) {
+func TestDeadLetter_AMissingPayloadIsReportedAsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		b := &deposed{Bus: w.Connect("coordinator")}

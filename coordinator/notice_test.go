@@ -259,7 +259,7 @@ func TestNotice_AFailedEventIsNotUndelivered(t *testing.T) {
 }
 
 // A letter that is not stored yet holds the position back, so that the next coordinator writes it.
-func TestBury_TheNextCoordinatorWritesUnwrittenLetters(t *testing.T) {
+func TestDeadLetter_TheNextCoordinatorWritesUnwrittenLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.serve(map[string]*space.Program{"a": w.program(map[string]space.Handler{"add": nothing})})

@@ -17,7 +17,7 @@ var members = [][]byte{
 	[]byte(`"snd":[`), []byte(`"o":"refused"`), []byte(`"o":"failed"`), []byte(`"o":"cancelled"`), []byte(`"o":"expired"`),
 }
 
-func concerns(data []byte) bool {
+func relevant(data []byte) bool {
 	return slices.ContainsFunc(members, func(member []byte) bool { return bytes.Contains(data, member) })
 }
 
@@ -27,7 +27,7 @@ func (t *tail) read(ctx context.Context, p *progress, q *quarantine, e model.Log
 	if ctx.Err() != nil {
 		return nil // an entry before this one was not released
 	}
-	if concerns(e.Data) && !q.has(e.Space) {
+	if relevant(e.Data) && !q.has(e.Space) {
 		c, err := history.ReadCommit(ctx, p.bus, &e)
 		if _, is := errors.AsType[*model.UnreadableError](err); is {
 			t.setAside(p, q, e, err)
@@ -53,6 +53,6 @@ func (t *tail) act(ctx context.Context, p *progress, e model.LogEntry, tx *model
 	}
 	if tx.Receipt != nil {
 		t.notice(ctx, p, e, tx)
-		t.bury(ctx, p, e, tx)
+		t.queueDeadLetter(ctx, p, e, tx)
 	}
 }

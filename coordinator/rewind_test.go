@@ -231,7 +231,7 @@ type late struct {
 	asked atomic.Int64
 }
 
-func (b *late) Hindsight() time.Duration { return port.StaleLeader }
+func (b *late) StaleWindow() time.Duration { return port.StaleLeader }
 
 func (b *late) LogState(ctx context.Context, partition int, age time.Duration) (model.LogState, error) {
 	st, err := b.Bus.LogState(ctx, partition, age)

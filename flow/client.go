@@ -62,8 +62,8 @@ type signalPayload struct {
 }
 
 type cancelPayload struct {
-	Run string `json:"run"`
-	Why string `json:"why,omitzero"`
+	Run    string `json:"run"`
+	Reason string `json:"why,omitzero"`
 }
 
 // Start starts a run of a workflow under an ID, with arguments by name: a map, or a struct. It returns false if the run
@@ -97,7 +97,7 @@ func (r Runs) Signal(ctx context.Context, id, signal string, value any) error {
 
 // Cancel ends a run with a CancelledError. Its pending actions are cancelled.
 func (r Runs) Cancel(ctx context.Context, id, why string) error {
-	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Why: why})
+	return cancelEvent.Call(ctx, r.space, settle.NewID(), cancelPayload{Run: id, Reason: why})
 }
 
 // List returns the runs of the space, without arguments and outcomes, by ID.

@@ -151,8 +151,8 @@ func (s *OpenDead) List(ctx context.Context, f func(Dead) error) error {
 type Pace struct {
 	// Rate is the number of letters per second, 0 for no limit.
 	Rate float64
-	// Told, if not nil, is called with the result of each letter, one at a time, in the order of completion.
-	Told func(DeadDone)
+	// Done, if not nil, is called with the result of each letter, one at a time, in the order of completion.
+	Done func(DeadDone)
 }
 
 // DeadDone is the result of a bulk operation for one letter.
@@ -169,7 +169,7 @@ type DeadDone struct {
 const bulkWindow = 128
 
 // Redrive redrives each letter, in order, like the function Redrive. A letter that cannot be sent is reported
-// to Pace.Told, and the others are sent. Redrive stops at an error that concerns all letters: the lane is
+// to Pace.Done, and the others are sent. Redrive stops at an error that concerns all letters: the lane is
 // full, the user has no permission, or ctx has ended. To continue, select and redrive again: nothing is done
 // twice.
 func (s *OpenDead) Redrive(ctx context.Context, p Pace) error {
@@ -292,8 +292,8 @@ func (b *bulk) end(d DeadDone) {
 		b.cancel()
 		return
 	}
-	if b.pace.Told != nil {
-		b.pace.Told(d)
+	if b.pace.Done != nil {
+		b.pace.Done(d)
 	}
 }
 

@@ -23,7 +23,7 @@ func (w *world) bury(n int, begun time.Time) {
 			Version: model.DeadVersion, Space: fmt.Sprint("s", i%4), Stream: fmt.Sprint("t", i%2), Event: fmt.Sprint("e", i), Outcome: model.Failed,
 			Error: fmt.Sprintf("no room in Shelf %d", i%3), Ended: begun.Add(time.Duration(i) * time.Minute),
 		}
-		if err := w.Client.Bury(w.Context(), d); err != nil {
+		if err := w.Client.StoreDead(w.Context(), d); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -129,11 +129,11 @@ func TestDead_Filters(t *testing.T) {
 			t.Fatal(err)
 		}
 		late := &model.DeadLetter{Version: model.DeadVersion, Space: "s2", Stream: "t0", Event: "late", Outcome: model.Failed}
-		if err := w.Client.Bury(t.Context(), late); err != nil {
+		if err := w.Client.StoreDead(t.Context(), late); err != nil {
 			t.Fatal(err)
 		}
 		var told []string
-		if err := open.Dismiss(t.Context(), "known", history.Pace{Told: func(d history.DeadDone) { told = append(told, d.Of.Event) }}); err != nil {
+		if err := open.Dismiss(t.Context(), "known", history.Pace{Done: func(d history.DeadDone) { told = append(told, d.Of.Event) }}); err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(told)

@@ -50,7 +50,7 @@ func DeadLetters(ctx context.Context, bus port.Client, space string, after uint6
 				page = append(page, Dead{DeadLetter: letters[i]})
 			}
 		}
-		if err := addWhatWasDone(ctx, bus, page, nil); err != nil {
+		if err := addResolutions(ctx, bus, page, nil); err != nil {
 			return nil, err
 		}
 		list = append(list, page...)
@@ -80,7 +80,7 @@ func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) e
 				page = append(page, Dead{DeadLetter: letters[i]})
 			}
 		}
-		if err := addWhatWasDone(ctx, bus, page, index); err != nil {
+		if err := addResolutions(ctx, bus, page, index); err != nil {
 			return err
 		}
 		for i := range page {
@@ -94,9 +94,9 @@ func EachDead(ctx context.Context, bus port.Client, space string, f func(Dead) e
 	}
 }
 
-// addWhatWasDone adds to letters what was done about them. It requests the notes of the page together, only
+// addResolutions adds to letters what was done about them. It requests the notes of the page together, only
 // those in the index if there is one, and the state of each redriven event.
-func addWhatWasDone(ctx context.Context, bus port.Client, page []Dead, index model.DeadIndex) error {
+func addResolutions(ctx context.Context, bus port.Client, page []Dead, index model.DeadIndex) error {
 	var asked []model.DeadName
 	for i := range page {
 		name := page[i].Name()
@@ -157,7 +157,7 @@ func findNote(ctx context.Context, bus port.Client, r EventRef, kind model.Outco
 
 // note records what was done about an event. Only the first note of a kind is kept.
 func note(ctx context.Context, bus port.Client, r EventRef, kind model.Outcome, why string) error {
-	return bus.Bury(ctx, &model.DeadLetter{
+	return bus.StoreDead(ctx, &model.DeadLetter{
 		Version: model.DeadVersion, Space: r.Space, Stream: r.Stream, Event: model.NoteOf(r.Event, kind), Outcome: kind, Error: why,
 	})
 }

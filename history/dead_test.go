@@ -40,8 +40,8 @@ func TestDeadLetters_AreTheFailedAndRefusedEventsOnceEach(t *testing.T) {
 		if got := w.letters(); !slices.Equal(got, want) {
 			t.Errorf("the dead letters are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if first.Buried() != 6 || second.Buried() != 6 {
-			t.Errorf("%d and %d were buried", first.Buried(), second.Buried())
+		if first.DeadLetters() != 6 || second.DeadLetters() != 6 {
+			t.Errorf("%d and %d were buried", first.DeadLetters(), second.DeadLetters())
 		}
 		found, err := history.DeadLetters(t.Context(), w.Client, "b", 0, 1) // the oldest
 		if err != nil || len(found) != 1 || found[0].Event != "worse" || found[0].Commit == 0 || found[0].Lane == 0 ||

@@ -78,7 +78,7 @@ const readers = 16
 func (w *walk) grow(ctx context.Context, root *branch) error {
 	for tier := []*branch{root}; len(tier) > 0; {
 		for _, b := range tier {
-			if err := w.sprout(ctx, b); err != nil {
+			if err := w.expand(ctx, b); err != nil {
 				return err
 			}
 		}
@@ -106,8 +106,8 @@ func (w *walk) lookUp(ctx context.Context, tier []*branch) ([]*branch, error) {
 	return next, g.Wait()
 }
 
-// sprout adds the children of a branch as far as the bounds allow.
-func (w *walk) sprout(ctx context.Context, b *branch) error {
+// expand adds the children of a branch as far as the bounds allow.
+func (w *walk) expand(ctx context.Context, b *branch) error {
 	children := caused(b.TreeNode, b.handling)
 	if next := (EventRef{b.Space, b.Stream, model.RedriveID(b.Event)}); b.State == lineage.Failed || b.State == lineage.Refused {
 		_, there, err := w.bus.FindEvent(ctx, next.Space, next.Stream, next.Event)
@@ -194,7 +194,7 @@ func (w *walk) lookInLane(ctx context.Context, b *branch, sender *Handling) erro
 	if !there {
 		b.State = lineage.Parked
 		if sender != nil {
-			return b.forgotten(passed(ctx, w.bus, b.EventRef, sender.Space, b.Position, sender.Stored))
+			return b.recordForgotten(passed(ctx, w.bus, b.EventRef, sender.Space, b.Position, sender.Stored))
 		}
 		return nil
 	}
@@ -226,8 +226,8 @@ func (w *walk) lookAmongWaiting(ctx context.Context, b *branch) error {
 	return b.ended(h, err)
 }
 
-// forgotten records whether the event of a branch, which is not in its lane, was there before.
-func (b *branch) forgotten(was bool, err error) error {
+// recordForgotten records whether the event of a branch, which is not in its lane, was there before.
+func (b *branch) recordForgotten(was bool, err error) error {
 	if was {
 		b.State, b.Error = lineage.Forgotten, ErrForgotten.Error()
 	}

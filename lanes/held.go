@@ -31,8 +31,8 @@ func entryOf(ev *model.Event) early {
 	return early{turn: turn{ev.Origin(), ev.Position}, term: ev.Term, prevTerm: ev.PrevTerm, lane: ev.Lane, ev: ev}
 }
 
-// judge classifies the event, given the last position taken from its origin.
-func (e *early) judge(r *model.Received) model.Verdict { return r.Judge(e.pos, e.term, e.prevTerm) }
+// verdict classifies the event, given the last position taken from its origin.
+func (e *early) verdict(r *model.Received) model.Verdict { return r.Judge(e.pos, e.term, e.prevTerm) }
 
 // held are the events that arrived before their predecessor. Adding and removing one costs the same
 // regardless of their number.

@@ -106,7 +106,7 @@ func (l *Lane) Offer(ev model.Event) bool {
 		l.reclaimOne(entryOf(&ev))
 	case ev.Lane <= l.seen:
 		l.held.collect(&ev)
-	case !l.takes(ev.Lane):
+	case !l.accepts(ev.Lane):
 		l.leave(ev.Lane)
 		return false
 	default:
@@ -131,9 +131,9 @@ func (l *Lane) reclaimOne(e early) {
 	l.releaseOwn(l.seen)
 }
 
-// takes reports whether the event at seq, which is beyond seen, can be queued now: there is room, the
+// accepts reports whether the event at seq, which is beyond seen, can be queued now: there is room, the
 // set-aside events have been read, and no event that was left in the stream precedes it.
-func (l *Lane) takes(seq uint64) bool {
+func (l *Lane) accepts(seq uint64) bool {
 	switch {
 	case len(l.reclaim) > 0 || l.Waiting() >= l.limit:
 		return false
@@ -176,7 +176,7 @@ func (l *Lane) place(e early) {
 		return
 	}
 	r := l.inbound[e.origin]
-	switch v := e.judge(&r); v {
+	switch v := e.verdict(&r); v {
 	case model.Early:
 		l.held.add(e)
 	case model.InTurn, model.Reissue:
@@ -223,7 +223,7 @@ func (l *Lane) push(ev *model.Event) {
 func (l *Lane) releaseHeld(origin string, was model.Received) {
 	for l.held.of[origin] > 0 {
 		r := l.inbound[origin]
-		decided := func(e *early) bool { return e.judge(&r) != model.Early }
+		decided := func(e *early) bool { return e.verdict(&r) != model.Early }
 		if !r.Steps(&was) || l.held.has(turn{origin, r.Position}, decided) {
 			l.judgeAgain(origin)
 			return

@@ -39,8 +39,8 @@ const (
 	Parked Postponement = iota
 	// PutOff means that another attempt follows a transient error.
 	PutOff
-	// Crowded means that the open group has no room for the result.
-	Crowded
+	// NoRoom means that the open group has no room for the result.
+	NoRoom
 )
 
 // waitsIn reports whether any send of the transaction is to wait in the sending space.

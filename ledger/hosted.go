@@ -98,16 +98,16 @@ func (h *Hosted) WaitForTime() int { return h.ledger.Replica().Later.Len() }
 // FollowsUp reports whether the log has an event that the space has sent to itself and not handled yet.
 func (h *Hosted) FollowsUp() bool { return len(h.ledger.Replica().Own) > 0 }
 
-// Checkpoint returns what must be saved to bring the saved state up to Seq, and SpoilCheckpoint returns one
+// Checkpoint returns what must be saved to bring the saved state up to Seq, and CheckpointFailed returns one
 // that could not be saved.
 func (h *Hosted) Checkpoint() (replica.Checkpoint, error) { return h.ledger.Replica().Checkpoint() }
-func (h *Hosted) SpoilCheckpoint(c replica.Checkpoint)    { h.ledger.Replica().Spoil(c) }
+func (h *Hosted) CheckpointFailed(c replica.Checkpoint)   { h.ledger.Replica().MarkUnsaved(c) }
 
-// MarkStands records that the mark of a checkpoint was saved, and where.
-func (h *Hosted) MarkStands(m model.Standing) { h.ledger.Replica().MarkStands(m) }
+// MarkStored records that the mark of a checkpoint was saved, and where.
+func (h *Hosted) MarkStored(m model.MarkPosition) { h.ledger.Replica().MarkStored(m) }
 
-// MarkersGo names marks behind which markers of deleted documents are purged from now on.
-func (h *Hosted) MarkersGo(behind []model.Standing) { h.ledger.Replica().MarkersGo(behind) }
+// MarkersPurged names marks behind which markers of deleted documents are purged from now on.
+func (h *Hosted) MarkersPurged(behind []model.MarkPosition) { h.ledger.Replica().MarkersPurged(behind) }
 
 // ReleaseMemory releases memory that is kept for reuse; see Ledger.ReleaseMemory.
 func (h *Hosted) ReleaseMemory() { h.ledger.ReleaseMemory() }

@@ -32,7 +32,7 @@ type Ledger struct {
 	registry *lineage.Registry
 
 	clock
-	standing
+	phaseState
 	suffix
 	marks marks
 	agenda
@@ -55,7 +55,7 @@ func New(cfg *Config, host Host, r *replica.Replica) *Ledger {
 	l.marks = marks{docs: &l.suffix, maybe: r.Doc(CancelDoc).Value.Len() > 0}
 	l.agenda = agenda{cfg: cfg, clock: &l.clock, confirmed: r, lane: l.lane}
 	l.head = head{cfg: cfg, clock: &l.clock}
-	l.poison = poisonGuard{cfg: cfg, at: &l.standing, confirmed: r, lane: l.lane}
+	l.poison = poisonGuard{cfg: cfg, at: &l.phaseState, confirmed: r, lane: l.lane}
 	l.registry.SetTerm(r.Term)
 	l.host.fill(l.unhandled, l.apply)
 	return l
@@ -111,13 +111,13 @@ func (l *Ledger) AttemptRecorded(stream, event string) bool { return l.poison.re
 // Hold makes the ledger finish: it begins no further transactions, and those that exist are still sealed and
 // confirmed. It cannot be reversed.
 func (l *Ledger) Hold() {
-	l.standing.finishing = true
+	l.phaseState.finishing = true
 	l.poison.retract()
 }
 
 // Settled reports whether everything that was done or requested is in the log.
 func (l *Ledger) Settled() bool {
-	return l.standing.entry == nil && !l.standing.wants() && l.poison.record == nil && !l.suffix.undecided()
+	return l.phaseState.entry == nil && !l.phaseState.wants() && l.poison.record == nil && !l.suffix.undecided()
 }
 
 // Note records the value of a document after the transactions made so far.
@@ -130,8 +130,8 @@ func (l *Ledger) Note(doc string, v model.Value) {
 // group unless an append is in flight. It must be answered by exactly one Confirm or Refuse.
 func (l *Ledger) Append() *Append {
 	switch {
-	case l.standing.phase == Asking:
-		c := l.standing.enter(l.cfg.Runtime, l.version, l.replica)
+	case l.phaseState.phase == Asking:
+		c := l.phaseState.enter(l.cfg.Runtime, l.version, l.replica)
 		return &Append{Expect: l.replica.Seq, Commit: c, Data: model.AppendCommit(nil, c, nil)}
 	case !l.Running() || l.suffix.sealed != nil || !l.Open() && l.poison.record == nil:
 		return nil
@@ -139,7 +139,7 @@ func (l *Ledger) Append() *Append {
 	taken := l.lane.Undecided()
 	c := &model.Commit{
 		Version: model.CommitVersion, Space: l.replica.Space, Runtime: l.cfg.Runtime,
-		Epoch: l.standing.epoch, Cursor: l.lane.Cursor(taken), Trying: l.poison.record,
+		Epoch: l.phaseState.epoch, Cursor: l.lane.Cursor(taken), Trying: l.poison.record,
 	}
 	if l.version != l.logged {
 		c.Program = l.version
@@ -161,9 +161,9 @@ func (l *Ledger) sendsAway(tx model.Tx) bool {
 // Confirm records that the append in flight is in the log at seq. It reports whether the runtime has entered
 // with it.
 func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
-	if c := l.standing.entry; c != nil {
+	if c := l.phaseState.entry; c != nil {
 		_, err := l.replica.Apply(seq, c)
-		l.standing.entered(seq)
+		l.phaseState.entered(seq)
 		l.logged = c.Program
 		l.suffix.restart(model.BeforeFirstTx(l.replica.Term))
 		l.registry.SetTerm(l.replica.Term)
@@ -182,7 +182,7 @@ func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
 	}
 	l.suffix.confirm()
 	l.agenda.unsure = l.agenda.unsure && l.suffix.undecided()
-	if l.standing.finishing {
+	if l.phaseState.finishing {
 		l.poison.retract()
 	}
 	return false, nil
@@ -193,7 +193,7 @@ func (l *Ledger) Confirm(seq uint64) (entered bool, err error) {
 // sequence to Integrate and calls Resume. The host restores the confirmed values of the documents that the
 // dropped transactions wrote.
 func (l *Ledger) Refuse() Dropped {
-	l.standing.refused()
+	l.phaseState.refused()
 	l.poison.record = nil
 	l.resetHead()
 	gone := l.suffix.drop()
@@ -251,7 +251,7 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 	if err := l.host.Integrated(c, changed); err != nil {
 		return err
 	}
-	if epoch := l.standing.epoch; c.Takeover && l.standing.overtaken() {
+	if epoch := l.phaseState.epoch; c.Takeover && l.phaseState.overtaken() {
 		l.resetHead()
 		l.head.conflicts = nil
 		l.poison.endLife(epoch)
@@ -262,10 +262,10 @@ func (l *Ledger) integrate(e *model.LogEntry) error {
 // Resume ends the standstill after Refuse. It returns the handlings that were undone, now that all
 // conflicting commits are known.
 func (l *Ledger) Resume() []Undone {
-	l.standing.take(stepResume)
+	l.phaseState.take(stepResume)
 	undone := l.outcomes.takeUndone()
 	for _, u := range undone {
-		if ev := l.Head(); ev != nil && keyOf(ev) == u.Event && u.Why == Conflict && l.Entered() {
+		if ev := l.Head(); ev != nil && keyOf(ev) == u.Event && u.Cause == Conflict && l.Entered() {
 			l.head.conflicted()
 		}
 	}

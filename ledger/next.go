@@ -62,8 +62,8 @@ func (l *Ledger) Next() Progress {
 		}
 		return Handled
 	}
-	if l.poison.careful() {
-		return l.attemptCarefully(ev)
+	if l.poison.recording() {
+		return l.attemptRecorded(ev)
 	}
 	return l.attempt(ev)
 }
@@ -80,9 +80,9 @@ func (l *Ledger) cancelledOrExpired(ev *model.Event) *model.Receipt {
 	return nil
 }
 
-// attemptCarefully calls the handler of ev after the log has recorded the attempt, unless too many attempts
+// attemptRecorded calls the handler of ev after the log has recorded the attempt, unless too many attempts
 // were lost.
-func (l *Ledger) attemptCarefully(ev *model.Event) Progress {
+func (l *Ledger) attemptRecorded(ev *model.Event) Progress {
 	if l.logAnswersFirst() {
 		return Blocked
 	}
@@ -167,7 +167,7 @@ func (l *Ledger) end(a *Attempt) Progress {
 	}
 	switch {
 	case errors.Is(err, ErrNoRoom):
-		l.host.Postponed(a, Crowded, 0)
+		l.host.Postponed(a, NoRoom, 0)
 		return Blocked
 	case err != nil:
 		panic(fmt.Sprintf("ledger: a receipt alone does not fit into a commit: %v", err))
@@ -251,7 +251,7 @@ func (l *Ledger) join(tx *model.Tx, d *Draft) error {
 			s.Behind = l.lane.Seen()
 		}
 	}
-	l.registry.Launch(model.TxID{Space: l.replica.Space, Epoch: l.standing.epoch, N: tx.N}, d.Event, d.Sends)
+	l.registry.Launch(model.TxID{Space: l.replica.Space, Epoch: l.phaseState.epoch, N: tx.N}, d.Event, d.Sends)
 	tx.Sends = d.Sends
 	if err := l.Add(tx); err != nil {
 		l.registry.Revoke(tx.N)

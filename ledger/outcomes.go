@@ -19,12 +19,12 @@ type Counts struct {
 	Conflicts, KnownReceipts, LostOrigins uint64
 }
 
-// Why is the reason why a refusal has undone a handling.
-type Why uint8
+// UndoCause is the reason why a refusal has undone a handling.
+type UndoCause uint8
 
 const (
 	// Conflict means that another runtime's commit was first.
-	Conflict Why = iota + 1
+	Conflict UndoCause = iota + 1
 	// Receipt means that the other runtime's commit has handled the same event.
 	Receipt
 	// Origin means that the transaction that sent the event was undone with it.
@@ -34,7 +34,7 @@ const (
 // Undone is a handling that a refusal has undone. Why is final once the conflicting commits are integrated.
 type Undone struct {
 	Event receipts.Key
-	Why   Why
+	Cause UndoCause
 }
 
 // outcomes counts what has happened, and lists what the last refusal has undone until Resume.
@@ -76,7 +76,7 @@ func (o *outcomes) refused(gone *Dropped, followUps map[string]bool) {
 			stream, _ := receipts.Stream(txs[i].By)
 			u := Undone{receipts.Key{Stream: stream, ID: rc.Event}, Conflict}
 			if followUps[rc.Event] {
-				u.Why = Origin
+				u.Cause = Origin
 			}
 			o.undone = append(o.undone, u)
 		}
@@ -87,7 +87,7 @@ func (o *outcomes) refused(gone *Dropped, followUps map[string]bool) {
 func (o *outcomes) integrated(c *model.Commit) {
 	for i := range o.undone {
 		if receipts.Find(c, o.undone[i].Event) != nil {
-			o.undone[i].Why = Receipt
+			o.undone[i].Cause = Receipt
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (o *outcomes) takeUndone() []Undone {
 	undone := o.undone
 	o.undone = nil
 	for i := range undone {
-		switch undone[i].Why {
+		switch undone[i].Cause {
 		case Receipt:
 			o.counts.KnownReceipts++
 		case Origin:

@@ -122,7 +122,7 @@ func (l *Ledger) headWaits() bool { return l.head.pauses() || l.host.Lacks() }
 // logAnswersFirst reports whether the next event must wait for the log's answer: the record of an attempt
 // goes into the commit that decides the event before it.
 func (l *Ledger) logAnswersFirst() bool {
-	return l.poison.careful() && (l.poison.record != nil || l.suffix.sealed != nil)
+	return l.poison.recording() && (l.poison.record != nil || l.suffix.sealed != nil)
 }
 
 // recheckHead discards what is known of the head if another runtime has handled it, because its needs and

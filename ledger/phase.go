@@ -76,8 +76,8 @@ const (
 	Attached
 )
 
-// standing is the phase with its data.
-type standing struct {
+// phaseState is the phase with its data.
+type phaseState struct {
 	phase Phase
 	role  Role
 	// finishing is set when no further transactions may begin. It is never reset.
@@ -92,47 +92,47 @@ type standing struct {
 
 // TakeOver requests to become the owner: the next Append is a takeover or, if an entry is in flight, the
 // first one after that is refused. It has no effect on a runtime that takes part already.
-func (s *standing) TakeOver() { s.ask(Owner) }
+func (s *phaseState) TakeOver() { s.ask(Owner) }
 
 // Attach requests to take part beside the owner, in the same way (docs/adr/0013). The compare-and-set on the
 // head is all that coordinates such runtimes: the second one to append is refused, integrates, and repeats
 // the work that is left.
-func (s *standing) Attach() { s.ask(Attached) }
+func (s *phaseState) Attach() { s.ask(Attached) }
 
 // TermAt sets the time by the server's clock, in milliseconds since 1970: the next takeover or join begins a
 // term of that time (docs/adr/0035). Without it the entry begins no term, and positions that are assigned
 // again after the log has lost its tail cannot be distinguished from earlier ones.
-func (s *standing) TermAt(at uint64) { s.termAt = at }
+func (s *phaseState) TermAt(at uint64) { s.termAt = at }
 
 // Close ends the ledger for good: it makes no transactions and requests nothing.
-func (s *standing) Close() { s.take(stepClose) }
+func (s *phaseState) Close() { s.take(stepClose) }
 
 // Phase returns the relation of the runtime to the log.
-func (s *standing) Phase() Phase { return s.phase }
+func (s *phaseState) Phase() Phase { return s.phase }
 
 // Role returns the role in which the runtime takes part, or requests to.
-func (s *standing) Role() Role { return s.role }
+func (s *phaseState) Role() Role { return s.role }
 
 // Epoch returns the log sequence of the entry, 0 while the runtime makes no transactions.
-func (s *standing) Epoch() uint64 { return s.epoch }
+func (s *phaseState) Epoch() uint64 { return s.epoch }
 
 // Entered reports whether the runtime takes part as the owner or attached, even between a refusal and Resume.
-func (s *standing) Entered() bool { return s.phase == Serving || s.phase == Refused }
+func (s *phaseState) Entered() bool { return s.phase == Serving || s.phase == Refused }
 
 // Closed reports whether Close was called.
-func (s *standing) Closed() bool { return s.phase == Closed }
+func (s *phaseState) Closed() bool { return s.phase == Closed }
 
 // Running reports whether transactions can be made now.
-func (s *standing) Running() bool { return s.phase == Serving }
+func (s *phaseState) Running() bool { return s.phase == Serving }
 
 // Begins reports whether transactions may begin now: the ledger runs, and is not finishing.
-func (s *standing) Begins() bool { return s.phase == Serving && !s.finishing }
+func (s *phaseState) Begins() bool { return s.phase == Serving && !s.finishing }
 
 // Finishing reports whether Hold was called.
-func (s *standing) Finishing() bool { return s.finishing }
+func (s *phaseState) Finishing() bool { return s.finishing }
 
 // take applies a step, and reports whether it changed the phase.
-func (s *standing) take(by step) bool {
+func (s *phaseState) take(by step) bool {
 	next := transitions[s.phase][by]
 	if next == same {
 		return false
@@ -142,17 +142,17 @@ func (s *standing) take(by step) bool {
 }
 
 // ask requests to take part in a role.
-func (s *standing) ask(role Role) {
+func (s *phaseState) ask(role Role) {
 	if s.take(stepAsk) || s.wants() {
 		s.role = role
 	}
 }
 
 // wants reports whether an entry has yet to be sent.
-func (s *standing) wants() bool { return s.phase == Asking || s.phase == Insisting }
+func (s *phaseState) wants() bool { return s.phase == Asking || s.phase == Insisting }
 
 // enter returns the commit by which the runtime enters, which is in flight from now on.
-func (s *standing) enter(runtime, program string, confirmed *replica.Replica) *model.Commit {
+func (s *phaseState) enter(runtime, program string, confirmed *replica.Replica) *model.Commit {
 	s.take(stepSend)
 	s.entry = &model.Commit{
 		Version: model.CommitVersion, Space: confirmed.Space, Runtime: runtime,
@@ -164,7 +164,7 @@ func (s *standing) enter(runtime, program string, confirmed *replica.Replica) *m
 
 // entered records that the entry is in the log at seq. The runtime has the role that its commit names, even
 // if another one was requested since.
-func (s *standing) entered(seq uint64) {
+func (s *phaseState) entered(seq uint64) {
 	s.role = Owner
 	if s.entry.Join {
 		s.role = Attached
@@ -176,13 +176,13 @@ func (s *standing) entered(seq uint64) {
 }
 
 // refused records that the commit in flight was refused.
-func (s *standing) refused() {
+func (s *phaseState) refused() {
 	s.take(stepRefuse)
 	s.entry = nil
 }
 
 // overtaken records that another runtime has taken the space over, and reports whether that deposes this one.
-func (s *standing) overtaken() bool {
+func (s *phaseState) overtaken() bool {
 	if s.role == Attached || !s.take(stepOvertake) {
 		return false
 	}

@@ -33,7 +33,7 @@ func TestPhases_StepsLeadToTheExpectedPhase(t *testing.T) {
 		"it is closed while its entry is in flight":           {[]step{stepAsk, stepSend, stepClose, stepEnter}, Closed},
 		"it is closed while a commit is, and that is refused": {[]step{stepAsk, stepSend, stepEnter, stepClose, stepRefuse, stepResume}, Closed},
 	} {
-		var s standing
+		var s phaseState
 		for _, by := range story.steps {
 			s.take(by)
 		}
@@ -68,7 +68,7 @@ func TestPhases_OnlyTheLastIsFinal(t *testing.T) {
 // No takeover deposes an attached runtime, and every takeover deposes an owner.
 func TestPhases_ATakeoverDeposesTheOwnerAlone(t *testing.T) {
 	for _, role := range []Role{Owner, Attached} {
-		s := standing{}
+		s := phaseState{}
 		s.ask(role)
 		s.take(stepSend)
 		s.entry = &model.Commit{Join: role == Attached, Takeover: role == Owner}
@@ -85,7 +85,7 @@ func TestPhases_ATakeoverDeposesTheOwnerAlone(t *testing.T) {
 // A runtime that has requested first to attach and then to own enters in the role requested last; the role
 // with which it has entered is that of its commit.
 func TestPhases_TheEntryDecidesTheRole(t *testing.T) {
-	s := standing{}
+	s := phaseState{}
 	s.ask(Attached)
 	s.ask(Owner)
 	if s.role != Owner || s.phase != Asking {
@@ -105,7 +105,7 @@ func TestPhases_TheEntryDecidesTheRole(t *testing.T) {
 
 // Holding does not depend on the phase: the runtime begins nothing once it serves.
 func TestPhases_AFinishingLedgerBeginsNothing(t *testing.T) {
-	s := standing{finishing: true}
+	s := phaseState{finishing: true}
 	s.ask(Owner)
 	s.take(stepSend)
 	s.entry = &model.Commit{Takeover: true}

@@ -27,7 +27,7 @@ import (
 // poisonGuard prevents an event whose handler ends its process from ending one process after another.
 type poisonGuard struct {
 	cfg       *Config
-	at        *standing
+	at        *phaseState
 	confirmed *replica.Replica
 	lane      *lanes.Lane
 
@@ -67,8 +67,8 @@ func (g *poisonGuard) endLife(epoch uint64) {
 	}
 }
 
-// careful reports whether attempts are recorded now.
-func (g *poisonGuard) careful() bool { return g.left > 0 }
+// recording reports whether attempts are recorded now.
+func (g *poisonGuard) recording() bool { return g.left > 0 }
 
 // tried returns the log's record of attempts at an event, nil if there is none.
 func (g *poisonGuard) tried(stream, event string) *model.Trying {
@@ -122,7 +122,7 @@ func (g *poisonGuard) stagger(ev *model.Event, n int) time.Duration {
 func (g *poisonGuard) retract() {
 	g.record = nil
 	t := g.confirmed.Trying
-	if !g.careful() || t == nil || t.Back || !g.ofThisLife() || g.lane.Undecided() > 0 {
+	if !g.recording() || t == nil || t.Back || !g.ofThisLife() || g.lane.Undecided() > 0 {
 		return
 	}
 	g.record = &model.Trying{By: t.By, Event: t.Event, Tries: t.Tries - 1, Back: true}

@@ -267,7 +267,7 @@ func (s *stage) state(d *datadriven.TestData) {
 		s.tell("  head %s, ready: %v, attempts %d, lost %d, in %v", h.Event.ID, l.headReady(), h.Attempts, h.Lost, max(0, l.NotBefore()-r.now))
 	}
 	s.tell("  %d in the lane, %d wait for a time, count %s", l.Lane().Waiting(), l.Replica().Later.Len(), l.Value("count"))
-	if l.Crowded() {
+	if l.Overflowed() {
 		s.tell("  the open group has no room")
 	}
 	if due := l.Due(); due != 0 {

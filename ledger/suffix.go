@@ -27,9 +27,9 @@ type suffix struct {
 	lastTx uint64
 	// attempt numbers the appends of this epoch.
 	attempt uint64
-	// crowded is set when a transaction did not fit into the open group: nothing more is added to the group,
+	// overflowed is set when a transaction did not fit into the open group: nothing more is added to the group,
 	// and that transaction goes first in the next one.
-	crowded bool
+	overflowed bool
 }
 
 // group is a sequence of transactions with the documents after it.
@@ -80,7 +80,7 @@ func (x *suffix) Add(tx *model.Tx) error {
 	case n > room:
 		return fmt.Errorf("%w: %d bytes, a commit takes %d; write smaller documents or split the work over several events", ErrTooLarge, n, room)
 	case len(data) > room:
-		x.crowded = true
+		x.overflowed = true
 		return ErrNoRoom
 	}
 	x.open.data = data
@@ -91,17 +91,17 @@ func (x *suffix) Add(tx *model.Tx) error {
 // Full reports whether the open group should take no more events. They fill at most half of it; the
 // rest is for the computations that follow from them.
 func (x *suffix) Full() bool {
-	return len(x.open.txs) > 0 && (x.crowded || len(x.open.txs) >= x.cfg.MaxGroup || len(x.open.data) >= x.cfg.MaxCommitBytes/2)
+	return len(x.open.txs) > 0 && (x.overflowed || len(x.open.txs) >= x.cfg.MaxGroup || len(x.open.data) >= x.cfg.MaxCommitBytes/2)
 }
 
-// Crowded reports whether a transaction did not fit into the open group; the group then takes nothing more.
-func (x *suffix) Crowded() bool { return x.crowded }
+// Overflowed reports whether a transaction did not fit into the open group; the group then takes nothing more.
+func (x *suffix) Overflowed() bool { return x.overflowed }
 
 // TakeTurn reports whether a transaction that did not fit can go first now.
 func (x *suffix) TakeTurn() bool {
-	turn := x.crowded && len(x.open.txs) == 0
+	turn := x.overflowed && len(x.open.txs) == 0
 	if turn {
-		x.crowded = false
+		x.overflowed = false
 	}
 	return turn
 }
@@ -199,7 +199,7 @@ func (x *suffix) drop() Dropped {
 	if x.sealed != nil {
 		gone.UnderWay, gone.Direct = x.sealed.txs, slices.Concat(x.sealed.direct, gone.Direct)
 	}
-	x.sealed, x.open, x.crowded = nil, group{}, false
+	x.sealed, x.open, x.overflowed = nil, group{}, false
 	return gone
 }
 

@@ -106,7 +106,7 @@ func (r *runtime) load(t failer) {
 				}
 			case PutOff:
 				r.tell("%s is tried again in %v", a.Event.ID, until-r.now)
-			case Crowded:
+			case NoRoom:
 				r.tell("%s has no room", a.Event.ID)
 			}
 		},
@@ -321,7 +321,7 @@ func (r *runtime) answered(t failer, seq uint64) {
 	}
 	r.catchUp(t)
 	for _, u := range r.l.Resume() {
-		r.tell("the handling of %s is undone: %s", u.Event.ID, [...]string{Conflict: "conflict", Receipt: "it has a receipt", Origin: "its origin is undone"}[u.Why])
+		r.tell("the handling of %s is undone: %s", u.Event.ID, [...]string{Conflict: "conflict", Receipt: "it has a receipt", Origin: "its origin is undone"}[u.Cause])
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 	w := watching{q: q, deliver: deliver, begun: !q.From.IsZero()}
 	began := time.Now()
 	for n := 0; ; n++ {
-		heard := w.heard
+		heard := w.received
 		err := w.once(ctx, c.Bus)
 		switch {
 		case ctx.Err() != nil:
@@ -98,13 +98,13 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 			continue
 		case !retryable(err) && !errors.Is(err, context.Canceled):
 			return err
-		case w.heard == 0 && errors.Is(err, model.ErrNobody) && time.Since(began) > c.grace():
+		case w.received == 0 && errors.Is(err, model.ErrNobody) && time.Since(began) > c.grace():
 			return err
 		}
-		if w.heard > heard {
+		if w.received > heard {
 			n = 0
 		}
-		if w.heard > heard || !w.down && time.Since(began) >= c.grace() {
+		if w.received > heard || !w.down && time.Since(began) >= c.grace() {
 			w.down = true
 			w.deliver(Event{Kind: Broken, Revision: w.q.From.Revision, Err: w.cause(err)})
 		}
@@ -116,11 +116,11 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 
 // watching is the state of a watch across the workers that serve it in turn.
 type watching struct {
-	q       Watch
-	deliver func(Event)
-	begun   bool // a value is known
-	heard   int  // messages received so far
-	down    bool // Broken was delivered, and Connected was not delivered since
+	q        Watch
+	deliver  func(Event)
+	begun    bool // a value is known
+	received int  // messages received so far
+	down     bool // Broken was delivered, and Connected was not delivered since
 }
 
 var (
@@ -144,7 +144,7 @@ func (w *watching) once(ctx context.Context, bus port.Client) error {
 			return
 		}
 		silence.Reset(3 * Heartbeat)
-		w.heard++
+		w.received++
 		if first {
 			first, w.down = false, false
 			w.deliver(Event{Kind: Connected, Revision: w.q.From.Revision})

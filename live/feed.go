@@ -167,7 +167,7 @@ func (s *Server) recheck(ctx context.Context, sub *sub, since time.Time) {
 		}
 	case !sub.isAhead():
 		sub.detectRewind(f)
-	case d.Read < sub.last && time.Since(since) >= s.bus.Hindsight():
+	case d.Read < sub.last && time.Since(since) >= s.bus.StaleWindow():
 		sub.reset()
 	}
 	sub.offer(f.newest)

@@ -218,7 +218,7 @@ func TestClient_ForgetsItsRevisionWithTheStore(t *testing.T) {
 // narrow is an outlet that refuses every message as too large.
 type narrow struct{ model.Outlet }
 
-func (narrow) Say(model.Part) error { return fmt.Errorf("say: %w", model.ErrTooLarge) }
+func (narrow) Send(model.Part) error { return fmt.Errorf("say: %w", model.ErrTooLarge) }
 
 // A value that cannot be sent ends the watch; otherwise the watcher would take its old value for the newest.
 func TestSend_AValueThatIsTooLargeIsAnError(t *testing.T) {

@@ -259,7 +259,7 @@ func (s *Server) openWatch(request []byte, to model.Outlet) {
 			err = s.Watch(ctx, q, func(e Event) error { return send(to, e) })
 		}
 		if err != nil && !errors.Is(err, ErrMoved) && !errors.Is(err, context.Canceled) {
-			_ = to.Say(model.Part{Err: serviceError(err)}) // best effort
+			_ = to.Send(model.Part{Err: serviceError(err)}) // best effort
 		}
 	})
 }
@@ -290,7 +290,7 @@ func send(to model.Outlet, e Event) error {
 	if e.Kind == Stale {
 		e.Data, _ = json.Marshal(e.Stale) // a string always encodes
 	}
-	err := to.Say(model.Part{Header: h, Data: e.Data})
+	err := to.Send(model.Part{Header: h, Data: e.Data})
 	if errors.Is(err, model.ErrTooLarge) || errors.Is(err, model.ErrStopped) {
 		return err
 	}
@@ -316,9 +316,9 @@ func reply(to model.Outlet, a any, err error) {
 		data, err = json.Marshal(a)
 	}
 	if err == nil {
-		err = to.Say(model.Part{Data: data})
+		err = to.Send(model.Part{Data: data})
 	}
 	if err != nil {
-		_ = to.Say(model.Part{Err: serviceError(err)}) // best effort: the client has a timeout
+		_ = to.Send(model.Part{Err: serviceError(err)}) // best effort: the client has a timeout
 	}
 }

@@ -227,9 +227,9 @@ func (m *Mark) check() error {
 	b.trying(m.Trying)
 	b.number("tryep", m.Tried)
 	b.number("fst", m.First)
-	b.standing("bef", m.Before)
+	b.markPosition("bef", m.Before)
 	for _, s := range m.Purged {
-		b.standing("pur", s)
+		b.markPosition("pur", s)
 	}
 	m.Positions.check(&b)
 	for i := range m.Own {
@@ -242,7 +242,7 @@ func (m *Mark) check() error {
 	return b.err
 }
 
-func (b *bounds) standing(field string, s Standing) {
+func (b *bounds) markPosition(field string, s MarkPosition) {
 	b.number(field, s.Rev)
 	b.number(field, s.Seq)
 }

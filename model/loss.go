@@ -15,8 +15,8 @@ type LossError struct {
 	// Known is the sequence that the stream is known to have reached, Found the one at which it ends. For a
 	// state, they are the commit that it should reflect and the one that it does reflect; 0 if unknown.
 	Known, Found uint64
-	// Why is set for LossOfCommit: the reason why the commit Known cannot be read.
-	Why string
+	// Reason is set for LossOfCommit: the reason why the commit Known cannot be read.
+	Reason string
 }
 
 // LossKind is the kind of stream that lacks messages.
@@ -36,7 +36,7 @@ const (
 // space aside like a loss.
 func LossOf(err error) *LossError {
 	if e, is := errors.AsType[*UnreadableError](err); is {
-		return &LossError{Kind: LossOfCommit, Space: e.Space, Known: e.Seq, Why: e.Error()}
+		return &LossError{Kind: LossOfCommit, Space: e.Space, Known: e.Seq, Reason: e.Error()}
 	}
 	e, _ := errors.AsType[*LossError](err)
 	return e
@@ -57,7 +57,7 @@ func (e *LossError) Error() string {
 	case LossOfLog:
 		return fmt.Sprintf("the log ends at %d, but is known up to %d: the stream has lost messages (a power cut without fsync, or an old backup). To continue without the lost messages: settle accept-loss %s", e.Found, e.Known, e.Space)
 	case LossOfCommit:
-		return e.Why + ". The space is set aside, and nothing is lost: settle quarantine show " + e.Space
+		return e.Reason + ". The space is set aside, and nothing is lost: settle quarantine show " + e.Space
 	}
 	return fmt.Sprintf("space %s: no checkpoint reaches to where the log begins, so a part of what was committed is lost (a STATE bucket that was restored from an older backup than its log, or a power cut without fsync): %v", e.Space, ErrPurged)
 }

@@ -33,18 +33,18 @@ type Mark struct {
 	Tried          uint64  `json:"tryep,omitzero"`
 	// First is the bucket's revision of the first mark of this epoch, 0 in that mark. Before holds revision
 	// and log sequence of the mark that the owner loaded. See Standing.
-	First  uint64   `json:"fst,omitzero"`
-	Before Standing `json:"bef,omitzero"`
+	First  uint64       `json:"fst,omitzero"`
+	Before MarkPosition `json:"bef,omitzero"`
 	// Purged lists marks of this owner that are older than the purged markers of deleted documents.
-	Purged []Standing `json:"pur,omitzero"`
+	Purged []MarkPosition `json:"pur,omitzero"`
 	Positions
 	// Own lists the follow-ups that are committed but not handled, in order.
 	Own []Send `json:"own,omitzero"`
 }
 
-// Standing is the revision of a mark in its bucket, and the log sequence that it covers. Everything
+// MarkPosition is the revision of a mark in its bucket, and the log sequence that it covers. Everything
 // that it covers was stored before it.
-type Standing struct {
+type MarkPosition struct {
 	Rev uint64 `json:"r,omitzero"`
 	Seq uint64 `json:"s,omitzero"`
 }

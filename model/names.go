@@ -23,13 +23,13 @@ const (
 // NameError reports which name is invalid and why. Names become tokens of NATS subjects, so they are checked
 // once, at the edge, and trusted afterwards.
 type NameError struct {
-	What string // "space", "document", "stream", "event id", ...
-	Name string
-	Why  string
+	What   string // "space", "document", "stream", "event id", ...
+	Name   string
+	Reason string
 }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%s %q: %s", e.What, e.Name, e.Why)
+	return fmt.Sprintf("%s %q: %s", e.What, e.Name, e.Reason)
 }
 
 // CheckName returns an error unless name is valid for what (a space, a document, a stream, a worker): 1 to

@@ -45,7 +45,7 @@ func Object(fields ...Field) Value {
 // plainFields reports whether fields can be used unchanged.
 func plainFields(fields []Field) bool {
 	for i, f := range fields {
-		if f.Value.IsAbsent() || mend(f.Key) != f.Key || i > 0 && f.Key <= fields[i-1].Key {
+		if f.Value.IsAbsent() || validUTF8(f.Key) != f.Key || i > 0 && f.Key <= fields[i-1].Key {
 			return false
 		}
 	}
@@ -56,7 +56,7 @@ func plainFields(fields []Field) bool {
 func normalFields(fields []Field) []Field {
 	own := slices.Clone(fields)
 	for i := range own {
-		own[i].Key = mend(own[i].Key)
+		own[i].Key = validUTF8(own[i].Key)
 	}
 	slices.SortStableFunc(own, func(a, b Field) int { return cmp.Compare(a.Key, b.Key) })
 	kept := own[:0]

@@ -154,7 +154,7 @@ func genKey() *rapid.Generator[string] {
 	)
 }
 
-func isUTF8(s string) bool { return mend(s) == s }
+func isUTF8(s string) bool { return validUTF8(s) == s }
 
 func genScalar() *rapid.Generator[Value] {
 	return rapid.OneOf(

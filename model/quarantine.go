@@ -23,10 +23,10 @@ type Quarantined struct {
 	// another commit of that sequence.
 	Seq uint64 `json:"seq"`
 	Sum string `json:"sum"`
-	// Why is the reason, and By the process that found the commit, at Since by its clock.
-	Why   string    `json:"why"`
-	By    string    `json:"by,omitzero"`
-	Since time.Time `json:"since,omitzero"`
+	// Reason is the reason, and By the process that found the commit, at Since by its clock.
+	Reason string    `json:"why"`
+	By     string    `json:"by,omitzero"`
+	Since  time.Time `json:"since,omitzero"`
 	// Decision is the operator's decision, made at Decided, "" if there is none, and Note the operator's
 	// remark.
 	Decision Decision  `json:"decision,omitzero"`
@@ -100,7 +100,7 @@ func DecodeQuarantined(data []byte) (*Quarantined, error) {
 	var b bounds
 	b.number("seq", q.Seq)
 	b.line("sum", q.Sum, 2*sha256.Size)
-	b.line("why", q.Why, maxLong)
+	b.line("why", q.Reason, maxLong)
 	b.line("by", q.By, maxShort)
 	b.line("decision", string(q.Decision), maxShort)
 	b.line("note", q.Note, maxLong)

@@ -27,9 +27,9 @@ type Endpoint struct {
 
 // Outlet sends the parts of an answer. It must not be used by several goroutines at a time.
 type Outlet interface {
-	// Say sends a part. Parts are not acknowledged: one may get lost, and is lost if the requester has gone.
+	// Send sends a part. Parts are not acknowledged: one may get lost, and is lost if the requester has gone.
 	// Parts arrive in order. The error is ErrTooLarge, ErrStopped, or reports that nothing was sent.
-	Say(Part) error
+	Send(Part) error
 	// Gone is closed when a part that was sent found no listener. Only sending reveals that, and possibly
 	// late: send a part regularly.
 	Gone() <-chan struct{}

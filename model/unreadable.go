@@ -14,23 +14,23 @@ type UnreadableError struct {
 	Seq  uint64
 	Item string
 	// Sum is the hash of the bytes of the commit, see Quarantined.
-	Sum string
-	Why error
+	Sum    string
+	Reason error
 }
 
 func (e *UnreadableError) Error() string {
 	if e.Item != "" {
-		return fmt.Sprintf("saved state of space %s, item %s, revision %d: %v", e.Space, e.Item, e.Seq, e.Why)
+		return fmt.Sprintf("saved state of space %s, item %s, revision %d: %v", e.Space, e.Item, e.Seq, e.Reason)
 	}
-	return fmt.Sprintf("log of space %s, sequence %d: %v", e.Space, e.Seq, e.Why)
+	return fmt.Sprintf("log of space %s, sequence %d: %v", e.Space, e.Seq, e.Reason)
 }
 
 // Unwrap returns the reason.
-func (e *UnreadableError) Unwrap() error { return e.Why }
+func (e *UnreadableError) Unwrap() error { return e.Reason }
 
 // Unreadable returns an UnreadableError about a commit.
 func (e *LogEntry) Unreadable(why error) *UnreadableError {
-	return &UnreadableError{Space: e.Space, Seq: e.Seq, Sum: SumOf(e.Data), Why: why}
+	return &UnreadableError{Space: e.Space, Seq: e.Seq, Sum: SumOf(e.Data), Reason: why}
 }
 
 // Commit decodes the commit of an entry, and checks it against the subject and the id under which it was

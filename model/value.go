@@ -89,14 +89,14 @@ func Float(f float64) Value {
 
 // String returns a string. Bytes that are not valid UTF-8 cannot be written as JSON and become
 // U+FFFD; Of reports them as an error instead.
-func String(s string) Value { return validString(mend(s)) }
+func String(s string) Value { return validString(validUTF8(s)) }
 
 // validString is String for text known to be valid UTF-8.
 func validString(s string) Value {
 	return Value{num: uint64(len(s)), any: stringptr(unsafe.StringData(s))}
 }
 
-func mend(s string) string {
+func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}

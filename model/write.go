@@ -42,10 +42,10 @@ func (w Write) String() string { return string(w.appendJSON(nil)) }
 
 func (w Write) appendJSON(dst []byte) []byte {
 	dst = append(dst, '[')
-	dst = appendQuoted(dst, mend(w.Doc))
+	dst = appendQuoted(dst, validUTF8(w.Doc))
 	dst = append(dst, ',', '"')
 	for _, step := range w.Path {
-		dst = appendEscaped(append(dst, '/'), mend(escapeStep(step)))
+		dst = appendEscaped(append(dst, '/'), validUTF8(escapeStep(step)))
 	}
 	dst = append(dst, '"')
 	if !w.deletes() {
@@ -60,7 +60,7 @@ func (w Write) check() error {
 	if w.Doc == "" {
 		return errNoDoc
 	}
-	if mend(w.Doc) != w.Doc {
+	if validUTF8(w.Doc) != w.Doc {
 		return fmt.Errorf("document %q: %w", w.Doc, errUTF8)
 	}
 	for i := range w.Path {

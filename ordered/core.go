@@ -32,7 +32,7 @@ func (p *program) MadeByReads() bool { return false }
 func (p *program) LimitError(o *host.Overrun) error { return &limitError{o, 0} }
 
 // NewCore makes the core of a key.
-func (p *program) NewCore(of *host.Surroundings, _ model.SpaceState, r *replica.Replica) (host.Core, error) {
+func (p *program) NewCore(of *host.HostAccess, _ model.SpaceState, r *replica.Replica) (host.Core, error) {
 	cfg, err := p.configured(of.Limits)
 	if err != nil {
 		return nil, err
@@ -140,21 +140,21 @@ func (c *core) Durable() bool {
 func (c *core) Throttled() time.Duration { return 0 }
 func (c *core) LastMissed() host.Missed  { return host.Missed{} }
 
-// StandsAt returns the event at which the key stands still, and why.
-func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
+// StuckAt returns the event at which the key stands still, and why.
+func (c *core) StuckAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
 	head, waits := c.ledger.HeadInfo()
 	if !waits {
-		s.Cause, s.Why = status.CauseTurn, "it waits for its turn: another server has it, or it is at work"
+		s.Cause, s.Reason = status.CauseTurn, "it waits for its turn: another server has it, or it is at work"
 		return s, false
 	}
 	s.Stream, s.Event = head.Event.Stream, head.Event.ID
 	switch until := c.ledger.NotBefore(); {
 	case until > c.at && head.Attempts > 0:
-		s.Cause, s.Why = status.CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass", head.Attempts+1, c.cfg.Attempts, clock(until))
+		s.Cause, s.Reason = status.CauseRetry, fmt.Sprintf("attempt %d of %d at %s, after an error that may pass", head.Attempts+1, c.cfg.Attempts, clock(until))
 	case until > c.at:
-		s.Cause, s.Why = status.CauseRetry, "tried again at "+clock(until)+", after a conflict, or an attempt whose process has ended"
+		s.Cause, s.Reason = status.CauseRetry, "tried again at "+clock(until)+", after a conflict, or an attempt whose process has ended"
 	default:
-		s.Cause, s.Why = status.CauseTurn, "is to be handled"
+		s.Cause, s.Reason = status.CauseTurn, "is to be handled"
 	}
 	return s, true
 }

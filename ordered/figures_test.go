@@ -34,7 +34,7 @@ func (w *world) eventuallyStuck(want ...string) (f *fleet.Fleet) {
 	for range 20 {
 		f, lines = w.look(), nil
 		for _, s := range f.Stuck {
-			lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Why))
+			lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Reason))
 		}
 		slices.Sort(lines)
 		if slices.EqualFunc(lines, want, strings.HasPrefix) {

@@ -65,7 +65,7 @@ func TestCore_AnEventWithoutRoomIsHandledInTheNextCommit(t *testing.T) {
 	crowded := false
 	for range 8 {
 		r := c.Settle(0)
-		crowded = crowded || c.ledger.Crowded()
+		crowded = crowded || c.ledger.Overflowed()
 		if a := r.Append; a != nil {
 			together := ""
 			for i := range a.Commit.Txs {

@@ -19,5 +19,5 @@
 //
 // Some reads ask the leader of a stream, others any replica. A replica may miss the newest messages; the
 // methods state this where it applies. A leader that has been deposed without knowing it may also answer from
-// an earlier state, for up to Deployment.Hindsight.
+// an earlier state, for up to Deployment.StaleWindow.
 package port

@@ -19,9 +19,9 @@ type Deployment interface {
 	// epoch is not valid in the next: a follow that began in an earlier epoch ends with model.ErrRewound, and
 	// so does a request to store anything that depends on it. See Session.
 	Epoch() uint64
-	// Hindsight returns how long a leader may answer from an earlier state: StaleLeader, or 0 if there is
+	// StaleWindow returns how long a leader may answer from an earlier state: StaleLeader, or 0 if there is
 	// only one server.
-	Hindsight() time.Duration
+	StaleWindow() time.Duration
 }
 
 // StaleLeader is how long the leader of a stream may answer from an earlier state because it does not know
@@ -81,9 +81,9 @@ type Members interface {
 
 // DeadLetters stores the events that failed or were refused.
 type DeadLetters interface {
-	// Bury stores a letter. It also succeeds if there is a letter about that event already. It waits for room
+	// StoreDead stores a letter. It also succeeds if there is a letter about that event already. It waits for room
 	// and for an answer until ctx ends. The error is model.ErrTooLarge for a letter that will never fit.
-	Bury(ctx context.Context, d *model.DeadLetter) error
+	StoreDead(ctx context.Context, d *model.DeadLetter) error
 	// ReadDead returns up to limit letters of a space after a sequence (see DeadLetter.Seq),
 	// oldest first; of all spaces, if space is "". It may miss the newest.
 	ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error)

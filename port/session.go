@@ -71,11 +71,11 @@ func (s session) Send(m model.Message, done func(model.SendResult, error)) {
 	s.Bus.Send(m, done)
 }
 
-func (s session) Bury(ctx context.Context, d *model.DeadLetter) error {
+func (s session) StoreDead(ctx context.Context, d *model.DeadLetter) error {
 	if err := s.over(); err != nil {
 		return err
 	}
-	return s.Bus.Bury(WithEpoch(ctx, s.epoch), d)
+	return s.Bus.StoreDead(WithEpoch(ctx, s.epoch), d)
 }
 
 func (s session) FollowSpace(ctx context.Context, space string, after uint64, deliver func(model.LogEntry)) error {

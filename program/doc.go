@@ -32,7 +32,7 @@
 // A version that cannot be compiled here, because this executable is older than the language in
 // which it is written, or that cannot be fetched yet, is skipped in favour of the latest choice of
 // the rule that can: the version that a worker was running when the rule arrived, and that it
-// returns to after a restart. The skipped version is logged as an error, and returned by Troubles.
+// returns to after a restart. The skipped version is logged as an error, and returned by Problems.
 //
 // # What this does not promise
 //

@@ -46,7 +46,7 @@ type Registry struct {
 	lost  error         // why the rules are no longer followed
 
 	compiled map[Target]*compiled // owned by the goroutine that resolves
-	told     map[string]string    // the last problem logged about a rule, of the same goroutine
+	logged   map[string]string    // the last problem logged about a rule, of the same goroutine
 }
 
 // compiled is the result of compiling a version.
@@ -60,18 +60,18 @@ type compiled struct {
 type answers struct {
 	table    *Table
 	programs map[Target]*compiled
-	troubles []Trouble
+	problems []Problem
 }
 
-// Trouble is a version that a rule names and that cannot run here.
-type Trouble struct {
+// Problem is a version that a rule names and that cannot run here.
+type Problem struct {
 	Spaces  string // of the rule
 	Target         // the version that it names
 	Instead Target // what runs instead; the zero Target for nothing
 	Err     error
 }
 
-func (t Trouble) String() string {
+func (t Problem) String() string {
 	instead := "nothing runs there"
 	if t.Instead != (Target{}) {
 		instead = t.Instead.String() + " runs there"
@@ -96,7 +96,7 @@ func Open(ctx context.Context, records Records, cfg Config) (*Registry, error) {
 	}
 	r := &Registry{
 		records: records, cfg: cfg, rules: map[string]Rule{}, dirty: make(chan struct{}, 1), known: make(chan struct{}),
-		compiled: map[Target]*compiled{}, told: map[string]string{},
+		compiled: map[Target]*compiled{}, logged: map[string]string{},
 	}
 	within, stop := context.WithCancel(context.Background())
 	r.stop = stop
@@ -148,8 +148,8 @@ func (r *Registry) Runs(name string) (Target, bool) {
 // Table returns the rules as known here.
 func (r *Registry) Table() *Table { return r.answers.Load().table }
 
-// Troubles returns the versions that should run here but cannot.
-func (r *Registry) Troubles() []Trouble { return slices.Clone(r.answers.Load().troubles) }
+// Problems returns the versions that should run here but cannot.
+func (r *Registry) Problems() []Problem { return slices.Clone(r.answers.Load().problems) }
 
 // first returns the first of several versions that can run here; with the error of the first one if
 // none can.

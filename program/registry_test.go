@@ -86,12 +86,12 @@ func TestAVersionThatDoesNotCompileHereNeverReplacesOneThatRuns(t *testing.T) {
 
 	broken := w.publish("p", "broken")
 	w.pinTo("*", broken)
-	for len(r.Troubles()) == 0 {
+	for len(r.Problems()) == 0 {
 		if !w.next(changes) {
 			w.Fatal("there is no trouble")
 		}
 	}
-	troubles := r.Troubles()
+	troubles := r.Problems()
 	if len(troubles) != 1 || troubles[0].Target != broken || troubles[0].Instead != good {
 		t.Errorf("troubles: %v", troubles)
 	}
@@ -110,7 +110,7 @@ func TestAVersionThatDoesNotCompileHereNeverReplacesOneThatRuns(t *testing.T) {
 	}
 	w.pinTo("*", w.publish("p", "better"))
 	w.until(r, changes, "a", "better")
-	if left := r.Troubles(); len(left) != 0 {
+	if left := r.Problems(); len(left) != 0 {
 		t.Errorf("troubles are left: %v", left)
 	}
 }

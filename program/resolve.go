@@ -76,7 +76,7 @@ func (r *Registry) prepare(ctx context.Context, a *answers, rule *Rule) (incompl
 			a.programs[t] = c
 			incomplete = incomplete || c.again
 			if c.err == nil {
-				r.report(a, Trouble{rule.Spaces, want, t, why})
+				r.report(a, Problem{rule.Spaces, want, t, why})
 				why = nil
 				break
 			}
@@ -85,7 +85,7 @@ func (r *Registry) prepare(ctx context.Context, a *answers, rule *Rule) (incompl
 			}
 		}
 		if why != nil {
-			r.report(a, Trouble{rule.Spaces, want, Target{}, why})
+			r.report(a, Problem{rule.Spaces, want, Target{}, why})
 		}
 	}
 	return incomplete
@@ -96,12 +96,12 @@ func (r *Registry) compile(ctx context.Context, t Target) *compiled {
 	if c := r.compiled[t]; c != nil && !c.again {
 		return c
 	}
-	c := r.compileAnew(ctx, t)
+	c := r.compileUncached(ctx, t)
 	r.compiled[t] = c
 	return c
 }
 
-func (r *Registry) compileAnew(ctx context.Context, t Target) *compiled {
+func (r *Registry) compileUncached(ctx context.Context, t Target) *compiled {
 	v, err := Load(ctx, r.records, t)
 	if err != nil {
 		return &compiled{err: err, again: true} // the rule may have arrived before its version
@@ -136,15 +136,15 @@ func (r *Registry) retain(table *Table) {
 }
 
 // report records a version that cannot run here, and logs it once.
-func (r *Registry) report(a *answers, t Trouble) {
+func (r *Registry) report(a *answers, t Problem) {
 	key := t.Spaces + " " + t.Target.String()
 	if t.Err == nil {
-		delete(r.told, key)
+		delete(r.logged, key)
 		return
 	}
-	a.troubles = append(a.troubles, t)
-	if text := t.String(); r.told[key] != text {
-		r.told[key] = text
+	a.problems = append(a.problems, t)
+	if text := t.String(); r.logged[key] != text {
+		r.logged[key] = text
 		r.cfg.Logger.Error("a version of a program that is deployed cannot run here",
 			"spaces", t.Spaces, "program", t.Program, "version", t.Version, "instead", t.Instead.String(), "error", t.Err)
 	}

@@ -215,10 +215,10 @@ func Decide(ctx context.Context, records Records, spaces string, change func(Rul
 			return next, next.broken
 		}
 		choice, err := change(next)
-		if err != nil || choice.says(&next.Choice) {
+		if err != nil || choice.same(&next.Choice) {
 			return next, err
 		}
-		if err := next.say(choice); err != nil {
+		if err := next.set(choice); err != nil {
 			return next, err
 		}
 		data, err := json.Marshal(&next)
@@ -235,16 +235,16 @@ func Decide(ctx context.Context, records Records, spaces string, change func(Rul
 	}
 }
 
-// says reports whether two choices have the same effect.
-func (c *Choice) says(o *Choice) bool {
+// same reports whether two choices have the same effect.
+func (c *Choice) same(o *Choice) bool {
 	if (c.Canary == nil) != (o.Canary == nil) || c.Target != o.Target || c.Pinned != o.Pinned {
 		return false
 	}
 	return c.Canary == nil || *c.Canary == *o.Canary
 }
 
-// say replaces the choice and adds the previous one to the history.
-func (r *Rule) say(c Choice) error {
+// set replaces the choice and adds the previous one to the history.
+func (r *Rule) set(c Choice) error {
 	if !r.At.IsZero() || r.Target != (Target{}) {
 		r.History = slices.Insert(slices.Clone(r.History), 0, r.Choice)
 		r.History = r.History[:min(len(r.History), MaxHistory)]

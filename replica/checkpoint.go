@@ -51,8 +51,8 @@ func (r *Replica) Checkpoint() (Checkpoint, error) {
 	return c, nil
 }
 
-// Spoil marks the documents of a checkpoint that was not saved as changed again.
-func (r *Replica) Spoil(c Checkpoint) {
+// MarkUnsaved marks the documents of a checkpoint that was not saved as changed again.
+func (r *Replica) MarkUnsaved(c Checkpoint) {
 	for i := range c.Docs {
 		piece, isPiece := model.PieceOfStateKey(c.Docs[i].Doc)
 		slot, isLater := model.SlotOfStateKey(c.Docs[i].Doc)
@@ -137,17 +137,17 @@ func Load(space string, st model.SpaceState) (*Replica, error) {
 	return r, nil
 }
 
-// MarkStands records that a mark was saved, and its standing in the bucket. A mark whose save was in flight
+// MarkStored records that a mark was saved, and its standing in the bucket. A mark whose save was in flight
 // during the takeover is not the owner's first: it does not cover the commits before the takeover.
-func (r *Replica) MarkStands(m model.Standing) {
+func (r *Replica) MarkStored(m model.MarkPosition) {
 	if r.first == 0 && m.Seq >= r.Epoch {
 		r.first = m.Rev
 	}
 }
 
-// MarkersGo records marks before whose standing markers of deleted documents may be purged from now on. Every
+// MarkersPurged records marks before whose standing markers of deleted documents may be purged from now on. Every
 // later checkpoint contains them; see stale.
-func (r *Replica) MarkersGo(behind []model.Standing) { r.purged = behind }
+func (r *Replica) MarkersPurged(behind []model.MarkPosition) { r.purged = behind }
 
 func parse(data []byte) (model.Value, error) {
 	if data == nil {

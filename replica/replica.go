@@ -42,9 +42,9 @@ type Replica struct {
 	positions positions
 	// loaded is the standing of the mark that was loaded, before that of the mark that the owner loaded, and
 	// first the revision of the owner's first mark; see stale.
-	loaded, before model.Standing
+	loaded, before model.MarkPosition
 	first          uint64
-	purged         []model.Standing
+	purged         []model.MarkPosition
 }
 
 // Doc is a document and the log sequence of the last commit that changed it.

@@ -200,7 +200,7 @@ func TestCheckpointAndLogTailAreTheLog(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bucket.save(t, cp) {
-					r.Spoil(cp)
+					r.MarkUnsaved(cp)
 				}
 			case "crash":
 				r = applyAll(t, bucket.load(t), log[:i+1])

@@ -19,7 +19,7 @@ import (
 //     markers: a save of the owner's own that arrived a second time.
 type stale struct {
 	mark *model.Mark // nil if there is none
-	at   model.Standing
+	at   model.MarkPosition
 }
 
 func readStale(mark *model.StateDoc) (s stale, err error) {
@@ -27,7 +27,7 @@ func readStale(mark *model.StateDoc) (s stale, err error) {
 		return s, nil
 	}
 	s.mark, err = model.DecodeMark(mark.Data)
-	s.at = model.Standing{Rev: mark.Rev, Seq: mark.Seq}
+	s.at = model.MarkPosition{Rev: mark.Rev, Seq: mark.Seq}
 	return s, err
 }
 
@@ -41,10 +41,10 @@ func (s *stale) has(d *model.StateDoc) bool {
 		first = s.at.Rev
 	}
 	return behind(d, s.at) || behind(d, s.mark.Before) || d.Rev > first && d.Seq < s.mark.Epoch ||
-		slices.ContainsFunc(s.mark.Purged, func(m model.Standing) bool { return behind(d, m) })
+		slices.ContainsFunc(s.mark.Purged, func(m model.MarkPosition) bool { return behind(d, m) })
 }
 
 // behind reports whether a document was stored after a mark that covers it.
-func behind(d *model.StateDoc, m model.Standing) bool {
+func behind(d *model.StateDoc, m model.MarkPosition) bool {
 	return m.Rev > 0 && d.Rev > m.Rev && d.Seq <= m.Seq
 }

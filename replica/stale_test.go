@@ -10,7 +10,7 @@ import (
 // revision 100. Its own first mark has revision 200, this one, up to 90, has 300. It has purged markers
 // behind the mark of 65, which had revision 220, and the mark of 75, which had 260.
 func TestStale_RestoredDocumentsAreIdentifiedByTheirRevision(t *testing.T) {
-	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Before: model.Standing{Rev: 100, Seq: 50}, Purged: []model.Standing{{Rev: 220, Seq: 65}, {Rev: 260, Seq: 75}}}).Encode()
+	data, err := (&model.Mark{Version: model.MarkVersion, Epoch: 60, First: 200, Before: model.MarkPosition{Rev: 100, Seq: 50}, Purged: []model.MarkPosition{{Rev: 220, Seq: 65}, {Rev: 260, Seq: 75}}}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +57,12 @@ func TestStale_AMarkFromBeforeTheTakeoverIsNotTheOwnersFirst(t *testing.T) {
 		}
 	}
 	take(10)
-	r.MarkStands(model.Standing{Rev: 5, Seq: 9})
+	r.MarkStored(model.MarkPosition{Rev: 5, Seq: 9})
 	if r.first != 0 {
 		t.Errorf("the first mark is %d, although none covers the takeover", r.first)
 	}
-	r.MarkStands(model.Standing{Rev: 6, Seq: 10})
-	r.MarkStands(model.Standing{Rev: 7, Seq: 11})
+	r.MarkStored(model.MarkPosition{Rev: 6, Seq: 10})
+	r.MarkStored(model.MarkPosition{Rev: 7, Seq: 11})
 	if r.first != 6 {
 		t.Errorf("the first mark is %d, want 6", r.first)
 	}

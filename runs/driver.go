@@ -270,12 +270,12 @@ func (d *driver) wrote(text []byte) {
 	d.size += len(text)
 	d.since += len(text)
 	if d.size >= pageBytes {
-		d.turn()
+		d.nextPage()
 	}
 }
 
-// turn begins another page.
-func (d *driver) turn() { d.page, d.size = d.page+1, 0 }
+// nextPage begins another page.
+func (d *driver) nextPage() { d.page, d.size = d.page+1, 0 }
 
 // snapshot is the stored form of a driver.
 type snapshot struct {
@@ -309,7 +309,7 @@ func (d *driver) snapshot() []byte {
 		d.snapAt = 2 * d.since
 		return nil
 	}
-	d.turn()
+	d.nextPage()
 	d.since, d.snapAt = 0, s.SnapAt
 	return data
 }

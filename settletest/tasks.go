@@ -105,7 +105,7 @@ func (s *Space) Perform() (attempts int) {
 func (s *Space) attempt(a *space.ActionSpec, t space.Task) {
 	s.w.t.Helper()
 	out, err := a.Performer.Attempt(context.Background(), t.Key, t.In, func(error) {})
-	c := a.Performer.Tell(&t, out, err)
+	c := a.Performer.Completion(&t, out, err)
 	rc, ok := s.send(a.Name, "", c.Value(), time.Time{})
 	mustBeHandled(s, a.Name, rc, ok)
 }

@@ -63,8 +63,8 @@ type Performer interface {
 	// it calls late, on another goroutine, with the reason why ctx ended: it blocks other attempts until it
 	// returns.
 	Attempt(ctx Context, key string, in model.Value, late func(why error)) (model.Value, error)
-	// Tell returns the completion to report after an attempt at a task.
-	Tell(t *Task, out model.Value, err error) *Completion
+	// Completion returns the completion to report after an attempt at a task.
+	Completion(t *Task, out model.Value, err error) *Completion
 	// Pause returns how long to wait after n failed attempts.
 	Pause(n int) time.Duration
 }

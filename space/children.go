@@ -68,7 +68,7 @@ func (t *Tx) register(spec *declaration) error {
 func (t *Tx) keep(n *node, spec *declaration) error {
 	g := t.graph
 	switch {
-	case n == t.node || n.parent() == nil && !n.doomed:
+	case n == t.node || n.parent() == nil && !n.removedMeanwhile:
 		return fmt.Errorf("a node of this id is there, and no other node has made it")
 	case t.node.descendsFrom(n):
 		return fmt.Errorf("it has made this node, directly or indirectly; no node can be its own maker")
@@ -76,7 +76,7 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 		return fmt.Errorf("it is there with other outputs, writes, envelope or kind; those are fixed, use another id")
 	}
 	t.noteFormer(n)
-	n.doomed = false
+	n.removedMeanwhile = false
 	if n.more.parent != t.node {
 		g.leaveParent(n)
 		n.more.parent = t.node
@@ -95,7 +95,7 @@ func (t *Tx) keep(n *node, spec *declaration) error {
 
 // noteFormer saves the state of a child for the case that the run fails.
 func (t *Tx) noteFormer(n *node) {
-	f := former{child: n, parent: n.more.parent, spec: n.spec, doomed: n.doomed, outdated: n.more.outdated}
+	f := former{child: n, parent: n.more.parent, spec: n.spec, removedMeanwhile: n.removedMeanwhile, outdated: n.more.outdated}
 	if f.parent != nil {
 		f.parentRuns = f.parent.runs
 	}

@@ -33,7 +33,7 @@ func TestClash_IsOfComputationsThatWriteOnePlaceOrOneInsideTheOther(t *testing.T
 			}
 		}
 		got := ""
-		if clash := p.Clash(); clash != nil {
+		if clash := p.WriteConflict(); clash != nil {
 			got = clash.First.Node + " " + clash.Second.Node
 		}
 		if got != c.want {

@@ -56,13 +56,13 @@ func (b *budgets) converged() {
 		if n.status != Clean {
 			return false
 		}
-		n.forgive()
+		n.resetBackoff()
 		return true
 	})
 }
 
-// forgive resets the backoff of a node.
-func (n *node) forgive() {
+// resetBackoff resets the backoff of a node.
+func (n *node) resetBackoff() {
 	n.passRuns = 0
 	if n.more != nil {
 		gt := &n.more.gate
@@ -109,7 +109,7 @@ func (b *budgets) settle(deferred bool) {
 				b.nonConverged = append(b.nonConverged, n)
 			}
 		default:
-			n.forgive()
+			n.resetBackoff()
 		}
 		n.passRuns = 0
 	}
@@ -138,12 +138,12 @@ func (b *budgets) note(deferred []string) {
 		if b.recorder.Deferred(b.passes, deferred) && b.cfg.Trace.Unsettled != nil {
 			b.cfg.Trace.Unsettled(deferred)
 		}
-	case b.nonConverging && !b.graph.backsOff():
+	case b.nonConverging && !b.graph.inBackoff():
 		b.nonConverging = false
 		b.recorder.Deferred(b.passes, nil)
 		for _, n := range b.nonConverged {
 			if n.status == Clean {
-				n.forgive()
+				n.resetBackoff()
 			}
 		}
 		b.nonConverged = nil

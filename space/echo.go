@@ -96,11 +96,11 @@ func (b *echoBreaker) step(node, doc string, now time.Duration) (trip bool, clea
 	}
 	b.recent.MoveToFront(p.at)
 	p.last = now
-	return b.judge(p, now), cleared
+	return b.countStep(p, now), cleared
 }
 
-// judge trips p after too many steps, and defers the node of a pair in force.
-func (b *echoBreaker) judge(p *echoPair, now time.Duration) (trip bool) {
+// countStep trips p after too many steps, and defers the node of a pair in force.
+func (b *echoBreaker) countStep(p *echoPair, now time.Duration) (trip bool) {
 	n := b.nodes[p.node]
 	if !p.tripped && p.count(now, b.settings.window) >= b.settings.trip {
 		p.tripped, p.steps, trip = true, nil, true

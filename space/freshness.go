@@ -9,9 +9,9 @@ type Freshness struct {
 	// Pending reports that something upstream of the document has yet to run, or has yet to arrive from
 	// another space.
 	Pending bool
-	// Why is the reason, "" if there is none. If nothing is pending, it is a problem that waiting does not
+	// Reason is the reason, "" if there is none. If nothing is pending, it is a problem that waiting does not
 	// solve: a computation that fails or does not converge.
-	Why string
+	Reason string
 	// Until is the earliest time at which the node in Why may run, on the clock of Settle; 0 if it does not
 	// wait for a time.
 	Until time.Duration
@@ -24,27 +24,27 @@ func (s *Space) Freshness(id string) Freshness {
 	o := s.observers[id]
 	switch {
 	case o == nil:
-		return Freshness{Pending: true, Why: "it is not observed"}
+		return Freshness{Pending: true, Reason: "it is not observed"}
 	case halted(s.ledger) != "":
-		return Freshness{Pending: true, Why: "the space is paused: " + halted(s.ledger)}
+		return Freshness{Pending: true, Reason: "the space is paused: " + halted(s.ledger)}
 	case s.graph.isStale(o.node):
 		return s.pending(o.node)
 	}
-	return Freshness{Why: s.flaw(id)}
+	return Freshness{Reason: s.flaw(id)}
 }
 
 // pending finds the most distant upstream node that n waits for.
 func (s *Space) pending(n *node) (f Freshness) {
 	f.Pending = true
 	s.graph.upstream(n, func(at *node) {
-		if !at.lacking() {
+		if !at.worthWaitingFor() {
 			return
 		}
-		switch f.Why, f.Until = at.shownAs()+" has yet to be computed", 0; {
+		switch f.Reason, f.Until = at.shownAs()+" has yet to be computed", 0; {
 		case at.waiting:
-			f.Why = at.shownAs() + " waits for " + at.absentee()
+			f.Reason = at.shownAs() + " waits for " + at.absentee()
 		case at.held:
-			f.Why, f.Until = at.shownAs()+" is held back ("+at.gateName()+")", at.eligibleAt()
+			f.Reason, f.Until = at.shownAs()+" is held back ("+at.gateName()+")", at.eligibleAt()
 		}
 	})
 	return f

@@ -23,7 +23,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	w := newWorld(t)
 	h := w.owner("w1", p.Program)
 	h.run()
-	wantFreshness(t, h, "b", Freshness{Pending: true, Why: "it is not observed"})
+	wantFreshness(t, h, "b", Freshness{Pending: true, Reason: "it is not observed"})
 	h.observe("b")
 	h.observe("slow")
 	if f := h.core.Freshness("b"); !f.Pending {
@@ -36,7 +36,7 @@ func TestFreshness_OfADocumentThatIsObserved(t *testing.T) {
 	h.run()
 	wantFreshness(t, h, "b", Freshness{})
 	f := h.core.Freshness("slow")
-	if !f.Pending || f.Why != "slow is held back (throttle)" || f.Until == 0 {
+	if !f.Pending || f.Reason != "slow is held back (throttle)" || f.Until == 0 {
 		t.Errorf("what is throttled: %+v", f)
 	}
 	if v, rev := h.core.Confirmed("b"); v.String() != "6" || rev != h.core.Seq() {
@@ -63,7 +63,7 @@ func TestFreshness_DownstreamOfAFailingComputation(t *testing.T) {
 	for n, want := range []string{"", "a could not be computed: it is negative", ""} {
 		w.send(home, "set", fmt.Sprint("e", n), map[string]any{"base": 1 - 2*(n%2)})
 		h.run()
-		wantFreshness(t, h, "c", Freshness{Why: want})
+		wantFreshness(t, h, "c", Freshness{Reason: want})
 		wantFreshness(t, h, "spare", Freshness{})
 		if wrong := h.core.graph.audit(); len(wrong) > 0 {
 			t.Error(wrong)

@@ -154,8 +154,8 @@ func (gs *gates) regate(n *node) {
 	}
 }
 
-// backsOff reports whether a node is held back for not converging.
-func (gs *gates) backsOff() bool {
+// inBackoff reports whether a node is held back for not converging.
+func (gs *gates) inBackoff() bool {
 	return slices.ContainsFunc(gs.gated, func(n *node) bool { return n.more.gate.backoffUntil > gs.now })
 }
 

@@ -206,7 +206,7 @@ func (g *graph) remove(n *node) {
 		return
 	}
 	if n.running {
-		n.doomed = true
+		n.removedMeanwhile = true
 		return
 	}
 	if n.more != nil {

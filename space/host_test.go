@@ -425,7 +425,7 @@ func (h *host) checkpoint() {
 	}
 	outdated := h.saveItems(c.Docs) || h.w.saved[h.cfg.Space].Mark.Seq > c.Mark.Seq
 	if outdated {
-		h.core.SpoilCheckpoint(c)
+		h.core.CheckpointFailed(c)
 		return
 	}
 	st := h.w.saved[h.cfg.Space]

@@ -14,13 +14,13 @@ func (x *pathIndex) add(r *dep) {
 	t := &x.root
 	t.size++
 	for _, step := range r.path {
-		next := t.kids[step]
+		next := t.children[step]
 		if next == nil {
 			next = &pathNode{step: step}
-			if t.kids == nil {
-				t.kids = map[string]*pathNode{}
+			if t.children == nil {
+				t.children = map[string]*pathNode{}
 			}
-			t.kids[step] = next
+			t.children[step] = next
 			t.order = append(t.order, next)
 		}
 		t = next
@@ -33,7 +33,7 @@ func (x *pathIndex) add(r *dep) {
 func (t *pathNode) remove(r *dep, path model.Path) {
 	t.size--
 	if len(path) > 0 {
-		kid := t.kids[path[0]]
+		kid := t.children[path[0]]
 		kid.remove(r, path[1:])
 		if kid.size == 0 {
 			t.drop(kid)
@@ -49,8 +49,8 @@ func (t *pathNode) remove(r *dep, path model.Path) {
 
 // drop removes a child without readers.
 func (t *pathNode) drop(kid *pathNode) {
-	delete(t.kids, kid.step)
-	if len(t.order) >= 2*len(t.kids)+8 {
+	delete(t.children, kid.step)
+	if len(t.order) >= 2*len(t.children)+8 {
 		t.order = slices.DeleteFunc(t.order, func(k *pathNode) bool { return k.size == 0 })
 	}
 }
@@ -86,10 +86,10 @@ func (m *matching) along(t *pathNode, b, a model.Value, okB, okA bool, path mode
 	}
 	if !container(b) || !container(a) {
 		// The write created the path: everything below has changed.
-		m.kids(t, b, a, okB, okA)
+		m.matchChildren(t, b, a, okB, okA)
 		return
 	}
-	if kid := t.kids[path[0]]; kid != nil {
+	if kid := t.children[path[0]]; kid != nil {
 		m.along(kid, b.At(path[:1]), a.At(path[:1]), okB, okA, path[1:])
 	}
 }
@@ -100,7 +100,7 @@ func (m *matching) below(t *pathNode, b, a model.Value, okB, okA bool) {
 		return // everything below is equal
 	}
 	m.readers(t, b, a, okB, okA)
-	m.kids(t, b, a, okB, okA)
+	m.matchChildren(t, b, a, okB, okA)
 }
 
 // readers visits the readers of one place, which differ only in depth.
@@ -121,11 +121,11 @@ func (m *matching) readers(t *pathNode, b, a model.Value, okB, okA bool) {
 	}
 }
 
-// kids examines the children. If neither value continues here and both were reached equally far, nothing
+// matchChildren examines the children. If neither value continues here and both were reached equally far, nothing
 // below differs, unless a link leads on from here. If only one of them was reached, everything below differs:
 // the paths end at different places (see touches).
-func (m *matching) kids(t *pathNode, b, a model.Value, okB, okA bool) {
-	if len(t.kids) == 0 {
+func (m *matching) matchChildren(t *pathNode, b, a model.Value, okB, okA bool) {
+	if len(t.children) == 0 {
 		return
 	}
 	inB, inA := okB, okA

@@ -332,8 +332,8 @@ func TestInspect_TheStateOfTheSpace(t *testing.T) {
 		t.Errorf("state before the takeover: %+v", st)
 	}
 	h.observe("a")
-	if n, _ := h.core.Inspect().Node("observe:a"); n.Standing != inspect.Halted || n.Halt != st.Halt {
-		t.Errorf("a node that cannot run for this reason has standing %s, %q", n.Standing, n.Halt)
+	if n, _ := h.core.Inspect().Node("observe:a"); n.RunState != inspect.Halted || n.Halt != st.Halt {
+		t.Errorf("a node that cannot run for this reason has standing %s, %q", n.RunState, n.Halt)
 	}
 	h.takeOver()
 	if st := h.core.Inspect().State(); st.Halt != "" || st.Seq == 0 {

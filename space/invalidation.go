@@ -19,8 +19,8 @@ type origin struct {
 	paths []model.Path
 }
 
-// concerns reports whether changes of this origin are passed to a reader.
-func (o *origin) concerns(n *node) bool {
+// affects reports whether changes of this origin are passed to a reader.
+func (o *origin) affects(n *node) bool {
 	return n != o.node && (o.group == "" || o.group != n.spec.Group)
 }
 
@@ -95,7 +95,7 @@ func (c *changes) scan(d *doc, before model.Value) {
 // notifyReader invalidates a reader whose value has changed.
 func (c *changes) notifyReader(r *dep) {
 	n := r.node
-	if r.declared || n == c.undoing || !c.from.concerns(n) {
+	if r.declared || n == c.undoing || !c.from.affects(n) {
 		return
 	}
 	if c.from.remote {

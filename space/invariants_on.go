@@ -179,7 +179,7 @@ func staleAbove(n *node, visited map[*node]bool) *node {
 		return nil
 	}
 	visited[n] = true
-	if n.lacking() {
+	if n.worthWaitingFor() {
 		return n
 	}
 	var found *node

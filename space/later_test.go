@@ -463,7 +463,7 @@ func TestLater_EveryEventIsHandledOnceInOrderAndNotBeforeItsTime(t *testing.T) {
 			case "half":
 				if c, err := h.core.Checkpoint(); err == nil {
 					h.saveItems(c.Docs[:rapid.IntRange(0, len(c.Docs)).Draw(t, "items")])
-					h.core.SpoilCheckpoint(c)
+					h.core.CheckpointFailed(c)
 				}
 			case "crash":
 				h.load()

@@ -60,7 +60,7 @@ func (h *needs) noteAwaited(g *graph) {
 	if h.wait == 0 || h.awaits != nil && !h.awaits.loaded {
 		return
 	}
-	h.awaits, h.since = h.lacked(g), g.now
+	h.awaits, h.since = h.missingDocument(g), g.now
 }
 
 // overdue returns the error of an event that has waited too long, nil if it has not.
@@ -70,7 +70,7 @@ func (h *needs) overdue(g *graph, wait time.Duration) error {
 	if at := h.failsAt(); at == 0 || g.now < at {
 		return nil
 	}
-	if d := h.lacked(g); d != h.awaits { // the document is no longer needed
+	if d := h.missingDocument(g); d != h.awaits { // the document is no longer needed
 		h.awaits, h.since = d, g.now
 		return nil
 	}
@@ -85,9 +85,9 @@ func (h *needs) failsAt() time.Duration {
 	return 0
 }
 
-// lacked returns an absent document of another space that the event needs, directly or indirectly; nil if
+// missingDocument returns an absent document of another space that the event needs, directly or indirectly; nil if
 // there is none.
-func (h *needs) lacked(g *graph) *doc {
+func (h *needs) missingDocument(g *graph) *doc {
 	for _, d := range h.docs {
 		if !d.loaded {
 			return d

@@ -49,8 +49,8 @@ type node struct {
 	queued  bool // in the queue, or among the idle materializers
 	held    bool // among the gated
 	removed bool
-	// doomed reports that the node was removed during its own run, and will be deleted after it.
-	doomed bool
+	// removedMeanwhile reports that the node was removed during its own run, and will be deleted after it.
+	removedMeanwhile bool
 	// waiting reports that the last run read a foreign document that had not arrived. The node does not run
 	// again until one of its reads changes.
 	waiting bool
@@ -276,9 +276,9 @@ type pathIndex struct{ root pathNode }
 
 // pathNode holds the readers of one path.
 type pathNode struct {
-	step string // the last step of the path
-	here []*dep
-	kids map[string]*pathNode
+	step     string // the last step of the path
+	here     []*dep
+	children map[string]*pathNode
 	// order has the children in order of first use, because notifications must not follow the order of a map.
 	// A removed child, of size 0, may stay for a while.
 	order []*pathNode
@@ -356,9 +356,9 @@ func (n *node) mayWriteAt(d *doc, path model.Path) bool {
 	return within
 }
 
-// lacking reports whether the node itself is not up to date and worth waiting for. A node that was removed
+// worthWaitingFor reports whether the node itself is not up to date and worth waiting for. A node that was removed
 // while an event waited for it never will be.
-func (n *node) lacking() bool {
+func (n *node) worthWaitingFor() bool {
 	return n.status != Clean && !n.removed && (n.more == nil || n.more.gate.streak < patience)
 }
 

@@ -93,21 +93,21 @@ func (v plainWalk) Node(id string) (inspect.Node, bool) {
 func (v plainWalk) stand(n *node, out *inspect.Node) {
 	switch {
 	case n.running:
-		out.Standing = inspect.Running
+		out.RunState = inspect.Running
 	case n.status == Clean:
-		out.Standing = inspect.UpToDate
+		out.RunState = inspect.UpToDate
 	case !n.live:
-		out.Standing = inspect.Dormant
+		out.RunState = inspect.Dormant
 	case n.waiting:
-		out.Standing, out.Waits = inspect.Waiting, n.absentee()
+		out.RunState, out.Waits = inspect.Waiting, n.absentee()
 	case n.eligibleAt() > v.graph.now:
-		out.Standing, out.Until, out.Gate = inspect.Gated, n.eligibleAt(), n.gateName()
+		out.RunState, out.Until, out.Gate = inspect.Gated, n.eligibleAt(), n.gateName()
 	case int(n.passRuns) >= v.cfg.RunBudget:
-		out.Standing = inspect.Spent
+		out.RunState = inspect.Spent
 	case out.Halt != "":
-		out.Standing = inspect.Halted
+		out.RunState = inspect.Halted
 	default:
-		out.Standing = inspect.Runnable
+		out.RunState = inspect.Runnable
 	}
 }
 

@@ -37,8 +37,8 @@ func (r *overruns) hold(n *node) {
 	r.hooks.report(ErrorInfo{Node: o.Node, Err: err, Rejection: ByTransientError, Transient: true})
 }
 
-// endRests lets events wait again for nodes that may run again.
-func (r *overruns) endRests() {
+// releaseRested lets events wait again for nodes that may run again.
+func (r *overruns) releaseRested() {
 	r.resting = slices.DeleteFunc(r.resting, func(n *node) bool {
 		over := n.removed || n.more.gate.backoffUntil <= r.graph.now
 		if over && !n.removed {

@@ -58,10 +58,10 @@ func (s *staleness) upToDate(n *node) bool {
 func (s *staleness) staleWriter(d *dep) *node {
 	w := d.doc.writer
 	switch {
-	case w != nil && w.node.lacking():
+	case w != nil && w.node.worthWaitingFor():
 		return w.node
 	case w == nil || len(d.doc.others) > 0:
-		return s.seek(preflight{read: d}, climb{deps: []*dep{d}})
+		return s.findRoot(preflight{read: d}, climb{deps: []*dep{d}})
 	case s.isStale(w.node):
 		return w.node
 	}
@@ -71,12 +71,12 @@ func (s *staleness) staleWriter(d *dep) *node {
 // isStale reports whether n or anything upstream of it has yet to run.
 func (s *staleness) isStale(n *node) bool {
 	switch {
-	case n.lacking():
+	case n.worthWaitingFor():
 		return true
 	case n.live && s.queue.dueCount == 0 && s.documents.pending == 0:
 		return false
 	}
-	return s.seek(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
+	return s.findRoot(preflight{node: n}, climb{deps: n.deps, root: n}) != nil
 }
 
 // preflight is a search for stale nodes among its roots and upstream of them. The roots are one node, or all
@@ -114,8 +114,8 @@ type descent struct {
 	surface, at int
 }
 
-// seek returns a stale root, or nil.
-func (s *staleness) seek(p preflight, from climb) *node {
+// findRoot returns a stale root, or nil.
+func (s *staleness) findRoot(p preflight, from climb) *node {
 	p.in, p.upStamp, p.downStamp = s, s.marks.next(), s.marks.next()
 	p.up, p.down = append(s.up[:0], from), s.down[:0]
 	for p.found == nil && len(p.up) > 0 {
@@ -162,7 +162,7 @@ func (p *preflight) reach(n, root *node) {
 	if root == nil {
 		root = n
 	}
-	if n.lacking() {
+	if n.worthWaitingFor() {
 		p.found = root
 		return
 	}
@@ -198,7 +198,7 @@ func (p *preflight) begin() bool {
 	p.in.stats.Visits++
 	switch {
 	case p.stale < len(p.in.stale):
-		if n := p.in.stale[p.stale]; n.lacking() {
+		if n := p.in.stale[p.stale]; n.worthWaitingFor() {
 			p.affect(n)
 		}
 		p.stale++

@@ -199,7 +199,7 @@ func TestTheShorterSideOfTheSearchDecides(t *testing.T) {
 
 // staleByWalking is isStale without regard to cost.
 func staleByWalking(n *node, seen map[*node]bool) bool {
-	if n.lacking() {
+	if n.worthWaitingFor() {
 		return true
 	}
 	seen[n] = true

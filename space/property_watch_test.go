@@ -71,7 +71,7 @@ func (w *watcher) start(i *RunInfo) {
 func (w *watcher) end(i *RunInfo) {
 	n := w.stack[len(w.stack)-1]
 	w.stack = w.stack[:len(w.stack)-1]
-	w.again[n] = i.Waits != "" || i.Crowded
+	w.again[n] = i.Waits != "" || i.NoRoom
 	if i.Tx != 0 {
 		w.made[n] = append(w.made[n], madeRun{w.h.core.ledger.Epoch(), i.Tx, w.h.core.Stats().Refused})
 	}

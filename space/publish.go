@@ -85,7 +85,7 @@ func (p *publisher) describe(n *node) {
 		st.Measured, st.Total = times.runCount, times.totalTime
 		st.Average, st.Last = times.averageTime(), times.lastRunTime
 	}
-	p.stand(n, out)
+	p.runState(n, out)
 }
 
 func causeNames(n *node) []string {
@@ -93,24 +93,24 @@ func causeNames(n *node) []string {
 	return c.names()
 }
 
-// stand fills in the reason why a node does not run now, except for reasons that stop the whole space.
-func (p *publisher) stand(n *node, out *inspect.Node) {
+// runState fills in the reason why a node does not run now, except for reasons that stop the whole space.
+func (p *publisher) runState(n *node, out *inspect.Node) {
 	h := p.handling
 	switch {
 	case n.running:
-		out.Standing = inspect.Running
+		out.RunState = inspect.Running
 	case n.status == Clean:
-		out.Standing = inspect.UpToDate
+		out.RunState = inspect.UpToDate
 	case !n.live:
-		out.Standing = inspect.Dormant
+		out.RunState = inspect.Dormant
 	case n.waiting:
-		out.Standing, out.Waits = inspect.Waiting, n.absentee()
+		out.RunState, out.Waits = inspect.Waiting, n.absentee()
 	case n.eligibleAt() > h.graph.now:
-		out.Standing, out.Until, out.Gate = inspect.Gated, n.eligibleAt(), n.gateName()
+		out.RunState, out.Until, out.Gate = inspect.Gated, n.eligibleAt(), n.gateName()
 	case int(n.passRuns) >= h.cfg.RunBudget:
-		out.Standing = inspect.Spent
+		out.RunState = inspect.Spent
 	default:
-		out.Standing = inspect.Runnable
+		out.RunState = inspect.Runnable
 	}
 }
 
@@ -175,7 +175,7 @@ func halted(l *ledger.Ledger) string {
 		return "a commit was refused, and the commits of other runtimes must be integrated first"
 	case !l.Begins():
 		return "it is finishing"
-	case l.Crowded():
+	case l.Overflowed():
 		return "the open commit is full, and the one before is under way"
 	}
 	return ""

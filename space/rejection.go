@@ -128,7 +128,7 @@ type RejectInfo struct {
 }
 
 // rejectionBy returns the class of the reason why a refusal has undone a handling.
-func rejectionBy(w ledger.Why) Rejection {
+func rejectionBy(w ledger.UndoCause) Rejection {
 	switch w {
 	case ledger.Receipt:
 		return ByReceipt

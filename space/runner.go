@@ -67,7 +67,7 @@ func (r *runner) runNode(n *node) {
 	}
 	info.Err = r.finishRun(n, why, &info)
 	r.firing = r.firing[:why]
-	if info.Waits == "" && !info.Crowded {
+	if info.Waits == "" && !info.NoRoom {
 		r.inv.ran(n)
 	}
 	if info.Err != nil {
@@ -100,8 +100,8 @@ func (r *runner) finishRun(n *node, why int, info *RunInfo) error {
 	v, err := callNode(n, tx)
 	_ = r.cfg.Guard.returned(false) // a node's result counts, however late
 	n.running = false
-	if n.doomed {
-		r.endDoomed(n, tx)
+	if n.removedMeanwhile {
+		r.endRemoved(n, tx)
 		return nil
 	}
 	newReads := r.graph.applyReads(&tx.log)
@@ -176,7 +176,7 @@ func (r *runner) concludeRun(n *node, tx *Tx, v model.Value, why int, newReads b
 	err := r.commitRun(n, tx, after, why, newReads, info)
 	if errors.Is(err, ErrNoRoom) {
 		r.runAgain(n, r.whyRuns(n, why))
-		info.Crowded = true
+		info.NoRoom = true
 		return nil
 	}
 	info.Changed = err == nil
@@ -252,7 +252,7 @@ func (r *runner) freshen(n *node) {
 	if n.status != Clean {
 		r.freshenMakers(n)
 	}
-	if n.status != Clean && !n.waiting && !n.held && !n.removed && r.budgets.mayRun(n) && !r.ledger.Crowded() && !r.ledger.Closed() {
+	if n.status != Clean && !n.waiting && !n.held && !n.removed && r.budgets.mayRun(n) && !r.ledger.Overflowed() && !r.ledger.Closed() {
 		r.dequeue(n)
 		r.runNode(n)
 	}
@@ -284,9 +284,9 @@ func (r *runner) freshenMakers(n *node) {
 	}
 }
 
-// endDoomed ends the run of a node that was removed during it, by a node that the run had pulled. Nothing of
+// endRemoved ends the run of a node that was removed during it, by a node that the run had pulled. Nothing of
 // the run is kept.
-func (r *runner) endDoomed(n *node, tx *Tx) {
+func (r *runner) endRemoved(n *node, tx *Tx) {
 	r.giveBack(n, tx)
 	for _, c := range tx.made {
 		r.graph.remove(c)
@@ -465,7 +465,7 @@ func (r *runner) giveBack(n *node, tx *Tx) {
 		if f.spec.Gate != c.spec.Gate {
 			g.changeGate(c, func(gt *gate) { gt.apply(f.spec.Gate) })
 		}
-		c.spec, c.doomed, c.more.outdated = f.spec, f.doomed, f.outdated
+		c.spec, c.removedMeanwhile, c.more.outdated = f.spec, f.removedMeanwhile, f.outdated
 		if f.parent == n {
 			continue
 		}

@@ -188,7 +188,7 @@ func (a *actor) runEnd(i RunInfo) {
 		a.tell(a, depth, "error: %v", i.Err)
 	case i.Waits != "":
 		a.tell(a, depth, "wait for %s", i.Waits)
-	case i.Crowded:
+	case i.NoRoom:
 		a.tell(a, depth, "put off, the commit is full")
 	case i.Changed && i.Tx == 0:
 		a.tell(a, depth, "not for the log")

@@ -24,7 +24,7 @@ func (s *Space) Settle(now time.Duration) Ready {
 	s.runner.renewMarks()
 	s.ledger.Tick(now)
 	s.graph.tick(now)
-	s.overruns.endRests()
+	s.overruns.releaseRested()
 	if s.ledger.Begins() {
 		s.pass()
 	}
@@ -54,7 +54,7 @@ func (s *Space) pass() {
 	var info PassInfo
 	rounds := 0 // iterations since an event was last handled
 	turn := s.ledger.TakeTurn()
-	for rounds < s.cfg.MaxIterations && !s.ledger.Crowded() && !s.ledger.Closed() {
+	for rounds < s.cfg.MaxIterations && !s.ledger.Overflowed() && !s.ledger.Closed() {
 		rounds++
 		events := 0
 		if !turn {

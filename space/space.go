@@ -151,7 +151,7 @@ func (s *Space) Integrate(entries ...model.LogEntry) error {
 func (s *Space) Resume() {
 	for _, u := range s.ledger.Resume() {
 		if f := s.cfg.Trace.Rejected; f != nil {
-			f(RejectInfo{Stream: u.Event.Stream, Event: u.Event.ID, Class: rejectionBy(u.Why)})
+			f(RejectInfo{Stream: u.Event.Stream, Event: u.Event.ID, Class: rejectionBy(u.Cause)})
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (w *sweeper) sweep() (runs int) {
 	for q.sweep.n > 0 {
 		q.at = q.sweep.lowest()
 		for _, n := range q.sweep.take() {
-			if w.turn(n) {
+			if w.runNext(n) {
 				runs++
 			}
 		}
@@ -67,16 +67,16 @@ func (w *sweeper) promoteIdle() {
 	}
 }
 
-// turn runs the node whose turn it is, if it may run: it is needed, one of its reads has changed, no gate
+// runNext runs the node whose turn it is, if it may run: it is needed, one of its reads has changed, no gate
 // holds it, and its budget for this pass is not exhausted.
-func (w *sweeper) turn(n *node) (ran bool) {
+func (w *sweeper) runNext(n *node) (ran bool) {
 	g := w.graph
 	n.queued = false
 	g.stats.Visits++
 	switch {
 	case !n.due():
 		return false
-	case w.ledger.Crowded() || w.ledger.Closed() || n.height > g.queue.at || w.parentFirst(n):
+	case w.ledger.Overflowed() || w.ledger.Closed() || n.height > g.queue.at || w.parentFirst(n):
 		g.enqueue(n)
 		return false
 	}

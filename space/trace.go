@@ -98,10 +98,10 @@ type RunInfo struct {
 	Writes []model.Write
 	// Waits is the foreign document that the run read before it had arrived.
 	Waits string
-	// Crowded reports that the open group had no room for the run's output; the node runs again when there is
+	// NoRoom reports that the open group had no room for the run's output; the node runs again when there is
 	// room.
-	Crowded bool
-	Err     error
+	NoRoom bool
+	Err    error
 	// Stack is the stack of a panic, nil if there was none.
 	Stack []byte
 }

@@ -205,11 +205,11 @@ func (t *Tx) Guard() *Guard { return &t.core.cfg.Guard }
 // former is the state of a child before a run registered it again: its parent, the parent's number of runs,
 // and the rest that a failed run restores.
 type former struct {
-	child, parent *node
-	parentRuns    uint64
-	spec          *declaration
-	doomed        bool
-	outdated      bool
+	child, parent    *node
+	parentRuns       uint64
+	spec             *declaration
+	removedMeanwhile bool
+	outdated         bool
 }
 
 // nodeCode is the function of a node.

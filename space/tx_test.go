@@ -131,7 +131,7 @@ func TestACheckpointHoldsWhatChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer h.core.SpoilCheckpoint(c)
+		defer h.core.CheckpointFailed(c)
 		var ids []string
 		for _, d := range c.Docs {
 			ids = append(ids, d.Doc)

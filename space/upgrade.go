@@ -82,7 +82,7 @@ func (s *Space) changeOver(p *Program) {
 			info.Kept++
 		}
 	}
-	info.Makers = s.graph.makeAnew()
+	info.Makers = s.graph.rerunMakers()
 	if f := s.cfg.Trace.Program; f != nil {
 		f(info)
 	}
@@ -167,7 +167,7 @@ func (g *graph) renew(n *node, before *declaration) {
 		x.cleanAs = before.Version
 	}
 	x.retries = 0
-	n.forgive()
+	n.resetBackoff()
 	if !n.onlyBecause(causeVersion) {
 		g.invalidate(n, causeVersion)
 	}
@@ -180,9 +180,9 @@ func (n *node) onlyBecause(cause string) bool {
 	return n.status == Invalid && len(c.reads) == 0 && len(c.other) == 1 && c.other[0] == cause
 }
 
-// makeAnew makes nodes that have made others run again: the others belong to the previous program until they
+// rerunMakers makes nodes that have made others run again: the others belong to the previous program until they
 // are registered again. A maker that nothing needs runs once for that.
-func (g *graph) makeAnew() (makers int) {
+func (g *graph) rerunMakers() (makers int) {
 	for _, n := range g.nodes {
 		if n == nil || n.more == nil {
 			continue

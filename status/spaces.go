@@ -20,8 +20,8 @@ type Stuck struct {
 	Stored time.Time `json:"stored,omitzero"`
 	Since  time.Time `json:"since"`
 	// Cause is one of the Cause constants, Why is the reason as text.
-	Cause string `json:"cause"`
-	Why   string `json:"why"`
+	Cause  string `json:"cause"`
+	Reason string `json:"why"`
 }
 
 // Causes are why a space stands still: Stuck.Cause is one of these, or one of the core's for a
@@ -90,8 +90,8 @@ type Loss struct {
 	Known     uint64         `json:"known,omitzero"`
 	Found     uint64         `json:"found,omitzero"`
 	// Since is when the worker first detected the loss, Why is the reason as text.
-	Since time.Time `json:"since"`
-	Why   string    `json:"why"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"why"`
 }
 
 // What returns a name of the refused partition or space.

@@ -14,7 +14,7 @@ import (
 // core is a space with a graph, as its host drives it.
 type core struct {
 	*space.Space
-	of      *host.Surroundings
+	of      *host.HostAccess
 	engine  *engine
 	tracing tracing
 	tasks   *tasks.List
@@ -68,7 +68,7 @@ func (c *core) begins(ev *model.Event) model.Trace {
 func (c *core) Settle(now time.Duration) host.Ready {
 	c.tracing.spans.beginPass()
 	r := c.Space.Settle(now)
-	c.tracing.watch.tell(c.Space)
+	c.tracing.watch.report(c.Space)
 	if rec := c.Recorder(); rec.Busy(c.of.Now() - now) {
 		found := rec.Markers()
 		last := found[len(found)-1]
@@ -99,15 +99,15 @@ func (c *core) BeginCommit(commit *model.Commit) (model.Trace, func(seq uint64, 
 	return c.tracing.spans.beginCommit(commit)
 }
 
-// StandsAt returns the event at which the space stands still, and why.
-func (c *core) StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
+// StuckAt returns the event at which the space stands still, and why.
+func (c *core) StuckAt(clock func(time.Duration) string) (s status.Stuck, waits bool) {
 	p, waits := c.Inspect().Parked()
 	if !waits {
-		s.Cause, s.Why = inspect.CauseComputation, "its computations do not come to rest, or wait for a time"
+		s.Cause, s.Reason = inspect.CauseComputation, "its computations do not come to rest, or wait for a time"
 		return s, false
 	}
 	s.Stream, s.Event = p.Stream, p.Event
-	s.Cause, s.Why = p.Cause(clock)
+	s.Cause, s.Reason = p.Cause(clock)
 	return s, true
 }
 
@@ -120,7 +120,7 @@ func (c *core) LastMissed() host.Missed { return host.Missed(c.Space.LastMissed(
 // Freshness returns how up to date an observed document is.
 func (c *core) Freshness(doc string) host.Freshness {
 	f := c.Space.Freshness(doc)
-	return host.Freshness{Pending: f.Pending, Why: f.Why}
+	return host.Freshness{Pending: f.Pending, Reason: f.Reason}
 }
 
 // Mirror sets the value of a document of another space.

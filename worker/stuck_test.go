@@ -23,7 +23,7 @@ import (
 // stuckLines formats what a worker reports about stuck spaces, without times.
 func stuckLines(f *status.Figures) (lines []string) {
 	for _, s := range f.Stuck {
-		lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Why))
+		lines = append(lines, fmt.Sprintf("%s %s/%s %s: %s", s.Space, s.Stream, s.Event, s.Cause, s.Reason))
 	}
 	slices.Sort(lines)
 	return lines

@@ -66,8 +66,8 @@ func (w *stopwatch) stop(node string, kind space.NodeKind) {
 	}
 }
 
-// tell reports the measured runs.
-func (w *stopwatch) tell(core *space.Space) {
+// report reports the measured runs.
+func (w *stopwatch) report(core *space.Space) {
 	for _, m := range w.took {
 		core.Measured(m.node, m.took)
 	}

@@ -57,11 +57,11 @@ type Kind string
 
 // Requests that have an effect, and that must therefore survive a fault.
 const (
-	Append Kind = "append"
-	Send   Kind = "send"
-	Save   Kind = "save" // one document or mark of SaveState
-	Bury   Kind = "bury"
-	Record Kind = "record"
+	Append    Kind = "append"
+	Send      Kind = "send"
+	Save      Kind = "save" // one document or mark of SaveState
+	StoreDead Kind = "bury"
+	Record    Kind = "record"
 )
 
 // Fault is what happens to one request.

@@ -34,7 +34,7 @@ func letter(space, id string) *model.DeadLetter {
 func (w *world) bury(c Client, letters ...*model.DeadLetter) {
 	w.Helper()
 	for _, d := range letters {
-		w.must(c.Bury(w.ctx, d))
+		w.must(c.StoreDead(w.ctx, d))
 	}
 }
 
@@ -103,7 +103,7 @@ func racingLetters(w *world) {
 	ended := make(chan error, n)
 	for i := range n {
 		c := w.connect(fmt.Sprint("c", i))
-		go func() { ended <- c.Bury(w.ctx, letter(cart, "e1")) }() // ends with the answer
+		go func() { ended <- c.StoreDead(w.ctx, letter(cart, "e1")) }() // ends with the answer
 	}
 	for range n {
 		w.must(<-ended)
@@ -134,9 +134,9 @@ func letterInDoubt(w *world) {
 	for i, fault := range faults {
 		c := w.connect(fmt.Sprint("c", i))
 		if fault != Duplicate {
-			w.inject(c, Bury, fault)
+			w.inject(c, StoreDead, fault)
 		} else {
-			c.Inject(Bury, fault, nil)
+			c.Inject(StoreDead, fault, nil)
 		}
 		w.bury(c, letter(cart, fmt.Sprint("e", i)))
 		w.equal("letters", len(w.dead(c, "", 0, 10)), i+1)
@@ -147,7 +147,7 @@ func oversizeLetter(w *world) {
 	c := w.connect("a")
 	d := letter(cart, "e1")
 	d.Raw = []byte(strings.Repeat("x", c.MaxPayload()))
-	if err := c.Bury(w.ctx, d); !errors.Is(err, model.ErrTooLarge) {
+	if err := c.StoreDead(w.ctx, d); !errors.Is(err, model.ErrTooLarge) {
 		w.Errorf("bury: %v, want ErrTooLarge", err)
 	}
 	w.bury(c, letter(cart, "e2"))
@@ -200,7 +200,7 @@ func badLetter(w *world) {
 	c := w.connect("a")
 	var name *model.NameError
 	for _, d := range []*model.DeadLetter{letter("a.b", "e1"), letter("", "e1"), letter(cart, "a.b"), letter(cart, ">")} {
-		if err := c.Bury(w.ctx, d); !errors.As(err, &name) {
+		if err := c.StoreDead(w.ctx, d); !errors.As(err, &name) {
 			w.Errorf("bury %s of %s: %v", d.Event, d.Space, err)
 		}
 	}
@@ -224,7 +224,7 @@ func lettersSurvive(w *world) {
 	w.bury(c, letter(cart, "e1"))
 	w.Disconnect(w.T)
 	late := make(chan error, 1)
-	go func() { late <- c.Bury(w.ctx, letter(cart, "e2")) }() // ends with the answer
+	go func() { late <- c.StoreDead(w.ctx, letter(cart, "e2")) }() // ends with the answer
 	w.Reconnect(w.T)
 	w.must(<-late)
 	w.equal("letters", len(w.dead(c, cart, 0, 10)), 2)
@@ -234,7 +234,7 @@ func lettersEnd(w *world) {
 	c := w.connect("a")
 	w.Disconnect(w.T)
 	for name, call := range map[string]func(context.Context) error{
-		"bury": func(ctx context.Context) error { return c.Bury(ctx, letter(cart, "e1")) },
+		"bury": func(ctx context.Context) error { return c.StoreDead(ctx, letter(cart, "e1")) },
 		"read": func(ctx context.Context) error { _, err := c.ReadDead(ctx, "", 0, 1); return err },
 		"find": func(ctx context.Context) error { _, err := c.FindDead(ctx, cart, "e1"); return err },
 		"list": func(ctx context.Context) error { _, err := c.ListDead(ctx, ""); return err },
@@ -249,7 +249,7 @@ func lettersEnd(w *world) {
 	}
 	w.Reconnect(w.T)
 	c.Kill()
-	w.wantStopped("bury", c.Bury(w.ctx, letter(cart, "e1")))
+	w.wantStopped("bury", c.StoreDead(w.ctx, letter(cart, "e1")))
 	_, err := c.ReadDead(w.ctx, "", 0, 1)
 	w.wantStopped("read", err)
 	_, err = c.FindDead(w.ctx, cart, "e1")

@@ -30,11 +30,11 @@ func (w *world) counting(name string) model.Service {
 			go func() { // ends with the listener, or with the test
 				defer to.Close()
 				if err != nil {
-					_ = to.Say(model.Part{Err: &model.ServiceError{Code: model.CodeBadRequest, Text: "no\nnumber"}})
+					_ = to.Send(model.Part{Err: &model.ServiceError{Code: model.CodeBadRequest, Text: "no\nnumber"}})
 					return
 				}
 				for i := range n {
-					_ = to.Say(model.Part{Header: map[string]string{"Settle-Of": name}, Data: []byte(strconv.Itoa(i))})
+					_ = to.Send(model.Part{Header: map[string]string{"Settle-Of": name}, Data: []byte(strconv.Itoa(i))})
 				}
 				beat := time.NewTicker(10 * time.Millisecond)
 				defer beat.Stop()
@@ -46,7 +46,7 @@ func (w *world) counting(name string) model.Service {
 					case <-w.ctx.Done():
 						return
 					case <-beat.C:
-						_ = to.Say(model.Part{Header: map[string]string{"Settle-Beat": "1"}})
+						_ = to.Send(model.Part{Header: map[string]string{"Settle-Beat": "1"}})
 					}
 				}
 			}()
@@ -166,8 +166,8 @@ func oversizePart(w *world) {
 		Open: func(_ []byte, to model.Outlet) {
 			go func() { // ends at once
 				defer to.Close()
-				errs <- to.Say(model.Part{Data: make([]byte, a.MaxPayload()+1)})
-				_ = to.Say(model.Part{Header: map[string]string{"Settle-Of": "one"}, Data: []byte("0")})
+				errs <- to.Send(model.Part{Data: make([]byte, a.MaxPayload()+1)})
+				_ = to.Send(model.Part{Header: map[string]string{"Settle-Of": "one"}, Data: []byte("0")})
 			}()
 		},
 	}}})

@@ -5,11 +5,11 @@ type Op string
 
 // The operations that can be made to fail.
 const (
-	OpAppend Op = "append"
-	OpSend   Op = "send"
-	OpSave   Op = "save"   // of a document, a mark or a position
-	OpBury   Op = "bury"   // of a dead letter
-	OpRecord Op = "record" // of a program or a rule
+	OpAppend    Op = "append"
+	OpSend      Op = "send"
+	OpSave      Op = "save"   // of a document, a mark or a position
+	OpStoreDead Op = "bury"   // of a dead letter
+	OpRecord    Op = "record" // of a program or a rule
 
 	OpAnnounce Op = "announce"
 )

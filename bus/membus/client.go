@@ -69,8 +69,8 @@ type held struct {
 // Epoch returns how often the store has gone back: see Server.GoBack.
 func (cl *client) Epoch() uint64 { return cl.server.epoch.Load() }
 
-// Hindsight returns the hindsight of a cluster where the network is simulated, and 0 otherwise.
-func (cl *client) Hindsight() time.Duration {
+// StaleWindow returns the hindsight of a cluster where the network is simulated, and 0 otherwise.
+func (cl *client) StaleWindow() time.Duration {
 	if cl.net != nil {
 		return 30 * time.Second
 	}

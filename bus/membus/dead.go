@@ -22,9 +22,9 @@ func newDead() dead {
 	return dead{stream: newStream[[]byte](), stored: map[eventKey]uint64{}}
 }
 
-// Bury stores an encoded dead letter unless the event has one. It returns model.ErrTooLarge if it does not
+// StoreDead stores an encoded dead letter unless the event has one. It returns model.ErrTooLarge if it does not
 // fit.
-func (s *deadStore) Bury(space, stream, id string, letter []byte) error {
+func (s *deadStore) StoreDead(space, stream, id string, letter []byte) error {
 	if len(letter)+headerSize("Nats-Expected-Last-Subject-Sequence", "0") > s.maxPayload {
 		return model.ErrTooLarge
 	}

@@ -11,8 +11,8 @@ import (
 // deadClient stores and reads dead letters.
 type deadClient struct{ *client }
 
-// Bury stores a dead letter unless the event has one.
-func (c *deadClient) Bury(ctx context.Context, d *model.DeadLetter) error {
+// StoreDead stores a dead letter unless the event has one.
+func (c *deadClient) StoreDead(ctx context.Context, d *model.DeadLetter) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (c *deadClient) Bury(ctx context.Context, d *model.DeadLetter) error {
 		return err
 	}
 	refused, err := ask(ctx, c.client, Op{Label: "bury", Space: d.Space, Key: d.Event}, func(int) error {
-		return c.server.Bury(d.Space, d.Stream, d.Event, letter)
+		return c.server.StoreDead(d.Space, d.Stream, d.Event, letter)
 	})
 	if err == nil {
 		err = refused

@@ -280,12 +280,12 @@ func (o *Outage) FollowMembers(ctx context.Context, deliver func(model.Member), 
 	return o.follow(ctx, func(ctx context.Context) error { return o.Bus.FollowMembers(ctx, deliver, ready) })
 }
 
-// Bury fails during an outage.
-func (o *Outage) Bury(ctx context.Context, d *model.DeadLetter) error {
+// StoreDead fails during an outage.
+func (o *Outage) StoreDead(ctx context.Context, d *model.DeadLetter) error {
 	if err := o.err(); err != nil {
 		return err
 	}
-	return o.Bus.Bury(ctx, d)
+	return o.Bus.StoreDead(ctx, d)
 }
 
 // Serve fails during an outage.

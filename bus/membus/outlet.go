@@ -24,14 +24,14 @@ type outlet struct {
 	last time.Time
 }
 
-// Say sends a part.
-func (o *outlet) Say(p model.Part) error {
+// Send sends a part.
+func (o *outlet) Send(p model.Part) error {
 	if len(p.Data) > o.client.MaxPayload() {
 		return fmt.Errorf("part of an answer: %w", model.ErrTooLarge)
 	}
 	p.Data, p.Header = bytes.Clone(p.Data), maps.Clone(p.Header)
 	arrive := func() {
-		if !o.client.server.say(o.c, p) {
+		if !o.client.server.publish(o.c, p) {
 			o.once.Do(func() { close(o.gone) })
 		}
 	}
@@ -93,8 +93,8 @@ type single struct {
 	limit   int
 }
 
-// Say sends the first part.
-func (s *single) Say(p model.Part) error {
+// Send sends the first part.
+func (s *single) Send(p model.Part) error {
 	if len(p.Data) > s.limit {
 		return fmt.Errorf("part of an answer: %w", model.ErrTooLarge)
 	}
@@ -105,7 +105,7 @@ func (s *single) Say(p model.Part) error {
 	if p.Err != nil {
 		r = reply{err: p.Err}
 	}
-	tell(s.replies, r)
+	keepFirst(s.replies, r)
 	s.once.Do(func() { close(s.gone) })
 	return nil
 }

@@ -48,8 +48,8 @@ func (s *serviceStore) choose(endpoint string) *served {
 	return nil
 }
 
-// tell keeps the first reply.
-func tell(replies chan<- reply, r reply) {
+// keepFirst keeps the first reply.
+func keepFirst(replies chan<- reply, r reply) {
 	select {
 	case replies <- r:
 	default:

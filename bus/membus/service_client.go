@@ -77,10 +77,10 @@ func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool
 		o := e.outlet(c)
 		data, err := e.Answer(question)
 		if err != nil {
-			_ = o.Say(model.Part{Err: model.AsServiceError(err)}) // the requesting client has a timeout
+			_ = o.Send(model.Part{Err: model.AsServiceError(err)}) // the requesting client has a timeout
 			return
 		}
-		_ = o.Say(model.Part{Data: data}) // likewise
+		_ = o.Send(model.Part{Data: data}) // likewise
 	}()
 	return true
 }
@@ -128,7 +128,7 @@ func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []by
 	cl.submit(&request{
 		op:      Op{Label: "ask", Key: endpoint + " " + string(question)},
 		arrive:  func(int) func() { return cl.ask(endpoint, bytes.Clone(question), replies) },
-		stopped: func() { tell(replies, reply{err: model.ErrStopped}) },
+		stopped: func() { keepFirst(replies, reply{err: model.ErrStopped}) },
 	})
 	select {
 	case r := <-replies:
@@ -147,7 +147,7 @@ func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []by
 func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- reply) func() {
 	e := cl.server.choose(endpoint)
 	if e == nil {
-		return func() { tell(replies, reply{err: model.ErrNobody}) }
+		return func() { keepFirst(replies, reply{err: model.ErrNobody}) }
 	}
 	if e.Open != nil {
 		go cl.openOnce(e, request, replies) // ends with the first part
@@ -161,7 +161,7 @@ func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- rep
 		if err != nil {
 			err = model.AsServiceError(err)
 		}
-		tell(replies, reply{bytes.Clone(data), err})
+		keepFirst(replies, reply{bytes.Clone(data), err})
 	}()
 	return func() {}
 }

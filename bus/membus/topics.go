@@ -108,10 +108,10 @@ func (s *topicStore) Answer(id string, online func() bool) (cancel func()) {
 	}
 	a := &answer{online}
 	s.topics.answers[id][a] = true
-	return func() { s.unanswer(id, a) }
+	return func() { s.removeAnswer(id, a) }
 }
 
-func (s *topicStore) unanswer(id string, a *answer) {
+func (s *topicStore) removeAnswer(id string, a *answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.topics.answers[id], a)
@@ -135,8 +135,8 @@ func (s *topicStore) subscribeChannel(c *channel) *Subscription[model.Part] {
 	return subscribe(s.data, c.subs)
 }
 
-// say sends a part, and reports whether there is a listener.
-func (s *topicStore) say(c *channel, p model.Part) bool {
+// publish sends a part, and reports whether there is a listener.
+func (s *topicStore) publish(c *channel, p model.Part) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.subs.publish(p)

@@ -63,8 +63,8 @@ type Survey struct {
 
 // Unseen is something that could not be read.
 type Unseen struct {
-	What string
-	Why  error
+	What   string
+	Reason error
 }
 
 // ServerFacts are about one server.

@@ -68,7 +68,7 @@ func TestDead_TheOldestOpenLetterAndTheStreamOfMost(t *testing.T) {
 		if n == 1 {
 			d.Outcome = model.Dismissed
 		}
-		if err := b.Bury(t.Context(), &d); err != nil {
+		if err := b.StoreDead(t.Context(), &d); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -144,7 +144,7 @@ type bars struct {
 	now      func() time.Time
 
 	mu       sync.Mutex
-	said     time.Time
+	printed  time.Time
 	what     string
 	done, of int64
 }
@@ -154,7 +154,7 @@ const progressEvery = 5 * time.Second
 
 // newBars returns bars for a command that begins now. They write to its standard error.
 func newBars(io streams) *bars {
-	b := &bars{out: io.err, now: io.now, said: io.now()}
+	b := &bars{out: io.err, now: io.now, printed: io.now()}
 	if f, ok := io.err.(*os.File); ok {
 		b.terminal = term.IsTerminal(int(f.Fd()))
 	}
@@ -163,7 +163,7 @@ func newBars(io streams) *bars {
 
 func (b *bars) progress() backup.Progress {
 	if !b.terminal {
-		return backup.Progress{Begin: b.note, Add: b.tell}
+		return backup.Progress{Begin: b.note, Add: b.add}
 	}
 	return backup.Progress{Begin: b.begin, Add: func(n int64) { _ = b.bar.Add64(n) }} // it is only shown
 }
@@ -175,16 +175,16 @@ func (b *bars) note(what string, of int64) {
 	b.what, b.done, b.of = what, 0, of
 }
 
-// tell adds progress, and prints a line if the interval has passed.
-func (b *bars) tell(n int64) {
+// add adds progress, and prints a line if the interval has passed.
+func (b *bars) add(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done += n
 	now := b.now()
-	if now.Sub(b.said) < progressEvery {
+	if now.Sub(b.printed) < progressEvery {
 		return
 	}
-	b.said = now
+	b.printed = now
 	text := fmt.Sprintf("%s: %d", b.what, b.done)
 	if b.of > 0 {
 		text += fmt.Sprintf(" of %d", b.of)

@@ -21,7 +21,7 @@ func flood(t *testing.T, b *bus.Bus, n int) {
 		if i < n/2 {
 			d.Ended = d.Ended.Add(-24 * time.Hour)
 		}
-		if err := b.Bury(t.Context(), d); err != nil {
+		if err := b.StoreDead(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,13 +84,13 @@ func fleetJSON(out io.Writer, v any) error {
 
 // place is the JSON output of --space: where a space is served, and why.
 type place struct {
-	Space      string            `json:"space"`
-	Partition  int               `json:"partition"`
-	Partitions int               `json:"partitions"`
-	Owner      string            `json:"owner"`
-	Served     []string          `json:"served"`
-	Silent     []string          `json:"silent,omitzero"`
-	Ranking    []roster.Standing `json:"ranking"`
+	Space      string        `json:"space"`
+	Partition  int           `json:"partition"`
+	Partitions int           `json:"partitions"`
+	Owner      string        `json:"owner"`
+	Served     []string      `json:"served"`
+	Silent     []string      `json:"silent,omitzero"`
+	Ranking    []roster.Rank `json:"ranking"`
 }
 
 func explain(f *fleet.Fleet, space string) place {

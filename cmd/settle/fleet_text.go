@@ -121,7 +121,7 @@ func printFleet(s sheet, f *fleet.Fleet, prefix string, width int) {
 		fmt.Fprintln(s.out)
 		printStuck(s, f)
 	}
-	if troubles := troubles(f); len(troubles) > 0 {
+	if troubles := problems(f); len(troubles) > 0 {
 		fmt.Fprintln(s.out)
 		for _, t := range troubles {
 			fmt.Fprintln(s.out, s.paint(yellow, "! ")+t)
@@ -270,7 +270,7 @@ func printStuck(s sheet, f *fleet.Fleet) {
 		if t.Event != "" {
 			event = t.Stream + "/" + t.Event
 		}
-		rows[i] = []cell{{text: t.Space, code: bold}, {text: event}, {text: brief(f.At.Sub(t.Since)), code: yellow, right: true}, {text: t.Worker}, {text: t.Why}}
+		rows[i] = []cell{{text: t.Space, code: bold}, {text: event}, {text: brief(f.At.Sub(t.Since)), code: yellow, right: true}, {text: t.Worker}, {text: t.Reason}}
 	}
 	s.table([]string{"STUCK SPACE", "EVENT", "FOR", "WORKER", "WHY"}, rows)
 	if more := f.StuckCount - len(f.Stuck); more > 0 {
@@ -281,8 +281,8 @@ func printStuck(s sheet, f *fleet.Fleet) {
 // clockOff is the difference between clocks above which a worker is reported.
 const clockOff = time.Second
 
-// troubles returns the problems that an operator should look at, with the remedy.
-func troubles(f *fleet.Fleet) (out []string) {
+// problems returns the problems that an operator should look at, with the remedy.
+func problems(f *fleet.Fleet) (out []string) {
 	if len(f.Staying()) == 0 {
 		out = append(out, "no worker runs: events wait in their lanes. Start one: spaceworker")
 	}
@@ -405,7 +405,7 @@ func lossesOf(m *fleet.Member) (out []string) {
 	}
 	for i := range m.Figures.Losses {
 		l := &m.Figures.Losses[i]
-		out = append(out, fmt.Sprintf("%s is refused by %s since %s: %s", l.What(), m.ID, l.Since.Format(time.RFC3339), l.Why))
+		out = append(out, fmt.Sprintf("%s is refused by %s since %s: %s", l.What(), m.ID, l.Since.Format(time.RFC3339), l.Reason))
 	}
 	if more := m.Figures.LossCount - len(m.Figures.Losses); more > 0 {
 		out = append(out, fmt.Sprintf("%s refuses %d more: settle accept-loss and settle quarantine list all", m.ID, more))

@@ -115,7 +115,7 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 	case errors.Is(err, model.ErrNobody):
 		return v, 0, "", errNoWorker
 	case err != nil && ctx.Err() == nil && time.Since(begun) >= c.Timeout:
-		return v, 0, "", fmt.Errorf("no answer within %v: %s; try again, or read from the log with --confirmed (%w)", c.Timeout, whoServes(ctx, b, c.Space), err)
+		return v, 0, "", fmt.Errorf("no answer within %v: %s; try again, or read from the log with --confirmed (%w)", c.Timeout, describeOwner(ctx, b, c.Space), err)
 	case err != nil:
 		return v, 0, "", err
 	}

@@ -215,7 +215,7 @@ func (c *importCmd) writeAndRemove(ctx context.Context, b *bus.Bus, s *imported,
 		return err
 	}
 	for docs := s.docs; len(docs) > 0 && err == nil; {
-		n := portion(docs)
+		n := batchSize(docs)
 		err = c.writeTogether(ctx, a, docs[:n], written, same)
 		docs = docs[n:]
 	}
@@ -242,8 +242,8 @@ func attach(ctx context.Context, b *bus.Bus, space, id string) (*worker.Attachme
 	return client.Space(space).Attach(ctx, settle.AttachConfig{ID: id})
 }
 
-// portion returns the number of documents to write together.
-func portion(docs []documentLine) int {
+// batchSize returns the number of documents to write together.
+func batchSize(docs []documentLine) int {
 	size := 0
 	for i := range docs {
 		if size += len(docs[i].Value.AppendJSON(nil)); i > 0 && size > importBytes {

@@ -17,9 +17,9 @@ import (
 // lookPatience is the time limit for reading the fleet after a request without an answer.
 const lookPatience = 5 * time.Second
 
-// whoServes returns, for the error of a request that timed out, which worker should have
+// describeOwner returns, for the error of a request that timed out, which worker should have
 // answered, and its state.
-func whoServes(ctx context.Context, b *bus.Bus, space string) string {
+func describeOwner(ctx context.Context, b *bus.Bus, space string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
 	defer cancel()
 	f, err := fleet.Look(ctx, b)

@@ -37,7 +37,7 @@ func (c *deciding) decide(ctx context.Context, b *bus.Bus, spaces string, change
 	_, err := program.Decide(ctx, b, spaces, func(r program.Rule) (program.Choice, error) {
 		d.Before = ""
 		if r.Target != (program.Target{}) {
-			d.Before = said(r.Choice)
+			d.Before = choiceText(r.Choice)
 		}
 		var err error
 		d.Now, err = change(r)
@@ -47,9 +47,9 @@ func (c *deciding) decide(ctx context.Context, b *bus.Bus, spaces string, change
 	return d, operators(err)
 }
 
-func said(c program.Choice) string {
+func choiceText(c program.Choice) string {
 	r := rule{Program: c.Program, Version: c.Version, Canary: c.Canary, Pinned: c.Pinned}
-	return r.says()
+	return r.text()
 }
 
 func (d *decided) print(io streams) {
@@ -57,11 +57,11 @@ func (d *decided) print(io streams) {
 	case d.Now.Target == (program.Target{}):
 		fmt.Fprintf(io.out, "spaces %s: no rule of their own any more (former: %s); %s\n", d.Spaces, d.Before, d.rest)
 	case d.Before == "":
-		fmt.Fprintf(io.out, "spaces %s: %s\n", d.Spaces, said(d.Now))
-	case d.Before == said(d.Now):
+		fmt.Fprintf(io.out, "spaces %s: %s\n", d.Spaces, choiceText(d.Now))
+	case d.Before == choiceText(d.Now):
 		fmt.Fprintf(io.out, "spaces %s: %s, as before\n", d.Spaces, d.Before)
 	default:
-		fmt.Fprintf(io.out, "spaces %s: now run %s (before: %s)\n", d.Spaces, said(d.Now), d.Before)
+		fmt.Fprintf(io.out, "spaces %s: now run %s (before: %s)\n", d.Spaces, choiceText(d.Now), d.Before)
 	}
 }
 
@@ -152,7 +152,7 @@ func general(table *program.Table, spaces string) string {
 	if best == nil {
 		return "no other rule assigns a program to them: their events wait"
 	}
-	return fmt.Sprintf("the rule about %s assigns %s to them", best.Spaces, said(best.Choice))
+	return fmt.Sprintf("the rule about %s assigns %s to them", best.Spaces, choiceText(best.Choice))
 }
 
 // rollbackCmd is `settle rollback`.

@@ -46,7 +46,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, io streams) error {
 			}
 			for _, q := range list {
 				count++
-				fmt.Fprintf(io.out, "space %s (partition %d): %s\n", q.Space, p, q.Why)
+				fmt.Fprintf(io.out, "space %s (partition %d): %s\n", q.Space, p, q.Reason)
 			}
 		}
 		switch {
@@ -82,7 +82,7 @@ func (c *quarantineShowCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		say := func(format string, args ...any) { fmt.Fprintf(io.out, format+"\n", args...) }
-		say("space %s is set aside: %s", q.Space, q.Why)
+		say("space %s is set aside: %s", q.Space, q.Reason)
 		if q.Item != "" {
 			return nil
 		}

@@ -29,7 +29,7 @@ type deed struct {
 	done, none string
 	do         func(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error
 	all        func(ctx context.Context, open *history.OpenDead, p history.Pace) error
-	told       func(io streams, d history.DeadDone)
+	printDone  func(io streams, d history.DeadDone)
 }
 
 // carryOut applies it to one letter, or to all selected ones.
@@ -77,8 +77,8 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 	case c.Confirm != n:
 		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", display.Count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
 	}
-	t := &toll{io: io, deed: d, of: open.Count, begun: time.Now(), said: time.Now()}
-	err = d.all(ctx, open, history.Pace{Rate: c.Rate, Told: t.told})
+	t := &bulkProgress{io: io, deed: d, of: open.Count, begun: time.Now(), printed: time.Now()}
+	err = d.all(ctx, open, history.Pace{Rate: c.Rate, Done: t.record})
 	t.sum()
 	switch {
 	case err != nil:
@@ -92,17 +92,17 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 // manyLetters is the number from which letters are counted instead of named.
 const manyLetters = 100
 
-// toll prints the progress of an operation on many letters.
-type toll struct {
-	io           streams
-	deed         deed
-	of           int
-	done, failed int
-	begun, said  time.Time
+// bulkProgress prints the progress of an operation on many letters.
+type bulkProgress struct {
+	io             streams
+	deed           deed
+	of             int
+	done, failed   int
+	begun, printed time.Time
 }
 
-// told records the result for one letter.
-func (t *toll) told(d history.DeadDone) {
+// record records the result for one letter.
+func (t *bulkProgress) record(d history.DeadDone) {
 	if d.Err != nil {
 		if t.failed++; t.failed <= 10 {
 			fmt.Fprintf(t.io.err, "%s of %s/%s: %v\n", d.Of.Event, d.Of.Space, d.Of.Stream, d.Err)
@@ -111,14 +111,14 @@ func (t *toll) told(d history.DeadDone) {
 	}
 	t.done++
 	if t.of <= manyLetters {
-		t.deed.told(t.io, d)
-	} else if now := time.Now(); now.Sub(t.said) >= time.Second {
-		t.said = now
+		t.deed.printDone(t.io, d)
+	} else if now := time.Now(); now.Sub(t.printed) >= time.Second {
+		t.printed = now
 		fmt.Fprintf(t.io.err, "%d of %d %s, %.0f a second\n", t.done, t.of, t.deed.done, float64(t.done)/now.Sub(t.begun).Seconds())
 	}
 }
 
-func (t *toll) sum() {
+func (t *bulkProgress) sum() {
 	if t.of > manyLetters {
 		fmt.Fprintf(t.io.out, "%d of %d %s, in %v\n", t.done, t.of, t.deed.done, time.Since(t.begun).Round(time.Millisecond))
 	}
@@ -135,7 +135,7 @@ func (c *redriveCmd) Run(ctx context.Context, io streams) error {
 	return c.carryOut(ctx, io, &c.connection, deed{
 		done: "sent again", none: "nothing to send again", do: redrive,
 		all: func(ctx context.Context, open *history.OpenDead, p history.Pace) error { return open.Redrive(ctx, p) },
-		told: func(io streams, d history.DeadDone) {
+		printDone: func(io streams, d history.DeadDone) {
 			if d.Duplicate {
 				fmt.Fprintf(io.out, "%s: had been sent again already, as %s\n", d.Of.Event, d.Sent.Event)
 				return
@@ -172,7 +172,7 @@ func (c *dismissCmd) Run(ctx context.Context, io streams) error {
 		all: func(ctx context.Context, open *history.OpenDead, p history.Pace) error {
 			return open.Dismiss(ctx, c.Reason, p)
 		},
-		told: func(io streams, d history.DeadDone) { sayDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
+		printDone: func(io streams, d history.DeadDone) { sayDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
 	})
 }
 

@@ -65,7 +65,7 @@ func (c *replayCmd) Run(ctx context.Context, io streams) error {
 		if err != nil {
 			return err
 		}
-		c.tell(io, r, hosted != nil)
+		c.printSummary(io, r, hosted != nil)
 		return nil
 	})
 }
@@ -180,8 +180,8 @@ func writeNew(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// tell prints what was written, and the next steps.
-func (c *replayCmd) tell(io streams, r *replay.Recording, hosted bool) {
+// printSummary prints what was written, and the next steps.
+func (c *replayCmd) printSummary(io streams, r *replay.Recording, hosted bool) {
 	events, writes := 0, 0
 	for i := range r.Steps {
 		if r.Steps[i].Stream == "" {

@@ -153,7 +153,7 @@ func (c *sendCmd) waitReceipt(ctx context.Context, io streams, b *bus.Bus, clien
 	case err == nil:
 		return c.printReceipt(io, rc)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", c.Timeout, whoServes(ctx, b, e.Space), e.ID.String(), e.Space)
+		return fmt.Errorf("no receipt within %v: %s; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", c.Timeout, describeOwner(ctx, b, e.Space), e.ID.String(), e.Space)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; the event is stored, and will be handled when a worker runs its space; `settle tree %s --space %s` shows its state", err, e.ID.String(), e.Space)
 	}

@@ -101,7 +101,7 @@ func (c *timersCmd) print(ctx context.Context, io streams, b *bus.Bus, lines []w
 	s, _ := sheetFor(io.out)
 	s.table([]string{"IN", "AT", "WHAT", "STREAM", "EVENT"}, rows)
 	if behind := slices.ContainsFunc(lines, func(l waitingLine) bool { return l.InLane || now.Sub(l.At) > lateness }); behind {
-		fmt.Fprintf(io.err, "some are late, or no worker has read them yet: %s\n", whoServes(ctx, b, c.Space))
+		fmt.Fprintf(io.err, "some are late, or no worker has read them yet: %s\n", describeOwner(ctx, b, c.Space))
 	}
 }
 

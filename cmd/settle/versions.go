@@ -131,13 +131,13 @@ func (v *versions) table(s sheet) {
 	}
 	rows = make([][]cell, len(v.Rules))
 	for i, r := range v.Rules {
-		rows[i] = []cell{{text: r.Spaces, code: bold}, {text: r.says()}, {text: s.when(r.At)}, {text: or(r.By, "-")}, {text: r.remark()}}
+		rows[i] = []cell{{text: r.Spaces, code: bold}, {text: r.text()}, {text: s.when(r.At)}, {text: or(r.By, "-")}, {text: r.remark()}}
 	}
 	fmt.Fprintln(s.out)
 	s.table([]string{"SPACES", "RUN", "SINCE", "BY", "NOTE, AND WHAT RAN BEFORE"}, rows)
 }
 
-func (r *rule) says() string {
+func (r *rule) text() string {
 	text := r.Program + "@" + r.Version
 	if r.Canary != nil {
 		text += fmt.Sprintf(", %d%% of them %s", r.Canary.Percent, r.Canary.Version)

@@ -327,7 +327,7 @@ type workflowCancelCmd struct {
 	connection
 	Space   string        `arg:"" help:"A space."`
 	ID      string        `arg:"" name:"run" help:"A run."`
-	Why     string        `help:"The reason, which is the message of its error." placeholder:"TEXT"`
+	Reason  string        `help:"The reason, which is the message of its error." placeholder:"TEXT"`
 	Timeout time.Duration `help:"How long to wait for a worker." default:"10s"`
 }
 
@@ -336,7 +336,7 @@ func (c *workflowCancelCmd) Run(ctx context.Context, io streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	return c.withRuns(ctx, io, c.Space, func(r flow.Runs) error {
-		if err := r.Cancel(ctx, c.ID, c.Why); err != nil {
+		if err := r.Cancel(ctx, c.ID, c.Reason); err != nil {
 			return err
 		}
 		fmt.Fprintf(io.out, "%s: cancelled\n", c.ID)

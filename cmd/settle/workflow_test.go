@@ -52,7 +52,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	want(t, 1, "run o1 has ended: it is done", "workflow", "signal", "shop", "o1", "approve")
 
 	want(t, 0, "o3: started", "workflow", "start", "shop", "approval", `{"items":[]}`, "--id", "o3")
-	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--why", "too late")
+	want(t, 0, "o3: cancelled", "workflow", "cancel", "shop", "o3", "--reason", "too late")
 	want(t, 1, "run o3 is cancelled: CancelledError: too late", "workflow", "result", "shop", "o3")
 	want(t, 0, "cancelled | o3", "workflow", "list", "shop", "--state", "cancelled")
 }

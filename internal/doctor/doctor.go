@@ -33,11 +33,11 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Finding is the result of one check.
 type Finding struct {
-	Level Level  `json:"level"`
-	Check string `json:"check"` // the name of the check, which is stable
-	Found string `json:"found"`
-	Why   string `json:"why,omitempty"` // it matters
-	Do    string `json:"do,omitempty"`
+	Level  Level  `json:"level"`
+	Check  string `json:"check"` // the name of the check, which is stable
+	Found  string `json:"found"`
+	Reason string `json:"why,omitempty"` // it matters
+	Do     string `json:"do,omitempty"`
 }
 
 // Loss describes what is lost when something happens.
@@ -165,7 +165,7 @@ func (j *judge) servers() {
 		j.ok(CheckServers, "%s", text)
 	}
 	for _, u := range j.Unreachable {
-		j.bad(Warning, CheckServers, fmt.Sprintf("%s does not answer: %v", u.What, u.Why),
+		j.bad(Warning, CheckServers, fmt.Sprintf("%s does not answer: %v", u.What, u.Reason),
 			"The cluster lists this server. Either it is down, or it cannot be reached from here; its version is not known.",
 			"Start it, or let this machine reach it.")
 	}

@@ -104,7 +104,7 @@ var deployments = []struct {
 	{"three servers with the default", three, relaxed, Warning, "If a majority of the servers lose power within 2 minutes|lose power together: Up to 2 minutes|outvotes a server"},
 	{"one that is down", three, func(s *survey.Survey) {
 		s.Servers = s.Servers[:2]
-		s.Unreachable = []survey.Unseen{{What: "nats://n3:4222", Why: errors.New("refused")}}
+		s.Unreachable = []survey.Unseen{{What: "nats://n3:4222", Reason: errors.New("refused")}}
 		for i := range s.Streams {
 			s.Streams[i].Followers[1] = survey.FollowerFacts{Name: "n3", Offline: true}
 		}
@@ -140,7 +140,7 @@ var deployments = []struct {
 	{"a log that cannot be read", single, func(s *survey.Survey) { s.Reaches[0].Unseen = errors.New("no answer") }, Warning, "could not be compared: no answer"},
 	{"a log that is not answered for", single, func(s *survey.Survey) { s.Reaches[0].Unseen = survey.ErrNoAnswer }, Warning, "could not be compared: no answer|Use a user that may read"},
 	{"a log with a message that cannot be read", single, func(s *survey.Survey) {
-		s.Reaches[0].Unseen = &model.UnreadableError{Space: "s", Seq: 7, Why: errors.New("bits")}
+		s.Reaches[0].Unseen = &model.UnreadableError{Space: "s", Seq: 7, Reason: errors.New("bits")}
 	}, Warning, "could not be compared: |`settle quarantine` names it"},
 	{"a log that cannot be compared for another reason", single, func(s *survey.Survey) { s.Reaches[0].Unseen = errors.New("disk error") }, Warning, "could not be compared: disk error|The reason is not that this user may not read"},
 	{"a consumer of another program", single, func(s *survey.Survey) { s.Streams[2].Consumers = []string{"audit"} }, Warning, "stream SETTLE_LOG_0 has consumers that are none of Settle's: audit"},
@@ -244,7 +244,7 @@ func TestWhatIsNotWellSaysWhyAndWhatToDo(t *testing.T) {
 		}
 		r := Judge(s, nil, nil, BackupAge)
 		for _, f := range r.Findings {
-			if f.Found == "" || f.Check == "" || f.Level > OK && (f.Why == "" || f.Do == "") {
+			if f.Found == "" || f.Check == "" || f.Level > OK && (f.Reason == "" || f.Do == "") {
 				t.Errorf("%s: %+v", d.name, f)
 			}
 		}

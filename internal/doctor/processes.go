@@ -130,7 +130,7 @@ func (j *judge) refusals() {
 			if l.Kind == model.LossOfState {
 				do = "This cannot be accepted: restore the last backup of all streams, or move what is there to a new deployment (`settle export`, `settle import`)."
 			}
-			j.bad(Failure, CheckReach, fmt.Sprintf("worker %s refuses %s since %s: %s", m.ID, l.What(), l.Since.Format(time.RFC3339), l.Why),
+			j.bad(Failure, CheckReach, fmt.Sprintf("worker %s refuses %s since %s: %s", m.ID, l.What(), l.Since.Format(time.RFC3339), l.Reason),
 				"Its events wait, and are kept. Other partitions and spaces go on.", do)
 		}
 	}
@@ -215,7 +215,7 @@ func stuckText(s *fleet.Stuck, now time.Time) string {
 	if s.Event != "" {
 		what += " at event " + s.Event + " of stream " + s.Stream
 	}
-	text := fmt.Sprintf("%s, on %s, for %v: %s", what, s.Worker, now.Sub(s.Since).Round(time.Second), s.Why)
+	text := fmt.Sprintf("%s, on %s, for %v: %s", what, s.Worker, now.Sub(s.Since).Round(time.Second), s.Reason)
 	if !s.Stored.IsZero() && s.Since.Sub(s.Stored) >= stuckWarning {
 		text += fmt.Sprintf("; the event was stored %v ago", now.Sub(s.Stored).Round(time.Second))
 	}

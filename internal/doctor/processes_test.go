@@ -30,7 +30,7 @@ func standing(age time.Duration, cause string) func(*fleet.Fleet) {
 	return func(f *fleet.Fleet) {
 		f.StuckCount++
 		f.Stuck = append(f.Stuck, fleet.Stuck{Worker: "w1", Stuck: status.Stuck{
-			Space: "cart", Stream: "pay", Event: "p1", Since: noon.Add(-age), Cause: cause, Why: "its handler has been running since 10:02:00 UTC",
+			Space: "cart", Stream: "pay", Event: "p1", Since: noon.Add(-age), Cause: cause, Reason: "its handler has been running since 10:02:00 UTC",
 		}})
 	}
 }
@@ -77,10 +77,10 @@ var fleets = []struct {
 	{"all is well", func(*fleet.Fleet) {}, OK, "stuck spaces none for longer than 30s|backlog no event waits for longer than 30s", "program files|clock of worker"},
 	{"two program files", func(f *fleet.Fleet) { f.Workers[1].Figures.Binary = "def" }, Warning, "versions workers run different program files: abc (w1), def (w2)", ""},
 	{"a partition whose lane was lost", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Why: "the lane ends at 0"}}
+		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfLane, Partition: 3, Known: 90, Since: time.Unix(0, 0).UTC(), Reason: "the lane ends at 0"}}
 	}, Failure, "✗ log and lanes worker w1 refuses partition 3 since 1970-01-01T00:00:00Z: the lane ends at 0|`settle accept-loss` lists what is lost", ""},
 	{"a space whose state was lost", func(f *fleet.Fleet) {
-		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfState, Space: "cart", Why: "no checkpoint"}}
+		f.Workers[0].Figures.Losses = []status.Loss{{Kind: model.LossOfState, Space: "cart", Reason: "no checkpoint"}}
 	}, Failure, "refuses space cart since|This cannot be accepted", "accept-loss"},
 	{"many spaces whose logs were lost", func(f *fleet.Fleet) {
 		for range 7 {
@@ -181,7 +181,7 @@ func TestEveryFleetIsJudged(t *testing.T) {
 				}
 			}
 			for _, f := range r.Findings {
-				if f.Level > OK && (f.Why == "" || f.Do == "") {
+				if f.Level > OK && (f.Reason == "" || f.Do == "") {
 					t.Errorf("without a reason or advice: %+v", f)
 				}
 			}

@@ -26,8 +26,8 @@ func (r *Report) Print(w io.Writer) error {
 		}
 		last = f.Check
 		fold(&b, fmt.Sprintf("%s %-14s", signs[f.Level], label), f.Found)
-		if f.Why != "" {
-			fold(&b, indent, f.Why)
+		if f.Reason != "" {
+			fold(&b, indent, f.Reason)
 		}
 		if f.Do != "" {
 			fold(&b, indent+" >", f.Do)

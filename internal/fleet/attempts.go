@@ -63,14 +63,14 @@ func (p *Partition) lostAttempts(ctx context.Context, b Bus) (out []Stuck) {
 		}
 		s := Stuck{Worker: p.Owner, Stuck: status.Stuck{
 			Space: space, Partition: p.Number, Stream: stream, Event: t.Event, Since: t.stored.UTC(), Cause: status.CauseLost,
-			Why: fmt.Sprintf("attempt %d has begun, and its worker does not run any more", n),
+			Reason: fmt.Sprintf("attempt %d has begun, and its worker does not run any more", n),
 		}}
 		before := "the one before it"
 		if n > 2 {
 			before = fmt.Sprintf("the %d before it", n-1)
 		}
 		if n > 1 {
-			s.Why = fmt.Sprintf("attempt %d has begun, and %s never returned: the process ended, or the handler was given up", n, before)
+			s.Reason = fmt.Sprintf("attempt %d has begun, and %s never returned: the process ended, or the handler was given up", n, before)
 		}
 		if s.Worker == "" {
 			s.Worker = "no worker"

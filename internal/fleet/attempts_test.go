@@ -53,7 +53,7 @@ func TestLostAttempts_TheLastRecordOfEachSpaceIsTakenThatDidNotComeBack(t *testi
 		}
 		var got []string
 		for _, s := range p.lostAttempts(t.Context(), b) {
-			got = append(got, fmt.Sprintf("%s %s/%s on %s: %s", s.Space, s.Stream, s.Event, s.Worker, s.Why))
+			got = append(got, fmt.Sprintf("%s %s/%s on %s: %s", s.Space, s.Stream, s.Event, s.Worker, s.Reason))
 		}
 		slices.Sort(got)
 		if said := strings.Join(got, "; "); said != want {

@@ -364,12 +364,12 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 	if err := p.count(ctx, b, done, end); err != nil || p.Events == 0 {
 		return err
 	}
-	return p.blame(ctx, b, f, done, end)
+	return p.findBusiest(ctx, b, f, done, end)
 }
 
-// blame determines the space with most of the unhandled events: among those with the most waiting events
+// findBusiest determines the space with most of the unhandled events: among those with the most waiting events
 // in the workers, the one with the most events in the lane.
-func (p *Partition) blame(ctx context.Context, b Bus, f *Fleet, done, end uint64) error {
+func (p *Partition) findBusiest(ctx context.Context, b Bus, f *Fleet, done, end uint64) error {
 	for _, m := range f.Workers {
 		if m.Figures == nil {
 			continue

@@ -104,7 +104,7 @@ func InPartition(ctx context.Context, b Bus, partition int) (list []*Loss, err e
 func confirm(ctx context.Context, b Bus, read func() (bool, error)) error {
 	for began := time.Now(); ; {
 		found, err := read()
-		if err != nil || !found || time.Since(began) >= b.Hindsight() {
+		if err != nil || !found || time.Since(began) >= b.StaleWindow() {
 			return err
 		}
 		if err := pause.For(ctx, retryDelay); err != nil {
@@ -170,7 +170,7 @@ func ofSpace(ctx context.Context, b Bus, space string) (*Loss, error) {
 		return &Loss{LossError: *state}, nil
 	}
 	if e, is := errors.AsType[*model.UnreadableError](err); is {
-		return &Loss{LossError: model.LossError{Kind: model.LossOfCommit, Partition: model.PartitionOf(space, b.Partitions()), Space: space, Known: e.Seq, Why: e.Error()}}, nil
+		return &Loss{LossError: model.LossError{Kind: model.LossOfCommit, Partition: model.PartitionOf(space, b.Partitions()), Space: space, Known: e.Seq, Reason: e.Error()}}, nil
 	}
 	if err != nil || s.head >= s.known {
 		return nil, err

@@ -18,10 +18,10 @@ import (
 // Quarantined is a commit in quarantine.
 type Quarantined struct {
 	model.LogEntry
-	// Why is the reason, Item the key of an item of the saved state that is in quarantine instead of a commit, with LogEntry.Seq
+	// Reason is the reason, Item the key of an item of the saved state that is in quarantine instead of a commit, with LogEntry.Seq
 	// as its revision.
-	Why  string
-	Item string
+	Reason string
+	Item   string
 	// Behind is the number of commits of the space after it.
 	Behind int
 	// Before is the last commit that can be read before it.
@@ -57,9 +57,9 @@ func QuarantineOf(ctx context.Context, b Bus, space string) (*Quarantined, error
 		return nil, err
 	}
 	if e.Item != "" {
-		return &Quarantined{LogEntry: model.LogEntry{Space: space, Seq: e.Seq}, Item: e.Item, Why: e.Error()}, nil
+		return &Quarantined{LogEntry: model.LogEntry{Space: space, Seq: e.Seq}, Item: e.Item, Reason: e.Error()}, nil
 	}
-	q := &Quarantined{Why: e.Error(), Before: r.Seq, before: r}
+	q := &Quarantined{Reason: e.Error(), Before: r.Seq, before: r}
 	entries, err := b.ReadLog(ctx, space, e.Seq-1, readPage)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func release(ctx context.Context, b Bus, s *model.Send) error {
 
 // decide saves a decision, over the record that was read.
 func (q *Quarantined) decide(ctx context.Context, b Bus, d model.Decision, stand []byte, note string) error {
-	record := model.Quarantined{Version: model.QuarantineVersion, Why: q.Why, Since: time.Now().UTC()}
+	record := model.Quarantined{Version: model.QuarantineVersion, Reason: q.Reason, Since: time.Now().UTC()}
 	if q.Record != nil {
 		record = *q.Record
 	}

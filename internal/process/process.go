@@ -78,12 +78,12 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
 	p, flush, err := f.connect(ctx, role, log)
 	if err != nil {
-		tellUnstarted(ctx, p, role, err)
+		logUnstarted(ctx, p, role, err)
 		return err
 	}
 	stop, err := start(p)
 	if err != nil {
-		tellUnstarted(ctx, p, role, err)
+		logUnstarted(ctx, p, role, err)
 	} else {
 		p.Logger.Info("running", "role", role, "id", p.ID, "partitions", p.Bus.Partitions())
 		<-ctx.Done()
@@ -136,8 +136,8 @@ func (f Flags) bus() bus.Config {
 	return cfg
 }
 
-// tellUnstarted logs that the program was stopped before it ran, and what it was waiting for.
-func tellUnstarted(ctx context.Context, p Process, role string, why error) {
+// logUnstarted logs that the program was stopped before it ran, and what it was waiting for.
+func logUnstarted(ctx context.Context, p Process, role string, why error) {
 	if ctx.Err() != nil {
 		p.Logger.Info("stopped before it was running", "role", role, "id", p.ID, "why", why)
 	}

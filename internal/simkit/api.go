@@ -128,7 +128,7 @@ func (s *Space) behind(node string) string {
 		return ""
 	case e.Behind != nil:
 		return e.Behind.String()
-	case e.Standing != inspect.UpToDate:
+	case e.RunState != inspect.UpToDate:
 		return e.String()
 	}
 	return s.failing(node)

@@ -51,7 +51,7 @@ type Bus interface {
 	LoadPosition(ctx context.Context, partition int, name string) (uint64, error)
 	MovePosition(ctx context.Context, partition int, name string, seq uint64) error
 	PositionStored(ctx context.Context, partition int, name string) (time.Time, error)
-	Hindsight() time.Duration
+	StaleWindow() time.Duration
 }
 
 // Margin is the tolerated difference between the clocks of servers, because the point of truncation
@@ -139,7 +139,7 @@ func (l *Lane) Compare(ctx context.Context, from uint64) (*Range, uint64, error)
 			return nil, 0, err
 		case !f.truncated:
 			return f.inDoubt, from, f.inDoubt.readReceiptsIfAny(ctx, l)
-		case time.Since(began) < l.Bus.Hindsight():
+		case time.Since(began) < l.Bus.StaleWindow():
 		case f.end == 0 || f.last.lane == 0:
 			return nil, 0, &model.LossError{Kind: model.LossOfLane, Partition: l.Partition, Known: f.known, Found: f.end}
 		default:

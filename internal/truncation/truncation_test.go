@@ -60,7 +60,7 @@ func (b *fakeBus) MovePosition(_ context.Context, _ int, name string, seq uint64
 	return nil
 }
 
-func (b *fakeBus) Hindsight() time.Duration { return 0 }
+func (b *fakeBus) StaleWindow() time.Duration { return 0 }
 
 func eventID(seq uint64) string {
 	return "e" + string(rune('a'+seq%26)) + string(rune('a'+seq/26%26)) + string(rune('a'+seq/676))

@@ -29,7 +29,7 @@ func (inst *instance) handle(t *starlark.Thread, b *starlark.Builtin, args starl
 		d.schema = s
 	}
 	if f, ok := fn.(*starlark.Function); !ok || f.NumParams() != 0 {
-		if err := takes(fn, 1, "a handler takes one parameter, the payload, or none"); err != nil {
+		if err := checkArity(fn, 1, "a handler takes one parameter, the payload, or none"); err != nil {
 			return nil, fmt.Errorf("handle %s: %w", stream, err)
 		}
 	}
@@ -53,7 +53,7 @@ func (inst *instance) compute(t *starlark.Thread, b *starlark.Builtin, args star
 	default:
 		return nil, fmt.Errorf("compute %s: output must be the name of a document, or None", id)
 	}
-	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "a computation takes none: it reads documents")); err != nil {
+	if err := errors.Join(o.apply(&d.spec), checkArity(fn, 0, "a computation takes none: it reads documents")); err != nil {
 		return nil, fmt.Errorf("compute %s: %w", id, err)
 	}
 	if err := inst.add(t, d); err != nil || d.spec.Output == "" {
@@ -70,7 +70,7 @@ func (inst *instance) effect(t *starlark.Thread, b *starlark.Builtin, args starl
 		return nil, err
 	}
 	d := &decl{kind: "effect", id: id, fn: fn, spec: space.NodeSpec{ID: id, Kind: space.Effect}}
-	if err := errors.Join(o.apply(&d.spec), takes(fn, 0, "an effect takes none: it reads documents")); err != nil {
+	if err := errors.Join(o.apply(&d.spec), checkArity(fn, 0, "an effect takes none: it reads documents")); err != nil {
 		return nil, fmt.Errorf("effect %s: %w", id, err)
 	}
 	return starlark.None, inst.add(t, d)
@@ -97,7 +97,7 @@ func (inst *instance) each(t *starlark.Thread, b *starlark.Builtin, args starlar
 	case strings.Contains(id, model.RowMark) || strings.HasSuffix(id, model.RowMark[:1]):
 		err = fmt.Errorf("the name must not contain %q nor end in %q: the names of the rows' nodes contain it", model.RowMark, model.RowMark[:1])
 	default:
-		err = errors.Join(o.apply(&d.spec), takes(fn, 2, "the function takes two parameters, the key and the row"))
+		err = errors.Join(o.apply(&d.spec), checkArity(fn, 2, "the function takes two parameters, the key and the row"))
 		d.spec.Writes = []space.Address{{Doc: id}}
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (inst *instance) action(t *starlark.Thread, b *starlark.Builtin, args starl
 		if !ok {
 			return nil, fmt.Errorf("action %s: done must be a function, which is called when a task has ended, not %s", name, meter.Article(done.Type()))
 		}
-		if err := takes(fn, 1, "done takes one parameter, the task that has ended"); err != nil {
+		if err := checkArity(fn, 1, "done takes one parameter, the task that has ended"); err != nil {
 			return nil, fmt.Errorf("action %s: %w", name, err)
 		}
 		d.fn = fn

@@ -43,8 +43,8 @@ func (d *decl) output() string {
 	return d.spec.Output
 }
 
-// takes refuses a function that cannot be called with n arguments.
-func takes(fn starlark.Callable, n int, what string) error {
+// checkArity refuses a function that cannot be called with n arguments.
+func checkArity(fn starlark.Callable, n int, what string) error {
 	f, ok := fn.(*starlark.Function)
 	if !ok {
 		return fmt.Errorf("%s is a builtin; give a function of the program", fn.Name())

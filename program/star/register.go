@@ -27,7 +27,7 @@ func (p *Program) register(inst *instance) error {
 			return errorAt(d.pos, "%s", strings.TrimPrefix(err.Error(), "program "+p.code.name+": "))
 		}
 	}
-	if c := p.space.Clash(); c != nil {
+	if c := p.space.WriteConflict(); c != nil {
 		return errorAt(inst.nodeNamed(c.Second.Node).pos, "%s", c)
 	}
 	for _, d := range inst.decls {

@@ -125,16 +125,16 @@ func problemError(p Problem, fn *starlark.Function) error {
 	return errorAt(fn.Position(), "%s", p.Text)
 }
 
-// maxTold bounds the problems in the text of a failed test, which may be its cause.
-const maxTold = 5
+// maxReported bounds the problems in the text of a failed test, which may be its cause.
+const maxReported = 5
 
 // problemsText returns problems, the oldest first, in lines.
 func problemsText(problems []Problem) string {
 	var lines []string
-	for _, p := range problems[:min(len(problems), maxTold)] {
+	for _, p := range problems[:min(len(problems), maxReported)] {
 		lines = append(lines, strings.ReplaceAll(p.Text, "\n", "\n  "))
 	}
-	if more := len(problems) - maxTold; more > 0 {
+	if more := len(problems) - maxReported; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, see problems()", more))
 	}
 	return strings.Join(lines, "\n  ")

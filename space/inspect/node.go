@@ -36,7 +36,7 @@ type Node struct {
 	Children []string
 	Stats    NodeStats
 
-	Standing Standing
+	RunState RunState
 	// Gate is "debounce", "throttle", "backoff" or "echo", and Until the time when it opens.
 	Gate  string
 	Until time.Duration
@@ -113,16 +113,16 @@ func (n *Node) same(o *Node) bool {
 	}
 	return n.ID == o.ID && n.Kind == o.Kind && n.Output == o.Output && n.Ordinal == o.Ordinal && n.Height == o.Height &&
 		n.Status == o.Status && n.Live == o.Live && n.Parent == o.Parent && n.Root == o.Root && n.Stats.same(&o.Stats) &&
-		n.Standing == o.Standing && n.Gate == o.Gate && n.Until == o.Until && n.Waits == o.Waits && slices.Equal(n.Causes, o.Causes) &&
+		n.RunState == o.RunState && n.Gate == o.Gate && n.Until == o.Until && n.Waits == o.Waits && slices.Equal(n.Causes, o.Causes) &&
 		slices.EqualFunc(n.Reads, o.Reads, sameRead) && slices.EqualFunc(n.Writes, o.Writes, sameWrite)
 }
 
-// Standing is why a node does not run now.
-type Standing uint8
+// RunState is why a node does not run now.
+type RunState uint8
 
 const (
 	// UpToDate: nothing that it has read has changed.
-	UpToDate Standing = iota
+	UpToDate RunState = iota
 	// Running: its function is being called.
 	Running
 	// Runnable: it runs in the next pass.
@@ -139,7 +139,7 @@ const (
 	Halted
 )
 
-func (s Standing) String() string {
+func (s RunState) String() string {
 	return [...]string{"up to date", "running", "runnable", "dormant", "gated", "waiting", "spent", "halted"}[s]
 }
 

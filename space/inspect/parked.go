@@ -53,13 +53,13 @@ func (p Parked) Cause(clock func(time.Duration) string) (cause, why string) {
 		if late.Status == Clean {
 			late = late.Behind
 		}
-		switch late.Standing {
+		switch late.RunState {
 		case Gated:
 			return CauseGate, "waits for " + late.ID + ", which is gated (" + late.Gate + ") until " + clock(late.Until)
 		case Waiting:
 			return CauseDocument, "waits for " + late.ID + ", which waits for document " + late.Waits + p.fails(clock)
 		default:
-			return CauseComputation, "waits for " + late.ID + ": " + late.standing()
+			return CauseComputation, "waits for " + late.ID + ": " + late.describeRunState()
 		}
 	}
 	return CauseTurn, "is to be handled"
@@ -91,7 +91,7 @@ func (p Parked) String() string {
 		if e.Status == Clean {
 			late = e.Behind
 		}
-		lines = append(lines, "waits for "+late.ID+", which is "+late.Status+": "+late.standing())
+		lines = append(lines, "waits for "+late.ID+", which is "+late.Status+": "+late.describeRunState())
 	}
 	if len(lines) == 1 {
 		return lines[0] + " waits for its turn"

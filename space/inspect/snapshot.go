@@ -69,8 +69,8 @@ func (s *Snapshot) shown(row *Node) Node {
 	n.Children = s.indexed().children[n.ID]
 	if halt := s.State().Halt; halt != "" {
 		n.Halt = halt
-		if n.Standing == Runnable {
-			n.Standing = Halted
+		if n.RunState == Runnable {
+			n.RunState = Halted
 		}
 	}
 	if h, is := s.Lane().head(); is && n.Root == NeededByEvent {

@@ -99,7 +99,7 @@ type Writer struct {
 // Update begins an update. The caller must Put every node and then call Finish.
 func (t *Tables) Update() *Writer {
 	w := &Writer{tables: t, txn: t.db.Txn(true)}
-	w.turn(0)
+	w.loadPage(0)
 	return w
 }
 
@@ -107,7 +107,7 @@ func (t *Tables) Update() *Writer {
 // keeps a copy of n if it differs from the stored row.
 func (w *Writer) Put(handle int, n *Node) {
 	if number := uint32(handle / pageSize); number != w.number {
-		w.turn(number)
+		w.loadPage(number)
 	}
 	at := handle % pageSize
 	was := w.page.nodes[at]
@@ -127,8 +127,8 @@ func (w *Writer) Put(handle int, n *Node) {
 	w.own.nodes[at] = &row
 }
 
-// turn moves to another page, and stores the current one if it has changed.
-func (w *Writer) turn(number uint32) {
+// loadPage moves to another page, and stores the current one if it has changed.
+func (w *Writer) loadPage(number uint32) {
 	if w.own != nil {
 		checked(w.txn.Insert(tableNodes, w.own))
 	}
@@ -142,7 +142,7 @@ func (w *Writer) turn(number uint32) {
 
 // Finish writes the rest. The tables keep the arguments.
 func (w *Writer) Finish(s *State, l *Lane, tasks []Tasks, h *History) {
-	w.turn(0)
+	w.loadPage(0)
 	for _, p := range []*part{{partState, s}, {partLane, l}, {partTasks, tasks}, {partHistory, h}, {partChange, nil}} {
 		checked(w.txn.Insert(tableParts, p))
 	}

@@ -8,12 +8,12 @@ import (
 // String describes the node in sentences, one per line: what it is, why it ran last, why it does not run now,
 // what needs it, and what it is behind.
 func (e Explanation) String() string {
-	lines := []string{e.headline(), e.ranLast(), e.standing(), e.demand()}
+	lines := []string{e.headline(), e.ranLast(), e.describeRunState(), e.demand()}
 	if e.Stats.LastErr != nil {
 		lines = append(lines, fmt.Sprintf("its last run failed: %v", e.Stats.LastErr))
 	}
 	if b := e.Behind; b != nil {
-		lines = append(lines, "it is behind "+b.ID+", which is "+b.Status+": "+b.standing())
+		lines = append(lines, "it is behind "+b.ID+", which is "+b.Status+": "+b.describeRunState())
 	}
 	return strings.Join(lines, "\n  ")
 }
@@ -88,12 +88,12 @@ func (t *TriggerEntry) Origin() string {
 	return ""
 }
 
-func (e *Explanation) standing() string {
+func (e *Explanation) describeRunState() string {
 	why := ""
 	if len(e.Causes) > 0 {
 		why = ", because of " + reasons(e.Causes, e.Triggers)
 	}
-	switch e.Standing {
+	switch e.RunState {
 	case Running:
 		return "it is running"
 	case Runnable:

@@ -8,7 +8,7 @@
 //
 //	@ W01 worker/saver.go
 //	: what a failed save did not store is never stored again
-//	- h.core.SpoilCheckpoint(c.Checkpoint)
+//	- h.core.CheckpointFailed(c.Checkpoint)
 //	+ _ = c
 //	= it is equivalent, because ... (only if it is)
 //	? ./worker ./history (only if other packages are to be tried than plan.go says)

@@ -34,7 +34,7 @@ func (w *world) query(p *process, o *op) error {
 	cur, err := p.client.Space(o.space).GetCurrent(p.ctx, o.doc)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o.value, o.rev, o.stale = cur.Value, cur.Revision, cur.Why
+	o.value, o.rev, o.stale = cur.Value, cur.Revision, cur.Reason
 	o.to = f.seq
 	if err == nil {
 		w.count("queries that were answered")

@@ -309,8 +309,8 @@ func (s *shaky) Ping(ctx context.Context, id string) (bool, error) {
 	return call(ctx, s, "ping", "", id, func() (bool, error) { return s.Bus.Ping(ctx, id) })
 }
 
-func (s *shaky) Bury(ctx context.Context, d *model.DeadLetter) error {
-	return s.change(ctx, "bury", d.Space, d.Event, func() error { return s.Bus.Bury(ctx, d) })
+func (s *shaky) StoreDead(ctx context.Context, d *model.DeadLetter) error {
+	return s.change(ctx, "bury", d.Space, d.Event, func() error { return s.Bus.StoreDead(ctx, d) })
 }
 
 func (s *shaky) ReadDead(ctx context.Context, space string, after uint64, limit int) ([]model.DeadLetter, error) {

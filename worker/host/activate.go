@@ -24,7 +24,7 @@ func (h *host) activate() error {
 	if err = h.checkUnborn(r); err != nil {
 		return err
 	}
-	if h.core, err = h.start.program.NewCore(h.surroundings(), st, r); err != nil {
+	if h.core, err = h.start.program.NewCore(h.hostAccess(), st, r); err != nil {
 		return err
 	}
 	if g, is := h.core.(Graph); is {
@@ -47,10 +47,10 @@ func (h *host) activate() error {
 	return h.readLane()
 }
 
-// surroundings returns what the core may use of the host. The max_payload is the server's present one, which
+// hostAccess returns what the core may use of the host. The max_payload is the server's present one, which
 // may have changed since the worker started.
-func (h *host) surroundings() *Surroundings {
-	return &Surroundings{
+func (h *host) hostAccess() *HostAccess {
+	return &HostAccess{
 		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Unborn: h.unborn.Load(), Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
 		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report, Warn: h.env.cfg.faults.Warn,
 	}
@@ -113,7 +113,7 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 		err = h.checkHead(known) // a log that has lost its end would assign the sequence again
 	}
 	if err == nil {
-		err = h.mend(r)
+		err = h.reclaimPassed(r)
 	}
 	if err == nil && wasLost && h.env.home.accepted(h.space) {
 		err = model.ErrStopped // the partition restarts
@@ -121,8 +121,8 @@ func (h *host) load() (st model.SpaceState, r *replica.Replica, err error) {
 	return st, r, err
 }
 
-// mend sets aside events that the cursor of a space has passed without a receipt, so that they are handled.
-func (h *host) mend(r *replica.Replica) error {
+// reclaimPassed sets aside events that the cursor of a space has passed without a receipt, so that they are handled.
+func (h *host) reclaimPassed(r *replica.Replica) error {
 	if h.env.home == nil {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (h *host) findBehind() error {
 			return fmt.Errorf("look at event %d of the lane: %w", h.start.behind, err)
 		case there && m.Space == h.space:
 			return nil
-		case time.Since(began) >= h.env.bus.Hindsight():
+		case time.Since(began) >= h.env.bus.StaleWindow():
 			return h.lastBehind()
 		}
 		if err := pause.For(h.ctx, h.env.cfg.Heartbeat); err != nil {

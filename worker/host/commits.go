@@ -13,7 +13,7 @@ import (
 func (h *host) append(a *ledger.Append) {
 	h.appends.inFlight = true
 	if h.unborn.Load() {
-		h.pretend(a)
+		h.confirmUnstored(a)
 		return
 	}
 	if h.env.home != nil {

@@ -13,7 +13,7 @@ import (
 // Program is what spaces run. A space changes its program when two values compare as different.
 type Program interface {
 	// NewCore makes the core of a space from its confirmed state r, which was loaded from st.
-	NewCore(of *Surroundings, st model.SpaceState, r *replica.Replica) (Core, error)
+	NewCore(of *HostAccess, st model.SpaceState, r *replica.Replica) (Core, error)
 	// Label returns the name and the version of the program, for the log.
 	Label() (name, version string)
 	// MadeByReads reports whether a read or a watch creates a space, as an event does.
@@ -22,8 +22,8 @@ type Program interface {
 	LimitError(o *Overrun) error
 }
 
-// Surroundings are what a core may use of its host. All functions may be called from any goroutine.
-type Surroundings struct {
+// HostAccess are what a core may use of its host. All functions may be called from any goroutine.
+type HostAccess struct {
 	Space string
 	// Ctx ends with the host.
 	Ctx context.Context
@@ -82,9 +82,9 @@ type protocolCore interface {
 	NextDue() int64
 	LastMissed() Missed
 
-	// StandsAt returns the event at which the space stands still and why, and whether there is one. If there
+	// StuckAt returns the event at which the space stands still and why, and whether there is one. If there
 	// is none, Cause and Why are those of a space that is busy without one. clock formats a time of the loop.
-	StandsAt(clock func(time.Duration) string) (s status.Stuck, waits bool)
+	StuckAt(clock func(time.Duration) string) (s status.Stuck, waits bool)
 	Overran(Overrun)
 	// ReleaseMemory frees memory that is kept for reuse.
 	ReleaseMemory()
@@ -159,6 +159,6 @@ type Missed struct {
 type Freshness struct {
 	// Pending reports that something has yet to run, or to arrive from another space.
 	Pending bool
-	// Why describes what is pending, or a problem that waiting does not solve.
-	Why string
+	// Reason describes what is pending, or a problem that waiting does not solve.
+	Reason string
 }

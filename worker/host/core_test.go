@@ -31,7 +31,7 @@ func (c testCore) Settle(now time.Duration) Ready {
 	return out
 }
 
-func (c testCore) StandsAt(func(time.Duration) string) (status.Stuck, bool) {
+func (c testCore) StuckAt(func(time.Duration) string) (status.Stuck, bool) {
 	return status.Stuck{}, false
 }
 func (c testCore) Overran(o Overrun)                   { c.Space.Overran(space.Overrun(o)) }
@@ -47,7 +47,7 @@ func (c testCore) HoldsTasks(string) bool              { return false }
 
 func (c testCore) Freshness(doc string) Freshness {
 	f := c.Space.Freshness(doc)
-	return Freshness{Pending: f.Pending, Why: f.Why}
+	return Freshness{Pending: f.Pending, Reason: f.Reason}
 }
 
 func (c testCore) BeginCommit(*model.Commit) (model.Trace, func(uint64, error)) {

@@ -17,8 +17,8 @@ type directs struct {
 	// waiting are to be made, in order; undecided were made but are not in the log yet, by number.
 	waiting   []*direct
 	undecided map[uint64]*direct
-	// crowded reports that a transaction found no room beside those that wait for the running append.
-	crowded bool
+	// full reports that a transaction found no room beside those that wait for the running append.
+	full bool
 }
 
 // direct is one transaction of the application.
@@ -44,7 +44,7 @@ type directCore interface {
 
 // ready reports whether transactions can be made now. Waiting ones are made later, or end with the host.
 func (ds *directs) ready(core directCore) bool {
-	return !ds.crowded && core.Attached() && core.Transacts()
+	return !ds.full && core.Attached() && core.Transacts()
 }
 
 // make makes the transactions that are due.
@@ -62,7 +62,7 @@ func (ds *directs) make(core Graph, now time.Duration) {
 		default:
 			ds.makeOne(core, d)
 		}
-		if ds.crowded {
+		if ds.full {
 			ds.waiting = append(ds.waiting, waiting[i+1:]...)
 			return
 		}
@@ -73,7 +73,7 @@ func (ds *directs) makeOne(core Graph, d *direct) {
 	n, err := d.do(core)
 	switch {
 	case errors.Is(err, ledger.ErrNoRoom):
-		ds.crowded = true
+		ds.full = true
 		ds.waiting = append(ds.waiting, d)
 	case err != nil:
 		d.done <- err

@@ -46,7 +46,7 @@
 //	  resident, idleness      whether the space stays in memory
 //
 // A partition gives its hosts an env, and serves them as their home; both are all that a host knows of
-// its surroundings, and an attachment has no home.
+// what it may use of the host, and an attachment has no home.
 //
 // # Ownership
 //

@@ -108,7 +108,7 @@ func (h *host) hasDemand() bool {
 // confirmed records that a commit of the host is in the log, and refused that one is not.
 func (g *graphParts) confirmed(c *model.Commit) {
 	if g != nil {
-		g.directs.crowded = false
+		g.directs.full = false
 		g.directs.confirm(c)
 		g.reads.confirmed++
 	}
@@ -116,7 +116,7 @@ func (g *graphParts) confirmed(c *model.Commit) {
 
 func (g *graphParts) refused() {
 	if g != nil {
-		g.directs.crowded = false
+		g.directs.full = false
 		g.reads.refused++
 	}
 }

@@ -41,7 +41,7 @@ func (w *Worker) place() {
 		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.May(p, wait, now) {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
 			took := w.roster.Hold(p, now)
-			w.partitions[p] = startPartition(w.env(), p, took, w.bus.Epoch, w.beginAnew)
+			w.partitions[p] = startPartition(w.env(), p, took, w.bus.Epoch, w.restartPartition)
 		}
 	}
 }
@@ -61,9 +61,9 @@ func (w *Worker) ownerConflict(part *servedPartition, now time.Time) bool {
 	return now.Sub(part.tenure.began) > 2*w.cfg.Heartbeat && w.roster.Contested(part.number, now)
 }
 
-// beginAnew gives up a partition whose store has gone back, as a crash would: the memory of its spaces
+// restartPartition gives up a partition whose store has gone back, as a crash would: the memory of its spaces
 // depends on entries that no longer exist. The partition is then served again from the present store.
-func (w *Worker) beginAnew(part *servedPartition) {
+func (w *Worker) restartPartition(part *servedPartition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.partitions[part.number] != part || w.ctx.Err() != nil {
@@ -87,7 +87,7 @@ func (w *Worker) left(part *servedPartition) {
 	w.mu.Lock()
 	delete(w.leaving, part.number)
 	w.mu.Unlock()
-	w.poke()
+	w.recheckPlacement()
 }
 
 // handOver drains a partition that another worker now owns. This worker may own it again before that ends,
@@ -109,7 +109,7 @@ func (w *Worker) drain(ctx context.Context, part *servedPartition) error {
 	}
 	err := part.drain(ctx)
 	w.roster.LetGo(part.number)
-	w.poke()
+	w.recheckPlacement()
 	return err
 }
 
@@ -126,7 +126,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	parts := w.withdraw()
 	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()
 	w.sidecars.leave()
-	w.poke()
+	w.recheckPlacement()
 	var drains sync.WaitGroup
 	errs := make([]error, len(parts))
 	for i, part := range parts {

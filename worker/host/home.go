@@ -41,7 +41,7 @@ func (p *servedPartition) isRefused(space string) bool { return p.losses.has(spa
 // lane in doubt as well, so the partition then restarts.
 func (p *servedPartition) accepted(space string) (wasRefused bool) {
 	if wasRefused = p.losses.over(space); wasRefused {
-		p.beginAnew(p)
+		p.restart(p)
 	}
 	return wasRefused
 }

@@ -125,7 +125,7 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 	h.published.due.Store(unknownDue)
 	h.loop = &loop{
 		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
-		beside: e.tasks.Go, call: h.call, wake: h.inbox.rouse, report: h.report, fail: h.fail,
+		beside: e.tasks.Go, call: h.call, wake: h.inbox.wakeLoop, report: h.report, fail: h.fail,
 	}
 	h.code.loop = h.loop
 	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon

@@ -157,7 +157,7 @@ func TestAwake_AnotherSpaceMakesRoomWhenOneGetsWork(t *testing.T) {
 	if !one.dismissed.Load() || other.dismissed.Load() {
 		t.Fatal("the first of two must leave")
 	}
-	a.stirs(one, false)
+	a.markActive(one, false)
 	if one.dismissed.Load() || !other.dismissed.Load() {
 		t.Error("the first has work, and the second need not leave")
 	}

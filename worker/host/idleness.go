@@ -6,9 +6,9 @@ import (
 
 // idleness is the loop's record of whether its space is idle.
 type idleness struct {
-	// told is the state that was reported to residency; stirred reports activity since then, up to stirredAt
+	// reported is the state that was reported to residency; stirred reports activity since then, up to stirredAt
 	// in the log.
-	told      idleState
+	reported  idleState
 	stirred   bool
 	stirredAt uint64
 	// lastSave reports that the host has saved in order to leave. The host does not leave before stays. left

@@ -98,11 +98,11 @@ func (in *inbox) call(f func()) {
 	in.mu.Lock()
 	in.calls = append(in.calls, f)
 	in.mu.Unlock()
-	in.rouse()
+	in.wakeLoop()
 }
 
-// rouse wakes the loop.
-func (in *inbox) rouse() {
+// wakeLoop wakes the loop.
+func (in *inbox) wakeLoop() {
 	select {
 	case in.wake <- struct{}{}:
 	default:
@@ -130,8 +130,8 @@ func (in *inbox) tryOffer(m model.Message) bool {
 	in.events = append(in.events, m)
 	in.bytes += size
 	in.total.Add(int64(size))
-	in.lane.owes(m.Seq)
-	in.rouse()
+	in.lane.addPending(m.Seq)
+	in.wakeLoop()
 	return true
 }
 
@@ -140,19 +140,19 @@ func (in *inbox) leave(seq uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.left = seq
-	in.lane.owes(seq)
-	in.rouse()
+	in.lane.addPending(seq)
+	in.wakeLoop()
 }
 
-// owesBehind makes the host read its unhandled events, which will not be delivered.
-func (in *inbox) owesBehind(b laneBacklog) {
+// addBacklog makes the host read its unhandled events, which will not be delivered.
+func (in *inbox) addBacklog(b laneBacklog) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if b.last > 0 {
 		in.left, in.lane.last = max(in.left, b.last), max(in.lane.last, b.last)
 	}
 	in.lane.low.Store(min(in.lane.low.Load(), b.done))
-	in.rouse()
+	in.wakeLoop()
 }
 
 // waitForRoom waits until the loop has taken events, but not for longer than d, nor beyond the end of over. It
@@ -174,7 +174,7 @@ func (in *inbox) read(r *documentRead) {
 	in.mu.Lock()
 	in.reads = append(slices.DeleteFunc(in.reads, (*documentRead).over), r)
 	in.mu.Unlock()
-	in.rouse()
+	in.wakeLoop()
 }
 
 // mirror records the value of a document of another space, unless the mirror has
@@ -189,7 +189,7 @@ func (in *inbox) mirror(ref Ref, m mirrored) {
 		in.mirrored = map[Ref]mirrored{}
 	}
 	in.mirrored[ref] = m
-	in.rouse()
+	in.wakeLoop()
 }
 
 // take removes inputs: events only as far as the core has room. The events must be passed to recycle if whole
@@ -302,8 +302,8 @@ func (in *inbox) isEmpty() bool {
 	return len(in.events) == 0 && len(in.calls) == 0 && len(in.reads) == 0 && len(in.mirrored) == 0 && in.left == 0 && in.lane.low.Load() == allDone
 }
 
-// owesAny reports whether any event was delivered that the loop has not taken.
-func (in *inbox) owesAny() bool {
+// hasEvents reports whether any event was delivered that the loop has not taken.
+func (in *inbox) hasEvents() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return len(in.events) > 0 || in.left > 0
@@ -339,9 +339,9 @@ func (in *inbox) unload() {
 	in.bytes = 0
 }
 
-// owes records that the event at seq is not done. If nothing was left to do before, everything before it
+// addPending records that the event at seq is not done. If nothing was left to do before, everything before it
 // is done. The inbox is locked.
-func (l *laneProgress) owes(seq uint64) {
+func (l *laneProgress) addPending(seq uint64) {
 	l.last = seq
 	if l.low.Load() == allDone {
 		l.doneBefore = seq - 1

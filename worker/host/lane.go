@@ -13,7 +13,7 @@ import (
 
 func (p *servedPartition) followLane(ctx context.Context) error {
 	if p.current() != p.bus.Epoch() {
-		p.beginAnew(p)
+		p.restart(p)
 		return model.ErrStopped
 	}
 	from, err := p.bus.LoadPosition(ctx, p.number, positionLane)
@@ -34,7 +34,7 @@ func (p *servedPartition) followLane(ctx context.Context) error {
 		return err
 	case back: // the lane was truncated while this partition read it
 		p.isCompared()
-		p.beginAnew(p)
+		p.restart(p)
 		return model.ErrStopped
 	}
 	p.mu.Lock()
@@ -107,7 +107,7 @@ func (p *servedPartition) takeAhead(a *model.Ahead, done uint64) {
 		p.aside.known.Expect(&s, a.UpTo)
 		b := laneBacklog{done: s.Done, last: s.Last}
 		if h := p.hosts[s.Space]; h != nil { // the host was requested before the position was known
-			h.inbox.owesBehind(b)
+			h.inbox.addBacklog(b)
 			continue
 		}
 		p.asleep[s.Space] = b

@@ -35,8 +35,8 @@ func (l *losses) note(e *model.LossError) {
 		}
 		l.all[e.Space] = r
 	}
-	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Why = e.Kind, l.number, e.Space, e.Known, e.Found, e.Error()
-	about := slices.Concat(l.about, []any{"error", r.Why})
+	r.Kind, r.Partition, r.Space, r.Known, r.Found, r.Reason = e.Kind, l.number, e.Space, e.Known, e.Found, e.Error()
+	about := slices.Concat(l.about, []any{"error", r.Reason})
 	if e.Space != "" {
 		about = append(about, "space", e.Space)
 	}
@@ -61,7 +61,7 @@ func (l *losses) refusal(space string) error {
 	if r == nil {
 		return nil
 	}
-	return &model.ServiceError{Code: model.CodeConflict, Text: "space " + space + " is set aside: " + r.Why}
+	return &model.ServiceError{Code: model.CodeConflict, Text: "space " + space + " is set aside: " + r.Reason}
 }
 
 // over records that a space, or the partition, can be served, and reports whether it was refused.

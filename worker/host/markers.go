@@ -20,9 +20,9 @@ import (
 type markers struct {
 	mu   sync.Mutex
 	gone map[string]model.StateDoc
-	// standing is the newest mark that is known to be stored, after the named ones.
-	standing model.Standing
-	behind   []model.Standing
+	// newest is the newest mark that is known to be stored, after the named ones.
+	newest model.MarkPosition
+	behind []model.MarkPosition
 	// under reports that a mark may be in flight, and naming that it names the last of behind.
 	under, naming bool
 }
@@ -36,18 +36,18 @@ const (
 )
 
 // begin returns the marks that a new mark must name.
-func (m *markers) begin() []model.Standing {
+func (m *markers) begin() []model.MarkPosition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.under, m.naming = true, true
 	return slices.Clone(m.behind)
 }
 
-// stands records that the last mark that was begun is stored.
-func (m *markers) stands(at model.Standing) {
+// stored records that the last mark that was begun is stored.
+func (m *markers) stored(at model.MarkPosition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.standing, m.under = at, false
+	m.newest, m.under = at, false
 }
 
 // note records items as they were loaded, or as they were to be saved. The latter
@@ -99,12 +99,12 @@ func (m *markers) covered(seq uint64, n int) []model.StateDoc {
 
 // named reports whether all later marks name one that covers the deletions in list.
 func (m *markers) named(list []model.StateDoc) bool {
-	var last model.Standing
+	var last model.MarkPosition
 	if n := len(m.behind); n > 0 {
 		last = m.behind[n-1]
 	}
 	if slices.ContainsFunc(list, func(d model.StateDoc) bool { return d.Seq > last.Seq }) {
-		m.behind = append(m.behind[max(0, len(m.behind)-markersNamed+1):], m.standing)
+		m.behind = append(m.behind[max(0, len(m.behind)-markersNamed+1):], m.newest)
 		m.naming = false
 	}
 	return m.naming || !m.under

@@ -21,10 +21,10 @@ type servedPartition struct {
 	cancel context.CancelFunc
 	number int
 	tenure tenure
-	// current returns the epoch of the worker's bus, and beginAnew gives the partition up, to be served
+	// current returns the epoch of the worker's bus, and restart gives the partition up, to be served
 	// again.
 	current   func() uint64
-	beginAnew func(*servedPartition)
+	restart func(*servedPartition)
 
 	mu     sync.Mutex
 	closed bool // no new hosts
@@ -59,9 +59,9 @@ type tenure struct {
 }
 
 // startPartition begins to serve a partition. e is what the worker provides for it.
-func startPartition(e env, number int, took time.Duration, current func() uint64, beginAnew func(*servedPartition)) *servedPartition {
+func startPartition(e env, number int, took time.Duration, current func() uint64, restart func(*servedPartition)) *servedPartition {
 	p := &servedPartition{
-		env: e, number: number, tenure: tenure{began: time.Now(), took: took}, current: current, beginAnew: beginAnew,
+		env: e, number: number, tenure: tenure{began: time.Now(), took: took}, current: current, restart: restart,
 		hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){}, leases: leases{},
 		wakeups: newWakeups(), overruns: overruns{}, failings: failings{},
 	}

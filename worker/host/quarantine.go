@@ -15,7 +15,7 @@ func (h *host) recordUnreadable(err error) {
 		return
 	}
 	q := &model.Quarantined{
-		Version: model.QuarantineVersion, Seq: e.Seq, Sum: e.Sum, Why: e.Error(), By: "worker/" + h.env.cfg.ID, Since: time.Now().UTC(),
+		Version: model.QuarantineVersion, Seq: e.Seq, Sum: e.Sum, Reason: e.Error(), By: "worker/" + h.env.cfg.ID, Since: time.Now().UTC(),
 	}
 	data, err := q.Encode()
 	if err != nil {

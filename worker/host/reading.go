@@ -212,7 +212,7 @@ func (h *host) answerReads() {
 			for _, doc := range r.docs {
 				h.graph.core.Unobserve(doc)
 			}
-			h.inbox.rouse() // an input: the core has to settle
+			h.inbox.wakeLoop() // an input: the core has to settle
 		}
 		return ended
 	})
@@ -252,7 +252,7 @@ func (h *host) tryAnswer(r *documentRead) bool {
 func (h *host) answer(r *documentRead, stale string) {
 	states := make([]model.DocumentState, len(r.docs))
 	for i, f := range r.seen {
-		a := model.DocumentState{Stale: cmp.Or(f.Why, stale), Passing: f.Pending}
+		a := model.DocumentState{Stale: cmp.Or(f.Reason, stale), Passing: f.Pending}
 		a.Value, a.Revision = h.graph.core.Confirmed(r.docs[i])
 		if h.unborn.Load() {
 			a = unbornState(a, r.current)

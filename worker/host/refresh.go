@@ -47,7 +47,7 @@ func (p *servedPartition) refresh() {
 			without.add(p.hosts[space], err)
 		}
 	}
-	without.tell(p)
+	without.log(p)
 	for _, space := range slices.Sorted(maps.Keys(p.asleep)) {
 		p.hostOf(space, true)
 	}
@@ -85,7 +85,7 @@ func (w *withoutProgram) add(h *host, err error) {
 	}
 }
 
-func (w *withoutProgram) tell(p *servedPartition) {
+func (w *withoutProgram) log(p *servedPartition) {
 	if w.n > 0 {
 		name, version := w.first.start.wanted.Label()
 		p.cfg.Logger.Error("no program for spaces that are awake; they go on with those that they have", "worker", p.cfg.ID,

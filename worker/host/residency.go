@@ -205,8 +205,8 @@ func (r *residency) line(h *resident) {
 	h.place = r.resting.PushFront(h)
 }
 
-// stirs records that a host is no longer at rest: it has work, or is held.
-func (r *residency) stirs(h *resident, held bool) {
+// markActive records that a host is no longer at rest: it has work, or is held.
+func (r *residency) markActive(h *resident, held bool) {
 	r.mu.Lock()
 	waits := r.forget(h)
 	r.hold(h, held)

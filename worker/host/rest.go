@@ -29,12 +29,12 @@ func (h *host) considerLeaving(r Ready) (left bool) {
 		}
 	}
 	switch {
-	case now != isIdle && now != h.idle.told:
-		h.env.residency.stirs(&h.resident, now == isHeld)
-	case now == isIdle && (now != h.idle.told || h.idle.stirred):
+	case now != isIdle && now != h.idle.reported:
+		h.env.residency.markActive(&h.resident, now == isHeld)
+	case now == isIdle && (now != h.idle.reported || h.idle.stirred):
 		h.env.residency.rests(&h.resident)
 	}
-	h.idle.told, h.idle.stirred = now, false
+	h.idle.reported, h.idle.stirred = now, false
 	if now != isIdle || !h.resident.dismissed.Load() || h.toDrain.Load() {
 		h.idle.lastSave = false
 		return false
@@ -80,7 +80,7 @@ func (h *host) tryToLeave() (left bool) {
 
 // stay ends an unsuccessful attempt to leave; the next is not before until.
 func (h *host) stay(until time.Duration) {
-	h.idle.lastSave, h.idle.told = false, isHeld
+	h.idle.lastSave, h.idle.reported = false, isHeld
 	h.idle.stays = until
-	h.env.residency.stirs(&h.resident, true)
+	h.env.residency.markActive(&h.resident, true)
 }

@@ -51,9 +51,9 @@ type Code struct {
 	base atomic.Uint64
 
 	// seen is the value of begun at the last check, first at seenAt; told reports that the run was logged.
-	seen   uint64
-	seenAt time.Time
-	told   bool
+	seen     uint64
+	seenAt   time.Time
+	reported bool
 }
 
 // eventName identifies an event of a space.
@@ -92,17 +92,17 @@ func (u *Code) late(now time.Time) (what []any) {
 		return nil
 	}
 	u.look(now)
-	if u.told || now.Sub(u.seenAt) < codeLate {
+	if u.reported || now.Sub(u.seenAt) < codeLate {
 		return nil
 	}
-	u.told = true
+	u.reported = true
 	return u.what()
 }
 
 // look records that the present code has been seen. u.mu is held.
 func (u *Code) look(now time.Time) {
 	if u.seen != u.begun {
-		u.seen, u.seenAt, u.told = u.begun, now, false
+		u.seen, u.seenAt, u.reported = u.begun, now, false
 	}
 }
 
@@ -207,13 +207,13 @@ func (u *Code) cancel(stream, event string) {
 
 // check tests whether the running code has exceeded its limit.
 func (u *Code) check() {
-	if abandoned := u.judge(); abandoned != nil {
+	if abandoned := u.findOverrun(); abandoned != nil {
 		u.giveUp(abandoned)
 	}
 }
 
-// judge is check without the consequences for other goroutines. It returns the overrun if code is given up.
-func (u *Code) judge() *Overrun {
+// findOverrun is check without the consequences for other goroutines. It returns the overrun if code is given up.
+func (u *Code) findOverrun() *Overrun {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.idle() || u.givenUp.Load() || u.Limit <= 0 && !u.cancelled {
@@ -263,7 +263,7 @@ func (u *Code) Returned(handler bool) *Overrun {
 		u.nodes = u.nodes[:len(u.nodes)-1]
 		u.Limit = u.loop.cfg.RunLimit // of the surrounding code, if there is any
 		if u.idle() {
-			u.rest()
+			u.clear()
 		}
 		return nil
 	}
@@ -272,12 +272,12 @@ func (u *Code) Returned(handler bool) *Overrun {
 	if late || u.ctx != nil && errors.Is(u.ctx.Err(), context.DeadlineExceeded) {
 		why = &Overrun{Stream: u.stream, Event: u.event, Limit: u.Limit}
 	}
-	u.rest()
+	u.clear()
 	return why
 }
 
-// rest records that no code runs any more. u.mu is held.
-func (u *Code) rest() {
+// clear records that no code runs any more. u.mu is held.
+func (u *Code) clear() {
 	u.stream, u.event, u.nodes, u.over = "", "", u.nodes[:0], false
 	u.cancelled = false
 	u.endContext()
@@ -301,7 +301,7 @@ func (u *Code) leaves() (ended *Overrun, givenUp bool) {
 	if u.event != "" && len(u.nodes) == 0 {
 		ended = &Overrun{Stream: u.stream, Event: u.event, Recorded: u.recorded}
 	}
-	u.rest()
+	u.clear()
 	return ended, false
 }
 

@@ -56,10 +56,10 @@ type savedCore interface {
 	Deposed() bool
 	LaneDone() uint64
 	FollowsUp() bool
-	MarkersGo(behind []model.Standing)
-	MarkStands(model.Standing)
+	MarkersPurged(behind []model.MarkPosition)
+	MarkStored(model.MarkPosition)
 	Checkpoint() (replica.Checkpoint, error)
-	SpoilCheckpoint(replica.Checkpoint)
+	CheckpointFailed(replica.Checkpoint)
 }
 
 func (s *saver) init(space string, bus stateStore, report func(what string, err error), overtaken, missed func()) {
@@ -91,7 +91,7 @@ func (s *saver) remember(st model.SpaceState, lane uint64) {
 	}
 	s.mark, s.saved, s.lane = st.Mark.Rev, st.Mark.Seq, lane
 	s.stored.durable.Store(s.saved)
-	s.stored.markers.stands(model.Standing{Rev: s.mark, Seq: s.saved})
+	s.stored.markers.stored(model.MarkPosition{Rev: s.mark, Seq: s.saved})
 }
 
 // note records revisions.
@@ -131,7 +131,7 @@ func (s *saver) take(core savedCore, nextDue func() int64, c *unsavedState) (err
 		return err
 	}
 	if core.Seq() > s.saved {
-		core.MarkersGo(s.stored.markers.begin())
+		core.MarkersPurged(s.stored.markers.begin())
 		if c.Checkpoint, err = core.Checkpoint(); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (s *saver) settle(core savedCore, c unsavedState, err error) {
 		if c.dueAt != s.dueAt {
 			s.dueAt = unknownDue // the outcome is unknown
 		}
-		core.SpoilCheckpoint(c.Checkpoint)
+		core.CheckpointFailed(c.Checkpoint)
 		if allAre(err, model.ErrOutdated) {
 			s.overtaken()
 		} else {
@@ -206,9 +206,9 @@ func (s *saver) settle(core savedCore, c unsavedState, err error) {
 		}
 		return
 	}
-	at := model.Standing{Rev: c.Mark.Rev, Seq: c.Mark.Seq}
-	core.MarkStands(at)
-	s.stored.markers.stands(at)
+	at := model.MarkPosition{Rev: c.Mark.Rev, Seq: c.Mark.Seq}
+	core.MarkStored(at)
+	s.stored.markers.stored(at)
 	s.saved, s.lane, s.dueAt = max(s.saved, c.Mark.Seq), max(s.lane, s.taken), c.dueAt
 	s.stored.durable.Store(s.saved)
 }

@@ -46,7 +46,7 @@ func TestSession_OfAnEarlierEpochChangesNothing(t *testing.T) {
 		"PurgeLog":     func() error { return s.PurgeLog(ctx, "s", 1) },
 		"PurgeLane":    func() error { _, err := s.PurgeLane(ctx, 0, 1, time.Hour); return err },
 		"FillLane":     func() error { return s.FillLane(ctx, 0, 1, nil) },
-		"Bury":         func() error { return s.Bury(ctx, nil) },
+		"StoreDead":    func() error { return s.StoreDead(ctx, nil) },
 		"FollowSpace":  func() error { return s.FollowSpace(ctx, "s", 0, nil) },
 		"FollowLog":    func() error { return s.FollowLog(ctx, 0, 0, nil) },
 		"FollowLane":   func() error { return s.FollowLane(ctx, 0, 0, nil) },
@@ -71,7 +71,7 @@ func attempted(call func() error) (err error) {
 func TestPartition_OfAnEarlierEpochEnds(t *testing.T) {
 	b := &pastBus{}
 	anew := false
-	p := &servedPartition{env: env{bus: port.Session(b)}, current: b.Epoch, beginAnew: func(*servedPartition) { anew = true }}
+	p := &servedPartition{env: env{bus: port.Session(b)}, current: b.Epoch, restart: func(*servedPartition) { anew = true }}
 	b.epoch++
 	if err := attempted(func() error { return p.followLane(t.Context()) }); !errors.Is(err, model.ErrStopped) || !anew {
 		t.Errorf("the partition follows its lane: %v", err)

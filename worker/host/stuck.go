@@ -31,8 +31,8 @@ type stalled struct {
 	p    *servedPartition
 	host *host // nil if it has none
 	done uint64
-	// says receives the report of the host's loop; its buffer has room for it.
-	says chan status.Stuck
+	// report receives the report of the host's loop; its buffer has room for it.
+	report chan status.Stuck
 }
 
 // noteStuck records which spaces have made no progress since the last call. p.mu is not held.
@@ -64,8 +64,8 @@ func (p *servedPartition) noteStuck(now time.Time) {
 	}
 }
 
-// standing returns the spaces of the partition that have stood still for long enough.
-func (p *servedPartition) standing(now time.Time) (out []stalled) {
+// stuckSpaces returns the spaces of the partition that have stood still for long enough.
+func (p *servedPartition) stuckSpaces(now time.Time) (out []stalled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for space, s := range p.stuck.at { // any order: sorted by the caller
@@ -83,17 +83,17 @@ func (p *servedPartition) standing(now time.Time) (out []stalled) {
 			p.stuck.at[space] = s
 			continue
 		case failure != "":
-			f.Cause, f.Why = status.CauseFailed, "it cannot be served: "+failure
+			f.Cause, f.Reason = status.CauseFailed, "it cannot be served: "+failure
 		case f.host != nil:
-			f.Cause, f.Why = status.CauseBusy, "it is being loaded, or at work, and has not said at what"
+			f.Cause, f.Reason = status.CauseBusy, "it is being loaded, or at work, and has not said at what"
 		case waits:
-			f.Cause, f.Why = status.CauseQueued, "waits to be loaded: others are loaded first"
+			f.Cause, f.Reason = status.CauseQueued, "waits to be loaded: others are loaded first"
 		default:
-			f.Cause, f.Why = status.CauseLoading, "is to be loaded"
+			f.Cause, f.Reason = status.CauseLoading, "is to be loaded"
 			if program, err := p.cfg.Programs(space); err != nil {
-				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run: "+display.FirstLine(err.Error())
+				f.Cause, f.Reason = status.CauseNoProgram, "there is no program that it is to run: "+display.FirstLine(err.Error())
 			} else if program == nil {
-				f.Cause, f.Why = status.CauseNoProgram, "there is no program that it is to run"
+				f.Cause, f.Reason = status.CauseNoProgram, "there is no program that it is to run"
 			}
 		}
 		out = append(out, f)
@@ -106,7 +106,7 @@ func (p *servedPartition) standing(now time.Time) (out []stalled) {
 func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck, count int) {
 	var all []stalled
 	for _, p := range partitions {
-		all = append(all, p.standing(time.Now())...)
+		all = append(all, p.stuckSpaces(time.Now())...)
 	}
 	slices.SortFunc(all, func(a, b stalled) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Space, b.Space))
@@ -120,7 +120,7 @@ func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck,
 	}
 	var telling sync.WaitGroup
 	for i := range all {
-		telling.Go(func() { all[i].tell(ctx, w.bus) }) // ends with ctx
+		telling.Go(func() { all[i].complete(ctx, w.bus) }) // ends with ctx
 	}
 	telling.Wait()
 	for i := range all {
@@ -138,23 +138,23 @@ func (f *stalled) ask() {
 	}
 	if stream, event, node, since := h.code.since(time.Now()); stream != "" || node != "" {
 		f.Stream, f.Event, f.Cause = stream, event, status.CauseRunning
-		f.Why = "its handler has been running since " + clockTime(since)
+		f.Reason = "its handler has been running since " + clockTime(since)
 		if node != "" {
-			f.Why = "node " + node + " has been running since " + clockTime(since)
+			f.Reason = "node " + node + " has been running since " + clockTime(since)
 		}
 		return
 	}
 	says := make(chan status.Stuck, 1)
-	f.says = says
-	h.call(func() { says <- h.standsAt() })
+	f.report = says
+	h.call(func() { says <- h.stuckAt() })
 }
 
-// tell waits for the loop's report, and looks up when its event was stored.
-func (f *stalled) tell(ctx context.Context, bus Bus) {
-	if f.says != nil {
+// complete waits for the loop's report, and looks up when its event was stored.
+func (f *stalled) complete(ctx context.Context, bus Bus) {
+	if f.report != nil {
 		select {
-		case s := <-f.says:
-			f.Stream, f.Event, f.Cause, f.Why = s.Stream, s.Event, s.Cause, s.Why
+		case s := <-f.report:
+			f.Stream, f.Event, f.Cause, f.Reason = s.Stream, s.Event, s.Cause, s.Reason
 		case <-f.host.done:
 		case <-ctx.Done():
 			return
@@ -174,25 +174,25 @@ func (f *stalled) tell(ctx context.Context, bus Bus) {
 	}
 }
 
-// standsAt returns the loop's report. Only the loop calls it.
-func (h *host) standsAt() status.Stuck {
+// stuckAt returns the loop's report. Only the loop calls it.
+func (h *host) stuckAt() status.Stuck {
 	var s status.Stuck
 	clock := func(at time.Duration) string { return clockTime(time.Now().Add(at - h.now())) }
-	at, waits := h.core.StandsAt(clock)
+	at, waits := h.core.StuckAt(clock)
 	s.Stream, s.Event = at.Stream, at.Event
 	switch {
 	case h.appends.inFlight:
-		s.Cause, s.Why = status.CauseUncommitted, "the log has not answered its commit yet"
+		s.Cause, s.Reason = status.CauseUncommitted, "the log has not answered its commit yet"
 	case waits:
 		return at
 	case h.core.Waiting() > 0:
-		s.Cause, s.Why = status.CauseEarly, "it has "+strconv.Itoa(h.core.Waiting())+" events from other spaces that come behind one that is not here yet"
+		s.Cause, s.Reason = status.CauseEarly, "it has "+strconv.Itoa(h.core.Waiting())+" events from other spaces that come behind one that is not here yet"
 	case h.saver.failure != "":
-		s.Cause, s.Why = status.CauseUnsaved, "what it has done cannot be saved: "+h.saver.failure
+		s.Cause, s.Reason = status.CauseUnsaved, "what it has done cannot be saved: "+h.saver.failure
 	case h.core.Owned() && h.core.Seq() > h.saver.saved:
-		s.Cause, s.Why = status.CauseUnsaved, "what it has done is not saved yet"
+		s.Cause, s.Reason = status.CauseUnsaved, "what it has done is not saved yet"
 	default:
-		s.Cause, s.Why = at.Cause, at.Why
+		s.Cause, s.Reason = at.Cause, at.Reason
 	}
 	return s
 }

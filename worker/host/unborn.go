@@ -35,8 +35,8 @@ func (h *host) checkUnborn(r *replica.Replica) error {
 	return nil
 }
 
-// pretend answers an append of a space without a log as if it were in one.
-func (h *host) pretend(a *ledger.Append) {
+// confirmUnstored answers an append of a space without a log as if it were in one.
+func (h *host) confirmUnstored(a *ledger.Append) {
 	h.call(func() {
 		h.appends.inFlight = false
 		h.graph.confirmed(a.Commit)
@@ -50,7 +50,7 @@ func (h *host) pretend(a *ledger.Append) {
 func (p *servedPartition) isUnborn(h *host) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || h.inbox.owesAny() {
+	if p.closed || p.hosts[h.space] != h || !p.leases.onlyDocuments(h.space) || h.inbox.hasEvents() {
 		return false
 	}
 	h.unborn.Store(true)

@@ -68,7 +68,7 @@ func New(bus Bus, cfg Config) (*Worker, error) {
 	w.sidecars.leaving = make(chan struct{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.members = membership{
-		ctx: w.ctx, bus: bus, cfg: &w.cfg, roster: w.roster, changed: w.poke, speaking: make(chan struct{}, 1),
+		ctx: w.ctx, bus: bus, cfg: &w.cfg, roster: w.roster, changed: w.recheckPlacement, speaking: make(chan struct{}, 1),
 	}
 	return w, nil
 }
@@ -87,8 +87,8 @@ func (w *Worker) Start(ctx context.Context) error {
 	ready := sync.OnceFunc(func() { close(known) }) // called by every successful subscription
 	w.keep("follow members", func(ctx context.Context) error {
 		return w.bus.FollowMembers(ctx, func(m model.Member) {
-			w.roster.Hear(m, time.Now())
-			w.poke()
+			w.roster.Receive(m, time.Now())
+			w.recheckPlacement()
 		}, ready)
 	})
 	select {
@@ -175,8 +175,8 @@ func (w *Worker) Kill() {
 // another process runs under its id.
 func (w *Worker) Done() <-chan struct{} { return w.ctx.Done() }
 
-// poke makes the run loop check the placement again.
-func (w *Worker) poke() {
+// recheckPlacement makes the run loop check the placement again.
+func (w *Worker) recheckPlacement() {
 	select {
 	case w.moved <- struct{}{}:
 	default:
@@ -209,8 +209,8 @@ func (w *Worker) Beside(f func(ctx context.Context, leaving <-chan struct{})) {
 	w.sidecars.tasks.Go(func() { f(w.ctx, w.sidecars.leaving) }) // ends with Stop or Kill
 }
 
-// Tell registers f, which adds to the figures of the worker at each status request.
-func (w *Worker) Tell(f func(*status.Figures)) {
+// AddFigures registers f, which adds to the figures of the worker at each status request.
+func (w *Worker) AddFigures(f func(*status.Figures)) {
 	w.sidecars.mu.Lock()
 	defer w.sidecars.mu.Unlock()
 	w.sidecars.add = append(w.sidecars.add, f)

@@ -14,10 +14,10 @@ import (
 // the partition or had requested it by then goes first. A claim is a courtesy and no lock:
 // it waits at most as long as Patience.
 type claim struct {
-	since time.Time // when the partition was first wanted
-	asked time.Time // when the announcement with it became due; zero while another member has the partition
-	beat  uint64    // of the first announcement with it
-	heard bool      // and there was no earlier claim
+	since    time.Time // when the partition was first wanted
+	asked    time.Time // when the announcement with it became due; zero while another member has the partition
+	beat     uint64    // of the first announcement with it
+	received bool      // and there was no earlier claim
 }
 
 // Patience limits how long a claim waits.
@@ -38,7 +38,7 @@ func (r *Roster) May(p int, wait Patience, now time.Time) bool {
 		r.wants[p] = c
 	}
 	switch {
-	case c.heard, now.Sub(c.since) >= wait.Holder:
+	case c.received, now.Sub(c.since) >= wait.Holder:
 		return true
 	case r.rival(p, now, false), c.asked.IsZero() && r.rival(p, now, true):
 		return false
@@ -108,7 +108,7 @@ func (r *Roster) Pending() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.wants { // any order: whether there is one
-		if !c.asked.IsZero() || c.heard {
+		if !c.asked.IsZero() || c.received {
 			return true
 		}
 	}
@@ -133,19 +133,19 @@ func (r *Roster) Due() bool {
 // hearOwn processes an announcement under this member's own id. r.mu is held.
 func (r *Roster) hearOwn(m model.Member, now time.Time) {
 	if m.Life != r.self.Life {
-		r.twin.hear(m)
+		r.twin.receive(m)
 		return
 	}
 	r.twin.hearOwn()
 	for _, p := range m.Wants {
 		c := r.wants[p]
-		if c == nil || c.beat == 0 || c.beat > m.Beat || c.heard {
+		if c == nil || c.beat == 0 || c.beat > m.Beat || c.received {
 			continue
 		}
 		if r.rival(p, now, true) {
 			c.asked, c.beat, r.untold = time.Time{}, 0, true
 			continue
 		}
-		c.heard = true
+		c.received = true
 	}
 }

@@ -13,7 +13,7 @@ var patience = Patience{Holder: 5 * time.Second, Echo: time.Second}
 func (r *rosterAt) may(p int) bool { return r.May(p, patience, r.now) }
 
 func (r *rosterAt) has(id string, beat uint64, holds, wants []int) {
-	r.Hear(model.Member{ID: id, Beat: beat, Holds: holds, Wants: wants}, r.now)
+	r.Receive(model.Member{ID: id, Beat: beat, Holds: holds, Wants: wants}, r.now)
 }
 
 // wantMay checks whether a partition may be served.
@@ -46,7 +46,7 @@ func TestClaim_AFreePartitionIsRequestedAndServedWhenTheRequestArrives(t *testin
 	}
 	m := r.wantAsked("without an owner", 1)
 	r.wantMay(1, false, "before its own announcement arrived")
-	r.Hear(m, r.now)
+	r.Receive(m, r.now)
 	r.wantMay(1, true, "when its own announcement has arrived")
 }
 
@@ -62,7 +62,7 @@ func TestClaim_TheSecondAnnouncementWaits(t *testing.T) {
 	r.wantMay(1, false, "at first")
 	m := r.wantAsked("at first", 1)
 	r.has("a", 1, nil, []int{1})
-	r.Hear(m, r.now)
+	r.Receive(m, r.now)
 	r.wantMay(1, false, "after another's claim")
 	r.wantAsked("after another's claim")
 	r.pass(patience.Echo)
@@ -89,10 +89,10 @@ func TestClaim_AnEarlierClaimDoesNotCount(t *testing.T) {
 	old := r.wantAsked("at first", 1)
 	r.LetGo(1)
 	r.wantMay(1, false, "again")
-	r.Hear(old, r.now)
+	r.Receive(old, r.now)
 	r.wantMay(1, false, "before it is requested again")
 	r.wantAsked("again", 1)
-	r.Hear(old, r.now)
+	r.Receive(old, r.now)
 	r.wantMay(1, false, "before its own announcement arrived")
 }
 
@@ -134,7 +134,7 @@ func TestClaim_HoldAndLetGoAreAnnounced(t *testing.T) {
 // A worker that is about to leave is live until it has left, but gets no partitions.
 func TestRoster_ALeavingMemberGetsNoPartitions(t *testing.T) {
 	r := newRosterAt(t)
-	r.Hear(model.Member{ID: "a", Beat: 1, Leaving: true, Holds: []int{1}}, r.now)
+	r.Receive(model.Member{ID: "a", Beat: 1, Leaving: true, Holds: []int{1}}, r.now)
 	r.wantLive("a me")
 	if staying := r.Staying(r.now); len(staying) != 1 || staying[0].ID != "me" {
 		t.Errorf("the partitions are divided among %v", staying)

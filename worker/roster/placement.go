@@ -94,8 +94,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Standing is a member's rank in the division of a partition.
-type Standing struct {
+// Rank is a member's rank in the division of a partition.
+type Rank struct {
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
 	// Full reports that the member has its share of partitions for which it scores higher.
@@ -106,10 +106,10 @@ type Standing struct {
 
 // Explain returns the ranking behind the owner of a partition, of n: the members, the highest
 // score first. The first that is not full is the owner.
-func Explain(partition, n int, members []model.Member) []Standing {
+func Explain(partition, n int, members []model.Member) []Rank {
 	owner := make([]string, n)
 	room := shares(n, members)
-	var out []Standing
+	var out []Rank
 	for _, c := range rank(n, members) {
 		m := members[c.member].ID
 		free := room[c.member] > 0
@@ -119,7 +119,7 @@ func Explain(partition, n int, members []model.Member) []Standing {
 			room[c.member]--
 		}
 		if c.partition == partition {
-			out = append(out, Standing{Member: m, Score: c.score, Full: !free, Owner: takes})
+			out = append(out, Rank{Member: m, Score: c.score, Full: !free, Owner: takes})
 		}
 	}
 	return out

@@ -26,9 +26,9 @@ type Roster struct {
 
 type entry struct {
 	member model.Member
-	// heard is when the member's beat last moved, by this member's clock: clocks
+	// received is when the member's beat last moved, by this member's clock: clocks
 	// of different machines are never compared.
-	heard time.Time
+	received time.Time
 	// silent is set when a ping had no responder, until the beat moves again.
 	silent bool
 	// probation is how many more beats, each in time, a member must show that had
@@ -50,8 +50,8 @@ func New(self model.Member, ttl time.Duration) *Roster {
 	}
 }
 
-// Hear processes an announcement, including this member's own.
-func (r *Roster) Hear(m model.Member, now time.Time) {
+// Receive processes an announcement, including this member's own.
+func (r *Roster) Receive(m model.Member, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -67,14 +67,14 @@ func (r *Roster) Hear(m model.Member, now time.Time) {
 	e := r.entries[m.ID]
 	switch {
 	case e == nil:
-		r.entries[m.ID] = &entry{member: m, heard: now}
+		r.entries[m.ID] = &entry{member: m, received: now}
 	case m.Life != e.member.Life:
-		*e = entry{member: m, heard: now}
+		*e = entry{member: m, received: now}
 	case m.Beat == e.member.Beat || m.Life != "" && m.Beat < e.member.Beat:
 		// nothing new: read again, or late
 	default:
 		was := *e
-		*e = entry{member: m, heard: now, probation: was.probationAt(now, r.ttl), returned: was.returned}
+		*e = entry{member: m, received: now, probation: was.probationAt(now, r.ttl), returned: was.returned}
 		if e.probation == probation {
 			e.returned = now
 		}
@@ -84,7 +84,7 @@ func (r *Roster) Hear(m model.Member, now time.Time) {
 // probationAt returns the probation of a member that beats again. A beat is in time if the member has not stood
 // still for the ttl: a shorter limit could be one that its heartbeat never meets.
 func (e *entry) probationAt(now time.Time, ttl time.Duration) int {
-	switch gap := now.Sub(e.heard); {
+	switch gap := now.Sub(e.received); {
 	case gap >= ttl:
 		return probation
 	case e.probation > 0:
@@ -111,8 +111,8 @@ func (r *Roster) Excuse(since, now time.Time) {
 		switch {
 		case e.probation > 0 && e.returned.After(since):
 			e.probation = 0 // it beat again, perhaps several times, before this member noticed the outage
-		case since.Sub(e.heard) < r.ttl:
-			e.heard = e.heard.Add(min(now.Sub(since), now.Sub(e.heard)))
+		case since.Sub(e.received) < r.ttl:
+			e.received = e.received.Add(min(now.Sub(since), now.Sub(e.received)))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (r *Roster) Live(now time.Time) []model.Member {
 }
 
 func (e *entry) live(now time.Time, ttl time.Duration) bool {
-	return !e.silent && e.probation == 0 && now.Sub(e.heard) < ttl
+	return !e.silent && e.probation == 0 && now.Sub(e.received) < ttl
 }
 
 // Staying returns the live members that are not about to leave: those among which the partitions

@@ -24,7 +24,7 @@ func newRosterAt(t *testing.T) *rosterAt {
 
 func (r *rosterAt) pass(d time.Duration) { r.now = r.now.Add(d) }
 
-func (r *rosterAt) says(id string, beat uint64) { r.Hear(model.Member{ID: id, Beat: beat}, r.now) }
+func (r *rosterAt) says(id string, beat uint64) { r.Receive(model.Member{ID: id, Beat: beat}, r.now) }
 
 func (r *rosterAt) wantLive(ids string) {
 	r.Helper()
@@ -81,7 +81,7 @@ func TestRoster_AStalledMemberIsBackWhenItBeatsRegularly(t *testing.T) {
 	}
 	r.wantLive("a me")
 	r.pass(ttl)
-	r.Hear(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // restarted
+	r.Receive(model.Member{ID: "a", Beat: 1, Life: "another"}, r.now) // restarted
 	r.wantLive("a me")
 }
 
@@ -104,8 +104,8 @@ func TestRoster_AMemberThatBeatsSlowlyComesBackFromProbation(t *testing.T) {
 // A later request of the same process can overtake an earlier one.
 func TestRoster_ALateAnnouncementIsIgnored(t *testing.T) {
 	r := newRosterAt(t)
-	r.Hear(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
-	r.Hear(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
+	r.Receive(model.Member{ID: "a", Beat: 3, Life: "l", Holds: []int{1}}, r.now)
+	r.Receive(model.Member{ID: "a", Beat: 2, Life: "l"}, r.now)
 	if !r.Contested(1, r.now) {
 		t.Error("an older announcement replaced a newer one")
 	}
@@ -114,7 +114,7 @@ func TestRoster_ALateAnnouncementIsIgnored(t *testing.T) {
 func TestRoster_ADepartedMemberIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) {
 	r := newRosterAt(t)
 	r.says("a", 5)
-	r.Hear(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
+	r.Receive(model.Member{ID: "a", Beat: 6, Left: true}, r.now)
 	r.wantLive("me")
 	r.says("a", 1) // restarted under its old name
 	r.wantLive("a me")
@@ -123,17 +123,17 @@ func TestRoster_ADepartedMemberIsGoneAtOnceAndBackWithItsNextBeat(t *testing.T) 
 // Workers divide partitions among themselves, and so do servers of package ordered.
 func TestRoster_OnlyMembersOfOneRoleCount(t *testing.T) {
 	r := newRosterAt(t)
-	r.Hear(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
+	r.Receive(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
 	r.wantLive("me")
 	r.Roster = New(model.Member{ID: "me", Role: model.RoleOrdered, Left: true}, ttl)
 	r.says("a", 1)
-	r.Hear(model.Member{ID: "c", Beat: 1, Role: model.RoleCoordinator, Left: true}, r.now)
-	r.Hear(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
+	r.Receive(model.Member{ID: "c", Beat: 1, Role: model.RoleCoordinator, Left: true}, r.now)
+	r.Receive(model.Member{ID: "o", Beat: 1, Role: model.RoleOrdered, Left: true}, r.now)
 	r.wantLive("me o")
 	if n := len(r.Staying(r.now)); n != 2 {
 		t.Errorf("the partitions are divided among %d, want both", n)
 	}
-	r.Hear(model.Member{ID: "o", Beat: 2, Role: model.RoleOrdered, Left: true, Leaving: true}, r.now)
+	r.Receive(model.Member{ID: "o", Beat: 2, Role: model.RoleOrdered, Left: true, Leaving: true}, r.now)
 	r.wantLive("me")
 }
 
@@ -141,8 +141,8 @@ func TestRoster_DepartedMembersAreForgotten(t *testing.T) {
 	r := newRosterAt(t)
 	for _, id := range []string{"a", "b", "c"} {
 		r.says(id, 1)
-		r.Hear(model.Member{ID: id, Beat: 2, Left: true}, r.now)
-		r.Hear(model.Member{ID: id, Beat: 2, Left: true}, r.now) // read again
+		r.Receive(model.Member{ID: id, Beat: 2, Left: true}, r.now)
+		r.Receive(model.Member{ID: id, Beat: 2, Left: true}, r.now) // read again
 	}
 	if len(r.entries) != 0 {
 		t.Errorf("%d members that have left are kept, which would fill the memory over time", len(r.entries))
@@ -172,7 +172,7 @@ func TestRoster_ASuspicionOfAnOlderBeatCountsForNothing(t *testing.T) {
 
 func TestRoster_OwnEarlierAnnouncementsAreIgnored(t *testing.T) {
 	r := newRosterAt(t)
-	r.Hear(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
+	r.Receive(model.Member{ID: "me", Beat: 99, Left: true, Weight: 7}, r.now)
 	r.wantLive("me")
 	if m := r.Beat(false); m.Beat != 1 || m.Left {
 		t.Errorf("the first beat is %+v", m)

@@ -28,7 +28,7 @@ func (t *twin) hearOwn() {
 	}
 }
 
-func (t *twin) hear(m model.Member) {
+func (t *twin) receive(m model.Member) {
 	switch {
 	case HasLeft(&m):
 		if m.Life == t.older.Life {

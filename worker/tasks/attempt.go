@@ -28,7 +28,7 @@ func (l *List) attempt(ctx context.Context, action string, how space.Performer, 
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
-	c := how.Tell(&t.Task, out, err)
+	c := how.Completion(&t.Task, out, err)
 	if err == nil {
 		return c
 	}
@@ -45,10 +45,10 @@ func (l *List) attempt(ctx context.Context, action string, how space.Performer, 
 	return c
 }
 
-// tell sends the event that reports how a task, or an attempt at it, has ended, for the told-th time.
+// report sends the event that reports how a task, or an attempt at it, has ended, for the told-th time.
 // Finished work is reported even if ctx has ended since, or it would be done again. It returns the reported
 // completion, nil if it could not be sent.
-func (l *List) tell(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
+func (l *List) report(ctx context.Context, action string, c *space.Completion, told int) *space.Completion {
 	for dry := 0; ; dry++ {
 		err := l.host.Send(model.Message{
 			Space: l.host.Space, Stream: action, ID: completionID(c, told), Payload: c.Value().AppendJSON(nil),

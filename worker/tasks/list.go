@@ -73,8 +73,8 @@ type task struct {
 	// cancel ends the running attempt, nil if there is none.
 	cancel context.CancelFunc
 	// ended is the outcome, nil if there is none yet, told how often it was reported.
-	ended *space.Completion
-	told  int
+	ended   *space.Completion
+	reports int
 	// place is the index in the queue, -1 if an attempt or a report is running.
 	place int
 	// gone reports that the task is not pending any more.
@@ -220,7 +220,7 @@ func (l *List) Next() (at time.Duration) {
 func (l *List) begin(a *performing, t *task) {
 	ctx, cancel := context.WithCancel(l.host.Ctx)
 	t.cancel = cancel
-	told, name, how := t.told, a.spec.Name, a.how // as of now: another program may have another function
+	told, name, how := t.reports, a.spec.Name, a.how // as of now: another program may have another function
 	do := func() *space.Completion { return l.attempt(ctx, name, how, t) }
 	if t.ended != nil {
 		do = func() *space.Completion { return t.ended }
@@ -228,7 +228,7 @@ func (l *List) begin(a *performing, t *task) {
 	l.host.Go(func() { // ends with ctx at the latest, if Do does
 		c := do()
 		if c != nil {
-			c = l.tell(ctx, name, c, told)
+			c = l.report(ctx, name, c, told)
 		}
 		l.host.Call(func() {
 			cancel()
@@ -251,8 +251,8 @@ func (l *List) attempted(a *performing, t *task, c *space.Completion) {
 		t.at = l.host.Now() + a.how.Pause(c.Attempt)
 	default:
 		t.ended = c
-		t.at = l.host.Now() + tellAgain<<min(t.told, 10)
-		t.told++
+		t.at = l.host.Now() + tellAgain<<min(t.reports, 10)
+		t.reports++
 	}
 	heap.Push(&a.queue, t)
 }

@@ -91,9 +91,9 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panicked: %v", p.with) }
 
-// Tell returns the completion to report after an attempt at a task: it succeeded, it is given up, or
+// Completion returns the completion to report after an attempt at a task: it succeeded, it is given up, or
 // there will be another attempt.
-func (p *Performer) Tell(t *space.Task, out model.Value, err error) *space.Completion {
+func (p *Performer) Completion(t *space.Task, out model.Value, err error) *space.Completion {
 	c := &space.Completion{Key: t.Key, N: t.N, Out: out}
 	if err == nil {
 		return c

@@ -50,8 +50,8 @@ type Answer struct {
 	Outcome outcome
 	// Seq is where the message was stored, or the present last sequence if it moved.
 	Seq uint64
-	// Why is the server's own text, for logs and errors.
-	Why string
+	// Reason is the server's own text, for logs and errors.
+	Reason string
 }
 
 // readAnswer reads an acknowledgement or a refusal.
@@ -68,11 +68,11 @@ func readAnswer(m *nats.Msg) Answer {
 	}
 	switch err := json.Unmarshal(m.Data, &ack); {
 	case err != nil:
-		return Answer{Outcome: Unclear, Why: fmt.Sprintf("unreadable acknowledgement: %v", err)}
+		return Answer{Outcome: Unclear, Reason: fmt.Sprintf("unreadable acknowledgement: %v", err)}
 	case ack.Error != nil:
 		return refusal(ack.Error)
 	case ack.Seq == 0:
-		return Answer{Outcome: Unclear, Why: "acknowledgement without a sequence"}
+		return Answer{Outcome: Unclear, Reason: "acknowledgement without a sequence"}
 	}
 	return Answer{Outcome: Stored, Seq: ack.Seq}
 }
@@ -102,17 +102,17 @@ func storedSeq(data []byte) (uint64, bool) {
 func readStatus(h nats.Header) Answer {
 	status := Header(h, HeaderStatus)
 	if status == "503" {
-		return Answer{Outcome: Unavailable, Why: "no stream listens on the subject"}
+		return Answer{Outcome: Unavailable, Reason: "no stream listens on the subject"}
 	}
-	return Answer{Outcome: Unclear, Why: "status " + status + " " + Header(h, HeaderDescription)}
+	return Answer{Outcome: Unclear, Reason: "status " + status + " " + Header(h, HeaderDescription)}
 }
 
 // refusal classifies an error of the server.
 func refusal(e *jetstream.APIError) Answer {
-	a := Answer{Why: fmt.Sprintf("%s (%d)", e.Description, e.ErrorCode)}
+	a := Answer{Reason: fmt.Sprintf("%s (%d)", e.Description, e.ErrorCode)}
 	switch e.ErrorCode {
 	case codeWrongLastSequence:
-		a.Outcome, a.Seq = Moved, standing(e.Description)
+		a.Outcome, a.Seq = Moved, lastSequence(e.Description)
 	case codeWrongLastSequenceConstant:
 		a.Outcome = Busy
 	case codeStreamStoreFailed:
@@ -145,8 +145,8 @@ func storeFailure(description string) outcome {
 	return Unclear
 }
 
-// standing reads N from "wrong last sequence: N".
-func standing(description string) uint64 {
+// lastSequence reads N from "wrong last sequence: N".
+func lastSequence(description string) uint64 {
 	_, n, _ := strings.Cut(description, ": ")
 	seq, _ := strconv.ParseUint(n, 10, 64)
 	return seq
@@ -155,7 +155,7 @@ func standing(description string) uint64 {
 // notSentAnswer classifies the error of a message that could not be passed to the connection. It is
 // certain only if the client library refuses the message before writing anything.
 func notSentAnswer(err error) Answer {
-	a := Answer{Outcome: Unclear, Why: err.Error()}
+	a := Answer{Outcome: Unclear, Reason: err.Error()}
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		a.Outcome = TooLarge

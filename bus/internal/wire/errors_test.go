@@ -57,7 +57,7 @@ func TestQ20_Answers(t *testing.T) {
 			if a.Outcome != test.want || a.Seq != test.seq {
 				t.Errorf("got %v %d, want %v %d", a.Outcome, a.Seq, test.want, test.seq)
 			}
-			if a.Why == "" {
+			if a.Reason == "" {
 				t.Error("the answer has no reason")
 			}
 		})

@@ -157,7 +157,7 @@ func TestPublisher_AMessageThatMayBeStoredIsInDoubt(t *testing.T) {
 // Messages that may not have arrived are sent again when the connection is back, except those that are being
 // looked up.
 func TestPublisher_AfterAReconnectItSendsAgain(t *testing.T) {
-	for state, want := range map[requestState]int{onTheWire: 1, resting: 1, asking: 0} {
+	for state, want := range map[requestState]int{onTheWire: 1, waitingToRetry: 1, asking: 0} {
 		p, r := aPublisher(&past{})
 		attempts := 0
 		p.faults = func(faults.Attempt) faults.Fault { attempts++; return faults.DropRequest }
@@ -195,7 +195,7 @@ func TestPublisher_AComparisonSendsOnlyWhatItHeldBack(t *testing.T) {
 		return faults.Deliver
 	})
 	for held, want := range map[bool]int{false: 0, true: 1} {
-		r := &Request{Task: Task{Stream: "PLAIN", Msg: nats.NewMsg("held"), Done: func(uint64, error) {}}, token: 1 << 40, state: resting, held: held}
+		r := &Request{Task: Task{Stream: "PLAIN", Msg: nats.NewMsg("held"), Done: func(uint64, error) {}}, token: 1 << 40, state: waitingToRetry, held: held}
 		s.Pub.mu.Lock()
 		s.Pub.pending[r.token] = r
 		s.Pub.mu.Unlock()

@@ -97,7 +97,7 @@ type Request struct {
 	sent        time.Time // the last attempt
 	silent      time.Time // the first attempt since the last answer, zero if none
 	tries       int
-	rests       int
+	retries     int
 	dropReplies int  // number of answers to ignore, for Faults
 	doubt       bool // an attempt may have been stored without confirmation
 	held        bool // it waits without a timer until its stream has been compared
@@ -107,9 +107,9 @@ type Request struct {
 type requestState int
 
 const (
-	onTheWire requestState = iota // an answer is awaited
-	resting                       // a timer, or the end of a comparison, will send it again
-	asking                        // an answer or a lookup is being judged
+	onTheWire      requestState = iota // an answer is awaited
+	waitingToRetry                     // a timer, or the end of a comparison, will send it again
+	asking                             // an answer or a lookup is being judged
 )
 
 func newPublisher(nc *nats.Conn, timeout time.Duration, faults faults.Func, past *past, log *slog.Logger, answers func(context.Context, string) error) (*publisher, error) {
@@ -210,7 +210,7 @@ func (p *publisher) begin(r *Request) (try int, ok bool) {
 		return 0, false
 	}
 	if r.held = p.past.HoldsBack(r.Stream, r.Bound); r.held {
-		r.state = resting // until the stream has been compared
+		r.state = waitingToRetry // until the stream has been compared
 		return 0, false
 	}
 	if r.tries > 0 && r.state == onTheWire {
@@ -256,7 +256,7 @@ func (p *publisher) forbid(subject string, err error) {
 	}
 	p.mu.Unlock()
 	for _, r := range dropped {
-		p.answered(r, Answer{Outcome: Forbidden, Why: err.Error()})
+		p.answered(r, Answer{Outcome: Forbidden, Reason: err.Error()})
 	}
 }
 
@@ -278,7 +278,7 @@ func (p *publisher) listening(token uint64) *Request {
 func (p *publisher) answered(r *Request, a Answer) {
 	p.mu.Lock()
 	if a.Outcome == Full || a.Outcome == Unclear {
-		p.refused = unstored{time.Now(), r.Msg.Subject + ": " + a.Why}
+		p.refused = unstored{time.Now(), r.Msg.Subject + ": " + a.Reason}
 	}
 	r.silent = time.Time{}
 	if p.pending[r.token] != r || (r.state != onTheWire && a.Outcome != Stored) {
@@ -288,7 +288,7 @@ func (p *publisher) answered(r *Request, a Answer) {
 	if a.Outcome == Unclear {
 		r.doubt = true
 	}
-	r.state, r.reason = asking, a.Why
+	r.state, r.reason = asking, a.Reason
 	doubt := r.doubt
 	p.mu.Unlock()
 	if a.Outcome == Unavailable && p.suspect != nil { // the stream may be gone, and return with an earlier state
@@ -302,7 +302,7 @@ func (p *publisher) act(r *Request, v Ruling) {
 	case v.Lookup != nil:
 		p.ask(r, v.Lookup)
 	case v.Again:
-		p.rest(r)
+		p.scheduleRetry(r)
 	default:
 		p.settle(r, v.Seq, v.Err)
 	}
@@ -324,23 +324,23 @@ func (p *publisher) ask(r *Request, lookup func(context.Context) Ruling) {
 	})
 }
 
-// rest waits before the next attempt.
-func (p *publisher) rest(r *Request) {
+// scheduleRetry waits before the next attempt.
+func (p *publisher) scheduleRetry(r *Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending[r.token] != r {
 		return
 	}
-	r.state, r.held = resting, false
-	r.rests++
+	r.state, r.held = waitingToRetry, false
+	r.retries++
 	p.logSlow(r)
-	rests := r.rests
-	time.AfterFunc(Pause(rests), func() { p.rested(r, rests) }) // a no-op once r has ended
+	rests := r.retries
+	time.AfterFunc(Pause(rests), func() { p.retryDue(r, rests) }) // a no-op once r has ended
 }
 
-func (p *publisher) rested(r *Request, rests int) {
+func (p *publisher) retryDue(r *Request, rests int) {
 	p.mu.Lock()
-	due := p.pending[r.token] == r && r.state == resting && r.rests == rests
+	due := p.pending[r.token] == r && r.state == waitingToRetry && r.retries == rests
 	p.mu.Unlock()
 	if due {
 		p.transmit(r)

@@ -18,7 +18,7 @@ func TestSilence_OneAttemptWithoutAnAnswerIsNotEnough(t *testing.T) {
 		"two attempts":            {Request{tries: 2, state: onTheWire, silent: long}, true},
 		"two that are not so old": {Request{tries: 2, state: onTheWire, silent: long.Add(1)}, false},
 		"answered meanwhile":      {Request{tries: 2, state: onTheWire}, false},
-		"between two attempts":    {Request{tries: 2, state: resting, silent: long}, false},
+		"between two attempts":    {Request{tries: 2, state: waitingToRetry, silent: long}, false},
 	} {
 		p.pending[c.r.token] = &c.r
 		if got := p.isSilent(&c.r, now); got != c.want {

@@ -46,8 +46,8 @@ func (s *Streams) Open(nc *nats.Conn, api APISettings, faults faults.Func) error
 // Now returns how often the store was found to have gone back.
 func (s *Streams) Now() uint64 { return s.Past.Now() }
 
-// Hindsight returns how long a leader may answer from an earlier state.
-func (s *Streams) Hindsight() time.Duration {
+// StaleWindow returns how long a leader may answer from an earlier state.
+func (s *Streams) StaleWindow() time.Duration {
 	if s.Clustered.Load() {
 		return s.Timing.PastLimit
 	}

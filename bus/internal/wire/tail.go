@@ -193,11 +193,11 @@ type follower struct {
 	interrupted chan struct{} // closed when the consumer is unreliable
 	once        sync.Once
 
-	mu      sync.Mutex // held during deliver
-	stopped bool
-	nth     uint64
-	heard   bool // since the last check of watch
-	end     end
+	mu        sync.Mutex // held during deliver
+	stopped   bool
+	nth       uint64
+	delivered bool // since the last check of watch
+	end       end
 }
 
 func newFollower(s *Streams, t *Tail, deliver func(Delivery)) *follower {
@@ -215,7 +215,7 @@ func (f *follower) receive(m *nats.Msg) {
 	if f.stopped {
 		return
 	}
-	f.heard = true
+	f.delivered = true
 	if !strings.HasPrefix(m.Reply, "$JS.ACK.") {
 		f.control(m)
 		return
@@ -228,7 +228,7 @@ func (f *follower) receive(m *nats.Msg) {
 	f.nth, f.t.After = d.nth, d.Seq
 	f.streams.Past.Note(f.t.Stream, Anchor{Seq: d.Seq, Time: d.Time, Subject: d.Subject, Commit: Header(d.Header, HeaderCommit)})
 	f.deliver(d)
-	f.heard = true
+	f.delivered = true
 	f.end.delivered(d)
 	f.perhapsReached()
 }
@@ -305,8 +305,8 @@ func (f *follower) watch(ctx context.Context, reconnected <-chan struct{}, epoch
 func (f *follower) alive() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	heard := f.heard
-	f.heard = false
+	heard := f.delivered
+	f.delivered = false
 	return heard
 }
 

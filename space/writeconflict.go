@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Clash describes two computations that write the same place, or one inside the other. The value there
+// WriteConflict describes two computations that write the same place, or one inside the other. The value there
 // depends on which ran last, so it may differ from a full recomputation (I1).
-type Clash struct{ First, Second Writer }
+type WriteConflict struct{ First, Second Writer }
 
 // Writer is a node and a place that it is registered to write.
 type Writer struct {
@@ -15,15 +15,15 @@ type Writer struct {
 	Place Address
 }
 
-func (c *Clash) Error() string {
+func (c *WriteConflict) Error() string {
 	return fmt.Sprintf("computation %q writes %s, and computation %q writes %s: the value there would depend on which of them ran last; let one of them derive it, or give each a place of its own",
 		c.First.Node, c.First.Place, c.Second.Node, c.Second.Place)
 }
 
-// Clash returns the first clash among the program's computations, nil if there is none. Add does not refuse
+// WriteConflict returns the first clash among the program's computations, nil if there is none. Add does not refuse
 // clashes: the core runs such programs, and layers that accept programs from users call Clash. Requests for
 // an input never clash: any number of nodes may request the same value.
-func (p *Program) Clash() *Clash {
+func (p *Program) WriteConflict() *WriteConflict {
 	of := map[string][]Writer{}
 	for _, n := range p.nodes {
 		if n.Kind != Computation {
@@ -35,7 +35,7 @@ func (p *Program) Clash() *Clash {
 				continue
 			}
 			if at := slices.IndexFunc(of[doc], w.meets); at >= 0 {
-				return &Clash{of[doc][at], w}
+				return &WriteConflict{of[doc][at], w}
 			}
 			of[doc] = append(of[doc], w)
 		}

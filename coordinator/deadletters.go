@@ -17,9 +17,9 @@ type deadLetter struct {
 	p *progress
 }
 
-// bury queues a dead letter about an event that failed or was refused. Any number of coordinators may do so:
+// queueDeadLetter queues a dead letter about an event that failed or was refused. Any number of coordinators may do so:
 // there is one letter per event. The tail continues to read the log as long as the queue has room.
-func (t *tail) bury(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
+func (t *tail) queueDeadLetter(ctx context.Context, p *progress, e model.LogEntry, tx *model.Tx) {
 	rc := tx.Receipt
 	if !rc.Outcome.Lost() {
 		return
@@ -43,7 +43,7 @@ func (t *tail) writeDeadLetters() {
 		select {
 		case b := <-t.letters:
 			if t.write(b) {
-				t.c.buried.Add(1)
+				t.c.deadLetters.Add(1)
 				b.p.end(b.Commit)
 			}
 		case <-t.c.ctx.Done():
@@ -57,7 +57,7 @@ func (t *tail) writeDeadLetters() {
 func (t *tail) write(b deadLetter) bool {
 	d, bus := b.DeadLetter, b.p.bus
 	var payload []byte
-	hindsight := bus.Hindsight()
+	hindsight := bus.StaleWindow()
 	doubted := time.Now().Add(min(hindsight-time.Since(d.Ended), hindsight))
 	// A deposed leader that does not know that yet may lack the newest events.
 	ok := t.retry("read the payload of a dead letter", d, func() (err error) {
@@ -69,11 +69,11 @@ func (t *tail) write(b deadLetter) bool {
 	})
 	d.SetBytes(payload)
 	return ok && t.retry("store a dead letter", d, func() error {
-		err := bus.Bury(t.c.ctx, d)
+		err := bus.StoreDead(t.c.ctx, d)
 		if errors.Is(err, model.ErrTooLarge) && d.Lost == "" {
 			d.SetBytes(nil)
 			d.Lost = "too large for a dead letter; it is in the lane"
-			err = bus.Bury(t.c.ctx, d)
+			err = bus.StoreDead(t.c.ctx, d)
 		}
 		return err
 	})
