@@ -32,7 +32,7 @@ func (p *program) MadeByReads() bool { return false }
 func (p *program) LimitError(o *host.Overrun) error { return &limitError{o, 0} }
 
 // NewCore makes the core of a key.
-func (p *program) NewCore(of *host.HostAccess, _ model.SpaceState, r *replica.Replica) (host.Core, error) {
+func (p *program) NewCore(of *host.Access, _ model.SpaceState, r *replica.Replica) (host.Core, error) {
 	cfg, err := p.configured(of.Limits)
 	if err != nil {
 		return nil, err

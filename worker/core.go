@@ -14,7 +14,7 @@ import (
 // core is a space with a graph, as its host drives it.
 type core struct {
 	*space.Space
-	of      *host.HostAccess
+	of      *host.Access
 	engine  *engine
 	tracing tracing
 	tasks   *tasks.List

@@ -113,7 +113,7 @@ func limitError(o *host.Overrun) error {
 }
 
 // NewCore makes the core of a space.
-func (p program) NewCore(of *host.HostAccess, st model.SpaceState, r *replica.Replica) (host.Core, error) {
+func (p program) NewCore(of *host.Access, st model.SpaceState, r *replica.Replica) (host.Core, error) {
 	c := &core{of: of, engine: p.engine, tracing: tracing{space: of.Space, cfg: p.engine.cfg, spans: spans{tracer: p.engine.cfg.Tracer, space: of.Space}}}
 	var err error
 	if c.Space, err = space.New(c.settings(), p.Program, r); err != nil {

@@ -24,7 +24,7 @@ func (h *host) activate() error {
 	if err = h.checkUnborn(r); err != nil {
 		return err
 	}
-	if h.core, err = h.start.program.NewCore(h.hostAccess(), st, r); err != nil {
+	if h.core, err = h.start.program.NewCore(h.access(), st, r); err != nil {
 		return err
 	}
 	if g, is := h.core.(Graph); is {
@@ -47,10 +47,10 @@ func (h *host) activate() error {
 	return h.readLane()
 }
 
-// hostAccess returns what the core may use of the host. The max_payload is the server's present one, which
+// access returns what the core may use of the host. The max_payload is the server's present one, which
 // may have changed since the worker started.
-func (h *host) hostAccess() *HostAccess {
-	return &HostAccess{
+func (h *host) access() *Access {
+	return &Access{
 		Space: h.space, Ctx: h.ctx, Joins: h.start.joins, Unborn: h.unborn.Load(), Limits: h.env.cfg.within(h.env.bus.MaxPayload()).Limits, Code: &h.code,
 		Now: h.now, Go: h.env.tasks.Go, Call: h.call, Send: h.loop.send, Report: h.report, Warn: h.env.cfg.faults.Warn,
 	}

@@ -20,7 +20,7 @@ func TestOptions_ACommitTakesHalfOfTheLargestMessage(t *testing.T) {
 		h := newTestHost(t, 0)
 		h.env.bus = payload{most: 256 << 10}
 		h.env.cfg.Limits = ledger.Limits{MaxCommitBytes: set, MaxGroup: 7, RetryMax: 3}
-		got := h.hostAccess()
+		got := h.access()
 		if got.MaxCommitBytes != want || got.MaxGroup != 7 || got.RetryMax != 3 {
 			t.Errorf("with MaxCommitBytes %d, the core has %+v", set, got.Limits)
 		}

@@ -13,7 +13,7 @@ import (
 // Program is what spaces run. A space changes its program when two values compare as different.
 type Program interface {
 	// NewCore makes the core of a space from its confirmed state r, which was loaded from st.
-	NewCore(of *HostAccess, st model.SpaceState, r *replica.Replica) (Core, error)
+	NewCore(of *Access, st model.SpaceState, r *replica.Replica) (Core, error)
 	// Label returns the name and the version of the program, for the log.
 	Label() (name, version string)
 	// MadeByReads reports whether a read or a watch creates a space, as an event does.
@@ -22,8 +22,8 @@ type Program interface {
 	LimitError(o *Overrun) error
 }
 
-// HostAccess are what a core may use of its host. All functions may be called from any goroutine.
-type HostAccess struct {
+// Access is what a core may use of its host. All functions may be called from any goroutine.
+type Access struct {
 	Space string
 	// Ctx ends with the host.
 	Ctx context.Context

@@ -23,7 +23,7 @@ type servedPartition struct {
 	tenure tenure
 	// current returns the epoch of the worker's bus, and restart gives the partition up, to be served
 	// again.
-	current   func() uint64
+	current func() uint64
 	restart func(*servedPartition)
 
 	mu     sync.Mutex
