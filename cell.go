@@ -40,7 +40,7 @@ func Field[F, T any](c Cell[T], path ...string) Cell[F] {
 // Or returns the cell with a value to read where none exists. Each read decodes a copy of its own.
 // It panics if the value cannot be encoded.
 func (c Cell[T]) Or(value T) Cell[T] {
-	c.or = c.standIn(value)
+	c.or = c.substitute(value)
 	return c
 }
 
@@ -129,9 +129,9 @@ func (p place[T]) Get(r Reader) T {
 	return v
 }
 
-// standIn encodes the value of Or: kept as a T, it could be modified by one reader while another
+// substitute encodes the value of Or: kept as a T, it could be modified by one reader while another
 // space reads it.
-func (p place[T]) standIn(value T) Value {
+func (p place[T]) substitute(value T) Value {
 	v, err := p.codec.Encode(value)
 	if err == nil {
 		_, err = p.codec.Decode(v)

@@ -44,7 +44,7 @@ func (d Derived[T]) In(space string) Derived[T] {
 
 // Or returns the document with a value to read where none exists; see Cell.Or.
 func (d Derived[T]) Or(value T) Derived[T] {
-	d.or = d.standIn(value)
+	d.or = d.substitute(value)
 	return d
 }
 

@@ -30,7 +30,7 @@ func tower(fetch func(ctx context.Context, key string) (Weather, error)) *settle
 		switch {
 		case w.Err != nil:
 			return "closed: " + w.Err.Error(), nil
-		case !w.Came:
+		case !w.Arrived:
 			return "wait", nil
 		case w.Value.Wind > 20:
 			return "26R", nil

@@ -40,8 +40,8 @@ func (i Input[T]) Address() space.Address { return space.Address{Doc: i.name} }
 type Async[T any] struct {
 	// Value is the last value that arrived, the zero value if none has.
 	Value T
-	// Came reports whether one has arrived.
-	Came bool
+	// Arrived reports whether one has arrived.
+	Arrived bool
 	// Pending reports whether it is being fetched, for the first time or again.
 	Pending bool
 	// Err is why the last attempt to fetch it failed; nil if that succeeded or there was none yet.
@@ -78,7 +78,7 @@ func (i Input[T]) Fetch(p *Program, fetch func(ctx context.Context, key string) 
 // value arrives.
 func (i Input[T]) Get(from Reader, key string) Async[T] {
 	t := i.read(from, key)
-	a := Async[T]{Pending: t.State == space.TaskPending, Err: taskError(t.Err), Came: !t.Out.IsAbsent()}
+	a := Async[T]{Pending: t.State == space.TaskPending, Err: taskError(t.Err), Arrived: !t.Out.IsAbsent()}
 	var err error
 	if a.Value, err = i.value.Decode(t.Out); err != nil {
 		from.Fail(fmt.Errorf("read %q of input %s: %w", key, i.name, err))

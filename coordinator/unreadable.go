@@ -80,7 +80,7 @@ func (t *tail) awaitDecision(ctx context.Context, q *quarantine, decided func())
 	for wait := leastLook; ctx.Err() == nil; wait = min(2*wait, mostLook) {
 		_ = pause.For(ctx, wait)
 		for _, e := range q.all() {
-			if stand, err := history.StandIn(ctx, t.c.bus, &e.LogEntry); stand != nil && err == nil {
+			if stand, err := history.Substitute(ctx, t.c.bus, &e.LogEntry); stand != nil && err == nil {
 				decided()
 				return
 			}

@@ -60,7 +60,7 @@ func replayEntry(ctx context.Context, bus port.Client, r *replica.Replica, e *mo
 	if _, is := errors.AsType[*model.UnreadableError](err); !is {
 		return err
 	}
-	c, decided := StandIn(ctx, bus, e)
+	c, decided := Substitute(ctx, bus, e)
 	if decided != nil {
 		return decided
 	}
@@ -85,9 +85,9 @@ func applyEntry(r *replica.Replica, e *model.LogEntry) error {
 	return nil
 }
 
-// StandIn returns the commit that an operator has chosen to replace one that cannot be decoded, nil if there
+// Substitute returns the commit that an operator has chosen to replace one that cannot be decoded, nil if there
 // is none.
-func StandIn(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
+func Substitute(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Commit, error) {
 	item, err := bus.LoadItem(ctx, e.Space, model.StateKeyOfQuarantine(e.Seq))
 	if err != nil || len(item.Data) == 0 || item.Seq == 0 { // without a sequence it is not one of Settle's
 		return nil, err
@@ -96,7 +96,7 @@ func StandIn(ctx context.Context, bus port.Client, e *model.LogEntry) (*model.Co
 	if err != nil {
 		return nil, fmt.Errorf("space %s: %w", e.Space, err)
 	}
-	return q.StandIn(e)
+	return q.Substitute(e)
 }
 
 // ReadCommit decodes the commit of an entry, or returns the one that an operator has chosen to replace it.
@@ -105,7 +105,7 @@ func ReadCommit(ctx context.Context, bus port.Client, e *model.LogEntry) (*model
 	if err == nil {
 		return c, nil
 	}
-	stand, decided := StandIn(ctx, bus, e)
+	stand, decided := Substitute(ctx, bus, e)
 	if stand != nil || decided != nil {
 		return stand, decided
 	}

@@ -72,8 +72,8 @@ func SumOf(data []byte) string {
 // IsOf reports whether the record is about a commit in the log.
 func (q *Quarantined) IsOf(e *LogEntry) bool { return q.Seq == e.Seq && q.Sum == SumOf(e.Data) }
 
-// StandIn returns the commit that replaces an entry, nil if no operator has decided about that entry.
-func (q *Quarantined) StandIn(e *LogEntry) (*Commit, error) {
+// Substitute returns the commit that replaces an entry, nil if no operator has decided about that entry.
+func (q *Quarantined) Substitute(e *LogEntry) (*Commit, error) {
 	if q.Decision == "" || !q.IsOf(e) {
 		return nil, nil
 	}

@@ -66,7 +66,7 @@ func warehouse(shipper func(ctx context.Context, key, what string) (int64, error
 		switch {
 		case tea.Err != nil:
 			return fmt.Sprintf("%d %v %v", tea.Value.Cents, tea.Pending, tea.Err), nil
-		case tea.Pending && !tea.Came:
+		case tea.Pending && !tea.Arrived:
 			return "soon", nil
 		}
 		return fmt.Sprintf("%d %v", tea.Value.Cents, tea.Pending), nil

@@ -50,10 +50,10 @@ type hooks struct {
 
 func (h *hooks) report(info ErrorInfo) {
 	info.Space, info.Program = h.space, h.program
-	tellAll(h.onError, info)
+	notifyAll(h.onError, info)
 }
 
-func tellAll[T any](fs []func(T), info T) {
+func notifyAll[T any](fs []func(T), info T) {
 	for _, f := range fs {
 		func() {
 			defer func() { _ = recover() }() // see hooks

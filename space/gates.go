@@ -13,7 +13,7 @@ func (n *node) eligibleAt() time.Duration {
 	}
 	gt := &n.more.gate
 	at := max(gt.backoffUntil, gt.echoUntil)
-	if gt.owed {
+	if gt.ungated {
 		return at
 	}
 	if gt.armed {

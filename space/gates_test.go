@@ -37,7 +37,7 @@ type clocked struct {
 	waits   bool          // a debounce has begun since the last run
 	changed time.Duration // when the debounce was last restarted
 	first   time.Duration // when it first began
-	owed    bool          // one of its runs was undone
+	ungated bool          // one of its runs was undone
 	backoff time.Duration
 	read    map[string]bool // the reads of the last completed run
 	running map[string]bool // the reads of the run under way, nil if there is none
@@ -61,7 +61,7 @@ func (n *clocked) debounce() time.Duration {
 // eligible returns the earliest time at which the node may run, by definition.
 func (n *clocked) eligible() time.Duration {
 	at := n.backoff
-	if n.owed {
+	if n.ungated {
 		return at
 	}
 	if d := n.debounce(); d > 0 && n.waits {
@@ -203,7 +203,7 @@ func (c *clockwork) runStart(i RunInfo) {
 	case n.eligible() > c.h.now:
 		c.t.Fatalf("%s runs at %v, although it may not run before %v", n.id, c.h.now, n.eligible())
 	}
-	n.due, n.waits, n.owed, n.ranAt, n.running = false, false, false, c.h.now, map[string]bool{}
+	n.due, n.waits, n.ungated, n.ranAt, n.running = false, false, false, c.h.now, map[string]bool{}
 	n.noted = c.h.core.graph.byID[n.id].more != nil
 }
 
@@ -610,7 +610,7 @@ func (c *clockwork) refuse() {
 	c.h.refuse(put("elsewhere", c.h.w.seq))
 	for _, id := range c.undone {
 		if n := c.nodes[id]; n.present {
-			n.due, n.owed = true, true
+			n.due, n.ungated = true, true
 		}
 	}
 	c.undone = nil

@@ -39,7 +39,7 @@ func (s *Space) noteDurable() {
 	}
 	if is := s.Durable(); is != s.wasDurable {
 		s.wasDurable = is
-		tellAll(s.hooks.onDurable, is)
+		notifyAll(s.hooks.onDurable, is)
 	}
 }
 

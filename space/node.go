@@ -251,10 +251,10 @@ type gate struct {
 	changedAt     time.Duration
 	firstAt       time.Duration
 	armed, arming bool
-	// owed reports that a run which had passed the gate was undone: the next one does not wait for debounce
+	// ungated reports that a run which had passed the gate was undone: the next one does not wait for debounce
 	// or throttle again, since its reads may never change again, and the node's output is now older than it
 	// was.
-	owed bool
+	ungated bool
 	// ranAt is the time of the last run, if ran is set.
 	ranAt time.Duration
 	ran   bool

@@ -51,7 +51,7 @@ func (r *runner) runNode(n *node) {
 	if n.more != nil {
 		n.more.cleanAs = ""
 		gt := &n.more.gate
-		gt.armed, gt.owed, gt.ran, gt.ranAt = false, false, true, r.graph.now
+		gt.armed, gt.ungated, gt.ran, gt.ranAt = false, false, true, r.graph.now
 	}
 	r.observations.note(n)
 	r.graph.stats.Runs++
@@ -375,7 +375,7 @@ func (r *runner) revert(u undone) {
 	for _, ran := range u.runs {
 		if n := ran.node; !n.removed {
 			r.inv.undone(n)
-			n.ext().gate.owed = true
+			n.ext().gate.ungated = true
 			r.runAgain(n, causes{other: ran.causes})
 			r.graph.regate(n)
 		}

@@ -190,7 +190,7 @@ func (t *Tx) Log(message string, args ...any) {
 	if t.attempt.Event != nil {
 		info.Stream, info.Event = t.attempt.Event.Stream, t.attempt.Event.ID
 	}
-	tellAll(t.core.hooks.onConsole, info)
+	notifyAll(t.core.hooks.onConsole, info)
 }
 
 func (t *Tx) used() {

@@ -140,10 +140,10 @@ func listen[T any](ctx context.Context, c *client, op Op, open func() *Subscript
 
 // listener is a subscription to messages that no stream stores.
 type listener[T any] struct {
-	client  *client
-	op      Op
-	heard   uint64
-	deliver func(T)
+	client    *client
+	op        Op
+	delivered uint64
+	deliver   func(T)
 }
 
 // collect delivers until the connection changes, and then returns nil.
@@ -170,8 +170,8 @@ func (l *listener[T]) collect(ctx context.Context, sub *Subscription[T], changed
 func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan struct{}) error {
 	since := time.Now()
 	for _, v := range posted {
-		l.heard++
-		d := Delivery{l.op, l.heard}
+		l.delivered++
+		d := Delivery{l.op, l.delivered}
 		switch err := l.client.underWay(ctx, d, since); {
 		case errors.Is(err, errOnTheWay):
 			continue
@@ -181,7 +181,7 @@ func (l *listener[T]) deliverAll(ctx context.Context, posted []T, changed <-chan
 			return err
 		}
 		l.deliver(v)
-		l.client.report(Step{Moment: Delivered, Op: l.op, Seq: l.heard})
+		l.client.report(Step{Moment: Delivered, Op: l.op, Seq: l.delivered})
 		if l.client.doubles(d) {
 			l.deliver(v)
 		}

@@ -23,9 +23,9 @@ type letterChoice struct {
 	Rate    float64 `help:"With --all: events per second; 0 for no limit." default:"0" placeholder:"N"`
 }
 
-// deed is an operation on dead letters: its function, its past participle for messages, and the
+// letterOperation is an operation on dead letters: its function, its past participle for messages, and the
 // message if there are none.
-type deed struct {
+type letterOperation struct {
 	done, none string
 	do         func(ctx context.Context, io streams, b *bus.Bus, client *settle.Client, space, stream, event string) error
 	all        func(ctx context.Context, open *history.OpenDead, p history.Pace) error
@@ -33,7 +33,7 @@ type deed struct {
 }
 
 // carryOut applies it to one letter, or to all selected ones.
-func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection, d deed) error {
+func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection, d letterOperation) error {
 	switch {
 	case c.All && c.Event != "":
 		return usage(errors.New("give an event or --all, not both"))
@@ -63,7 +63,7 @@ func (c *letterChoice) carryOut(ctx context.Context, io streams, at *connection,
 
 // all applies it to the selected ones, if their number is the expected one: between listing
 // and confirming, more events may have failed.
-func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Client, d deed) error {
+func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Client, d letterOperation) error {
 	open, err := client.OpenDead(ctx, c.filter(c.Space))
 	if err != nil {
 		return usageIfName(err)
@@ -77,7 +77,7 @@ func (c *letterChoice) all(ctx context.Context, io streams, client *settle.Clien
 	case c.Confirm != n:
 		return usage(fmt.Errorf("%s%s would be %s, not %d; nothing was %s (`%s --open` lists them)", display.Count(n, "event"), ofSpace(c.Space), d.done, c.Confirm, d.done, listing(c.Space)))
 	}
-	t := &bulkProgress{io: io, deed: d, of: open.Count, begun: time.Now(), printed: time.Now()}
+	t := &bulkProgress{io: io, operation: d, of: open.Count, begun: time.Now(), printed: time.Now()}
 	err = d.all(ctx, open, history.Pace{Rate: c.Rate, Done: t.record})
 	t.sum()
 	switch {
@@ -95,7 +95,7 @@ const manyLetters = 100
 // bulkProgress prints the progress of an operation on many letters.
 type bulkProgress struct {
 	io             streams
-	deed           deed
+	operation      letterOperation
 	of             int
 	done, failed   int
 	begun, printed time.Time
@@ -111,16 +111,16 @@ func (t *bulkProgress) record(d history.DeadDone) {
 	}
 	t.done++
 	if t.of <= manyLetters {
-		t.deed.printDone(t.io, d)
+		t.operation.printDone(t.io, d)
 	} else if now := time.Now(); now.Sub(t.printed) >= time.Second {
 		t.printed = now
-		fmt.Fprintf(t.io.err, "%d of %d %s, %.0f a second\n", t.done, t.of, t.deed.done, float64(t.done)/now.Sub(t.begun).Seconds())
+		fmt.Fprintf(t.io.err, "%d of %d %s, %.0f a second\n", t.done, t.of, t.operation.done, float64(t.done)/now.Sub(t.begun).Seconds())
 	}
 }
 
 func (t *bulkProgress) sum() {
 	if t.of > manyLetters {
-		fmt.Fprintf(t.io.out, "%d of %d %s, in %v\n", t.done, t.of, t.deed.done, time.Since(t.begun).Round(time.Millisecond))
+		fmt.Fprintf(t.io.out, "%d of %d %s, in %v\n", t.done, t.of, t.operation.done, time.Since(t.begun).Round(time.Millisecond))
 	}
 }
 
@@ -132,7 +132,7 @@ type redriveCmd struct {
 
 // Run sends one event again, or all.
 func (c *redriveCmd) Run(ctx context.Context, io streams) error {
-	return c.carryOut(ctx, io, &c.connection, deed{
+	return c.carryOut(ctx, io, &c.connection, letterOperation{
 		done: "sent again", none: "nothing to send again", do: redrive,
 		all: func(ctx context.Context, open *history.OpenDead, p history.Pace) error { return open.Redrive(ctx, p) },
 		printDone: func(io streams, d history.DeadDone) {
@@ -167,12 +167,12 @@ type dismissCmd struct {
 
 // Run dismisses one dead letter, or all.
 func (c *dismissCmd) Run(ctx context.Context, io streams) error {
-	return c.carryOut(ctx, io, &c.connection, deed{
+	return c.carryOut(ctx, io, &c.connection, letterOperation{
 		done: "dismissed", none: "nothing to dismiss", do: c.dismiss,
 		all: func(ctx context.Context, open *history.OpenDead, p history.Pace) error {
 			return open.Dismiss(ctx, c.Reason, p)
 		},
-		printDone: func(io streams, d history.DeadDone) { sayDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
+		printDone: func(io streams, d history.DeadDone) { printDismissed(io, d.Of.Space, d.Of.Stream, d.Of.Event) },
 	})
 }
 
@@ -193,10 +193,10 @@ func (c *dismissCmd) dismiss(ctx context.Context, io streams, b *bus.Bus, client
 		fmt.Fprintf(io.out, "%s: dismissed; it had been sent again already, as %s\n", event, as.Event)
 		return nil
 	}
-	sayDismissed(io, r.Space, r.Stream, r.Event)
+	printDismissed(io, r.Space, r.Stream, r.Event)
 	return nil
 }
 
-func sayDismissed(io streams, space, stream, event string) {
+func printDismissed(io streams, space, stream, event string) {
 	fmt.Fprintf(io.out, "%s: dismissed; it can still be sent again: settle redrive %s %s --stream %s\n", event, space, event, stream)
 }

@@ -118,7 +118,7 @@ func (c *testCmd) test(ctx context.Context, file string) *testedFile {
 		t.Error = err.Error()
 	}
 	for _, r := range results {
-		t.Tests = append(t.Tests, tellTest(r))
+		t.Tests = append(t.Tests, testedAs(r))
 		t.Virtual += r.Passed.Seconds()
 	}
 	return t
@@ -131,7 +131,7 @@ func (c *testCmd) options() (o star.TestOptions) {
 	return o
 }
 
-func tellTest(r star.TestResult) testedFunc {
+func testedAs(r star.TestResult) testedFunc {
 	f := testedFunc{Name: r.Name, Passed: r.Err == nil, Virtual: r.Passed.Seconds(), Log: r.Log}
 	if r.Err != nil {
 		f.Error = r.Err.Error()

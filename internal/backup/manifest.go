@@ -201,7 +201,7 @@ func (f *File) verify(dir string, tell func(int64)) error {
 	}
 	defer func() { _ = in.Close() }() // it was only read
 	sum := sha256.New()
-	n, err := io.Copy(sum, &telling{in, tell})
+	n, err := io.Copy(sum, &progressReader{in, tell})
 	switch {
 	case err != nil:
 		return fmt.Errorf("read %s: %w", f.Name, err)
@@ -213,14 +213,14 @@ func (f *File) verify(dir string, tell func(int64)) error {
 	return nil
 }
 
-// telling calls a function for each read.
-type telling struct {
+// progressReader calls a function for each read.
+type progressReader struct {
 	io.Reader
-	tell func(int64)
+	progress func(int64)
 }
 
-func (t *telling) Read(p []byte) (int, error) {
+func (t *progressReader) Read(p []byte) (int, error) {
 	n, err := t.Reader.Read(p)
-	t.tell(int64(n))
+	t.progress(int64(n))
 	return n, err
 }

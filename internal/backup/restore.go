@@ -117,7 +117,7 @@ func restoreFile(ctx context.Context, r *streamcopy.Restorer, name string, s *st
 		return err
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	return r.Copy(ctx, s, bufio.NewReaderSize(&telling{in, tell}, 1<<20))
+	return r.Copy(ctx, s, bufio.NewReaderSize(&progressReader{in, tell}, 1<<20))
 }
 
 // examinePatience is the time limit until the restored streams are healthy: the

@@ -100,7 +100,7 @@ func lastOf(name string, tell func(int64)) (last streamcopy.Place, err error) {
 		return last, err
 	}
 	defer func() { _ = in.Close() }() // it was only read
-	err = streamcopy.ReadArchive(bufio.NewReaderSize(&telling{in, tell}, 1<<20), func(s *streamcopy.Stored) error {
+	err = streamcopy.ReadArchive(bufio.NewReaderSize(&progressReader{in, tell}, 1<<20), func(s *streamcopy.Stored) error {
 		last = streamcopy.Place{Seq: s.Seq, Time: s.Time, Subject: s.Subject}
 		return nil
 	})

@@ -99,7 +99,7 @@ func RunSpaces(ctx context.Context, cfg SpacesConfig) (Spaces, error) {
 		do   func(context.Context) error
 	}{
 		{"connecting", r.connect},
-		{fmt.Sprintf("%d spaces, %d at a time", cfg.Spaces, cfg.Active), r.wander},
+		{fmt.Sprintf("%d spaces, %d at a time", cfg.Spaces, cfg.Active), r.visitSpaces},
 		{"waiting until all are dormant", r.rest},
 		{"one at a time", r.latency},
 		{"counting", r.finish},
@@ -146,9 +146,9 @@ func (r *spacesRun) connect(ctx context.Context) (err error) {
 
 func (r *spacesRun) space(i int) string { return "space" + strconv.Itoa(i) }
 
-// wander goes through all spaces, a window at a time, and sends two events to each, the second of
+// visitSpaces goes through all spaces, a window at a time, and sends two events to each, the second of
 // which finds the space loaded.
-func (r *spacesRun) wander(ctx context.Context) error {
+func (r *spacesRun) visitSpaces(ctx context.Context) error {
 	sent := r.deployment.Counts().Receipts // of spaces that had their events
 	var took time.Duration
 	for from := 0; from < r.cfg.Spaces; from += r.cfg.Active {

@@ -21,9 +21,9 @@ type logs struct {
 	commits   int
 	takeovers int
 	owners    map[string]string // the last worker that took over each space
-	heard     time.Time         // the last entry
+	lastEntry time.Time         // the last entry
 	marks     []mark
-	poke      chan struct{} // signals a change
+	changed   chan struct{} // signals a change
 }
 
 // part is a set of parts of a flight: departure and arrival.
@@ -43,7 +43,7 @@ type mark struct {
 func newLogs(input []flights.Flight, now time.Time) *logs {
 	l := &logs{
 		open: make(map[string]part, len(input)), total: 2 * len(input),
-		owners: map[string]string{}, heard: now, poke: make(chan struct{}, 1),
+		owners: map[string]string{}, lastEntry: now, changed: make(chan struct{}, 1),
 	}
 	for i := range input {
 		l.open[input[i].ID] = departs | arrives
@@ -81,7 +81,7 @@ func (l *logs) take(e model.LogEntry, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.commits++
-	l.heard = now
+	l.lastEntry = now
 	if c.Takeover {
 		if _, owned := l.owners[c.Space]; owned {
 			l.takeovers++
@@ -96,7 +96,7 @@ func (l *logs) take(e model.LogEntry, now time.Time) error {
 		l.marks = l.marks[1:]
 	}
 	select {
-	case l.poke <- struct{}{}:
+	case l.changed <- struct{}{}:
 	default:
 	}
 	return nil
@@ -152,7 +152,7 @@ func (l *logs) done() bool {
 func (l *logs) quietFor(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now.Sub(l.heard)
+	return now.Sub(l.lastEntry)
 }
 
 func (l *logs) snapshot(s *Snapshot) {

@@ -203,7 +203,7 @@ func (p *processes) launch(ctx context.Context, role, id string) (*child, error)
 	if err != nil {
 		return nil, fmt.Errorf("start %s %s: %w", role, id, err)
 	}
-	go c.follow(out, p.told) // ends with the process
+	go c.follow(out, p.addRuns) // ends with the process
 	select {
 	case <-c.ready:
 		return c, nil
@@ -233,8 +233,8 @@ func (c *child) follow(out io.Reader, told func(id string, runs []runCount)) {
 	close(c.ended)
 }
 
-// told stores the runs that a worker reports.
-func (p *processes) told(id string, runs []runCount) {
+// addRuns stores the runs that a worker reports.
+func (p *processes) addRuns(id string, runs []runCount) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	counts := map[worker.RunKey]uint64{}

@@ -70,14 +70,14 @@ func (r Role) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := until(ctx, in, out, func() { tellRuns(w, out) }); err != nil {
+	if err := until(ctx, in, out, func() { printRuns(w, out) }); err != nil {
 		w.Kill()
 		return err
 	}
 	stopping, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	err = w.Stop(stopping)
-	tellRuns(w, out)
+	printRuns(w, out)
 	return err
 }
 
@@ -112,8 +112,8 @@ func until(ctx context.Context, in io.Reader, out io.Writer, tell func()) error 
 	}
 }
 
-// tellRuns writes how often each computation has run.
-func tellRuns(w *worker.Worker, out io.Writer) {
+// printRuns writes how often each computation has run.
+func printRuns(w *worker.Worker, out io.Writer) {
 	var list []runCount
 	for k, n := range w.Runs() {
 		list = append(list, runCount{k.Space, k.Node, n})

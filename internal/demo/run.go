@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options, screen Screen) (res *Result, err error)
 	r := &run{o: o, screen: screen, phase: Starting, tally: flights.Plain(o.Flights)}
 	r.watched = r.tally.Busiest(watchedAirports)
 	r.logs = newLogs(o.Flights, time.Now())
-	r.watches = newWatches(r.watched, r.tally, r.logs.poke)
+	r.watches = newWatches(r.watched, r.tally, r.logs.changed)
 	if r.place, err = choosePlace(&o); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (r *run) wait(ctx context.Context, sent <-chan error, killed <-chan struct{
 			}
 		case <-killed:
 			killed = nil
-		case <-r.logs.poke:
+		case <-r.logs.changed:
 		case <-look.C:
 			if r.logs.quietFor(time.Now()) < r.o.Patience {
 				continue

@@ -175,7 +175,7 @@ func TestAnInterruptedRunLeavesNoDirectoryBehind(t *testing.T) {
 
 func TestARunThatMakesNoProgressSaysWhatIsMissing(t *testing.T) {
 	r := &run{o: Options{Patience: time.Nanosecond}, logs: newLogs(some(t, 3), time.Time{})}
-	r.watches = newWatches(nil, flights.Tally{}, r.logs.poke)
+	r.watches = newWatches(nil, flights.Tally{}, r.logs.changed)
 	stalled, err := r.wait(t.Context(), nil, nil)
 	if want := "nothing entered the logs for 1ns; still missing: 6 departures and arrivals"; err != nil || stalled != want {
 		t.Errorf("got %q, %v; want %q", stalled, err, want)

@@ -14,9 +14,9 @@ import (
 // watches are the live queries of the run: the punctuality of the watched airports and the nation's
 // ranking. They are the only demand, and so the only reason why anything is computed.
 type watches struct {
-	codes []string
-	want  map[string]string // by airport, and by flights.Nation for the ranking
-	poke  chan<- struct{}
+	codes   []string
+	want    map[string]string // by airport, and by flights.Nation for the ranking
+	changed chan<- struct{}
 
 	mu   sync.Mutex
 	seen map[string]seen
@@ -29,7 +29,7 @@ type seen struct {
 }
 
 func newWatches(codes []string, tally flights.Tally, poke chan<- struct{}) *watches {
-	w := &watches{codes: codes, want: map[string]string{}, poke: poke, seen: map[string]seen{}}
+	w := &watches{codes: codes, want: map[string]string{}, changed: poke, seen: map[string]seen{}}
 	for _, code := range codes {
 		w.want[code] = audit.Expect(tally.Punctuality(code))
 	}
@@ -63,7 +63,7 @@ func (w *watches) take(space string, v settle.Value, revision uint64) {
 	w.seen[space] = seen{v, revision}
 	w.mu.Unlock()
 	select {
-	case w.poke <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default:
 	}
 }

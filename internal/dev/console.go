@@ -15,7 +15,7 @@ import (
 // console prints the output of programs.
 func (d *dev) console(i space.ConsoleInfo) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s %s: %s", now(), i.Space, whose(i.Node, i.Stream), i.Message)
+	fmt.Fprintf(&b, "%s  %s %s: %s", now(), i.Space, ownerOf(i.Node, i.Stream), i.Message)
 	for n := 0; n+1 < len(i.Args); n += 2 {
 		fmt.Fprintf(&b, " %v=%v", i.Args[n], i.Args[n+1])
 	}
@@ -32,11 +32,11 @@ func (d *dev) wrong(i space.ErrorInfo) {
 	if i.Transient {
 		again = "; it is retried"
 	}
-	fmt.Fprintf(d.cfg.Out, "%s  %s %s%s: %s%s\n", now(), i.Space, whose(i.Node, i.Stream), event, strings.ReplaceAll(i.Err.Error(), "\n", "\n  "), again)
+	fmt.Fprintf(d.cfg.Out, "%s  %s %s%s: %s%s\n", now(), i.Space, ownerOf(i.Node, i.Stream), event, strings.ReplaceAll(i.Err.Error(), "\n", "\n  "), again)
 }
 
-// whose returns the code that an output or error comes from.
-func whose(node, stream string) string {
+// ownerOf returns the code that an output or error comes from.
+func ownerOf(node, stream string) string {
 	if stream != "" {
 		return "handler of " + stream
 	}

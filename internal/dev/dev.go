@@ -63,7 +63,7 @@ type dev struct {
 	run      *settle.Deployment
 	bus      *bus.Bus
 	programs []*hosted
-	told     []string // files that were reported as new
+	reported []string // files that were reported as new
 	server   Server
 	began    time.Time
 }
@@ -185,7 +185,7 @@ func (d *dev) begin(ctx context.Context) error {
 	}
 	for _, h := range d.programs {
 		if _, err := d.load(ctx, h); err != nil {
-			d.complain(h, err)
+			d.logFailure(h, err)
 		}
 	}
 	for range workers {

@@ -186,7 +186,7 @@ func (d *dev) reload(ctx context.Context) {
 		case err != nil && ctx.Err() != nil:
 			return
 		case err != nil:
-			d.complain(h, err)
+			d.logFailure(h, err)
 		case c.none && h.failed != "":
 			h.failed = ""
 			fmt.Fprintf(d.cfg.Out, "%s  %s: the same as what runs; nothing deployed\n", now(), h.title())
@@ -205,15 +205,15 @@ func (d *dev) reportNew() {
 	}
 	for _, file := range files {
 		known := slices.ContainsFunc(d.programs, func(h *hosted) bool { return h.file == file })
-		if !known && !slices.Contains(d.told, file) {
-			d.told = append(d.told, file)
+		if !known && !slices.Contains(d.reported, file) {
+			d.reported = append(d.reported, file)
 			fmt.Fprintf(d.cfg.Out, "%s  %s is new: restart settle dev to run it\n", now(), file)
 		}
 	}
 }
 
-// complain reports an error of a file, once.
-func (d *dev) complain(h *hosted, err error) {
+// logFailure reports an error of a file, once.
+func (d *dev) logFailure(h *hosted, err error) {
 	text := err.Error()
 	if errors.Is(err, fs.ErrNotExist) {
 		text = h.file + " is gone"

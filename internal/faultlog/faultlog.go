@@ -14,8 +14,8 @@ const (
 	// least is the interval after the first line about a fault. It doubles with each line, up to most.
 	least = time.Minute
 	most  = 10 * time.Minute
-	// calm is the time without an occurrence after which a fault is over. Retries are more frequent than that.
-	calm = 2 * time.Minute
+	// quietFor is the time without an occurrence after which a fault is over. Retries are more frequent than that.
+	quietFor = 2 * time.Minute
 )
 
 // Pace decides when a lasting fault is logged. A fault that has not occurred for two minutes is over. The
@@ -43,7 +43,7 @@ func (p *Pace) Due(now time.Time) (left int, tell bool) {
 	return left, true
 }
 
-func (p *Pace) isOver(now time.Time) bool { return now.Sub(p.met) > calm }
+func (p *Pace) isOver(now time.Time) bool { return now.Sub(p.met) > quietFor }
 
 // individually is the number of faults of a kind that are paced separately. Further ones are paced
 // as one: thousands of spaces may fail for one reason.

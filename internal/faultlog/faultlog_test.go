@@ -48,7 +48,7 @@ func TestPace_AFaultThatWasNotMetForLongIsANewOne(t *testing.T) {
 		p.Due(now)
 		now = now.Add(time.Second)
 	}
-	now = now.Add(calm + time.Second)
+	now = now.Add(quietFor + time.Second)
 	if left, due := p.Due(now); !due || left != 0 {
 		t.Errorf("it is logged: %v, and stands for %d others", due, left)
 	}
@@ -99,7 +99,7 @@ func TestLog_VeryManyFaultsOfAKindArePacedTogether(t *testing.T) {
 		if n := len(l.kinds["save"].paces); n > individually {
 			t.Errorf("%d faults are remembered", n)
 		}
-		time.Sleep(calm)
+		time.Sleep(quietFor)
 		l.Warn("save", "another", "space", "another")
 		if l.kinds["save"].paces["another"] == nil {
 			t.Error("the others are over, and what is met now is not paced by itself")

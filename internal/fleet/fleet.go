@@ -84,11 +84,11 @@ type Member struct {
 	// Full are the lanes without room for the events that a coordinator has to release.
 	Full []model.FullLane `json:"full,omitzero"`
 
-	said model.Member
+	announced model.Member
 }
 
 // Coordinates reports whether the member is a coordinator, which has no partitions.
-func (m *Member) Coordinates() bool { return m.said.Role == model.RoleCoordinator }
+func (m *Member) Coordinates() bool { return m.announced.Role == model.RoleCoordinator }
 
 // Partition is the state of a partition.
 type Partition struct {
@@ -150,16 +150,16 @@ func Look(ctx context.Context, b Bus) (*Fleet, error) {
 		}
 		seen := &Member{
 			ID: m.ID, Host: m.Host, Version: m.Version, Program: m.Program, Connection: m.Connection,
-			Since: m.Since, Weight: cmp.Or(m.Weight, 1), Holds: m.Holds, Full: m.Full, said: m,
+			Since: m.Since, Weight: cmp.Or(m.Weight, 1), Holds: m.Holds, Full: m.Full, announced: m,
 		}
 		members = append(members, seen)
 		asking.Go(func() { seen.ask(ctx, b) }) // ends within the patience
 	}
 	asking.Wait()
 	for _, m := range members {
-		if m.said.Role == model.RoleCoordinator {
+		if m.announced.Role == model.RoleCoordinator {
 			f.Coordinators = append(f.Coordinators, *m)
-		} else if m.said.Role == "" || m.said.Role == model.RoleOrdered {
+		} else if m.announced.Role == "" || m.announced.Role == model.RoleOrdered {
 			f.Workers = append(f.Workers, *m)
 		}
 	}
@@ -224,12 +224,12 @@ func (m *Member) ask(ctx context.Context, b Bus) {
 	case !alive:
 		m.State = Gone
 		return
-	case m.said.Leaving:
+	case m.announced.Leaving:
 		m.State = Leaving
 	default:
 		m.State = Here
 	}
-	if m.said.Role != "" && m.said.Role != model.RoleOrdered {
+	if m.announced.Role != "" && m.announced.Role != model.RoleOrdered {
 		return
 	}
 	asked := time.Now()
@@ -260,7 +260,7 @@ func ahead(theirs, asked, answered time.Time) time.Duration {
 // answers reports whether a member's process answers; an error means that it listens and
 // does not answer.
 func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
-	if m.said.Role != model.RoleCoordinator {
+	if m.announced.Role != model.RoleCoordinator {
 		return b.Ping(ctx, m.ID)
 	}
 	reply, err := b.Ask(ctx, coordinator.Endpoint(m.ID), nil)
@@ -278,7 +278,7 @@ func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
 func (f *Fleet) Staying() (out []model.Member) {
 	for _, m := range f.Workers {
 		if m.State == Here {
-			out = append(out, m.said)
+			out = append(out, m.announced)
 		}
 	}
 	return out
@@ -307,7 +307,7 @@ func (f *Fleet) measure(ctx context.Context, b Bus) {
 	measuring.Wait()
 	for i := range f.Coordinators {
 		c := &f.Coordinators[i]
-		for p, done := range c.said.Done {
+		for p, done := range c.announced.Done {
 			if p < n && f.Partitions[p].logEnd > done {
 				c.Unreleased += f.Partitions[p].logEnd - done
 			}
@@ -344,8 +344,8 @@ func (p *Partition) measure(ctx context.Context, b Bus, f *Fleet) error {
 		return err
 	}
 	for _, c := range f.Coordinators {
-		if p.Number < len(c.said.Done) {
-			released = max(released, c.said.Done[p.Number])
+		if p.Number < len(c.announced.Done) {
+			released = max(released, c.announced.Done[p.Number])
 		}
 	}
 	state, err := b.LogState(ctx, p.Number, 0)

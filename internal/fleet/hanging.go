@@ -48,7 +48,7 @@ func (h *Hanging) String() string {
 		parts = append(parts, named(h.Taken)+" that it served "+areOrIs(h.Taken)+" served by "+clipped(h.By)+" now")
 	}
 	if len(h.Left) > 0 {
-		parts = append(parts, named(h.Left)+" that it serves "+standOrStands(h.Left)+" still until another worker takes over, after the member TTL (15 s by default)")
+		parts = append(parts, named(h.Left)+" that it serves "+standsOrStand(h.Left)+" still until another worker takes over, after the member TTL (15 s by default)")
 	}
 	return strings.Join(parts, ", and ")
 }
@@ -68,7 +68,7 @@ func areOrIs(partitions []int) string {
 	return "are"
 }
 
-func standOrStands(partitions []int) string {
+func standsOrStand(partitions []int) string {
 	if len(partitions) == 1 {
 		return "stands"
 	}

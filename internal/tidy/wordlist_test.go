@@ -149,3 +149,64 @@ func TestWordRulesFindWhatTheyShould(t *testing.T) {
 		}
 	}
 }
+
+// dialect are words that declared names must not contain: they name no action or thing of the field.
+var dialect = strings.Fields(`anew bury buried came complain crowded deed doomed hear heard heal kid kids mend owed owes poke rouse
+	said say says sprout stirred stirs strays surroundings tell telling tells told wander who whom whose`)
+
+// Names of functions, types, struct fields and package-level values keep to the terms of the field. Tests and examples are
+// exempt: an example may name what it is about.
+func TestNames(t *testing.T) {
+	for _, f := range readTree(t, filepath.Join("..", "..")) {
+		dir := f.dir()
+		if !heldFile(f) || f.isTest() || strings.HasPrefix(dir, "examples/") || strings.HasPrefix(dir, "test/") || dir == "bus/buscontract" {
+			continue
+		}
+		for _, id := range declaredNames(f.syntax) {
+			for _, w := range wordsOf(id.Name) {
+				if slices.Contains(dialect, w) {
+					t.Error(f.found(id, "%s contains %q: use the field's term", id.Name, w))
+				}
+			}
+		}
+	}
+}
+
+// declaredNames returns the names of functions, types, struct fields and package-level values of a file.
+func declaredNames(f *ast.File) (names []*ast.Ident) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names = append(names, d.Name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if v, ok := s.(*ast.ValueSpec); ok {
+					names = append(names, v.Names...)
+				}
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			names = append(names, n.Name)
+		case *ast.StructType:
+			for _, field := range n.Fields.List {
+				names = append(names, field.Names...)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+var capitalized = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
+
+// wordsOf splits a name in camel case.
+func wordsOf(name string) []string {
+	words := capitalized.FindAllString(name, -1)
+	for i := range words {
+		words[i] = strings.ToLower(words[i])
+	}
+	return words
+}

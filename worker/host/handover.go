@@ -124,7 +124,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	ctx, end := port.WhileReachable(ctx, w.bus, w.cfg.Handover)
 	defer end()
 	parts := w.withdraw()
-	defer time.AfterFunc(w.cfg.Handover, func() { w.tellStopping(parts) }).Stop()
+	defer time.AfterFunc(w.cfg.Handover, func() { w.logStopping(parts) }).Stop()
 	w.sidecars.leave()
 	w.recheckPlacement()
 	var drains sync.WaitGroup
@@ -166,8 +166,8 @@ func (w *Worker) takeLeave(ctx context.Context) error {
 	return err
 }
 
-// tellStopping logs what Stop waits for.
-func (w *Worker) tellStopping(parts []*servedPartition) {
+// logStopping logs what Stop waits for.
+func (w *Worker) logStopping(parts []*servedPartition) {
 	awake, told := 0, false
 	tell := func(what string, about ...any) {
 		told = true

@@ -147,7 +147,7 @@ func (h *host) observe(doc string, on bool) {
 		attended = h.code.awaitMark(h.loop)
 	}
 	h.call(func() {
-		h.idle.stirred = true
+		h.idle.active = true
 		switch {
 		case doc == "":
 			attended()
@@ -276,7 +276,7 @@ func (h *host) takeIn() {
 	h.remote.take(h.core)
 	in, whole := h.inbox.take(h.core)
 	if len(in.events) > 0 {
-		h.idle.stirred = true
+		h.idle.active = true
 	}
 	for i := range in.events {
 		h.core.Offer(eventOf(&in.events[i], h.env.horizon))

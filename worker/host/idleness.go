@@ -6,11 +6,11 @@ import (
 
 // idleness is the loop's record of whether its space is idle.
 type idleness struct {
-	// reported is the state that was reported to residency; stirred reports activity since then, up to stirredAt
+	// reported is the state that was reported to residency; active reports activity since then, up to activeAt
 	// in the log.
-	reported  idleState
-	stirred   bool
-	stirredAt uint64
+	reported idleState
+	active   bool
+	activeAt uint64
 	// lastSave reports that the host has saved in order to leave. The host does not leave before stays. left
 	// reports that it has left.
 	lastSave bool

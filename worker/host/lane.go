@@ -53,7 +53,7 @@ func (p *servedPartition) followLane(ctx context.Context) error {
 // the reader down to the pace of the spaces. If a host stands still, or is flooded for longer than the other
 // spaces may be delayed, its event is left in the stream instead. No lock is held while it waits.
 func (p *servedPartition) deliver(m model.Message) {
-	if d := p.inDoubt(); d.Covers(m.Seq) && d.Handled(&m) || p.strays.Take(&m) {
+	if d := p.inDoubt(); d.Covers(m.Seq) && d.Handled(&m) || p.misrouted.Take(&m) {
 		p.mu.Lock()
 		p.read = m.Seq
 		p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *servedPartition) reached(now time.Time) (r reach, read uint64) {
 		}
 	}
 	p.mu.Unlock()
-	r.done = min(read, p.strays.Done())
+	r.done = min(read, p.misrouted.Done())
 	r.done, r.ahead = setaside.Reach(r.done, behind, lagging, p.bus.MaxPayload()/4)
 	return r, read
 }
@@ -192,8 +192,8 @@ func (p *servedPartition) reached(now time.Time) (r reach, read uint64) {
 // by the time it is written.
 func (p *servedPartition) savePosition(ctx context.Context) {
 	r, read := p.reached(time.Now())
-	if sent := p.strays.Sent(read); sent > 0 && p.saveAt(ctx, misroute.Position, sent) {
-		p.strays.Saved(sent)
+	if sent := p.misrouted.Sent(read); sent > 0 && p.saveAt(ctx, misroute.Position, sent) {
+		p.misrouted.Saved(sent)
 	}
 	p.mu.Lock()
 	saved, ahead := p.saved, max(p.aside.upTo, r.done)

@@ -14,8 +14,8 @@ import (
 type lanePosition struct {
 	// credit belongs to the lane reader.
 	credit credit
-	// strays forwards events in the lane that belong to other partitions.
-	strays *misroute.Forwarder
+	// misrouted forwards events in the lane that belong to other partitions.
+	misrouted *misroute.Forwarder
 	// read is the lane sequence up to which events were passed to hosts, saved the
 	// position that was saved last.
 	read  uint64

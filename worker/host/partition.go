@@ -67,7 +67,7 @@ func startPartition(e env, number int, took time.Duration, current func() uint64
 	}
 	p.bus, p.tasks, p.clock, p.home = port.Session(e.bus), &sync.WaitGroup{}, &serverclock.Clock{}, p
 	p.ctx, p.cancel = context.WithCancel(e.ctx)
-	p.strays = misroute.New(p.bus, number, p.cfg.Logger)
+	p.misrouted = misroute.New(p.bus, number, p.cfg.Logger)
 	p.compared = make(chan struct{})
 	p.isCompared = sync.OnceFunc(func() { close(p.compared) })
 	p.losses = losses{number: number, cfg: p.cfg, about: []any{"worker", p.cfg.ID, "partition", number}}
@@ -86,7 +86,7 @@ func startPartition(e env, number int, took time.Duration, current func() uint64
 	p.tasks.Go(p.wakeDue)                         // ends with p.ctx
 	p.tasks.Go(p.tick)                            // ends with p.ctx
 	p.tasks.Go(func() { p.retention.run(p.ctx) }) // ends with p.ctx
-	p.tasks.Go(func() { p.strays.Run(p.ctx) })    // ends with p.ctx
+	p.tasks.Go(func() { p.misrouted.Run(p.ctx) }) // ends with p.ctx
 	return p
 }
 

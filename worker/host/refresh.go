@@ -98,7 +98,7 @@ func (h *host) change(p Program) {
 	if h.draining || h.graph == nil {
 		return // the next host gets it
 	}
-	h.idle.stirred = true
+	h.idle.active = true
 	if err := h.graph.core.Change(p); err != nil {
 		h.report("change the program", err)
 	}

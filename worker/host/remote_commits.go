@@ -20,9 +20,9 @@ type remoteCommits struct {
 	// attached counts the runtimes that hold a lease without a document.
 	attached int
 	cancel   context.CancelFunc
-	// heard passes entries to the loop, which takes them when it has nothing in flight. The log reader waits
+	// received passes entries to the loop, which takes them when it has nothing in flight. The log reader waits
 	// until then.
-	heard chan model.LogEntry
+	received chan model.LogEntry
 }
 
 // logCore is the position of a space in its log, as its core has it.
@@ -42,7 +42,7 @@ func (r *remoteCommits) attend(core logCore, on bool) {
 	case r.attached > 0:
 		if r.attached--; r.attached == 0 {
 			r.cancel()
-			r.heard = nil
+			r.received = nil
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (r *remoteCommits) attend(core logCore, on bool) {
 func (r *remoteCommits) follow(core logCore) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	heard := make(chan model.LogEntry, readPage)
-	r.cancel, r.heard = cancel, heard
+	r.cancel, r.received = cancel, heard
 	after := core.Seq()
 	r.beside(func() { // ends with ctx
 		r.retry(ctx, "follow the log of a space", func(ctx context.Context) error {
@@ -97,12 +97,12 @@ func (r *remoteCommits) passOver(ctx context.Context, core logCore, after uint64
 // take makes the core integrate the commits of other runtimes, unless it has an append
 // in flight: that one either came first, or will be refused.
 func (r *remoteCommits) take(core logCore) {
-	if len(r.heard) == 0 || !core.Settled() {
+	if len(r.received) == 0 || !core.Settled() {
 		return
 	}
 	var entries []model.LogEntry
-	for range len(r.heard) {
-		entries = append(entries, <-r.heard) // the loop is the only receiver
+	for range len(r.received) {
+		entries = append(entries, <-r.received) // the loop is the only receiver
 	}
 	if err := core.Integrate(entries...); err != nil {
 		r.fail("integrate the commits of other runtimes", err)

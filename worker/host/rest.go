@@ -22,8 +22,8 @@ func (h *host) considerLeaving(r Ready) (left bool) {
 		return false // it is attached, for as long as the application wants
 	}
 	now := h.idleState(r)
-	if seq := h.core.Seq(); seq != h.idle.stirredAt {
-		h.idle.stirred, h.idle.stirredAt = true, seq
+	if seq := h.core.Seq(); seq != h.idle.activeAt {
+		h.idle.active, h.idle.activeAt = true, seq
 		if !h.unborn.Load() {
 			h.saver.stored.seen.Store(seq)
 		}
@@ -31,10 +31,10 @@ func (h *host) considerLeaving(r Ready) (left bool) {
 	switch {
 	case now != isIdle && now != h.idle.reported:
 		h.env.residency.markActive(&h.resident, now == isHeld)
-	case now == isIdle && (now != h.idle.reported || h.idle.stirred):
+	case now == isIdle && (now != h.idle.reported || h.idle.active):
 		h.env.residency.rests(&h.resident)
 	}
-	h.idle.reported, h.idle.stirred = now, false
+	h.idle.reported, h.idle.active = now, false
 	if now != isIdle || !h.resident.dismissed.Load() || h.toDrain.Load() {
 		h.idle.lastSave = false
 		return false

@@ -18,8 +18,8 @@ const (
 	StuckAfter = 5 * time.Second
 	// maxStuck is how many stuck spaces are named, the oldest.
 	maxStuck = 20
-	// tellWithin is how long the spaces have to report their state.
-	tellWithin = 300 * time.Millisecond
+	// reportWithin is how long the spaces have to report their state.
+	reportWithin = 300 * time.Millisecond
 )
 
 // clockTime formats a time for people, in UTC like all log lines of a worker.
@@ -113,7 +113,7 @@ func (w *Worker) stuckNow(partitions []*servedPartition) (oldest []status.Stuck,
 	})
 	count = len(all)
 	all = all[:min(len(all), maxStuck)]
-	ctx, cancel := context.WithTimeout(w.ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(w.ctx, reportWithin)
 	defer cancel()
 	for i := range all {
 		all[i].ask()

@@ -130,13 +130,13 @@ func (r *Roster) Due() bool {
 	return r.untold
 }
 
-// hearOwn processes an announcement under this member's own id. r.mu is held.
-func (r *Roster) hearOwn(m model.Member, now time.Time) {
+// receiveOwn processes an announcement under this member's own id. r.mu is held.
+func (r *Roster) receiveOwn(m model.Member, now time.Time) {
 	if m.Life != r.self.Life {
 		r.twin.receive(m)
 		return
 	}
-	r.twin.hearOwn()
+	r.twin.receiveOwn()
 	for _, p := range m.Wants {
 		c := r.wants[p]
 		if c == nil || c.beat == 0 || c.beat > m.Beat || c.received {

@@ -58,7 +58,7 @@ func (r *Roster) Receive(m model.Member, now time.Time) {
 	case m.Role != r.self.Role:
 		return
 	case m.ID == r.self.ID:
-		r.hearOwn(m, now)
+		r.receiveOwn(m, now)
 		return
 	case HasLeft(&m):
 		delete(r.entries, m.ID)

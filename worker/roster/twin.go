@@ -13,7 +13,7 @@ type twin struct {
 	beats int
 }
 
-func (t *twin) heardOwn() bool {
+func (t *twin) receivedOwn() bool {
 	select {
 	case <-t.own:
 		return true
@@ -22,8 +22,8 @@ func (t *twin) heardOwn() bool {
 	}
 }
 
-func (t *twin) hearOwn() {
-	if !t.heardOwn() {
+func (t *twin) receiveOwn() {
+	if !t.receivedOwn() {
 		close(t.own)
 	}
 }
@@ -35,7 +35,7 @@ func (t *twin) receive(m model.Member) {
 			t.older = model.Member{}
 		}
 		t.beats = 0
-	case !t.heardOwn():
+	case !t.receivedOwn():
 		t.older = m
 	case m.Life != t.other.Life:
 		t.other, t.beats = m, 1

@@ -81,9 +81,9 @@ type task struct {
 	gone bool
 }
 
-// tellAgain is the delay after which the outcome of a task that is still pending is reported again, doubled
+// reportAgain is the delay after which the outcome of a task that is still pending is reported again, doubled
 // each time: the event may have been refused by a program that did not have the action.
-const tellAgain = 30 * time.Second
+const reportAgain = 30 * time.Second
 
 // Look processes the log's records of tasks.
 func (l *List) Look(core Core) {
@@ -251,7 +251,7 @@ func (l *List) attempted(a *performing, t *task, c *space.Completion) {
 		t.at = l.host.Now() + a.how.Pause(c.Attempt)
 	default:
 		t.ended = c
-		t.at = l.host.Now() + tellAgain<<min(t.reports, 10)
+		t.at = l.host.Now() + reportAgain<<min(t.reports, 10)
 		t.reports++
 	}
 	heap.Push(&a.queue, t)
