@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Held is what a worker keeps in memory. Tests use it to check that memory does not grow.
+// Held is what a worker keeps in memory.
 type Held struct {
 	Hosts, Asleep, Leases int
 	// Inbox is the number of events in the fullest inbox, and Calls and Reads the largest numbers of calls
@@ -38,7 +38,7 @@ func (w *Worker) Held() Held {
 	return all
 }
 
-// Mirrors asks every host how many documents of other spaces it mirrors, for tests.
+// Mirrors asks every host how many documents of other spaces it mirrors.
 func (w *Worker) Mirrors() int {
 	var n atomic.Int64
 	for _, p := range w.parts() {
