@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/gateway"
@@ -45,6 +46,8 @@ type WorkerConfig struct {
 	// Logger receives what an operator should know, Tracer spans; nil discards them.
 	Logger *slog.Logger
 	Tracer trace.Tracer
+	// Meter makes the instruments of the worker's metrics (docs/metrics.md); nil measures nothing.
+	Meter metric.Meter
 	// OnError and OnConsole receive the errors and the output of user code. Several spaces may call
 	// them concurrently, and they must not block; by default both are logged.
 	OnError   func(space.ErrorInfo)
@@ -118,7 +121,7 @@ func (cfg *WorkerConfig) check() error {
 // inner returns the configuration of package worker.
 func (cfg *WorkerConfig) inner() worker.Config {
 	return worker.Config{
-		ID: cfg.ID, Program: cfg.Program, Options: cfg.Options, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		ID: cfg.ID, Program: cfg.Program, Options: cfg.Options, Logger: cfg.Logger, Tracer: cfg.Tracer, Meter: cfg.Meter,
 		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Now: cfg.Now,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/history"
@@ -34,6 +35,8 @@ type Config struct {
 	Save   time.Duration
 	Logger *slog.Logger
 	Tracer trace.Tracer
+	// Meter makes the instruments of the coordinator's metrics; nil measures nothing.
+	Meter metric.Meter
 }
 
 // Coordinator releases sends. See the package documentation.
@@ -81,6 +84,7 @@ func (c *Coordinator) Start() {
 		c.tasks.Go(t.save)             // ends with c.ctx
 		c.tasks.Go(t.writeDeadLetters) // ends with c.ctx
 	}
+	c.measure()
 	c.tasks.Go(c.ends.await)   // ends with c.ctx
 	c.tasks.Go(c.countLetters) // ends with c.ctx
 	if c.cfg.ID != "" {

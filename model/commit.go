@@ -130,6 +130,9 @@ const (
 	Expired Outcome = "expired"
 )
 
+// Outcomes are all of them.
+var Outcomes = [...]Outcome{Handled, Failed, Refused, Cancelled, Expired}
+
 // NeverRan reports whether an event ended without a call of its handler: the space that sent it then
 // gets a notice.
 func (o Outcome) NeverRan() bool { return o == Refused || o == Cancelled || o == Expired }

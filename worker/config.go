@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/space"
@@ -55,6 +56,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Tracer records spans; nil records none and costs nothing.
 	Tracer trace.Tracer
+
+	// Meter makes the instruments of the worker's metrics; nil measures nothing and costs nothing.
+	Meter metric.Meter
 
 	// withoutEvents leaves the events of the space to other runtimes, for an attachment.
 	withoutEvents bool

@@ -26,7 +26,7 @@ func main() {
 	process.Main("coordinator", description, &f, func(ctx context.Context) error {
 		return f.Run(ctx, "coordinator", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
 			c := coordinator.New(p.Bus, coordinator.Config{
-				ID: p.ID, Host: hostname(), Version: p.Bus.ProgramVersion(), Connection: p.Bus.ConnectionName(), Logger: p.Logger, Tracer: p.Tracer,
+				ID: p.ID, Host: hostname(), Version: p.Bus.ProgramVersion(), Connection: p.Bus.ConnectionName(), Logger: p.Logger, Tracer: p.Tracer, Meter: p.Meter,
 			})
 			c.Start()
 			return func(context.Context) error {

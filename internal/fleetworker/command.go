@@ -48,7 +48,7 @@ func (c *Command) Serve(ctx context.Context, programs settle.Programs, name stri
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	err = c.Run(ctx, "worker", os.Stderr, func(p process.Process) (func(context.Context) error, error) {
-		cfg.ID, cfg.Logger, cfg.Tracer = p.ID, p.Logger, p.Tracer
+		cfg.ID, cfg.Logger, cfg.Tracer, cfg.Meter = p.ID, p.Logger, p.Tracer, p.Meter
 		w, err := settle.StartWorker(ctx, p.Bus, cfg)
 		if err != nil {
 			return nil, fmt.Errorf("start worker %s: %w", p.ID, err)

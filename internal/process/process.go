@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/settlehq/settle/bus"
 	"github.com/settlehq/settle/internal/optionflags"
-	"github.com/settlehq/settle/internal/telemetry/export"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
@@ -40,6 +40,8 @@ type Flags struct {
 	ID         string        `help:"Name of this process, unique among running ones. Default: the host's name and a random suffix." env:"SETTLE_ID"`
 	AckTimeout time.Duration `bus:"AckTimeout"`
 	Stop       time.Duration `name:"stop-timeout" help:"How long the program may take after SIGTERM to finish running work and to save." default:"20s" env:"SETTLE_STOP_TIMEOUT"`
+	Metrics    string        `help:"Serve metrics for Prometheus (/metrics) and health checks (/livez, /readyz) at this address, such as 127.0.0.1:9464. Default: none." env:"SETTLE_METRICS" placeholder:"ADDR"`
+	Pprof      bool          `help:"Serve profiles of the process (/debug/pprof/) at the address of the metrics, too." env:"SETTLE_PPROF"`
 	Log        string        `help:"The lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"SETTLE_LOG"`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
@@ -54,6 +56,8 @@ type Process struct {
 	Bus    *bus.Bus
 	Logger *slog.Logger
 	Tracer trace.Tracer
+	// Meter is nil if metrics are not wanted.
+	Meter metric.Meter
 }
 
 // Main parses the command line into flags (a pointer to a struct that embeds Flags), runs the
@@ -76,8 +80,20 @@ func Main(name, description string, flags any, f func(ctx context.Context) error
 // for ctx, and calls the function that start returned, which gets Stop to finish. Until ctx
 // ends, it waits for servers that are not reachable and for a deployment that does not exist yet.
 func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(Process) (stop func(context.Context) error, err error)) error {
-	p, flush, err := f.connect(ctx, role, log)
+	p := Process{ID: cmp.Or(f.ID, randomID()), Logger: logger(log, f.Log)}
+	if err := model.CheckName(role, p.ID); err != nil {
+		return err
+	}
+	s, err := f.observe(ctx, role, &p)
 	if err != nil {
+		return err
+	}
+	return errors.Join(f.runObserved(ctx, role, p, s, start), s.close())
+}
+
+func (f Flags) runObserved(ctx context.Context, role string, p Process, s *signals, start func(Process) (func(context.Context) error, error)) error {
+	var err error
+	if p.Bus, err = f.connect(ctx, role, &p); err != nil {
 		logUnstarted(ctx, p, role, err)
 		return err
 	}
@@ -85,8 +101,10 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 	if err != nil {
 		logUnstarted(ctx, p, role, err)
 	} else {
+		s.ready(p.serves)
 		p.Logger.Info("running", "role", role, "id", p.ID, "partitions", p.Bus.Partitions())
 		<-ctx.Done()
+		s.ready(func() error { return errors.New("stopping") })
 		p.Logger.Info("stopping", "role", role, "id", p.ID)
 		last, cancel := context.WithTimeout(context.Background(), cmp.Or(f.Stop, defaultStop))
 		defer cancel()
@@ -96,37 +114,30 @@ func (f Flags) Run(ctx context.Context, role string, log io.Writer, start func(P
 		p.Bus.Kill() // no request will be answered any more
 	}
 	p.Bus.Close()
-	flushed, cancel := context.WithTimeout(context.Background(), flushTimeout)
-	defer cancel()
-	return errors.Join(err, flush(flushed))
+	return err
 }
 
-// flushTimeout is for exporting the last spans, which must not delay the exit for long.
-const flushTimeout = 3 * time.Second
+// serves returns why the process does not serve now, nil if it does.
+func (p *Process) serves() error {
+	if !p.Bus.Reachable() {
+		return errors.New("no server is reachable")
+	}
+	return nil
+}
 
-func (f Flags) connect(ctx context.Context, role string, log io.Writer) (Process, func(context.Context) error, error) {
-	p := Process{ID: f.ID, Logger: logger(log, f.Log)}
-	if p.ID == "" {
-		p.ID = randomID()
-	}
-	if err := model.CheckName(role, p.ID); err != nil {
-		return p, nil, err
-	}
-	tracer, flush, err := export.Setup(ctx, "settle-"+role)
-	if err != nil {
-		return p, nil, err
-	}
-	p.Tracer = tracer
+// connect returns the connection, when there is a deployment.
+func (f Flags) connect(ctx context.Context, role string, p *Process) (*bus.Bus, error) {
 	cfg := f.bus()
 	cfg.Name, cfg.Logger = role+"/"+p.ID, p.Logger
-	if p.Bus, err = bus.Connect(ctx, cfg); err != nil {
-		return p, nil, err
+	b, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
 	}
-	if err := f.deployment(ctx, p.Bus); err != nil {
-		p.Bus.Kill()
-		return p, nil, err
+	if err := f.deployment(ctx, b); err != nil {
+		b.Kill()
+		return nil, err
 	}
-	return p, flush, nil
+	return b, nil
 }
 
 // bus returns the configuration of the connection.

@@ -39,12 +39,21 @@ func (c *Clock) Set(now time.Time) {
 	c.server, c.at = now, time.Now()
 }
 
-// Millis returns the time in milliseconds since 1970, 0 if it is not known.
-func (c *Clock) Millis() uint64 {
+// Now returns the time, the zero time if it is not known.
+func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server.IsZero() {
+		return time.Time{}
+	}
+	return c.server.Add(time.Since(c.at))
+}
+
+// Millis returns the time in milliseconds since 1970, 0 if it is not known.
+func (c *Clock) Millis() uint64 {
+	now := c.Now()
+	if now.IsZero() {
 		return 0
 	}
-	return uint64(max(c.server.Add(time.Since(c.at)).UnixMilli(), 0))
+	return uint64(max(now.UnixMilli(), 0))
 }

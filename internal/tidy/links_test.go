@@ -21,7 +21,7 @@ const (
 	starlark   = "go.starlark.net/starlark"
 	memdb      = "github.com/hashicorp/go-memdb"
 	exporters  = "go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	metrics    = "go.opentelemetry.io/otel/sdk/metric" // autoexport links it
+	sdk        = "go.opentelemetry.io/otel/sdk/metric"
 	testKit    = module + "/internal/simkit"
 	spaceCore  = module + "/space"
 )
@@ -29,21 +29,21 @@ const (
 var linkRules = []linkRule{
 	{"port", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 115},
 	{"history", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 127},
-	{"coordinator", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
+	{"coordinator", []string{natsServer, starlark, memdb, exporters, sdk, testKit, spaceCore}, 240},
 	{"status", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 116},
-	{"worker", []string{natsServer, starlark, exporters, testKit}, 245},
-	{"worker/host", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 145},
+	{"worker", []string{natsServer, starlark, exporters, sdk, testKit}, 250},
+	{"worker/host", []string{natsServer, starlark, memdb, exporters, sdk, testKit, spaceCore}, 152},
 	{"live", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 136},
 	{"gateway", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 216},
-	{"ordered", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 242},
+	{"ordered", []string{natsServer, starlark, memdb, exporters, sdk, testKit, spaceCore}, 247},
 	// nats.go alone is 208 packages, 191 of the standard library among them.
 	{"bus", []string{natsServer, starlark, memdb, exporters, testKit, spaceCore}, 240},
 	{"program", []string{natsServer, exporters, testKit}, 160},
-	{".", []string{exporters, testKit}, 345},
-	{"cmd/coordinator", []string{natsServer, starlark, memdb, metrics, testKit, spaceCore}, 475},
-	{"spaceworker", []string{metrics, testKit}, 545},
-	{"cmd/spaceworker", []string{metrics, testKit}, 545},
-	{"cmd/settle", []string{metrics}, 580},
+	{".", []string{exporters, sdk, testKit}, 345},
+	{"cmd/coordinator", []string{natsServer, starlark, memdb, testKit, spaceCore}, 527},
+	{"spaceworker", []string{testKit}, 597},
+	{"cmd/spaceworker", []string{testKit}, 599},
+	{"cmd/settle", []string{sdk}, 584},
 }
 
 // A package links its imports and their imports: a client of three lines links everything below the

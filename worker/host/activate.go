@@ -91,6 +91,7 @@ func (h *host) offerAll(events []model.Message) bool {
 		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
 			return false
 		}
+		h.gauge.read(&events[i])
 		h.inbox.readEvent(&events[i])
 	}
 	return true

@@ -31,6 +31,7 @@ func (h *host) send(a *ledger.Append) {
 	if h.graph != nil {
 		trace, end = h.graph.core.BeginCommit(a.Commit)
 	}
+	h.gauge.sends(len(a.Data))
 	h.env.bus.Append(model.Append{
 		Space: h.space, ID: a.Commit.ID() + "/" + h.appends.nonce, Expect: a.Expect, Data: a.Data, Trace: trace,
 	}, func(seq uint64, err error) {
@@ -44,12 +45,14 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	switch {
 	case err == nil:
 		h.env.counters.committed(c)
+		h.gauge.committed(c, h.env.clock)
 		h.graph.confirmed(c)
 		if err = h.core.Confirm(seq); c.Join && err == nil {
 			close(h.entered)
 		}
 	case errors.Is(err, model.ErrRefused):
 		h.env.counters.refused.Add(1)
+		h.gauge.refused()
 		h.graph.refused()
 		h.core.Refuse()
 		err = h.catchUp()

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/model"
 )
@@ -39,6 +41,13 @@ type Config struct {
 	// Logger receives messages for operators. Default: discard.
 	Logger *slog.Logger
 
+	// Meter makes the instruments of the worker's metrics; nil measures nothing and costs nothing. Runs returns how
+	// often computations have run; it is optional.
+	Meter metric.Meter
+	Runs  func() uint64
+
+	// measures are the histograms, nil without a meter.
+	measures *measures
 	// faults logs faults that may last.
 	faults *faultlog.Log
 

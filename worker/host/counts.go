@@ -17,19 +17,32 @@ type Counts struct {
 	Commits uint64
 	// Receipts in them, and those of them whose outcome is not "handled".
 	Receipts, Failed uint64
+	// Ended are the receipts by outcome.
+	Ended [len(model.Outcomes)]uint64
 	// Refused appends: another runtime had appended first.
 	Refused uint64
+	// Activations and Evictions count how often a space was loaded and evicted.
+	Activations, Evictions uint64
 }
 
 type counters struct {
 	commits, receipts, failed, refused atomic.Uint64
+	activations, evictions             atomic.Uint64
+	ended                              [len(model.Outcomes)]atomic.Uint64
 	abandoned                          runlimit.Abandoned
 	backlog                            atomic.Int64 // bytes of the events that wait for their spaces
 	missed                             missedLog
 }
 
 func (c *counters) read() Counts {
-	return Counts{Commits: c.commits.Load(), Receipts: c.receipts.Load(), Failed: c.failed.Load(), Refused: c.refused.Load()}
+	counts := Counts{
+		Commits: c.commits.Load(), Receipts: c.receipts.Load(), Failed: c.failed.Load(), Refused: c.refused.Load(),
+		Activations: c.activations.Load(), Evictions: c.evictions.Load(),
+	}
+	for i := range c.ended {
+		counts.Ended[i] = c.ended[i].Load()
+	}
+	return counts
 }
 
 func (c *counters) committed(commit *model.Commit) {
@@ -37,6 +50,9 @@ func (c *counters) committed(commit *model.Commit) {
 	for i := range commit.Txs {
 		if r := commit.Txs[i].Receipt; r != nil {
 			c.receipts.Add(1)
+			if at := slices.Index(model.Outcomes[:], r.Outcome); at >= 0 {
+				c.ended[at].Add(1)
+			}
 			if r.Outcome != model.Handled {
 				c.failed.Add(1)
 			}

@@ -41,6 +41,9 @@ func (w *Worker) place() {
 		if w.partitions[p] == nil && w.leaving[p] == nil && w.roster.May(p, wait, now) {
 			w.cfg.Logger.Info("partition joins", "worker", w.cfg.ID, "partition", p)
 			took := w.roster.Hold(p, now)
+			if m := w.cfg.measures; m != nil {
+				record(m.takeover, took)
+			}
 			w.partitions[p] = startPartition(w.env(), p, took, w.bus.Epoch, w.restartPartition)
 		}
 	}

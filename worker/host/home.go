@@ -77,6 +77,7 @@ func (p *servedPartition) leave(h *host) bool {
 	h.idle.left = true
 	p.noteDue(h)
 	p.tenure.evictions++
+	p.counters.evictions.Add(1)
 	return true
 }
 

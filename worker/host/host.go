@@ -34,6 +34,7 @@ type host struct {
 	lane    laneReads
 	// graph is the demand of others for documents of the space, and its own for theirs; nil without a graph.
 	graph *graphParts
+	gauge gauge
 	// Whether the space stays in memory, and what its partition knows about it.
 	resident  resident
 	idle      idleness
@@ -123,6 +124,7 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 		inbox: newInbox(b, &e.counters.backlog, e.cfg.BacklogBytes), appends: appends{nonce: rand.Text()},
 	}
 	h.published.due.Store(unknownDue)
+	h.gauge = newGauge(e.cfg.measures)
 	h.loop = &loop{
 		space: name, ctx: h.ctx, done: h.done, bus: e.bus, cfg: e.cfg,
 		beside: e.tasks.Go, call: h.call, wake: h.inbox.wakeLoop, report: h.report, fail: h.fail,
@@ -279,6 +281,7 @@ func (h *host) takeIn() {
 		h.idle.active = true
 	}
 	for i := range in.events {
+		h.gauge.read(&in.events[i])
 		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
 	}
 	if in.left > 0 {

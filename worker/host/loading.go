@@ -142,6 +142,7 @@ func (p *servedPartition) startHost(space string, program Program, lookup bool) 
 	h.start.lookup = lookup
 	p.hosts[space] = h
 	p.tenure.activations++
+	p.counters.activations.Add(1)
 	for k := range p.leases[space] { // any order: each counts once
 		h.observe(k.doc, true)
 	}

@@ -80,6 +80,7 @@ func (w *Worker) Options() Options { return w.cfg.within(w.bus.MaxPayload()) }
 // the shares are known and those partitions are served that no other worker has to hand over first. It fails
 // if a worker with that id is alive.
 func (w *Worker) Start(ctx context.Context) error {
+	w.measure()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.ctx, cancel)()

@@ -1,4 +1,4 @@
-// Package export sets up the OpenTelemetry exporter of Settle's commands from the standard
+// Package export sets up the OpenTelemetry exporters of Settle's commands from the standard
 // OTEL_* variables. It links the exporters of spans, gRPC with them, so only commands import it.
 // It does not use autoexport, which links those of metrics and logs as well: 83 packages more.
 package export
@@ -26,16 +26,16 @@ import (
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set.
 func Setup(ctx context.Context, service string) (trace.Tracer, func(context.Context) error, error) {
 	none := func(context.Context) error { return nil }
-	if !wanted() {
+	if !Wanted("TRACES") {
 		return nil, none, nil
 	}
 	exporter, err := newExporter(ctx)
 	if err != nil {
 		return nil, none, fmt.Errorf("set up tracing from the OTEL_* variables: %w", err)
 	}
-	res, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", service)), resource.WithFromEnv())
+	res, err := Resource(ctx, service, "")
 	if err != nil {
-		return nil, none, fmt.Errorf("set up tracing: %w", err)
+		return nil, none, err
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
 	return p.Tracer(telemetry.Scope), p.Shutdown, nil
@@ -56,8 +56,7 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 
 // newOTLP returns an exporter that speaks OTLP in the protocol that the environment names.
 func newOTLP(ctx context.Context) (sdktrace.SpanExporter, error) {
-	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
-	switch protocol {
+	switch protocol := Protocol("TRACES"); protocol {
 	case "http/protobuf":
 		return otlptracehttp.New(ctx)
 	case "grpc":
@@ -67,12 +66,30 @@ func newOTLP(ctx context.Context) (sdktrace.SpanExporter, error) {
 	}
 }
 
-// wanted reports whether the environment asks for traces.
-func wanted() bool {
-	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+// Protocol returns the OTLP protocol of a signal.
+func Protocol(signal string) string {
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
+}
+
+// Resource returns the resource of a service. id is that of the process among those of the service, "" if it is not known.
+func Resource(ctx context.Context, service, id string) (*resource.Resource, error) {
+	attributes := []attribute.KeyValue{attribute.String("service.name", service)}
+	if id != "" {
+		attributes = append(attributes, attribute.String("service.instance.id", id))
+	}
+	res, err := resource.New(ctx, resource.WithAttributes(attributes...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("describe the process to OpenTelemetry: %w", err)
+	}
+	return res, nil
+}
+
+// Wanted reports whether the environment asks for a signal: TRACES or METRICS.
+func Wanted(signal string) bool {
+	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_"+signal+"_EXPORTER") == "none" {
 		return false
 	}
-	for _, name := range []string{"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
+	for _, name := range []string{"OTEL_" + signal + "_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"} {
 		if os.Getenv(name) != "" {
 			return true
 		}

@@ -1,0 +1,89 @@
+package meters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Set registers the instruments of one table.
+type Set struct {
+	meter metric.Meter
+	table []Instrument
+	err   error
+}
+
+// NewSet returns a set whose instruments a meter makes.
+func NewSet(meter metric.Meter, table []Instrument) *Set { return &Set{meter: meter, table: table} }
+
+// Err returns the errors of the functions called so far.
+func (s *Set) Err() error { return s.err }
+
+// Histogram returns a histogram of the table.
+func (s *Set) Histogram(name string) metric.Float64Histogram {
+	i := s.find(name)
+	h, err := s.meter.Float64Histogram(name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help), metric.WithExplicitBucketBoundaries(i.Bounds...))
+	s.err = errors.Join(s.err, err)
+	return h
+}
+
+// Put stores the present value of a counter or a gauge. value is one of the instrument's Values, "" if it has no
+// attribute.
+type Put func(name, value string, n int64)
+
+// Observe makes the counters and gauges of the table, and calls read for their values each time they are collected.
+func (s *Set) Observe(read func(Put)) (stop func()) {
+	made := map[string]metric.Int64Observable{}
+	options := map[string]map[string]metric.ObserveOption{}
+	var all []metric.Observable
+	for i := range s.table {
+		t := &s.table[i]
+		if t.Kind == Histogram {
+			continue
+		}
+		o, err := s.observable(t)
+		if err != nil {
+			s.err = errors.Join(s.err, err)
+			continue
+		}
+		made[t.Name], options[t.Name] = o, map[string]metric.ObserveOption{"": metric.WithAttributes()}
+		for _, v := range t.Values {
+			options[t.Name][v] = metric.WithAttributes(attribute.String(t.Attribute, v))
+		}
+		all = append(all, o)
+	}
+	r, err := s.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		read(func(name, value string, n int64) {
+			if o, known := options[name][value]; known {
+				to.ObserveInt64(made[name], n, o)
+			}
+		})
+		return nil
+	}, all...)
+	if err != nil {
+		s.err = errors.Join(s.err, err)
+		return func() {}
+	}
+	return func() { _ = r.Unregister() }
+}
+
+func (s *Set) observable(i *Instrument) (metric.Int64Observable, error) {
+	unit, help := metric.WithUnit(i.Unit), metric.WithDescription(i.Help)
+	if i.Kind == Counter {
+		return s.meter.Int64ObservableCounter(i.Name, unit, help)
+	}
+	return s.meter.Int64ObservableGauge(i.Name, unit, help)
+}
+
+func (s *Set) find(name string) *Instrument {
+	at := slices.IndexFunc(s.table, func(i Instrument) bool { return i.Name == name })
+	if at < 0 {
+		s.err = errors.Join(s.err, fmt.Errorf("there is no metric %s", name))
+		return &Instrument{}
+	}
+	return &s.table[at]
+}
