@@ -22,7 +22,8 @@ type Space struct {
 }
 
 // Space returns the space of a name: 1 to 64 letters, digits, '-' and '_'. The name is checked when the
-// space is used. A space need not exist: it is created by its first event or reader.
+// space is used. A space need not exist: its first event creates it, and a read of one that does not exist finds nothing (see
+// Program.MadeByReads).
 func (c *Client) Space(name string) Space { return Space{c, name} }
 
 // Name returns the name of the space.
@@ -74,10 +75,10 @@ func (s Space) Get(ctx context.Context, doc string) (Value, uint64, error) {
 
 // GetCurrent returns a document as it is at the head of the log, as answered by the worker that
 // owns the space. A derived document that is not observed is computed first, for this read only. If
-// that fails or takes too long, Update.Current is false, and Update.Why is the reason.
+// that fails or takes too long, Update.Current is false, and Update.Reason says why.
 //
 // During a takeover or a handover of the space GetCurrent blocks, until the deadline of ctx, or for 15
-// seconds without one. The error is model.ErrNobody if there is no worker.
+// seconds without one. The error is model.ErrNoResponder if there is no worker.
 func (s Space) GetCurrent(ctx context.Context, doc string) (Update[Value], error) {
 	if err := s.check(ctx, doc); err != nil {
 		return Update[Value]{}, err

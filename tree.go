@@ -28,7 +28,7 @@ func (c *Client) Tree(ctx context.Context, q history.TreeQuery) (*history.Tree, 
 	// message; the client then reads the logs itself. Errors of its own reading are more precise.
 	t, err := history.ReadTree(ctx, c.bus, q)
 	if err == nil {
-		t.Unattended = errors.Is(asked, model.ErrNobody)
+		t.Unattended = errors.Is(asked, model.ErrNoResponder)
 	}
 	return t, err
 }

@@ -250,7 +250,7 @@ func whyBroken(err error) string {
 	switch {
 	case err == nil:
 		return "the worker is shutting down; another one is asked"
-	case errors.Is(err, model.ErrNobody):
+	case errors.Is(err, model.ErrNoResponder):
 		return "no worker answers"
 	}
 	return err.Error()

@@ -56,7 +56,7 @@ func (sv *services) receiveParts(ctx context.Context, subject string, request []
 			p := partOf(m)
 			switch {
 			case nobodyListened(m):
-				return model.ErrNobody
+				return model.ErrNoResponder
 			case p.Err != nil:
 				return p.Err
 			}

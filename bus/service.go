@@ -141,7 +141,7 @@ func (sv *services) askOnce(ctx context.Context, endpoint string, request []byte
 	m, err := sv.NC.RequestWithContext(ctx, sv.Names.Endpoint(endpoint), request)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, model.ErrNobody
+		return nil, model.ErrNoResponder
 	case err != nil:
 		return nil, wire.Transient(err)
 	}

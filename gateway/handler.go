@@ -149,7 +149,7 @@ func failWith(w http.ResponseWriter, err error) {
 		fail(w, said.Code, said.Text)
 	case is:
 		fail(w, said.Code, said.Text)
-	case errors.Is(err, context.Canceled), errors.Is(err, model.ErrStopped), errors.Is(err, model.ErrNobody):
+	case errors.Is(err, context.Canceled), errors.Is(err, model.ErrStopped), errors.Is(err, model.ErrNoResponder):
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusServiceUnavailable, err.Error())
 	default:

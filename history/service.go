@@ -126,7 +126,7 @@ func deadPage(ctx context.Context, bus port.Client, q DeadQuery) (*DeadPage, err
 	return page, nil
 }
 
-// RequestTree is ReadTree by any coordinator. The error is model.ErrNobody if none answers.
+// RequestTree is ReadTree by any coordinator. The error is model.ErrNoResponder if none answers.
 func RequestTree(ctx context.Context, bus port.Client, q TreeQuery) (*Tree, error) {
 	question, err := json.Marshal(q)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestService_EveryCoordinatorAnswersFromTheLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.work("w1")
-		if _, err := history.RequestTree(t.Context(), w.Client, history.TreeQuery{Event: "e1"}); !errors.Is(err, model.ErrNobody) {
+		if _, err := history.RequestTree(t.Context(), w.Client, history.TreeQuery{Event: "e1"}); !errors.Is(err, model.ErrNoResponder) {
 			t.Errorf("without a coordinator: %v", err)
 		}
 		first, _ := w.Coordinator(), w.Coordinator()

@@ -31,7 +31,7 @@ const (
 	Origin
 )
 
-// Undone is a handling that a refusal has undone. Why is final once the conflicting commits are integrated.
+// Undone is a handling that a refusal has undone. Cause is final once the conflicting commits are integrated.
 type Undone struct {
 	Event receipts.Key
 	Cause UndoCause

@@ -31,7 +31,7 @@ func (c *Client) grace() time.Duration {
 
 // Get reads a document at the head of the log. It retries until q.Timeout, so a crashed worker, a takeover or
 // a handover delays the answer but does not fail the request. The error is a *model.ServiceError, or
-// model.ErrNobody if there is no worker.
+// model.ErrNoResponder if there is no worker.
 func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 	if err := q.check(); err != nil {
 		return Answer{}, err
@@ -45,7 +45,7 @@ func (c *Client) Get(ctx context.Context, q Get) (Answer, error) {
 		switch {
 		case err == nil || !retryable(err):
 			return a, err
-		case errors.Is(err, model.ErrNobody) && time.Now().After(nobody):
+		case errors.Is(err, model.ErrNoResponder) && time.Now().After(nobody):
 			return a, err
 		case time.Now().After(deadline) || pause.For(ctx, retryDelay/2) != nil:
 			return a, err
@@ -79,7 +79,7 @@ func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answ
 // Connected, and Broken; a planned move to another worker is a Broken without an error. A reported status
 // holds until the next one; after a Broken the status is unknown.
 //
-// The error is that of ctx, or a *model.ServiceError that a retry would not cure, or model.ErrNobody if there
+// The error is that of ctx, or a *model.ServiceError that a retry would not cure, or model.ErrNoResponder if there
 // was no worker from the start.
 func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error {
 	if err := checkNames(q.Space, q.Document); err != nil {
@@ -98,7 +98,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 			continue
 		case !retryable(err) && !errors.Is(err, context.Canceled):
 			return err
-		case w.received == 0 && errors.Is(err, model.ErrNobody) && time.Since(began) > c.grace():
+		case w.received == 0 && errors.Is(err, model.ErrNoResponder) && time.Since(began) > c.grace():
 			return err
 		}
 		if w.received > heard {

@@ -63,12 +63,12 @@ func (b *gone) Listen(_ context.Context, _ string, _ []byte, deliver func(model.
 	if b.asked++; b.asked == 1 {
 		deliver(model.Part{Header: map[string]string{HeaderEvent: string(Beating)}})
 	}
-	return model.ErrNobody
+	return model.ErrNoResponder
 }
 
 func (b *gone) Ask(context.Context, string, []byte) ([]byte, error) {
 	if b.asked++; b.asked <= b.after {
-		return nil, model.ErrNobody
+		return nil, model.ErrNoResponder
 	}
 	return json.Marshal(Answer{Space: "s", Document: "n", Revision: 7})
 }
@@ -104,7 +104,7 @@ func TestClient_AGetWaitsForAWorker(t *testing.T) {
 // An error has the same code in Go, over NATS and over HTTP.
 func TestServiceError_HasACodeForEachError(t *testing.T) {
 	for err, want := range map[error]int{
-		model.ErrNoProgram: model.CodeNotFound, model.ErrElsewhere: model.CodeUnavailable, model.ErrNobody: model.CodeUnavailable,
+		model.ErrNoProgram: model.CodeNotFound, model.ErrElsewhere: model.CodeUnavailable, model.ErrNoResponder: model.CodeUnavailable,
 		model.ErrStopped: model.CodeUnavailable, model.ErrTooLarge: model.CodeTooLarge, context.DeadlineExceeded: model.CodeFailed,
 	} { // any order: the cases are independent
 		if got := serviceError(fmt.Errorf("get: %w", err)).Code; got != want {

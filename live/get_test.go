@@ -105,7 +105,7 @@ func TestGet_ReportsImpossibleRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		began := time.Now()
-		if _, err := w.client.Get(t.Context(), live.Get{Space: "s", Document: "n"}); !errors.Is(err, model.ErrNobody) || time.Since(began) > 5*time.Second {
+		if _, err := w.client.Get(t.Context(), live.Get{Space: "s", Document: "n"}); !errors.Is(err, model.ErrNoResponder) || time.Since(began) > 5*time.Second {
 			t.Errorf("without a worker: %v after %s", err, time.Since(began))
 		}
 		w.worker("a", live.Config{})

@@ -162,7 +162,7 @@ func serviceError(err error) *model.ServiceError {
 		code = model.CodeNotFound
 	case errors.Is(err, model.ErrTooLarge):
 		code = model.CodeTooLarge
-	case errors.Is(err, model.ErrElsewhere), errors.Is(err, model.ErrNobody), errors.Is(err, model.ErrStopped):
+	case errors.Is(err, model.ErrElsewhere), errors.Is(err, model.ErrNoResponder), errors.Is(err, model.ErrStopped):
 		code = model.CodeUnavailable
 	}
 	return &model.ServiceError{Code: code, Text: err.Error()}

@@ -103,7 +103,7 @@ func TestRetryable_DistinguishesTransientErrors(t *testing.T) {
 			t.Errorf("%v would be retried", err)
 		}
 	}
-	for _, err := range []error{model.ErrElsewhere, model.ErrNobody, context.DeadlineExceeded} {
+	for _, err := range []error{model.ErrElsewhere, model.ErrNoResponder, context.DeadlineExceeded} {
 		if !retryable(err) {
 			t.Errorf("%v would not be retried", err)
 		}

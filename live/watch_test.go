@@ -383,7 +383,7 @@ func TestWatch_ReportsImpossibleRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		began := time.Now()
-		if err := w.client.Watch(t.Context(), live.Watch{Space: "s", Document: "n"}, nil); !errors.Is(err, model.ErrNobody) || time.Since(began) > 5*time.Second {
+		if err := w.client.Watch(t.Context(), live.Watch{Space: "s", Document: "n"}, nil); !errors.Is(err, model.ErrNoResponder) || time.Since(began) > 5*time.Second {
 			t.Errorf("without a worker: %v after %s", err, time.Since(began))
 		}
 		w.worker("a", live.Config{})

@@ -74,5 +74,5 @@ func AsServiceError(err error) *ServiceError {
 	return &ServiceError{Code: CodeFailed, Text: err.Error()}
 }
 
-// ErrNobody reports that no process answers the request at the moment.
-var ErrNobody = errors.New("no process answers")
+// ErrNoResponder reports that no process answers the request at the moment.
+var ErrNoResponder = errors.New("no process answers")

@@ -117,10 +117,10 @@ type Services interface {
 	// arrive.
 	Serve(ctx context.Context, s model.Service) error
 	// Ask asks one of the processes that serve the endpoint. It returns the answer, or the
-	// *model.ServiceError sent instead, or model.ErrNobody. A question may be asked more than once.
+	// *model.ServiceError sent instead, or model.ErrNoResponder. A question may be asked more than once.
 	Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error)
 	// Listen asks one of the processes that serve the endpoint and delivers the parts of its answer in order,
-	// until ctx ends. The error is the one that ended the answer (a *model.ServiceError), or model.ErrNobody.
+	// until ctx ends. The error is the one that ended the answer (a *model.ServiceError), or model.ErrNoResponder.
 	// It asks once, and parts can be lost with the connection: an answer needs a heartbeat, and parts that
 	// reveal what is missing.
 	Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error

@@ -19,7 +19,7 @@ type Stuck struct {
 	Event  string    `json:"event,omitzero"`
 	Stored time.Time `json:"stored,omitzero"`
 	Since  time.Time `json:"since"`
-	// Cause is one of the Cause constants, Why is the reason as text.
+	// Cause is one of the Cause constants, Reason is the cause as text.
 	Cause  string `json:"cause"`
 	Reason string `json:"why"`
 }
@@ -89,7 +89,7 @@ type Loss struct {
 	Space     string         `json:"space,omitzero"`
 	Known     uint64         `json:"known,omitzero"`
 	Found     uint64         `json:"found,omitzero"`
-	// Since is when the worker first detected the loss, Why is the reason as text.
+	// Since is when the worker first detected the loss, Reason is the cause as text.
 	Since  time.Time `json:"since"`
 	Reason string    `json:"why"`
 }

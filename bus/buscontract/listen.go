@@ -84,8 +84,8 @@ func partsArrive(w *world) {
 
 func answerEnds(w *world) {
 	a, b := w.connect("a"), w.connect("b")
-	if err := b.Listen(w.ctx, "count", nil, nil); !errors.Is(err, model.ErrNobody) {
-		w.Errorf("listen: %v, want ErrNobody", err)
+	if err := b.Listen(w.ctx, "count", nil, nil); !errors.Is(err, model.ErrNoResponder) {
+		w.Errorf("listen: %v, want ErrNoResponder", err)
 	}
 	w.serve(w.ctx, a, w.counting("one"))
 	var said *model.ServiceError

@@ -13,7 +13,7 @@ import (
 )
 
 var serviceChecks = []check{
-	{"a request without a service returns ErrNobody", nobodyAnswersIt},
+	{"a request without a service returns ErrNoResponder", nobodyAnswersIt},
 	{"an answer reaches its caller", answered},
 	{"an error reaches its caller with its code", answeredByError},
 	{"one of several servers of an endpoint answers, and another when it is gone", oneAnswers},
@@ -59,8 +59,8 @@ func (w *world) ask(c Client, endpoint, question string) string {
 
 func nobodyAnswersIt(w *world) {
 	c := w.connect("a")
-	if _, err := c.Ask(w.ctx, "echo", nil); !errors.Is(err, model.ErrNobody) {
-		w.Errorf("ask: %v, want ErrNobody", err)
+	if _, err := c.Ask(w.ctx, "echo", nil); !errors.Is(err, model.ErrNoResponder) {
+		w.Errorf("ask: %v, want ErrNoResponder", err)
 	}
 	var name *model.NameError
 	if _, err := c.Ask(w.ctx, "a.b", nil); !errors.As(err, &name) {
@@ -139,11 +139,11 @@ func (w *world) awaitNobody(c Client, endpoint string) {
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 		_, err := c.Ask(ctx, endpoint, nil)
 		cancel()
-		if errors.Is(err, model.ErrNobody) {
+		if errors.Is(err, model.ErrNoResponder) {
 			return
 		}
 		if w.ctx.Err() != nil {
-			w.Fatalf("ask: %v, want ErrNobody", err)
+			w.Fatalf("ask: %v, want ErrNoResponder", err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 			if try > 1 || cl.open(endpoint, bytes.Clone(question), c) { // the request is sent once
 				return func() {}
 			}
-			return func() { end(fmt.Errorf("ask %s: %w", endpoint, model.ErrNobody)) }
+			return func() { end(fmt.Errorf("ask %s: %w", endpoint, model.ErrNoResponder)) }
 		},
 		stopped: func() { end(model.ErrStopped) },
 	})
@@ -147,7 +147,7 @@ func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []by
 func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- reply) func() {
 	e := cl.server.choose(endpoint)
 	if e == nil {
-		return func() { keepFirst(replies, reply{err: model.ErrNobody}) }
+		return func() { keepFirst(replies, reply{err: model.ErrNoResponder}) }
 	}
 	if e.Open != nil {
 		go cl.openOnce(e, request, replies) // ends with the first part

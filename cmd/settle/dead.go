@@ -218,7 +218,7 @@ func noteUnattended(ctx context.Context, io streams, b *bus.Bus) {
 	patient, end := context.WithTimeout(ctx, answerTime)
 	defer end()
 	_, err := b.Ask(patient, history.AskDead, []byte(`{"limit":1}`))
-	if errors.Is(err, model.ErrNobody) || err != nil && patient.Err() != nil && ctx.Err() == nil {
+	if errors.Is(err, model.ErrNoResponder) || err != nil && patient.Err() != nil && ctx.Err() == nil {
 		fmt.Fprintln(io.err, "no coordinator answers; coordinators write dead letters, so this list may be behind")
 	}
 }

@@ -112,7 +112,7 @@ func (c *getCmd) read(ctx context.Context, b *bus.Bus, client *settle.Client) (v
 	begun := time.Now()
 	a, err := (&live.Client{Bus: b}).Get(ctx, q)
 	switch {
-	case errors.Is(err, model.ErrNobody):
+	case errors.Is(err, model.ErrNoResponder):
 		return v, 0, "", errNoWorker
 	case err != nil && ctx.Err() == nil && time.Since(begun) >= c.Timeout:
 		return v, 0, "", fmt.Errorf("no answer within %v: %s; try again, or read from the log with --confirmed (%w)", c.Timeout, describeOwner(ctx, b, c.Space), err)

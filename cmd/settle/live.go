@@ -41,7 +41,7 @@ func (c *watchCmd) Run(ctx context.Context, io streams) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil // interrupted, which is the normal end
-		case errors.Is(err, model.ErrNobody):
+		case errors.Is(err, model.ErrNoResponder):
 			return errNoWorker
 		}
 		return err

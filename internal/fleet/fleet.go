@@ -264,7 +264,7 @@ func (m *Member) answers(ctx context.Context, b Bus) (bool, error) {
 		return b.Ping(ctx, m.ID)
 	}
 	reply, err := b.Ask(ctx, coordinator.Endpoint(m.ID), nil)
-	if errors.Is(err, model.ErrNobody) {
+	if errors.Is(err, model.ErrNoResponder) {
 		return false, nil
 	}
 	var f coordinator.Figures
