@@ -4,7 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/metric"
+	nometrics "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/settlehq/settle"
@@ -56,7 +57,11 @@ func set(f reflect.Value) {
 	case reflect.Func:
 		f.Set(reflect.MakeFunc(f.Type(), nil))
 	case reflect.Interface:
-		f.Set(reflect.ValueOf(trace.Tracer(noop.Tracer{})))
+		if f.Type() == reflect.TypeFor[metric.Meter]() {
+			f.Set(reflect.ValueOf(nometrics.Meter{}))
+			return
+		}
+		f.Set(reflect.ValueOf(noop.Tracer{}))
 	case reflect.Struct:
 		for i := range f.NumField() {
 			if k := f.Field(i).Kind(); k != reflect.Interface && f.Field(i).CanSet() {

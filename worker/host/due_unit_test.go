@@ -130,7 +130,7 @@ func (b *listBus) DueSpaces(context.Context, int) ([]model.Due, error) {
 func testPartition(ctx context.Context, b Bus) *servedPartition {
 	cfg := &Config{Now: time.Now, Programs: func(string) (Program, error) { return nil, nil }, BeforeLeaving: func() {}}
 	return &servedPartition{
-		env: env{bus: b, ctx: ctx, cfg: cfg}, hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){},
+		env: env{bus: b, ctx: ctx, cfg: cfg, counters: &counters{}}, hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){},
 		leases: leases{}, wakeups: newWakeups(),
 	}
 }
