@@ -70,7 +70,7 @@ type Server struct {
 // streams tells of each, and is waited for however long that takes.
 const quietPatience = 2 * time.Minute
 
-// readyPause lies between two looks at whether a server is ready.
+// readyPause is the pause between two checks of whether a server is ready.
 const readyPause = 25 * time.Millisecond
 
 // Start starts a server and returns when it serves. The context bounds the start only; Shutdown

@@ -1,4 +1,4 @@
-// Package host serves spaces, whatever they are made of: it steps the deterministic core of each (Core), and does
+// Package host serves spaces, with or without a graph: it steps the deterministic core of each (Core), and does
 // everything that a core must not do: waiting, reading the clock, using the bus. Package worker hosts cores with
 // a graph by it, and package ordered cores that only handle events.
 //
