@@ -24,10 +24,13 @@ func (p *servedPartition) lookupHost(space string, known bool) *host {
 
 func (p *servedPartition) hostFor(space string, known, lookup bool) *host {
 	if h := p.hosts[space]; h != nil {
-		if !lookup && h.unborn.Load() && !p.closed {
-			return p.begins(h)
+		switch {
+		case lookup || !h.unborn.Load():
+			return h
+		case p.closed: // nothing that it handles is stored: the event is for the next owner
+			return nil
 		}
-		return h
+		return p.begins(h)
 	}
 	if _, waits := p.waiting[space]; waits {
 		if !lookup && p.residency.promote(space) {
