@@ -28,6 +28,8 @@ func (p *servedPartition) hostFor(space string, known, lookup bool) *host {
 		case lookup || !h.unborn.Load():
 			return h
 		case p.closed: // nothing that it handles is stored: the event is for the next owner
+			delete(p.hosts, space)
+			h.endWith(model.ErrElsewhere)
 			return nil
 		}
 		return p.begins(h)
