@@ -106,12 +106,12 @@ func (p *servedPartition) takeAhead(a *model.Ahead, done uint64) {
 		}
 		p.aside.known.Expect(&s, a.UpTo)
 		b := laneBacklog{done: s.Done, last: s.Last}
-		if h := p.hosts[s.Space]; h != nil { // the host was requested before the position was known
+		if h := p.hosts[s.Space]; h != nil && !h.unborn.Load() { // the host was requested before the position was known
 			h.inbox.addBacklog(b)
 			continue
 		}
 		p.asleep[s.Space] = b
-		p.hostOf(s.Space, false)
+		p.hostOf(s.Space, false) // one without a log, decided while these events were not known, makes way
 	}
 }
 
