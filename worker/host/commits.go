@@ -44,7 +44,9 @@ func (h *host) appended(c *model.Commit, seq uint64, err error) {
 	h.appends.inFlight = false
 	switch {
 	case err == nil:
-		h.env.counters.committed(c)
+		if h.env.counters.committed(c) {
+			h.handled.Store(true)
+		}
 		h.gauge.committed(c, h.env.clock)
 		h.graph.confirmed(c)
 		if err = h.core.Confirm(seq); c.Join && err == nil {

@@ -45,7 +45,8 @@ func (c *counters) read() Counts {
 	return counts
 }
 
-func (c *counters) committed(commit *model.Commit) {
+// committed counts a commit, and reports whether it has ended an event.
+func (c *counters) committed(commit *model.Commit) (ended bool) {
 	c.commits.Add(1)
 	for i := range commit.Txs {
 		if r := commit.Txs[i].Receipt; r != nil {
@@ -56,8 +57,10 @@ func (c *counters) committed(commit *model.Commit) {
 			if r.Outcome != model.Handled {
 				c.failed.Add(1)
 			}
+			ended = true
 		}
 	}
+	return ended
 }
 
 // missedLog holds the last of a worker.

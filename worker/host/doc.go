@@ -35,6 +35,7 @@
 //	  retention               purging, and commits that no host has heard of (missedCommits)
 //	  losses, stuckSpaces     what is refused, and what stands still
 //	  failings, overruns      when a space that has failed is loaded again, and with what knowledge
+//	  duels                   how long a space is left to another owner that takes it again and again
 //	host
 //	  lifetime                its beginning and end, and why it has ended
 //	  inbox, laneReads        inputs, and how far the space is done with its lane

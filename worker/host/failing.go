@@ -33,6 +33,13 @@ func (fs failings) note(space string, now time.Time) {
 	f.until = now.Add(f.rest)
 }
 
+// rests records that a space is left alone for a time.
+func (fs failings) rests(space string, now time.Time, d time.Duration) {
+	if d > 0 {
+		fs[space] = &failing{until: now.Add(d)}
+	}
+}
+
 // left returns how long a space must wait until it is loaded again.
 func (fs failings) left(space string, now time.Time) time.Duration {
 	if f := fs[space]; f != nil {

@@ -195,7 +195,11 @@ func (h *host) run() {
 		h.carryOut(ready)
 		h.performTasks()
 		h.answerReads()
-		if h.core.Deposed() || h.draining && h.finished() || h.considerLeaving(ready) {
+		if h.core.Deposed() {
+			h.deposed.Store(true)
+			return
+		}
+		if h.draining && h.finished() || h.considerLeaving(ready) {
 			return
 		}
 		at, due := h.graphAt()

@@ -21,6 +21,9 @@ type lifetime struct {
 	loaded  atomic.Bool // the space has been loaded
 	// unborn reports that the space has no log. It is set with the partition locked, and not reset.
 	unborn atomic.Bool
+	// deposed reports that the host has ended because another runtime took the space over, and handled that a commit of
+	// it has ended an event.
+	deposed, handled atomic.Bool
 
 	// toDrain reports that the host will be drained, perhaps after its neighbours.
 	toDrain atomic.Bool

@@ -167,6 +167,7 @@ func (p *servedPartition) forget(h *host) {
 			p.asleep[h.space] = b
 			p.noteFailure(h)
 		}
+		p.failings.rests(h.space, time.Now(), p.duels.ended(h, p.cfg.Heartbeat))
 	}
 	p.mu.Unlock()
 	h.inbox.unload() // it cannot be found any more

@@ -41,6 +41,7 @@ type servedPartition struct {
 	stuck    stuckSpaces
 	overruns overruns
 	failings failings
+	duels    duels
 
 	losses    losses
 	returns   returns
@@ -63,7 +64,7 @@ func startPartition(e env, number int, took time.Duration, current func() uint64
 	p := &servedPartition{
 		env: e, number: number, tenure: tenure{began: time.Now(), took: took}, current: current, restart: restart,
 		hosts: map[string]*host{}, asleep: map[string]laneBacklog{}, waiting: map[string][]func(*host){}, leases: leases{},
-		wakeups: newWakeups(), overruns: overruns{}, failings: failings{},
+		wakeups: newWakeups(), overruns: overruns{}, failings: failings{}, duels: duels{},
 	}
 	p.bus, p.tasks, p.clock, p.home = port.Session(e.bus), &sync.WaitGroup{}, &serverclock.Clock{}, p
 	p.ctx, p.cancel = context.WithCancel(e.ctx)
