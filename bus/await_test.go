@@ -128,6 +128,7 @@ func TestConnect_APermanentErrorEndsTheWait(t *testing.T) {
 
 // A wait is logged at once, then at growing intervals, without end.
 func TestVigil_LogsAtOnceThenAtGrowingIntervals(t *testing.T) {
+	t.Parallel()
 	var logged []int
 	bus.Vigil(200, func(try int) { logged = append(logged, try) })
 	if want := []int{1, 2, 4, 8, 16, 32, 64, 96, 128, 160, 192}; fmt.Sprint(logged) != fmt.Sprint(want) {
@@ -137,6 +138,7 @@ func TestVigil_LogsAtOnceThenAtGrowingIntervals(t *testing.T) {
 
 // A user that may not create a missing stream waits until it exists, and reports which one.
 func TestAwaitProvision_WaitsForWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Provision(t.Context()); err != nil {

@@ -15,6 +15,7 @@ import (
 // The deployment knows its newest backup, in whatever order backups are recorded. An unreadable record is
 // reported as such, and replaced by the next.
 func TestNoteBackup_KeepsTheNewest(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
 	ctx, cancel := contextOf(t)

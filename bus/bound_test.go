@@ -14,6 +14,7 @@ import (
 // An event that depends on what was read in one epoch of the store is not sent in another one; an independent
 // event is.
 func TestSend_AnEventOfAnotherEpochIsRefused(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	send := func(m model.Message) error {
 		done := make(chan error, 1)
@@ -39,6 +40,7 @@ func TestSend_AnEventOfAnotherEpochIsRefused(t *testing.T) {
 // A write or removal in a session carries the session's epoch in its context, and is refused in another one,
 // whenever the store went back.
 func TestBus_NothingIsStoredOrRemovedInAnotherEpoch(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	within, cancel := context.WithTimeout(t.Context(), time.Minute) // turns a hang into a failure
 	defer cancel()

@@ -17,6 +17,7 @@ import (
 //
 //	go test -tags cluster -run Contract ./bus/
 func TestContractInCluster(t *testing.T) {
+	t.Parallel()
 	buscontract.Run(t, &clusterHarness{servers: startCluster(t).Servers})
 }
 

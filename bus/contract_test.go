@@ -18,13 +18,17 @@ import (
 	"github.com/settlehq/settle/bus/faults"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/parallel"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
 )
 
 var _ port.Bus = (*bus.Bus)(nil)
 
-func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	parallel.Allow()
+	leaks.VerifyTestMain(m)
+}
 
 func TestContract(t *testing.T) { buscontract.Run(t, harness{}) }
 

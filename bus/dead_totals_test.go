@@ -170,6 +170,7 @@ func (w *deadWorld) traffic(do func()) (messages, bytes uint64) {
 
 // The count is right for letters that were stored before and after the totals.
 func TestCountDead_CountsPresentLetters(t *testing.T) {
+	t.Parallel()
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.compare("before any letter")
 	w.keep()
@@ -201,6 +202,7 @@ func TestCountDead_CountsPresentLetters(t *testing.T) {
 
 // A count of 1,000 letters and one of 20,000 take as many messages, and about as many bytes.
 func TestCountDead_CostsTheSameForAnyNumber(t *testing.T) {
+	t.Parallel()
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	cost := func(space, stream string) (messages, bytes uint64) {
 		return w.traffic(func() {
@@ -239,6 +241,7 @@ func TestCountDead_CostsTheSameForAnyNumber(t *testing.T) {
 
 // If there are too many letters for a reader to count, they are listed, in one answer for all.
 func TestCountDead_ListsUncountedLetters(t *testing.T) {
+	t.Parallel()
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(5000)
 	n, _ := w.traffic(func() { w.compare("without totals") })
@@ -250,6 +253,7 @@ func TestCountDead_ListsUncountedLetters(t *testing.T) {
 // Totals of another store, or with a wrong number of messages, are discarded and counted again, but not all
 // the time.
 func TestCountDead_WrongTotalsAreCountedAgain(t *testing.T) {
+	t.Parallel()
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(600)
 	w.keep()
@@ -297,6 +301,7 @@ func TestCountDead_WrongTotalsAreCountedAgain(t *testing.T) {
 
 // When letters expire, the remaining ones are counted.
 func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
+	t.Parallel()
 	w := newDeadWorld(t, bus.Config{Partitions: 1, DeadLetterMaxAge: time.Hour})
 	w.bury(600)
 	w.keep()
@@ -309,6 +314,7 @@ func TestCountDead_OfLettersThatExpireNoTotalsAreKept(t *testing.T) {
 // To read the letters of all spaces, the server is asked for the next message rather than for a pattern: for
 // each page of a pattern, it scans the subjects of all letters.
 func TestReadDead_OfAllSpacesUsesNoPattern(t *testing.T) {
+	t.Parallel()
 	w := newDeadWorld(t, bus.Config{Partitions: 1})
 	w.bury(1200)
 	asked, err := w.NC.SubscribeSync("$JS.API.DIRECT.GET.SETTLE_DEAD")

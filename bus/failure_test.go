@@ -95,6 +95,7 @@ func followMembers(t testing.TB, b *bus.Bus) *following {
 // The server restarts under a client that appends and follows. Acknowledged data is still there, requests in
 // flight are answered, and followers continue after their last delivery.
 func TestServerRestart(t *testing.T) {
+	t.Parallel()
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +144,7 @@ func TestServerRestart(t *testing.T) {
 
 // A feed message that is lost without a successor shows in the head. Here the feed is cut off completely.
 func TestFollowSpaceWithoutAFeed(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
 	f := followSpace(t, b, "cart")
@@ -159,6 +161,7 @@ func TestFollowSpaceWithoutAFeed(t *testing.T) {
 
 // A consumer that the server has lost sends no heartbeat.
 func TestFollowOutlivesItsConsumer(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
 	f := followLog(t, b, 0)
@@ -177,6 +180,7 @@ func TestFollowOutlivesItsConsumer(t *testing.T) {
 
 // Subscriptions clean up after themselves: no consumer stays.
 func TestFollowLeavesNoConsumer(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	mustAppend(t, b, "cart", "a/0/1", 0)
 	for range 3 {
@@ -207,6 +211,7 @@ func eventually(t testing.TB, what string, so func() bool) {
 
 // A stream that is gone for good ends the subscription, with advice.
 func TestFollowEndsWithItsStream(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	b.HurryUp()
 	f := followLog(t, b, 0)
@@ -228,6 +233,7 @@ func TestFollowEndsWithItsStream(t *testing.T) {
 // An append that was stored, put in doubt, superseded by another one and purged before it could be confirmed
 // is refused with the reason, because its fate cannot be known.
 func TestAppendInDoubtBehindAPurge(t *testing.T) {
+	t.Parallel()
 	held, proceed := make(chan struct{}), make(chan struct{})
 	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{

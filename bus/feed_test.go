@@ -41,6 +41,7 @@ func sequences(entries []model.LogEntry) (list []uint64) {
 // A message that follows the last delivered one is delivered. Any other shows that the feed has missed an
 // entry, or belongs to another log, and the log is read instead.
 func TestFeed_AMessageThatDoesNotFollowMakesItReadTheLog(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	for _, c := range []struct {
 		name         string
@@ -69,6 +70,7 @@ func TestFeed_AMessageThatDoesNotFollowMakesItReadTheLog(t *testing.T) {
 // The last messages of a feed have no successor that would reveal their loss; the head of the space does. A
 // lagging replica does not have them yet, and is asked again.
 func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.HurryUp()
 	behind := 0
@@ -95,6 +97,7 @@ func TestFeed_LostLastMessagesAreFoundByTheHead(t *testing.T) {
 // Messages that arrive faster than the follower reads them are dropped. One warning reports it, when those that were not
 // dropped are taken.
 func TestFeed_DroppedMessagesAreReadFromTheLog(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	messages := make(chan *nats.Msg, 1)
 	sub, err := b.streams.NC.ChanSubscribe("a.feed", messages)
@@ -125,6 +128,7 @@ func TestFeed_DroppedMessagesAreReadFromTheLog(t *testing.T) {
 
 // The server ends a page at any point, and reports that there is more.
 func TestReadPages_APageThatIsNotTheLastIsFollowedByTheNext(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	pages := 0
 	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {

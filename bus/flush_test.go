@@ -60,6 +60,7 @@ func (c *slowConn) pass(p []byte) error {
 // A slow server is no reason to give up: a worker or a coordinator that starts on a busy machine waits for
 // it.
 func TestServeAndAnswerPings_WaitForASlowServer(t *testing.T) {
+	t.Parallel()
 	server := &slowToSay{InProcessConnProvider: natstest.StartServer(t, embedded.Config{})}
 	b := connect(t, bus.Config{AckTimeout: 100 * time.Millisecond, Options: []nats.Option{nats.InProcessServer(server)}})
 	for what, do := range map[string]func(context.Context) error{ // any order: each on its own

@@ -12,6 +12,7 @@ import (
 // An answer has one of these consequences: the end with a sequence or an error, another attempt, or a
 // comparison with the stored message.
 func TestAppendRulings(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		a     wire.Answer
@@ -44,6 +45,7 @@ func TestAppendRulings(t *testing.T) {
 
 // A deposed leader may report a head before the expected one, but not for long, and not on a single server.
 func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
+	t.Parallel()
 	past := wire.Answer{Outcome: wire.Moved, Seq: 4}
 	b := unconnected(Config{})
 	b.streams.Timing.PastLimit = time.Minute
@@ -63,6 +65,7 @@ func TestAppendBelievesAShorterLogInTheEnd(t *testing.T) {
 }
 
 func TestSendRulings(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		a     wire.Answer
@@ -92,6 +95,7 @@ func TestSendRulings(t *testing.T) {
 
 // A send in doubt into a full lane ends nevertheless.
 func TestSendInDoubtGivesUpOnAFullLane(t *testing.T) {
+	t.Parallel()
 	s := &sending{}
 	for range 100 {
 		if describe(s.ruling(wire.Answer{Outcome: wire.Full}, true)) == "lane full" {

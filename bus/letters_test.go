@@ -21,6 +21,7 @@ func letter(event string) *model.DeadLetter {
 
 // A client with the right to publish there can store anything under any name.
 func TestReadDead_ALetterUnderAWrongNameIsSkipped(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	body, err := letter("e1").Encode()
 	if err != nil {
@@ -37,6 +38,7 @@ func TestReadDead_ALetterUnderAWrongNameIsSkipped(t *testing.T) {
 
 // A coordinator that restarts writes its letters again.
 func TestBury_AnExistingLetterIsASuccess(t *testing.T) {
+	t.Parallel()
 	b := unconnected(Config{})
 	r := b.judgeLetter("any")(wire.Answer{Outcome: wire.Moved, Seq: 7}, false)
 	if r.Again || r.Lookup != nil || r.Err != nil {
@@ -46,6 +48,7 @@ func TestBury_AnExistingLetterIsASuccess(t *testing.T) {
 
 // The server lists a limited number of subjects per answer.
 func TestListDead_OfMoreThanFitInOneAnswer(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	for _, event := range []string{"e1", "e2", "e3"} {
 		if err := b.StoreDead(t.Context(), letter(event)); err != nil {
@@ -75,6 +78,7 @@ func TestListDead_OfMoreThanFitInOneAnswer(t *testing.T) {
 // A record replaces the revision that its writer has read, or is refused. A record that an attempt with a
 // lost answer has stored is recognized as the writer's own.
 func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
+	t.Parallel()
 	lost := false
 	b := embeddedBus(t, Config{Faults: func(a faults.Attempt) faults.Fault {
 		if a.Op == faults.OpRecord && a.Try == 1 && lost {
@@ -98,6 +102,7 @@ func TestSaveRecord_OverARevisionAndInDoubt(t *testing.T) {
 }
 
 func TestMostOpen_TiesAreOrderedByName(t *testing.T) {
+	t.Parallel()
 	var names []model.DeadName
 	for _, stream := range []string{"d", "b", "a", "c", "b", "a"} {
 		names = append(names, model.DeadName{Space: "s", Stream: stream, Event: "e" + string(rune('0'+len(names)))})

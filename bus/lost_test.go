@@ -21,6 +21,7 @@ import (
 
 // A deployment without its bucket of workers is not a new one: it keeps its partitions.
 func TestProvision_ADeploymentWithoutItsWorkersBucketKeepsItsPartitions(t *testing.T) {
+	t.Parallel()
 	s := natstest.StartServer(t, embedded.Config{})
 	first := connect(t, bus.Config{Server: s, Partitions: 3})
 	if err := first.Provision(t.Context()); err != nil {
@@ -53,6 +54,7 @@ func TestProvision_ADeploymentWithoutItsWorkersBucketKeepsItsPartitions(t *testi
 
 // A program that starts, for whatever reason, creates no empty stream in place of a lost one.
 func TestComplete_CreatesNothingInPlaceOfALostStream(t *testing.T) {
+	t.Parallel()
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2})
 	if err := operator.Complete(t.Context()); err != nil { // a deployment that is new is made
@@ -106,6 +108,7 @@ func isThere(t *testing.T, b *bus.Bus, name string) bool {
 
 // Without the bucket of the workers, no worker knows of another, so they wait for it.
 func TestComplete_WaitsForTheBucketOfTheWorkers(t *testing.T) {
+	t.Parallel()
 	s, log := natstest.StartServer(t, embedded.Config{}), newNotes()
 	operator := connect(t, bus.Config{Server: s, Partitions: 2, Horizon: model.DefaultHorizon})
 	if err := operator.Provision(t.Context()); err != nil {

@@ -53,6 +53,7 @@ func publishMalformed(t *testing.T, server *embedded.Server, subjects ...string)
 
 // A message with malformed headers is read like one without headers, and later messages are read.
 func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -81,6 +82,7 @@ func TestLane_MalformedHeadersHideNoOtherEvent(t *testing.T) {
 
 // All readers of the lane interpret the headers of an event alike, whatever a client has written into them.
 func TestLane_InvalidHeadersAreIgnored(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -115,6 +117,7 @@ func TestLane_InvalidHeadersAreIgnored(t *testing.T) {
 
 // A commit with malformed headers hides no other commit, and neither does an item of the state.
 func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -142,6 +145,7 @@ func TestLog_MalformedHeadersHideNoOtherCommit(t *testing.T) {
 // An item of a state without the sequence of its commit was not saved by Settle, and is rejected if it is a
 // document; other items only save work, and are skipped. A key that an operator has deleted is no item.
 func TestState_AnItemWithoutASequenceIsRejected(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)

@@ -57,6 +57,7 @@ func joined(t *testing.T, cfg Config) *Bus {
 }
 
 func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnotherMessage(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	for name, was := range map[string]wire.Anchor{
 		"it ends one message earlier":     {Seq: 4},
@@ -78,6 +79,7 @@ func TestPast_AStreamHasGoneBackIfItEndsEarlierOrHasAnotherMessage(t *testing.T)
 
 // A stream that is missing after a reconnect has lost everything. The first answer reports that.
 func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.streams.Past.SuspectAll() // as with the disconnect
 	if err := b.streams.JS.DeleteStream(t.Context(), pastLog); err != nil {
@@ -97,6 +99,7 @@ func TestPast_AStreamThatIsGoneAfterAReconnectHasGoneBack(t *testing.T) {
 
 // A stream may also be deleted, or replaced by another one, while the connection stays up.
 func TestPast_AFollowerOfADeletedStreamIsNotified(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.HurryUp()
 	delivered, ended := make(chan uint64, 3), make(chan error, 1)
@@ -116,6 +119,7 @@ func TestPast_AFollowerOfADeletedStreamIsNotified(t *testing.T) {
 
 // A message that finds no stream does not wait for a stream that replaces the lost one.
 func TestPast_ARequestWithoutAStreamStartsAComparison(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	if err := b.streams.JS.DeleteStream(t.Context(), pastLog); err != nil {
 		t.Fatal(err)
@@ -130,6 +134,7 @@ func TestPast_ARequestWithoutAStreamStartsAComparison(t *testing.T) {
 
 // A feed has no consumer that would end with the log.
 func TestPast_AFeedWithoutItsLogStartsAComparison(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	if err := b.streams.JS.DeleteStream(t.Context(), pastLog); err != nil {
 		t.Fatal(err)
@@ -147,6 +152,7 @@ func TestPast_AFeedWithoutItsLogStartsAComparison(t *testing.T) {
 // A process that started after the newest messages has received none, and still knows how far the streams
 // reach.
 func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
+	t.Parallel()
 	first := storedLog(t, Config{})
 	sent := make(chan error, 1)
 	first.Send(model.Message{Space: "cart", Stream: "add", ID: "e1"}, func(_ model.SendResult, err error) { sent <- err })
@@ -170,6 +176,7 @@ func TestPast_TheEndsOfLanesAndLogsAreRemembered(t *testing.T) {
 // A stream that has gone back starts a new epoch: everything that depends on the earlier state ends, and
 // nothing of it is remembered.
 func TestPast_ARewindEndsWhatDependsOnTheEarlierState(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{AckTimeout: 10 * time.Second, Faults: func(a faults.Attempt) faults.Fault {
 		if a.Op == faults.OpSave && a.Try == 1 {
 			return faults.DropRequest
@@ -195,6 +202,7 @@ func TestPast_ARewindEndsWhatDependsOnTheEarlierState(t *testing.T) {
 // An append is refused by a log that ends before what was expected only after the stream was
 // compared: it may have gone back.
 func TestPast_AnAppendAfterTheEndOfTheLogComparesIt(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 9})
 	if _, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/4", Expect: 9}); !errors.Is(err, model.ErrRewound) {
@@ -204,6 +212,7 @@ func TestPast_AnAppendAfterTheEndOfTheLogComparesIt(t *testing.T) {
 
 // Each stream that has gone back is reported, with the time of its last rewind.
 func TestPast_EveryRewindIsReported(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	goBack := func(stream string, known uint64, why string) {
 		t.Helper()
@@ -229,6 +238,7 @@ func TestPast_EveryRewindIsReported(t *testing.T) {
 
 // Nothing is removed from a stream that may have gone back.
 func TestPast_PurgesWaitUntilTheStreamWasCompared(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.streams.Past.SuspectAll()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -248,6 +258,7 @@ func TestPast_PurgesWaitUntilTheStreamWasCompared(t *testing.T) {
 
 // Everything that was delivered or loaded is compared with the stream after a disconnect.
 func TestPast_FollowedAndLoadedMessagesAreRemembered(t *testing.T) {
+	t.Parallel()
 	first := storedLog(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}
 	if err := first.SaveState(t.Context(), "cart", docs, nil); err != nil {
@@ -265,6 +276,7 @@ func TestPast_FollowedAndLoadedMessagesAreRemembered(t *testing.T) {
 
 // A message that depends on an earlier state of the store is not sent.
 func TestPublisher_ARequestOfAnotherEpochIsNotSent(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 9})
 	b.streams.Compare(t.Context(), pastLog) // it has gone back
@@ -279,6 +291,7 @@ func TestPublisher_ARequestOfAnotherEpochIsNotSent(t *testing.T) {
 }
 
 func TestPublisher_AMessageThatIsTooLargeIsNotSent(t *testing.T) {
+	t.Parallel()
 	attempts := 0
 	b := embeddedBus(t, Config{Faults: func(faults.Attempt) faults.Fault { attempts++; return faults.Deliver }})
 	_, err := appendTo(b, model.Append{Space: "cart", ID: "a/0/1", Data: make([]byte, b.MaxPayload())})

@@ -38,6 +38,7 @@ func provisioned(t testing.TB, cfg bus.Config) *bus.Bus {
 }
 
 func TestProvisionTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{})
 	before := configs(t, b)
 	if err := b.Provision(t.Context()); err != nil {
@@ -83,6 +84,7 @@ func stream(t *testing.T, b *bus.Bus, name string) jetstream.Stream {
 // Several workers start at once on an empty server, with different versions and without a required number of
 // partitions.
 func TestProvisionAtOnce(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	var all sync.WaitGroup
 	for i := range 6 {
@@ -102,6 +104,7 @@ func TestProvisionAtOnce(t *testing.T) {
 // Two deployments are not mixed: the first number of partitions is stored, and a process that requires another
 // gets an error.
 func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	numbers := []int{2, 3, 0, 5}
 	results := make([]error, len(numbers))
@@ -127,6 +130,7 @@ func TestProvisionAtOnceWithDifferentNumbers(t *testing.T) {
 }
 
 func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 2})
 	_, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 3})
@@ -142,6 +146,7 @@ func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 // The horizon is fixed with the deployment: a process that requires another gets an error, and one that does
 // not uses the stored one.
 func TestAnotherHorizonIsRefused(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	if h := connect(t, bus.Config{Server: server}).Horizon(); h != model.DefaultHorizon {
 		t.Errorf("before there is a deployment the horizon is %v", h)
@@ -165,6 +170,7 @@ func TestAnotherHorizonIsRefused(t *testing.T) {
 
 // A deployment from before the setting existed has the default horizon.
 func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{})
 	cfg := stream(t, b, "KV_SETTLE_WORKERS").CachedInfo().Config
 	delete(cfg.Metadata, "settle.io/horizon")
@@ -179,6 +185,7 @@ func TestADeploymentWithoutAHorizonHasTheDefault(t *testing.T) {
 
 // The settings were altered on the server with `nats stream edit`.
 func TestEditedStreamsAreRefused(t *testing.T) {
+	t.Parallel()
 	edits := []struct {
 		stream, setting string
 		edit            func(*jetstream.StreamConfig)
@@ -228,6 +235,7 @@ func TestEditedStreamsAreRefused(t *testing.T) {
 // A deployment of an earlier version goes on, and clients can send to it once it is provisioned again; what they had sent is
 // where it was.
 func TestProvision_AddsTheSubjectsOfClients(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	cfg := stream(t, b, "SETTLE_LANE_0").CachedInfo().Config
@@ -298,6 +306,7 @@ func wantSettings(t *testing.T, err error, stream, setting string) {
 }
 
 func TestCheckNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{})
 	if err := b.JetStream().DeleteStream(t.Context(), "SETTLE_LOG_1"); err != nil {
 		t.Fatal(err)
@@ -308,6 +317,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestCheckReportsAMissingDeploymentInOneLine(t *testing.T) {
+	t.Parallel()
 	b := connect(t, bus.Config{Server: natstest.StartServer(t, embedded.Config{})})
 	if err := b.Check(t.Context()); !errors.Is(err, provision.ErrNoDeployment) {
 		t.Errorf("got %v, want ErrNoDeployment", err)
@@ -321,6 +331,7 @@ func TestCheckReportsAMissingDeploymentInOneLine(t *testing.T) {
 }
 
 func TestReplicasOnASingleServerAreRefused(t *testing.T) {
+	t.Parallel()
 	b := connect(t, bus.Config{Server: natstest.StartServer(t, embedded.Config{}), Replicas: 3})
 	if err := b.Provision(t.Context()); err == nil || !strings.Contains(err.Error(), "not part of a cluster") {
 		t.Errorf("got %v", err)
@@ -328,6 +339,7 @@ func TestReplicasOnASingleServerAreRefused(t *testing.T) {
 }
 
 func TestPrefixesShareAnAccount(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	one := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	two := provisioned(t, bus.Config{Server: server, Partitions: 2, Prefix: "staging"})
@@ -343,6 +355,7 @@ func TestPrefixesShareAnAccount(t *testing.T) {
 }
 
 func TestNoJetStreamIsReported(t *testing.T) {
+	t.Parallel()
 	url := startPlainServer(t)
 	_, err := bus.Connect(t.Context(), bus.Config{URL: url})
 	if err == nil || !strings.Contains(err.Error(), "JetStream") {
@@ -351,6 +364,7 @@ func TestNoJetStreamIsReported(t *testing.T) {
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -361,6 +375,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 }
 
 func TestProvision_DeadLettersAreKeptForeverUnlessAnAgeIsChosen(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, age := range map[string]time.Duration{"forever": 0, "month": 30 * 24 * time.Hour} {
 		b := provisioned(t, bus.Config{Server: server, Prefix: prefix, DeadLetterMaxAge: age})

@@ -35,6 +35,7 @@ func batchIsOver(m *nats.Msg, status, why string) {
 
 // A lagging replica shows a state from before parts of the log were purged.
 func TestState_OfALaggingReplicaIsRejected(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	docs, mark := []model.StateDoc{{Doc: "doc", Seq: 3, Data: []byte("1")}}, model.StateDoc{Seq: 3, Data: []byte("{}")}
 	if err := b.SaveState(t.Context(), "cart", docs, &mark); err != nil {
@@ -57,6 +58,7 @@ func TestState_OfALaggingReplicaIsRejected(t *testing.T) {
 
 // A message that is stored while a bucket is scanned may be missing from the scan.
 func TestState_AScanThatMissesAnItemIsRepeated(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	save := func(b *Bus, doc string) {
 		if err := b.SaveState(context.Background(), "cart", []model.StateDoc{{Doc: doc, Seq: 3, Data: []byte("1")}}, nil); err != nil {
@@ -85,6 +87,7 @@ func TestState_AScanThatMissesAnItemIsRepeated(t *testing.T) {
 
 // Between the check of a marker and its purge the document may be stored again.
 func TestPurgeState_KeepsADocumentStoredInBetween(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 3}}
 	if err := b.SaveState(t.Context(), "cart", docs, nil); err != nil {
@@ -110,6 +113,7 @@ func TestPurgeState_KeepsADocumentStoredInBetween(t *testing.T) {
 
 // The clocks of servers and clients differ; times in streams are those of the server.
 func TestLogState_AgeIsJudgedByTheServersClock(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
 		if !isInfo(request) {
@@ -127,6 +131,7 @@ func TestLogState_AgeIsJudgedByTheServersClock(t *testing.T) {
 
 // Two of five events are old: these are removed, even if more of the lane is done.
 func TestPurgeLane_RemovesOnlyOldEvents(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	for _, id := range []string{"e1", "e2", "e3", "e4", "e5"} {
 		sent := make(chan error, 1)
@@ -159,6 +164,7 @@ func TestPurgeLane_RemovesOnlyOldEvents(t *testing.T) {
 
 // A deposed leader that does not know that yet shows an older state: it is asked again.
 func TestPast_InAClusterOneReadIsNotEnough(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.streams.Clustered.Store(true)
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 4})
@@ -183,6 +189,7 @@ func TestPast_InAClusterOneReadIsNotEnough(t *testing.T) {
 // not answer: neither is a loss. A stream is lost if it is reported missing for longer than such a leader
 // would report it.
 func TestPast_InAClusterAStreamIsNotLostForLackOfALeader(t *testing.T) {
+	t.Parallel()
 	const gone, silent, leaderless, there = "gone", "silent", "leaderless", "there"
 	const short = 100 * time.Millisecond // less than an answer is waited for
 	for name, c := range map[string]struct {
@@ -232,6 +239,7 @@ func TestPast_InAClusterAStreamIsNotLostForLackOfALeader(t *testing.T) {
 // The connection is lost and restored between a request and its answer: the answer is from before, and the
 // stream may have gone back since.
 func TestPast_AnAnswerFromBeforeADisconnectSettlesNothing(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	asked := 0 // by the one comparison
 	relayed(t, b, func(nc *nats.Conn, request string, m *nats.Msg) bool {
@@ -253,6 +261,7 @@ func TestPast_AnAnswerFromBeforeADisconnectSettlesNothing(t *testing.T) {
 // A stream has gone back, but has grown to its former length when it is asked for its end: it must not count
 // as having purged what it lacked a moment before.
 func TestPast_AStreamThatGrowsWhileItIsComparedHasGoneBack(t *testing.T) {
+	t.Parallel()
 	b := joined(t, Config{Server: storedLog(t, Config{}).cfg.Server, Partitions: 1})
 	b.streams.Past.Note(pastLog, wire.Anchor{Seq: 3, Commit: "a/0/9"}) // a/0/3 has the sequence now
 	asked := 0

@@ -15,6 +15,7 @@ import (
 // The sender of a request chooses where its answer goes, and the answer has the permissions of the service:
 // it must purge no log, and be stored in no stream.
 func TestAnswer_OfNoProcessOfOursLandsInAStream(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	mustAppend(t, b, "cart")
 	err := b.Serve(t.Context(), model.Service{Name: "settle-test", Endpoints: []model.Endpoint{
@@ -100,6 +101,7 @@ func stored(t *testing.T, b *Bus) (sum [2]uint64) {
 // A consumer's heartbeat names a subject to which its reader answers. Only a flow control subject is
 // answered.
 func TestFollow_AnswersToFlowControlOnly(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	inboxes := make(chan string, 1)

@@ -15,6 +15,7 @@ import (
 
 // Flags take precedence over the environment, and both over the context, whose other values stay.
 func TestResolveConnection(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		flag bus.Config
@@ -47,6 +48,7 @@ func TestResolveConnection(t *testing.T) {
 }
 
 func TestResolveConnectionRefusesHalves(t *testing.T) {
+	t.Parallel()
 	for _, half := range []bus.Config{{Cert: "c"}, {Key: "k"}, {Password: "p"}} {
 		if _, err := bus.ResolveConnection(half, func(string) string { return "" }); err == nil {
 			t.Errorf("%+v was accepted", half)
@@ -128,6 +130,7 @@ func TestConnectByContext(t *testing.T) {
 }
 
 func TestConnectIsNamed(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Name: "worker/w1"})
 	if name := b.Conn().Opts.Name; name != "settle/worker/w1" {

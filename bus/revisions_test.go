@@ -6,6 +6,7 @@ import (
 )
 
 func TestRevisions_OfAnEvictedSpaceAreForgotten(t *testing.T) {
+	t.Parallel()
 	var r revisions
 	for i := range 1000 {
 		space := "s" + strconv.Itoa(i)
@@ -28,6 +29,7 @@ func TestRevisions_OfAnEvictedSpaceAreForgotten(t *testing.T) {
 }
 
 func TestRevisions_AreBounded(t *testing.T) {
+	t.Parallel()
 	var r revisions
 	for i := range 5 * revisionsRoom {
 		r.note("s"+strconv.Itoa(i)+".a", 1, 1)

@@ -37,6 +37,7 @@ func noted(t *testing.T, b *Bus, n int) []model.RewindNote {
 // The process that first detects a rewind records it, and the record outlives the process. A later detection,
 // or one by another process, is a separate one.
 func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{Name: "coordinator/c1"})
 	if notes := noted(t, b, 0); notes != nil {
 		t.Errorf("%+v", notes)
@@ -77,6 +78,7 @@ func TestRewinds_TheFirstProcessNotesThem(t *testing.T) {
 
 // An acknowledged rewind is no longer reported; a later one is.
 func TestRewinds_AreAcknowledged(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	now := time.Now().UTC()
 	tell := func(stream string, at time.Time) {
@@ -125,6 +127,7 @@ func TestRewinds_AreAcknowledged(t *testing.T) {
 
 // A process whose user may not record a rewind does not try to, and reports that.
 func TestRewinds_AUserWithoutPermissionToRecordThemIsNotDenied(t *testing.T) {
+	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	err := os.WriteFile(conf, []byte(`accounts { APP { jetstream: enabled, users: [
 		{user: all, password: p}

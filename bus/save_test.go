@@ -14,6 +14,7 @@ import (
 // A bus that does not know the stored state of a revision reads it first: the server compares revisions, not
 // states.
 func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.T) {
+	t.Parallel()
 	first := embeddedBus(t, Config{})
 	newer := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("ten")}}
 	if err := first.SaveState(t.Context(), "cart", newer, nil); err != nil {
@@ -32,6 +33,7 @@ func TestSave_AnOlderStateDoesNotReplaceANewerOneOfAnUnknownRevision(t *testing.
 // A bucket that has gone back has smaller revisions. A process that has not detected that does not overwrite
 // them: otherwise it would never save again what it saved before.
 func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
+	t.Parallel()
 	for name, refilled := range map[string]int{"that has an older item": 1, "that has none": 0} {
 		b := embeddedBus(t, Config{})
 		doc := func(seq, rev uint64) []model.StateDoc {
@@ -65,6 +67,7 @@ func TestSave_OverASmallerRevisionTheBucketIsCompared(t *testing.T) {
 
 // After a lost answer, the stored item counts as the bus's own only if it is identical.
 func TestSave_InDoubtAnotherWritersItemIsRecognized(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	theirs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("theirs")}}
 	if err := b.SaveState(t.Context(), "cart", theirs, nil); err != nil {
@@ -81,6 +84,7 @@ func TestSave_InDoubtAnotherWritersItemIsRecognized(t *testing.T) {
 
 // The next save of an item that was stored or loaded needs no read.
 func TestSave_RevisionsThatWereStoredOrLoadedAreKnown(t *testing.T) {
+	t.Parallel()
 	first := embeddedBus(t, Config{})
 	docs := []model.StateDoc{{Doc: "doc", Seq: 10, Data: []byte("1")}}
 	if err := first.SaveState(t.Context(), "cart", docs, nil); err != nil {
@@ -98,6 +102,7 @@ func TestSave_RevisionsThatWereStoredOrLoadedAreKnown(t *testing.T) {
 }
 
 func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
+	t.Parallel()
 	got := wire.Latest([]wire.StoredMsg{{Subject: "a", Seq: 1}, {Subject: "b", Seq: 2}, {Subject: "a", Seq: 3}})
 	if len(got) != 2 || got[0].Seq != 3 || got[1].Seq != 2 {
 		t.Errorf("%+v", got)
@@ -106,6 +111,7 @@ func TestState_OfSeveralMessagesOfASubjectTheLastCounts(t *testing.T) {
 
 // A client can write any header, but only an event that a space has sent can be a tombstone.
 func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
+	t.Parallel()
 	s := wire.StoredMsg{Subject: "settle.lane.0.cart.add.e1", Header: map[string][]string{wire.HeaderInvalid: {"too large"}}}
 	if m, ok := eventOf(s); !ok || m.Invalid != "" {
 		t.Errorf("an event of a client: %+v, %v", m, ok)
@@ -118,6 +124,7 @@ func TestLane_OnlyASpaceSendsTombstones(t *testing.T) {
 
 // A time that cannot be decoded is not the zero time.
 func TestLane_AnInvalidTimeIsReported(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int64{"tomorrow": -1, "-5": -1, "": 0, "0": 0, "1700000000000": 1700000000000, "9223372036854775807": -1} {
 		if got := wire.Millis(nats.Header{"x": {text}}, "x"); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
@@ -128,6 +135,7 @@ func TestLane_AnInvalidTimeIsReported(t *testing.T) {
 // The lane refuses a second event with the same id, and so does the message itself: the lane's answer alone
 // may concern one that is still in flight.
 func TestSend_ExpectsNoEarlierEvent(t *testing.T) {
+	t.Parallel()
 	s := &sending{m: model.Message{Space: "cart", Stream: "add", ID: "e1"}}
 	if got := wire.Header(s.message().Header, wire.HeaderExpect); got != "0" {
 		t.Errorf("it expects %q", got)

@@ -47,6 +47,7 @@ func untilRefused(t *testing.T, b *Bus) (why string) {
 // A server with a full disk does not answer writes, but answers everything else. The error names the stream
 // that does not store, whatever was to be stored there.
 func TestSilence_AStreamThatAnswersAndDoesNotStoreIsNamed(t *testing.T) {
+	t.Parallel()
 	for stream, store := range map[string]func(b *Bus) error{
 		"SETTLE_LOG_0": func(b *Bus) error {
 			done := make(chan error, 1)
@@ -79,6 +80,7 @@ func TestSilence_AStreamThatAnswersAndDoesNotStoreIsNamed(t *testing.T) {
 // A stream that does not answer at all is no evidence of a full disk, and neither are one or two attempts
 // that got lost.
 func TestSilence_AnUnreachableStreamIsNotReportedAsFull(t *testing.T) {
+	t.Parallel()
 	b, silent := silentBus(t)
 	asked := make(chan struct{}, 1000)
 	relayed(t, b, func(_ *nats.Conn, request string, _ *nats.Msg) bool {

@@ -11,6 +11,7 @@ import (
 
 // A state that is larger than one answer of the server is loaded completely.
 func TestLoadLargeState(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	large := bytes.Repeat([]byte("x"), b.MaxPayload()-1000)
 	var docs []model.StateDoc
@@ -34,6 +35,7 @@ func TestLoadLargeState(t *testing.T) {
 
 // Commits and events of the largest size are read in as many pages as necessary.
 func TestReadLargeMessages(t *testing.T) {
+	t.Parallel()
 	b := provisioned(t, bus.Config{Partitions: 1})
 	large := bytes.Repeat([]byte("x"), b.MaxPayload()-1000)
 	var head uint64

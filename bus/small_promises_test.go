@@ -17,6 +17,7 @@ import (
 
 // A member that listens but does not answer may hang, or be far away: it does not count as gone.
 func TestPing_AMemberThatDoesNotAnswerDoesNotCountAsGone(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{AckTimeout: 400 * time.Millisecond})
 	if _, err := b.streams.NC.Subscribe(b.streams.Names.Ping("w"), func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
@@ -32,6 +33,7 @@ func TestPing_AMemberThatDoesNotAnswerDoesNotCountAsGone(t *testing.T) {
 
 // A user that may write to the bucket of members can write anything there.
 func TestFollowMembers_AnAnnouncementUnderAnotherNameIsSkipped(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	subject := b.streams.KV + wire.BucketSubject(b.streams.Names.WorkersBucket(), "w2")
 	if err := errors.Join(b.store(t.Context(), subject, []byte(`{"id":"w1","beat":7}`)), b.Announce(t.Context(), model.Member{ID: "w3", Beat: 1})); err != nil {
@@ -48,6 +50,7 @@ func TestFollowMembers_AnAnnouncementUnderAnotherNameIsSkipped(t *testing.T) {
 
 // A bucket may have more due spaces than the server lists in one answer.
 func TestDueSpaces_OfABucketLargerThanOneAnswer(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	for _, space := range []string{"cart", "shop"} {
 		if err := b.SaveState(t.Context(), space, []model.StateDoc{{Doc: model.DueKey, Seq: 3, Data: []byte("100")}}, nil); err != nil {
@@ -68,6 +71,7 @@ func TestDueSpaces_OfABucketLargerThanOneAnswer(t *testing.T) {
 
 // The end of a stream is its last message, whatever its time.
 func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	for _, id := range []string{"e1", "e2", "e3"} {
 		sent := make(chan error, 1)
@@ -85,6 +89,7 @@ func TestLaneBefore_TheLastMessageCounts(t *testing.T) {
 
 // A position can be moved back, which saving one cannot do.
 func TestMovePosition_MovesInBothDirections(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	for _, seq := range []uint64{7, 3, 9} {
 		if err := b.MovePosition(t.Context(), 0, "lane", seq); err != nil {
@@ -98,6 +103,7 @@ func TestMovePosition_MovesInBothDirections(t *testing.T) {
 
 // The lane is filled up to a sequence, and the next event gets the next one.
 func TestFillLane_FillsUpToASequence(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	taken := []model.Message{{Space: "cart", Stream: "add", ID: "e1"}}
 	if err := b.FillLane(t.Context(), 0, 5, taken); err != nil {
@@ -115,6 +121,7 @@ func TestFillLane_FillsUpToASequence(t *testing.T) {
 
 // Knowledge of one revision says nothing about another one.
 func TestRevisions_OfAnotherRevisionAreUnknown(t *testing.T) {
+	t.Parallel()
 	var r revisions
 	r.note("s.a", 5, 50)
 	if _, known := r.seq("s.a", 6); known {
@@ -124,6 +131,7 @@ func TestRevisions_OfAnotherRevisionAreUnknown(t *testing.T) {
 
 // An answer without a listener ends.
 func TestOutlet_IsGoneWithoutAListener(t *testing.T) {
+	t.Parallel()
 	b := embeddedBus(t, Config{})
 	o := b.newOutlet("nobody.listens.here")
 	defer o.Close()
@@ -138,6 +146,7 @@ func TestOutlet_IsGoneWithoutAListener(t *testing.T) {
 }
 
 func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+	t.Parallel()
 	for configured, refused := range map[int]bool{4: false, 0: false, 3: true, 5: true} {
 		b := unconnected(Config{Partitions: configured})
 		if err := b.Choose(provision.Settings{Partitions: 4}); (err != nil) != refused {
@@ -148,6 +157,7 @@ func TestOpen_WithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 
 // Events during a disconnect are missed: any stream may have gone back.
 func TestPast_ADisconnectPutsEveryStreamInDoubt(t *testing.T) {
+	t.Parallel()
 	b := storedLog(t, Config{})
 	b.streams.NC.DisconnectErrHandler()(b.streams.NC, errors.New("cut off"))
 	if !b.streams.Past.Suspects(pastLog) || !b.streams.Past.HoldsBack("another", true) {

@@ -63,6 +63,7 @@ func commitAt(t *testing.T, b *bus.Bus, space string, expect, floor uint64) uint
 // The last item in a bucket need not belong to the log: a lane has more events than its log has commits as
 // soon as one commit handles several, and wakeups have a sequence of their own.
 func TestSurvey_NothingIsLostIfTheNewestItemIsNotOfTheLog(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := connect(t, bus.Config{Server: server, Partitions: 1})
 	if err := b.Provision(t.Context()); err != nil {
@@ -135,6 +136,7 @@ func TestSurvey_NothingIsLostIfTheStreamsGrow(t *testing.T) {
 
 // A missing message is reported as lost, whichever stream reveals it.
 func TestSurvey_LossesAreReported(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	for prefix, spoil := range map[string]struct {
 		how  func(b *bus.Bus, head uint64) error

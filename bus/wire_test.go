@@ -35,6 +35,7 @@ func plain(t *testing.T, server *embedded.Server) (*nats.Conn, jetstream.JetStre
 
 // A message that `nats pub` sends to a lane is an event like any other, and is stored once.
 func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -77,6 +78,7 @@ func TestPlainPublishIsAnEventAndStoredOnce(t *testing.T) {
 
 // A subject that is no event's belongs to no stream: the publisher gets an error at once.
 func TestMalformedEventSubjectsBelongToNoStream(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, _ := plain(t, server)
@@ -90,6 +92,7 @@ func TestMalformedEventSubjectsBelongToNoStream(t *testing.T) {
 // A message that is not an event is skipped and does not delay later ones, even with headers that look like
 // the server's own.
 func TestInvalidEventsAreSkipped(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
@@ -133,6 +136,7 @@ func TestInvalidEventsAreSkipped(t *testing.T) {
 // Documents are what `nats kv get` shows, deleted ones are deleted, and the mark and the positions are
 // readable.
 func TestStateIsAnOrdinaryBucket(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	docs := []model.StateDoc{{Doc: "total", Data: []byte(`{"n":1}`), Seq: 4}, {Doc: "gone", Data: []byte(`1`), Seq: 4}}
@@ -168,6 +172,7 @@ func TestStateIsAnOrdinaryBucket(t *testing.T) {
 }
 
 func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	b := provisioned(t, bus.Config{Server: server, Partitions: 1})
 	nc, js := plain(t, server)
@@ -214,6 +219,7 @@ func TestCommitsAreOrdinaryMessagesAndFollowedAsSuch(t *testing.T) {
 // A server notifies the connection, and not the request, that a user may not publish. The request still fails
 // at once, and requests to other subjects do not.
 func TestAPublishWithoutPermissionIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	if err := os.WriteFile(conf, []byte(`accounts { A: { jetstream: enabled, users: [
 		{ user: all, password: x }
@@ -250,6 +256,7 @@ func TestAPublishWithoutPermissionIsRefusedAtOnce(t *testing.T) {
 
 // This process may be slow to greet itself, and there is no other server to try.
 func TestConnOption_HasATimeoutForSlowMachinesByDefault(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{})
 	for given, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 5 * time.Second: 5 * time.Second} { // any order: each on its own
 		o := nats.GetDefaultOptions()

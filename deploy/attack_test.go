@@ -29,6 +29,7 @@ var attacks = []struct {
 // No role of a client reaches a stream through a process that has more rights, and what only the system says of an event is not
 // believed of a client's.
 func TestAttack_AClientHasNoDeputy(t *testing.T) {
+	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
 	worker := c.as(roles.Worker, "w")

@@ -25,6 +25,7 @@ func loginAs(s *embedded.Server, role string) map[string]string {
 // Backup, restore and cancel work with the roles in README.md's table. With any other role they end with an
 // error that names the role that they need.
 func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	must := func(role string, args ...string) string {
 		t.Helper()

@@ -26,6 +26,7 @@ func find(t *testing.T, in, text, pattern string) string {
 }
 
 func TestVersionsAreThoseOfGoMod(t *testing.T) {
+	t.Parallel()
 	mod := read(t, "../go.mod")
 	server := find(t, "go.mod", mod, `nats-server/v2 v(\S+)`)
 	if got := find(t, "compose.yaml", read(t, "compose/compose.yaml"), `image: nats:([0-9.]+)`); got != server {
@@ -38,6 +39,7 @@ func TestVersionsAreThoseOfGoMod(t *testing.T) {
 }
 
 func TestPermissionsAreThoseOfTheCode(t *testing.T) {
+	t.Parallel()
 	var want bytes.Buffer
 	if err := roles.WritePermissions(&want, bus.DefaultPrefix, provision.DefaultPartitions); err != nil {
 		t.Fatal(err)
@@ -75,6 +77,7 @@ func wantFlags(t *testing.T, file, program, args string) {
 }
 
 func TestUnitsUseFlagsThatExist(t *testing.T) {
+	t.Parallel()
 	units, err := filepath.Glob("systemd/*.service")
 	if err != nil || len(units) != 3 {
 		t.Fatalf("units: %v, %v", units, err)
@@ -89,6 +92,7 @@ func TestUnitsUseFlagsThatExist(t *testing.T) {
 }
 
 func TestComposeUsesFlagsAndSettingsThatExist(t *testing.T) {
+	t.Parallel()
 	compose := read(t, "compose/compose.yaml")
 	for _, m := range regexp.MustCompile(`command: \[(.*)\]`).FindAllStringSubmatch(compose, -1) {
 		words := strings.Fields(strings.NewReplacer(`"`, "", ",", "").Replace(m[1]))
@@ -128,6 +132,7 @@ func TestComposeUsesFlagsAndSettingsThatExist(t *testing.T) {
 
 // The stop timeout of a unit must exceed that of its program.
 func TestUnitsAndComposeLeaveTimeToStop(t *testing.T) {
+	t.Parallel()
 	gives := find(t, "internal/process", read(t, "../internal/process/process.go"), `default:"(\d+)s" env:"SETTLE_STOP_TIMEOUT"`)
 	for file, pattern := range map[string]string{ // any order: the files are independent
 		"systemd/settle-spaceworker@.service": `TimeoutStopSec=(\d+)`, "systemd/settle-coordinator@.service": `TimeoutStopSec=(\d+)`,
@@ -143,6 +148,7 @@ func TestUnitsAndComposeLeaveTimeToStop(t *testing.T) {
 }
 
 func TestUnitsAreWhatSystemdTakes(t *testing.T) {
+	t.Parallel()
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Log("systemd-analyze is not here: the units are not verified")

@@ -114,6 +114,7 @@ func (f *fleet) count(from, to int) {
 // Three servers, three workers and two coordinators run with the files of this directory, each as its own user, with
 // TLS between all of them: they work, lose a server and a worker, and the doctor reports that.
 func TestFleetOfTheseFilesLosesAServerAndGoesOn(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t)
 	plain := f.as("reader")
 	plain["NATS_CA"] = ""

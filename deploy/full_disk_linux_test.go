@@ -24,6 +24,7 @@ func limitFiles(t *testing.T, p *process, size uint64) {
 // within a minute. When there is room again, the server keeps refusing, as the documentation says, until it is
 // restarted; then work continues, and nothing is lost.
 func TestIncident_TheDiskTakesNothingMore(t *testing.T) {
+	t.Parallel()
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)

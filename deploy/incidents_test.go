@@ -15,6 +15,7 @@ import (
 // A stopped process keeps its connection and answers nothing: the doctor and the fleet name it, and report that
 // another worker has taken over its partitions. After it continues, they report neither.
 func TestIncident_AWorkerIsFrozen(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	operator := loginAs(s, roles.Operator)
 	if out, code := once(t.Context(), t, operator, "settle", "provision", "--partitions", "2"); code != 0 {
@@ -64,6 +65,7 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 // doctor and the fleet name the subject. A process that may not announce itself ends, and names the role that
 // it needs.
 func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
+	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, `
 		accounts {
@@ -127,6 +129,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 
 // The doctor names the missing permissions of a user that may do less than a reader, and none for a reader.
 func TestIncident_PermissionsAreMissing(t *testing.T) {
+	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "server.conf")
 	writeFile(t, conf, `
 		accounts {

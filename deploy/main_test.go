@@ -14,12 +14,21 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/parallel"
 )
 
 // patience bounds every wait; only a failing test reaches it.
 const patience = 5 * time.Minute
 
-func TestMain(m *testing.M) { leaks.VerifyTestMain(withBinaries{m}) }
+func TestMain(m *testing.M) {
+	for name, value := range secrets { // of users.conf, in any order: it is a set
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	parallel.Allow()
+	leaks.VerifyTestMain(withBinaries{m})
+}
 
 // withBinaries removes the built programs.
 type withBinaries struct{ *testing.M }

@@ -45,6 +45,7 @@ func (p *process) leave(t *testing.T) (code int) {
 // Workers and coordinators that start first wait for the servers and then for the deployment, which they do not
 // create. They report what they wait for.
 func TestProcessesMayBeStartedInAnyOrder(t *testing.T) {
+	t.Parallel()
 	listen, as := address(t)
 	worker, coordinator := begin(t, as("worker"), "spaceworker"), begin(t, as("coordinator"), "coordinator")
 	for _, p := range []*process{worker, coordinator} {
@@ -73,6 +74,7 @@ func TestProcessesMayBeStartedInAnyOrder(t *testing.T) {
 
 // SIGTERM ends a wait, and a wrong password is an error at once.
 func TestAWaitEndsCleanly(t *testing.T) {
+	t.Parallel()
 	listen, as := address(t)
 	for role, name := range map[string]string{"worker": "spaceworker", "coordinator": "coordinator"} {
 		p := begin(t, as(role), name)
@@ -104,6 +106,7 @@ func TestAWaitEndsCleanly(t *testing.T) {
 // Processes that are stopped while the server is away end with status 1 and report what they could not finish;
 // acknowledged events are there when the server returns.
 func TestProcessesLeaveWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
 	listen, as := address(t)
 	store := t.TempDir()
 	server := startAt(t, listen, store)

@@ -25,9 +25,6 @@ func startWithUsers(t *testing.T) *embedded.Server {
 // startAt is startWithUsers with an address and a data directory.
 func startAt(t *testing.T, listen, store string) *embedded.Server {
 	t.Helper()
-	for name, value := range secrets { // any order: it is a set
-		t.Setenv(name, value)
-	}
 	users, err := filepath.Abs("nats/users.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +208,7 @@ func cells(t *testing.T) (all []cell) {
 }
 
 func TestRolesMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	for i, role := range letters {
 		u := connectAs(t, s, role)
@@ -228,6 +226,7 @@ func TestRolesMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
 
 // A connection needs a user of the account, and another account sees nothing.
 func TestNobodyConnectsWithoutAUser(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	for _, login := range [][2]string{{"", ""}, {"worker", "wrong"}, {"nobody", "worker1"}} {
 		nc, err := nats.Connect(s.ClientURL(), nats.UserInfo(login[0], login[1]), nats.Timeout(patience))

@@ -127,6 +127,7 @@ func shop() *settle.Program {
 // Each role can do all of its work with its own permissions, and no process tries an operation that is not
 // permitted.
 func TestEveryRoleCanDoItsWork(t *testing.T) {
+	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
 	first := c.worker("w1")
@@ -254,6 +255,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 
 // A client may not append to a log: only processes that host spaces may.
 func TestAClientCannotCommit(t *testing.T) {
+	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
 	b := c.as(roles.Client, "app")
@@ -276,6 +278,7 @@ func TestAClientCannotCommit(t *testing.T) {
 // A server of package ordered works with the role of a worker, if a coordinator with a role of its own runs
 // beside it.
 func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
+	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
 	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
 	coord := coordinator.New(c.as(roles.Coordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond})

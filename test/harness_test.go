@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/bus/embedded"
 	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/parallel"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/worker"
 )
@@ -34,7 +35,10 @@ const (
 	memberTTL = 750 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { leaks.VerifyTestMain(withCluster{m}) }
+func TestMain(m *testing.M) {
+	parallel.Allow()
+	leaks.VerifyTestMain(withCluster{m})
+}
 
 // withCluster runs the tests, and then stops the cluster if a test has started it.
 type withCluster struct{ *testing.M }
@@ -82,8 +86,14 @@ func (s *sharedCluster) end() {
 // onBothServers runs a test on a single server, and on a cluster of three that keeps
 // everything three times. base says where; the test fills in the rest.
 func onBothServers(t *testing.T, test func(t *testing.T, base settle.Config)) {
-	t.Run("server", func(t *testing.T) { test(t, settle.Config{}) })
-	t.Run("cluster", func(t *testing.T) { test(t, onCluster(t)) })
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		test(t, settle.Config{})
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, onCluster(t))
+	})
 }
 
 func onCluster(t *testing.T) settle.Config {

@@ -60,7 +60,10 @@ func revisionOf(t *testing.T, m *nats.Msg) uint64 {
 }
 
 // Any NATS client can read and watch documents, with features that every NATS library has.
-func TestLive_APlainClientGetsAndWatches(t *testing.T) { onBothServers(t, plainLive) }
+func TestLive_APlainClientGetsAndWatches(t *testing.T) {
+	t.Parallel()
+	onBothServers(t, plainLive)
+}
 
 func plainLive(t *testing.T, base settle.Config) {
 	base.MemberTTL = patience // a plain client does not ask again when a worker that is slow is taken for dead
@@ -123,7 +126,10 @@ func plainLive(t *testing.T, base settle.Config) {
 }
 
 // Any NATS client is notified that a value is out of date, and when it no longer is, even without a new value.
-func TestLive_APlainClientIsToldThatAValueIsOld(t *testing.T) { onBothServers(t, plainStale) }
+func TestLive_APlainClientIsToldThatAValueIsOld(t *testing.T) {
+	t.Parallel()
+	onBothServers(t, plainStale)
+}
 
 func plainStale(t *testing.T, base settle.Config) {
 	base.Workers, base.MemberTTL = 3, patience // a slow machine must not look like a dead worker
@@ -153,7 +159,10 @@ func plainStale(t *testing.T, base settle.Config) {
 }
 
 // A watch over NATS continues while workers crash and start, and never goes back.
-func TestLive_AWatchGoesOnWhileWorkersAreKilled(t *testing.T) { onBothServers(t, liveKills) }
+func TestLive_AWatchGoesOnWhileWorkersAreKilled(t *testing.T) {
+	t.Parallel()
+	onBothServers(t, liveKills)
+}
 
 func liveKills(t *testing.T, base settle.Config) {
 	base.Programs, base.Workers = settle.Always(relay()), 2

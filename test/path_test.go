@@ -15,7 +15,10 @@ import (
 
 // The whole path of an event: lane, handler, commit, receipt, release, the other space's handler, and a watcher
 // of a derived document.
-func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) { onBothServers(t, wholePath) }
+func TestWholePath_EventToReceiptToReleaseToWatcher(t *testing.T) {
+	t.Parallel()
+	onBothServers(t, wholePath)
+}
 
 func wholePath(t *testing.T, base settle.Config) {
 	base.Programs = settle.Always(relay())
@@ -76,7 +79,10 @@ func TestDormant_WhatNobodyWatchesIsNotComputed(t *testing.T) {
 }
 
 // A worker dies with commits in flight; the next owner continues at the cursor.
-func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) { onBothServers(t, crash) }
+func TestCrash_NextOwnerGoesOnAtTheCursor(t *testing.T) {
+	t.Parallel()
+	onBothServers(t, crash)
+}
 
 func crash(t *testing.T, base settle.Config) {
 	base.Programs = settle.Always(relay())

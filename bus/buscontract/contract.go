@@ -123,6 +123,7 @@ func Run(t *testing.T, h Harness) {
 						v.In(t, test)
 						return
 					}
+					t.Parallel() // each has a deployment of its own
 					test(t)
 				})
 			}

@@ -24,6 +24,7 @@ func checksum(t *testing.T, dir string) string {
 }
 
 func TestBackup_IsCheckedAndRestored(t *testing.T) {
+	t.Parallel()
 	d := counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait", "--id", "a1")
 	dir, store := filepath.Join(t.TempDir(), "b"), t.TempDir()
@@ -67,6 +68,7 @@ func TestBackup_IsCheckedAndRestored(t *testing.T) {
 // One stream is restored under live workers. The command reports the consequences for the others: what workers
 // refuse, and how to proceed.
 func TestRestore_OneStream(t *testing.T) {
+	t.Parallel()
 	d := started(t, settle.Config{Programs: settle.Always(counter()), Bus: bus.Config{Partitions: 2}, Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond}})
 	here, there := spaceIn(0), spaceIn(1)
 	add := func(space, id string) {

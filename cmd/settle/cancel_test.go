@@ -24,6 +24,7 @@ func reminders() *settle.Program {
 }
 
 func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
+	t.Parallel()
 	started(t, settle.Config{Programs: settle.Always(reminders()), Workers: 1})
 	want(t, 0, "p1: handled", "send", "alice", "plan", "--id", "p1", "--wait")
 	want(t, 0, "r1: stored", "send", "alice", "remind", "--id", "r1", "--after", "1h")
@@ -41,6 +42,7 @@ func TestCancel_OneEventOrAllThatItHasCaused(t *testing.T) {
 // Two events of a tree are queued behind a head that blocks: both are marked before the command waits,
 // so neither is handled once the head has returned, and the command reports both.
 func TestCancel_ATreeMarksAllBeforeItWaits(t *testing.T) {
+	t.Parallel()
 	let, at := make(chan struct{}), make(chan struct{}, 1)
 	p := settle.NewProgram("fan").
 		Handle("fan", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
@@ -74,6 +76,7 @@ func TestCancel_ATreeMarksAllBeforeItWaits(t *testing.T) {
 }
 
 func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
+	t.Parallel()
 	d := counting(t, 1)
 	want(t, 1, "no event waits to be handled in space alice", "skip", "alice")
 	want(t, 2, `space "a.b"`, "skip", "a.b")
@@ -94,6 +97,7 @@ func TestSkip_TheFirstEventThatIsInTheWay(t *testing.T) {
 
 // The handler of the first event hangs, and its limit is an hour.
 func TestSkip_TheEventWhoseHandlerHangs(t *testing.T) {
+	t.Parallel()
 	never, at := make(chan struct{}), make(chan struct{}, 1)
 	p := settle.NewProgram("hangs").
 		Handle("hang", func(*settle.Tx, *settle.Event) (settle.Value, error) {
@@ -118,6 +122,7 @@ func TestSkip_TheEventWhoseHandlerHangs(t *testing.T) {
 }
 
 func TestSend_ExpiresWhenNobodyHandlesItInTime(t *testing.T) {
+	t.Parallel()
 	d := counting(t, 1)
 	for _, id := range d.Workers() {
 		d.KillWorker(id)

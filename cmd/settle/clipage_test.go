@@ -12,6 +12,7 @@ import (
 
 // The section of docs/cli.md about settle is what its model renders.
 func TestCLIPage_IsThatOfTheCommand(t *testing.T) {
+	t.Parallel()
 	grammar := &cli{}
 	parser, err := kong.New(grammar, kong.Name("settle"), kong.Description(description), kong.Vars{"version": "dev"}, optionflags.OfBus(), flags.Names(&grammar.Dev.Worker))
 	if err != nil {

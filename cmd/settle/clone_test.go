@@ -78,7 +78,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 	killed, kill := context.WithCancel(t.Context())
 	defer kill()
 	var errs bytes.Buffer
-	first := cloneCmd{connection: connection{Prefix: "settle"}, Name: "copy", Partitions: 5, copied: func(space string) {
+	first := cloneCmd{connection: connection{NATS: urlOf(t), Prefix: "settle"}, Name: "copy", Partitions: 5, copied: func(space string) {
 		if space == "s0" {
 			kill()
 		}
@@ -127,6 +127,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 // Deployed programs and their rules are cloned, too; existing data is left alone, and the command asks about
 // tasks that are not done.
 func TestClone_TakesProgramsAndLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	d := hosting(t)
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "cart.star", cart("2", "1")), "--space", "*")
 	want(t, 0, "handled", "send", "cart-1", "add", "--wait")

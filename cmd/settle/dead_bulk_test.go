@@ -30,6 +30,7 @@ func flood(t *testing.T, b *bus.Bus, n int) {
 // Some of many letters are selected, counted, redriven and dismissed; repeating the commands has no
 // effect.
 func TestDead_ManyAreChosenCountedAndDealtWith(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	flood(t, d.Bus(), 600)
 	want(t, 0, "600 dead letters: 600 open, 0 sent again, 0 dismissed", "dead", "--count")

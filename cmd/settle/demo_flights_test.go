@@ -35,17 +35,18 @@ const patience = 2 * time.Minute
 // patient are commands whose default timeout is too short for a slow machine.
 var patient = []string{"send", "get", "timers", "deploy", "rollback", "pin", "unpin"}
 
-// settle runs the program.
-func command(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+// command runs the program, for the server that the test points at.
+func command(ctx context.Context, t *testing.T, args ...string) (code int, stdout, stderr string) {
 	if len(args) > 0 && slices.Contains(patient, args[0]) && !slices.Contains(args, "--timeout") {
 		args = append(slices.Clone(args), "--timeout", patience.String())
 	}
 	var out, err bytes.Buffer
-	code = run(ctx, args, &out, &err)
+	code = runAt(ctx, args, streams{&out, &err, time.Now}, deploymentOf(t))
 	return code, out.String(), err.String()
 }
 
 func TestBadInputEndsWithCode2BeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ input, want string }{
 		"empty":              {"", "is empty"},
 		"not JSON":           {"hello", "is not JSON"},
@@ -60,7 +61,7 @@ func TestBadInputEndsWithCode2BeforeAnythingIsDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, figures := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "out.json")
-			code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", flightsFile(t, c.input), "--store", store, "--json", figures)
+			code, stdout, stderr := command(t.Context(), t, "demo", "flights", "--input", flightsFile(t, c.input), "--store", store, "--json", figures)
 			if code != 2 || !strings.Contains(stderr, c.want) || stdout != "" {
 				t.Errorf("code %d, stdout %q, stderr %q; want 2, nothing, %q", code, stdout, stderr, c.want)
 			}
@@ -74,6 +75,7 @@ func TestBadInputEndsWithCode2BeforeAnythingIsDone(t *testing.T) {
 }
 
 func TestBadFlagsEndWithCode2(t *testing.T) {
+	t.Parallel()
 	for want, args := range map[string][]string{
 		"--workers 0: at least one worker is needed": {"--workers", "0"},
 		"--duplicate 0: every event is sent":         {"--duplicate", "0"},
@@ -85,7 +87,7 @@ func TestBadFlagsEndWithCode2(t *testing.T) {
 		"no such file":                               {"--input", filepath.Join(t.TempDir(), "none.json")},
 		"--json: open":                               {"--json", filepath.Join(t.TempDir(), "none", "out.json")},
 	} {
-		code, stdout, stderr := command(t.Context(), append([]string{"demo", "flights"}, args...)...)
+		code, stdout, stderr := command(t.Context(), t, append([]string{"demo", "flights"}, args...)...)
 		if code != 2 || !strings.Contains(stderr, want) || stdout != "" {
 			t.Errorf("%v: code %d, stdout %q, stderr %q; want 2, nothing, %q", args, code, stdout, stderr, want)
 		}
@@ -93,7 +95,8 @@ func TestBadFlagsEndWithCode2(t *testing.T) {
 }
 
 func TestWithJSONToStandardOutputNothingElseIsThere(t *testing.T) {
-	code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--duplicate", "2", "--json", "-")
+	t.Parallel()
+	code, stdout, stderr := command(t.Context(), t, "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--duplicate", "2", "--json", "-")
 	if code != 0 {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
@@ -114,8 +117,9 @@ func TestWithJSONToStandardOutputNothingElseIsThere(t *testing.T) {
 }
 
 func TestJSONToAFileLeavesTheSummaryOnStandardOutput(t *testing.T) {
+	t.Parallel()
 	name := filepath.Join(t.TempDir(), "out.json")
-	code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--json", name)
+	code, stdout, stderr := command(t.Context(), t, "demo", "flights", "--input", flightsFile(t, twoFlights), "--fsync", "interval", "--json", name)
 	if code != 0 || stderr != "" || !strings.Contains(stdout, "Verified by a plain NATS client") {
 		t.Errorf("code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
@@ -125,14 +129,16 @@ func TestJSONToAFileLeavesTheSummaryOnStandardOutput(t *testing.T) {
 }
 
 func TestAnInterruptedDemoEndsWithCode130(t *testing.T) {
+	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if code, _, stderr := command(ctx, "demo", "flights", "--input", flightsFile(t, twoFlights)); code != 130 || !strings.Contains(stderr, "interrupted") {
+	if code, _, stderr := command(ctx, t, "demo", "flights", "--input", flightsFile(t, twoFlights)); code != 130 || !strings.Contains(stderr, "interrupted") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 }
 
 func TestARunThatIsNotVerifiedEndsWithCode1(t *testing.T) {
+	t.Parallel()
 	var people, figuresOut, stderr bytes.Buffer
 	res := &demo.Result{Flights: 2, Verdict: &audit.Verdict{
 		Differences: []audit.Difference{{Promise: audit.SumsAgree, Space: "LAS", Field: "arrivals", Found: "0", Expected: "1"}},

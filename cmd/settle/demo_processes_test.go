@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/settlehq/settle/internal/parallel"
 )
 
 // TestMain runs the program instead of the tests where the demo has started this file as
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "demo" && os.Args[2] == "role" {
 		main()
 	}
+	parallel.Allow()
 	os.Exit(m.Run())
 }
 
@@ -38,7 +41,8 @@ func manyFlights(t *testing.T, n int) string {
 }
 
 func TestWorkersThatAreProcessesOfTheirOwnAreKilledAndTheRunIsVerified(t *testing.T) {
-	code, stdout, stderr := command(t.Context(), "demo", "flights", "--input", manyFlights(t, 600), "--fsync", "interval",
+	t.Parallel()
+	code, stdout, stderr := command(t.Context(), t, "demo", "flights", "--input", manyFlights(t, 600), "--fsync", "interval",
 		"--processes", "--workers", "2", "--kill", "2", "--json", "-")
 	if code != 0 {
 		t.Fatalf("code %d: %s", code, stderr)
@@ -56,7 +60,8 @@ func TestWorkersThatAreProcessesOfTheirOwnAreKilledAndTheRunIsVerified(t *testin
 }
 
 func TestAProcessOfTheDemoThatCannotStartSaysWhy(t *testing.T) {
-	code, _, stderr := command(t.Context(), "demo", "role", "worker", "--id", "w1", "--nats", "nats://127.0.0.1:1", "--prefix", "p", "--heartbeat", "1s", "--checkpoint", "1s")
+	t.Parallel()
+	code, _, stderr := command(t.Context(), t, "demo", "role", "worker", "--id", "w1", "--nats", "nats://127.0.0.1:1", "--prefix", "p", "--heartbeat", "1s", "--checkpoint", "1s")
 	if code != 1 || !strings.Contains(stderr, "connect to NATS") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}

@@ -31,7 +31,7 @@ func hosting(t *testing.T) *settle.Deployment {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	return d
 }
 
@@ -85,6 +85,7 @@ func untilValue(t *testing.T, value, space, doc string) {
 }
 
 func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	dir := t.TempDir()
 	one := file(t, dir, "cart.star", cart("5", "0"))
@@ -131,6 +132,7 @@ func TestDeploy_FromTheFirstVersionToTheRollback(t *testing.T) {
 }
 
 func TestDeploy_ACanaryIsTriedInItsShareAndEndsWithARollbackOrADeployment(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	dir := t.TempDir()
 	path := file(t, dir, "cart.star", cart("5", "0"))
@@ -159,6 +161,7 @@ func TestDeploy_ACanaryIsTriedInItsShareAndEndsWithARollbackOrADeployment(t *tes
 }
 
 func TestDeploy_WhatDoesNotCompileIsNotDeployed(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	dir := t.TempDir()
 	path := file(t, dir, "cart.star", cart("5", "0")+"\ndef f():\n    return 1 + \"x\"\n\nf()\n")
@@ -175,12 +178,14 @@ func TestDeploy_WhatDoesNotCompileIsNotDeployed(t *testing.T) {
 }
 
 func TestSend_SaysThatNoRuleConcernsTheSpace(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	want(t, 0, "a new rule", "deploy", file(t, t.TempDir(), "cart.star", cart("5", "0")))
 	wantInVain(t, "no rule assigns a program to space shop; rules: cart* (settle versions)", "send", "shop", "add", "--wait")
 }
 
 func TestHelp_IsACommandToo(t *testing.T) {
+	t.Parallel()
 	want(t, 0, "Usage: settle <command>", "help")
 	want(t, 0, "Usage: settle send", "help", "send")
 	help := want(t, 0, "Usage: settle <command> | \nBegin\n  init star <dir> | \nDocuments and events\n | \nPrograms\n | \nOperation\n | \nDemonstrations and measurements\n  demo")
@@ -196,6 +201,7 @@ func TestDev_OtherCommandsFindTheServerOfTheirDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	file(t, filepath.Join(dir, ".settle"), "dev.json", `{"nats":"`+d.Server().ClientURL()+`"}`)
+	pointAt(t, "")
 	t.Setenv("NATS_URL", "")
 	t.Setenv("NATS_CONTEXT", "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -220,6 +226,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	file(t, filepath.Join(dir, ".settle"), "dev.json", `{"nats":"nats://127.0.0.1:1"}`)
+	pointAt(t, "")
 	t.Setenv("NATS_URL", "")
 	t.Setenv("NATS_CONTEXT", "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())

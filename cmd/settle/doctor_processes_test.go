@@ -54,6 +54,7 @@ func impostor(t *testing.T, url string, figures status.Figures) {
 
 // The doctor judges the figures that workers report, and `settle fleet` shows them.
 func TestDoctor_WorkersOfOtherFilesAndOtherClocks(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	out := wantSoon(t, 1, "1 worker: ", "doctor")
 	for _, not := range []string{"program files", "the clock of worker", "stand still"} {
@@ -71,6 +72,7 @@ func TestDoctor_WorkersOfOtherFilesAndOtherClocks(t *testing.T) {
 
 // A suspended worker keeps its connection, and does not answer.
 func TestDoctor_AWorkerThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	b, err := bus.Connect(t.Context(), bus.Config{URL: d.Server().ClientURL()})
 	if err != nil {
@@ -98,6 +100,7 @@ func TestDoctor_AWorkerThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 
 // A suspended coordinator keeps its connection, and does not answer. Another one does the work.
 func TestDoctor_ACoordinatorThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	b, err := bus.Connect(t.Context(), bus.Config{URL: d.Server().ClientURL()})
 	if err != nil {
@@ -126,6 +129,7 @@ func TestDoctor_ACoordinatorThatHangsIsNamedAndNoneBesideIt(t *testing.T) {
 
 // The doctor names a space that has events but no program, among healthy ones.
 func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
+	t.Parallel()
 	program := shop()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: func(space string) *settle.Program {
@@ -144,7 +148,7 @@ func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	want(t, 0, "o1: stored", "send", "orphan", "order", "--id", "o1", "--wait=none")
 	want(t, 0, "o2: handled", "send", "shop", "order", "--id", "o2", "--wait")
 	out := wantSoon(t, 0, "STUCK SPACE | orphan | order/o1 | there is no program that it is to run", "fleet")
@@ -160,13 +164,14 @@ func TestDoctor_ASpaceWithoutAProgramIsNamed(t *testing.T) {
 
 // Processes that write detect a full store, without a monitoring port.
 func TestDoctor_AFullStoreIsSeenWithoutAMonitoringPort(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	text := "listen: \"127.0.0.1:-1\"\njetstream { max_file_store: 8MB }\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := natstest.StartServer(t, embedded.Config{ConfigFile: file})
-	t.Setenv("NATS_URL", server.ClientURL())
+	pointAt(t, server.ClientURL())
 	d, err := settle.Start(t.Context(), settle.Config{Programs: settle.Always(shop()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +214,7 @@ func fill(t *testing.T, url string) {
 
 // --watch prints findings that appear and disappear, and ends when it is interrupted.
 func TestDoctor_WatchPrintsWhatHasChanged(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -225,7 +231,7 @@ func TestDoctor_WatchPrintsWhatHasChanged(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	if code := run(ctx, []string{"doctor", "--watch", "--every", "10ms", "--json"}, out, io.Discard); code != 0 {
+	if code := runAt(ctx, []string{"doctor", "--watch", "--every", "10ms", "--json"}, streams{out, io.Discard, time.Now}, deploymentOf(t)); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(said.String(), "the clock of worker x2") || strings.Count(said.String(), `"check":"permissions"`) != 1 {

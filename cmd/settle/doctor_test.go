@@ -15,6 +15,7 @@ import (
 
 // The doctor examines a healthy deployment, and then after one damage after the other.
 func TestDoctor_OfALiveDeployment(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	want(t, 0, "o1: handled", "send", "shop", "order", "--id", "o1", "--wait")
 	wantSoon(t, 1, "nats-server 2. | JetStream API level | durability     settle writes to the disk every 2 minutes | embedded.FsyncAlways | 9 of 9 streams have every setting | 1 worker: w1 | coordinators   one | What can be lost | a client without a user | 0 failures",
@@ -66,6 +67,7 @@ func TestDoctor_OfALiveDeployment(t *testing.T) {
 // Coordinators and workers of another deployment in the same account do not belong to this one. A server
 // does not report its sync interval to clients. The process that embeds it does.
 func TestDoctor_KnowsWhenAnEmbeddedServerWritesToItsDisk(t *testing.T) {
+	t.Parallel()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(shop()), Server: embedded.Config{StoreDir: t.TempDir(), Listen: ":0"}, Bus: bus.Config{Partitions: 1},
 	})
@@ -81,6 +83,7 @@ func TestDoctor_KnowsWhenAnEmbeddedServerWritesToItsDisk(t *testing.T) {
 }
 
 func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
+	t.Parallel()
 	running(t)
 	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")
 	wantSoon(t, 2, "no coordinator answers | no worker answers", "doctor", "--prefix", "second")
@@ -91,6 +94,7 @@ func TestDoctor_CountsOnlyWhoBelongsToTheDeployment(t *testing.T) {
 
 // A command with an unknown prefix lists the existing ones.
 func TestDoctor_NamesTheDeploymentsThatThereAre(t *testing.T) {
+	t.Parallel()
 	running(t)
 	want(t, 0, "deployment second", "provision", "--prefix", "second", "--partitions", "2")
 	want(t, 2, "there is no deployment with prefix third in this account, but | there are deployments with prefix second, settle", "doctor", "--prefix", "third")
@@ -102,10 +106,12 @@ func TestDoctor_NamesTheDeploymentsThatThereAre(t *testing.T) {
 }
 
 func TestDoctor_SaysThatNothingCanBeReached(t *testing.T) {
+	t.Parallel()
 	want(t, 2, "connect to NATS at nats://127.0.0.1:1", "doctor", "--nats", "nats://127.0.0.1:1")
 }
 
 func TestProvision_CreatesAndThenChecks(t *testing.T) {
+	t.Parallel()
 	running(t)
 	want(t, 0, "deployment settle: 2 partitions, horizon 168h0m0s", "provision")
 	want(t, 0, "deployment second: 3 partitions, horizon 1h0m0s", "provision", "--prefix", "second", "--partitions", "3", "--horizon", "1h")
@@ -155,5 +161,6 @@ func TestProvision_SetsEveryLimit(t *testing.T) {
 }
 
 func TestPermissions_AreOfSoManyPartitions(t *testing.T) {
+	t.Parallel()
 	want(t, 0, "SHOP_WORKER: { | $KV.SHOP_STATE_1.> | $JS.API.STREAM.PURGE.SHOP_LOG_1", "permissions", "--prefix", "shop", "--partitions", "2")
 }

@@ -47,7 +47,7 @@ func TestExport_IsImportedElsewhere(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	t.Setenv("SETTLE_PREFIX", "copy")
 	want(t, 0, "4 documents of 2 spaces written, 0 there already", "import", file)
 	want(t, 0, "0 documents of 2 spaces written, 4 there already", "import", file)
@@ -68,6 +68,7 @@ func TestExport_IsImportedElsewhere(t *testing.T) {
 
 // Nothing is written if any line of the input is invalid.
 func TestImport_RefusesWhatIsNoDocument(t *testing.T) {
+	t.Parallel()
 	counting(t, 1)
 	good := `{"space":"alice","document":"n","value":1}` + "\n"
 	for line, says := range map[string]string{
@@ -89,6 +90,7 @@ func TestImport_RefusesWhatIsNoDocument(t *testing.T) {
 }
 
 func TestGet_AtARevision(t *testing.T) {
+	t.Parallel()
 	counting(t, 1)
 	for range 3 {
 		want(t, 0, "handled", "send", "alice", "add", "--wait")

@@ -24,6 +24,7 @@ import (
 )
 
 func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
+	t.Parallel()
 	url, client := deployed(t, orders())
 	if _, err := client.Call(t.Context(), settle.Outgoing{Space: "alice", Stream: "order", ID: settle.ID("o1")}); err != nil {
 		t.Fatal(err)
@@ -41,6 +42,7 @@ func TestFleet_ShowsMembersPartitionsAndWhereASpaceIs(t *testing.T) {
 }
 
 func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
 	var out strings.Builder
 	if code := run(t.Context(), []string{"fleet", "--nats", server.ClientURL()}, io.Discard, &out); code == 0 || !strings.Contains(out.String(), "no deployment") {
@@ -67,6 +69,7 @@ func TestFleet_WithNobodyThereItSaysWhatToDo(t *testing.T) {
 
 // A fleet of twenty workers, one gone, one hanging and one leaving, fits into 80 columns.
 func TestFleet_FitsIntoEightyColumns(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	f := &fleet.Fleet{At: at, Coordinators: []fleet.Member{{ID: "c1", State: fleet.Here, Since: at.Add(-3 * time.Hour)}}}
 	for i := range 20 {
@@ -111,6 +114,7 @@ func TestFleet_FitsIntoEightyColumns(t *testing.T) {
 // Workers with different programs are reported; workers that announce no program do not count as
 // different.
 func TestFleet_WorkersOfDifferentProgramsAreShown(t *testing.T) {
+	t.Parallel()
 	url, _ := deployed(t, orders())
 	b, err := bus.Connect(t.Context(), bus.Config{URL: url})
 	if err != nil {
@@ -137,6 +141,7 @@ func TestFleet_WorkersOfDifferentProgramsAreShown(t *testing.T) {
 
 // The ranking shows which worker gets a partition, and agrees with the division.
 func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
+	t.Parallel()
 	var members []model.Member
 	for i := range 5 {
 		members = append(members, model.Member{ID: fmt.Sprintf("w%d", i+1), Weight: float64(1 + i%2)})
@@ -158,6 +163,7 @@ func TestFleet_TheRankingExplainsTheDivision(t *testing.T) {
 
 // `nats micro info NAME` must show one answer per process.
 func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
+	t.Parallel()
 	url, _ := deployed(t, orders())
 	all := []string{live.ServiceName, status.ServiceName, history.ServiceName}
 	names := map[string]int{}
@@ -183,6 +189,7 @@ func TestFleet_EveryServiceOfAProcessHasANameOfItsOwn(t *testing.T) {
 }
 
 func TestFleet_WatchEndsWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	url, _ := deployed(t, orders())
 	ctx, cancel := context.WithCancel(t.Context())
 	looks := 0

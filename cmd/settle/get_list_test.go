@@ -9,6 +9,7 @@ import (
 )
 
 func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "cart.star", cart("5", "0")), "--space", "*")
 	want(t, 1, "there is no space alice: nothing was ever handled there; `settle ls` lists", "get", "alice")
@@ -44,6 +45,7 @@ func TestGet_WithoutADocumentListsWhatASpaceHas(t *testing.T) {
 
 // Values may be long, but lines are cut to the width of the terminal.
 func TestGet_TheListShortensValues(t *testing.T) {
+	t.Parallel()
 	long := documentLine{Document: "d", Revision: 7, Value: model.String(strings.Repeat("long ", 100))}
 	if text := long.row(20)[3].text; len([]rune(text)) != 20 || !strings.HasSuffix(text, ellipsis) {
 		t.Errorf("500 characters where there is room for 20: %q", text)
@@ -52,6 +54,7 @@ func TestGet_TheListShortensValues(t *testing.T) {
 
 // The derived documents of a program in the workers' executable are listed once it has saved them.
 func TestGet_TheListKnowsWhatWasDerivedByProgramsInGo(t *testing.T) {
+	t.Parallel()
 	counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait")
 	untilValue(t, "2", "alice", "double")

@@ -149,6 +149,7 @@ func goneSoon(t *testing.T, what string) {
 // A handler that does not return is abandoned. The doctor reports the number of goroutines in such code until
 // they have returned.
 func TestIncident_AHandlerIsGivenUp(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	defer g.release()
 	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("hung").Handle("hang", g.wait, settle.Within(50*time.Millisecond)))})
@@ -165,8 +166,9 @@ func TestIncident_AHandlerIsGivenUp(t *testing.T) {
 
 // A server of package ordered is shown like a worker, with its partitions, and the blocked key with its event.
 func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
+	t.Parallel()
 	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
-	t.Setenv("NATS_URL", s.ClientURL())
+	pointAt(t, s.ClientURL())
 	b, err := bus.Connect(t.Context(), bus.Config{URL: s.ClientURL(), Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +214,7 @@ func TestIncident_AKeyOfPackageOrderedStandsStill(t *testing.T) {
 // A handler does not return, and most events of the partition are for its space: both are reported with
 // the space's name, and no other space is.
 func TestIncident_AHandlerThatBlocksAndTheBacklogOfItsSpace(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	defer g.release()
 	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("hot").Handle("slow", g.wait).
@@ -237,6 +240,7 @@ func TestIncident_AHandlerThatBlocksAndTheBacklogOfItsSpace(t *testing.T) {
 // Many timers are due at one moment, and their handler is slow: the report names their space, and since
 // when the first has been due.
 func TestIncident_AStormOfTimers(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	defer g.release()
 	var ahead atomic.Int64
@@ -267,6 +271,7 @@ func TestIncident_AStormOfTimers(t *testing.T) {
 // One event stands for all missed times of a job that was due while nothing ran: the doctor reports the job,
 // and their number.
 func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	ticks := make(chan string, 100)
 	d := started(t, settle.Config{
@@ -300,6 +305,7 @@ func TestIncident_AJobWhoseTimesWereMissed(t *testing.T) {
 // Many spaces are due at once, and there is room for few: the fleet reports how many wait, on which worker, and
 // which are next.
 func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	defer g.release()
 	d := started(t, settle.Config{Options: worker.Options{MaxAwake: 50}, Programs: settle.Always(settle.NewProgram("many").Handle("slow", g.wait))})
@@ -316,6 +322,7 @@ func TestIncident_ManySpacesAreWokenAtOnce(t *testing.T) {
 // A worker has reached its limit of watches: the doctor reports the document with the most, and that others are
 // refused.
 func TestIncident_AStormOfWatches(t *testing.T) {
+	t.Parallel()
 	d := started(t, settle.Config{Programs: settle.Always(counter()), Workers: -1})
 	const most = many
 	w, err := settle.StartWorker(t.Context(), d.Bus(), settle.WorkerConfig{ID: "w7", Programs: settle.Always(counter()), Live: live.Config{MaxWatches: most}})
@@ -352,6 +359,7 @@ func TestIncident_AStormOfWatches(t *testing.T) {
 // version that workers cannot compile is reported, with its spaces and the version that they run
 // instead.
 func TestIncident_ABadDeploy(t *testing.T) {
+	t.Parallel()
 	d := hosting(t)
 	dir := t.TempDir()
 	want(t, 0, "cart@", "deploy", file(t, dir, "cart.star", cart("5", "0")))
@@ -395,6 +403,7 @@ func TestIncident_ABadDeploy(t *testing.T) {
 
 // The finding about a wrong clock names only the worker that has it.
 func TestIncident_AWorkerWhoseClockIsOff(t *testing.T) {
+	t.Parallel()
 	d := counting(t, 1)
 	saysNot(t, wantSoon(t, 1, "1 worker: ", "doctor"), "the clock of worker")
 	w, err := settle.StartWorker(t.Context(), d.Bus(), settle.WorkerConfig{
@@ -415,6 +424,7 @@ func TestIncident_AWorkerWhoseClockIsOff(t *testing.T) {
 
 // A hundred failed events are a warning, with the most frequent stream and the reason.
 func TestIncident_AFloodOfDeadLetters(t *testing.T) {
+	t.Parallel()
 	d := started(t, settle.Config{Programs: settle.Always(settle.NewProgram("mail").
 		Handle("post", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 			return settle.Value{}, errors.New("the letter box is full")

@@ -55,7 +55,7 @@ type member struct {
 func newMember(t *testing.T, file, role, id string) *member {
 	t.Helper()
 	m := &member{cmd: exec.Command(file), ended: make(chan struct{})}
-	m.cmd.Env = append(os.Environ(), roleOfProcess+"="+role+" "+id)
+	m.cmd.Env = append(os.Environ(), roleOfProcess+"="+role+" "+id, "NATS_URL="+urlOf(t))
 	out := &output{}
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	if err := m.cmd.Start(); err != nil {
@@ -112,6 +112,7 @@ func thisFile(t *testing.T) string {
 // the space, the event and the attempt, and so does the dead letter after the third attempt. Other
 // events of the space are handled.
 func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
+	t.Parallel()
 	counting(t, -1)
 	self := thisFile(t)
 	w := newMember(t, self, "worker", "w-ends")
@@ -146,8 +147,9 @@ func TestIncident_AHandlerEndsItsProcess(t *testing.T) {
 // A frozen coordinator is reported next to a healthy one, and not as one that works. When the other is killed,
 // the doctor reports that none is left.
 func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
+	t.Parallel()
 	s := natstest.StartServer(t, embedded.Config{Listen: ":0"})
-	t.Setenv("NATS_URL", s.ClientURL())
+	pointAt(t, s.ClientURL())
 	want(t, 0, "deployment settle", "provision", "--partitions", "2")
 	self := thisFile(t)
 	newMember(t, self, "worker", "w-well")
@@ -172,6 +174,7 @@ func TestIncident_ACoordinatorIsFrozenAndTheOtherDies(t *testing.T) {
 
 // A worker with another program file is reported next to those with the same one.
 func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
+	t.Parallel()
 	counting(t, -1)
 	self := thisFile(t)
 	program, err := os.ReadFile(self)
@@ -194,9 +197,10 @@ func TestIncident_WorkersOfDifferentFiles(t *testing.T) {
 // The doctor names an event that waits for an unreadable document of another space, with the document, and no
 // space that is not blocked.
 func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
+	t.Parallel()
 	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
-	t.Setenv("NATS_URL", server.ClientURL())
+	pointAt(t, server.ClientURL())
 	d := begun(t, settle.Config{
 		Programs: settle.Always(counter().Handle("price", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) { return tx.GetFrom(there, "double"), nil })),
 		Bus:      bus.Config{URL: server.ClientURL(), Partitions: 2},
@@ -218,6 +222,7 @@ func TestIncident_AnEventWaitsForAnotherSpace(t *testing.T) {
 // Work that the store does not accept is reported: at the log, whose answer the event waits for, and at the
 // saved state. When the store accepts it, everything continues.
 func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
+	t.Parallel()
 	for stream, why := range map[string]string{
 		"SETTLE_LOG_1":      "the log has not answered its commit yet",
 		"KV_SETTLE_STATE_1": "what it has done ",
@@ -259,6 +264,7 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 
 // The doctor reports a log and a lane that end before a known position, even if no process runs.
 func TestIncident_ALogAndALaneHaveLostTheirEnds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	start := func(files string) *embedded.Server {
 		t.Helper()
@@ -266,7 +272,7 @@ func TestIncident_ALogAndALaneHaveLostTheirEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("NATS_URL", s.ClientURL())
+		pointAt(t, s.ClientURL())
 		return s
 	}
 	s := start("now")

@@ -29,10 +29,11 @@ import (
 // place. Every command works for the spaces of the other partitions, and so do a worker, a coordinator
 // and a deployment that are started then.
 func TestIncident_APartitionWithoutOneOfItsStreams(t *testing.T) {
+	t.Parallel()
 	for component, name := range map[string]string{"log": "SETTLE_LOG_1", "lane": "SETTLE_LANE_1", "state": "KV_SETTLE_STATE_1"} {
 		t.Run(component, func(t *testing.T) {
 			server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
-			t.Setenv("NATS_URL", server.ClientURL())
+			pointAt(t, server.ClientURL())
 			here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 			cfg := settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}}
 			d := begun(t, cfg)
@@ -158,6 +159,7 @@ func killed(t *testing.T, d *settle.Deployment) {
 // failure if a promise does not hold, and as a warning if work can stop. Once it is restored, the doctor
 // reports nothing.
 func TestIncident_AStreamWhoseSettingsWereAltered(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	saysNot(t, wantSoon(t, 1, "9 of 9 streams have every setting", "doctor", "--json"), "must be")
 	for _, c := range []struct {
@@ -198,6 +200,7 @@ func TestIncident_AStreamWhoseSettingsWereAltered(t *testing.T) {
 // A failed event, and a document that exceeds its limit, become dead letters with the reason; the rest of the
 // space continues.
 func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
+	t.Parallel()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(settle.NewProgram("fragile").
 			Handle("fail", func(*settle.Tx, *settle.Event) (settle.Value, error) {
@@ -218,7 +221,7 @@ func TestIncident_AHandlerThatFailsAndADocumentThatIsTooLarge(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	want(t, 0, "stored", "send", "cart", "fail", "--id", "f1", "--wait=none")
 	want(t, 0, "stored", "send", "cart", "grow", "--id", "g1", "--wait=none")
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
@@ -247,7 +250,7 @@ func startBackwards(t *testing.T) *backwards {
 	s := &backwards{T: t, dir: t.TempDir(), port: ports[0]}
 	s.start("old")
 	t.Cleanup(func() { s.Shutdown() })
-	t.Setenv("NATS_URL", s.ClientURL())
+	pointAt(t, s.ClientURL())
 	return s
 }
 
@@ -293,6 +296,7 @@ func (s *backwards) stop(d *settle.Deployment) {
 // A worker that knows newer data than the store continues with the store's state, and reports that, even
 // after its restart, until an operator acknowledges it.
 func TestIncident_AStoreThatHasGoneBack(t *testing.T) {
+	t.Parallel()
 	s := startBackwards(t)
 	d := s.adding()
 	defer func() { s.stop(d) }()
@@ -330,6 +334,7 @@ func acknowledged(t *testing.T) {
 
 // A loss that only a coordinator could notice is reported, also after the coordinator has ended.
 func TestIncident_AStoreHasGoneBackAndACoordinatorAloneKnewIt(t *testing.T) {
+	t.Parallel()
 	s := startBackwards(t)
 	d := s.adding()
 	want(t, 0, "handled", "send", "cart", "add", "--id", "a1", "--wait")
@@ -369,6 +374,7 @@ func TestIncident_AStoreHasGoneBackAndACoordinatorAloneKnewIt(t *testing.T) {
 // A lane without room delays the sends between spaces, which is reported with the lane, the space, and
 // since when.
 func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
+	t.Parallel()
 	here, there := spaceIn(0), spaceIn(1)
 	d := started(t, settle.Config{Bus: bus.Config{Partitions: 2}, Programs: settle.Always(settle.NewProgram("relay").
 		Handle("pass", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
@@ -408,6 +414,7 @@ func TestIncident_AFullLaneHoldsUpWhatSpacesSend(t *testing.T) {
 // Data that a partition or a space has lost permanently is reported until an operator accepts the loss.
 // Others continue in the meantime; afterwards these do as well, from the state of the store.
 func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
+	t.Parallel()
 	ports, err := natstest.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
@@ -442,7 +449,7 @@ func TestIncident_AStreamThatWasReplacedByAnOlderOne(t *testing.T) {
 	}
 	s := start("one")
 	defer func() { s.Shutdown() }()
-	t.Setenv("NATS_URL", s.ClientURL())
+	pointAt(t, s.ClientURL())
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(counter()), Options: worker.Options{Checkpoint: 20 * time.Millisecond, Idle: 50 * time.Millisecond},
 		Bus: bus.Config{URL: s.ClientURL(), Partitions: 2, Options: []nats.Option{nats.ReconnectWait(10 * time.Millisecond)}},

@@ -49,11 +49,12 @@ func started(t *testing.T, cfg settle.Config) *settle.Deployment {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	return d
 }
 
 func TestGet_ReadsAtTheHeadAndComputes(t *testing.T) {
+	t.Parallel()
 	counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait")
 	want(t, 1, "has no document double | is computed", "get", "alice", "double", "--confirmed")
@@ -70,6 +71,7 @@ func TestGet_ReadsAtTheHeadAndComputes(t *testing.T) {
 }
 
 func TestGetAndWatch_WithoutAWorkerSaySo(t *testing.T) {
+	t.Parallel()
 	counting(t, -1)
 	want(t, 0, "stored", "send", "alice", "add") // which waits: alice is not misspelt
 	want(t, 1, "no worker answers | spaceworker | --confirmed", "get", "alice", "double")
@@ -111,13 +113,14 @@ func (o *output) says(t *testing.T, part string) {
 
 // A watch of the command line continues through a handover and a crash, and reports both.
 func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
+	t.Parallel()
 	d := counting(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	var out, errs output
 	var running sync.WaitGroup
 	var code int
 	running.Go(func() { // ends with ctx
-		code = run(ctx, []string{"watch", "alice", "double", "n", "--json"}, &out, &errs)
+		code = runAt(ctx, []string{"watch", "alice", "double", "n", "--json"}, streams{&out, &errs, time.Now}, deploymentOf(t))
 	})
 	defer func() {
 		cancel()
@@ -142,6 +145,7 @@ func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
 
 // A derived document whose computation has never succeeded is not reported as misspelt.
 func TestGet_SaysWhyADocumentWasNeverComputed(t *testing.T) {
+	t.Parallel()
 	program := counter().Compute("wr", func(v *settle.View) (settle.Value, error) {
 		v.Get("n")
 		return settle.Value{}, errors.New("it divides by zero")
@@ -157,6 +161,7 @@ func TestGet_SaysWhyADocumentWasNeverComputed(t *testing.T) {
 
 // The reported time is the given one.
 func TestGet_SaysOnceHowLongItHasWaited(t *testing.T) {
+	t.Parallel()
 	stuck := make(chan struct{})
 	program := counter().Handle("stick", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 		<-stuck

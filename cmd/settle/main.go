@@ -126,12 +126,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return runAt(ctx, args, streams{stdout, stderr, time.Now})
 }
 
-// runAt is run with a clock.
-func runAt(ctx context.Context, args []string, io streams) int {
+// runAt is run with a clock, and with further options of the grammar.
+func runAt(ctx context.Context, args []string, io streams, options ...kong.Option) int {
 	stdout, stderr := io.out, io.err
 	exited := -1
 	grammar := &cli{}
-	parser, err := kong.New(grammar,
+	parser, err := kong.New(grammar, append(options,
 		flags.Names(&grammar.Dev.Worker),
 		optionflags.OfBus(),
 		kong.Name("settle"),
@@ -142,7 +142,7 @@ func runAt(ctx context.Context, args []string, io streams) int {
 		kong.UsageOnError(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(io),
-	)
+	)...)
 	if err != nil {
 		fmt.Fprintln(stderr, "settle:", err)
 		return 1

@@ -14,6 +14,7 @@ import (
 
 // A terminal of 80 columns has no room for an event's id and an error on one line.
 func TestTable_WhatHasNoRoomIsPutBelow(t *testing.T) {
+	t.Parallel()
 	rows := [][]cell{{{text: "2", right: true}, {text: "open"}, {text: "the door is locked"}}, {{text: "13", right: true}, {text: "lock"}, {text: "-"}}}
 	for width, want := range map[int]string{
 		0:  "LOG  STREAM  ERROR\n  2  open    the door is locked\n 13  lock    -\n",
@@ -29,6 +30,7 @@ func TestTable_WhatHasNoRoomIsPutBelow(t *testing.T) {
 }
 
 func TestReceipts_OnANarrowTerminalResultsAreBelow(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	p := receiptPrinter{w: &out, sheet: sheet{width: 80}, narrow: true}
 	for i, rc := range []model.Receipt{
@@ -59,6 +61,7 @@ func fitting(t *testing.T, text string) {
 }
 
 func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("the door is locked, ", 20)
 	letter := func(event, text string) history.Dead {
 		return history.Dead{DeadLetter: model.DeadLetter{Space: "hall", Stream: "open", Event: event, Outcome: model.Failed, Error: text}}
@@ -79,6 +82,7 @@ func TestDead_OnANarrowTerminalErrorsAreBelowAndFit(t *testing.T) {
 }
 
 func TestTree_OnANarrowTerminalRemarksAreBelowAndFit(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more. ", 20)
 	node := func(space, event, text string, caused ...*history.TreeNode) *history.TreeNode {
@@ -109,6 +113,7 @@ func TestTree_OnANarrowTerminalRemarksAreBelowAndFit(t *testing.T) {
 }
 
 func TestVersions_OnANarrowTerminalWhatRanBeforeIsBelow(t *testing.T) {
+	t.Parallel()
 	v := versions{Versions: []versionLine{{Program: "locker"}}}
 	r := rule{Spaces: "*", Program: "locker", Version: "4431a6c2f189", Pinned: true, At: time.Now(), By: "ann@hall", Note: "too slow"}
 	for _, id := range []string{"111111111111", "222222222222", "333333333333", "444444444444"} {
@@ -125,6 +130,7 @@ func TestVersions_OnANarrowTerminalWhatRanBeforeIsBelow(t *testing.T) {
 }
 
 func TestReceipts_TheHeadingIsDimmedAsThatOfATableIs(t *testing.T) {
+	t.Parallel()
 	for _, narrow := range []bool{false, true} {
 		var out bytes.Buffer
 		p := receiptPrinter{w: &out, sheet: sheet{color: true}, narrow: narrow}
@@ -140,6 +146,7 @@ func TestReceipts_TheHeadingIsDimmedAsThatOfATableIs(t *testing.T) {
 
 // The first line of an error has the position; the calls after it would repeat it.
 func TestErrors_OnOneLineAreWithoutTheirCalls(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{ // any order: independent
 		"locker.star:18:13: there is no C1\n  locker.star:18:13: in arrive\n  my lib/x.star:2:1: in <toplevel>": "locker.star:18:13: there is no C1",
 		"one\ntwo: in no place\n  three": "one two: in no place three",
@@ -155,6 +162,7 @@ func TestErrors_OnOneLineAreWithoutTheirCalls(t *testing.T) {
 }
 
 func TestUnpin_SaysWhatDecidesFromThenOn(t *testing.T) {
+	t.Parallel()
 	locker := func(v string) program.Choice {
 		return program.Choice{Target: program.Target{Program: "locker", Version: v}}
 	}

@@ -12,6 +12,7 @@ import (
 
 // The error of a command that times out names the process that did not answer.
 func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
+	t.Parallel()
 	for said, f := range map[string]*fleet.Fleet{
 		"w1 serves space s and does not answer; one that hangs is replaced within 15 s": {
 			Workers:    []fleet.Member{{ID: "w1", State: fleet.Silent}, {ID: "w2", State: fleet.Here}},
@@ -39,6 +40,7 @@ func TestPatience_ItIsSaidWhoShouldHaveAnswered(t *testing.T) {
 
 // The process that receives the request hangs.
 func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
+	t.Parallel()
 	d := counting(t, -1)
 	nc, err := nats.Connect(d.Server().ClientURL())
 	if err != nil {
@@ -59,6 +61,7 @@ func TestGet_SaysForWhomItHasWaitedInVain(t *testing.T) {
 
 // Programs has no such space: the name is misspelt.
 func TestSend_SaysThatASpaceHasNoProgram(t *testing.T) {
+	t.Parallel()
 	started(t, settle.Config{Programs: func(name string) *settle.Program {
 		if name == "attic" {
 			return nil

@@ -13,6 +13,7 @@ import (
 
 // Without a terminal, a command prints a line of progress at most every five seconds.
 func TestBars_WithoutATerminalALineAtMostEveryFiveSeconds(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var out strings.Builder
 	p := newBars(streams{err: &out, now: func() time.Time { return at }}).progress()
@@ -33,6 +34,7 @@ func TestBars_WithoutATerminalALineAtMostEveryFiveSeconds(t *testing.T) {
 
 // Each long command prints its progress if it takes long, and nothing otherwise.
 func TestProgress_OfBackupRestoreExportImportAndClone(t *testing.T) {
+	t.Parallel()
 	counting(t, 1)
 	for _, space := range []string{"alice", "bob", "carol"} {
 		want(t, 0, "handled", "send", space, "add", "--wait")
@@ -54,7 +56,7 @@ func TestProgress_OfBackupRestoreExportImportAndClone(t *testing.T) {
 		var clock atomic.Int64 // each read is 6 s after the previous one
 		out := &output{}
 		slow := func() time.Time { return time.Unix(clock.Add(6), 0) }
-		if code := runAt(t.Context(), c.args, streams{out, out, slow}); code != 0 || !strings.Contains(out.String(), c.says) {
+		if code := runAt(t.Context(), c.args, streams{out, out, slow}, deploymentOf(t)); code != 0 || !strings.Contains(out.String(), c.says) {
 			t.Errorf("settle %s: code %d, want %q in\n%s", strings.Join(c.args, " "), code, c.says, out)
 		}
 	}

@@ -15,12 +15,13 @@ import (
 // A space with an unreadable commit is set aside. Every monitoring command reports it, and no other
 // space of its partition is affected. After an operator's decision, the space continues.
 func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Shutdown)
-	t.Setenv("NATS_URL", server.ClientURL())
+	pointAt(t, server.ClientURL())
 	d := begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
 	here, beside, there := spaceIn(0), besideIn(0), spaceIn(1)
 	want(t, 0, "nothing is in quarantine", "quarantine")

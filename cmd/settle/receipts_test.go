@@ -49,6 +49,7 @@ func orders() *settle.Program {
 }
 
 func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
+	t.Parallel()
 	url, client := deployed(t, orders())
 	for i := range 3 {
 		for _, stream := range []string{"order", "cancel", "nosuch"} {
@@ -59,7 +60,7 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 	}
 	receipts := func(args ...string) (lines []string) {
 		t.Helper()
-		code, out, stderr := command(t.Context(), append([]string{"receipts", "--nats", url}, args...)...)
+		code, out, stderr := command(t.Context(), t, append([]string{"receipts", "--nats", url}, args...)...)
 		if code != 0 {
 			t.Fatalf("code %d: %s", code, stderr)
 		}
@@ -111,12 +112,13 @@ func TestReceipts_PrintsHowEventsHaveEnded(t *testing.T) {
 	if tried := receipts("alice", "--stream", "flaky"); !strings.HasSuffix(tried[1], "not today  (5 attempts)") {
 		t.Errorf("%q", tried)
 	}
-	if code, out, stderr := command(t.Context(), "receipts", "--nats", url, "unknown", "--stream", "ordr"); code != 0 || out != "" || !strings.HasPrefix(stderr, "space unknown has no receipts that match --stream ordr:") || !strings.Contains(stderr, "check the names") {
+	if code, out, stderr := command(t.Context(), t, "receipts", "--nats", url, "unknown", "--stream", "ordr"); code != 0 || out != "" || !strings.HasPrefix(stderr, "space unknown has no receipts that match --stream ordr:") || !strings.Contains(stderr, "check the names") {
 		t.Errorf("code %d, %q, %q", code, out, stderr)
 	}
 }
 
 func TestReceipts_BadQuestionsEndWithCode2(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		want string
@@ -127,7 +129,7 @@ func TestReceipts_BadQuestionsEndWithCode2(t *testing.T) {
 		{[]string{"alice", "--last=-1"}, "the last -1 receipts"},
 		{nil, "expected \"<space>\""},
 	} {
-		code, _, stderr := command(t.Context(), append([]string{"receipts"}, c.args...)...)
+		code, _, stderr := command(t.Context(), t, append([]string{"receipts"}, c.args...)...)
 		if code != 2 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: code %d, %q", c.args, code, stderr)
 		}
@@ -135,6 +137,7 @@ func TestReceipts_BadQuestionsEndWithCode2(t *testing.T) {
 }
 
 func TestReceipts_FollowGoesOnUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	url, client := deployed(t, orders())
 	call := func(id string) {
 		t.Helper()

@@ -71,6 +71,7 @@ var errFatal = errors.New("the test ends")
 // A test replays the history of a space of a deployment, with the same result; with a program that
 // behaves differently, the test reports the differences.
 func TestReplay_OfAProgramInGo(t *testing.T) {
+	t.Parallel()
 	started(t, settle.Config{Programs: settle.Always(till(3))})
 	want(t, 0, "handled", "send", "shop", "buy", "2", "--id", "b1", "--wait=tree")
 	want(t, 1, "9 are too many", "send", "shop", "buy", "9", "--id", "b2", "--wait")
@@ -122,6 +123,7 @@ func TestReplay_OfAProgramInGo(t *testing.T) {
 // A damaged recording is refused with the number of the line, and a recording may begin at a later
 // revision.
 func TestReplay_BeginsLaterAndRefusesNonsense(t *testing.T) {
+	t.Parallel()
 	started(t, settle.Config{Programs: settle.Always(till(3))})
 	for i := range 4 {
 		want(t, 0, "handled", "send", "shop", "buy", "1", "--id", fmt.Sprint("b", i), "--wait=tree")
@@ -178,6 +180,7 @@ func revisionOf(t *testing.T, receipts, event string) string {
 // A space with a deployed program becomes a directory for `settle test`, with the deployed program; if
 // the program is changed there, the test reports different results.
 func TestReplay_OfADeployedProgram(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	one := file(t, t.TempDir(), "cart.star", cart("2", "1")+`
 def open(e):

@@ -15,13 +15,14 @@ import (
 // An event that was published to the lane of a wrong partition is reported in the workers' logs, and not by
 // commands.
 func TestCommands_DoNotPrintWhatTheBusNotices(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	wrong := "settle.send." + []string{"1", "0"}[model.PartitionOf("shop", 2)] + ".shop.order.astray"
 	if _, err := d.Bus().JetStream().Publish(t.Context(), wrong, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"fleet"}, {"where", "shop"}, {"send", "shop", "order", "--wait"}, {"receipts", "shop"}} {
-		if code, _, stderr := command(t.Context(), args...); code != 0 || strings.Contains(stderr, "level=") {
+		if code, _, stderr := command(t.Context(), t, args...); code != 0 || strings.Contains(stderr, "level=") {
 			t.Errorf("settle %s: code %d\n%s", strings.Join(args, " "), code, stderr)
 		}
 	}
@@ -40,11 +41,13 @@ func TestCommands_AnEmptyPrefixIsTheDefault(t *testing.T) {
 }
 
 func TestSend_ATimeInThePastIsAMistake(t *testing.T) {
+	t.Parallel()
 	want(t, 2, "--after -5s lies in the past; use a positive duration", "send", "shop", "order", "--after=-5s")
 	want(t, 2, "--at | use a time such as 2026-11-21T09:00:00Z", "send", "shop", "order", "--at", "tomorrow")
 }
 
 func TestTree_HelpExplainsTheMarks(t *testing.T) {
+	t.Parallel()
 	want(t, 0, "✓ handled | w waits for its time", "tree", "--help")
 }
 

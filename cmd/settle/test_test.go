@@ -34,6 +34,7 @@ def test_twice():
 `
 
 func TestTest_TellsWhatFailedWhereAndWhatWasExpected(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file(t, dir, "lamp.star", lamp)
 	tests := file(t, dir, "lamp_test.star", lampTest)
@@ -53,6 +54,7 @@ func TestTest_TellsWhatFailedWhereAndWhatWasExpected(t *testing.T) {
 }
 
 func TestTest_AFileFindsItsProgram(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "lib", ".old"), 0o700); err != nil {
 		t.Fatal(err)
@@ -68,6 +70,7 @@ func TestTest_AFileFindsItsProgram(t *testing.T) {
 }
 
 func TestTest_WhatDidNotRunDidNotPass(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	want(t, 1, "there are no tests in "+dir+" | door_test.star", "test", dir)
 	program := file(t, dir, "lamp.star", lamp)
@@ -83,6 +86,7 @@ func TestTest_WhatDidNotRunDidNotPass(t *testing.T) {
 }
 
 func TestInit_WritesWhatPassesItsTestsAndSaysWhatComesNext(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "door")
 	want(t, 0, "door.star, door_test.star | cd "+dir+" | settle test | settle dev", "init", "star", dir)
 	want(t, 0, "4 tests | 24h1m went by", "test", dir)

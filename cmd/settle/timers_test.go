@@ -23,6 +23,7 @@ cron("nightly", "30 2 1 1 *")
 `
 
 func TestTimers_ListsTimersJobsAndDelayedEventsByTheirTime(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	want(t, 0, "deployed", "deploy", file(t, t.TempDir(), "alarm.star", alarm), "--space", "*")
 	want(t, 1, "there is no space home", "timers", "home")
@@ -54,6 +55,7 @@ func TestTimers_ListsTimersJobsAndDelayedEventsByTheirTime(t *testing.T) {
 }
 
 func TestTimers_SaysWhenNothingWaits(t *testing.T) {
+	t.Parallel()
 	counting(t, 1)
 	want(t, 0, "handled", "send", "alice", "add", "--wait")
 	want(t, 0, "nothing waits for its time in space alice", "timers", "alice")
@@ -61,6 +63,7 @@ func TestTimers_SaysWhenNothingWaits(t *testing.T) {
 
 // A delayed event is listed even while it is still in the lane, before a worker has read it.
 func TestTimers_WithoutAWorkerTheLaneIsLookedThrough(t *testing.T) {
+	t.Parallel()
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(counter()), Workers: -1,
 		Server: embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"}, Bus: bus.Config{Partitions: 1},
@@ -73,7 +76,7 @@ func TestTimers_WithoutAWorkerTheLaneIsLookedThrough(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	want(t, 0, "stored", "send", "alice", "add", "--id", "now")
 	want(t, 0, "stored", "send", "alice", "add", "--after", "2h", "--id", "later")
 	out := want(t, 0, "later | no worker has read them yet: no worker serves space alice", "timers", "alice")
@@ -84,6 +87,7 @@ func TestTimers_WithoutAWorkerTheLaneIsLookedThrough(t *testing.T) {
 }
 
 func TestTimers_TimesAreToldAsPeopleSayThem(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)
 	for d, wanted := range map[time.Duration]string{
 		1234 * time.Millisecond: "1.2s 10:00:01", 90 * time.Second: "1m 30s 10:01:30", 36 * time.Hour: "36h 0m 2026-11-23 22:00:00",

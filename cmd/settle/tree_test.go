@@ -78,14 +78,14 @@ func running(t *testing.T) *settle.Deployment {
 			t.Error(err)
 		}
 	})
-	t.Setenv("NATS_URL", d.Server().ClientURL())
+	pointAt(t, d.Server().ClientURL())
 	return d
 }
 
 // try runs a command, and reports a wrong exit code or parts that are missing in its output and errors.
 func try(t *testing.T, code int, parts string, args ...string) (stdout string, wrong []string) {
 	t.Helper()
-	got, stdout, stderr := command(t.Context(), args...)
+	got, stdout, stderr := command(t.Context(), t, args...)
 	t.Logf("settle %s\n%s%s", strings.Join(args, " "), stdout, stderr)
 	if got != code {
 		wrong = append(wrong, fmt.Sprintf("settle %s: code %d, want %d", strings.Join(args, " "), got, code))
@@ -143,6 +143,7 @@ func wantInVain(t *testing.T, parts string, args ...string) {
 }
 
 func TestTree_OfALiveDeploymentFromTheSendToTheRedrive(t *testing.T) {
+	t.Parallel()
 	running(t)
 	want(t, 0, "o1: stored, lane sequence 1", "send", "shop", "order", `{"stolen":false}`, "--id", "o1")
 	want(t, 0, "o1: already sent | o1 had been sent before; this payload was not used", "send", "shop", "order", `{"stolen":false}`, "--id", "o1", "--wait=none")
@@ -207,7 +208,7 @@ func eventually(t *testing.T, part string, args ...string) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for begun := time.Now(); time.Since(begun) < patience; {
-		if _, stdout, _ := command(t.Context(), args...); strings.Contains(stdout, part) {
+		if _, stdout, _ := command(t.Context(), t, args...); strings.Contains(stdout, part) {
 			return
 		}
 		<-again.C
@@ -217,6 +218,7 @@ func eventually(t *testing.T, part string, args ...string) {
 
 // The work of an action does not belong to the tree of the event that has started it.
 func TestTree_ATaskThatIsPendingDoesNotKeepATreeOpen(t *testing.T) {
+	t.Parallel()
 	running(t)
 	want(t, 0, "1 event: 1 handled; settled", "send", "shop", "write", "--id", "w1", "--wait=tree")
 	want(t, 0, `"state":"pending"`, "get", "shop", "letter")
@@ -225,6 +227,7 @@ func TestTree_ATaskThatIsPendingDoesNotKeepATreeOpen(t *testing.T) {
 }
 
 func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
+	t.Parallel()
 	d := running(t)
 	want(t, 0, "settled", "send", "shop", "order", "--id", "o1", "--wait=tree")
 	nc := d.Bus().Conn()
@@ -248,9 +251,10 @@ func TestTree_AnyNATSClientFindsTheServiceAndAsksIt(t *testing.T) {
 }
 
 func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
+	t.Parallel()
 	server := natstest.StartServer(t, embedded.Config{Listen: ":0"})
-	t.Setenv("NATS_URL", server.ClientURL())
-	if _, _, stderr := command(t.Context(), "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or make one: settle provision\n" {
+	pointAt(t, server.ClientURL())
+	if _, _, stderr := command(t.Context(), t, "dead"); stderr != "settle: there is no deployment with prefix settle on this server; check --prefix, or make one: settle provision\n" {
 		t.Errorf("without a deployment: %s", stderr)
 	}
 	b, err := bus.Connect(t.Context(), bus.Config{Server: server, Partitions: 2, Name: "worker/w1"})
@@ -283,6 +287,7 @@ func TestTree_SaysWhenThereIsNoCoordinator(t *testing.T) {
 }
 
 func TestSend_WaitTakesAValueOrNone(t *testing.T) {
+	t.Parallel()
 	want(t, 2, `--wait: use none, receipt or tree, not "forever"`, "send", "shop", "order", "--wait=forever")
 	want(t, 2, `--wait: use none, receipt or tree, not ""`, "send", "shop", "order", "--wait=")
 	want(t, 2, "not JSON | did you mean --wait=tree?", "send", "shop", "order", "--wait", "tree")
@@ -293,6 +298,7 @@ func TestSend_WaitTakesAValueOrNone(t *testing.T) {
 }
 
 func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
+	t.Parallel()
 	running(t)
 	want(t, 1, "settle: event c1 failed: the card is stolen", "send", "bank", "charge", `{"stolen":true}`, "--id", "c1", "--wait")
 	want(t, 1, "; the event was not sent", "send", "shop", "order", "--id", "o1", "--wait", "--timeout", "1ns")
@@ -301,6 +307,7 @@ func TestSend_SaysWhatBecameOfTheEvent(t *testing.T) {
 
 // The exit code depends on the whole tree, including the events that are not shown.
 func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
+	t.Parallel()
 	running(t)
 	deep := want(t, 1, `151 events: 150 handled, 1 failed; settled; there is more than is shown | Some of what failed is not shown | 1 of 151 events were not handled`,
 		"send", "hall", "down", "150", "--id", "e1", "--wait=tree")
@@ -315,18 +322,19 @@ func TestSend_TheExitCodeOfATreeIsNotByWhatIsShown(t *testing.T) {
 
 // An error is printed once: in words, or in the JSON that was requested.
 func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
+	t.Parallel()
 	running(t)
 	const stolen, why = `{"stolen":true}`, "the card is stolen"
-	code, out, stderr := command(t.Context(), "send", "bank", "charge", stolen, "--id", "c1", "--wait")
+	code, out, stderr := command(t.Context(), t, "send", "bank", "charge", stolen, "--id", "c1", "--wait")
 	if code != 1 || out != "" || strings.Count(stderr, why) != 1 {
 		t.Errorf("code %d, %q, %q", code, out, stderr)
 	}
-	code, out, stderr = command(t.Context(), "send", "bank", "charge", stolen, "--id", "c2", "--wait", "--json")
+	code, out, stderr = command(t.Context(), t, "send", "bank", "charge", stolen, "--id", "c2", "--wait", "--json")
 	if code != 1 || out != `{"error":"`+why+`","event":"c2","outcome":"failed","result":null}`+"\n" || stderr != "" {
 		t.Errorf("as JSON: code %d, %q, %q", code, out, stderr)
 	}
 	var refused struct{ Outcome, Error string }
-	code, out, stderr = command(t.Context(), "send", "bank", "nosuch", "--wait", "--json")
+	code, out, stderr = command(t.Context(), t, "send", "bank", "nosuch", "--wait", "--json")
 	if err := json.Unmarshal([]byte(out), &refused); err != nil || code != 1 || refused.Outcome != "refused" || refused.Error == "" || stderr != "" {
 		t.Errorf("refused: code %d, %q, %q, %v", code, out, stderr, err)
 	}
@@ -340,6 +348,7 @@ func TestSend_AnErrorIsPrintedOnce(t *testing.T) {
 
 // Offsets are relative to the time in the first line, even for an event that had waited for hours.
 func TestPrintTree_IsReadAtAGlance(t *testing.T) {
+	t.Parallel()
 	ref := func(space, stream, event string) history.EventRef {
 		return history.EventRef{Space: space, Stream: stream, Event: event}
 	}
@@ -385,6 +394,7 @@ caused by a/two  a:1:1:0
 
 // A deep tree is not wider than a terminal.
 func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
+	t.Parallel()
 	leaf := func(id string) *history.TreeNode {
 		return &history.TreeNode{EventRef: history.EventRef{Space: "a", Stream: "s", Event: id}, State: "handled"}
 	}
@@ -417,6 +427,7 @@ func TestPrintTree_NumbersTakeThePlaceOfDeepIndentation(t *testing.T) {
 }
 
 func TestPrintTree_InFullKeepsTheLinesOfAnError(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 11, 21, 18, 48, 36, 830e6, time.Local)
 	long := strings.Repeat("no more of this. ", 20)
 	tree := &history.Tree{
@@ -447,6 +458,7 @@ func TestPrintTree_InFullKeepsTheLinesOfAnError(t *testing.T) {
 }
 
 func TestAfter_IsExactWhereItMatters(t *testing.T) {
+	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		-3 * time.Millisecond: "-3ms", 0: "+0ms", 9999 * time.Millisecond: "+9999ms",
 		10 * time.Second: "+10s", 216400 * time.Millisecond: "+3m36s", -12 * time.Second: "-12s",
@@ -459,6 +471,7 @@ func TestAfter_IsExactWhereItMatters(t *testing.T) {
 
 // The effects of a forgotten event are unknown, so the summary must not say that nothing is open.
 func TestTree_OfAForgottenEventDoesNotSayThatNothingIsOpen(t *testing.T) {
+	t.Parallel()
 	tree := &history.Tree{Events: 2, Settled: true, States: map[lineage.State]int{lineage.Handled: 1, lineage.Forgotten: 1}}
 	if got, want := summary(tree), "2 events: 1 handled, 1 forgotten; nothing that is known of it is open; what a forgotten event has caused is not known."; got != want {
 		t.Errorf("%s\nwant: %s", got, want)

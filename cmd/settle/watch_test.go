@@ -8,6 +8,7 @@ import (
 )
 
 func TestWatch_SaysThatThereIsNoDocumentYetAndWhyOneIsNotUpToDate(t *testing.T) {
+	t.Parallel()
 	var out, err bytes.Buffer
 	p := changePrinter{cmd: &watchCmd{Space: "city", Docs: []string{"sign"}}, io: streams{out: &out, err: &err}, stale: map[string]bool{}}
 	p.print("sgn", live.Event{Kind: live.Deleted})

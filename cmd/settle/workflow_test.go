@@ -18,6 +18,7 @@ workflow("approval", run)
 `
 
 func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
+	t.Parallel()
 	hosting(t)
 	dir := t.TempDir()
 	program := file(t, dir, "shop.star", approval)
@@ -35,7 +36,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan string)
 	go func() {
-		_, stdout, _ := command(ctx, "workflow", "perform", "shop", "price", "--", "sh", "-c",
+		_, stdout, _ := command(ctx, t, "workflow", "perform", "shop", "price", "--", "sh", "-c",
 			`grep -q bb && test "$SETTLE_ATTEMPT" = 1 && echo "Offline: no route" >&2 && exit 1; echo 7`)
 		ended <- stdout
 	}()
@@ -58,6 +59,7 @@ func TestWorkflow_FromTheStartToTheResult(t *testing.T) {
 }
 
 func TestWorkflow_GraphInEveryFormat(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	program := file(t, dir, "shop.star", approval)
 	want(t, 0, "workflow approval | run(items, patience) | parallel price for each of items | wait | version", "workflow", "graph", program)

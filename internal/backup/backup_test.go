@@ -20,12 +20,16 @@ import (
 	"github.com/settlehq/settle/bus/streamcopy"
 	"github.com/settlehq/settle/internal/backup"
 	"github.com/settlehq/settle/internal/leaks"
+	"github.com/settlehq/settle/internal/parallel"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/worker"
 )
 
-func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	parallel.Allow()
+	leaks.VerifyTestMain(m)
+}
 
 // patience turns a hang into a failure.
 const patience = 2 * time.Minute
@@ -208,6 +212,7 @@ func atRest(ctx context.Context, t *testing.T, d *settle.Deployment) (paid map[s
 // event acknowledged before AsOf is handled once, with everything that follows from it, and so is any
 // other event that the backup contains.
 func TestBackup_UnderLoadIsOneState(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, stop := start(t, t.TempDir())
 	l := &load{acked: map[string]time.Time{}}
@@ -330,6 +335,7 @@ func small(t *testing.T) (dir string) {
 // Positions are sequences, so a restored stream has each message at its sequence, and events that are
 // sent again are recognised.
 func TestRestore_KeepsSequencesAndReceipts(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	dir := small(t)
 	d := restored(t, dir)
@@ -359,6 +365,7 @@ func TestRestore_KeepsSequencesAndReceipts(t *testing.T) {
 
 // Nothing is created from an incomplete backup, and the error describes the defect.
 func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, dir string)
@@ -429,6 +436,7 @@ func stopping(after int, cancel func()) backup.Progress {
 // Wherever a restore is interrupted, no worker uses the partial result, and the restore can be run
 // again.
 func TestRestore_InterruptedIsRunAgain(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	for after := 2; after < 2+2+3*partitions; after += 4 {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
@@ -459,6 +467,7 @@ func TestRestore_InterruptedIsRunAgain(t *testing.T) {
 
 // A restore does not touch an existing deployment.
 func TestRestore_RefusesADeploymentThatIsThere(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	d, _ := start(t, t.TempDir())
 	_, err := backup.Restore(within(t), bus.Config{Server: d.Server(), Prefix: "settle"}, dir, backup.Progress{})
@@ -473,6 +482,7 @@ func TestRestore_RefusesADeploymentThatIsThere(t *testing.T) {
 
 // A directory that is not empty is left unchanged, and the directory of a failed backup is emptied.
 func TestBackup_TakesAnEmptyDirectory(t *testing.T) {
+	t.Parallel()
 	d, _ := start(t, t.TempDir())
 	used := t.TempDir()
 	if err := os.WriteFile(filepath.Join(used, "mine"), []byte("x"), 0o600); err != nil {
@@ -494,6 +504,7 @@ func TestBackup_TakesAnEmptyDirectory(t *testing.T) {
 
 // In a cluster, restored streams have three replicas.
 func TestRestore_IntoACluster(t *testing.T) {
+	t.Parallel()
 	dir := small(t)
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {
@@ -533,6 +544,7 @@ func TestRestore_IntoACluster(t *testing.T) {
 // If commits are purged between the copy of a checkpoint and the copy of the log after it, the copy
 // would lack them, so it starts again.
 func TestBackup_BeginsAgainIfTheLogWasPurgedMeanwhile(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, stop := start(t, t.TempDir())
 	pays := 0

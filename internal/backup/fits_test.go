@@ -11,6 +11,7 @@ import (
 // Events since the backup wake the spaces of a restored STATE bucket, and they leave the lanes after the
 // horizon.
 func TestFits_AStateOlderThanTheHorizonIsRefused(t *testing.T) {
+	t.Parallel()
 	m := &Manifest{AsOf: time.Unix(1_000_000, 0), Horizon: time.Hour}
 	for _, c := range []struct {
 		component string

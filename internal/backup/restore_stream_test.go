@@ -129,6 +129,7 @@ func refusedOf(ctx context.Context, t *testing.T, d *settle.Deployment) []*loss.
 // made, and no event that was handled since is handled twice. Unhandled events from after the backup are
 // lost, and are new when they are sent again.
 func TestRestoreStream_ALane(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
 	payAll(ctx, t, d, 1, 20)
@@ -199,6 +200,7 @@ func TestRestoreStream_ALane(t *testing.T) {
 // are refused until an operator accepts the loss; then they continue from their documents, and handle
 // each event once.
 func TestRestoreStream_ALog(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
 	payAll(ctx, t, d, 1, 20)
@@ -250,6 +252,7 @@ func TestRestoreStream_ALog(t *testing.T) {
 // A STATE bucket that is restored under live workers is brought up to date from the log: nothing is
 // lost, and delayed events are handled although the bucket does not have them.
 func TestRestoreStream_AState(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
 	payAll(ctx, t, d, 1, 20)
@@ -287,6 +290,7 @@ func TestRestoreStream_AState(t *testing.T) {
 // A space whose log was purged since the backup has permanently lost state if its STATE bucket is
 // restored. The space is refused, and the others continue.
 func TestRestoreStream_AStateWhoseLogWasPurgedSince(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
 	payAll(ctx, t, d, 1, 20)
@@ -313,6 +317,7 @@ func TestRestoreStream_AStateWhoseLogWasPurgedSince(t *testing.T) {
 
 // Only a missing stream is restored, and only if the other streams belong to the same deployment.
 func TestRestoreStream_Refuses(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	d, _ := start(t, t.TempDir())
 	payAll(ctx, t, d, 1, 20)
@@ -360,6 +365,7 @@ func TestRestoreStream_Refuses(t *testing.T) {
 // Nothing can be stored in a partially restored stream, and a worker that starts waits. The restore is
 // run again.
 func TestRestoreStream_InterruptedIsRunAgain(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	store := t.TempDir()
 	d, stop := start(t, store)
@@ -490,6 +496,7 @@ func copyOnly(ctx context.Context, t *testing.T, cfg bus.Config, dir, stream str
 // In a cluster, a restored stream gets as many replicas as the others have. Streams that exist once per
 // deployment are restored as well.
 func TestRestoreStream_InACluster(t *testing.T) {
+	t.Parallel()
 	c, err := natstest.StartCluster(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
