@@ -51,6 +51,9 @@ func (o *oracle) GetFrom(space, doc string, path ...string) model.Value {
 		return o.hint.At(path)
 	}
 	other := o.f.w.folds[space]
+	if other.seq == 0 { // a link does not create the space, and delivers what is in logs
+		return model.Value{}
+	}
 	return (&oracle{f: other, docs: other.docs, edition: o.edition}).Get(doc, path...)
 }
 

@@ -59,6 +59,11 @@ func (w *world) waiting() string {
 		if len(f.own) > 0 {
 			return fmt.Sprintf("follow-up %s of space %s waits", f.own[0].ID, f.space)
 		}
+		for doc := range f.history { // any order: whether there is one
+			if why := f.unsaved(doc); why != "" && f.writer(doc) == "" {
+				return why // an owner that has lost the space again and again takes it over later, and saves it
+			}
+		}
 		if id, from := w.untold(f); id != "" {
 			return fmt.Sprintf("space %s has refused %s, of which space %s is not told", f.space, id, from)
 		}

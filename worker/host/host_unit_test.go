@@ -11,6 +11,7 @@ import (
 
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/replica"
 	"github.com/settlehq/settle/space"
 )
 
@@ -327,6 +328,43 @@ func TestRead_RestartsAfterARefusal(t *testing.T) {
 	h.graph.reads.refused = 1
 	if !h.tryAnswer(r) {
 		t.Error("the read waits for refused appends")
+	}
+}
+
+// unready is a core whose documents have yet to be computed.
+type unready struct{ Graph }
+
+func (unready) Freshness(string) Freshness { return Freshness{Pending: true} }
+
+// A current read that was up to date, and waits for its commit to be confirmed, looks again if another runtime has
+// committed since: what it would answer with may follow from nothing in the log.
+func TestRead_LooksAgainAfterACommitOfAnotherRuntime(t *testing.T) {
+	h := newTestHost(t, 0)
+	h.core.TakeOver()
+	takeover := h.core.Settle(0).Append
+	log := replica.New("s")
+	_, err := log.Apply(1, takeover.Commit)
+	if err := errors.Join(err, h.core.Confirm(1)); err != nil {
+		t.Fatal(err)
+	}
+	other, err := newTestCoreOf("other", ledger.Limits{}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Attach()
+	joins := other.Settle(0).Append
+	read := func() *documentRead {
+		return &documentRead{ctx: t.Context(), docs: []string{"n"}, current: true, done: make(chan []model.DocumentState, 1), seen: []Freshness{{}}}
+	}
+	h.graph.core = unready{h.graph.core}
+	if !h.tryAnswer(read()) {
+		t.Error("a read that was up to date is not answered")
+	}
+	if err := h.log().Integrate(model.LogEntry{Space: "s", Seq: 2, Prev: 1, ID: joins.Commit.ID(), Data: joins.Data}); err != nil {
+		t.Fatal(err)
+	}
+	if h.tryAnswer(read()) {
+		t.Error("a read is answered with what was seen before another runtime committed")
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // loop.
 type reads struct {
 	waiting []*documentRead
-	// confirmed and refused count appends by outcome.
-	confirmed, refused uint64
+	// confirmed and refused count appends by outcome, integrated the commits of other runtimes.
+	confirmed, refused, integrated uint64
 	// reading reports that a read of the log is in flight, dry is the number of successive
 	// empty reads.
 	reading bool
@@ -32,10 +32,10 @@ type documentRead struct {
 	done chan []model.DocumentState
 	// late reports that the present values must be returned now.
 	late bool
-	// seen is the state of the documents as of a number of refused appends. It is valid once due appends are
-	// confirmed.
-	seen         []Freshness
-	due, refused uint64
+	// seen is the state of the documents as of a number of refused appends and of integrated commits. It is valid
+	// once due appends are confirmed.
+	seen                     []Freshness
+	due, refused, integrated uint64
 }
 
 // over reports whether the caller has given up.
@@ -60,7 +60,32 @@ func (r *documentRead) look(core freshCore, of *reads) {
 	for _, doc := range r.docs {
 		r.seen = append(r.seen, core.Freshness(doc))
 	}
-	r.due, r.refused = of.confirmed+uint64(core.Unconfirmed()), of.refused
+	r.due, r.refused, r.integrated = of.confirmed+uint64(core.Unconfirmed()), of.refused, of.integrated
+}
+
+// outdated reports whether what was seen may have changed: work was undone, or another runtime has changed what the
+// documents follow from.
+func (r *documentRead) outdated(of *reads) bool {
+	return r.refused != of.refused || r.integrated != of.integrated
+}
+
+// integrator counts the commits of other runtimes that a core integrates.
+type integrator struct {
+	logCore
+	reads *reads
+}
+
+func (i integrator) Integrate(entries ...model.LogEntry) error {
+	i.reads.integrated += uint64(len(entries))
+	return i.logCore.Integrate(entries...)
+}
+
+// log returns the core as a reader of the log.
+func (h *host) log() logCore {
+	if h.graph == nil {
+		return h.core
+	}
+	return integrator{h.core, &h.graph.reads}
 }
 
 // pending reports whether a current read waits for work on a document.

@@ -230,7 +230,7 @@ func (h *host) tryAnswer(r *documentRead) bool {
 		h.readOthers()
 		return false
 	}
-	if r.seen == nil || r.pending() || r.refused != h.graph.reads.refused {
+	if r.seen == nil || r.pending() || r.outdated(&h.graph.reads) {
 		r.look(h.graph.core, &h.graph.reads)
 	}
 	switch {
@@ -292,7 +292,7 @@ func (h *host) takeRead(entries []model.LogEntry, err error) {
 		h.report("read log", err)
 	case !h.core.Settled():
 	default:
-		if err := h.core.Integrate(entries...); err != nil {
+		if err := h.log().Integrate(entries...); err != nil {
 			h.fail("integrate the commits of another runtime", err)
 		}
 	}
