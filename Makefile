@@ -31,7 +31,7 @@ test: ## all tests, without the race detector
 	go test ./...
 
 .PHONY: race
-race: ## all tests under the race detector (RACE_PACKAGES=./worker/...)
+race: ## the tests of all that has goroutines under the race detector (RACE_PACKAGES=./worker/...)
 	@.ci/run race
 
 .PHONY: invariants

@@ -219,7 +219,7 @@ func (s *story) commits(key string) string {
 }
 
 func TestProperty_EndsAsIfOneServerHadNeverFailed(t *testing.T) {
-	for seed := range uint64(raced.Fewer(150, 10)) {
+	for seed := range uint64(raced.Fewer(150, 20)) {
 		synctest.Test(t, func(t *testing.T) {
 			defer func() { // here, as a failure ends the test outside, too
 				if t.Failed() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -122,7 +123,7 @@ func TestHandover_ARollingRestartRefusesNoAppendAndDelaysNoSpaceForLong(t *testi
 		for p := range partitions {
 			spaces = append(spaces, worldtest.SpacesIn(p, partitions, 2)...)
 		}
-		l := w.load(spaces, 8*time.Millisecond)
+		l := w.load(spaces, time.Duration(8*raced.Step(3))*time.Millisecond)
 		time.Sleep(2 * time.Second)
 		began := time.Now()
 		var refused, receipts uint64
@@ -171,7 +172,7 @@ func TestHandover_ConcurrentJoinsAndLeavesRefuseNoAppend(t *testing.T) {
 		for p := range partitions {
 			spaces = append(spaces, worldtest.SpacesIn(p, partitions, 1)...)
 		}
-		l := w.load(spaces, 5*time.Millisecond)
+		l := w.load(spaces, time.Duration(5*raced.Step(3))*time.Millisecond)
 		time.Sleep(time.Second)
 		began := time.Now()
 		var starting sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/settlehq/settle/bus/membus"
+	"github.com/settlehq/settle/internal/raced"
 	"github.com/settlehq/settle/internal/worldtest"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/space"
@@ -171,7 +172,7 @@ func TestRefresh_UnderLoadLosesAndDelaysNothing(t *testing.T) {
 		for i := range partitions {
 			spaces = append(spaces, worldtest.SpacesIn(i, partitions, 2)...)
 		}
-		l := w.loadOf(spaces, time.Millisecond, "1")
+		l := w.loadOf(spaces, time.Duration(raced.Step(4))*time.Millisecond, "1")
 		w.Pass(200 * time.Millisecond)
 		began := time.Now()
 		var watches []*watched
