@@ -40,7 +40,7 @@ type WorkerConfig struct {
 	Starlark star.Limits `prefix:"starlark-"`
 	// Live bounds the reads and watches that the worker serves concurrently.
 	Live live.Config
-	// HTTP serves the documents of all spaces over HTTP, too, if its Addr is set; see package
+	// HTTP serves the documents of all spaces over HTTP, and takes events, if its Addr is set; see package
 	// gateway.
 	HTTP gateway.Config `prefix:"http-"`
 	// Logger receives what an operator should know, Tracer spans; nil discards them.
@@ -82,7 +82,8 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	}); ok {
 		connection, version = b.ConnectionName(), b.ProgramVersion()
 	}
-	serveHTTP, err := cfg.listen()
+	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger}
+	serveHTTP, err := cfg.listen(events)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +94,7 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	}
 	inner := cfg.inner()
 	inner.Programs, inner.Host, inner.Version, inner.Connection = hosted.beside(programs), host, version, connection
+	events.programs = inner.Programs
 	w, err := worker.New(bus, inner)
 	if err != nil {
 		serveHTTP(nil, nil)
@@ -137,7 +139,7 @@ func (cfg *WorkerConfig) own() (func(string) (*space.Program, error), error) {
 
 // listen binds the address for HTTP before anything is started. The returned function serves there
 // beside a worker, or releases the address if w is nil.
-func (cfg *WorkerConfig) listen() (serve func(*worker.Worker, *live.Server), err error) {
+func (cfg *WorkerConfig) listen(events *ingress) (serve func(*worker.Worker, *live.Server), err error) {
 	if cfg.Live.Logger == nil {
 		cfg.Live.Logger = cfg.Logger
 	}
@@ -156,7 +158,10 @@ func (cfg *WorkerConfig) listen() (serve func(*worker.Worker, *live.Server), err
 			g.Close()
 			return
 		}
-		w.Beside(func(ctx context.Context, leaving <-chan struct{}) { g.Serve(ctx, leaving, answers) })
+		w.Beside(func(ctx context.Context, leaving <-chan struct{}) {
+			defer events.close()
+			g.Serve(ctx, leaving, answers, events)
+		})
 	}, nil
 }
 

@@ -1,7 +1,8 @@
-// Package gateway serves documents over HTTP: to programs, and to browsers by server-sent events.
+// Package gateway serves documents over HTTP, to programs, and to browsers by server-sent events; and it takes events.
 //
-//	GET /v1/spaces/{space}/documents/{document}        at the head of the log
-//	GET /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
+//	GET  /v1/spaces/{space}/documents/{document}        at the head of the log
+//	GET  /v1/spaces/{space}/documents/{document}/watch  then the newest value, after each change that the client keeps up with (text/event-stream)
+//	POST /v1/spaces/{space}/streams/{stream}            stores an event, with the body as its payload
 //
 // A get returns the document's JSON. The ETag is its revision and a print of its content, so If-None-Match saves the body; the
 // header Settle-Stale, if present, is the reason why the value is out of date. ?timeout=5s bounds
@@ -32,14 +33,48 @@
 // explicitly. An open watch is demand: the computations of the document run while it is open.
 // Comments (": ") are heartbeats.
 //
+// # Events
+//
+// The body of a POST is JSON, of at most 1 MiB, with Content-Type: application/json; without a body the event has no payload.
+// The header Idempotency-Key names the event: sending it again, to any worker, has no further effect within the
+// deployment's horizon. Without it the event has a new id, which the answer names.
+//
+//	202 {"event":"order-17","duplicate":false}
+//
+// means that the event is stored and will be handled exactly once. ?after=90s has it handled after that time, ?expires=1h lets it expire.
+// With ?wait=receipt the answer waits for the receipt, for 10 s or for ?timeout= (at most 1 min):
+//
+//	200 {"event":"order-17","duplicate":false,"outcome":"handled","result":7}
+//
+// The status is 422 if the event has failed, was refused or cancelled, or has expired; "outcome" and "error" say how and why. It is
+// 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
+// names, parameters and JSON, 404 if the program of the space does not handle the stream, 413 and 415 for the size and the type
+// of the body. After a 503, or no answer at all, the event may be stored: send it again with the same key.
+//
 // # Access
 //
-// On a loopback address no token is required unless one is configured; then only requests for a
-// host name of this machine, or a configured one, are answered: a page of another site whose name
-// resolves to 127.0.0.1 is refused. Any other address requires a token, or the gateway does not
-// start. The token is sent as "Authorization: Bearer", as the cookie settle_token or, since
-// EventSource cannot set headers, as ?access_token=. In that form proxies see it, and it ends up in
-// their logs and in browser histories. The token gives read access to all documents.
+// On a loopback address without a token and without principals, all programs of this machine may read and send. Then only requests
+// for a host name of this machine, or a configured one, are answered: a page of another site whose name
+// resolves to 127.0.0.1 is refused. Any other address requires a token or principals, or the gateway does not
+// start. A token is sent as "Authorization: Bearer", as the cookie settle_token or, since
+// EventSource cannot set headers, as ?access_token=, which a POST does not accept. In that form proxies see it, and it ends up in
+// their logs and in browser histories.
+//
+// The token of the configuration gives read access to all documents, and sends nothing. Principals have tokens of their own, in a
+// file of which the gateway keeps the SHA-256 sums only, and which it reads again when it changes:
+//
+//	{"principals": [{
+//	  "name": "shop",
+//	  "tokens_sha256": ["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"],
+//	  "send": ["cart-*/add", "cart-*/pay"],
+//	  "read": ["cart-*/total"],
+//	  "requests_per_second": 100, "requests_at_a_time": 64, "watches": 64
+//	}]}
+//
+// A pattern is SPACE/STREAM or SPACE/DOCUMENT, in which * stands for any characters of a name; what no pattern covers is answered
+// with 403. The limits are those of one worker, and their defaults are the figures above; beyond them the answer is 429, with
+// Retry-After. The principal is part of the ids of its events, which receipts and trees show and handlers see as Event.By: those of
+// two principals are two events, even if both have chosen the same key.
 //
 // With a certificate and its key the gateway speaks HTTPS, and reads both files again when they change: connections made
 // from then on get the new certificate, and those that are open stay open. Without, it speaks plain HTTP.

@@ -24,8 +24,12 @@ type Source interface {
 type Config struct {
 	// Addr is the address to listen on, such as 127.0.0.1:8470.
 	Addr string `kong:"-"`
-	// Token is the token that clients must send. Without one, Addr must be a loopback address.
+	// Token gives read access to all documents. Without it and without Principals, Addr must be a loopback address, and
+	// all programs of this machine may read and send.
 	Token string `kong:"-"`
+	// Principals is the path of a JSON file with the principals that may use the gateway: their tokens, what each may
+	// send and read, and its limits. It is read again when it changes. See the package comment.
+	Principals string `help:"File (JSON) with the principals that may send and read over HTTP: their tokens, rights and limits. It is read again when it changes. Default: the token reads all documents and sends nothing; without a token, all programs of this machine read and send."`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
 	// as https://board.example.com.
 	Origins []string `kong:"-"`
@@ -37,8 +41,8 @@ type Config struct {
 	// HTTPS only. They are read again when they change. Without them it speaks plain HTTP.
 	TLSCert string `help:"File with the certificate (PEM) for HTTPS, followed by those of intermediate authorities. It is read again when it changes. Default: plain HTTP."`
 	TLSKey  string `help:"File with the key of that certificate (PEM)."`
-	// WriteTimeout limits how long a client may take to read a part of an answer; default 10 s.
-	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response."`
+	// WriteTimeout limits how long a client may take to read a part of an answer, or to send an event; default 10 s.
+	WriteTimeout time.Duration `help:"How long an HTTP client may take to read a part of a response, or to send an event."`
 	Logger       *slog.Logger  `kong:"-"`
 }
 
@@ -61,9 +65,11 @@ func (c *Config) Fill() error {
 type Gateway struct {
 	cfg      Config
 	loopback bool
-	listener net.Listener
-	tls      *tls.Config // nil for plain HTTP
-	log      *slog.Logger
+	// principals is nil if there is no file of them.
+	principals *principals
+	listener   net.Listener
+	tls        *tls.Config // nil for plain HTTP
+	log        *slog.Logger
 }
 
 const (
@@ -83,8 +89,13 @@ func Listen(cfg Config) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{cfg: cfg, loopback: isLoopback(host), log: cfg.Logger}
-	if !g.loopback && cfg.Token == "" {
-		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and would give all of them access to every document: set a token, or listen on 127.0.0.1", cfg.Addr)
+	if !g.loopback && cfg.Token == "" && cfg.Principals == "" {
+		return nil, fmt.Errorf("HTTP address %s can be reached from other machines, and would give all of them access to every document: set a token, name a file of principals, or listen on 127.0.0.1", cfg.Addr)
+	}
+	if cfg.Principals != "" {
+		if g.principals, err = newPrincipals(cfg.Principals, cfg.Logger); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.TLSCert != "" {
 		c, err := newCertificate(cfg.TLSCert, cfg.TLSKey, cfg.Logger)
@@ -113,9 +124,11 @@ func (g *Gateway) Close() { _ = g.listener.Close() } // nothing was written
 
 // Serve answers requests until leaving is closed. Then it ends watches so that browsers reconnect, and
 // completes pending gets. It stops at once when ctx ends.
-func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Source) {
+func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Source, ingress Ingress) {
+	waits, endWaits := context.WithCancel(ctx)
+	defer endWaits()
 	server := &http.Server{
-		Handler: g.Handler(source), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: g.handler(waits, source, ingress), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig:   g.tls,
 		ErrorLog:    slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
@@ -134,6 +147,7 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	g.log.Info("serving HTTP", "address", g.Addr())
 	select {
 	case <-leaving:
+		endWaits()
 		last, cancel := context.WithTimeout(ctx, writeTimeout)
 		_ = server.Shutdown(last) // cuts off requests that have not completed by then
 		cancel()
@@ -144,23 +158,19 @@ func (g *Gateway) Serve(ctx context.Context, leaving <-chan struct{}, source Sou
 	<-ended
 }
 
-// Handler returns the handler, for programs with a server of their own.
-func (g *Gateway) Handler(source Source) http.Handler {
-	mux := http.NewServeMux()
-	h := handler{source, g.cfg.WriteTimeout}
-	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
-	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
-	return g.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			refusePost(w, r)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	}))
+// Handler returns the handler, for programs with a server of their own. Without an ingress it takes no events.
+func (g *Gateway) Handler(source Source, ingress Ingress) http.Handler {
+	return g.handler(context.Background(), source, ingress)
 }
 
-// refusePost explains that events are not sent over HTTP.
-func refusePost(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
-	http.Error(w, "HTTP reads; events are sent with `settle send`, a client or `nats pub`", http.StatusMethodNotAllowed)
+// handler returns the handler. When waits ends, requests no longer wait for receipts.
+func (g *Gateway) handler(waits context.Context, source Source, ingress Ingress) http.Handler {
+	mux := http.NewServeMux()
+	h := handler{source, ingress, waits, g.cfg.WriteTimeout}
+	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}", h.get)
+	mux.HandleFunc("GET /v1/spaces/{space}/documents/{document}/watch", h.watch)
+	if ingress != nil {
+		mux.HandleFunc("POST /v1/spaces/{space}/streams/{stream}", h.send)
+	}
+	return g.guard(mux)
 }

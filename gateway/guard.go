@@ -25,16 +25,18 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			fail(w, http.StatusForbidden, "pages of this origin are not allowed; see --http-origin")
 		case origin != "" && r.Method == http.MethodOptions:
 			g.share(w, origin)
-			w.Header().Set("Access-Control-Allow-Methods", "GET")
-			w.Header().Set("Access-Control-Allow-Headers", "Authorization, Last-Event-ID, If-None-Match")
+			w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
+			w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, If-None-Match")
 			w.WriteHeader(http.StatusNoContent)
-		case !g.isKnown(r):
-			g.share(w, origin)
-			w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
-			fail(w, http.StatusUnauthorized, "a token is needed")
 		default:
 			g.share(w, origin)
-			next.ServeHTTP(w, r)
+			c := g.identify(r)
+			if c == nil {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
+				fail(w, http.StatusUnauthorized, "a token is needed")
+				return
+			}
+			next.ServeHTTP(w, c.within(r))
 		}
 	})
 }
@@ -77,18 +79,37 @@ func (g *Gateway) share(w http.ResponseWriter, origin string) {
 	h.Set("Access-Control-Expose-Headers", "ETag, Settle-Stale")
 }
 
-// isKnown reports whether the request has the token.
-func (g *Gateway) isKnown(r *http.Request) bool {
-	if g.cfg.Token == "" {
-		return true
+// identify returns the origin of a request, nil if its token is missing or unknown.
+func (g *Gateway) identify(r *http.Request) *caller {
+	if g.cfg.Token == "" && g.principals == nil {
+		return &caller{sends: true} // on a loopback address: see Listen
 	}
+	token := tokenOf(r)
+	if token == "" {
+		return nil
+	}
+	if g.cfg.Token != "" && g.isToken(token) {
+		return &caller{}
+	}
+	if g.principals == nil {
+		return nil
+	}
+	return g.principals.of(token)
+}
+
+// tokenOf returns the token of a request, "" if there is none. In a URL it is for EventSource only, which cannot set
+// headers: URLs are logged on the way.
+func tokenOf(r *http.Request) string {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return g.isToken(bearer)
+		return bearer
 	}
 	if c, err := r.Cookie(tokenCookie); err == nil {
-		return g.isToken(c.Value)
+		return c.Value
 	}
-	return g.isToken(r.URL.Query().Get("access_token"))
+	if r.Method == http.MethodPost {
+		return ""
+	}
+	return r.URL.Query().Get("access_token")
 }
 
 // isToken compares in constant time.

@@ -12,17 +12,24 @@ import (
 
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 )
 
 // handler answers requests that have access.
 type handler struct {
 	source       Source
+	ingress      Ingress         // nil if events are not taken
+	waits        context.Context // ends when requests are no longer to wait for receipts
 	writeTimeout time.Duration
 }
 
 // get answers with a document.
 func (h handler) get(w http.ResponseWriter, r *http.Request) {
 	q := live.Get{Space: r.PathValue("space"), Document: r.PathValue("document")}
+	limited(w, r, callerOf(r).mayRead(q.Space, q.Document), false, func() { h.read(w, r, q) })
+}
+
+func (h handler) read(w http.ResponseWriter, r *http.Request, q live.Get) {
 	if t := r.URL.Query().Get("timeout"); t != "" {
 		if err := q.Timeout.UnmarshalText([]byte(t)); err != nil {
 			fail(w, http.StatusBadRequest, "timeout: "+err.Error())
@@ -52,13 +59,18 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 
 // watch answers with events until the client or the worker leaves.
 func (h handler) watch(w http.ResponseWriter, r *http.Request) {
+	space, document := r.PathValue("space"), r.PathValue("document")
+	limited(w, r, callerOf(r).mayRead(space, document), true, func() { h.follow(w, r, space, document) })
+}
+
+func (h handler) follow(w http.ResponseWriter, r *http.Request, space, document string) {
 	from, err := resumeAt(r)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	s := stream{w: w, rc: http.NewResponseController(w), timeout: h.writeTimeout}
-	q := live.Watch{Space: r.PathValue("space"), Document: r.PathValue("document"), From: from}
+	q := live.Watch{Space: space, Document: document, From: from}
 	err = h.source.Watch(r.Context(), q, s.event)
 	switch said, is := errors.AsType[*model.ServiceError](err); {
 	case s.begun: // ending the stream makes a browser reconnect
@@ -149,7 +161,9 @@ func failWith(w http.ResponseWriter, err error) {
 		fail(w, said.Code, said.Text)
 	case is:
 		fail(w, said.Code, said.Text)
-	case errors.Is(err, context.Canceled), errors.Is(err, model.ErrStopped), errors.Is(err, model.ErrNoResponder):
+	case errors.Is(err, model.ErrTooLarge):
+		fail(w, http.StatusRequestEntityTooLarge, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, model.ErrStopped), errors.Is(err, model.ErrNoResponder), errors.Is(err, model.ErrLaneFull), errors.Is(err, port.ErrNoServer):
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusServiceUnavailable, err.Error())
 	default:
@@ -159,10 +173,15 @@ func failWith(w http.ResponseWriter, err error) {
 
 // fail answers with an error.
 func fail(w http.ResponseWriter, code int, text string) {
+	answerJSON(w, code, map[string]any{"error": text})
+}
+
+// answerJSON answers with an object that is not to be cached.
+func answerJSON(w http.ResponseWriter, code int, object map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(object) // the client may be gone
 }
 
 // oneLine returns text in a form that fits in a header or a comment.

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"go/build"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -86,11 +86,17 @@ func moduleOf(dir string) string {
 		}
 		return '-'
 	}, dir), "-./")
-	if std, err := build.Default.Import(name, "", build.FindOnly); err == nil && std.Goroot {
+	if slices.Contains(standard, name) {
 		return "example.com/" + name
 	}
 	return name
 }
+
+// standard are the names that a module cannot have, since packages of the standard library have them. Not go/build, which
+// adds a megabyte to the command, and needs an installation of Go.
+var standard = strings.Fields(`archive arena bufio builtin bytes cmp compress container context crypto database debug embed encoding errors expvar
+flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime simd slices sort strconv strings
+structs sync syscall testing text time unicode unique unsafe vendor weak`)
 
 // modFiles returns go.mod, and for a checkout go.sum.
 func (o Origin) modFiles(path string) ([]file, error) {

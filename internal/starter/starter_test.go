@@ -182,3 +182,17 @@ func TestStar_IsWhatThePageShows(t *testing.T) {
 		t.Errorf("%d blocks of Starlark", len(blocks))
 	}
 }
+
+// A module has no name of a package of the standard library, whatever version of Go runs this.
+func TestStandard_HasAllNamesOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "std").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), "/"); !slices.Contains(standard, name) {
+			t.Errorf("%s is not in the list", name)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"golang.org/x/time/rate"
+)
+
+// caller is the origin of a request, with its rights.
+type caller struct {
+	// principal is nil for the holder of Config.Token, which reads all documents, and on a loopback address without any
+	// token, where everything is allowed.
+	principal *principal
+	sends     bool // of a caller without a principal
+	usage     *usage
+}
+
+// name returns the name of the principal, "" for none.
+func (c *caller) name() string {
+	if c.principal == nil {
+		return ""
+	}
+	return c.principal.Name
+}
+
+// mayRead returns why the caller may not read a document, "" if it may.
+func (c *caller) mayRead(space, document string) string {
+	if c.principal == nil || may(c.principal.Read, space, document) {
+		return ""
+	}
+	return fmt.Sprintf("principal %s may not read document %s of space %s", c.principal.Name, document, space)
+}
+
+// maySend returns why the caller may not send events of a stream to a space, "" if it may.
+func (c *caller) maySend(space, stream string) string {
+	switch {
+	case c.principal == nil && !c.sends:
+		return "the token of the gateway gives access to documents only; sending events needs a principal of the file of principals (--http-principals)"
+	case c.principal == nil || may(c.principal.Send, space, stream):
+		return ""
+	}
+	return fmt.Sprintf("principal %s may not send events of stream %s to space %s", c.principal.Name, stream, space)
+}
+
+// usage is what a principal uses at the moment.
+type usage struct {
+	rate *rate.Limiter
+
+	mu                sync.Mutex
+	requests, watches int
+}
+
+// begin counts a request of the caller until end is called, or returns why it is one too many.
+func (c *caller) begin(watch bool) (end func(), tooMany string) {
+	if c.principal == nil {
+		return func() {}, ""
+	}
+	u, open, limit, what := c.usage, &c.usage.requests, c.principal.AtATime, "requests at a time"
+	if watch {
+		open, limit, what = &u.watches, c.principal.Watches, "open watches"
+	}
+	if !u.rate.Allow() {
+		return nil, fmt.Sprintf("principal %s makes more than %v requests per second", c.principal.Name, c.principal.Rate)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if *open >= limit {
+		return nil, fmt.Sprintf("principal %s has %d %s, which is its limit", c.principal.Name, *open, what)
+	}
+	*open++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		*open--
+	}, ""
+}
+
+type callerKey struct{}
+
+// within returns the request with its caller, for the handlers behind the guard.
+func (c *caller) within(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+}
+
+// callerOf returns the caller of a request that the guard has passed on.
+func callerOf(r *http.Request) *caller { return r.Context().Value(callerKey{}).(*caller) }
+
+// limited answers a request of a caller that has the right to it, unless it is one too many.
+func limited(w http.ResponseWriter, r *http.Request, refused string, watch bool, answer func()) {
+	if refused != "" {
+		fail(w, http.StatusForbidden, refused)
+		return
+	}
+	end, tooMany := callerOf(r).begin(watch)
+	if tooMany != "" {
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, tooMany)
+		return
+	}
+	defer end()
+	answer()
+}

@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/settlehq/settle/model"
+)
+
+// Defaults of the limits of a principal.
+const (
+	defaultRate    = 100
+	defaultAtATime = 64
+	defaultWatches = 64
+)
+
+// principal is an entry of the file of principals: a program or a person that uses the gateway, with what it may do.
+type principal struct {
+	// Name is part of the ids of the events that it sends, and what handlers see as Event.By.
+	Name string `json:"name"`
+	// Tokens are the SHA-256 sums of its tokens, in hexadecimal. With two of them, a token is replaced without a moment
+	// in which neither is accepted.
+	Tokens []string `json:"tokens_sha256"`
+	// Send and Read are what it may send and read: patterns of space/stream and of space/document, in which * stands for
+	// any characters of a name.
+	Send []string `json:"send"`
+	Read []string `json:"read"`
+	// Rate is the number of requests per second, AtATime that of concurrent gets and sends, and Watches that of open
+	// watches. 0 stands for the default.
+	Rate    float64 `json:"requests_per_second"`
+	AtATime int     `json:"requests_at_a_time"`
+	Watches int     `json:"watches"`
+}
+
+// fill checks an entry and replaces its zero limits by the defaults.
+func (p *principal) fill() error {
+	if err := model.CheckName("principal", p.Name); err != nil {
+		return err
+	}
+	if len(p.Tokens) == 0 {
+		return errors.New("it has no token: give tokens_sha256, such as the output of `printf %s TOKEN | sha256sum`")
+	}
+	for _, t := range p.Tokens {
+		if sum, err := hex.DecodeString(t); err != nil || len(sum) != sha256.Size {
+			return errors.New("an entry of tokens_sha256 is not a SHA-256 sum: it has 64 hexadecimal digits")
+		}
+	}
+	for _, all := range [][]string{p.Send, p.Read} {
+		for _, pattern := range all {
+			if strings.Count(pattern, "/") != 1 || strings.ContainsAny(pattern, `?[]\`) {
+				return fmt.Errorf("%q is no pattern: use SPACE/STREAM in send and SPACE/DOCUMENT in read, with * for any characters", pattern)
+			}
+		}
+	}
+	if p.Rate < 0 || p.AtATime < 0 || p.Watches < 0 {
+		return errors.New("a limit is negative")
+	}
+	if p.Rate == 0 {
+		p.Rate = defaultRate
+	}
+	if p.AtATime == 0 {
+		p.AtATime = defaultAtATime
+	}
+	if p.Watches == 0 {
+		p.Watches = defaultWatches
+	}
+	return nil
+}
+
+// may reports whether one of the patterns covers a name in a space.
+func may(patterns []string, space, name string) bool {
+	for _, p := range patterns {
+		if ok, err := path.Match(p, space+"/"+name); ok && err == nil { // a name has no slash
+			return true
+		}
+	}
+	return false
+}
+
+// principals are those of a file, which is read again after it changes.
+type principals struct {
+	file string
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	stamp   time.Time // when the file was written that was read last
+	byToken map[[sha256.Size]byte]*caller
+	usage   map[string]*usage // by name, for as long as the process runs
+}
+
+func newPrincipals(file string, log *slog.Logger) (*principals, error) {
+	p := &principals{file: file, log: log, usage: map[string]*usage{}}
+	p.stamp = p.written()
+	if err := p.read(); err != nil {
+		return nil, fmt.Errorf("file of principals %s: %w", file, err)
+	}
+	return p, nil
+}
+
+// written returns when the file was written, the zero time if it is missing.
+func (p *principals) written() time.Time {
+	info, err := os.Stat(p.file)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// read reads the file.
+func (p *principals) read() error {
+	text, err := os.ReadFile(p.file)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Principals []principal `json:"principals"`
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&list); err != nil {
+		return fmt.Errorf("%w; it is {\"principals\": [{\"name\": ...}]}", err)
+	}
+	if d.More() {
+		return errors.New("there is more after the object")
+	}
+	byToken, names := map[[sha256.Size]byte]*caller{}, map[string]bool{}
+	for i := range list.Principals {
+		e := &list.Principals[i]
+		if err := e.fill(); err != nil {
+			return fmt.Errorf("entry %d (%s): %w", i+1, e.Name, err)
+		}
+		if names[e.Name] {
+			return fmt.Errorf("entry %d: principal %s is there twice", i+1, e.Name)
+		}
+		names[e.Name] = true
+		c := &caller{principal: e, usage: p.usageOf(e)}
+		for _, t := range e.Tokens {
+			var sum [sha256.Size]byte
+			_, _ = hex.Decode(sum[:], []byte(t)) // fill has checked it
+			if other := byToken[sum]; other != nil {
+				return fmt.Errorf("principals %s and %s have the same token", other.principal.Name, e.Name)
+			}
+			byToken[sum] = c
+		}
+	}
+	p.byToken = byToken
+	return nil
+}
+
+// usageOf returns what a principal uses now, which a new version of the file does not reset.
+func (p *principals) usageOf(e *principal) *usage {
+	limit, burst := rate.Limit(e.Rate), max(1, int(e.Rate))
+	u := p.usage[e.Name]
+	if u == nil {
+		u = &usage{rate: rate.NewLimiter(limit, burst)}
+		p.usage[e.Name] = u
+	}
+	u.rate.SetLimit(limit)
+	u.rate.SetBurst(burst)
+	return u
+}
+
+// of returns the principal with a token, nil if there is none. A changed file that is wrong is logged once, and the
+// earlier one remains in use.
+func (p *principals) of(token string) *caller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := p.written(); !at.Equal(p.stamp) {
+		p.stamp = at
+		if err := p.read(); err != nil {
+			p.log.Warn("the changed file of principals cannot be used; the earlier one remains in use until the file changes again", "file", p.file, "error", err)
+		} else {
+			p.log.Info("principals replaced", "file", p.file)
+		}
+	}
+	return p.byToken[sha256.Sum256([]byte(token))]
+}

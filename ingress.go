@@ -1,0 +1,123 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/settlehq/settle/gateway"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/space"
+)
+
+// ingress takes the events that a worker's gateway receives.
+type ingress struct {
+	bus      port.Bus
+	id       string // of the worker
+	programs func(space string) (*space.Program, error)
+	logger   *slog.Logger
+
+	mu      sync.Mutex
+	clients map[string]*Client // by principal
+	closed  bool
+}
+
+// of returns the client that sends in the name of a principal.
+func (in *ingress) of(principal string) (*Client, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return nil, model.ErrStopped
+	}
+	if c := in.clients[principal]; c != nil {
+		return c, nil
+	}
+	c, err := NewClient(in.bus, ClientConfig{ID: in.id + "-http", Principal: principal, Logger: in.logger})
+	if err != nil {
+		return nil, err
+	}
+	if in.clients == nil {
+		in.clients = map[string]*Client{}
+	}
+	in.clients[principal] = c
+	return c, nil
+}
+
+func (in *ingress) close() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closed = true
+	for _, c := range in.clients { // any order
+		c.Close()
+	}
+}
+
+// Send stores an event.
+func (in *ingress) Send(ctx context.Context, e *gateway.Event) (id string, duplicate bool, err error) {
+	if err := in.check(e); err != nil {
+		return "", false, err
+	}
+	c, err := in.of(e.By)
+	if err != nil {
+		return "", false, err
+	}
+	out := Outgoing{Space: e.Space, Stream: e.Stream, ID: idOfKey(e.ID), NotBefore: e.NotBefore, Expires: e.Expires}
+	if !e.Payload.IsAbsent() {
+		out.Payload = e.Payload
+	}
+	if _, err := out.message(); err != nil {
+		return "", false, &model.ServiceError{Code: model.CodeBadRequest, Text: err.Error()}
+	}
+	m, err := c.message(ctx, out)
+	if err != nil {
+		return "", false, expired(err)
+	}
+	r, err := c.send(ctx, m)
+	return out.ID.text, r.Duplicate, err
+}
+
+// idOfKey returns the id of an event with an idempotency key: the key, or a name derived from it if it has characters that
+// an id may not have; an id of its own without one.
+func idOfKey(key string) EventID {
+	switch {
+	case key == "":
+		return NewID()
+	case model.CheckEventID(key) == nil:
+		return ID(key)
+	}
+	return ID(NameOf(key))
+}
+
+// check refuses an event that the program of its space does not handle. The program of a space that other workers run is
+// not known here.
+func (in *ingress) check(e *gateway.Event) error {
+	if err := model.CheckName("space", e.Space); err != nil {
+		return &model.ServiceError{Code: model.CodeBadRequest, Text: err.Error()}
+	}
+	p, err := in.programs(e.Space)
+	if err != nil || p == nil || p.Handles(e.Stream) {
+		return nil
+	}
+	return &model.ServiceError{Code: model.CodeNotFound, Text: fmt.Sprintf("the program of space %s has no handler for stream %s; nothing was stored", e.Space, e.Stream)}
+}
+
+// expired returns the error for an event whose id is older than the horizon with its status.
+func expired(err error) error {
+	if _, is := errors.AsType[*model.ExpiredError](err); is {
+		return &model.ServiceError{Code: http.StatusGone, Text: err.Error()}
+	}
+	return err
+}
+
+// Await returns the receipt of an event.
+func (in *ingress) Await(ctx context.Context, e *gateway.Event, id string) (*model.Receipt, error) {
+	c, err := in.of(e.By)
+	if err != nil {
+		return nil, err
+	}
+	return c.Space(e.Space).Await(ctx, e.Stream, ID(id))
+}

@@ -1,0 +1,120 @@
+package settle_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
+	"github.com/settlehq/settle/gateway"
+)
+
+// posts starts a deployment that takes events over HTTP, and returns a function that sends one and returns the answer.
+func posts(t *testing.T, web gateway.Config) func(path, token, key, body string) string {
+	t.Helper()
+	ports, err := natstest.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web.Addr = fmt.Sprint("127.0.0.1:", ports[0])
+	p := counter().Handle("by", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return settle.ValueOf(ev.By()) }).
+		Handle("echo", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
+	d, err := settle.Start(t.Context(), settle.Config{
+		Programs: settle.Always(p), HTTP: web, Server: embedded.Config{StoreDir: t.TempDir()}, Bus: bus.Config{Partitions: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		if err := d.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(path, token, key, body string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+web.Addr+"/v1/spaces/"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		a, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(a.Body)
+		_ = a.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(a.StatusCode, " ", strings.TrimSpace(string(text)))
+	}
+}
+
+// An event over HTTP takes effect once, however often it is sent, and what is wrong is said before it is stored.
+func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
+	post := posts(t, gateway.Config{})
+	for try := range 3 {
+		if got, want := post("s/streams/add?wait=receipt&timeout=1m", "", "order-17", ""), fmt.Sprintf(`200 {"duplicate":%v,"event":"order-17","outcome":"handled","result":1}`, try > 0); got != want {
+			t.Errorf("try %d: %s, want %s", try, got, want)
+		}
+	}
+	hashed := post("s/streams/add", "", "evt_1.2/3", "1")
+	if again := post("s/streams/add", "", "evt_1.2/3", "1"); !strings.HasPrefix(hashed, `202 {"duplicate":false,"event":"-key-`) || again != strings.Replace(hashed, "false", "true", 1) {
+		t.Errorf("a key with other characters: %s, and again: %s", hashed, again)
+	}
+	if one, two := post("s/streams/add", "", "", "1"), post("s/streams/add", "", "", "1"); one == two || !strings.HasPrefix(one, `202 {"duplicate":false,"event":"at-`) {
+		t.Errorf("without a key: %s, %s", one, two)
+	}
+	for _, c := range []struct{ path, key, says string }{
+		{"s/streams/nosuch", "e1", "404 "}, {"s%20t/streams/add", "e1", "400 "}, {"s/streams/add?after=48h&expires=1h", "e1", "400 "}, {"s/streams/add", "at-000000000001-x", "410 "},
+	} {
+		if got := post(c.path, "", c.key, "1"); !strings.HasPrefix(got, c.says) {
+			t.Errorf("%s: %s, want %s", c.path, got, c.says)
+		}
+	}
+	if got := post("s/streams/add?wait=receipt&timeout=1m", "", "last", "0"); !strings.Contains(got, `"result":5`) {
+		t.Errorf("at the end: %s", got)
+	}
+	if got := post("s/streams/echo?wait=receipt&timeout=1m", "", "", `{"n": [1, "x"]}`); !strings.Contains(got, `"result":{"n":[1,"x"]}`) {
+		t.Errorf("the payload comes back as %s", got)
+	}
+}
+
+// A handler sees the principal of the token, and two principals that choose one key have an event each.
+func TestIngress_ThePrincipalComesFromTheToken(t *testing.T) {
+	entry := func(name string) string {
+		sum := sha256.Sum256([]byte("token of " + name))
+		return fmt.Sprintf(`{"name": %q, "tokens_sha256": [%q], "send": ["s/by"]}`, name, hex.EncodeToString(sum[:]))
+	}
+	file := filepath.Join(t.TempDir(), "principals.json")
+	if err := os.WriteFile(file, []byte(`{"principals": [`+entry("alice")+`, `+entry("bob")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	post := posts(t, gateway.Config{Principals: file})
+	for _, name := range []string{"alice", "bob", "alice"} {
+		if got := post("s/streams/by?wait=receipt&timeout=1m", "token of "+name, "order-17", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, fmt.Sprintf(`"result":%q`, name)) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := post("s/streams/add", "token of alice", "order-17", "1"); !strings.HasPrefix(got, "403 ") {
+		t.Errorf("another stream: %s", got)
+	}
+}
