@@ -456,22 +456,26 @@ func TestDev_TellsOfWhatIsDecidedElsewhere(t *testing.T) {
 // The first suggested command works when it is pasted.
 func TestDev_SuggestsWhatAFreshSpaceHandles(t *testing.T) {
 	quietHome(t)
-	for name, c := range map[string]struct{ program, send, watch string }{
+	for name, c := range map[string]struct{ program, send, watch, post string }{
 		"the first is refused": {
 			"d = cell('d', {'n': 0})\ndef no():\n    fail('locked')\ndef yes(e):\n    d.n += len(e.by)\nhandle('no', no)\nhandle('yes', yes, payload = {'by': str})\n",
-			`p yes '{"by":"x"}' --wait`, "p d",
+			`p yes '{"by":"x"}' --wait`, "p d", `curl --json '{"by":"x"}' http`,
 		},
 		"the first changes nothing": {
 			"d = cell('d', {'n': 0})\ndef up():\n    d.n += 1\nhandle('ask', lambda: d.n)\nhandle('up', up)\ncompute('twice', lambda: 2 * d.n)\n",
-			"p up --wait", "p twice",
+			"p up --wait", "p twice", "curl -X POST http",
 		},
-		"none changes anything": {"handle('first', lambda: 1)\nhandle('second', lambda: 2)\n", "p first --wait", "p DOCUMENT"},
-		"none is handled":       {"def no(e):\n    fail('no')\nhandle('no', no)\n", "p no PAYLOAD --wait", "p DOCUMENT"},
+		"none changes anything": {"handle('first', lambda: 1)\nhandle('second', lambda: 2)\n", "p first --wait", "p DOCUMENT", "curl -X POST http"},
+		"none is handled":       {"def no(e):\n    fail('no')\nhandle('no', no)\n", "p no PAYLOAD --wait", "p DOCUMENT", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			(&server{T: t, dir: dir}).write("p.star", c.program)
-			start(t, dir, nil).await("\n  settle send " + c.send + "\n  settle watch " + c.watch + "\n  settle get p\n")
+			s := start(t, dir, nil)
+			s.await("\n  settle send " + c.send + "\n  settle watch " + c.watch + "\n  settle get p\n")
+			if _, post, _ := strings.Cut(s.out.String(), "\n           curl "); !strings.HasPrefix("curl "+post, c.post) || (post == "") != (c.post == "") {
+				t.Errorf("it suggests the POST curl %s", post)
+			}
 		})
 	}
 }

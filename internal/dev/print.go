@@ -24,6 +24,9 @@ func (d *dev) print(ctx context.Context) error {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("HTTP", "curl -N %s/v1/spaces/%s/documents/%s/watch", d.server.HTTP, space, doc)
+	if post := d.post(space, try); post != "" {
+		line("", "%s", post)
+	}
 	line("NATS", "nats --context %s sub 'settle.>'   (%s)", contextFor(d.server.NATS), d.server.NATS)
 	lines, err := d.spaces(ctx)
 	if err != nil {
@@ -73,6 +76,25 @@ func (d *dev) try(space, doc string, s *suggestion) []string {
 	return append(tries, "settle get "+space, "settle fleet")
 }
 
+// post returns a command that sends the suggested event over HTTP, "" if there is none.
+func (d *dev) post(space string, s *suggestion) string {
+	stream, payload := "temp", `{"sensor":"top","c":19.5}`
+	switch {
+	case s != nil:
+		stream, payload = s.Stream, s.Payload
+	case !d.isSample():
+		return ""
+	}
+	body := "-X POST"
+	if payload != "" {
+		body = "--json " + quoted(payload)
+	}
+	return fmt.Sprintf("curl %s %s/v1/spaces/%s/streams/%s", body, d.server.HTTP, space, stream)
+}
+
+// quoted returns text for a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
 // event returns an event to try: its stream and payload, quoted for a shell. If no event is known
 // to be handled, it is a form to fill in.
 func event(p *star.Program, s *suggestion) string {
@@ -82,7 +104,7 @@ func event(p *star.Program, s *suggestion) string {
 	case s.Payload == "":
 		return s.Stream
 	}
-	return s.Stream + " '" + strings.ReplaceAll(s.Payload, "'", `'\''`) + "'"
+	return s.Stream + " " + quoted(s.Payload)
 }
 
 // released formats a released version, "" for another build.
