@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"path"
 	"regexp"
@@ -15,6 +16,9 @@ const maxLines = 700
 var (
 	// Split so that this file does not find itself.
 	unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`)
+	// Characters that a reader does not see, or that have text appear in another order than a compiler reads it: those that
+	// control the direction of writing, those without a width, and NUL.
+	hidden = regexp.MustCompile(`[\x00\x{061C}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}]`)
 	// A home directory, or the path of a checkout. The text before it must not be part of a URL or of a
 	// longer path.
 	machinePath = regexp.MustCompile(`(?:^|[^\w./~}-]|file://)(/(?:home|Users|root|work)/[\w.-]+|[A-Z]:\\Users\\)`)
@@ -30,6 +34,9 @@ func checkText(f *file) []finding {
 		if m := unfinished.Find(line); m != nil {
 			found = append(found, finding{f.path, i + 1, string(m) + ": finish it, or open an issue and say in the code what does not work yet"})
 		}
+		if m := hidden.Find(line); m != nil {
+			found = append(found, finding{f.path, i + 1, fmt.Sprintf("%+q cannot be seen, and may have the line read as something else: write it as an escape", m)})
+		}
 		if m := machinePath.FindSubmatch(line); m != nil {
 			found = append(found, finding{f.path, i + 1, string(m[1]) + " is a path of one machine: use a relative path, t.TempDir or a setting"})
 		}
@@ -43,6 +50,18 @@ func checkLength(f *file) []finding {
 		return nil
 	}
 	return []finding{{f.path, n, "more than 700 lines: a file is one idea; find the second one in it and give it a file"}}
+}
+
+// What cannot be seen is found, and letters that merely are not ASCII are not.
+func TestHiddenCharactersAreFound(t *testing.T) {
+	for _, c := range []rune{0, 0x061c, 0x200b, 0x200f, 0x202e, 0x2066, 0x2069, 0xfeff} {
+		if found := checkText(&file{path: "a.go", text: []byte("a\nb" + string(c) + "c\n")}); len(found) != 1 || found[0].line != 2 {
+			t.Errorf("%U: %v", c, found)
+		}
+	}
+	if found := checkText(&file{path: "a.md", text: []byte("Tür — „ja“ ✓ → 東京 🙂\n")}); len(found) != 0 {
+		t.Errorf("found too much: %v", found)
+	}
 }
 
 func TestLongFilesAreFound(t *testing.T) {
