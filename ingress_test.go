@@ -111,7 +111,7 @@ func TestIngress_ThePrincipalComesFromTheToken(t *testing.T) {
 	post := posts(t, gateway.Config{Principals: file})
 	for _, name := range []string{"alice", "bob", "alice"} {
 		if got := post("s/streams/by?wait=receipt&timeout=1m", "token of "+name, "order-17", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, fmt.Sprintf(`"result":%q`, name)) {
-			t.Errorf("%s: %s", name, got)
+			t.Fatalf("%s: %s", name, got)
 		}
 	}
 	if got := post("s/streams/add", "token of alice", "order-17", "1"); !strings.HasPrefix(got, "403 ") {

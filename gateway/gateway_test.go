@@ -92,7 +92,7 @@ func newSite(t *testing.T, cfg gateway.Config) *site {
 		defer close(s.ended)
 		s.g.Serve(ctx, leaving, s.source, s.ingress)
 	}()
-	s.http.Transport = &http.Transport{}
+	s.http.Transport, s.http.Timeout = &http.Transport{}, time.Minute // a safety net
 	t.Cleanup(func() {
 		s.http.CloseIdleConnections()
 		cancel()

@@ -188,6 +188,7 @@ func TestPrincipals_SendAndReadWhatTheirEntriesAllow(t *testing.T) {
 		{"name": "sign", "tokens_sha256": ["`+sum("sign")+`"], "read": ["*/*"]}
 	]}`)
 	s := newSite(t, gateway.Config{Principals: file, Token: "all"})
+	close(s.source.events) // a watch that is allowed would end at once
 	for name, c := range map[string]struct {
 		method, path, token string
 		want                int
