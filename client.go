@@ -64,10 +64,15 @@ func (c *Client) deployed(ctx context.Context) error {
 // message encodes the event, or returns an error if the lane would refuse it or does not exist.
 func (c *Client) message(ctx context.Context, o Outgoing) (model.Message, error) {
 	m, err := o.message()
-	if err == nil {
-		err = c.deployed(ctx)
-	}
 	if err != nil {
+		return m, err
+	}
+	return c.own(ctx, m)
+}
+
+// own makes an encoded event one of this client, or returns an error if the lane would refuse it or does not exist.
+func (c *Client) own(ctx context.Context, m model.Message) (model.Message, error) {
+	if err := c.deployed(ctx); err != nil {
 		return m, err
 	}
 	m.ID = model.EventIDOf(c.by, m.ID)

@@ -69,11 +69,11 @@ func (in *ingress) Send(ctx context.Context, e *gateway.Event) (id string, dupli
 	if !e.Payload.IsAbsent() {
 		out.Payload = e.Payload
 	}
-	if _, err := out.message(); err != nil {
+	m, err := out.message()
+	if err != nil {
 		return "", false, &model.ServiceError{Code: model.CodeBadRequest, Text: err.Error()}
 	}
-	m, err := c.message(ctx, out)
-	if err != nil {
+	if m, err = c.own(ctx, m); err != nil {
 		return "", false, expired(err)
 	}
 	r, err := c.send(ctx, m)

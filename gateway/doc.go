@@ -48,8 +48,9 @@
 //
 // The status is 422 if the event has failed, was refused or cancelled, or has expired; "outcome" and "error" say how and why. It is
 // 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
-// names, parameters and JSON, 404 if the program of the space does not handle the stream, 413 and 415 for the size and the type
-// of the body. After a 503, or no answer at all, the event may be stored: send it again with the same key.
+// names, parameters and JSON, 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
+// (settle.TimedID), 413 and 415 for the size and the type of the body. After a status of 500 or more, or no answer at all, the event may be
+// stored: send it again with the same key.
 //
 // # Access
 //

@@ -64,7 +64,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	e := &env{ctx: a.ctx, bus: bus, horizon: bus.Horizon(), cfg: own, tasks: &a.tasks, clock: &serverclock.Clock{}, counters: &a.counters}
 	a.host = newHost(e, cfg.Space, cfg.Runs, laneBacklog{})
 	a.host.start.joins, a.host.entered = true, make(chan struct{})
-	a.host.call(func() { a.host.remote.attend(a.host.log(), true) })
+	a.host.call(func() { a.host.remote.attend(a.host.integrator(), true) })
 	if cfg.Events {
 		a.keep("follow lane", a.followLane)
 	}

@@ -116,7 +116,7 @@ func (h *host) catchUp() error {
 		if err != nil {
 			return fmt.Errorf("read log after %d: %w", h.core.Seq(), err)
 		}
-		if err := h.log().Integrate(entries...); err != nil {
+		if err := h.integrator().Integrate(entries...); err != nil {
 			return err
 		}
 		if integrated += len(entries); integrated > 0 && len(entries) < readPage {

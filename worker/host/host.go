@@ -133,7 +133,7 @@ func newHost(e *env, name string, program Program, b laneBacklog) *host {
 	h.code.abandoned, h.code.giveUp = &e.counters.abandoned, h.abandon
 	h.resident.space, h.resident.wake = name, h.loop.wake
 	h.remote.loop, h.remote.seen = h.loop, h.code.cancelMarked
-	readMissed := func() { h.remote.readMissed(h.log()) }
+	readMissed := func() { h.remote.readMissed(h.integrator()) }
 	h.saver.init(name, e.bus, h.loop.report, readMissed, func() { h.missedCommits(readMissed) })
 	return h
 }
@@ -153,7 +153,7 @@ func (h *host) observe(doc string, on bool) {
 		switch {
 		case doc == "":
 			attended()
-			h.remote.attend(h.log(), on)
+			h.remote.attend(h.integrator(), on)
 			return
 		case !on:
 			h.idle.observed--
@@ -279,7 +279,7 @@ func (h *host) sleep(until time.Duration) {
 // takeIn passes the inbox to the core, events only as far as the core
 // has room.
 func (h *host) takeIn() {
-	h.remote.take(h.log())
+	h.remote.take(h.integrator())
 	in, whole := h.inbox.take(h.core)
 	if len(in.events) > 0 {
 		h.idle.active = true
@@ -301,7 +301,7 @@ func (h *host) takeIn() {
 	if whole {
 		h.inbox.recycle(in.events)
 	}
-	h.remote.take(h.log()) // unless the calls have made transactions, or until one is answered
+	h.remote.take(h.integrator()) // unless the calls have made transactions, or until one is answered
 	if g := h.graph; g != nil && !h.draining {
 		g.directs.make(g.core, h.now())
 	}

@@ -360,7 +360,7 @@ func TestRead_LooksAgainAfterACommitOfAnotherRuntime(t *testing.T) {
 	if !h.tryAnswer(read()) {
 		t.Error("a read that was up to date is not answered")
 	}
-	if err := h.log().Integrate(model.LogEntry{Space: "s", Seq: 2, Prev: 1, ID: joins.Commit.ID(), Data: joins.Data}); err != nil {
+	if err := h.integrator().Integrate(model.LogEntry{Space: "s", Seq: 2, Prev: 1, ID: joins.Commit.ID(), Data: joins.Data}); err != nil {
 		t.Fatal(err)
 	}
 	if h.tryAnswer(read()) {

@@ -69,25 +69,6 @@ func (r *documentRead) outdated(of *reads) bool {
 	return r.refused != of.refused || r.integrated != of.integrated
 }
 
-// integrator counts the commits of other runtimes that a core integrates.
-type integrator struct {
-	logCore
-	reads *reads
-}
-
-func (i integrator) Integrate(entries ...model.LogEntry) error {
-	i.reads.integrated += uint64(len(entries))
-	return i.logCore.Integrate(entries...)
-}
-
-// log returns the core as a reader of the log.
-func (h *host) log() logCore {
-	if h.graph == nil {
-		return h.core
-	}
-	return integrator{h.core, &h.graph.reads}
-}
-
 // pending reports whether a current read waits for work on a document.
 func (r *documentRead) pending() bool {
 	return r.current && slices.ContainsFunc(r.seen, func(f Freshness) bool { return f.Pending })

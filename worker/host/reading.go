@@ -292,7 +292,7 @@ func (h *host) takeRead(entries []model.LogEntry, err error) {
 		h.report("read log", err)
 	case !h.core.Settled():
 	default:
-		if err := h.log().Integrate(entries...); err != nil {
+		if err := h.integrator().Integrate(entries...); err != nil {
 			h.fail("integrate the commits of another runtime", err)
 		}
 	}

@@ -32,6 +32,25 @@ type logCore interface {
 	Integrate(entries ...model.LogEntry) error
 }
 
+// integrator counts the commits of other runtimes that a core integrates.
+type integrator struct {
+	logCore
+	reads *reads
+}
+
+func (i integrator) Integrate(entries ...model.LogEntry) error {
+	i.reads.integrated += uint64(len(entries))
+	return i.logCore.Integrate(entries...)
+}
+
+// integrator returns the core with that count, which the reads of documents need.
+func (h *host) integrator() logCore {
+	if h.graph == nil {
+		return h.core
+	}
+	return integrator{h.core, &h.graph.reads}
+}
+
 // attend records that another runtime has attached to the space, or has detached.
 func (r *remoteCommits) attend(core logCore, on bool) {
 	switch {
