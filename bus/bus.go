@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -74,6 +75,7 @@ func Dial(cfg Config) (*Bus, error) {
 	if err := b.dial(); err != nil {
 		return nil, err
 	}
+	b.streams.Begin()
 	return b, nil
 }
 
@@ -90,6 +92,7 @@ func connectOnce(ctx context.Context, cfg Config) (*Bus, error) {
 		b.Kill()
 		return nil, err
 	}
+	b.streams.Begin()
 	return b, nil
 }
 
@@ -131,10 +134,26 @@ func (b *Bus) readSettings(ctx context.Context) error {
 	}
 	b.streams.Clustered.Store(b.streams.NC.ConnectedClusterName() != "" || b.streams.KV != "")
 	stored, err := b.StoredSettings(ctx)
+	if errors.Is(err, wire.ErrNoJetStream) && b.streams.API == jetstream.DefaultAPIPrefix {
+		stored, err = b.importedSettings(ctx, err)
+	}
 	if err != nil {
 		return err
 	}
 	return b.Choose(stored)
+}
+
+// importedSettings reads the settings as a user of an account that imports what it needs from that of the streams. If the account imports
+// nothing, the error is the one from before.
+func (b *Bus) importedSettings(ctx context.Context, before error) (stored provision.Settings, err error) {
+	if err := b.streams.UseImported(); err != nil {
+		return stored, err
+	}
+	stored, err = b.StoredSettings(ctx)
+	if errors.Is(err, wire.ErrNoJetStream) {
+		err = before
+	}
+	return stored, err
 }
 
 // Close waits until requests in flight have their answers, at most for the

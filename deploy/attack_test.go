@@ -31,7 +31,7 @@ var attacks = []struct {
 func TestAttack_AClientHasNoDeputy(t *testing.T) {
 	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
+	c.must(c.as(roles.Administrator, "provision").Provision(t.Context()))
 	worker := c.as(roles.Worker, "w")
 	echo := func(q []byte) ([]byte, error) { return q, nil }
 	c.must(worker.Serve(t.Context(), model.Service{Name: "echo", Endpoints: []model.Endpoint{{Name: "echo", Answer: echo}}}))

@@ -129,7 +129,7 @@ func shop() *settle.Program {
 func TestEveryRoleCanDoItsWork(t *testing.T) {
 	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
+	c.must(c.as(roles.Administrator, "provision").Provision(t.Context()))
 	first := c.worker("w1")
 	coord := coordinator.New(c.as(roles.Coordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond, Logger: slog.New(refusals{roles.Coordinator, &c.mu, &c.refused})})
 	coord.Start()
@@ -257,7 +257,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 func TestAClientCannotCommit(t *testing.T) {
 	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
+	c.must(c.as(roles.Administrator, "provision").Provision(t.Context()))
 	b := c.as(roles.Client, "app")
 	done := make(chan error, 1)
 	b.Append(model.Append{Space: "shop", ID: "x/0/1", Data: []byte(`{"v":1,"sp":"shop"}`)}, func(_ uint64, err error) { done <- err })
@@ -280,7 +280,7 @@ func TestAClientCannotCommit(t *testing.T) {
 func TestAnOrderedServerDoesItsWorkAsAWorker(t *testing.T) {
 	t.Parallel()
 	c := &cast{t: t, server: startWithUsers(t)}
-	c.must(c.as(roles.Operator, "provision").Provision(t.Context()))
+	c.must(c.as(roles.Administrator, "provision").Provision(t.Context()))
 	coord := coordinator.New(c.as(roles.Coordinator, "c1"), coordinator.Config{Save: 50 * time.Millisecond})
 	coord.Start()
 	t.Cleanup(coord.Stop)

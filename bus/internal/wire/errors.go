@@ -185,7 +185,7 @@ func APIError(e *jetstream.APIError) error {
 	case codeStreamNotFound:
 		return ErrNoStream
 	case codeNotEnabledForAccount, codeNotEnabled:
-		return fmt.Errorf("%w: %s (%d)", errNoJetStream, e.Description, e.ErrorCode)
+		return fmt.Errorf("%w: %s (%d)", ErrNoJetStream, e.Description, e.ErrorCode)
 	case codeClusterNotAvailable, codeClusterNotLeader, codeStreamOffline,
 		codeStreamTooManyRequests, CodeInsufficientResources:
 		return fmt.Errorf("%w: %s (%d)", ErrTransient, e.Description, e.ErrorCode)
@@ -197,7 +197,7 @@ func APIError(e *jetstream.APIError) error {
 var (
 	ErrNoMessage   = errors.New("no such message")
 	ErrNoStream    = model.ErrNoStream
-	errNoJetStream = errors.New("JetStream is not enabled for this account")
+	ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 	// ErrTransient: another request may succeed.
 	ErrTransient = errors.New("not available just now")
 )

@@ -110,6 +110,10 @@ func (l *Link) useAPI(s APISettings) (err error) {
 	return nil
 }
 
+// UseImported makes requests to the JetStream API under the subject to which an account without streams imports it. It must be called
+// before anything else uses the link.
+func (l *Link) UseImported() error { return l.useAPI(APISettings{APIPrefix: l.Names.ImportedAPI()}) }
+
 // APISettings are the settings of a nats context about the JetStream API.
 type APISettings struct{ Domain, APIPrefix string }
 

@@ -38,9 +38,13 @@ func (s *Streams) Open(nc *nats.Conn, api APISettings, faults faults.Func) error
 	}
 	s.Pub.suspect = s.Suspect
 	s.watchConnection()
+	return nil
+}
+
+// Begin begins to compare the streams with what is remembered of them, until the connection is closed.
+func (s *Streams) Begin() {
 	every := s.Timing.PastCheck
 	s.Pub.running.Go(func() { s.comparePast(every) }) // ends with s.pub.ctx
-	return nil
 }
 
 // Now returns how often the store was found to have gone back.

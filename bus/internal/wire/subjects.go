@@ -221,6 +221,10 @@ func cutLast(subject string) (last, rest string, ok bool) {
 	return subject[dot+1:], subject[:dot], true
 }
 
+// ImportedAPI returns what precedes the subjects of the JetStream API in an account that imports it. Under the usual ones, the
+// servers answer there that the account has no streams.
+func (n Names) ImportedAPI() string { return n.Prefix + ".js." }
+
 // CheckMessage returns an error if the names of an event cannot be tokens of a subject.
 func CheckMessage(m *model.Message) error {
 	if err := model.CheckName("space", m.Space); err != nil {
