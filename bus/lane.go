@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/settlehq/settle/bus/internal/wire"
 	"github.com/settlehq/settle/model"
@@ -85,45 +84,23 @@ func (l *lanes) LaneEnd(ctx context.Context, partition int) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-// CountLane counts the events of a space in a part of its lane. See port.Lanes. The server counts
-// them when it creates a consumer, which delivers none.
+// CountLane counts the events of a space in a part of its lane. See port.Lanes.
 func (l *lanes) CountLane(ctx context.Context, space string, after, upTo uint64) (int, error) {
 	if err := model.CheckName("space", space); err != nil {
 		return 0, err
 	}
-	var n [2]uint64
+	p := l.PartitionOf(space)
+	var n [2]int
 	for i, behind := range []uint64{after, upTo} {
-		err := l.Persist(ctx, func(ctx context.Context) (err error) {
-			n[i], err = l.countBehind(ctx, l.Names.LaneStream(l.PartitionOf(space)), l.Names.LaneOfSpace(l.PartitionOf(space), space), behind)
-			return err
-		})
-		if err != nil {
+		if behind == math.MaxUint64 {
+			continue
+		}
+		var err error
+		if n[i], err = l.CountFrom(ctx, l.Names.LaneStream(p), l.Names.LaneOfSpace(p, space), behind+1); err != nil {
 			return 0, fmt.Errorf("count the events of space %s: %w", space, err)
 		}
 	}
-	return int(n[0] - min(n[0], n[1])), nil
-}
-
-func (l *lanes) countBehind(ctx context.Context, stream, pattern string, after uint64) (uint64, error) {
-	if after == math.MaxUint64 {
-		return 0, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.AckTimeout)
-	defer cancel()
-	cfg := jetstream.ConsumerConfig{
-		Name: wire.TailPrefix + wire.ShortID(), FilterSubject: pattern, AckPolicy: jetstream.AckNonePolicy,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
-		InactiveThreshold: 10 * time.Second, MemoryStorage: true, Replicas: 1,
-	}
-	c, err := l.JS.CreateConsumer(ctx, stream, cfg)
-	l.DeleteTail(stream, cfg.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return 0, wire.ErrNoStream
-	}
-	if err != nil {
-		return 0, wire.Transient(err)
-	}
-	return c.CachedInfo().NumPending, nil
+	return max(0, n[0]-n[1]), nil
 }
 
 // event decodes an event of a partition from its lane; ok is false if the message is not an event. An event

@@ -121,7 +121,7 @@ func TestFleetOfTheseFilesLosesAServerAndGoesOn(t *testing.T) {
 	if out, code := once(t.Context(), t, plain, "settle", "fleet"); code == 0 || !strings.Contains(out, "NATS_CA") {
 		t.Errorf("a client that knows no authority: code %d\n%s", code, out)
 	}
-	f.run("operator", "provision", "--wait", "2m", "--replicas", "3", "--partitions", "8")
+	f.run("administrator", "provision", "--wait", "2m", "--replicas", "3", "--partitions", "8")
 	var workers []*process
 	for i := range 3 {
 		env := f.as("worker")

@@ -18,7 +18,7 @@ func TestIncident_AWorkerIsFrozen(t *testing.T) {
 	t.Parallel()
 	s := startWithUsers(t)
 	operator := loginAs(s, roles.Operator)
-	if out, code := once(t.Context(), t, operator, "settle", "provision", "--partitions", "2"); code != 0 {
+	if out, code := commandAs(t, s, roles.Administrator, "provision", "--partitions", "2"); code != 0 {
 		t.Fatalf("provision: code %d\n%s", code, out)
 	}
 	var frozen *process
@@ -127,7 +127,7 @@ func TestIncident_AWorkerMayDoTooLittle(t *testing.T) {
 	})
 }
 
-// The doctor names the missing permissions of a user that may do less than a reader, and none for a reader.
+// The doctor names the missing permissions of a user that may do less than any role, and none for one with all rights.
 func TestIncident_PermissionsAreMissing(t *testing.T) {
 	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "server.conf")
@@ -152,7 +152,7 @@ func TestIncident_PermissionsAreMissing(t *testing.T) {
 	}
 	for user, lacks := range map[string]bool{"all": false, "less": true} {
 		out, _ := once(t.Context(), t, as(user), "settle", "doctor", "--json")
-		said := fmt.Sprintf("user %s of account APP has the rights of no role; a reader needs besides: ", user)
+		said := fmt.Sprintf("user %s of account APP has the rights of no role; the role backup needs besides: ", user)
 		if strings.Contains(out, said) != lacks || strings.Contains(out, "publish settle.api.>") != lacks {
 			t.Errorf("of user %s the doctor says\n%s", user, out)
 		}

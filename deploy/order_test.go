@@ -55,7 +55,7 @@ func TestProcessesMayBeStartedInAnyOrder(t *testing.T) {
 	for _, p := range []*process{worker, coordinator} {
 		p.says(t, "waiting for a deployment")
 	}
-	if out, code := once(t.Context(), t, as("operator"), "settle", "provision", "--partitions", "3"); code != 0 {
+	if out, code := once(t.Context(), t, as("administrator"), "settle", "provision", "--partitions", "3"); code != 0 {
 		t.Fatalf("provision: code %d\n%s", code, out)
 	}
 	for _, p := range []*process{worker, coordinator} {
@@ -110,7 +110,7 @@ func TestProcessesLeaveWhileTheServerIsAway(t *testing.T) {
 	listen, as := address(t)
 	store := t.TempDir()
 	server := startAt(t, listen, store)
-	if out, code := once(t.Context(), t, as("operator"), "settle", "provision", "--partitions", "2"); code != 0 {
+	if out, code := once(t.Context(), t, as("administrator"), "settle", "provision", "--partitions", "2"); code != 0 {
 		t.Fatalf("provision: code %d\n%s", code, out)
 	}
 	send := func(id, want string) {

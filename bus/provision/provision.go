@@ -391,7 +391,7 @@ func (pr *Provisioner) MayProvision(ctx context.Context) error {
 	for _, a := range pr.Specs(pr.Partitions()) {
 		subjects = append(subjects, pr.API+"STREAM.CREATE."+a.Config.Name)
 	}
-	return pr.MayPublish(ctx, "creating a deployment", roles.Operator, subjects...)
+	return pr.MayPublish(ctx, "creating a deployment", roles.Administrator, subjects...)
 }
 
 // MaxPartitions prevents a typing error from creating more streams than a

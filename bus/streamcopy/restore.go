@@ -63,7 +63,7 @@ func (r *Restorer) begin(ctx context.Context) error {
 	if err := r.b.Provisioner.Choose(provision.Settings{}); err != nil {
 		return err
 	}
-	if err := r.b.Streams().MayPublish(ctx, "a restore", roles.Operator, r.needs()...); err != nil {
+	if err := r.b.Streams().MayPublish(ctx, "a restore", roles.Administrator, r.needs()...); err != nil {
 		return err
 	}
 	mark, there, err := r.mark(ctx)

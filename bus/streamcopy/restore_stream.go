@@ -60,7 +60,7 @@ func (r *Restorer) beginStream(ctx context.Context, wanted provision.Settings) e
 	for _, verb := range []string{"INFO", "CREATE", "UPDATE", "DELETE", "RESTORE"} {
 		subjects = append(subjects, r.b.Streams().API+"STREAM."+verb+"."+a.Config.Name)
 	}
-	if err := r.b.Streams().MayPublish(ctx, "a restore", roles.Operator, append(subjects, "$JS.SNAPSHOT.RESTORE.>")...); err != nil {
+	if err := r.b.Streams().MayPublish(ctx, "a restore", roles.Administrator, append(subjects, "$JS.SNAPSHOT.RESTORE.>")...); err != nil {
 		return err
 	}
 	info, err := r.b.Streams().StreamInfo(ctx, workers)

@@ -237,6 +237,9 @@ func (s *surveyor) user(ctx context.Context) {
 	}
 	s.User.Lacks = map[string][]string{}
 	for _, r := range roles.Of(s.b.Prefix(), max(1, s.Partitions)) {
+		if r.Outside {
+			continue // it would be in another account
+		}
 		lacks := append(u.Permissions.Publish.Lacks("publish", r.Publish), u.Permissions.Subscribe.Lacks("subscribe", r.Subscribe)...)
 		if len(lacks) == 0 {
 			s.User.Roles = append(s.User.Roles, r.Name)

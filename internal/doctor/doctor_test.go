@@ -196,8 +196,8 @@ var deployments = []struct {
 	{"a backup that cannot be seen", single, func(s *survey.Survey) { s.BackupUnseen = errors.New("no answer") }, Warning, "! backup it is not known when the newest was made: no answer"},
 	{"a server without users", single, func(s *survey.Survey) { s.User = survey.UserFacts{Account: "$G", Unlimited: true} }, Warning, "with all permissions|Every client that reaches the server"},
 	{"a user without a role", single, func(s *survey.Survey) {
-		s.User = survey.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"reader": {"publish settle.api.>"}}}
-	}, Warning, "user x of account A has the rights of no role; a reader needs besides: publish settle.api.>"},
+		s.User = survey.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"backup": {"publish settle.api.>"}}}
+	}, Warning, "user x of account A has the rights of no role; the role backup needs besides: publish settle.api.>"},
 	{"a user that cannot ask for its rights", single, func(s *survey.Survey) { s.User = survey.UserFacts{Unknown: errors.New("no answer")} }, Warning, "permissions not known: no answer"},
 }
 

@@ -314,7 +314,7 @@ func (j *judge) permissions() {
 	case u.Unlimited:
 		j.ok(CheckPermissions, "%s of account %s may do everything", who, u.Account)
 	case len(u.Roles) == 0:
-		j.bad(Warning, CheckPermissions, fmt.Sprintf("%s of account %s has the rights of no role; a %s needs besides: %s", who, u.Account, roles.Reader, strings.Join(u.Lacks[roles.Reader], ", ")),
+		j.bad(Warning, CheckPermissions, fmt.Sprintf("%s of account %s has the rights of no role; the role %s needs besides: %s", who, u.Account, roles.Backup, strings.Join(u.Lacks[roles.Backup], ", ")),
 			"Some commands will wait for answers that never come.", "Give it the permissions of a role: `settle permissions`.")
 	default:
 		roles := slices.Clone(u.Roles)

@@ -33,7 +33,9 @@ var ErrTooMany = errors.New("too many results for one request")
 // order and without gaps. more reports that the batch ended before the replica's end.
 func (l *Link) BatchGet(ctx context.Context, stream string, req GetRequest) (found []StoredMsg, more bool, err error) {
 	err = l.Persist(ctx, func(ctx context.Context) error {
-		found, more, err = l.batchOnce(ctx, stream, req)
+		var pending uint64
+		found, pending, err = l.batchOnce(ctx, stream, req)
+		more = pending > 0
 		if errors.Is(err, errSilentReplicas) {
 			if _, info := l.StreamInfo(ctx, stream); errors.Is(info, ErrNoStream) {
 				return info
@@ -47,21 +49,22 @@ func (l *Link) BatchGet(ctx context.Context, stream string, req GetRequest) (fou
 	return found, more, nil
 }
 
-func (l *Link) batchOnce(ctx context.Context, stream string, req GetRequest) ([]StoredMsg, bool, error) {
+// batchOnce returns the messages of a batch, and how many more there were.
+func (l *Link) batchOnce(ctx context.Context, stream string, req GetRequest) ([]StoredMsg, uint64, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	// Room for every message that the request allows, so none is ever dropped.
 	replies := make(chan *nats.Msg, max(req.Batch, min(len(req.MultiLast), 1)*multiLastLimit)+1)
 	inbox := l.NC.NewInbox()
 	sub, err := l.NC.ChanSubscribe(inbox, replies)
 	if err != nil {
-		return nil, false, Transient(err)
+		return nil, 0, Transient(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
 	if err := l.NC.PublishRequest(l.API+"DIRECT.GET."+stream, inbox, body); err != nil {
-		return nil, false, Transient(err)
+		return nil, 0, Transient(err)
 	}
 	return l.collect(ctx, replies, len(req.MultiLast) > 0)
 }
@@ -69,7 +72,7 @@ func (l *Link) batchOnce(ctx context.Context, stream string, req GetRequest) ([]
 // collect receives a batch. The server numbers each message's predecessor within
 // the batch, so a lost one is noticed. multi means that the request was for the last
 // messages of all subjects of a pattern.
-func (l *Link) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool) (found []StoredMsg, more bool, err error) {
+func (l *Link) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool) (found []StoredMsg, pending uint64, err error) {
 	patience := time.NewTimer(l.AckTimeout)
 	defer patience.Stop()
 	var last uint64
@@ -79,18 +82,18 @@ func (l *Link) collect(ctx context.Context, replies <-chan *nats.Msg, multi bool
 		case m = <-replies:
 			patience.Reset(l.AckTimeout)
 		case <-patience.C:
-			return nil, false, fmt.Errorf("%w: no answer within %v", ErrTransient, l.AckTimeout)
+			return nil, 0, fmt.Errorf("%w: no answer within %v", ErrTransient, l.AckTimeout)
 		case <-ctx.Done():
-			return nil, false, ctx.Err()
+			return nil, 0, ctx.Err()
 		case <-l.Stopped:
-			return nil, false, model.ErrStopped
+			return nil, 0, model.ErrStopped
 		}
 		seq := AddedNumber(m.Header, HeaderSequence)
 		if seq == 0 { // no stored message: only those have a sequence
 			return endOfBatch(found, last, m.Header, multi)
 		}
 		if AddedNumber(m.Header, HeaderLastSequence) != last {
-			return nil, false, fmt.Errorf("%w: a part of a batch was lost", ErrTransient)
+			return nil, 0, fmt.Errorf("%w: a part of a batch was lost", ErrTransient)
 		}
 		last = seq
 		found = append(found, StoredMsg{
@@ -112,27 +115,27 @@ var errSilentReplicas = errors.New("no replica of the stream answers")
 const NoResults = "No Results"
 
 // endOfBatch reads the message that ends a batch.
-func endOfBatch(found []StoredMsg, last uint64, h nats.Header, multi bool) ([]StoredMsg, bool, error) {
+func endOfBatch(found []StoredMsg, last uint64, h nats.Header, multi bool) ([]StoredMsg, uint64, error) {
 	status := Header(h, HeaderStatus)
 	switch status {
 	case "":
-		return nil, false, fmt.Errorf("%w: %w", ErrTooMany, errNoHeaders)
+		return nil, 0, fmt.Errorf("%w: %w", ErrTooMany, errNoHeaders)
 	case "204":
 		if AddedNumber(h, HeaderLastSequence) != last {
-			return nil, false, fmt.Errorf("%w: the end of a batch was lost", ErrTransient)
+			return nil, 0, fmt.Errorf("%w: the end of a batch was lost", ErrTransient)
 		}
-		return found, AddedNumber(h, headerNumPending) > 0, nil
+		return found, AddedNumber(h, headerNumPending), nil
 	case "404":
 		if why := Header(h, HeaderDescription); len(found) > 0 || multi && why != NoResults {
-			return nil, false, fmt.Errorf("%w: a batch ended after %d messages: %s", ErrTransient, len(found), why)
+			return nil, 0, fmt.Errorf("%w: a batch ended after %d messages: %s", ErrTransient, len(found), why)
 		}
-		return nil, false, nil
+		return nil, 0, nil
 	case "413":
-		return nil, false, ErrTooMany
+		return nil, 0, ErrTooMany
 	case "503":
-		return nil, false, fmt.Errorf("%w: %w", ErrTransient, errSilentReplicas)
+		return nil, 0, fmt.Errorf("%w: %w", ErrTransient, errSilentReplicas)
 	}
-	return nil, false, fmt.Errorf("status %s %s", status, Header(h, HeaderDescription))
+	return nil, 0, fmt.Errorf("status %s %s", status, Header(h, HeaderDescription))
 }
 
 // ReadPages reads up to limit messages that match the pattern after a sequence, in
@@ -156,6 +159,28 @@ func (l *Link) ReadPages(ctx context.Context, stream, pattern string, after uint
 		after = page[len(page)-1].Seq
 	}
 	return all, nil
+}
+
+// CountFrom counts the messages that match the pattern from a sequence on. It reads one of them: with that, the server says how many more
+// there are. Any replica may answer.
+func (l *Link) CountFrom(ctx context.Context, stream, pattern string, from uint64) (n int, err error) {
+	err = l.Persist(ctx, func(ctx context.Context) error {
+		found, pending, err := l.batchOnce(ctx, stream, GetRequest{Seq: from, NextFor: pattern, Batch: 1})
+		n = len(found) + int(pending)
+		return err
+	})
+	if errors.Is(err, errNoHeaders) { // of the first one
+		m, err := l.LeaderGet(ctx, stream, GetRequest{Seq: from, NextFor: pattern})
+		if err != nil {
+			return 0, err
+		}
+		n, err = l.CountFrom(ctx, stream, pattern, m.Seq+1)
+		return n + 1, err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count messages of stream %s: %w", stream, err)
+	}
+	return n, nil
 }
 
 // oneByOne is how many messages are read one by one before a batch is tried again.

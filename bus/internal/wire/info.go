@@ -57,7 +57,7 @@ func APITransient(err error) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return ErrNoStream
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w: %w; start the server with -js, or enable JetStream for the account", ErrNoJetStream, err)
+		return fmt.Errorf("%w: %w; start the server with -js, or enable JetStream for the account, or, if this account imports the streams, use a user of the role backup, operator or administrator", ErrNoJetStream, err)
 	case errors.As(err, &api):
 		if errors.Is(APIError(api), ErrTransient) {
 			return Transient(err)

@@ -114,6 +114,9 @@ func (l *Link) useAPI(s APISettings) (err error) {
 // before anything else uses the link.
 func (l *Link) UseImported() error { return l.useAPI(APISettings{APIPrefix: l.Names.ImportedAPI()}) }
 
+// Imported reports whether UseImported was called.
+func (l *Link) Imported() bool { return l.API == l.Names.ImportedAPI() }
+
 // APISettings are the settings of a nats context about the JetStream API.
 type APISettings struct{ Domain, APIPrefix string }
 

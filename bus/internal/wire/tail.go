@@ -54,6 +54,9 @@ var errReconnected = fmt.Errorf("%w: the connection is another one", errInterrup
 // the way leaves a gap, and a consumer that is lost itself stops its
 // heartbeat. Flow control keeps the server from running ahead of deliver.
 func (s *Streams) Follow(ctx context.Context, t Tail, deliver func(Delivery)) error {
+	if s.Imported() {
+		return fmt.Errorf("follow stream %s: %w: that needs a user of the account that has the streams, such as one of the role backup or operator; this account imports them (`settle permissions`)", t.Stream, model.ErrForbidden)
+	}
 	var gone absence
 	epoch := port.EpochOf(ctx, s.Past.Now())
 	for try := 1; ; try++ {
