@@ -155,7 +155,7 @@ answer questions                      ..wo..a  < settle.api.tree
 be found as a service                 ..wo..a  < $SRV.INFO
 
 purge documents                       ..w...a  $JS.API.STREAM.PURGE.KV_SETTLE_STATE_0
-purge dead letters                    .....pa  $JS.API.STREAM.PURGE.SETTLE_DEAD
+purge dead letters                    ......a  $JS.API.STREAM.PURGE.SETTLE_DEAD
 purge the workers                     ......a  $JS.API.STREAM.PURGE.KV_SETTLE_WORKERS
 purge what is none of the deployment  ......a  $JS.API.STREAM.PURGE.OTHER
 deploy a program                      .....pa  $KV.SETTLE_PROGRAMS.version.p.1

@@ -161,7 +161,7 @@ func (n subjects) operator() Role {
 	r := n.backup()
 	r.Name, r.About = Operator, "deploys programs, redrives dead letters, decides about what is lost or cannot be read; for people"
 	r.Publish = append(r.Publish, n.Prefix+".log.>", n.Prefix+".lane.>", n.Prefix+".send.>", n.Prefix+".dead.>", n.RollCalls(),
-		wire.BucketSubject(n.ProgramsBucket(), ">"), wire.BucketSubject(n.WorkersBucket(), "*"), purge(n.DeadStream()))
+		wire.BucketSubject(n.ProgramsBucket(), ">"), wire.BucketSubject(n.WorkersBucket(), "*"))
 	for p := range n.partitions {
 		r.Publish = append(r.Publish, wire.BucketSubject(n.StateBucket(p), ">"))
 	}
