@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,10 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			if c == nil {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
 				fail(w, http.StatusUnauthorized, "a token is needed")
+				return
+			}
+			if path.Clean(r.URL.Path) != r.URL.Path { // a redirect would repeat a request, with its token, about something else
+				fail(w, http.StatusNotFound, "this path has empty names, or . or .. among them")
 				return
 			}
 			next.ServeHTTP(w, c.within(r))

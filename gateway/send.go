@@ -124,6 +124,9 @@ func (e *Event) read(w http.ResponseWriter, r *http.Request, now time.Time) (wai
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return 0, &model.ServiceError{Code: http.StatusUnsupportedMediaType, Text: "the payload is JSON: send it with Content-Type: application/json"}
 	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return 0, &model.ServiceError{Code: http.StatusUnsupportedMediaType, Text: fmt.Sprintf("a payload with Content-Encoding %.40q is not decoded: send it as it is", coding)}
+	}
 	if e.Payload, err = model.ParseValue(body); err != nil {
 		return 0, badRequest("the payload is not JSON: %v", err)
 	}
