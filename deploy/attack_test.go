@@ -2,10 +2,14 @@ package deploy_test
 
 import (
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/bus/natstest"
 	"github.com/settlehq/settle/bus/provision"
 	"github.com/settlehq/settle/bus/roles"
 	"github.com/settlehq/settle/model"
@@ -103,4 +107,71 @@ func appendCommit(t *testing.T, b interface {
 		t.Fatal(err)
 	}
 	return a.seq
+}
+
+// startChanged is startWithUsers with a change to the files of deploy/nats.
+func startChanged(t *testing.T, from, to string) *embedded.Server {
+	t.Helper()
+	dir := t.TempDir()
+	changed := false
+	for _, name := range []string{"users.conf", "permissions.conf"} {
+		text := read(t, "nats/"+name)
+		changed = changed || strings.Contains(text, from)
+		writeFile(t, filepath.Join(dir, name), strings.Replace(text, from, to, 1))
+	}
+	if !changed {
+		t.Fatalf("the files have no %q", from)
+	}
+	conf := filepath.Join(dir, "server.conf")
+	writeFile(t, conf, "include ./users.conf\n")
+	return natstest.StartServer(t, embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0", ConfigFile: conf})
+}
+
+// The doctor attacks a deployment as a user that is not trusted, and reports a border that is missing; and it sees without an
+// attack, from the system account, that the border is missing.
+func TestDoctor_ReportsABorderThatIsMissing(t *testing.T) {
+	t.Parallel()
+	const operator = "      { user: operator, password: $SETTLE_OPERATOR_PASSWORD, permissions: $SETTLE_OPERATOR }\n"
+	const export = `{ service: "settle.demand.*", accounts: [SETTLE_CLIENTS] }`
+	for name, c := range map[string]struct {
+		from, to string
+		user     string // that attacks
+		breach   bool
+		says     string // the doctor, of borders
+	}{
+		"as the files are": {operator, operator, "client", false, "no client in account SETTLE, and it exports no more than clients need"},
+		"a user of the other account": {
+			operator, operator + `{ user: guest, password: guest1, permissions: { publish: ["$JS.API.STREAM.INFO.*", "settle.send.*.*.*.*"], subscribe: ["_INBOX.>"] } }` + "\n", "guest", true,
+			"clients in account SETTLE, which has the streams: user guest as",
+		},
+		"an export too many": {export, export + `, { service: "$JS.API.CONSUMER.>", accounts: [SETTLE_CLIENTS] }`, "client", false, "exports what no client needs: $JS.API.CONSUMER.>"},
+		"an export to all":   {export, `{ service: "settle.demand.*" }`, "client", false, "every account may import from account SETTLE: settle.demand.*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startChanged(t, c.from, c.to)
+			if out, code := commandAs(t, s, roles.Administrator, "provision", "--partitions", "2"); code != 0 {
+				t.Fatalf("provision: code %d\n%s", code, out)
+			}
+			env := loginAs(s, roles.Administrator)
+			env["SETTLE_ATTACK_PASSWORD"] = password(c.user)
+			out, code := once(t.Context(), t, env, "settle", "doctor", "--attack", "--attack-user", c.user)
+			if want := map[bool]int{false: 0, true: 2}[c.breach]; code != want || strings.Contains(out, "breach: "+c.user) != c.breach {
+				t.Errorf("the attack ends with code %d, want %d:\n%s", code, want, out)
+			}
+			if c.user == "guest" {
+				nc, err := nats.Connect(s.ClientURL(), nats.UserInfo(c.user, password(c.user)), nats.Name("shop"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(nc.Close)
+			}
+			env = loginAs(s, roles.Operator)
+			env["SETTLE_SYSTEM_PASSWORD"] = password("system")
+			out, _ = once(t.Context(), t, env, "settle", "doctor", "--system-user", "system")
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), c.says) {
+				t.Errorf("the doctor does not say %q:\n%s", c.says, out)
+			}
+		})
+	}
 }

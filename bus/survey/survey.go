@@ -57,6 +57,8 @@ type Survey struct {
 	BackupUnseen error
 	// Rewinds are the recorded streams that have gone back to an earlier state.
 	Rewinds []model.RewindNote
+	// Borders are facts about the account of the streams, nil if no user of the system account is configured.
+	Borders *BorderFacts
 	// MembersUnseen and ServicesUnseen are why there are none.
 	MembersUnseen, ServicesUnseen error
 }
@@ -143,6 +145,7 @@ func New(ctx context.Context, cfg bus.Config, more Config) (*Survey, error) {
 		s.deployment(ctx)
 	}
 	s.user(ctx)
+	s.borders(ctx)
 	return s.Survey, ctx.Err()
 }
 

@@ -95,8 +95,8 @@ func (s *surveyor) askMonitor(ctx context.Context, url string) error {
 	return s.take(body, begin)
 }
 
-// askSystem asks all servers at once, as a user of the system account.
-func (s *surveyor) askSystem(ctx context.Context) error {
+// dialSystem connects as a user of the system account.
+func (s *surveyor) dialSystem() (*nats.Conn, error) {
 	opts := s.b.Streams().NC.Opts
 	opts.Url, opts.Servers = s.b.Streams().NC.ConnectedUrl(), nil
 	opts.DisconnectedErrCB, opts.ReconnectedCB, opts.ClosedCB = nil, nil, nil
@@ -104,12 +104,21 @@ func (s *surveyor) askSystem(ctx context.Context) error {
 	opts.AllowReconnect = false
 	if s.more.SystemCreds != "" {
 		if err := nats.UserCredentials(s.more.SystemCreds)(&opts); err != nil {
-			return fmt.Errorf("system account: %w", err)
+			return nil, fmt.Errorf("system account: %w", err)
 		}
 	}
 	nc, err := opts.Connect()
 	if err != nil {
-		return fmt.Errorf("system account: %w", err)
+		return nil, fmt.Errorf("system account: %w", err)
+	}
+	return nc, nil
+}
+
+// askSystem asks all servers at once, as a user of the system account.
+func (s *surveyor) askSystem(ctx context.Context) error {
+	nc, err := s.dialSystem()
+	if err != nil {
+		return err
 	}
 	defer nc.Close()
 	begin := time.Now()

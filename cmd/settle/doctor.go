@@ -30,6 +30,10 @@ type doctorCmd struct {
 	SystemPassword string        `hidden:"" env:"SETTLE_SYSTEM_PASSWORD"`
 	BackupAge      time.Duration `help:"The largest age of the newest backup; 0 checks no backups." default:"168h" env:"SETTLE_BACKUP_AGE"`
 	Acknowledge    bool          `help:"First acknowledge all streams that have gone back to an earlier state, so that they are no longer reported. Needs the role operator."`
+	Attack         bool          `help:"Try, as the users of --attack-creds and --attack-user, what would change the deployment past its borders, and report what succeeds. For a staging system. Needs the role administrator."`
+	AttackCreds    []string      `help:"Credentials files of users that are not trusted." type:"existingfile" placeholder:"FILE"`
+	AttackUser     string        `help:"A user that is not trusted, with the password in SETTLE_ATTACK_PASSWORD." placeholder:"USER"`
+	AttackPassword string        `hidden:"" env:"SETTLE_ATTACK_PASSWORD"`
 	JSON           bool          `name:"json" help:"Print one JSON object; with --watch, one a line."`
 	Watch          bool          `help:"Repeat, and print changes, until interrupted."`
 	Every          time.Duration `help:"The interval of --watch." default:"15s"`
@@ -37,7 +41,7 @@ type doctorCmd struct {
 
 // Help returns the long help.
 func (doctorCmd) Help() string {
-	return "Changes nothing, except with --acknowledge. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached; with --watch, 0 when it is interrupted. docs/operations.md explains each finding."
+	return "Changes nothing, except with --acknowledge and --attack. Exit status: 0 if all is well, 1 if there are warnings, 2 if something must be repaired or no server could be reached; with --watch, 0 when it is interrupted. docs/operations.md explains each finding."
 }
 
 // Run examines a deployment, and prints the findings and what can be lost.
@@ -47,6 +51,9 @@ func (c *doctorCmd) Run(ctx context.Context, io streams) error {
 		if err := c.acknowledge(ctx, io); err != nil {
 			return err
 		}
+	}
+	if c.Attack {
+		return c.attack(ctx, io)
 	}
 	if c.Watch {
 		return c.watch(ctx, io)

@@ -68,6 +68,7 @@ const (
 	CheckConsumers   = "consumers"
 	CheckClock       = "clock"
 	CheckPermissions = "permissions"
+	CheckBorders     = "borders"
 	CheckWorkers     = "workers"
 	CheckCoordinator = "coordinators"
 	CheckVersions    = "versions"
@@ -124,6 +125,7 @@ func Judge(s *survey.Survey, f *fleet.Fleet, unseen error, backupAge time.Durati
 		}
 	}
 	j.permissions()
+	j.borders()
 	r := &Report{Findings: j.findings}
 	for _, f := range j.findings {
 		r.Level = max(r.Level, f.Level)

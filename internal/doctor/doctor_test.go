@@ -198,6 +198,14 @@ var deployments = []struct {
 	{"a user without a role", single, func(s *survey.Survey) {
 		s.User = survey.UserFacts{User: "x", Account: "A", Lacks: map[string][]string{"backup": {"publish settle.api.>"}}}
 	}, Warning, "user x of account A has the rights of no role; the role backup needs besides: publish settle.api.>"},
+	{"accounts as they should be", single, func(s *survey.Survey) { s.Borders = &survey.BorderFacts{} }, OK, "✓ borders no client in account SETTLE, and it exports no more than clients need"},
+	{"an account that exports too much, and to all", single, func(s *survey.Survey) {
+		s.Borders = &survey.BorderFacts{Excess: []string{"$JS.API.CONSUMER.>"}, Public: []string{"settle.api.>"}}
+	}, Warning, "account SETTLE exports what no client needs: $JS.API.CONSUMER.>|every account may import from account SETTLE: settle.api.>"},
+	{"a client in the account of the streams", single, func(s *survey.Survey) {
+		s.Borders = &survey.BorderFacts{Guests: []string{`user shop as "settle/client/board"`}}
+	}, Warning, `clients in account SETTLE, which has the streams: user shop as "settle/client/board"`},
+	{"accounts that cannot be seen", single, func(s *survey.Survey) { s.Borders = &survey.BorderFacts{Unknown: errors.New("no answer")} }, Warning, "! borders not known: no answer"},
 	{"a user that cannot ask for its rights", single, func(s *survey.Survey) { s.User = survey.UserFacts{Unknown: errors.New("no answer")} }, Warning, "permissions not known: no answer"},
 }
 
