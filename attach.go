@@ -3,10 +3,12 @@ package settle
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker"
@@ -74,5 +76,22 @@ func (s Space) Attach(ctx context.Context, cfg AttachConfig) (*worker.Attachment
 			return nil, err
 		}
 	}
-	return worker.Attach(ctx, bus, own)
+	if !cfg.Events {
+		return worker.Attach(ctx, bus, own)
+	}
+	rules, err := access.Open(ctx, bus, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("attach %s to space %s: %w", cfg.ID, s.name, err)
+	}
+	own.Access = rules
+	a, err := worker.Attach(ctx, bus, own)
+	if err != nil {
+		rules.Close()
+		return nil, err
+	}
+	go func() { // ends with the attachment
+		<-a.Done()
+		rules.Close()
+	}()
+	return a, nil
 }

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/gateway"
-
 	"github.com/settlehq/settle/live"
 	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/program"
@@ -82,26 +82,39 @@ func StartWorker(ctx context.Context, bus port.Bus, cfg WorkerConfig) (*worker.W
 	}); ok {
 		connection, version = b.ConnectionName(), b.ProgramVersion()
 	}
+	rules, err := access.Open(ctx, bus, cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("start worker %s: %w", cfg.ID, err)
+	}
+	cfg.HTTP.Access, cfg.Live.Access = rules, rules
 	events := &ingress{bus: bus, id: cfg.ID, logger: cfg.Logger}
 	serveHTTP, err := cfg.listen(events)
 	if err != nil {
+		rules.Close()
 		return nil, err
 	}
 	hosted, err := cfg.host(ctx, bus)
 	if err != nil {
 		serveHTTP(nil, nil)
+		rules.Close()
 		return nil, err
 	}
 	inner := cfg.inner()
+	inner.Access = rules
 	inner.Programs, inner.Host, inner.Version, inner.Connection = hosted.beside(programs), host, version, connection
 	events.programs = inner.Programs
 	w, err := worker.New(bus, inner)
 	if err != nil {
 		serveHTTP(nil, nil)
 		hosted.close()
+		rules.Close()
 		return nil, err
 	}
 	hosted.notify(w)
+	go func() { // ends with the worker
+		<-w.Done()
+		rules.Close()
+	}()
 	if err := w.Start(ctx); err != nil {
 		serveHTTP(nil, nil)
 		w.Kill()

@@ -22,7 +22,7 @@ const listenRoom = 1024
 // Listen sends a request to one of the processes that serve the endpoint, and delivers the parts of its answer.
 // See port.Services. The connection renews the subscription by itself.
 func (sv *services) Listen(ctx context.Context, endpoint string, request []byte, deliver func(model.Part)) error {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
+	if _, _, err := model.CutEndpoint(endpoint); err != nil {
 		return err
 	}
 	if size, limit := len(request), sv.MaxPayload(); size > limit {

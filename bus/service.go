@@ -102,15 +102,24 @@ func (sv *services) addEndpoint(service micro.Service, e *model.Endpoint) error 
 			}
 		}
 	}
-	return service.AddEndpoint(e.Name, micro.HandlerFunc(answer),
-		micro.WithEndpointSubject(sv.Names.Endpoint(e.Name)),
-		micro.WithEndpointMetadata(map[string]string{"description": e.Description}))
+	about := micro.WithEndpointMetadata(map[string]string{"description": e.Description})
+	err := service.AddEndpoint(e.Name, micro.HandlerFunc(answer), micro.WithEndpointSubject(sv.Names.Endpoint(e.Name)), about)
+	if e.OpenBy == nil || err != nil {
+		return err
+	}
+	by := func(r micro.Request) {
+		principal := wire.LastToken(r.Subject())
+		if model.CheckName("principal", principal) == nil && sv.Answers(r.Reply(), "question", r.Subject()) {
+			e.OpenBy(principal, r.Data(), sv.newOutlet(r.Reply()))
+		}
+	}
+	return service.AddEndpoint(e.Name+"-by", micro.HandlerFunc(by), micro.WithEndpointSubject(sv.Names.Endpoint(e.Name)+".*"), about)
 }
 
 // Ask sends a request to one of the processes that serve the endpoint. See port.Services. Without a
 // deadline it gives up after askPatience.
 func (sv *services) Ask(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
+	if _, _, err := model.CutEndpoint(endpoint); err != nil {
 		return nil, err
 	}
 	if size, limit := len(request), sv.MaxPayload(); size > limit {

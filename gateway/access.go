@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/time/rate"
+
+	"github.com/settlehq/settle/access"
 )
 
 // caller is the origin of a request, with its rights.
@@ -15,6 +17,7 @@ type caller struct {
 	// token, where everything is allowed.
 	principal *principal
 	sends     bool // of a caller without a principal
+	rules     *access.Rules
 	usage     *usage
 }
 
@@ -26,9 +29,17 @@ func (c *caller) name() string {
 	return c.principal.Name
 }
 
+// asRules reports whether the entry of the file leaves the rights of its principal to the rules of the deployment.
+func (c *caller) asRules() bool {
+	return c.rules.Closed() && c.principal.Send == nil && c.principal.Read == nil
+}
+
 // mayRead returns why the caller may not read a document, "" if it may.
 func (c *caller) mayRead(space, document string) string {
-	if c.principal == nil || may(c.principal.Read, space, document) {
+	if err := c.rules.MayRead(c.name(), space, document); err != nil {
+		return err.Error()
+	}
+	if c.principal == nil || c.asRules() || may(c.principal.Read, space, document) {
 		return ""
 	}
 	return fmt.Sprintf("principal %s may not read document %s of space %s", c.principal.Name, document, space)
@@ -39,7 +50,9 @@ func (c *caller) maySend(space, stream string) string {
 	switch {
 	case c.principal == nil && !c.sends:
 		return "the token of the gateway gives access to documents only; sending events needs a principal of the file of principals (--http-principals)"
-	case c.principal == nil || may(c.principal.Send, space, stream):
+	case c.rules.MaySend(c.name(), space, stream) != nil:
+		return c.rules.MaySend(c.name(), space, stream).Error()
+	case c.principal == nil || c.asRules() || may(c.principal.Send, space, stream):
 		return ""
 	}
 	return fmt.Sprintf("principal %s may not send events of stream %s to space %s", c.principal.Name, stream, space)

@@ -72,6 +72,10 @@
 //	  "requests_per_second": 100, "requests_at_a_time": 64, "watches": 64
 //	}]}
 //
+// Once the deployment has a rule about access (package access), it decides as well: what no rule allows is answered with 403. The entry of a
+// principal without "send" and "read" then leaves its rights to the rules, and the token of the configuration is subject to the rule about
+// what has no principal.
+//
 // A pattern is SPACE/STREAM or SPACE/DOCUMENT, in which * stands for any characters of a name; what no pattern covers is answered
 // with 403. The limits are those of one worker, and their defaults are the figures above; beyond them the answer is 429, with
 // Retry-After. The principal is part of the ids of its events, which receipts and trees show and handlers see as Event.By: those of

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/live"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	// Principals is the path of a JSON file with the principals that may use the gateway: their tokens, what each may
 	// send and read, and its limits. It is read again when it changes. See the package comment.
 	Principals string `help:"File (JSON) with the principals that may send and read over HTTP: their tokens, rights and limits. It is read again when it changes. Default: the token reads all documents and sends nothing; without a token, all programs of this machine read and send."`
+	// Access has the rules of the deployment, besides those of the file of principals; nil has none.
+	Access *access.Book `kong:"-"`
 	// Origins are the origins of pages, besides the gateway's own, that are allowed to read, such
 	// as https://board.example.com.
 	Origins []string `kong:"-"`

@@ -32,6 +32,9 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		default:
 			g.share(w, origin)
 			c := g.identify(r)
+			if c != nil {
+				c = &caller{principal: c.principal, sends: c.sends, usage: c.usage, rules: g.cfg.Access.Rules()}
+			}
 			if c == nil {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="settle"`)
 				fail(w, http.StatusUnauthorized, "a token is needed")

@@ -34,7 +34,7 @@ type principal struct {
 	// in which neither is accepted.
 	Tokens []string `json:"tokens_sha256"`
 	// Send and Read are what it may send and read: patterns of space/stream and of space/document, in which * stands for
-	// any characters of a name.
+	// any characters of a name. With rules in the deployment, an entry with neither leaves both to them.
 	Send []string `json:"send"`
 	Read []string `json:"read"`
 	// Rate is the number of requests per second, AtATime that of concurrent gets and sends, and Watches that of open

@@ -20,6 +20,8 @@ type Client struct {
 	// Grace is how long a client keeps trying while no worker answers; the default of 3 s covers a quick
 	// restart.
 	Grace time.Duration
+	// Principal is in whose name requests are made; "" for a program that needs none.
+	Principal string
 }
 
 func (c *Client) grace() time.Duration {
@@ -63,7 +65,7 @@ func (c *Client) getOnce(ctx context.Context, q Get, deadline time.Time) (a Answ
 	if err != nil {
 		return a, err
 	}
-	reply, err := c.Bus.Ask(ctx, AskGet, question)
+	reply, err := c.Bus.Ask(ctx, model.EndpointBy(AskGet, c.Principal), question)
 	if err != nil {
 		return a, err
 	}
@@ -89,7 +91,7 @@ func (c *Client) Watch(ctx context.Context, q Watch, deliver func(Event)) error 
 	began := time.Now()
 	for n := 0; ; n++ {
 		heard := w.received
-		err := w.once(ctx, c.Bus)
+		err := w.once(ctx, c.Bus, model.EndpointBy(AskWatch, c.Principal))
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -129,7 +131,7 @@ var (
 )
 
 // once watches until the answering worker stops doing so.
-func (w *watching) once(ctx context.Context, bus port.Client) error {
+func (w *watching) once(ctx context.Context, bus port.Client, endpoint string) error {
 	question, err := json.Marshal(w.q)
 	if err != nil {
 		return err
@@ -139,7 +141,7 @@ func (w *watching) once(ctx context.Context, bus port.Client) error {
 	silence := time.AfterFunc(3*Heartbeat, func() { cancel(errSilent) })
 	defer silence.Stop()
 	first := true
-	err = bus.Listen(ctx, AskWatch, question, func(p model.Part) {
+	err = bus.Listen(ctx, endpoint, question, func(p model.Part) {
 		if ctx.Err() != nil {
 			return
 		}

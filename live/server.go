@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
 	"github.com/settlehq/settle/port"
@@ -44,6 +45,8 @@ type Config struct {
 	// MaxGets is the largest number of concurrent gets; default 1,000.
 	MaxGets int          `help:"The largest number of gets that the worker serves at a time."`
 	Logger  *slog.Logger `kong:"-"`
+	// Access has the rules about which principals may read; nil allows all of it.
+	Access *access.Book `kong:"-"`
 }
 
 // Fill replaces zero fields by their defaults. It returns an error for the first invalid field.
@@ -162,8 +165,8 @@ func (s *Server) serve(ctx context.Context) {
 		Name:        ServiceName,
 		Description: "Reads and watches of documents.",
 		Endpoints: []model.Endpoint{
-			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, the last two optional.`, Open: s.openGet},
-			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until its subscriber is gone: {"space", "document", "from"}, the last optional.`, Open: s.openWatch},
+			{Name: AskGet, Description: `A document at the head of the log: {"space", "document", "path", "timeout"}, the last two optional.`, Open: func(q []byte, to model.Outlet) { s.openGet("", q, to) }, OpenBy: s.openGet},
+			{Name: AskWatch, Description: `A document, then its newest value whenever it has changed, as messages to the reply subject until its subscriber is gone: {"space", "document", "from"}, the last optional.`, Open: func(q []byte, to model.Outlet) { s.openWatch("", q, to) }, OpenBy: s.openWatch},
 			{Name: ownEndpoint(s.host.ID()), Description: "For other workers: a document of a space that this one serves.", Open: s.openOwn},
 		},
 	}
@@ -248,20 +251,36 @@ func deliverAll(news []Event, last *Event, deliver func(Event) error) error {
 }
 
 // openWatch answers a NATS client's request to watch.
-func (s *Server) openWatch(request []byte, to model.Outlet) {
+func (s *Server) openWatch(principal string, request []byte, to model.Outlet) {
 	s.spawn(to, func() {
 		var q Watch
 		err := decode(request, &q)
 		if err == nil {
+			err = s.permit(principal, q.Space, q.Document)
+		}
+		if err == nil {
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
 			defer s.cancelWhen(to.Gone(), cancel)()
-			err = s.Watch(ctx, q, func(e Event) error { return send(to, e) })
+			err = s.Watch(ctx, q, func(e Event) error {
+				if err := s.permit(principal, q.Space, q.Document); err != nil { // a rule may have changed since
+					return err
+				}
+				return send(to, e)
+			})
 		}
 		if err != nil && !errors.Is(err, ErrMoved) && !errors.Is(err, context.Canceled) {
 			_ = to.Send(model.Part{Err: serviceError(err)}) // best effort
 		}
 	})
+}
+
+// permit returns an error unless a principal may read a document.
+func (s *Server) permit(principal, space, document string) error {
+	if err := s.cfg.Access.MayRead(principal, space, document); err != nil {
+		return &model.ServiceError{Code: model.CodeForbidden, Text: err.Error()}
+	}
+	return nil
 }
 
 // cancelWhen calls cancel when the channel is closed, unless stop is called first.
@@ -298,10 +317,13 @@ func send(to model.Outlet, e Event) error {
 }
 
 // openGet answers a NATS client's request to read.
-func (s *Server) openGet(request []byte, to model.Outlet) {
+func (s *Server) openGet(principal string, request []byte, to model.Outlet) {
 	s.spawn(to, func() {
 		var q Get
 		err := decode(request, &q)
+		if err == nil {
+			err = s.permit(principal, q.Space, q.Document)
+		}
 		var a Answer
 		if err == nil {
 			a, err = s.Get(s.ctx, q)

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Service is a set of endpoints that a process serves, possibly alongside other processes. Names must satisfy
@@ -23,6 +24,27 @@ type Endpoint struct {
 	// block or call the bus; it may be called again while earlier answers are in progress. The outlet must be
 	// closed.
 	Open func(request []byte, to Outlet)
+	// OpenBy, beside Open, accepts requests in the name of a principal: those to EndpointBy. The permissions of the servers say which
+	// user may make them.
+	OpenBy func(principal string, request []byte, to Outlet)
+}
+
+// EndpointBy returns where a principal makes the requests that an endpoint takes, which is the endpoint itself for the principal "".
+func EndpointBy(endpoint, principal string) string {
+	if principal == "" {
+		return endpoint
+	}
+	return endpoint + "." + principal
+}
+
+// CutEndpoint is the inverse of EndpointBy. The error is that of the first name that is not valid.
+func CutEndpoint(of string) (endpoint, principal string, err error) {
+	endpoint, principal, named := strings.Cut(of, ".")
+	err = CheckName("endpoint", endpoint)
+	if named && err == nil {
+		err = CheckName("principal", principal)
+	}
+	return endpoint, principal, err
 }
 
 // Outlet sends the parts of an answer. It must not be used by several goroutines at a time.
@@ -54,6 +76,8 @@ type ServiceError struct {
 const (
 	CodeBadRequest = 400
 	CodeNotFound   = 404
+	// CodeForbidden: the principal may not.
+	CodeForbidden = 403
 	// CodeConflict: not before an operator has decided something: its space is set aside.
 	CodeConflict = 409
 	CodeTooLarge = 413

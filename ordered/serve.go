@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/coordinator"
 	"github.com/settlehq/settle/history"
 	"github.com/settlehq/settle/live"
@@ -28,7 +29,12 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 	if err := cfg.fill(); err != nil {
 		return err
 	}
-	s := &server{bus: bus, cfg: &cfg}
+	rules, err := access.Open(ctx, bus, cfg.Logger)
+	if err != nil {
+		return err
+	}
+	defer rules.Close()
+	s := &server{bus: bus, cfg: &cfg, rules: rules}
 	w, err := host.New(bus, s.config())
 	if err != nil {
 		return err
@@ -41,7 +47,7 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 		}
 		return err
 	}
-	w.Beside(live.NewServer(bus, s, live.Config{Logger: cfg.Logger}).Run)
+	w.Beside(live.NewServer(bus, s, live.Config{Logger: cfg.Logger, Access: rules}).Run)
 	<-ctx.Done()
 	err = w.Stop(context.WithoutCancel(ctx))
 	if err != nil && !errors.Is(err, port.ErrNoServer) {
@@ -53,15 +59,16 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 
 // server is one call of Serve.
 type server struct {
-	bus Bus
-	cfg *Config
+	bus   Bus
+	cfg   *Config
+	rules *access.Book
 }
 
 // config returns the configuration of the worker that serves the keys.
 func (s *server) config() host.Config {
 	p := &program{cfg: s.cfg}
 	own := host.Config{
-		ID: s.cfg.id, Role: model.RoleOrdered, Terms: host.Terms{Process: "server", Space: "key", Code: "a handler"}, WithoutGraph: true, CutsOff: true, Options: s.cfg.options(), Logger: s.cfg.Logger,
+		ID: s.cfg.id, Role: model.RoleOrdered, Terms: host.Terms{Process: "server", Space: "key", Code: "a handler"}, WithoutGraph: true, CutsOff: true, Options: s.cfg.options(), Logger: s.cfg.Logger, Access: s.rules,
 		Programs: func(string) (host.Program, error) { return p, nil },
 	}
 	if !s.cfg.Coordinated {

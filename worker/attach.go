@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/ledger"
 	"github.com/settlehq/settle/space"
 	"github.com/settlehq/settle/worker/host"
@@ -42,6 +43,8 @@ type AttachConfig struct {
 	OnConsole func(space.ConsoleInfo)
 	Logger    *slog.Logger
 	Tracer    trace.Tracer
+	// Access is as in Config. It is needed with Events only.
+	Access *access.Book
 }
 
 // Attachment is a runtime that takes part in one space beside its owner, in the process of an application. It
@@ -67,7 +70,7 @@ func Attach(ctx context.Context, bus Bus, cfg AttachConfig) (*Attachment, error)
 	own := Config{
 		ID: cfg.ID, Programs: func(string) (*space.Program, error) { return nil, nil }, // not called: the host has its program
 		Options: Options{Handover: cfg.Handover, Limits: cfg.Limits, Budgets: cfg.Budgets}, withoutEvents: !cfg.Events,
-		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Logger: cfg.Logger, Tracer: cfg.Tracer,
+		OnError: cfg.OnError, OnConsole: cfg.OnConsole, Logger: cfg.Logger, Tracer: cfg.Tracer, Access: cfg.Access,
 	}
 	if err := own.fill(); err != nil {
 		return nil, err

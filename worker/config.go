@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/space"
 )
 
@@ -59,6 +60,8 @@ type Config struct {
 
 	// Meter makes the instruments of the worker's metrics; nil measures nothing and costs nothing.
 	Meter metric.Meter
+	// Access has the rules about which principals may send what; nil allows everything.
+	Access *access.Book
 
 	// withoutEvents leaves the events of the space to other runtimes, for an attachment.
 	withoutEvents bool

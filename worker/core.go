@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/settlehq/settle/model"
@@ -18,6 +19,11 @@ type core struct {
 	engine  *engine
 	tracing tracing
 	tasks   *tasks.List
+}
+
+// Performs reports whether a stream is one on which the end of an action, or a value of an input, is reported.
+func (c *core) Performs(stream string) bool {
+	return slices.ContainsFunc(c.Program().Actions(), func(a *space.ActionSpec) bool { return a.Name == stream })
 }
 
 // settings returns the configuration of the space.

@@ -69,7 +69,7 @@ func (e *engine) config() host.Config {
 	c := e.cfg
 	own := host.Config{
 		ID: c.ID, Options: c.Options, Program: c.Program, Host: c.Host, Version: c.Version, Connection: c.Connection,
-		Now: c.Now, Logger: c.Logger, Left: e.runs.leaves, UnderWay: e.underWay, BeforeLeaving: c.beforeLeaving, Meter: c.Meter, Runs: e.runs.sum,
+		Now: c.Now, Logger: c.Logger, Left: e.runs.leaves, UnderWay: e.underWay, BeforeLeaving: c.beforeLeaving, Meter: c.Meter, Runs: e.runs.sum, Access: c.Access,
 	}
 	if c.Programs != nil {
 		own.Programs = e.programs

@@ -15,7 +15,7 @@ type serviceClient struct{ *client }
 // Listen sends a request to one of the processes that serve the endpoint, and delivers the parts of its
 // answer.
 func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question []byte, deliver func(model.Part)) error {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
+	if _, _, err := model.CutEndpoint(endpoint); err != nil {
 		return err
 	}
 	if len(question) > cl.MaxPayload() {
@@ -65,12 +65,12 @@ func (cl *serviceClient) Listen(ctx context.Context, endpoint string, question [
 
 // open passes a request to a process that serves the endpoint, and reports whether there is one.
 func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool {
-	e := cl.server.choose(endpoint)
+	e, open := cl.choose(endpoint)
 	switch {
 	case e == nil:
 		return false
-	case e.Open != nil:
-		e.Open(question, e.outlet(c))
+	case open != nil:
+		open(question, e.outlet(c))
 		return true
 	}
 	go func() { // ends with the answer
@@ -85,9 +85,27 @@ func (cl *serviceClient) open(endpoint string, question []byte, c *channel) bool
 	return true
 }
 
+// choose returns a process that serves the endpoint, and what it opens for a request there, nil if it answers at once. A request in the
+// name of a principal is for a process that takes such.
+func (cl *serviceClient) choose(endpoint string) (e *served, open func([]byte, model.Outlet)) {
+	name, principal, _ := model.CutEndpoint(endpoint) // it was checked
+	e = cl.server.choose(name)
+	switch {
+	case e == nil || principal == "":
+	case e.OpenBy == nil:
+		return nil, nil
+	default:
+		return e, func(question []byte, to model.Outlet) { e.OpenBy(principal, question, to) }
+	}
+	if e == nil {
+		return nil, nil
+	}
+	return e, e.Open
+}
+
 // openOnce sends a request to an endpoint of many parts and takes only the first part.
-func (cl *serviceClient) openOnce(e *served, request []byte, replies chan<- reply) {
-	e.Open(request, &single{replies: replies, gone: make(chan struct{}), limit: cl.MaxPayload()})
+func (cl *serviceClient) openOnce(open func([]byte, model.Outlet), request []byte, replies chan<- reply) {
+	open(request, &single{replies: replies, gone: make(chan struct{}), limit: cl.MaxPayload()})
 }
 
 // Serve answers requests until ctx ends or the client stops.
@@ -118,7 +136,7 @@ func (cl *serviceClient) Serve(ctx context.Context, s model.Service) error {
 // Ask sends a request to one of the processes that serve the endpoint. The answer is computed on a goroutine
 // of its own: a service may use the bus in turn.
 func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []byte) ([]byte, error) {
-	if err := model.CheckName("endpoint", endpoint); err != nil {
+	if _, _, err := model.CutEndpoint(endpoint); err != nil {
 		return nil, err
 	}
 	if len(question) > cl.MaxPayload() {
@@ -145,12 +163,12 @@ func (cl *serviceClient) Ask(ctx context.Context, endpoint string, question []by
 
 // ask starts the answer, and returns at once what is already known.
 func (cl *serviceClient) ask(endpoint string, request []byte, replies chan<- reply) func() {
-	e := cl.server.choose(endpoint)
+	e, open := cl.choose(endpoint)
 	if e == nil {
 		return func() { keepFirst(replies, reply{err: model.ErrNoResponder}) }
 	}
-	if e.Open != nil {
-		go cl.openOnce(e, request, replies) // ends with the first part
+	if open != nil {
+		go cl.openOnce(open, request, replies) // ends with the first part
 		return func() {}
 	}
 	go func() { // ends with the answer

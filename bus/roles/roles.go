@@ -85,7 +85,7 @@ func (n subjects) asks() []string {
 	return []string{n.Prefix + ".demand.*", n.Prefix + ".api.>", n.Prefix + ".own.>", n.Prefix + ".ping.*"}
 }
 
-// hears returns the subjects on which every user is told of commits and of new owners.
+// hears returns the subjects on which every user receives commits, and the roll calls of new owners.
 func (n subjects) hears() []string { return []string{n.Prefix + ".feed.>", n.RollCalls()} }
 
 // services finds out which services there are. A service answers such a question, which is not one of Settle's, to any
@@ -118,6 +118,18 @@ func (n subjects) client() Role {
 	r.Name, r.About = Client, "a reader that sends events, without a principal"
 	r.Publish = append(r.Publish, n.Sends(""))
 	return r
+}
+
+// Principal returns the role of users that send in the name of a principal, and read what the rules about access allow it
+// (package access): both by requests under its name. It reads no streams.
+func Principal(prefix, name string) Role {
+	n := newSubjects(prefix, 0)
+	settings := "STREAM.INFO." + wire.BucketStream(n.WorkersBucket())
+	return Role{
+		Name: name, About: "the principal " + name + ": sends in this name, and reads what the rules allow it", Outside: true,
+		Publish:   []string{theAPI + settings, n.ImportedAPI() + settings, userInfo, n.Sends(name), n.Endpoint("get") + "." + name, n.Endpoint("watch") + "." + name},
+		Subscribe: []string{"_INBOX.>"},
+	}
 }
 
 // inside returns what the roles in the account of the streams have in common.

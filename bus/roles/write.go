@@ -9,20 +9,30 @@ import (
 // WritePermissions writes the roles and the border as variables of a nats-server configuration, for an
 // include: a user's permissions are then $SETTLE_WORKER. The account of the streams has the name of the prefix in
 // capitals, and that of the users outside the same with _CLIENTS.
-func WritePermissions(w io.Writer, prefix string, partitions int) error {
+//
+// The permissions of a principal are $SETTLE_PRINCIPAL_alice.
+func WritePermissions(w io.Writer, prefix string, partitions int, principals ...string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Permissions of a deployment with prefix %s and %d partitions. Made by\n", prefix, partitions)
 	fmt.Fprintf(&b, "# `settle permissions --prefix %s --partitions %d`; do not edit.\n", prefix, partitions)
 	upper := strings.ToUpper(prefix)
 	for _, r := range Of(prefix, partitions) {
-		fmt.Fprintf(&b, "\n# %s: %s.\n%s_%s: {\n", r.Name, r.About, upper, strings.ToUpper(r.Name))
-		writeSubjects(&b, "publish", r.Publish)
-		writeSubjects(&b, "subscribe", r.Subscribe)
-		b.WriteString("}\n")
+		writeRole(&b, upper+"_"+strings.ToUpper(r.Name), &r)
+	}
+	for _, p := range principals {
+		r := Principal(prefix, p)
+		writeRole(&b, upper+"_PRINCIPAL_"+p, &r)
 	}
 	writeBorder(&b, upper, BorderOf(prefix, partitions))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeRole(b *strings.Builder, variable string, r *Role) {
+	fmt.Fprintf(b, "\n# %s: %s.\n%s: {\n", r.Name, r.About, variable)
+	writeSubjects(b, "publish", r.Publish)
+	writeSubjects(b, "subscribe", r.Subscribe)
+	b.WriteString("}\n")
 }
 
 func writeSubjects(b *strings.Builder, what string, subjects []string) {

@@ -277,7 +277,7 @@ func operators(err error) error {
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, model.ErrForbidden) || strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
-		return fmt.Errorf("%w; only the role operator may deploy (settle permissions)", err)
+		return fmt.Errorf("%w; that needs the role operator (settle permissions)", err)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/settlehq/settle/internal/fleet"
 	"github.com/settlehq/settle/internal/optionflags"
 	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/model"
 )
 
 // doctorCmd is `settle doctor`.
@@ -224,11 +225,17 @@ func (c *provisionCmd) once(ctx context.Context, io streams) error {
 
 // permissionsCmd is `settle permissions`.
 type permissionsCmd struct {
-	Prefix     string `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
-	Partitions int    `help:"Partitions of the deployment." default:"8" env:"SETTLE_PARTITIONS"`
+	Prefix     string   `help:"The prefix of the deployment's subjects." default:"settle" env:"SETTLE_PREFIX"`
+	Partitions int      `help:"Partitions of the deployment." default:"8" env:"SETTLE_PARTITIONS"`
+	Principal  []string `help:"Print the permissions of users of these principals, too." placeholder:"NAME"`
 }
 
 // Run prints the permissions of each role, for a nats-server configuration.
 func (c *permissionsCmd) Run(io streams) error {
-	return roles.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions)
+	for _, name := range c.Principal {
+		if err := model.CheckName("principal", name); err != nil {
+			return usage(err)
+		}
+	}
+	return roles.WritePermissions(io.out, cmp.Or(c.Prefix, bus.DefaultPrefix), c.Partitions, c.Principal...)
 }

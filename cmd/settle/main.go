@@ -56,6 +56,10 @@ type cli struct {
 	Pin      pinCmd      `cmd:"" group:"Programs" help:"Pin spaces to a version, regardless of later deployments."`
 	Unpin    unpinCmd    `cmd:"" group:"Programs" help:"Remove a rule about spaces, so that a more general one applies."`
 
+	Allow    allowCmd    `cmd:"" group:"Access" help:"Allow a principal to send events and to read documents."`
+	Disallow disallowCmd `cmd:"" group:"Access" help:"Withdraw what a principal was allowed."`
+	May      mayCmd      `cmd:"" name:"who-may" group:"Access" help:"Print the rules about access, or the principals that may send or read something."`
+
 	Fleet       fleetCmd       `cmd:"" group:"Operation" help:"List workers, coordinators, the owners of partitions, and backlogs."`
 	Where       whereCmd       `cmd:"" group:"Operation" help:"Print a space's NATS subjects and buckets."`
 	Doctor      doctorCmd      `cmd:"" group:"Operation" help:"Check a deployment: report problems, and what can be lost."`

@@ -31,7 +31,8 @@ func phrase(text, instead string) wordRule {
 }
 
 var wordRules = []wordRule{
-	phrase(`who|whom|whoever|whomever|somebody|someone|nobody|no one|anybody|anyone|everybody|everyone`,
+	{regexp.MustCompile(`(?i)\bwho(?:[^-\w]|$)`), "name the thing: the worker, the coordinator, the client, the caller"}, // who-may is a command
+	phrase(`whom|whoever|whomever|somebody|someone|nobody|no one|anybody|anyone|everybody|everyone`,
 		"name the thing: the worker, the coordinator, the client, the caller"),
 	phrase(`and the like`, "finish the list"),
 	phrase(`(?:is|are|was|were|be|been|being) told`, "is notified, receives, is reported"),

@@ -67,7 +67,7 @@ func TestAttack_GoesRedWithoutItsBorder(t *testing.T) {
 			[]string{attack.Answers},
 		},
 		{
-			"a client in that account, which may ask the server who it is, and no more",
+			"a client in that account, which may ask the server for its own rights, and no more",
 			inside(`{ publish: { allow: ["$SYS.REQ.USER.INFO", "settle.send.*.*.*.*"] }, subscribe: { allow: ["_INBOX.>"] } }`),
 			[]string{attack.Answers},
 		},

@@ -13,5 +13,5 @@
 //	run.go       the order of it all, and the report
 //
 // The tests of this package start servers and processes with the files of deploy/nats, and expect no breach; then they take the
-// borders away one at a time, and expect to be told. `settle doctor --attack` runs the same against any deployment.
+// borders away one at a time, and expect a breach. `settle doctor --attack` runs the same against any deployment.
 package attack

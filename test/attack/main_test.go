@@ -1,6 +1,7 @@
 package attack_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,9 +107,21 @@ func (d *deployment) attacker(user string) *nats.Conn {
 	return nc
 }
 
-// shop returns a program that counts, and sends to other spaces.
+var mail = settle.NewAction[string, string]("mail")
+
+// shop returns a program that counts, sends to other spaces, and works outside.
 func shop() *settle.Program {
-	return settle.NewProgram("shop").
+	p := settle.NewProgram("shop")
+	mail.Perform(p, func(_ context.Context, _, text string) (string, error) { return text + " sent", nil })
+	mail.Done(p, func(tx *settle.Tx, t settle.Task[string, string]) error {
+		tx.Set("mailed", t.Out)
+		return t.Err
+	})
+	return p.
+		Handle("order", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			mail.Start(tx, ev.ID, "it is")
+			return settle.Value{}, nil
+		}).
 		Handle("add", func(tx *settle.Tx, _ *settle.Event) (settle.Value, error) {
 			n, _ := tx.Get("n").AsInt()
 			tx.Set("n", n+1)
@@ -130,4 +143,20 @@ func (d *deployment) count(b *bus.Bus, space string) string {
 	v, _, err := c.Space(space).Get(d.t.Context(), "n")
 	d.must(err)
 	return fmt.Sprint(v)
+}
+
+// until waits for something that is about to happen.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for !ok() {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
 }

@@ -29,7 +29,7 @@ type Plan struct {
 	// changed.
 	Admin     *bus.Bus
 	Attackers []Attacker
-	// Log is told what is done, one line a step. Nil discards it.
+	// Log receives a line about each step. Nil discards it.
 	Log io.Writer
 }
 

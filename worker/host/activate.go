@@ -88,7 +88,7 @@ func (h *host) readLane() error {
 // offerAll offers events to the core, and reports whether all of them found room.
 func (h *host) offerAll(events []model.Message) bool {
 	for i := range events {
-		if !h.core.Offer(eventOf(&events[i], h.env.horizon)) {
+		if !h.core.Offer(h.eventOf(&events[i])) {
 			return false
 		}
 		h.gauge.read(&events[i])

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/internal/faultlog"
 	"github.com/settlehq/settle/model"
 )
@@ -51,6 +52,8 @@ type Config struct {
 	// faults logs faults that may last.
 	faults *faultlog.Log
 
+	// Access has the rules about which principals may send what; nil allows everything.
+	Access *access.Book
 	// Terms are the words for what the process serves, in errors and in the log.
 	Terms Terms
 	// Role is announced with the worker: "" for one of spaces.

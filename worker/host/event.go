@@ -6,6 +6,29 @@ import (
 	"github.com/settlehq/settle/model"
 )
 
+// performer is a core whose space has work done outside. Its end is reported as an event without a principal.
+type performer interface {
+	// Performs reports whether a stream is one on which the end of such work is reported.
+	Performs(stream string) bool
+}
+
+// eventOf returns the event in a lane message, or a refused one if its principal may not send it. The rules of the moment decide,
+// and the log has what was decided.
+func (h *host) eventOf(m *model.Message) model.Event {
+	ev := eventOf(m, h.env.horizon)
+	if ev.Invalid != "" || ev.Position > 0 || model.IsMinted(ev.ID) {
+		return ev
+	}
+	err := h.env.cfg.Access.MaySend(ev.By(), ev.Space, ev.Stream)
+	if err == nil {
+		return ev
+	}
+	if p, is := h.core.(performer); !is || ev.By() != "" || !p.Performs(ev.Stream) {
+		ev.Invalid = err.Error()
+	}
+	return ev
+}
+
 // eventOf returns the event in a lane message. It depends only on the message and the deployment's horizon,
 // so every owner gets the same result.
 func eventOf(m *model.Message, horizon time.Duration) model.Event {

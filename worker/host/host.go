@@ -286,7 +286,7 @@ func (h *host) takeIn() {
 	}
 	for i := range in.events {
 		h.gauge.read(&in.events[i])
-		h.core.Offer(eventOf(&in.events[i], h.env.horizon))
+		h.core.Offer(h.eventOf(&in.events[i]))
 	}
 	if in.left > 0 {
 		h.core.LeftInStream(in.left)

@@ -1,0 +1,83 @@
+package access
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Rules are those of a deployment at one moment. They do not change; nil is a deployment without rules.
+type Rules struct {
+	all []Rule // sorted by principal
+}
+
+// NewRules returns a set. There is one rule for each pattern of principals.
+func NewRules(all []Rule) *Rules {
+	s := &Rules{all: slices.Clone(all)}
+	slices.SortFunc(s.all, func(a, b Rule) int { return cmp.Compare(a.Principal, b.Principal) })
+	return s
+}
+
+// All returns the rules, sorted by principal.
+func (s *Rules) All() []Rule {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.all)
+}
+
+// Closed reports whether there is a rule, so that what no rule covers is refused.
+func (s *Rules) Closed() bool { return s != nil && len(s.all) > 0 }
+
+// MaySend returns nil if a principal, "" for none, may send events of a stream to a space.
+func (s *Rules) MaySend(principal, space, stream string) error {
+	if !s.Closed() || s.covered(principal, space, stream, (*Rule).send) {
+		return nil
+	}
+	return fmt.Errorf("%s may not send events of stream %s to space %s: no rule allows it (settle who-may)", nameOf(principal), stream, space)
+}
+
+// MayRead returns nil if a principal, "" for none, may read and watch a document.
+func (s *Rules) MayRead(principal, space, document string) error {
+	if !s.Closed() || s.covered(principal, space, document, (*Rule).read) {
+		return nil
+	}
+	return fmt.Errorf("%s may not read document %s of space %s: no rule allows it (settle who-may)", nameOf(principal), document, space)
+}
+
+func (r *Rule) send() []string { return r.Send }
+func (r *Rule) read() []string { return r.Read }
+
+func (s *Rules) covered(principal, space, name string, of func(*Rule) []string) bool {
+	for i := range s.all {
+		if r := &s.all[i]; r.concerns(principal) && covers(of(r), space, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func nameOf(principal string) string {
+	if principal == "" {
+		return "a client without a principal"
+	}
+	return "principal " + principal
+}
+
+// Senders returns the patterns of principals that may send events of a stream to a space, and Readers those that may read a document.
+func (s *Rules) Senders(space, stream string) []string { return s.principals(space, stream, (*Rule).send) }
+
+// Readers is like Senders, for a document.
+func (s *Rules) Readers(space, document string) []string { return s.principals(space, document, (*Rule).read) }
+
+func (s *Rules) principals(space, name string, of func(*Rule) []string) (all []string) {
+	if s == nil {
+		return nil
+	}
+	for i := range s.all {
+		if covers(of(&s.all[i]), space, name) {
+			all = append(all, s.all[i].Principal)
+		}
+	}
+	return all
+}

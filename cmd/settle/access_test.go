@@ -1,0 +1,49 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
+)
+
+// The first rule closes a deployment; events of clients and reads that no rule covers are refused, those between spaces and the ends of actions
+// are not, and every change applies to what comes after it.
+func TestAccess_RulesAreChangedAndPrinted(t *testing.T) {
+	t.Parallel()
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	pointAt(t, server.ClientURL())
+	begun(t, settle.Config{Programs: settle.Always(passing()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	want(t, 0, "There is no rule", "who-may")
+	want(t, 0, "handled", "send", "s1", "add", "--id", "e1", "--wait")
+	for _, bad := range [][]string{
+		{"allow"},
+		{"allow", "alice", "--no-principal"},
+		{"allow", "a.b", "--send", "*/*"},
+		{"allow", "alice", "--send", "nothing"},
+		{"disallow", "alice", "--read", "a/b/c"},
+		{"who-may", "write", "s1/add"},
+		{"who-may", "send", "s1"},
+	} {
+		want(t, 2, "", bad...)
+	}
+	want(t, 0, "shop-* may send s1/* and read nothing | This is the first rule", "allow", "shop-*", "--send", "s1/*", "--note", "a test", "--by", "me")
+	want(t, 0, "PRINCIPAL | shop-* | s1/* | me | a test", "who-may")
+	want(t, 0, `"closed":true | "principal":"shop-*"`, "who-may", "--json")
+	want(t, 0, "shop-*", "who-may", "send", "s1/add")
+	want(t, 0, "no principal may read s1/n", "who-may", "read", "s1/n")
+	wantSoon(t, 1, "a client without a principal may not send events of stream add to space s1", "send", "s1", "add", "--wait")
+	want(t, 0, "(no principal) may send */pass and read */n", "allow", "--no-principal", "--send", "*/pass", "--read", "*/n")
+	wantSoon(t, 0, "settled", "send", "s2", "pass", `"s3"`, "--wait=tree")
+	want(t, 0, "1", "get", "s3", "n")
+	want(t, 1, "refused", "send", "s3", "add", "--wait")
+	want(t, 0, "(no principal) may send nothing and read */n", "disallow", "--no-principal", "--send", "*/pass")
+	wantSoon(t, 1, "refused", "send", "s2", "pass", `"s3"`, "--wait")
+	want(t, 0, "shop-* may send nothing and read nothing", "disallow", "shop-*")
+	want(t, 0, "no principal may send s1/add", "who-may", "send", "s1/add")
+}

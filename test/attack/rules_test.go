@@ -1,0 +1,145 @@
+package attack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/access"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/roles"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+)
+
+// withPrincipals is the change to the files for start that adds users of principals, with the permissions that `settle permissions
+// --principal` prints.
+func withPrincipals(t *testing.T, names ...string) []string {
+	t.Helper()
+	var b strings.Builder
+	if err := roles.WritePermissions(&b, "settle", 8, names...); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "more.conf")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	users := readerLine
+	for _, name := range names {
+		users += "      { user: " + name + ", password: " + name + "1, permissions: $SETTLE_PRINCIPAL_" + name + " }\n"
+	}
+	permissions, err := os.ReadFile("../../deploy/nats/permissions.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{readerLine, users, string(permissions), b.String()}
+}
+
+// allow changes a rule as the operator.
+func (d *deployment) allow(principal string, change func(*access.Rule)) {
+	d.t.Helper()
+	_, err := access.Change(d.t.Context(), d.as(roles.Operator), principal, change)
+	d.must(err)
+}
+
+// outcome sends an event as a principal, and returns how it ended, as a reader sees it.
+func (d *deployment) outcome(b *bus.Bus, principal, space, id string) model.Outcome {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	c, err := settle.NewClient(b, settle.ClientConfig{ID: "p", Principal: principal})
+	d.must(err)
+	defer c.Close()
+	_, err = c.Send(ctx, settle.Outgoing{Space: space, Stream: "add", ID: settle.ID(id)})
+	d.must(err)
+	r, err := d.client(d.as(roles.Reader)).Space(space).Await(ctx, "add", settle.ID(model.EventIDOf(principal, id)))
+	d.must(err)
+	return r.Outcome
+}
+
+// Attack 6 of docs/security.md: a user sends to, and reads, a space that is none of its business. Without a rule a deployment is open; with the first one it is closed,
+// and each principal may do what a rule says, from then on. A user of a principal can neither send in another name nor read streams.
+func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
+	t.Parallel()
+	d := start(t, withPrincipals(t, "alice", "bob")...)
+	as := map[string]*bus.Bus{"alice": d.as("alice"), "bob": d.as("bob"), "": d.as(roles.Client)}
+	read := func(principal, space string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := (&live.Client{Bus: as[principal], Principal: principal}).Get(ctx, live.Get{Space: space, Document: "n"})
+		return err
+	}
+	for principal, b := range as { // any order: each on its own
+		if got := d.outcome(b, principal, "open", "o"); got != model.Handled {
+			t.Errorf("%q in an open deployment: %s", principal, got)
+		}
+		if err := read(principal, "open"); err != nil {
+			t.Errorf("%q reads in an open deployment: %v", principal, err)
+		}
+	}
+
+	d.allow("alice", func(r *access.Rule) { r.Send, r.Read = []string{"cart-*/add"}, []string{"cart-*/n"} })
+	forbidden := func(err error) bool {
+		s, is := errors.AsType[*model.ServiceError](err)
+		return is && s.Code == model.CodeForbidden
+	}
+	until(t, "the rule is known", func() bool { return forbidden(read("bob", "cart-1")) })
+	for _, c := range []struct {
+		principal, space string
+		may              bool
+	}{{"alice", "cart-1", true}, {"alice", "purse-1", false}, {"bob", "cart-1", false}, {"", "cart-1", false}, {"", "open", false}} {
+		want := map[bool]model.Outcome{true: model.Handled, false: model.Refused}[c.may]
+		if got := d.outcome(as[c.principal], c.principal, c.space, "e1"); got != want {
+			t.Errorf("%q sends to %s: %s, want %s", c.principal, c.space, got, want)
+		}
+		if err := read(c.principal, c.space); forbidden(err) == c.may || c.may && err != nil {
+			t.Errorf("%q reads of %s: %v, want allowed: %v", c.principal, c.space, err, c.may)
+		}
+	}
+
+	// What a space does outside, and what it sends, needs no rule.
+	d.allow("alice", func(r *access.Rule) { r.Send = append(r.Send, "cart-*/order") })
+	c, err := settle.NewClient(as["alice"], settle.ClientConfig{ID: "orders", Principal: "alice"})
+	d.must(err)
+	t.Cleanup(c.Close)
+	tries := 0
+	until(t, "an order of alice's is handled, and the mail that it makes is reported as sent", func() bool {
+		tries++
+		_, err := c.Send(t.Context(), settle.Outgoing{Space: "cart-2", Stream: "order", ID: settle.ID(fmt.Sprintf("o%d", tries))})
+		d.must(err)
+		v, _, err := d.client(d.as(roles.Reader)).Space("cart-2").Get(t.Context(), "mailed")
+		d.must(err)
+		text, _ := v.AsString()
+		return text == "it is sent"
+	})
+
+	// A watch ends when it is no longer allowed.
+	watching := make(chan error, 1)
+	go func() { // ends with the watch
+		q := live.Watch{Space: "cart-1", Document: "n"}
+		watching <- (&live.Client{Bus: as["alice"], Principal: "alice"}).Watch(t.Context(), q, func(live.Event) {})
+	}()
+	d.allow("alice", func(r *access.Rule) { r.Read = nil })
+	if err := <-watching; !forbidden(err) {
+		t.Errorf("a watch that is no longer allowed ends with %v", err)
+	}
+
+	// What the servers refuse a principal.
+	nc := d.attacker("bob")
+	for _, subject := range []string{
+		subjectOf("cart-1", "add", "e9"), subjectOf("cart-1", "add", "e9") + ".alice", "settle.api.get", "settle.api.get.alice", "settle.api.tree", "settle.own.0",
+		"settle.js.DIRECT.GET.SETTLE_LOG_0", "settle.js.STREAM.MSG.GET.SETTLE_LOG_0", "settle.js.STREAM.INFO.SETTLE_LOG_0", "settle.demand.0",
+	} {
+		before := nc.LastError()
+		d.must(nc.Publish(subject, []byte("{}")))
+		d.must(nc.Flush())
+		if nc.LastError() == before { //nolint:errorlint // is it the very same?
+			t.Errorf("bob may publish to %s", subject)
+		}
+	}
+}
