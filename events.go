@@ -39,6 +39,10 @@ func (e events[In, Out]) handle(p *Program, handle func(tx *Tx, in In) (Out, err
 		p.Handle(e.name, nil)
 		return
 	}
+	p.p.Payload(e.name, func(v Value) error {
+		_, err := e.payload(&Event{Payload: v})
+		return err
+	})
 	p.Handle(e.name, func(tx *Tx, ev *Event) (Value, error) {
 		in, err := e.payload(ev)
 		if err != nil {

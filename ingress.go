@@ -99,10 +99,26 @@ func (in *ingress) check(e *gateway.Event) error {
 		return &model.ServiceError{Code: model.CodeBadRequest, Text: err.Error()}
 	}
 	p, err := in.programs(e.Space)
-	if err != nil || p == nil || p.Handles(e.Stream) {
+	if err != nil || p == nil {
 		return nil
 	}
+	if p.Handles(e.Stream) {
+		return payloadError(p, e)
+	}
 	return &model.ServiceError{Code: model.CodeNotFound, Text: fmt.Sprintf("the program of space %s has no handler for stream %s; nothing was stored", e.Space, e.Stream)}
+}
+
+// payloadError returns the error of a payload that the handler would refuse. A check that panics is the handler's to report.
+func payloadError(p *space.Program, e *gateway.Event) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = nil
+		}
+	}()
+	if err := p.CheckPayload(e.Stream, e.Payload); err != nil {
+		return &model.ServiceError{Code: model.CodeBadRequest, Text: err.Error() + "; nothing was stored"}
+	}
+	return nil
 }
 
 // expired returns the error for an event whose id is older than the horizon with its status.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,6 +30,7 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 	web.Addr = fmt.Sprint("127.0.0.1:", ports[0])
 	p := counter().Handle("by", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return settle.ValueOf(ev.By()) }).
 		Handle("echo", func(_ *settle.Tx, ev *settle.Event) (settle.Value, error) { return ev.Payload, nil })
+	typed.Handle(p, func(*settle.Tx, bid) error { return nil })
 	d, err := settle.Start(t.Context(), settle.Config{
 		Programs: settle.Always(p), HTTP: web, Server: embedded.Config{StoreDir: t.TempDir()}, Bus: bus.Config{Partitions: 2},
 	})
@@ -68,6 +70,23 @@ func posts(t *testing.T, web gateway.Config) func(path, token, key, body string)
 	}
 }
 
+var typed = settle.NewStream[bid]("bid")
+
+// bid is a payload that checks itself.
+type bid struct {
+	Cents int `json:"cents"`
+}
+
+func (b bid) Check() error {
+	switch {
+	case b.Cents == 13:
+		panic("superstition")
+	case b.Cents <= 0:
+		return errors.New("a bid is positive")
+	}
+	return nil
+}
+
 // An event over HTTP takes effect once, however often it is sent, and what is wrong is said before it is stored.
 func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 	post := posts(t, gateway.Config{})
@@ -89,6 +108,19 @@ func TestIngress_AnEventTakesEffectOnce(t *testing.T) {
 		if got := post(c.path, "", c.key, "1"); !strings.HasPrefix(got, c.says) {
 			t.Errorf("%s: %s, want %s", c.path, got, c.says)
 		}
+	}
+	for body, says := range map[string]string{ // any order: each on its own
+		`{"cents": "x"}`: "cents", `7`: "object", `{"cents": -1}`: "a bid is positive",
+	} {
+		if got := post("s/streams/bid", "", "", body); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, says) || !strings.Contains(got, "nothing was stored") {
+			t.Errorf("payload %s: %s, want one that says %q", body, got, says)
+		}
+	}
+	if got := post("s/streams/bid?wait=receipt&timeout=1m", "", "", `{"cents": 5}`); !strings.Contains(got, `"handled"`) {
+		t.Errorf("a payload as the handler wants it: %s", got)
+	}
+	if got := post("s/streams/bid?wait=receipt&timeout=1m", "", "", `{"cents": 13}`); !strings.Contains(got, `"failed"`) {
+		t.Errorf("a payload with which the check panics is for the handler to refuse: %s", got)
 	}
 	if got := post("s/streams/add?wait=receipt&timeout=1m", "", "last", "0"); !strings.Contains(got, `"result":5`) {
 		t.Errorf("at the end: %s", got)

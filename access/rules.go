@@ -65,10 +65,14 @@ func nameOf(principal string) string {
 }
 
 // Senders returns the patterns of principals that may send events of a stream to a space, and Readers those that may read a document.
-func (s *Rules) Senders(space, stream string) []string { return s.principals(space, stream, (*Rule).send) }
+func (s *Rules) Senders(space, stream string) []string {
+	return s.principals(space, stream, (*Rule).send)
+}
 
 // Readers is like Senders, for a document.
-func (s *Rules) Readers(space, document string) []string { return s.principals(space, document, (*Rule).read) }
+func (s *Rules) Readers(space, document string) []string {
+	return s.principals(space, document, (*Rule).read)
+}
 
 func (s *Rules) principals(space, name string, of func(*Rule) []string) (all []string) {
 	if s == nil {

@@ -48,7 +48,7 @@
 //
 // The status is 422 if the event has failed, was refused or cancelled, or has expired; "outcome" and "error" say how and why. It is
 // 202, with "pending", if there is no receipt by then. What is wrong with a request is said before anything is stored: 400 for
-// names, parameters and JSON, 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
+// names, parameters, JSON, and a payload that does not decode into the type or the schema that the handler declares; 404 if the program of the space does not handle the stream, 410 for a key that carries a time beyond the horizon
 // (settle.TimedID), 413 and 415 for the size and the type of the body. After a status of 500 or more, or no answer at all, the event may be
 // stored: send it again with the same key.
 //
@@ -71,6 +71,14 @@
 //	  "read": ["cart-*/total"],
 //	  "requests_per_second": 100, "requests_at_a_time": 64, "watches": 64
 //	}]}
+//
+// The file may name an identity provider, whose tokens (JWT) stand for the principal in them:
+//
+//	{"jwt": {"jwks_file": "keys.json", "issuer": "https://id.example", "audience": "settle", "principal_claim": "sub"}, "principals": [...]}
+//
+// A token is accepted if one of the public keys of the file has signed it (RS, PS, ES or EdDSA), issuer and audience are those, and it has an end
+// that is not over. The claim, by default sub, is the name of the principal: its entry, which needs no tokens then, says what it may do, or else the rules do.
+// The file of keys is read again when it changes.
 //
 // Once the deployment has a rule about access (package access), it decides as well: what no rule allows is answered with 403. The entry of a
 // principal without "send" and "read" then leaves its rights to the rules, and the token of the configuration is subject to the rule about

@@ -44,12 +44,12 @@ type principal struct {
 	Watches int     `json:"watches"`
 }
 
-// fill checks an entry and replaces its zero limits by the defaults.
-func (p *principal) fill() error {
+// fill checks an entry and replaces its zero limits by the defaults. issued reports that it may have a token from elsewhere.
+func (p *principal) fill(issued bool) error {
 	if err := model.CheckName("principal", p.Name); err != nil {
 		return err
 	}
-	if len(p.Tokens) == 0 {
+	if len(p.Tokens) == 0 && !issued {
 		return errors.New("it has no token: give tokens_sha256, such as the output of `printf %s TOKEN | sha256sum`")
 	}
 	for _, t := range p.Tokens {
@@ -94,28 +94,22 @@ type principals struct {
 	file string
 	log  *slog.Logger
 
-	mu      sync.Mutex
-	stamp   time.Time // when the file was written that was read last
-	byToken map[[sha256.Size]byte]*caller
-	usage   map[string]*usage // by name, for as long as the process runs
+	mu       sync.Mutex
+	stamp    string // of the files that were read last
+	byToken  map[[sha256.Size]byte]*caller
+	byName   map[string]*caller
+	issuer   *issuer           // nil if no tokens are issued elsewhere
+	keysFile string            // of the issuer, "" for none
+	usage    map[string]*usage // by name, for as long as the process runs
 }
 
 func newPrincipals(file string, log *slog.Logger) (*principals, error) {
 	p := &principals{file: file, log: log, usage: map[string]*usage{}}
-	p.stamp = p.written()
 	if err := p.read(); err != nil {
 		return nil, fmt.Errorf("file of principals %s: %w", file, err)
 	}
+	p.stamp = p.stampOf()
 	return p, nil
-}
-
-// written returns when the file was written, the zero time if it is missing.
-func (p *principals) written() time.Time {
-	info, err := os.Stat(p.file)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }
 
 // read reads the file.
@@ -125,7 +119,8 @@ func (p *principals) read() error {
 		return err
 	}
 	var list struct {
-		Principals []principal `json:"principals"`
+		Principals []principal  `json:"principals"`
+		JWT        *issuerEntry `json:"jwt"`
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -135,17 +130,27 @@ func (p *principals) read() error {
 	if d.More() {
 		return errors.New("there is more after the object")
 	}
-	byToken, names := map[[sha256.Size]byte]*caller{}, map[string]bool{}
+	var from *issuer
+	if list.JWT != nil {
+		if err := list.JWT.fill(); err != nil {
+			return err
+		}
+		p.keysFile = list.JWT.Keys
+		if from, err = newIssuer(*list.JWT); err != nil {
+			return err
+		}
+	}
+	byToken, byName := map[[sha256.Size]byte]*caller{}, map[string]*caller{}
 	for i := range list.Principals {
 		e := &list.Principals[i]
-		if err := e.fill(); err != nil {
+		if err := e.fill(from != nil); err != nil {
 			return fmt.Errorf("entry %d (%s): %w", i+1, e.Name, err)
 		}
-		if names[e.Name] {
+		if byName[e.Name] != nil {
 			return fmt.Errorf("entry %d: principal %s is there twice", i+1, e.Name)
 		}
-		names[e.Name] = true
 		c := &caller{principal: e, usage: p.usageOf(e)}
+		byName[e.Name] = c
 		for _, t := range e.Tokens {
 			var sum [sha256.Size]byte
 			_, _ = hex.Decode(sum[:], []byte(t)) // fill has checked it
@@ -155,7 +160,7 @@ func (p *principals) read() error {
 			byToken[sum] = c
 		}
 	}
-	p.byToken = byToken
+	p.byToken, p.byName, p.issuer = byToken, byName, from
 	return nil
 }
 
@@ -177,13 +182,28 @@ func (p *principals) usageOf(e *principal) *usage {
 func (p *principals) of(token string) *caller {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := p.written(); !at.Equal(p.stamp) {
-		p.stamp = at
-		if err := p.read(); err != nil {
+	if at := p.stampOf(); at != p.stamp {
+		err := p.read()
+		p.stamp = p.stampOf()
+		if err != nil {
 			p.log.Warn("the changed file of principals cannot be used; the earlier one remains in use until the file changes again", "file", p.file, "error", err)
 		} else {
 			p.log.Info("principals replaced", "file", p.file)
 		}
 	}
-	return p.byToken[sha256.Sum256([]byte(token))]
+	if c := p.byToken[sha256.Sum256([]byte(token))]; c != nil || p.issuer == nil || !looksIssued(token) {
+		return c
+	}
+	name, err := p.issuer.principal(token, time.Now())
+	if err != nil {
+		return nil
+	}
+	c := p.byName[name]
+	if c == nil { // what it may do is for the rules of the deployment to say
+		e := &principal{Name: name}
+		_ = e.fill(true) // the name was checked
+		c = &caller{principal: e, usage: p.usageOf(e)}
+		p.byName[name] = c
+	}
+	return c
 }

@@ -30,6 +30,7 @@ type Program struct {
 	actions  map[string]*ActionSpec
 	tasks    taskLists
 	limits   map[string]time.Duration
+	payloads map[string]func(model.Value) error
 }
 
 // Handler changes documents in answer to an event. It runs in a transaction: all of its reads and writes go
@@ -104,6 +105,24 @@ func (p *Program) Handle(stream string, h Handler) error {
 
 // Handles reports whether the stream has a handler.
 func (p *Program) Handles(stream string) bool { return p.handler(stream) != nil }
+
+// Payload sets how the payloads of a stream are checked before an event is stored, where that is possible. The
+// handler checks them in any case: most events are stored by clients that do not know the program.
+func (p *Program) Payload(stream string, check func(model.Value) error) {
+	if p.payloads == nil {
+		p.payloads = map[string]func(model.Value) error{}
+	}
+	p.payloads[stream] = check
+}
+
+// CheckPayload returns why the handler of a stream would refuse a payload, nil if that is not known before it is called.
+func (p *Program) CheckPayload(stream string, v model.Value) error {
+	check := p.payloads[stream]
+	if check == nil {
+		return nil
+	}
+	return check(v)
+}
 
 // handler returns the handler of a stream, nil if there is none. If the program does not handle failure
 // notices, they succeed without effect.

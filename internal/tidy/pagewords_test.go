@@ -18,7 +18,7 @@ type word struct {
 var pageWords = []word{
 	{regexp.MustCompile(`(?i)\b(whoever|whomever|whosoever)\b`), "name the component or the role: the worker, the client, the operator"},
 	{regexp.MustCompile(`(?i)\b(somebody|someone|nobody|no one|anybody|anyone|everybody|everyone)('s)?\b`), "name the component or the role: a client watches, no worker serves"},
-	{regexp.MustCompile(`(?i)\b(?:who|whom)\b`), "name the component or the role, or write \"a client that\""},
+	{regexp.MustCompile(`(?i)\b(?:who(?:$|[^-\w])|whom\b)`), "name the component or the role, or write \"a client that\""},
 	{regexp.MustCompile(`(?i)\b(?:is|are|was|were|be|been) told\b`), "say what happens: receives an event, is notified, is configured with"},
 	{regexp.MustCompile(`(?i)\band the like\b`), "list them, or leave it out"},
 	{regexp.MustCompile(`(?i)\btells? of\b`), "say which message is sent, or which status is reported"},
@@ -58,7 +58,8 @@ func checkPage(f *file) (found []finding) {
 		line = linkTarget.ReplaceAllString(inlineCode.ReplaceAllString(line, "``"), "]")
 		for _, w := range pageWords {
 			for _, at := range w.form.FindAllStringIndex(line, -1) {
-				if text := line[at[0]:at[1]]; !strings.EqualFold(text, "who") || !people.MatchString(line[:at[0]]) {
+				text := strings.TrimRight(line[at[0]:at[1]], " ,.;:?!)\"'")
+				if !strings.EqualFold(text, "who") || !people.MatchString(line[:at[0]]) {
 					found = append(found, finding{f.path, i + 1, "plain words: " + text + ": " + w.instead})
 				}
 			}

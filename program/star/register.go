@@ -52,6 +52,7 @@ func (p *Program) registerDecl(d *decl, i int, prints *fingerprint.Hasher) error
 		s := Sample{Stream: d.id}
 		if d.schema != nil {
 			s.Payload = d.schema.Sample()
+			p.space.Payload(d.id, func(v model.Value) error { return d.schema.Check(v, "payload of "+d.id) })
 		}
 		p.samples = append(p.samples, s)
 		return p.space.Handle(d.id, p.handler(d, i))

@@ -98,3 +98,17 @@ handle("move", move, payload = bool)
 		}
 	}
 }
+
+// What a schema refuses is known before the handler is called.
+func TestHandler_PayloadsAreCheckedBefore(t *testing.T) {
+	p := compiled(t, airport).Space()
+	for payload, want := range map[string]string{
+		`{"flight":"BT600","delay":"x","destination":"RIX"}`: "payload of departure.delay must be an integer",
+		`{"flight":"BT600","delay":5,"destination":"RIX"}`:   "",
+	} {
+		v, _ := model.ParseValue([]byte(payload))
+		if err := p.CheckPayload("departure", v); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", payload, err, want)
+		}
+	}
+}
