@@ -47,7 +47,7 @@ func ExampleCell_decode() {
 	fmt.Println(thermostat.Decode(settle.Value{})) // there is no value
 	// Output:
 	// {attic 0 0} <nil>
-	// { 0 0} read thermostat: /target: "warm" is a string; a number is wanted
+	// { 0 0} read thermostat: /target: a string is here; a number is wanted
 	// {kitchen 20 0} <nil>
 }
 

@@ -65,7 +65,7 @@ func ExampleNewStream() {
 	// 30 30 70
 	// there is not enough on the account
 	// payload of transfer: amount is 0; it must be more than 0
-	// payload of transfer: /amount: "ten" is a string; an integer is wanted
+	// payload of transfer: /amount: a string is here; an integer is wanted
 }
 
 // Events can wait for a time, and so can timers of a space, which can be set again and cancelled.

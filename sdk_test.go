@@ -29,7 +29,7 @@ func TestMisuse_ACallFailsItsTransaction(t *testing.T) {
 	wants := map[string]string{
 		"write to another space":    "write @other/note: a space is changed by itself only; send it an event",
 		"delete in another space":   "send it an event",
-		"read what is of no type":   `read count: "many" is a string; an integer is wanted`,
+		"read what is of no type":   `read count: a string is here; an integer is wanted`,
 		"write what is derived":     "change what that reads instead",
 		"peek at another space":     "can be read only with Get",
 		"send to what is no name":   `space "o/ther"`,

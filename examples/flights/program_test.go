@@ -138,10 +138,10 @@ func TestABadPayloadFailsItsEventAndChangesNothing(t *testing.T) {
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2}`, `flight f1: destination: airport "": is empty`},
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2,"destination":"L.S"}`, `flight f1: destination: airport "L.S": character '.' is not allowed`},
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":2,"destination":"nation"}`, "the space that ranks airports"},
-		{"LAS", StreamDeparture, `{"flight":"f1","delay":1.5,"distance":2,"destination":"OAK"}`, "payload of departure: /delay: 1.5 is a number; an integer is wanted"},
+		{"LAS", StreamDeparture, `{"flight":"f1","delay":1.5,"distance":2,"destination":"OAK"}`, "payload of departure: /delay: a number is here; an integer is wanted"},
 		{"LAS", StreamDeparture, `{"flight":"f1","delay":1,"distance":-2,"destination":"OAK"}`, "flight f1: distance is -2; it must be a whole number of miles"},
-		{"LAS", StreamArrival, `{"flight":7}`, "payload of arrival: /flight: 7 is a number; a string is wanted"},
-		{Nation, StreamConfigure, `{"airports":"LAS"}`, `payload of configure: /airports: "LAS" is a string; an array is wanted`},
+		{"LAS", StreamArrival, `{"flight":7}`, "payload of arrival: /flight: an integer is here; a string is wanted"},
+		{Nation, StreamConfigure, `{"airports":"LAS"}`, `payload of configure: /airports: a string is here; an array is wanted`},
 		{Nation, StreamConfigure, `{"airports":["LAS","O K"]}`, `airport 2: airport "O K": character ' ' is not allowed`},
 	} {
 		r := f.call(c.space, c.stream, json.RawMessage(c.payload))

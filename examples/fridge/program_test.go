@@ -165,7 +165,7 @@ func TestAReadingThatCannotBeIsRefusedWithWords(t *testing.T) {
 	for _, c := range []struct{ payload, want any }{
 		{map[string]any{"c": 4}, "payload of temp: it names no sensor"},
 		{map[string]any{"sensor": "top", "c": 4000}, "payload of temp: sensor top: 4000 °C; a reading lies between -60 and 60"},
-		{map[string]any{"sensor": "top", "c": "cold"}, `payload of temp: /c: "cold" is a string; a number is wanted`},
+		{map[string]any{"sensor": "top", "c": "cold"}, `payload of temp: /c: a string is here; a number is wanted`},
 	} {
 		if r := s.Send("temp", c.payload); r.Error != c.want {
 			t.Errorf("%v: %q, want %q", c.payload, r.Error, c.want)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/settlehq/settle/model"
@@ -217,7 +216,7 @@ func (c *converter) member(key string, x reflect.Value, depth int) (member, erro
 	v, err := c.encode(x, depth+1)
 	switch {
 	case !utf8.ValidString(key):
-		err = problem("the key " + strconv.Quote(key) + " is not valid UTF-8")
+		err = problem("a key is not valid UTF-8")
 	case err != nil:
 		err = at(key, err)
 	}

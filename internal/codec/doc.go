@@ -36,5 +36,5 @@
 // time.Duration, invalid tags) and names their place in T. Decode and Encode name the place in the
 // value as a JSON Pointer, the value there, and what was expected:
 //
-//	/legs/0/delay: "x" is a string; an integer is wanted
+//	/legs/0/delay: a string is here; an integer is wanted
 package codec

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -56,37 +55,25 @@ func misfit(v model.Value, wanted string) error {
 	return problem(describe(v) + "; " + wanted + " is wanted")
 }
 
-// describe describes v: `"x" is a string`.
+// describe describes v by its kind. Errors get into logs and traces, and values do not.
 func describe(v model.Value) string {
 	switch v.Kind() {
 	case model.KindNull:
 		return "null is here"
 	case model.KindBool:
-		return v.String() + " is a bool"
-	case model.KindInt, model.KindFloat:
-		return v.String() + " is a number"
+		return "a bool is here"
+	case model.KindInt:
+		return "an integer is here"
+	case model.KindFloat:
+		return "a number is here"
 	case model.KindString:
-		return quoted(v) + " is a string"
+		return "a string is here"
 	case model.KindArray:
 		return "an array of " + strconv.Itoa(v.Len()) + " is here"
 	case model.KindObject:
 		return "an object is here"
 	}
 	return "nothing is here"
-}
-
-// quoted returns the string v as JSON, shortened to a readable length.
-func quoted(v model.Value) string {
-	const readable = 60 // bytes
-	s, _ := v.AsString()
-	if len(s) <= readable {
-		return v.String()
-	}
-	cut := readable
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return model.String(s[:cut] + "…").String()
 }
 
 // inText converts an error of encoding or decoding by text, with its place.

@@ -38,7 +38,7 @@ var stringConverter = converter{
 
 func encodeString(s string) (model.Value, error) {
 	if !utf8.ValidString(s) {
-		return model.Value{}, problem(strconv.Quote(s) + " is not valid UTF-8")
+		return model.Value{}, problem("the string is not valid UTF-8")
 	}
 	return model.String(s), nil
 }
