@@ -166,3 +166,44 @@ func TestUnitsAreWhatSystemdTakes(t *testing.T) {
 		}
 	}
 }
+
+// What a compose file publishes can be reached from this machine only, and no monitoring port is published.
+func TestComposePublishesToThisMachineOnly(t *testing.T) {
+	t.Parallel()
+	ports := regexp.MustCompile(`(?m)^ *ports: *(.*)$`).FindAllStringSubmatch(read(t, "compose/compose.yaml"), -1)
+	if len(ports) == 0 {
+		t.Error("no port is published")
+	}
+	for _, m := range ports {
+		for _, p := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(m[1], -1) {
+			if !strings.HasPrefix(p[1], "127.0.0.1:") || strings.HasSuffix(p[1], ":8222") {
+				t.Errorf("port %s is published", p[1])
+			}
+		}
+		if !strings.HasPrefix(m[1], "[") {
+			t.Errorf("ports are %s: write them in one line", m[1])
+		}
+	}
+	for _, line := range []string{"listen: 127.0.0.1:4222", "http: 127.0.0.1:8222"} {
+		if !strings.Contains(read(t, "nats/nats-server.conf"), line) {
+			t.Errorf("nats-server.conf has no %q", line)
+		}
+	}
+}
+
+// The gate verifies modules, looks for known vulnerabilities, and tries a release; the workflow that makes one does what the gate has tried.
+func TestSupply_TheGateTriesARelease(t *testing.T) {
+	t.Parallel()
+	gate, workflow := read(t, "../.ci/run"), read(t, "../.github/workflows/release.yml")
+	for text, parts := range map[string][]string{ // any order: each on its own
+		gate:               {"go mod verify", "govulncheck", "deploy/release --dry-run"},
+		workflow:           {"STRICT=1 .ci/run", "deploy/release --version", "docker build -f deploy/Dockerfile"},
+		read(t, "release"): {"-trimpath", "cyclonedx-gomod", "sha256sum", "ssh-keygen -q -Y sign", "is not reproducible"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("%.40q... has no %q", text, part)
+			}
+		}
+	}
+}

@@ -116,6 +116,12 @@ func shop() *settle.Program {
 			tx.Set("shipped", n+1)
 			return settle.Value{}, nil
 		}).
+		Handle("fill", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			for i := range 500 {
+				tx.Set(fmt.Sprintf("%s-%d", strings.TrimPrefix(ev.ID, "m"), i), i)
+			}
+			return settle.Value{}, nil
+		}).
 		Handle("fail", func(*settle.Tx, *settle.Event) (settle.Value, error) {
 			return settle.Value{}, errors.New("it always does")
 		}).
@@ -229,6 +235,20 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	if _, err := readerBus.Ask(t.Context(), "tree", []byte(`{"event":"o1"}`)); err != nil {
 		t.Error(err)
 	}
+
+	// A user outside reads a space with more documents than one answer of the servers has.
+	for i := range 3 {
+		many, err := client.Call(t.Context(), settle.Outgoing{Space: "full", Stream: "fill", ID: settle.ID(fmt.Sprintf("m%d", i))})
+		c.must(err)
+		if many.Outcome != model.Handled {
+			t.Fatalf("%+v", many)
+		}
+	}
+	eventually(t, "all documents of a large space are saved, and seen", func() bool {
+		st, err := readerBus.LoadState(t.Context(), "full")
+		c.must(err)
+		return len(st.Docs) == 1500
+	})
 
 	worker := c.as(roles.Worker, "purger")
 	p := model.PartitionOf("shop", provision.DefaultPartitions)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/settlehq/settle"
@@ -46,4 +47,11 @@ func TestAccess_RulesAreChangedAndPrinted(t *testing.T) {
 	wantSoon(t, 1, "refused", "send", "s2", "pass", `"s3"`, "--wait")
 	want(t, 0, "shop-* may send nothing and read nothing", "disallow", "shop-*")
 	want(t, 0, "no principal may send s1/add", "who-may", "send", "s1/add")
+
+	// What has changed something is in the audit trail, and what has failed or only looked is not.
+	trail := want(t, 0, "settle allow shop-* --send s1/* --note a test --by me | settle disallow shop-*", "audit")
+	if n := strings.Count(trail, "\n"); n != 4 || strings.Contains(trail, "who-may") {
+		t.Errorf("the audit trail has %d lines:\n%s", n, trail)
+	}
+	want(t, 0, `"command":"settle disallow shop-*"`, "audit", "--last", "1", "--json")
 }

@@ -83,7 +83,7 @@ func TestClone_UnderLoadGoesOnAfterItWasKilled(t *testing.T) {
 			kill()
 		}
 	}}
-	if err := first.Run(killed, streams{io.Discard, &errs, time.Now}); err == nil || !strings.Contains(err.Error(), "run it again to continue") {
+	if err := first.Run(killed, streams{out: io.Discard, err: &errs, now: time.Now}); err == nil || !strings.Contains(err.Error(), "run it again to continue") {
 		t.Fatalf("killed in the middle: %v\n%s", err, &errs)
 	}
 	if err := a.Transact(t.Context(), "hand", func(tx *settle.Tx) error { tx.Delete("written"); return nil }); err != nil {

@@ -41,7 +41,7 @@ func command(ctx context.Context, t *testing.T, args ...string) (code int, stdou
 		args = append(slices.Clone(args), "--timeout", patience.String())
 	}
 	var out, err bytes.Buffer
-	code = runAt(ctx, args, streams{&out, &err, time.Now}, deploymentOf(t))
+	code = runAt(ctx, args, streams{out: &out, err: &err, now: time.Now}, deploymentOf(t))
 	return code, out.String(), err.String()
 }
 

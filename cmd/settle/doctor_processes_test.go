@@ -231,7 +231,7 @@ func TestDoctor_WatchPrintsWhatHasChanged(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	if code := runAt(ctx, []string{"doctor", "--watch", "--every", "10ms", "--json"}, streams{out, io.Discard, time.Now}, deploymentOf(t)); code != 0 {
+	if code := runAt(ctx, []string{"doctor", "--watch", "--every", "10ms", "--json"}, streams{out: out, err: io.Discard, now: time.Now}, deploymentOf(t)); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(said.String(), "the clock of worker x2") || strings.Count(said.String(), `"check":"permissions"`) != 1 {

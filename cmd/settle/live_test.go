@@ -120,7 +120,7 @@ func TestWatch_GoesOnFromWorkerToWorker(t *testing.T) {
 	var running sync.WaitGroup
 	var code int
 	running.Go(func() { // ends with ctx
-		code = runAt(ctx, []string{"watch", "alice", "double", "n", "--json"}, streams{&out, &errs, time.Now}, deploymentOf(t))
+		code = runAt(ctx, []string{"watch", "alice", "double", "n", "--json"}, streams{out: &out, err: &errs, now: time.Now}, deploymentOf(t))
 	})
 	defer func() {
 		cancel()

@@ -69,6 +69,7 @@ type cli struct {
 	AcceptLoss  acceptLossCmd  `cmd:"" group:"Operation" help:"Accept the loss of messages without which workers refuse to continue."`
 	Quarantine  quarantineCmd  `cmd:"" group:"Operation" help:"Decide about stored messages that cannot be read, for which spaces are set aside."`
 	Clone       cloneCmd       `cmd:"" group:"Operation" help:"Copy the documents and programs of a deployment to a new one with another name or number of partitions."`
+	Audit       auditCmd       `cmd:"" group:"Operation" help:"List the commands that have changed the deployment: when, as which user, and what."`
 	Permissions permissionsCmd `cmd:"" group:"Operation" help:"Print the permissions of each role, for a nats-server configuration."`
 
 	Demo struct {
@@ -123,11 +124,13 @@ type streams struct {
 	out, err io.Writer
 	// now is the clock for the progress of a long command.
 	now func() time.Time
+	// args are the arguments of the command line, for the audit trail.
+	args []string
 }
 
 // run runs the program, with all its dependencies as arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAt(ctx, args, streams{stdout, stderr, time.Now})
+	return runAt(ctx, args, streams{out: stdout, err: stderr, now: time.Now})
 }
 
 // runAt is run with a clock, and with further options of the grammar.
@@ -145,7 +148,7 @@ func runAt(ctx context.Context, args []string, io streams, options ...kong.Optio
 		kong.Exit(func(code int) { exited = code }),
 		kong.UsageOnError(),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(io),
+		kong.Bind(streams{stdout, stderr, io.now, args}),
 	)...)
 	if err != nil {
 		fmt.Fprintln(stderr, "settle:", err)

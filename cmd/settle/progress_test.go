@@ -56,7 +56,7 @@ func TestProgress_OfBackupRestoreExportImportAndClone(t *testing.T) {
 		var clock atomic.Int64 // each read is 6 s after the previous one
 		out := &output{}
 		slow := func() time.Time { return time.Unix(clock.Add(6), 0) }
-		if code := runAt(t.Context(), c.args, streams{out, out, slow}, deploymentOf(t)); code != 0 || !strings.Contains(out.String(), c.says) {
+		if code := runAt(t.Context(), c.args, streams{out: out, err: out, now: slow}, deploymentOf(t)); code != 0 || !strings.Contains(out.String(), c.says) {
 			t.Errorf("settle %s: code %d, want %q in\n%s", strings.Join(c.args, " "), code, c.says, out)
 		}
 	}

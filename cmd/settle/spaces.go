@@ -65,7 +65,11 @@ func (c connection) use(ctx context.Context, io streams, n need, f func(*bus.Bus
 		return err
 	}
 	defer client.Close()
-	return f(b, client)
+	err = f(b, client)
+	if err == nil {
+		recordCommand(ctx, io, b)
+	}
+	return err
 }
 
 // config returns the configuration of a connection of that name.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/settlehq/settle"
 	"github.com/settlehq/settle/access"
 	"github.com/settlehq/settle/bus"
@@ -141,5 +143,25 @@ func TestAttack_APrincipalReachesWhatARuleAllows(t *testing.T) {
 		if nc.LastError() == before { //nolint:errorlint // is it the very same?
 			t.Errorf("bob may publish to %s", subject)
 		}
+	}
+}
+
+// What docs/security.md says remains: the server compares sequences for a user that publishes directly, and so shows whether an event exists whose
+// full name the user knows, in the same lane, and its sequence. It shows nothing of what is in it.
+func TestAttack_WhatAHeaderReveals(t *testing.T) {
+	t.Parallel()
+	d := start(t, withPrincipals(t, "alice", "bob")...)
+	_ = d.outcome(d.as("alice"), "alice", "cart-1", "secret")
+	nc := d.attacker("bob")
+	probe := func(id string) string {
+		m := nats.NewMsg(subjectOf("cart-1", "add", "probe") + ".bob")
+		m.Header.Set("Nats-Expected-Last-Subject-Sequence", "9999")
+		m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", subjectOf("cart-1", "add", id)+".alice")
+		answer, err := nc.RequestMsg(m, patience)
+		d.must(err)
+		return string(answer.Data)
+	}
+	if there, not := probe("secret"), probe("other"); !strings.Contains(there, "wrong last sequence: 1") || !strings.Contains(not, "wrong last sequence: 0") {
+		t.Errorf("a probe shows %s and %s", there, not)
 	}
 }

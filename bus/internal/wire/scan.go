@@ -3,6 +3,8 @@ package wire
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -10,6 +12,9 @@ import (
 // Scan reads the last message of every subject of a pattern by a consumer, which
 // has flow control and no limit on their number.
 func (s *Streams) Scan(ctx context.Context, stream, pattern string) ([]StoredMsg, error) {
+	if s.Imported() {
+		return s.scanByName(ctx, stream, pattern)
+	}
 	within, end := context.WithCancel(ctx)
 	defer end()
 	var found []StoredMsg
@@ -22,6 +27,25 @@ func (s *Streams) Scan(ctx context.Context, stream, pattern string) ([]StoredMsg
 		return nil, err
 	}
 	found = Latest(found)
+	return found, s.checkComplete(ctx, stream, pattern, found)
+}
+
+// scanAtOnce is how many subjects are read at once: the server answers 1024, and stops when that is too many bytes.
+const scanAtOnce = 512
+
+// scanByName is Scan for a user that may create no consumer: it lists the subjects, and reads them by their names.
+func (s *Streams) scanByName(ctx context.Context, stream, pattern string) (found []StoredMsg, err error) {
+	subjects, err := s.Subjects(ctx, stream, pattern)
+	if err != nil {
+		return nil, err
+	}
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(subjects)), scanAtOnce) {
+		some, err := s.ReadNamed(ctx, stream, part)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
 	return found, s.checkComplete(ctx, stream, pattern, found)
 }
 
