@@ -53,7 +53,7 @@ func binary(t *testing.T, name string) string {
 		if built.dir, built.err = os.MkdirTemp("", "settle-deploy-"); built.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-ldflags", "-s -w -X github.com/settlehq/settle/internal/process.Version=v9.8.7 -X main.version=v9.8.7", "-o", built.dir, "../cmd/...", "github.com/nats-io/nats-server/v2")
+		build := exec.Command("go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w -X github.com/settlehq/settle/internal/process.Version=v9.8.7 -X main.version=v9.8.7", "-o", built.dir, "../cmd/...", "github.com/nats-io/nats-server/v2")
 		if out, err := build.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, out)
 		}

@@ -93,7 +93,7 @@ func answerEnds(w *world) {
 		w.Errorf("listen: %v, want code %d", err, model.CodeBadRequest)
 	}
 	var name *model.NameError
-	if err := b.Listen(w.ctx, "a.b", nil, nil); !errors.As(err, &name) {
+	if err := b.Listen(w.ctx, "a.b.c", nil, nil); !errors.As(err, &name) {
 		w.Errorf("listen: %v, want a NameError", err)
 	}
 }

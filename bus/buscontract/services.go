@@ -22,6 +22,7 @@ var serviceChecks = []check{
 	{"a service may use the bus while it answers", answerAsks},
 	{"a question or an answer that is too large is an error", oversizeAnswer},
 	{"a question ends with its context", questionEnds},
+	{"a request in the name of a principal reaches an endpoint that takes such, with the name", askByPrincipal},
 	{"requests after the end return ErrStopped", askAfterTheEnd},
 }
 
@@ -57,13 +58,33 @@ func (w *world) ask(c Client, endpoint, question string) string {
 	return string(reply)
 }
 
+func askByPrincipal(w *world) {
+	a, b := w.connect("a"), w.connect("b")
+	answer := func(principal string, q []byte, to model.Outlet) {
+		_ = to.Send(model.Part{Data: []byte(principal + " asks " + string(q))}) // the requester has a timeout
+		to.Close()
+	}
+	w.serve(w.ctx, a, model.Service{Name: "test", Endpoints: []model.Endpoint{
+		{Name: "open", Open: func(q []byte, to model.Outlet) { answer("no principal", q, to) }, OpenBy: answer},
+		{Name: "closed", Open: func(q []byte, to model.Outlet) { answer("no principal", q, to) }},
+	}})
+	for endpoint, want := range map[string]string{"open": "no principal asks it", "open.alice": "alice asks it", "closed": "no principal asks it"} { // any order: each on its own
+		if got := w.ask(b, endpoint, "it"); got != want {
+			w.Errorf("%s: %q, want %q", endpoint, got, want)
+		}
+	}
+	if _, err := b.Ask(w.ctx, "closed.alice", nil); !errors.Is(err, model.ErrNoResponder) {
+		w.Errorf("an endpoint that takes no principals: %v, want ErrNoResponder", err)
+	}
+}
+
 func nobodyAnswersIt(w *world) {
 	c := w.connect("a")
 	if _, err := c.Ask(w.ctx, "echo", nil); !errors.Is(err, model.ErrNoResponder) {
 		w.Errorf("ask: %v, want ErrNoResponder", err)
 	}
 	var name *model.NameError
-	if _, err := c.Ask(w.ctx, "a.b", nil); !errors.As(err, &name) {
+	if _, err := c.Ask(w.ctx, "a.b.c", nil); !errors.As(err, &name) {
 		w.Errorf("ask: %v, want a NameError", err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -236,7 +237,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 		"where": {"a"}, "send": {"a", "b"}, "get": {"a", "b"}, "watch": {"a", "b"}, "deploy": {star}, "rollback": {"cart"},
 		"pin": {"a", "cart@1"}, "unpin": {"a"}, "receipts": {"a"}, "timers": {"a"}, "tree": {"a"}, "redrive": {"a", "b"}, "dismiss": {"a", "b"},
 		"cancel": {"a"}, "skip": {"a"}, "export": {"a"}, "import": {file(t, dir, "a.jsonl", `{"space":"a","document":"b","value":1}`)},
-		"backup": {filepath.Join(dir, "another")}, "restore": {backup}, "clone": {"another"}, "replay": {"a", filepath.Join(dir, "replay")},
+		"allow": {"alice"}, "disallow": {"alice"}, "backup": {filepath.Join(dir, "another")}, "restore": {backup}, "clone": {"another"}, "replay": {"a", filepath.Join(dir, "replay")},
 	}
 	connecting := reflect.TypeFor[connection]()
 	commands := reflect.TypeFor[cli]()
@@ -250,7 +251,7 @@ func TestDev_IsFoundByEveryCommandThatConnects(t *testing.T) {
 			continue
 		}
 		asked++
-		name := strings.ToLower(capitals.ReplaceAllString(f.Name, "$1-$2"))
+		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(capitals.ReplaceAllString(f.Name, "$1-$2")))
 		var out, errs strings.Builder
 		run(t.Context(), append([]string{name}, arguments[name]...), &out, &errs)
 		if !strings.Contains(errs.String()+out.String(), "nats://127.0.0.1:1") {
