@@ -73,6 +73,7 @@ func Change(ctx context.Context, records port.Records, principal string, change 
 
 // Book has the rules of a deployment, and follows their changes. A nil Book is a deployment without rules.
 type Book struct {
+	bus   any // notes what cannot be read, if it can
 	rules atomic.Pointer[Rules]
 	log   *slog.Logger
 	stop  context.CancelFunc
@@ -91,7 +92,7 @@ func Open(ctx context.Context, bus any, log *slog.Logger) (*Book, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	within, stop := context.WithCancel(context.Background())
-	b := &Book{log: log, stop: stop, known: make(chan struct{}), byKey: map[string]Rule{}}
+	b := &Book{bus: bus, log: log, stop: stop, known: make(chan struct{}), byKey: map[string]Rule{}}
 	b.rules.Store(NewRules(nil))
 	b.task.Go(func() { b.follow(within, records) }) // ends with within, or with the bus
 	select {
@@ -168,6 +169,7 @@ func (b *Book) learn(into map[string]Rule, rec model.Record) {
 	r, there, err := decode(rec)
 	if err != nil {
 		b.log.Error("a rule about access cannot be decoded, and allows nothing", "record", rec.Key, "error", err)
+		port.PassRecordOver(b.bus, &rec, err.Error())
 	}
 	if !there {
 		delete(into, rec.Key)

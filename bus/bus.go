@@ -210,5 +210,14 @@ func (b *Bus) Rewinds() []model.Rewind { return b.streams.Past.Rewound() }
 // but no store requests.
 func (b *Bus) Refusal() (at time.Time, why string) { return b.streams.Pub.LastRefusal() }
 
+// PassedOver returns what this process has passed over because it cannot be read, by stream.
+func (b *Bus) PassedOver() []model.PassedOver { return b.streams.PassedOver() }
+
+// PassRecordOver notes that a record cannot be read by the caller, which knows its format.
+func (b *Bus) PassRecordOver(r *model.Record, reason string) {
+	bucket := b.streams.Names.ProgramsBucket()
+	b.streams.PassOver(wire.BucketStream(bucket), r.Rev, wire.BucketSubject(bucket, r.Key), reason)
+}
+
 // LastDenial returns when the server last denied this user a subject, and which; the zero time if it never did.
 func (b *Bus) LastDenial() (at time.Time, why string) { return b.streams.LastDenial() }

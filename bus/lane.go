@@ -26,8 +26,7 @@ func (l *lanes) FollowLane(ctx context.Context, partition int, after uint64, del
 			return
 		}
 		if !ok {
-			l.Faults.Warn("an event is passed over for good: its subject is not that of an event; `settle where` tells the subject of a space's events", t.Stream,
-				"subject", s.Subject, "lane", s.Seq, "partition", partition)
+			l.PassOver(t.Stream, s.Seq, s.Subject, "its subject is not that of an event; `settle where` prints the subject of a space's events")
 			return
 		}
 		deliver(m)

@@ -81,11 +81,18 @@ func (ms *members) FollowMembers(ctx context.Context, deliver func(model.Member)
 			err = m.Check()
 		}
 		if err != nil || m.Key() != wire.LastToken(d.Subject) {
-			ms.Faults.Warn("announcement passed over: it is not the JSON of the member that it is stored under", d.Subject, "subject", d.Subject, "sequence", d.Seq, "error", err)
+			ms.PassOver(t.Stream, d.Seq, d.Subject, "it is not the JSON of the member that it is stored under: "+errorText(err))
 			return
 		}
 		deliver(m)
 	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "the names differ"
+	}
+	return err.Error()
 }
 
 // AnswerPings makes Ping(id) true until ctx ends or the bus is stopped. It returns

@@ -14,6 +14,8 @@ type Figures struct {
 	// with the time of its last detection, the newest first, at most 20; RewindCount is the number of all.
 	Rewinds     []model.Rewind `json:"rewinds,omitzero"`
 	RewindCount int            `json:"rewind_count,omitzero"`
+	// PassedOver are the messages that the coordinator has passed over because they cannot be read, by stream, at most 20.
+	PassedOver []model.PassedOver `json:"passed_over,omitzero"`
 }
 
 // Figures returns what the coordinator's bus has noticed.

@@ -16,12 +16,14 @@ type Noticed struct {
 	// the time of the latest detection, newest first, at most 20; RewindCount is the total number.
 	Rewinds     []model.Rewind
 	RewindCount int
+	// PassedOver are the messages that the process has passed over because they cannot be read, by stream, at most 20.
+	PassedOver []model.PassedOver
 }
 
 const (
 	// deniedFor is how long a permissions violation is reported.
 	deniedFor = 10 * time.Minute
-	// maxRewinds bounds the rewound streams that are listed.
+	// maxRewinds bounds the streams that are listed.
 	maxRewinds = 20
 )
 
@@ -38,5 +40,18 @@ func NoticedBy(bus any) (n Noticed) {
 		slices.Reverse(all)
 		n.Rewinds, n.RewindCount = all[:min(len(all), maxRewinds)], len(all)
 	}
+	if knows, can := bus.(interface{ PassedOver() []model.PassedOver }); can {
+		all := knows.PassedOver()
+		n.PassedOver = all[:min(len(all), maxRewinds)]
+	}
 	return n
+}
+
+// PassRecordOver notes at a bus that keeps such notes that a record cannot be read.
+func PassRecordOver(bus any, r *model.Record, reason string) {
+	if notes, can := bus.(interface {
+		PassRecordOver(r *model.Record, reason string)
+	}); can {
+		notes.PassRecordOver(r, reason)
+	}
 }

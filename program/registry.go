@@ -12,6 +12,7 @@ import (
 
 	"github.com/settlehq/settle/internal/pause"
 	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
 	"github.com/settlehq/settle/space"
 )
 
@@ -225,6 +226,7 @@ func (r *Registry) learn(rec model.Record) (spaces string) {
 	rule := decodeRule(rec)
 	if rule.broken != nil {
 		r.cfg.Logger.Error("a rule cannot be decoded", "record", rec.Key, "error", rule.broken)
+		port.PassRecordOver(r.records, &rec, rule.broken.Error())
 	}
 	if rule.Spaces == "" {
 		return ""

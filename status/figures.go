@@ -71,6 +71,8 @@ type Figures struct {
 	// time of its last detection, the newest first, at most 20; RewindCount is the number of all.
 	Rewinds     []model.Rewind `json:"rewinds,omitzero"`
 	RewindCount int            `json:"rewind_count,omitzero"`
+	// PassedOver are the messages that the worker has passed over because they cannot be read, by stream, at most 20.
+	PassedOver []model.PassedOver `json:"passed_over,omitzero"`
 	// Rewound is the newest rewind, for readers of earlier versions.
 	Rewound model.Rewind `json:"rewound,omitzero"`
 }
@@ -110,7 +112,7 @@ func (f *Figures) Describe(self model.Member, bus port.Client, now time.Time) {
 		}
 	}
 	noticed := port.NoticedBy(bus)
-	f.Denied, f.Rewinds, f.RewindCount = noticed.Denied, noticed.Rewinds, noticed.RewindCount
+	f.Denied, f.Rewinds, f.RewindCount, f.PassedOver = noticed.Denied, noticed.Rewinds, noticed.RewindCount, noticed.PassedOver
 	if len(f.Rewinds) > 0 {
 		f.Rewound = f.Rewinds[0]
 	}

@@ -53,8 +53,11 @@ func (c *ruling) change(ctx context.Context, io streams, change func(*access.Rul
 	defer cancel()
 	return c.use(ctx, io, need{shared: []string{provision.ComponentPrograms}, patience: c.Timeout}, func(b *bus.Bus, _ *settle.Client) error {
 		before, err := access.List(ctx, b)
-		if err != nil {
+		if before == nil {
 			return err
+		}
+		if err != nil {
+			fmt.Fprintln(io.err, "settle: rules that cannot be decoded allow nothing:", err)
 		}
 		r, err := access.Change(ctx, b, c.Principal, func(r *access.Rule) {
 			change(r)

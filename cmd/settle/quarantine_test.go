@@ -62,3 +62,32 @@ func TestIncident_ACommitThatCannotBeRead(t *testing.T) {
 		t.Errorf("something is refused still:\n%s", out)
 	}
 }
+
+// What is no event, no announcement, no rule and no rule about access is passed over by all processes, which report it with its
+// sequence and reason; everything else goes on.
+func TestIncident_MessagesThatCannotBeReadArePassedOver(t *testing.T) {
+	t.Parallel()
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	pointAt(t, server.ClientURL())
+	d := begun(t, settle.Config{Programs: settle.Always(passing()), Hosted: true, Bus: bus.Config{URL: server.ClientURL(), Partitions: 1}})
+	want(t, 0, "handled", "send", "s", "add", "--id", "a1", "--wait")
+	wantSoon(t, 1, "no message that cannot be read", "doctor")
+	for subject, body := range map[string]string{ // any order: each on its own
+		"settle.send.0.s.add.e=1":                    "1",
+		"$KV.SETTLE_WORKERS.stranger":                "no JSON",
+		"$KV.SETTLE_PROGRAMS.rule.space.s":           `{"spaces":"another"}`,
+		"$KV.SETTLE_PROGRAMS.access.of.-nobodysname": "no JSON",
+	} {
+		if _, err := d.Bus().JetStream().Publish(t.Context(), subject, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantSoon(t, 1, "stream SETTLE_LANE_0: 1, the last at sequence 2 (settle.send.0.s.add.e=1): its subject is not that of an event | "+
+		"stream KV_SETTLE_WORKERS: 1, the last at sequence | it is not the JSON of the member | stream KV_SETTLE_PROGRAMS: 2, the last at sequence", "doctor", "--json")
+	want(t, 0, "(no principal) may send s/* and read nothing", "allow", "--no-principal", "--send", "s/*")
+	wantSoon(t, 0, "handled", "send", "s", "add", "--wait")
+}

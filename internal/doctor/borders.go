@@ -31,3 +31,19 @@ func (j *judge) borders() {
 		j.ok(CheckBorders, "no client in account %s, and it exports no more than clients need", j.User.Account)
 	}
 }
+
+// passedOver warns of messages that processes have passed over, because they cannot be read.
+func (j *judge) passedOver() {
+	if j.fleet == nil {
+		return
+	}
+	all := j.fleet.PassedOver()
+	for _, p := range all {
+		j.bad(Warning, CheckPassed, fmt.Sprintf("stream %s: %d, the last at sequence %d (%s): %s", p.Stream, p.Count, p.Seq, p.Subject, p.Reason),
+			"A program has stored what is no event, no announcement or no rule there. Nothing waits for it, and nothing else is affected.",
+			"Find the program, and correct it. The finding ends when the processes that report it are restarted and the message is gone.")
+	}
+	if len(all) == 0 {
+		j.ok(CheckPassed, "no message that cannot be read")
+	}
+}

@@ -69,6 +69,7 @@ const (
 	CheckClock       = "clock"
 	CheckPermissions = "permissions"
 	CheckBorders     = "borders"
+	CheckPassed      = "passed over"
 	CheckWorkers     = "workers"
 	CheckCoordinator = "coordinators"
 	CheckVersions    = "versions"
@@ -126,6 +127,7 @@ func Judge(s *survey.Survey, f *fleet.Fleet, unseen error, backupAge time.Durati
 	}
 	j.permissions()
 	j.borders()
+	j.passedOver()
 	r := &Report{Findings: j.findings}
 	for _, f := range j.findings {
 		r.Level = max(r.Level, f.Level)

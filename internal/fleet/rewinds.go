@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -113,6 +114,33 @@ func (m *Member) Denied() string {
 		return m.Noticed.Denied
 	}
 	return ""
+}
+
+// PassedOver returns what the member has passed over because it cannot be read, by stream.
+func (m *Member) PassedOver() []model.PassedOver {
+	switch {
+	case m.Figures != nil:
+		return m.Figures.PassedOver
+	case m.Noticed != nil:
+		return m.Noticed.PassedOver
+	}
+	return nil
+}
+
+// PassedOver returns what the processes have passed over, by stream: of each, what the process reports that has passed over most.
+func (f *Fleet) PassedOver() (all []model.PassedOver) {
+	most := map[string]model.PassedOver{}
+	for _, m := range slices.Concat(f.Workers, f.Coordinators) {
+		for _, p := range m.PassedOver() {
+			if p.Count > most[p.Stream].Count {
+				most[p.Stream] = p
+			}
+		}
+	}
+	for _, stream := range slices.Sorted(maps.Keys(most)) {
+		all = append(all, most[stream])
+	}
+	return all
 }
 
 // Kind returns the role of the process: worker or coordinator.

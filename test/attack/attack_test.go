@@ -78,7 +78,8 @@ func TestAttack_GoesRedWithoutItsBorder(t *testing.T) {
 		},
 		{
 			"a client with all rights in that account",
-			inside(`{}`), []string{attack.Messages, attack.Answers, attack.Subscriptions},
+			inside(`{}`),
+			[]string{attack.Messages, attack.Answers, attack.Subscriptions},
 		},
 		{
 			"an export of the lanes, and the right to publish there",

@@ -76,8 +76,13 @@ func hostileRequests() (all []hostileRequest) {
 		add(http.MethodPost, send, bearer, body)
 	}
 	for _, header := range []map[string]string{
-		{"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Type": "multipart/form-data"}, {"Content-Type": ""},
-		{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Content-Encoding": "gzip"},
+		{"Content-Type": "text/plain"},
+		{"Content-Type": "application/x-www-form-urlencoded"},
+		{"Content-Type": "multipart/form-data"},
+		{"Content-Type": ""},
+		{"Origin": "https://evil.example"},
+		{"Origin": "null"},
+		{"Content-Encoding": "gzip"},
 		{"Idempotency-Key": strings.Repeat("k", 5000)},
 	} {
 		add(http.MethodPost, send, with(header), "1")

@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds every wait; only a failing test reaches it.
-const patience = 5 * time.Minute
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	for _, role := range []string{roles.Worker, roles.Coordinator, roles.Client, roles.Reader, roles.Backup, roles.Operator, roles.Administrator, "system"} {

@@ -31,6 +31,7 @@ type Link struct {
 	Faults *faultlog.Log
 	// denied is the last permissions violation of this user, nil if there was none.
 	denied atomic.Pointer[denial]
+	passes passes
 
 	deployment deployment
 	Clustered  atomic.Bool // the assets are, or may be, in a cluster
