@@ -197,3 +197,26 @@ func (silent) FollowRecords(ctx context.Context, _ string, _ func(model.Record),
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// A deployment whose only rule cannot be read is closed: the rule may have been one that forbids.
+func TestBook_ARuleThatCannotBeReadClosesTheDeployment(t *testing.T) {
+	for key, data := range map[string]string{"access.none": "no JSON", "access.of.-alice": `{"principal":"bob","send":["*/*"]}`} { // any order: each on its own
+		synctest.Test(t, func(t *testing.T) {
+			c := membus.NewServer(membus.Config{Partitions: 1}).Connect("c")
+			t.Cleanup(c.Close)
+			if _, err := c.SaveRecord(t.Context(), model.Record{Key: key, Data: []byte(data)}); err != nil {
+				t.Fatal(err)
+			}
+			book, err := access.Open(t.Context(), c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(book.Close)
+			for _, principal := range []string{"", "alice", "bob"} {
+				if book.MaySend(principal, "s", "add") == nil {
+					t.Errorf("%s: %q may send", key, principal)
+				}
+			}
+		})
+	}
+}
