@@ -160,7 +160,12 @@ func TestJWT_AFileThatIsWrongIsRefusedAtTheStart(t *testing.T) {
 		return path
 	}
 	secret := write("secret.json", `{"keys":[{"kty":"oct","k":"AAAA","kid":"1"}]}`)
+	private, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.keys[0], KeyID: "1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for what, entry := range map[string]string{ // any order: each on its own
+		"a private key":      `{"jwks_file": "` + write("private.json", string(private)) + `", "issuer": "i", "audience": "a"}`,
 		"without keys":       `{"issuer": "i", "audience": "a"}`,
 		"without an issuer":  `{"jwks_file": "` + p.file + `", "audience": "a"}`,
 		"without audience":   `{"jwks_file": "` + p.file + `", "issuer": "i"}`,
