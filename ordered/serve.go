@@ -30,6 +30,9 @@ func Serve(ctx context.Context, bus Bus, cfg Config) error {
 		return err
 	}
 	rules, err := access.Open(ctx, bus, cfg.Logger)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func TestExpect_NamesTheRowsThatDiffer(t *testing.T) {
 		"there is no such document: no computation of program doubling derives totals": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewDerivedRows[int64]("totals"), map[string]int64{"a": 3})
 		},
-		"read prices: /a: 1 is a number": func(s *settletest.Space) {
+		"read prices: /a: an integer is here": func(s *settletest.Space) {
 			settletest.Expect(s, settle.NewRows[string]("prices"), map[string]string{"a": "1"})
 		},
 	} {

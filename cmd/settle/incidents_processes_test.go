@@ -241,9 +241,10 @@ func TestIncident_TheStoreDoesNotTakeWhatIsDone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			space, beside := spaceIn(1), spaceIn(0)
-			want(t, 0, "handled", "send", space, "add", "--id", "a0", "--wait")
-			saved(t, d, space)
+			// A space of which nothing is saved: the server takes an item in the place of one that is not smaller.
+			space, beside := besideIn(1), spaceIn(0)
+			want(t, 0, "handled", "send", spaceIn(1), "add", "--id", "a0", "--wait")
+			saved(t, d, spaceIn(1))
 			saysNot(t, wantSoon(t, 0, "1 worker", "fleet"), "STUCK")
 			limit(1)
 			if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: space, Stream: "add", ID: settle.ID("a1")}); err != nil { // as one that was connected before

@@ -39,11 +39,11 @@ func (j *judge) passedOver() {
 	}
 	all := j.fleet.PassedOver()
 	for _, p := range all {
-		j.bad(Warning, CheckPassed, fmt.Sprintf("stream %s: %d, the last at sequence %d (%s): %s", p.Stream, p.Count, p.Seq, p.Subject, p.Reason),
+		j.bad(Warning, CheckUnreadable, fmt.Sprintf("stream %s: %d, the last at sequence %d (%s): %s", p.Stream, p.Count, p.Seq, p.Subject, p.Reason),
 			"A program has stored what is no event, no announcement or no rule there. Nothing waits for it, and nothing else is affected.",
 			"Find the program, and correct it. The finding ends when the processes that report it are restarted and the message is gone.")
 	}
 	if len(all) == 0 {
-		j.ok(CheckPassed, "no message that cannot be read")
+		j.ok(CheckUnreadable, "no message that cannot be read")
 	}
 }

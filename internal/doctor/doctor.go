@@ -69,7 +69,7 @@ const (
 	CheckClock       = "clock"
 	CheckPermissions = "permissions"
 	CheckBorders     = "borders"
-	CheckPassed      = "passed over"
+	CheckUnreadable  = "unreadable"
 	CheckWorkers     = "workers"
 	CheckCoordinator = "coordinators"
 	CheckVersions    = "versions"
