@@ -10,8 +10,12 @@ import (
 // A record is a rule about the principal of its key, or an error; a rule that is decoded is stored as it was.
 func FuzzDecodeRule(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"access.none", `{"principal":"","send":["s/add"]}`}, {"access.of.-alice", `{"principal":"alice","read":["cart-*/n"],"at":"2026-11-27T00:00:00Z"}`},
-		{"access.of.-b.-", `{"principal":"b*"}`}, {"access.of.-", `{"principal":"*"}`}, {"access.of.-a", `[]`}, {"access.of.-a", ``},
+		{"access.none", `{"principal":"","send":["s/add"]}`},
+		{"access.of.-alice", `{"principal":"alice","read":["cart-*/n"],"at":"2026-11-27T00:00:00Z"}`},
+		{"access.of.-b.-", `{"principal":"b*"}`},
+		{"access.of.-", `{"principal":"*"}`},
+		{"access.of.-a", `[]`},
+		{"access.of.-a", ``},
 	} {
 		f.Add(seed[0], []byte(seed[1]))
 	}
