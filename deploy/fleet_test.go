@@ -116,12 +116,12 @@ func (f *fleet) count(from, to int) {
 func TestFleetOfTheseFilesLosesAServerAndGoesOn(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
+	f.run("administrator", "provision", "--wait", "2m", "--replicas", "3", "--partitions", "8")
 	plain := f.as("reader")
 	plain["NATS_CA"] = ""
 	if out, code := once(t.Context(), t, plain, "settle", "fleet"); code == 0 || !strings.Contains(out, "NATS_CA") {
 		t.Errorf("a client that knows no authority: code %d\n%s", code, out)
 	}
-	f.run("administrator", "provision", "--wait", "2m", "--replicas", "3", "--partitions", "8")
 	var workers []*process
 	for i := range 3 {
 		env := f.as("worker")

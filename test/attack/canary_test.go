@@ -164,6 +164,8 @@ func TestAttack_SecretsAreInNoLogTraceOrMetric(t *testing.T) {
 	}
 	_, err = raw.Request("secret.log.0.s", []byte(`{"v":99,"sp":"s","tx":[{"w":[{"v":"`+canary+`"}]}]}`), patience)
 	d.must(err)
+	_, err = raw.Request("secret.send.0.s.keep.last", []byte(`"`+canary+`"`), patience) // the owner notices it with its next commit
+	d.must(err)
 	until(t, "the commit that cannot be read is noticed", func() bool { return strings.Contains(logs.String(), "99") })
 	_, err = bus.Connect(t.Context(), bus.Config{URL: strings.Replace(d.server.ClientURL(), "nats://", "nats://worker:"+canary+"@", 1), Logger: logger})
 	answers["a password that is wrong"] = fmt.Sprint(err)
