@@ -70,6 +70,15 @@ func TestCommandsTakeTheRolesThatTheTableNames(t *testing.T) {
 		}
 		dirs = append(dirs, dir)
 	}
+	for _, role := range letters {
+		space := "deleted-" + role
+		must(roles.Client, "send", space, "add", "--wait", "--timeout", patience.String())
+		out, code := commandAs(t, s, role, "delete", space, "--yes", "--timeout", "2m")
+		may := role == roles.Administrator
+		if want := map[bool]string{true: "is deleted", false: "the role administrator"}[may]; (code == 0) != may || !strings.Contains(out, want) {
+			t.Errorf("%s deletes a space: code %d, want %q in\n%s", role, code, want, out)
+		}
+	}
 	if out := must(roles.Reader, "audit"); !strings.Contains(out, "operator of SETTLE") || !strings.Contains(out, "settle cancel later-operator") {
 		t.Errorf("the audit trail is\n%s", out)
 	}

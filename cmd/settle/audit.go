@@ -17,7 +17,7 @@ import (
 
 // audited are the commands that change a deployment other than by an event, each with its subcommands that do, if not all do.
 var audited = map[string][]string{
-	"deploy": nil, "rollback": nil, "pin": nil, "unpin": nil, "redrive": nil, "dismiss": nil, "cancel": nil, "skip": nil, "import": nil,
+	"deploy": nil, "rollback": nil, "pin": nil, "unpin": nil, "redrive": nil, "dismiss": nil, "cancel": nil, "skip": nil, "import": nil, "delete": nil,
 	"accept-loss": nil, "allow": nil, "disallow": nil, "quarantine": {"skip", "restore"},
 }
 

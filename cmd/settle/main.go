@@ -44,6 +44,7 @@ type cli struct {
 	Cancel cancelCmd `cmd:"" group:"Documents and events" help:"Cancel an event that has not been handled yet."`
 	Skip   skipCmd   `cmd:"" group:"Documents and events" help:"Cancel the next event of a space."`
 	Export exportCmd `cmd:"" group:"Documents and events" help:"Print the documents of spaces as JSON lines."`
+	Delete deleteCmd `cmd:"" group:"Documents and events" help:"Delete a space."`
 	Import importCmd `cmd:"" group:"Documents and events" help:"Import exported documents into this or another deployment."`
 
 	Workflow workflowCmd `cmd:"" group:"Documents and events" help:"Start, follow and end runs of workflows."`

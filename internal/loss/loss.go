@@ -194,6 +194,17 @@ type stored struct {
 	head, known uint64
 }
 
+// Stored returns what the streams have of a space, and the head of its log.
+func Stored(ctx context.Context, b Bus, space string) (*replica.Replica, uint64, error) {
+	s, err := read(ctx, b, space)
+	return s.Replica, s.head, err
+}
+
+// AppendTo appends a commit behind the head of its space, and returns its sequence.
+func AppendTo(ctx context.Context, b Bus, head uint64, c *model.Commit) (uint64, error) {
+	return appendTo(ctx, b, head, c, rand.Text())
+}
+
 func read(ctx context.Context, b Bus, space string) (s stored, err error) {
 	err = history.OverGaps(ctx, space, func() error {
 		if s.state, err = b.LoadState(ctx, space); err != nil {

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/settlehq/settle"
+	"github.com/settlehq/settle/bus"
+	"github.com/settlehq/settle/bus/embedded"
+	"github.com/settlehq/settle/cron"
+)
+
+var ticks = settle.NewStream[cron.Tick]("tick")
+
+// keeping returns a program that keeps, derives, passes on and fails with what it gets.
+func keeping() *settle.Program {
+	p := passing()
+	ticks.Handle(p, func(*settle.Tx, cron.Tick) error { return nil })
+	p.Cron("hourly", "0 * * * *", ticks)
+	return p.
+		Handle("keep", func(tx *settle.Tx, ev *settle.Event) (settle.Value, error) {
+			tx.Set("kept", ev.Payload)
+			n, _ := tx.Get("times").AsInt()
+			tx.Set("times", n+1)
+			return ev.Payload, nil
+		}).
+		Handle("lose", func(*settle.Tx, *settle.Event) (settle.Value, error) { return settle.Value{}, errors.New("it fails") }).
+		Compute("copy", func(v *settle.View) (settle.Value, error) { return v.Get("kept"), nil })
+}
+
+// A space that is deleted has no documents, receipts, dead letters or events in any stream; what it has handled is not handled again, from
+// any sender, and its next event begins it anew. Other spaces keep what they have.
+func TestDelete_LeavesNothingOfASpace(t *testing.T) {
+	t.Parallel()
+	server, err := embedded.Start(t.Context(), embedded.Config{StoreDir: t.TempDir(), Fsync: embedded.FsyncInterval, Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	pointAt(t, server.ClientURL())
+	d := begun(t, settle.Config{Programs: settle.Always(keeping()), Bus: bus.Config{URL: server.ClientURL(), Partitions: 2}})
+	gone, beside := spaceIn(0), besideIn(0)
+	const secret = `"CANARY7Q"`
+	want(t, 1, "there is no such space", "delete", gone, "--yes")
+	for _, space := range []string{gone, beside} {
+		want(t, 0, "handled", "send", space, "keep", secret, "--id", "k1", "--wait")
+		want(t, 1, "it fails", "send", space, "lose", secret, "--id", "f1", "--wait")
+	}
+	want(t, 0, "settled", "send", beside, "pass", `"`+gone+`"`, "--id", "p1", "--wait=tree")
+	want(t, 0, secret, "get", gone, "copy")
+	wantSoon(t, 0, "f1", "dead", gone)
+
+	want(t, 1, "has 5 documents, and 0 events that wait | nothing was changed", "delete", gone)
+	want(t, 0, "", "send", gone, "keep", secret, "--id", "later", "--after", "1h")
+	wantSoon(t, 1, "1 events wait in space "+gone+", the first is keep/later", "delete", gone, "--yes")
+	want(t, 0, "cancelled | space "+gone+" is deleted", "delete", gone, "--yes", "--force")
+
+	if found := where(t, d, []byte("CANARY7Q"), gone); len(found) > 0 {
+		t.Errorf("what was deleted is in %q", found)
+	}
+	want(t, 1, "", "get", gone, "kept")
+	want(t, 0, "no dead letter", "dead", gone)
+	saysNot(t, want(t, 0, "", "receipts", gone), "k1")
+	want(t, 0, secret, "get", beside, "kept")
+	wantSoon(t, 0, "f1", "dead", beside)
+
+	// What was handled before is not handled again, and what is new is.
+	if _, err := d.Client().Send(t.Context(), settle.Outgoing{Space: gone, Stream: "keep", ID: settle.ID("k1"), Payload: settle.Value{}}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, 0, "handled", "send", gone, "keep", `"anew"`, "--id", "k2", "--wait")
+	want(t, 0, "1", "get", gone, "times")
+	want(t, 0, `"anew"`, "get", gone, "copy")
+	want(t, 0, "settled", "send", beside, "pass", `"`+gone+`"`, "--id", "p2", "--wait=tree")
+	want(t, 0, "1", "get", gone, "n")
+	want(t, 0, "space "+gone+" is deleted", "delete", gone, "--yes")
+	want(t, 0, "space "+gone+" is deleted: 0 documents", "delete", gone, "--yes")
+	want(t, 0, "settle delete "+gone+" --yes", "audit")
+}
+
+// where returns the subjects of the messages of a space, in all streams, that contain a text.
+func where(t *testing.T, d *settle.Deployment, text []byte, space string) (found []string) {
+	t.Helper()
+	js := d.Bus().JetStream()
+	streams := js.ListStreams(t.Context())
+	for info := range streams.Info() {
+		s, err := js.Stream(t.Context(), info.Config.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seq := max(1, info.State.FirstSeq); seq <= info.State.LastSeq; seq++ {
+			m, err := s.GetMsg(t.Context(), seq)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(m.Data, text) && bytes.Contains([]byte("."+m.Subject+"."), []byte("."+space+".")) {
+				found = append(found, m.Subject)
+			}
+		}
+	}
+	if err := streams.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

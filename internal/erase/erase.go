@@ -1,0 +1,204 @@
+// Package erase deletes spaces (docs/adr/0050).
+package erase
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/settlehq/settle/history"
+	"github.com/settlehq/settle/internal/loss"
+	"github.com/settlehq/settle/internal/pause"
+	"github.com/settlehq/settle/live"
+	"github.com/settlehq/settle/model"
+	"github.com/settlehq/settle/port"
+	"github.com/settlehq/settle/replica"
+)
+
+// Bus is what this package needs.
+type Bus interface {
+	port.Bus
+	EraseLane(ctx context.Context, space string, upTo uint64) (int, error)
+	EraseDead(ctx context.Context, space string) error
+}
+
+// Found is what a space has.
+type Found struct {
+	Documents int
+	// Waiting are events that have not been handled: in the lane, or until their time. Timers and jobs of the space are not among them.
+	Waiting []history.EventRef
+}
+
+// ErrNoSpace is returned for a space that does not exist.
+var ErrNoSpace = errors.New("there is no such space")
+
+// Look returns what a space has.
+func Look(ctx context.Context, b Bus, space string) (Found, error) {
+	r, head, err := loss.Stored(ctx, b, space)
+	if err != nil {
+		return Found{}, err
+	}
+	f := Found{Documents: len(r.DocIDs())}
+	if f.Waiting, err = waiting(ctx, b, r); err != nil {
+		return Found{}, err
+	}
+	if head == 0 && r.Seq == 0 && len(f.Waiting) == 0 {
+		return Found{}, fmt.Errorf("space %s: %w", space, ErrNoSpace)
+	}
+	return f, nil
+}
+
+// page is how many events of a lane are read at once.
+const page = 512
+
+// isOwn reports whether an event is one that the space has scheduled for itself: a timer, a job, or a send to itself. Those are part of its state, and
+// deleted with it.
+func isOwn(w *model.Waiting) bool { return w.Lane == 0 && w.Position == 0 }
+
+// waiting returns the events of a space that have not been handled, except its own that are due later.
+func waiting(ctx context.Context, b Bus, r *replica.Replica) (list []history.EventRef, err error) {
+	add := func(stream, id string) {
+		list = append(list, history.EventRef{Space: r.Space, Stream: stream, Event: id})
+	}
+	r.Later.Each(func(w *model.Waiting) { // any order: sorted below
+		if !isOwn(w) {
+			add(w.Stream, w.ID)
+		}
+	})
+	for i := range r.Own {
+		add(r.Own[i].Stream, r.Own[i].ID)
+	}
+	for after := r.Cursor.Floor; ; {
+		events, err := b.ReadLane(ctx, r.Space, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range events {
+			after = events[i].Seq
+			if _, done := slices.BinarySearch(r.Cursor.Held, after); !done {
+				add(events[i].Stream, events[i].ID)
+			}
+		}
+		if len(events) < page {
+			break
+		}
+	}
+	slices.SortFunc(list, func(a, b history.EventRef) int {
+		return slices.Compare([]string{a.Stream, a.Event}, []string{b.Stream, b.Event})
+	})
+	return list, nil
+}
+
+// docsAtOnce is how many documents a commit deletes.
+const docsAtOnce = 2000
+
+// ErrWaiting is returned for a space with events that have not been handled.
+var ErrWaiting = errors.New("events wait in it that have not been handled")
+
+// Space deletes every document of a space by a commit that follows all others, and then removes what its streams have from before. It can be
+// repeated. The space must be served: its owner saves the state without documents.
+func Space(ctx context.Context, b Bus, space string) error {
+	last, err := empty(ctx, b, space)
+	if err != nil {
+		return err
+	}
+	done, err := saved(ctx, b, space, last)
+	if err != nil {
+		return err
+	}
+	if err := b.PurgeLog(ctx, space, last); err != nil {
+		return err
+	}
+	if _, err := b.EraseLane(ctx, space, done); err != nil {
+		return err
+	}
+	return b.EraseDead(ctx, space)
+}
+
+// empty deletes the documents, and returns the sequence of the last commit that does.
+func empty(ctx context.Context, b Bus, space string) (uint64, error) {
+	for {
+		r, head, err := loss.Stored(ctx, b, space)
+		if err != nil {
+			return 0, err
+		}
+		events, err := waiting(ctx, b, r)
+		if err != nil {
+			return 0, err
+		}
+		if len(events) > 0 {
+			return 0, fmt.Errorf("space %s: %w: %d", space, ErrWaiting, len(events))
+		}
+		last, err := commit(ctx, b, r, head)
+		if !errors.Is(err, model.ErrRefused) {
+			return last, err
+		}
+		if err := pause.For(ctx, retry); err != nil { // the space has gone on
+			return 0, err
+		}
+	}
+}
+
+// retry is the pause between two attempts.
+const retry = 50 * time.Millisecond
+
+// commit appends the commits that delete all documents of r. The first one is a takeover.
+func commit(ctx context.Context, b Bus, r *replica.Replica, head uint64) (at uint64, err error) {
+	c := &model.Commit{Version: model.CommitVersion, Space: r.Space, Runtime: "delete", Takeover: true, Cursor: r.Cursor}
+	docs := r.DocIDs()
+	for at = head; ; docs = docs[min(len(docs), docsAtOnce):] {
+		c.Attempt++
+		tx := model.Tx{N: c.Attempt, By: "delete"}
+		for _, doc := range docs[:min(len(docs), docsAtOnce)] {
+			tx.Writes = append(tx.Writes, model.Write{Doc: doc, Delete: true})
+		}
+		c.Txs = nil
+		if c.Takeover {
+			r.Later.Each(func(w *model.Waiting) { tx.Cancels = append(tx.Cancels, model.Cancel{ID: w.ID, Slot: w.Slot}) }) // any order: sorted below
+			slices.SortFunc(tx.Cancels, func(a, b model.Cancel) int { return cmp.Compare(a.Slot, b.Slot) })
+		}
+		if len(tx.Writes)+len(tx.Cancels) > 0 {
+			c.Txs = []model.Tx{tx}
+		}
+		if at, err = loss.AppendTo(ctx, b, at, c); err != nil {
+			return 0, err
+		}
+		if c.Takeover {
+			c.Takeover, c.Epoch = false, at
+		}
+		if len(docs) <= docsAtOnce {
+			return at, nil
+		}
+	}
+}
+
+// saved waits until the owner has saved the state behind a commit, and what the log sends is released. It returns the sequence up to
+// which the lane is done.
+func saved(ctx context.Context, b Bus, space string, last uint64) (done uint64, err error) {
+	partition := model.PartitionOf(space, b.Partitions())
+	for {
+		// A read loads the space, and makes its owner notice the commit. Its outcome does not matter.
+		_, _ = (&live.Client{Bus: b}).Get(ctx, live.Get{Space: space, Document: "deleted", Timeout: live.Duration(time.Second)})
+		st, err := b.LoadState(ctx, space)
+		if err != nil {
+			return 0, err
+		}
+		released, err := b.LoadPosition(ctx, partition, port.PositionReleased)
+		if err != nil {
+			return 0, err
+		}
+		if st.Mark.Seq >= last && released >= last {
+			r, err := replica.Load(space, st)
+			if err != nil {
+				return 0, err
+			}
+			return r.LaneDone(), nil
+		}
+		if err := pause.For(ctx, retry); err != nil {
+			return 0, fmt.Errorf("the documents of space %s are deleted, and what its streams have from before is still there: it is saved up to %d and released up to %d, and not yet up to %d; run the command again when workers and coordinators run: %w", space, st.Mark.Seq, released, last, err)
+		}
+	}
+}
